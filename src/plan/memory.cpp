@@ -206,6 +206,24 @@ void add_workspaces(Program& p, Tenants& tenants) {
   }
 }
 
+/// Places of all values and workspaces in the arena.
+void place_all(Program& program, bool shares, bool rests) {
+  Tenants tenants = values_of(program);
+  if (program.traits.overlaps_steps) add_workspaces(program, tenants);
+  if (rests) let_rest(tenants, program.steps.size());
+  std::stable_sort(tenants.begin(), tenants.end(),
+                   [](const Tenant& a, const Tenant& b) { return a.bytes > b.bytes; });
+  std::int64_t top = shares ? place_together(tenants, program.steps.size()) : place_apart(tenants);
+  program.workspace_offset = top;
+  // Of steps that follow one another, the largest workspace is everybody's.
+  if (!program.traits.overlaps_steps)
+    for (Step& step : program.steps) {
+      step.workspace_offset = program.workspace_offset;
+      top = std::max(top, program.workspace_offset + workspace_of(step));
+    }
+  program.arena_bytes = top;
+}
+
 }  // namespace
 
 bool shares_no_memory(const Program& p) {
@@ -220,22 +238,11 @@ bool shares_no_memory(const Program& p) {
 void plan_memory(Program& program, const PlanOptions& options) {
   find_lifetimes(program);
   const bool shares = options.enabled(kPlanMemory) && !shares_no_memory(program);
-  Tenants tenants = values_of(program);
-  if (program.traits.overlaps_steps) {
-    add_workspaces(program, tenants);
-    if (shares) let_rest(tenants, program.steps.size());
-  }
-  std::stable_sort(tenants.begin(), tenants.end(),
-                   [](const Tenant& a, const Tenant& b) { return a.bytes > b.bytes; });
-  std::int64_t top = shares ? place_together(tenants, program.steps.size()) : place_apart(tenants);
-  program.workspace_offset = top;
-  // Of steps that follow one another, the largest workspace is everybody's.
-  if (!program.traits.overlaps_steps)
-    for (Step& step : program.steps) {
-      step.workspace_offset = program.workspace_offset;
-      top = std::max(top, program.workspace_offset + workspace_of(step));
-    }
-  program.arena_bytes = top;
+  const bool rests = shares && program.traits.overlaps_steps;
+  place_all(program, shares, rests);
+  // What only resting places make too large fits without them.
+  if (rests && options.memory_limit > 0 && program.peak_bytes() > options.memory_limit)
+    place_all(program, shares, false);
   list_calls(program);
   check_limit(program, options.memory_limit);
 }

@@ -32,6 +32,7 @@ struct Settings {
   Device::Kind kind = Device::Kind::Cuda;
   std::uint32_t disabled = 0;
   bool convolves_channels_last = false;  // a card with cuDNN
+  std::int64_t memory_limit = 0;
 };
 
 inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,
@@ -54,6 +55,7 @@ inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,
   options.traits.convolves_channels_last = settings.convolves_channels_last;
   options.engines = engines;
   options.disabled = settings.disabled;
+  options.memory_limit = settings.memory_limit;
   return plan_program(roots, leaves, options);
 }
 

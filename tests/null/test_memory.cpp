@@ -2,6 +2,7 @@
 // run side by side, a place rests before another step gets it.
 #include <doctest/doctest.h>
 
+#include <tenon/error.h>
 #include <tenon/ops.h>
 
 #include <algorithm>
@@ -17,11 +18,11 @@ namespace {
 
 constexpr std::int64_t kMatrix = std::int64_t{2048} * 2048 * 4;  // 16 MiB
 
-std::shared_ptr<const Program> products(int count, Device::Kind kind) {
+std::shared_ptr<const Program> products(int count, Device::Kind kind, std::int64_t limit = 0) {
   const Tensor w = leaf({2048, 2048});
   Tensor y = leaf({2048, 2048});
   for (int k = 0; k < count; ++k) y = matmul(y, w);
-  return planned({y}, {.kind = kind});
+  return planned({y}, {.kind = kind, .memory_limit = limit});
 }
 
 std::vector<const Value*> arena_of(const Program& program) {
@@ -55,6 +56,14 @@ TEST_CASE("memory: beside other steps 64 MiB rest before they serve again") {
         rested += freed[static_cast<std::size_t>(s)];
       CHECK(rested > std::int64_t{64} << 20);
     }
+}
+
+TEST_CASE("memory: places rest only where the limit leaves room for that") {
+  const auto rested = products(20, Device::Kind::Cuda);
+  const auto p = products(20, Device::Kind::Cuda, rested->peak_bytes() - 1);
+  CHECK(p->arena_bytes < rested->arena_bytes);
+  CHECK_NOTHROW(products(20, Device::Kind::Cuda, p->peak_bytes()));
+  CHECK_THROWS_AS(products(20, Device::Kind::Cuda, p->peak_bytes() - 1), MemoryError);
 }
 
 TEST_CASE("memory: what is small has a place of its own, workspaces too") {
