@@ -125,13 +125,20 @@ class Remaker {
     return true;
   }
 
-  /// Whether nobody waits for the sweep that makes an assignment (-1: there is none).
+  /// Whether the sweep that makes an assignment (-1: there is none) can stand behind any other:
+  /// nobody waits for it, and it reads no variable that another one assigns, which would have to
+  /// wait for it in turn.
   bool may_wait(int assignment) const {
     if (assignment < 0) return true;
     const int owner = f_.group_of[at(assignment)];
     const std::vector<int>& items = f_.groups[at(owner)].items;
-    return std::all_of(items.begin(), items.end(),
-                       [this](int i) { return readers_[at(i)].empty(); });
+    return std::all_of(items.begin(), items.end(), [&](int i) {
+      const std::vector<Ref>& args = g_.items[at(i)].args;
+      return readers_[at(i)].empty() && std::all_of(args.begin(), args.end(), [&](const Ref& arg) {
+               const int other = assignment_of_[at(arg.item)];
+               return other < 0 || f_.group_of[at(other)] == owner;
+             });
+    });
   }
 
   /// Of what group b reads.
@@ -151,6 +158,9 @@ class Remaker {
     if (a < 0 || a == b) return;
     Recipe recipe;
     if (!find(i, a, recipe, true) || cost_of(recipe) > kFree || !can_make(b, i, recipe, 0)) return;
+    // Elements of a variable that it assigns itself it may meet in another order.
+    for (const int source : recipe.sources)
+      if (const int own = assignment_of_[at(source)]; own >= 0 && f_.group_of[at(own)] == b) return;
     readers_[at(i)].erase(b);
     read_[at(b)].erase(i);
     made_[at(b)].insert(recipe.steps.begin(), recipe.steps.end());
