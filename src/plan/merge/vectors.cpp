@@ -82,9 +82,11 @@ class VectorRemaker {
   }
 
   /// Where the instruction stands in what is remade; a load of a vector becomes what makes that.
+  /// -1 where that grows too long.
   int add(int s, MapInstr instr, const std::vector<int>& place, Remade& remade) {
+    if (remade.map.instrs.size() > kMostInstrs) return -1;
     if (instr.code == MapCode::Load)
-      if (const int maker = maker_of(s, instr.view.value); maker >= 0) {
+      if (const int maker = maker_of(s, instr.view.value, kMostSteps); maker >= 0) {
         remade.of_sums = true;
         return make(s, maker, instr.view, remade);
       }
@@ -111,6 +113,7 @@ class VectorRemaker {
         instr.view = over;
       }
       place.push_back(add(s, std::move(instr), place, remade));
+      if (place.back() < 0) return -1;
     }
     for (const MapStore& store : map.stores)
       if (store.view.value == view.value) made = place[at(store.source)];
@@ -118,23 +121,26 @@ class VectorRemaker {
   }
 
   /// The step that makes a vector of a product's sums shortly before the sweep; -1: none.
-  int maker_of(int s, ValueId id) {
-    if (m_.values()[at(id)].kind != Value::Kind::Arena || m_.writers[at(id)].size() != 1) return -1;
+  /// No more than so many steps lie between.
+  int maker_of(int s, ValueId id, int between) {
+    if (between == 0 || m_.values()[at(id)].kind != Value::Kind::Arena ||
+        m_.writers[at(id)].size() != 1)
+      return -1;
     const int maker = m_.writers[at(id)][0];
     const Region& r = region(maker);
     if (r.kind != RegionKind::Map || !makes_vectors(r.map) ||
         r.map.space.numel() * kTimesLonger > region(s).map.space.numel())
       return -1;
-    const bool of_sums =
-        std::any_of(r.reads.begin(), r.reads.end(), [&](ValueId read) { return is_sum(s, read); });
+    const bool of_sums = std::any_of(r.reads.begin(), r.reads.end(),
+                                     [&](ValueId read) { return is_sum(s, read, between - 1); });
     return of_sums ? maker : -1;
   }
 
-  bool is_sum(int s, ValueId id) {
+  bool is_sum(int s, ValueId id, int between) {
     if (m_.writers[at(id)].size() != 1) return false;
     const int writer = m_.writers[at(id)][0];
     const Region& r = region(writer);
-    if (r.kind == RegionKind::Map) return maker_of(s, id) >= 0;
+    if (r.kind == RegionKind::Map) return maker_of(s, id, between) >= 0;
     const Times& times = m_.times;
     return r.kind == RegionKind::Contraction &&
            times.earliest(s) <= times.earliest(writer) + times.time(writer) + kMostSteps &&
@@ -204,7 +210,7 @@ class VectorRemaker {
   bool is_passed_over(int s, int step, const Region& with) {
     const Region& r = region(step);
     const auto is_read = [&](ValueId id) { return is_among(with.reads, id); };
-    const auto is_remade = [&](ValueId id) { return maker_of(s, id) == step; };
+    const auto is_remade = [&](ValueId id) { return maker_of(s, id, kMostSteps) == step; };
     const auto is_written = [&](ValueId id) { return is_among(with.writes, id); };
     return std::none_of(r.writes.begin(), r.writes.end(), is_read) &&
            std::any_of(r.writes.begin(), r.writes.end(), is_remade) &&
