@@ -128,7 +128,7 @@ std::string print_arena(const Program& p) {
           cat(value_text(p, static_cast<ValueId>(k)), v.label == 0 ? "" : "  # ",
               label_text(v.label)));
   for (std::size_t s = 0; s < p.steps.size() && p.traits.overlaps_steps; ++s)
-    if (p.steps[s].kernel->workspace_bytes > 0)
+    if (p.steps[s].kernel != nullptr && p.steps[s].kernel->workspace_bytes > 0)
       add(p.steps[s].workspace_offset,
           static_cast<std::int64_t>(p.steps[s].kernel->workspace_bytes), std::to_string(s),
           "workspace");

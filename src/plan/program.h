@@ -70,7 +70,7 @@ struct Program {
   DeviceTraits traits;                // of the device
   int threads = 1;                    // that its kernels' workspaces serve
   std::int64_t arena_bytes = 0;       // intermediates, workspace included
-  std::int64_t workspace_offset = 0;  // where the steps' workspaces begin
+  std::int64_t workspace_offset = 0;  // of the workspace that steps which follow one another share
   std::int64_t leaf_bytes = 0, output_bytes = 0;
   std::vector<std::vector<int>> before;  // steps that a step waits for, as numbered before `order`
   std::vector<int> order;                // number of the step that runs k-th

@@ -200,7 +200,8 @@ __device__ __forceinline__ void scatter_rows(const ScatterArgs& a) {
 }
 
 /// Updates `places` of a row of out that begins at element `to`, in order; every kScatterThreads-th
-/// column is this thread's.
+/// column is this thread's. A row of more updates than a block lists is gone through again for the
+/// rest, so that a sum of 16 bits is rounded once for each list.
 template <class E, bool Adds>
 __device__ __forceinline__ void apply_row(const ScatterArgs& a, const int* places, int count,
                                           bool fresh, long long to, long long updates) {

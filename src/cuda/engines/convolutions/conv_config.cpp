@@ -92,7 +92,7 @@ double cycles(const CardModel& card, const ConvShape& s, const ConvConfig& c) {
   work.waits *= chunks;
   const double results = real(c.tile.m) * c.tile.n;
   work.finish(results / c.store_vector, results * 4, c.tile.threads);
-  if (s.reduces_channels) work.waits += 4 * card.latency;  // of the last block
+  if (s.reduces_channels) work.waits += 4 * card.latency;  // of combining them
   const double blocks = real(divide_up(s.filters, c.tile.m) * divide_up(s.rows.result, c.rows) *
                              divide_up(s.columns.result, c.columns) *
                              divide_up(power_above(s.images), c.images) * s.groups);

@@ -47,7 +47,6 @@ class EpiloguePrinter {
  public:
   EpiloguePrinter(const Region& region, std::span<const Value> values)
       : map_(with_result(region, values)),
-        values_(values),
         accumulator_(
             is_floating(region.contraction.dtype)
                 ? (region.contraction.dtype == DType::Float64 ? DType::Float64 : DType::Float32)
@@ -387,7 +386,6 @@ class EpiloguePrinter {
   }
 
   const MapProgram map_;
-  const std::span<const Value> values_;
   const DType accumulator_;
   Arguments arguments_;
   InstrPrinter printer_;
