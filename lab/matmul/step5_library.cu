@@ -17,6 +17,7 @@ using bf16 = __nv_bfloat16;
 struct StoreBf16 {
   struct Sums {};
   static constexpr bool kSums = false;
+  static constexpr int kVaryingBytes = 0;  // read for each element
   static __device__ Sums no_sums() { return {}; }
   unsigned short* out;
   long long pitch;
@@ -26,6 +27,8 @@ struct StoreBf16 {
   __device__ Held<N> hold(long long, long long, long long) const {
     return {};
   }
+  template <int N>
+  __device__ void hold_again(Held<N>&, long long, long long, long long) const {}
   template <int N>
   __device__ void finish(long long, long long row, long long column, const float (&x)[N],
                          const Held<N>&, Sums&) const {
