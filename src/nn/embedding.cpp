@@ -20,7 +20,7 @@ Tensor initial_table(const char* layer, const Shape& shape, const EmbeddingOptio
       throw ShapeError(cat(layer, ": the weight is ", o.weight.shape(), ", must be ", shape));
     return o.weight;
   }
-  const Tensor drawn = init::normal(shape, 0, 1, o.generator);
+  Tensor drawn = init::normal(shape, 0, 1, o.generator);
   if (!o.padding_index) return drawn;
   const std::int64_t padding = (*o.padding_index + shape[0]) % shape[0];
   return tenon::where(unsqueeze(eq(arange(0, shape[0]), padding), 1), 0, drawn);
