@@ -14,6 +14,7 @@ median of a measurement, Tenon's the median of both; the ratio is the best peer'
 """
 import argparse
 import datetime
+import importlib.metadata
 import itertools
 import json
 import math
@@ -32,7 +33,18 @@ SYSTEMS = {"train": ["torch", "jax"], "infer": ["torch", "onnx"]}  # onnx: OpenV
 # Of PyTorch's modes those that were ever the fastest of a network.
 MODES = {(True, "train"): ["last", "compile-last"], (False, "train"): ["fused", "compile"],
          (True, "infer"): ["last", "compile-last"], (False, "infer"): ["eager", "compile"]}
-VERSIONS = "import importlib.metadata as m; print({p: m.version(p) for p in ('torch', 'jax', 'openvino', 'onnxruntime')})"
+PACKAGES = ["torch", "jax", "openvino", "onnxruntime"]
+
+
+def versions():
+    """Of the peers that this Python has."""
+    found = []
+    for package in PACKAGES:
+        try:
+            found.append(f"{package}: {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            pass
+    return ", ".join(found)
 
 
 def first(options):
@@ -113,7 +125,7 @@ def measure(options, results, deadline):
     return True
 
 
-def table(results, versions):
+def table(results):
     lines = [f"{'workload':18} {'phase':6} {'prec':5} {'Tenon ms':>9} {'spread':>7} {'best peer ms':>13}  {'which':24} {'ratio':>5}  others, ms"]
     ratios = {"train": [], "infer": []}
     commits, dates = set(), set()
@@ -137,7 +149,7 @@ def table(results, versions):
             mean = math.exp(statistics.fmean(math.log(r) for r in of_phase))
             lines.append(f"{'' if phase == 'infer' else chr(10)}{phase}: {len(of_phase)} rows, geometric mean {mean:.2f}, least {min(of_phase):.2f}")
     head = [f"Whole networks beside every peer in one run, a measurement after another: bench/networks.py. {cpu_model()},",
-            f"commit {', '.join(sorted(commits))}, {', '.join(sorted(dates))}; {versions}.",
+            f"commit {', '.join(sorted(commits))}, {', '.join(sorted(dates))}; {versions()}.",
             "Medians in ms; Tenon before and after the peers, with the spread of both.", ""]
     return "\n".join(head + lines) + "\n"
 
@@ -159,6 +171,8 @@ def main():
     parser.add_argument("--results", default=str(ROOT / "build" / "bench" / "networks.json"))
     parser.add_argument("--table", help="where the table is written, too")
     options = parser.parse_args()
+    if not PEERS.is_dir():
+        parser.error(f"{PEERS} is no folder: TENON_PEERS names that of the peers' scripts")
     deadline = time.monotonic() + options.within
     results = Results(options.results)
     if options.again:
@@ -166,8 +180,7 @@ def main():
                                                     enumerate((options.only, options.phase, options.precision)))]:
             del results.rows[key]
     complete = measure(options, results, deadline)
-    versions = subprocess.run([sys.executable, "-c", VERSIONS], capture_output=True, text=True).stdout.strip("{}\n").replace("'", "")
-    text = table(results, versions)
+    text = table(results)
     print("\n" + text)
     if options.table:
         pathlib.Path(options.table).write_text(text, encoding="utf-8")
