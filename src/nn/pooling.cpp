@@ -29,7 +29,7 @@ void check_kernel(const char* layer, const Sizes& kernel) {
 }
 
 template <class Options, class Sizes>
-Options pool_options(const char* layer, Sizes kernel, const PoolOptionsOf<Sizes>& options) {
+Options window_options(const char* layer, Sizes kernel, const PoolOptionsOf<Sizes>& options) {
   Options out;
   out.kernel = plain(kernel);
   check_kernel(layer, out.kernel);
@@ -50,7 +50,7 @@ std::string sizes_text(const char* name, const Ints& sizes) {
 }
 
 template <class Options>
-std::string describe_pool(const char* layer, const Options& o) {
+std::string describe_window(const char* layer, const Options& o) {
   std::string out = cat(layer, "(", sizes_text("kernel_size", listed(o.kernel)));
   const Options standard;
   if (o.stride != standard.stride && o.stride != o.kernel)
@@ -64,7 +64,7 @@ std::string describe_pool(const char* layer, const Options& o) {
 // "LPPool1d(2, kernel_size=3)".
 template <class Options>
 std::string describe_power(const char* layer, double p, const Options& o) {
-  const std::string text = describe_pool(layer, o);
+  const std::string text = describe_window(layer, o);
   const std::size_t at = text.find('(') + 1;
   return cat(text.substr(0, at), p, ", ", text.substr(at));
 }
@@ -77,20 +77,20 @@ std::string describe_adaptive(const char* layer, Sizes output) {
 }  // namespace
 
 MaxPool1d::MaxPool1d(std::int64_t kernel, const PoolOptionsOf<std::int64_t>& options)
-    : options_(pool_options<Pool1dOptions>("MaxPool1d", kernel, options)) {}
-std::string MaxPool1d::describe() const { return describe_pool("MaxPool1d", options_); }
+    : options_(window_options<Pool1dOptions>("MaxPool1d", kernel, options)) {}
+std::string MaxPool1d::describe() const { return describe_window("MaxPool1d", options_); }
 
 AvgPool1d::AvgPool1d(std::int64_t kernel, const PoolOptionsOf<std::int64_t>& options)
-    : options_(pool_options<Pool1dOptions>("AvgPool1d", kernel, options)) {}
-std::string AvgPool1d::describe() const { return describe_pool("AvgPool1d", options_); }
+    : options_(window_options<Pool1dOptions>("AvgPool1d", kernel, options)) {}
+std::string AvgPool1d::describe() const { return describe_window("AvgPool1d", options_); }
 
 MaxPool3d::MaxPool3d(Triple kernel, const PoolOptionsOf<Triple>& options)
-    : options_(pool_options<Pool3dOptions>("MaxPool3d", kernel, options)) {}
-std::string MaxPool3d::describe() const { return describe_pool("MaxPool3d", options_); }
+    : options_(window_options<Pool3dOptions>("MaxPool3d", kernel, options)) {}
+std::string MaxPool3d::describe() const { return describe_window("MaxPool3d", options_); }
 
 AvgPool3d::AvgPool3d(Triple kernel, const PoolOptionsOf<Triple>& options)
-    : options_(pool_options<Pool3dOptions>("AvgPool3d", kernel, options)) {}
-std::string AvgPool3d::describe() const { return describe_pool("AvgPool3d", options_); }
+    : options_(window_options<Pool3dOptions>("AvgPool3d", kernel, options)) {}
+std::string AvgPool3d::describe() const { return describe_window("AvgPool3d", options_); }
 
 std::string AdaptiveAvgPool1d::describe() const {
   return describe_adaptive("AdaptiveAvgPool1d", output_);
@@ -106,7 +106,7 @@ std::string AdaptiveMaxPool3d::describe() const {
 }
 
 LPPool1d::LPPool1d(double p, std::int64_t kernel, const PoolOptionsOf<std::int64_t>& options)
-    : p_(p), options_(pool_options<Pool1dOptions>("LPPool1d", kernel, options)) {}
+    : p_(p), options_(window_options<Pool1dOptions>("LPPool1d", kernel, options)) {}
 std::string LPPool1d::describe() const { return describe_power("LPPool1d", p_, options_); }
 
 LPPool2d::LPPool2d(double p, Pair kernel, const PoolOptions& options) : p_(p) {
@@ -118,7 +118,7 @@ LPPool2d::LPPool2d(double p, Pair kernel, const PoolOptions& options) : p_(p) {
 std::string LPPool2d::describe() const { return describe_power("LPPool2d", p_, options_); }
 
 LPPool3d::LPPool3d(double p, Triple kernel, const PoolOptionsOf<Triple>& options)
-    : p_(p), options_(pool_options<Pool3dOptions>("LPPool3d", kernel, options)) {}
+    : p_(p), options_(window_options<Pool3dOptions>("LPPool3d", kernel, options)) {}
 std::string LPPool3d::describe() const { return describe_power("LPPool3d", p_, options_); }
 
 }  // namespace tenon::nn
