@@ -299,7 +299,8 @@ struct ScheduleOptions {
   int patience = 2;    ///< plateau
 };
 /// "constant", "step", "multistep", "exponential", "cosine", "linear", "inverse_sqrt", "plateau",
-/// "one_cycle". Throws ValueError for another name.
+/// "one_cycle". Throws ValueError for another name. polynomial() and cosine_restarts() are for code
+/// alone: they have no names here.
 TENON_API std::unique_ptr<Schedule> create_schedule(const std::string& name,
                                                     const ScheduleOptions& options);
 TENON_API std::vector<std::string> schedule_names();

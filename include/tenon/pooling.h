@@ -49,7 +49,9 @@ TENON_API Tensor adaptive_max_pool3d(const Tensor& x, const std::array<std::int6
 
 /// Maxima, and in `indices` (int64, of the same shape) where each stands: the number of its element
 /// in its signal, image or volume, counted along rows; of equal ones the first. PyTorch's
-/// return_indices = True. A window that dilation leads past all of it has the index 0.
+/// return_indices = True. A window that dilation leads past all of it has the index 0. x as
+/// max_pool1d(), max_pool2d(), max_pool3d() and the adaptive ones take it. Throw ShapeError,
+/// ValueError or DTypeError.
 TENON_API ValuesAndIndices max_pool1d_with_indices(const Tensor& x,
                                                    const Pool1dOptions& options = {});
 TENON_API ValuesAndIndices max_pool2d_with_indices(const Tensor& x,
