@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -78,10 +79,6 @@ TENON_API Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
 /// base with alpha times row j of `updates` added to row index[j] along an axis.
 TENON_API Tensor index_add(const Tensor& base, int axis, const Tensor& index, const Tensor& updates,
                            Scalar alpha = 1);
-/// Rows of weight [entries, features]: gives […, features] for indices […]. The entry at
-/// padding_index gets no gradient.
-TENON_API Tensor embedding(const Tensor& index, const Tensor& weight,
-                           std::optional<std::int64_t> padding_index = {});
 
 // ---- Tables of rows
 struct EmbeddingOptions {
@@ -96,19 +93,32 @@ struct EmbeddingOptions {
 /// gradient touches the rows that were read alone. Throws ShapeError or ValueError; an index
 /// outside is a ValueError at run time.
 TENON_API Tensor embedding(const Tensor& index, const Tensor& weight,
-                           const EmbeddingOptions& options);
+                           const EmbeddingOptions& options = {});
+/// The same by the padding index alone: a number, an optional one or nullopt. What stands in braces
+/// is options, whose first member it is.
+template <std::convertible_to<std::optional<std::int64_t>> PaddingIndex>
+Tensor embedding(const Tensor& index, const Tensor& weight, PaddingIndex padding_index) {
+  return embedding(index, weight, EmbeddingOptions{.padding_index = padding_index});
+}
 
 enum class BagMode { Sum, Mean, Max };
-struct EmbeddingBagOptions : EmbeddingOptions {
+struct EmbeddingBagOptions {
+  std::optional<std::int64_t> padding_index{};  ///< to norm_type: as EmbeddingOptions
+  std::optional<double> max_norm{};
+  double norm_type = 2;
+  bool scale_grad_by_freq = false;  ///< as EmbeddingOptions
   BagMode mode = BagMode::Mean;
   /// int64 or int32 [bags], growing from 0: where each bag begins in an index that is a vector.
   Tensor offsets{};
-  bool include_last_offset = false;  ///< the last offset is the end of the last bag
-  Tensor per_sample_weights{};       ///< of the index's shape: a factor of each row; sums only
+  /// The last offset begins no bag, but ends the last one: what stands from there on lies in none
+  /// (for PyTorch, in the last bag's mean and maximum, but not in its sum).
+  bool include_last_offset = false;
+  Tensor per_sample_weights{};  ///< of the index's shape: a factor of each row; sums only
 };
 /// The sum, mean or maximum of the rows of each bag: index [bags, length], or a vector with
 /// offsets, to [bags, features]. Entries at the padding index do not count; a bag of none gives
-/// zeros. Throws ShapeError or ValueError.
+/// zeros. Throws ShapeError or ValueError; an index outside, a first offset other than 0 and one
+/// beyond the index's end are a ValueError at run time.
 TENON_API Tensor embedding_bag(const Tensor& index, const Tensor& weight,
                                const EmbeddingBagOptions& options = {});
 

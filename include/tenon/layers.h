@@ -15,6 +15,8 @@
 namespace tenon::nn {
 
 // ---- Convolutions
+// Constructors throw ValueError for channels, groups or a kernel below 1 and for channels that do
+// not divide into the groups; forward() throws as the function of the same name.
 /// `Sizes` is a number (one axis), a Pair or a Triple.
 template <class Sizes>
 struct ConvOptionsOf {
@@ -23,7 +25,8 @@ struct ConvOptionsOf {
   bool bias = true;
   Generator* generator = nullptr;  ///< of the initial values
 };
-/// x [N, in, L]; weight [out, in / groups, kernel], bias [out].
+/// x [N, in, L] to [N, out, P]; weight [out, in / groups, kernel], bias [out]. P is
+/// (L + 2 · padding - dilation · (kernel - 1) - 1) / stride + 1, rounded down.
 class TENON_API Conv1d : public Module {
  public:
   Conv1d(std::int64_t in, std::int64_t out, std::int64_t kernel,
@@ -37,7 +40,8 @@ class TENON_API Conv1d : public Module {
   Conv1dOptions options_;
   Tensor weight_, bias_;
 };
-/// x [N, in, D, H, W]; weight [out, in / groups, kernel…], bias [out].
+/// x [N, in, D, H, W] to [N, out, …], each size as of Conv1d; weight [out, in / groups, kernel…],
+/// bias [out].
 class TENON_API Conv3d : public Module {
  public:
   Conv3d(std::int64_t in, std::int64_t out, Triple kernel,
@@ -53,14 +57,22 @@ class TENON_API Conv3d : public Module {
 };
 
 template <class Sizes>
-struct ConvTransposeOptionsOf : ConvOptionsOf<Sizes> {
+struct ConvTransposeOptionsOf {
+  Sizes stride = 1, padding = 0;
   Sizes output_padding = 0;  ///< added to the end of the result
+  Sizes dilation = 1;
+  std::int64_t groups = 1;
+  bool bias = true;
+  Generator* generator = nullptr;  ///< of the initial values
 };
-/// x [N, in, L]; weight [in, out / groups, kernel], bias [out].
+/// x [N, in, L] to [N, out, P]; weight [in, out / groups, kernel], bias [out]. P is
+/// stride · (L - 1) + dilation · (kernel - 1) + 1 - 2 · padding + output_padding.
 class TENON_API ConvTranspose1d : public Module {
  public:
   ConvTranspose1d(std::int64_t in, std::int64_t out, std::int64_t kernel,
                   const ConvTransposeOptionsOf<std::int64_t>& options = {});
+  const Tensor& weight() const { return weight_; }
+  const Tensor& bias() const { return bias_; }  ///< undefined without one
   Tensor forward(const Tensor& x) const override {
     return conv_transpose1d(x, weight_, bias_, options_);
   }
@@ -70,11 +82,14 @@ class TENON_API ConvTranspose1d : public Module {
   ConvTranspose1dOptions options_;
   Tensor weight_, bias_;
 };
-/// x [N, in, H, W]; weight [in, out / groups, kernel…], bias [out].
+/// x [N, in, H, W] to [N, out, …], each size as of ConvTranspose1d; weight
+/// [in, out / groups, kernel…], bias [out].
 class TENON_API ConvTranspose2d : public Module {
  public:
   ConvTranspose2d(std::int64_t in, std::int64_t out, Pair kernel,
                   const ConvTransposeOptionsOf<Pair>& options = {});
+  const Tensor& weight() const { return weight_; }
+  const Tensor& bias() const { return bias_; }  ///< undefined without one
   Tensor forward(const Tensor& x) const override {
     return conv_transpose2d(x, weight_, bias_, options_);
   }
@@ -84,11 +99,14 @@ class TENON_API ConvTranspose2d : public Module {
   ConvTranspose2dOptions options_;
   Tensor weight_, bias_;
 };
-/// x [N, in, D, H, W]; weight [in, out / groups, kernel…], bias [out].
+/// x [N, in, D, H, W] to [N, out, …], each size as of ConvTranspose1d; weight
+/// [in, out / groups, kernel…], bias [out].
 class TENON_API ConvTranspose3d : public Module {
  public:
   ConvTranspose3d(std::int64_t in, std::int64_t out, Triple kernel,
                   const ConvTransposeOptionsOf<Triple>& options = {});
+  const Tensor& weight() const { return weight_; }
+  const Tensor& bias() const { return bias_; }  ///< undefined without one
   Tensor forward(const Tensor& x) const override {
     return conv_transpose3d(x, weight_, bias_, options_);
   }
@@ -150,7 +168,11 @@ class TENON_API InstanceNorm3d : public InstanceNorm {
 };
 
 // ---- Bags of rows
-struct EmbeddingBagOptions : tenon::EmbeddingOptions {
+struct EmbeddingBagOptions {
+  std::optional<std::int64_t> padding_index{};  ///< to scale_grad_by_freq: as EmbeddingOptions
+  std::optional<double> max_norm{};
+  double norm_type = 2;
+  bool scale_grad_by_freq = false;
   BagMode mode = BagMode::Mean;
   bool include_last_offset = false;
   Generator* generator = nullptr;  ///< of the initial values
@@ -171,7 +193,10 @@ class TENON_API EmbeddingBag : public ModuleOf<EmbeddingBag> {
   Tensor weight_;
 };
 
-// ---- Dropout of whole channels of x [N, C, …] while training; the identity otherwise
+// ---- Dropout of whole channels
+/// While training each channel of each sample of x [N, C, …] is zeros with probability p, the
+/// others are divided by 1 - p; the identity otherwise. Constructors throw ValueError for p outside
+/// [0, 1], forward() ShapeError for another number of axes.
 class TENON_API ChannelDropout : public Module {
  public:
   Tensor forward(const Tensor& x) const override;
@@ -186,19 +211,19 @@ class TENON_API ChannelDropout : public Module {
   double p_;
   Generator* generator_;
 };
-/// x [N, C, L].
+/// x [N, C, L] to the same shape.
 class TENON_API Dropout1d : public ChannelDropout {
  public:
   explicit Dropout1d(double p = 0.5, Generator* generator = nullptr)
       : ChannelDropout("Dropout1d", 3, p, generator) {}
 };
-/// x [N, C, H, W].
+/// x [N, C, H, W] to the same shape.
 class TENON_API Dropout2d : public ChannelDropout {
  public:
   explicit Dropout2d(double p = 0.5, Generator* generator = nullptr)
       : ChannelDropout("Dropout2d", 4, p, generator) {}
 };
-/// x [N, C, D, H, W].
+/// x [N, C, D, H, W] to the same shape.
 class TENON_API Dropout3d : public ChannelDropout {
  public:
   explicit Dropout3d(double p = 0.5, Generator* generator = nullptr)
@@ -249,9 +274,12 @@ class TENON_API PReLU : public Module {
 
 // ---- Losses as objects: (output, target) to a scalar, or to one loss each
 struct NLLLoss {
-  ClassLossOptions options{};
+  Tensor weight{};                             ///< [C]: of each class; means are weighted by it
+  std::optional<std::int64_t> ignore_index{};  ///< targets that count for nothing
+  Reduction reduction = Reduction::Mean;
   Tensor operator()(const Tensor& logp, const Tensor& target) const {
-    return nll_loss(logp, target, options);
+    return nll_loss(logp, target,
+                    {.reduction = reduction, .weight = weight, .ignore_index = ignore_index});
   }
 };
 struct SmoothL1Loss {
@@ -276,15 +304,19 @@ struct KLDivLoss {
   }
 };
 struct BCELoss {
-  BinaryLossOptions options{};
+  Tensor weight{};  ///< of each element; broadcasts
+  Reduction reduction = Reduction::Mean;
   Tensor operator()(const Tensor& output, const Tensor& target) const {
-    return binary_cross_entropy(output, target, options);
+    return binary_cross_entropy(output, target, {.reduction = reduction, .weight = weight});
   }
 };
 struct BCEWithLogitsLoss {
-  BinaryLossOptions options{};
+  Tensor weight{};      ///< of each element; broadcasts
+  Tensor pos_weight{};  ///< of positive targets
+  Reduction reduction = Reduction::Mean;
   Tensor operator()(const Tensor& output, const Tensor& target) const {
-    return binary_cross_entropy_with_logits(output, target, options);
+    return binary_cross_entropy_with_logits(
+        output, target, {.reduction = reduction, .weight = weight, .pos_weight = pos_weight});
   }
 };
 

@@ -29,20 +29,14 @@ std::string size_text(const char* name, const Ints& sizes) {
   return cat(", ", name, sizes.size() == 1 ? "=" : "=(", list, sizes.size() == 1 ? "" : ")");
 }
 
-template <class Options, class Sizes>
-Options conv_options(const ConvOptionsOf<Sizes>& o) {
+template <class Options, class LayerOptions>
+Options conv_options(const LayerOptions& o) {
   Options out;
   out.stride = conv_sizes(o.stride);
   out.padding = conv_sizes(o.padding);
   out.dilation = conv_sizes(o.dilation);
   out.groups = o.groups;
-  return out;
-}
-
-template <class Options, class Sizes>
-Options transposed_options(const ConvTransposeOptionsOf<Sizes>& o) {
-  auto out = conv_options<Options>(static_cast<const ConvOptionsOf<Sizes>&>(o));
-  out.output_padding = conv_sizes(o.output_padding);
+  if constexpr (requires { o.output_padding; }) out.output_padding = conv_sizes(o.output_padding);
   return out;
 }
 
@@ -93,9 +87,9 @@ std::string describe_conv(const char* layer, const Tensor& weight, const Options
 
 }  // namespace
 
-#define TENON_CONVOLUTION(Name, Options, Sizes, OptionsOf, options_of, transposed)         \
+#define TENON_CONVOLUTION(Name, Options, Sizes, OptionsOf, transposed)                     \
   Name::Name(std::int64_t in, std::int64_t out, Sizes kernel, const OptionsOf<Sizes>& o)   \
-      : options_(options_of<Options>(o)) {                                                 \
+      : options_(conv_options<Options>(o)) {                                               \
     const Shape shape =                                                                    \
         filter_shape(#Name, in, out, o.groups, size_list(conv_sizes(kernel)), transposed); \
     weight_ = parameter("weight", filter(shape, o.generator));                             \
@@ -104,14 +98,12 @@ std::string describe_conv(const char* layer, const Tensor& weight, const Options
   std::string Name::describe() const {                                                     \
     return describe_conv(#Name, weight_, options_, bias_.defined(), transposed);           \
   }
-TENON_CONVOLUTION(Conv1d, Conv1dOptions, std::int64_t, ConvOptionsOf, conv_options, false)
-TENON_CONVOLUTION(Conv3d, Conv3dOptions, Triple, ConvOptionsOf, conv_options, false)
+TENON_CONVOLUTION(Conv1d, Conv1dOptions, std::int64_t, ConvOptionsOf, false)
+TENON_CONVOLUTION(Conv3d, Conv3dOptions, Triple, ConvOptionsOf, false)
 TENON_CONVOLUTION(ConvTranspose1d, ConvTranspose1dOptions, std::int64_t, ConvTransposeOptionsOf,
-                  transposed_options, true)
-TENON_CONVOLUTION(ConvTranspose2d, ConvTranspose2dOptions, Pair, ConvTransposeOptionsOf,
-                  transposed_options, true)
-TENON_CONVOLUTION(ConvTranspose3d, ConvTranspose3dOptions, Triple, ConvTransposeOptionsOf,
-                  transposed_options, true)
+                  true)
+TENON_CONVOLUTION(ConvTranspose2d, ConvTranspose2dOptions, Pair, ConvTransposeOptionsOf, true)
+TENON_CONVOLUTION(ConvTranspose3d, ConvTranspose3dOptions, Triple, ConvTransposeOptionsOf, true)
 #undef TENON_CONVOLUTION
 
 }  // namespace tenon::nn

@@ -7,7 +7,8 @@
 namespace tenon::nn {
 namespace {
 
-// Drawn, with zeros at the padding; or what is given, as PyTorch's from_pretrained takes it.
+// Drawn, with zeros at the padding; or what is given, as from_pretrained(t, freeze=False) of
+// PyTorch has it.
 Tensor initial_table(const char* layer, const Shape& shape, const EmbeddingOptions& o) {
   for (const std::int64_t size : shape)
     if (size < 1)
@@ -35,7 +36,8 @@ std::string options_text(const tenon::EmbeddingOptions& o) {
   return text;
 }
 
-tenon::EmbeddingOptions of_rows(const EmbeddingOptions& o) {
+template <class LayerOptions>
+tenon::EmbeddingOptions of_rows(const LayerOptions& o) {
   return {o.padding_index, o.max_norm, o.norm_type, o.scale_grad_by_freq};
 }
 
@@ -71,19 +73,21 @@ EmbeddingBag::EmbeddingBag(std::int64_t count, std::int64_t size,
 
 Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& offsets,
                              const Tensor& per_sample_weights) const {
-  tenon::EmbeddingBagOptions o;
-  static_cast<tenon::EmbeddingOptions&>(o) = options_;
-  o.mode = options_.mode;
-  o.offsets = offsets;
-  o.include_last_offset = options_.include_last_offset && offsets.defined();
-  o.per_sample_weights = per_sample_weights;
-  return embedding_bag(index, weight_, o);
+  return embedding_bag(index, weight_,
+                       {.padding_index = options_.padding_index,
+                        .max_norm = options_.max_norm,
+                        .norm_type = options_.norm_type,
+                        .scale_grad_by_freq = options_.scale_grad_by_freq,
+                        .mode = options_.mode,
+                        .offsets = offsets,
+                        .include_last_offset = options_.include_last_offset && offsets.defined(),
+                        .per_sample_weights = per_sample_weights});
 }
 
 std::string EmbeddingBag::describe() const {
   constexpr const char* kModes[] = {"sum", "mean", "max"};
-  return cat("EmbeddingBag(", weight_.size(0), ", ", weight_.size(1), options_text(options_),
-             ", mode=", kModes[static_cast<int>(options_.mode)],
+  return cat("EmbeddingBag(", weight_.size(0), ", ", weight_.size(1),
+             options_text(of_rows(options_)), ", mode=", kModes[static_cast<int>(options_.mode)],
              options_.include_last_offset ? ", include_last_offset=true)" : ")");
 }
 

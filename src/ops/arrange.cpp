@@ -136,17 +136,4 @@ std::int64_t padding_row(std::int64_t padding_index, const Tensor& weight) {
   return row;
 }
 
-Tensor embedding(const Tensor& index, const Tensor& weight,
-                 std::optional<std::int64_t> padding_index) {
-  const Called called("embedding");
-  const std::string at = where("embedding");
-  if (weight.rank() != 2)
-    throw ShapeError(cat(at, ": weight must be [entries, features], not ", weight.shape()));
-  Ints sizes = to_ints(index.shape());
-  sizes.push_back(weight.size(1));
-  Tensor rows = reshape(index_select(weight, 0, reshape(index, {index.numel()})), sizes);
-  if (!padding_index) return rows;
-  return where(unsqueeze(eq(index, padding_row(*padding_index, weight)), -1), detach(rows), rows);
-}
-
 }  // namespace tenon

@@ -33,6 +33,16 @@ Tensor frequency(const Tensor& index, std::int64_t entries, DType dtype) {
   return reshape(index_select(counts, 0, flat), to_ints(index.shape()));
 }
 
+// Rows by index.
+Tensor rows_at(const Tensor& index, const Tensor& weight) {
+  if (weight.rank() != 2)
+    throw ShapeError(
+        cat(where("embedding"), ": weight must be [entries, features], not ", weight.shape()));
+  Ints sizes = to_ints(index.shape());
+  sizes.push_back(weight.size(1));
+  return reshape(index_select(weight, 0, reshape(index, {index.numel()})), sizes);
+}
+
 void check_options(const std::string& at, const EmbeddingOptions& o) {
   if (o.max_norm && !(*o.max_norm > 0))
     throw ValueError(cat(at, ": max_norm is ", *o.max_norm, ", must be above 0"));
@@ -50,32 +60,37 @@ Tensor reduced_bags(const Tensor& rows, const Tensor& counts, BagMode mode) {
     const Tensor best = max(where(inside, rows, -HUGE_VAL), 1).values;
     return where(any(inside, {1}), best, 0);
   }
-  const Tensor total = sum(inside.defined() ? where(inside, rows, 0) : rows, {1});
+  Tensor total = sum(inside.defined() ? where(inside, rows, 0) : rows, {1});
   if (mode == BagMode::Sum) return total;
   if (!inside.defined()) return total / static_cast<double>(length);
   return total / cast(maximum(sum(inside, {1}), 1), rows.dtype());
 }
 
-// Rows [T, features] of which row t lies in bag number bag[t].
+// Rows [T, features] of which row t lies in bag number bag[t]; those of number `bags` lie in none.
 Tensor reduced_rows(const Tensor& rows, const Tensor& bag, std::int64_t bags, const Tensor& counts,
                     BagMode mode) {
   if (mode == BagMode::Max) {
-    Tensor member = eq(unsqueeze(arange(0, bags), 1), bag);
+    const Tensor known = index_select(arange(0, bags + 1), 0, bag);  // refuses others at run time
+    Tensor member = eq(unsqueeze(arange(0, bags), 1), known);
     if (counts.defined()) member = logical_and(member, counts);
     return reduced_bags(broadcast_to(rows, {bags, rows.size(0), rows.size(1)}), member, mode);
   }
   const Tensor kept = counts.defined() ? where(unsqueeze(counts, -1), rows, 0) : rows;
-  const Tensor total = index_add(zeros({bags, rows.size(1)}, rows.dtype()), 0, bag, kept);
+  const Tensor sums = index_add(zeros({bags + 1, rows.size(1)}, rows.dtype()), 0, bag, kept);
+  Tensor total = narrow(sums, 0, 0, bags);
   if (mode == BagMode::Sum) return total;
   const Tensor each =
       counts.defined() ? cast(counts, DType::Int64) : ones({rows.size(0)}, DType::Int64);
-  const Tensor size = index_add(zeros({bags}, DType::Int64), 0, bag, each);
-  return total / cast(unsqueeze(maximum(size, 1), -1), rows.dtype());
+  const Tensor counted = index_add(zeros({bags + 1}, DType::Int64), 0, bag, each);
+  const Tensor size = maximum(narrow(counted, 0, 0, bags), 1);
+  return total / cast(unsqueeze(size, -1), rows.dtype());
 }
 
 // The bag that each place of a vector lies in: how many bags begin up to there, less one.
 Tensor bags_of(std::int64_t places, const Tensor& begins) {
-  return sum(le(begins, unsqueeze(arange(0, places), 1)), {1}) - 1;
+  const Tensor one = ones({begins.size(0)}, DType::Int64);
+  const Tensor begun = index_add(zeros({places + 1}, DType::Int64), 0, begins, one);
+  return cumsum(narrow(begun, 0, 0, places), 0) - 1;
 }
 
 void check_bags(const std::string& at, const Tensor& index, const EmbeddingBagOptions& o) {
@@ -102,7 +117,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight, const EmbeddingOptio
   const Called called("embedding");
   require_defined("embedding", index, weight);
   check_options(where("embedding"), o);
-  Tensor rows = embedding(index, weight, std::optional<std::int64_t>());
+  Tensor rows = rows_at(index, weight);
   if (o.max_norm) rows = scaled_to(rows, *o.max_norm, o.norm_type);
   if (o.scale_grad_by_freq) {
     const Tensor share = reciprocal(frequency(index, weight.size(0), rows.dtype()));
@@ -117,15 +132,18 @@ Tensor embedding_bag(const Tensor& index, const Tensor& weight, const EmbeddingB
   const Called called("embedding_bag");
   require_defined("embedding_bag", index, weight);
   check_bags(where("embedding_bag"), index, o);
-  Tensor rows = embedding(index, weight, static_cast<const EmbeddingOptions&>(o));
+  Tensor rows =
+      embedding(index, weight,
+                EmbeddingOptions{o.padding_index, o.max_norm, o.norm_type, o.scale_grad_by_freq});
   if (o.per_sample_weights.defined())
     rows = rows * cast(unsqueeze(o.per_sample_weights, -1), rows.dtype());
   Tensor counts;
   if (o.padding_index) counts = ne(index, padding_row(*o.padding_index, weight));
   if (!o.offsets.defined()) return reduced_bags(rows, counts, o.mode);
+  // With its end among the offsets, what stands behind it is a bag more, which is left out.
   const std::int64_t bags = o.offsets.size(0) - (o.include_last_offset ? 1 : 0);
-  const Tensor begins = narrow(o.offsets, 0, 0, bags);
-  return reduced_rows(rows, bags_of(index.size(0), begins), bags, counts, o.mode);
+  if (bags == 0) return zeros({0, weight.size(1)}, rows.dtype());
+  return reduced_rows(rows, bags_of(index.size(0), o.offsets), bags, counts, o.mode);
 }
 
 }  // namespace tenon

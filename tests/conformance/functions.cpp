@@ -229,13 +229,12 @@ void add_indexing(Functions& f) {
     return {scatter(tensor(in[0]), axis, tensor(in[1]), scalar_of(in[2]))};
   };
   f["embedding"] = [](const In& in, const json& a) -> Out {
-    const EmbeddingOptions o = rows_of(a);
-    if (o.max_norm || o.scale_grad_by_freq) return {embedding(tensor(in[1]), tensor(in[0]), o)};
-    return {embedding(tensor(in[1]), tensor(in[0]), o.padding_index)};
+    return {embedding(tensor(in[1]), tensor(in[0]), rows_of(a))};
   };
   f["embedding_bag"] = [](const In& in, const json& a) -> Out {
-    EmbeddingBagOptions o;
-    static_cast<EmbeddingOptions&>(o) = rows_of(a);
+    const EmbeddingOptions rows = rows_of(a);
+    EmbeddingBagOptions o{rows.padding_index, rows.max_norm, rows.norm_type,
+                          rows.scale_grad_by_freq};
     const auto mode = a.at("mode").get<std::string>();
     o.mode = mode == "sum" ? BagMode::Sum : mode == "mean" ? BagMode::Mean : BagMode::Max;
     std::size_t k = 2;

@@ -51,10 +51,10 @@ Called weighed(const std::string& name) {
 
 Called table(const std::string& name) {
   if (has(name, "bag")) {
-    nn::EmbeddingBagOptions o;
-    o.padding_index = 2;
-    o.mode = has(name, "sum") ? BagMode::Sum : has(name, "mean") ? BagMode::Mean : BagMode::Max;
-    const nn::EmbeddingBag net(6, 4, o);
+    const BagMode mode = has(name, "sum")    ? BagMode::Sum
+                         : has(name, "mean") ? BagMode::Mean
+                                             : BagMode::Max;
+    const nn::EmbeddingBag net(6, 4, {.padding_index = 2, .mode = mode});
     return {net, [net](const Tensors& in) -> Tensors {
               return {{"output", net(in.at("index"), in.at("offsets"))}};
             }};
@@ -93,21 +93,11 @@ nn::AnyModule small(const std::string& name) {
     return nn::Conv1d(4, 6, 3, {.stride = 2, .padding = 1, .dilation = 2, .groups = 2});
   if (name == "conv3d")
     return nn::Conv3d(2, 3, {2, 1, 3}, {.stride = {1, 2, 1}, .padding = {1, 0, 1}, .bias = false});
-  if (name == "conv_transpose1d") {
-    nn::ConvTransposeOptionsOf<std::int64_t> o;
-    o.stride = 3, o.padding = 1, o.output_padding = 2, o.groups = 2;
-    return nn::ConvTranspose1d(4, 6, 3, o);
-  }
-  if (name == "conv_transpose2d") {
-    nn::ConvTransposeOptionsOf<nn::Pair> o;
-    o.stride = {2, 1};
-    return nn::ConvTranspose2d(2, 3, {2, 3}, o);
-  }
-  if (name == "conv_transpose3d") {
-    nn::ConvTransposeOptionsOf<nn::Triple> o;
-    o.stride = 2, o.bias = false;
-    return nn::ConvTranspose3d(2, 2, 2, o);
-  }
+  if (name == "conv_transpose1d")
+    return nn::ConvTranspose1d(4, 6, 3,
+                               {.stride = 3, .padding = 1, .output_padding = 2, .groups = 2});
+  if (name == "conv_transpose2d") return nn::ConvTranspose2d(2, 3, {2, 3}, {.stride = {2, 1}});
+  if (name == "conv_transpose3d") return nn::ConvTranspose3d(2, 2, 2, {.stride = 2, .bias = false});
   if (name == "prelu") return nn::PReLU(3);
   if (name == "celu") return nn::CELU(1.5);
   if (name == "glu") return nn::GLU(1);

@@ -75,13 +75,53 @@ TEST_CASE("embedding: padding begins as zeros, a table may be given, indices out
   const Tensor index = Tensor::from<std::int64_t>({0, 9}, {2});
   CHECK_THROWS_AS(given(index).eval(), ValueError);
   CHECK_THROWS_AS(embedding_bag(index, table), ShapeError);
-  EmbeddingBagOptions weighted;
-  weighted.per_sample_weights = zeros({1, 2});
-  CHECK_THROWS_AS(embedding_bag(zeros({1, 2}, DType::Int64), table, weighted), ValueError);
-  EmbeddingBagOptions bags;
+  const Tensor two = zeros({1, 2}, DType::Int64);
+  CHECK_THROWS_AS(embedding_bag(two, table, {.per_sample_weights = zeros({1, 2})}), ValueError);
+  for (const BagMode mode : {BagMode::Sum, BagMode::Mean, BagMode::Max})
+    CHECK(equal(embedding_bag(zeros({2, 0}, DType::Int64), table, {.mode = mode}), zeros({2, 3})));
+}
+
+TEST_CASE("embedding: a padding index is a number, an optional one, or options in braces") {
+  const Tensor table = ones({5, 2}), index = Tensor::from<std::int64_t>({3, 1}, {2});
+  const auto learns = [&](const Tensor& rows) {  // does row 3, by its gradient?
+    return grad(sum(rows), table)[3][0].item() == 1;
+  };
+  CHECK(learns(embedding(index, table)));
+  CHECK(learns(embedding(index, table, {})));
+  CHECK(learns(embedding(index, table, std::nullopt)));
+  CHECK(!learns(embedding(index, table, 3)));
+  CHECK(!learns(embedding(index, table, {3})));
+  CHECK(!learns(embedding(index, table, -2)));
+  CHECK(!learns(embedding(index, table, std::optional<std::int64_t>(3))));
+  CHECK(!learns(embedding(index, table, {.padding_index = 3})));
+}
+
+TEST_CASE("embedding: bags may be empty, in a row and at the end, and begin with 0") {
+  const Tensor table = reshape(arange(1, 6, 1, DType::Float32), {5, 1}), index = arange(0, 5);
+  const auto bags = [&](BagMode mode, const std::vector<std::int64_t>& offsets, bool last) {
+    return embedding_bag(index, table,
+                         {.mode = mode,
+                          .offsets = Tensor::from(offsets, Shape{std::ssize(offsets)}),
+                          .include_last_offset = last});
+  };
+  const auto values = [&](BagMode mode, const std::vector<std::int64_t>& offsets, bool last) {
+    return bags(mode, offsets, last).to_vector<float>();
+  };
+  using Values = std::vector<float>;
+  CHECK(values(BagMode::Sum, {0, 0, 2, 2, 2, 5, 5}, false) == Values{0, 3, 0, 0, 12, 0, 0});
+  CHECK(values(BagMode::Mean, {0, 0, 2, 2, 2, 5, 5}, false) == Values{0, 1.5, 0, 0, 4, 0, 0});
+  CHECK(values(BagMode::Max, {0, 0, 2, 2, 2, 5, 5}, false) == Values{0, 2, 0, 0, 5, 0, 0});
+  // What stands behind the last offset lies in no bag.
+  CHECK(values(BagMode::Sum, {0, 2, 2, 4}, true) == Values{3, 0, 7});
+  CHECK(values(BagMode::Mean, {0, 2, 2, 4}, true) == Values{1.5, 0, 3.5});
+  CHECK(values(BagMode::Max, {0, 2, 2, 4}, true) == Values{2, 0, 4});
   for (const BagMode mode : {BagMode::Sum, BagMode::Mean, BagMode::Max}) {
-    bags.mode = mode;
-    CHECK(equal(embedding_bag(zeros({2, 0}, DType::Int64), table, bags), zeros({2, 3})));
+    CHECK_THROWS_AS(bags(mode, {1, 3}, false).eval(), ValueError);
+    CHECK_THROWS_AS(bags(mode, {0, 7}, false).eval(), ValueError);
+    CHECK(bags(mode, {}, false).shape() == Shape{0, 1});
+    CHECK(equal(embedding_bag(zeros({0}, DType::Int64), table,
+                              {.mode = mode, .offsets = zeros({2}, DType::Int64)}),
+                zeros({2, 1})));
   }
 }
 
@@ -104,6 +144,12 @@ TEST_CASE("layers: instance norm and dropout of channels say what they take") {
   CHECK_THROWS_AS(nn::Dropout1d()(y), ShapeError);
   CHECK(nn::ConvTranspose2d(2, 3, {2, 3}).describe() ==
         "ConvTranspose2d(2, 3, kernel_size=(2, 3))");
+  const nn::ConvTranspose2d doubled(16, 8, 4, {.stride = 2, .padding = 1});
+  CHECK(doubled.weight().shape() == Shape{16, 8, 4, 4});
+  CHECK(doubled.bias().shape() == Shape{8});
+  CHECK(doubled(zeros({1, 16, 5, 5})).shape() == Shape{1, 8, 10, 10});
+  CHECK(nn::EmbeddingBag(4, 2, {.padding_index = 2}).describe() ==
+        "EmbeddingBag(4, 2, padding_index=2, mode=mean)");
   CHECK_THROWS_AS(nn::Conv1d(3, 4, 2, {.groups = 2}), ValueError);
 }
 
@@ -115,6 +161,14 @@ TEST_CASE("losses: as objects they take the options of the functions") {
       .label_smoothing = 0.1, .weight = weight, .ignore_index = -1, .reduction = Reduction::Sum};
   CHECK(loss(logits, target).item() ==
         cross_entropy(logits, target, {Reduction::Sum, 0.1, weight, -1}).item());
+  const Tensor p = sigmoid(logits), yes = ones({4, 3}), share = weight / 6;
+  CHECK(nn::NLLLoss{.weight = weight, .ignore_index = -1}(log_softmax(logits, 1), target).item() ==
+        doctest::Approx(
+            cross_entropy(logits, target, {.weight = weight, .ignore_index = -1}).item()));
+  CHECK(nn::BCELoss{.weight = share}(p, yes).item() ==
+        doctest::Approx(nn::BCEWithLogitsLoss{.weight = share}(logits, yes).item()));
+  CHECK(nn::BCEWithLogitsLoss{.pos_weight = weight}(logits, yes).item() ==
+        doctest::Approx(nn::BCELoss{.weight = weight}(p, yes).item()));
   CHECK(nn::MSELoss{.reduction = Reduction::None}(logits, logits).shape() == Shape{4, 3});
 }
 
