@@ -31,6 +31,8 @@ list(REMOVE_ITEM TENON_TEST_FOLDERS cuda)
 foreach(folder ${TENON_TEST_FOLDERS})
   tenon_add_test(tests.${folder} 900 tenon_tests "--source-file=*/tests/${folder}/*" --no-intro)
 endforeach()
+# It times planning.
+set_tests_properties(tests.null PROPERTIES RUN_SERIAL ON)
 # By file, so that ctest -j spreads them: compiling kernels for the emulated card takes the time.
 foreach(source ${TENON_TEST_SOURCES})
   if(source MATCHES "/tests/cuda/test_([^/]*)\\.cpp$")
