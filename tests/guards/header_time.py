@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # between 1.6 and 1.9; the guard fails above 2.
 REFERENCE_SECONDS = 0.2
 ROUNDS = 7
-ATTEMPTS = 8
+ATTEMPTS = 4
 
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
