@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/index.h"
-#include "plan/program_sizes.h"
 #include "plan/schedule.h"
 
 namespace tenon {
@@ -12,107 +11,28 @@ namespace {
 
 constexpr std::size_t kFewSteps = 64;
 
-struct CollectWords {
-  std::vector<std::uint64_t>& words;
-  void fixed(std::uint64_t word) { words.push_back(word); }
-  void size(std::int64_t size) { words.push_back(static_cast<std::uint64_t>(size)); }
-};
-
-/// Calls f(id) for every name of a value, which f may change.
-template <class F>
-void each_value(View& view, F&& f) {
-  f(view.value);
-}
-template <class F>
-void each_value(MapProgram& map, F&& f) {
-  for (MapInstr& instr : map.instrs) f(instr.view.value);
-  for (MapStore& store : map.stores) f(store.view.value);
-  for (MapReduce& reduce : map.reduces) f(reduce.value);
-}
-template <class F>
-void each_value(Region& region, F&& f) {
-  for (std::vector<ValueId>* list : {&region.reads, &region.writes, &region.local})
-    for (ValueId& id : *list) f(id);
-  each_value(region.map, f);
-  each_value(region.prologue_a, f);
-  each_value(region.prologue_b, f);
-  f(region.contraction.a.value);
-  f(region.contraction.b.value);
-  f(region.contraction.out);
-  for (std::vector<ValueId>* list : {&region.opaque.inputs, &region.opaque.outs})
-    for (ValueId& id : *list) f(id);
-  for (std::vector<View>* list : {&region.opaque.views, &region.opaque.out_views})
-    for (View& view : *list) f(view.value);
-  for (Region& part : region.parts) each_value(part, f);
-}
-
-/// Labels are for people, but where a kernel names the layer of an index that is outside.
-void drop_labels(Region& region) {
-  if (region.kind != RegionKind::Opaque) region.label = 0;
-  for (Region& part : region.parts) drop_labels(part);
-}
-
 }  // namespace
 
 SharedKernels::SharedKernels(std::span<const Value> values, const PlanOptions& options)
-    : values_(values), options_(options), number_(values.size(), kNoValue) {}
+    : values_(values), options_(options) {}
 
 bool SharedKernels::serves(const Program& program, const PlanOptions& options) {
   return !options.traits.is_queued && options.tuning == nullptr &&
          program.steps.size() >= kFewSteps;
 }
 
-std::size_t SharedKernels::Hash::operator()(const Key& key) const {
-  std::uint64_t hash = key.size();
-  for (const std::uint64_t word : key) {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
-    hash ^= hash >> 29;
-  }
-  return hash;
-}
-
-Region SharedKernels::numbered(const Region& region, std::vector<ValueId>& bound) {
-  Region own = region;
-  each_value(own, [&](ValueId& id) {
-    if (id == kNoValue) return;
-    ValueId& number = number_[at(id)];
-    if (number == kNoValue) {
-      number = static_cast<ValueId>(bound.size());
-      bound.push_back(id);
-    }
-    id = number;
-  });
-  for (const ValueId id : bound) number_[at(id)] = kNoValue;
-  drop_labels(own);
-  return own;
-}
-
-SharedKernels::Key SharedKernels::key_of(const Region& region,
-                                         const std::vector<Value>& values) const {
-  Key key;
-  CollectWords collect{key};
-  ProgramSizes<CollectWords> sizes(collect);
-  sizes.region(region);
-  for (const Value& value : values) sizes.value(value);
-  return key;
-}
-
 bool SharedKernels::choose(Step& step) {
   if (!step.region.opaque.bodies.empty()) return false;
-  std::vector<ValueId> bound;
-  Step shared;
-  shared.region = numbered(step.region, bound);
+  std::vector<ValueId> bound = numbering_.named(step.region);
   if (bound.size() > kMostBound) return false;
-  std::vector<Value> values;
-  values.reserve(bound.size());
-  for (const ValueId id : bound) {
-    values.push_back(values_[at(id)]);
-    values.back().label = 0;
-    values.back().slot = -1;
-  }
-  const auto [place, fresh] = made_.try_emplace(key_of(shared.region, values));
+  const auto [place, fresh] = made_.try_emplace(numbering_.key(step.region, bound, values_));
   Made& made = place->second;
   if (fresh) {
+    Step shared;
+    shared.region = numbering_.numbered(step.region, bound);
+    std::vector<Value> values;
+    values.reserve(bound.size());
+    for (const ValueId id : bound) values.push_back(without_name(values_[at(id)]));
     choose_by_estimate(shared, values, options_);
     made = {shared.engine, std::move(shared.kernel), std::move(shared.passed_over)};
   }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "plan/program.h"
+#include "plan/region_key.h"
 
 namespace tenon {
 
@@ -40,19 +41,10 @@ class SharedKernels {
     std::shared_ptr<const Kernel> kernel;
     std::string passed_over;
   };
-  using Key = std::vector<std::uint64_t>;
-  struct Hash {
-    std::size_t operator()(const Key& key) const;
-  };
-
-  /// The region with values by their places in `bound`, which it fills.
-  Region numbered(const Region& region, std::vector<ValueId>& bound);
-  Key key_of(const Region& region, const std::vector<Value>& values) const;
-
   const std::span<const Value> values_;
   const PlanOptions& options_;
-  std::vector<ValueId> number_;  // by value; kNoValue outside numbered()
-  std::unordered_map<Key, Made, Hash> made_;
+  RegionNumbering numbering_;
+  std::unordered_map<RegionKey, Made, RegionKeyHash> made_;
 };
 
 /// Lists the calls of a program whose steps have kernels and workspaces.

@@ -388,6 +388,21 @@ Roots legalize(Roots roots, const PlanOptions& options) {
   });
 }
 
+namespace {
+
+// Whether anything of the graph is of 16 bits or multiplied in them.
+bool rounds_to_16_bits(const Roots& roots) {
+  const std::vector<Node*> nodes = topological_order(roots);
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
+    if (item_size(node->dtype) == 2) return true;
+    const auto* attrs = node->realised() ? nullptr : node->attrs.get_if<ContractionAttrs>();
+    return attrs != nullptr &&
+           (attrs->precision == Precision::Bf16 || attrs->precision == Precision::Fp16);
+  });
+}
+
+}  // namespace
+
 Roots decompose(Roots roots, const PlanOptions& options) {
   roots = rewrite(roots, [&options](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const OpInfo& info = op_info(node.op);
@@ -396,7 +411,9 @@ Roots decompose(Roots roots, const PlanOptions& options) {
     return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
   });
   if (!options.traits.is_queued) return roots;
-  roots = narrow_products(narrow_arguments(widen_rows(std::move(roots))));
+  roots = widen_rows(std::move(roots));
+  if (!rounds_to_16_bits(roots)) return roots;
+  roots = narrow_products(narrow_arguments(std::move(roots)));
   const std::vector<Node*> nodes = topological_order(roots);
   const bool channels_last = keeps_channels_last(nodes, options);
   return channels_last || keeps_images_narrow(nodes, options)

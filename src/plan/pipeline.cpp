@@ -4,7 +4,6 @@
 #include <bitset>
 #include <chrono>
 #include <initializer_list>
-#include <unordered_map>
 
 #include <tenon/error.h>
 
@@ -147,31 +146,6 @@ Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeli
   return roots;
 }
 
-std::vector<std::string> graph_text(const Roots& roots) {
-  std::vector<std::string> lines;
-  std::vector<Node*> order = topological_order(roots);
-  std::unordered_map<const Node*, std::size_t> number;
-  number.reserve(order.size());
-  for (const Node* node : order) number.emplace(node, number.size());
-  for (std::size_t k = 0; k < order.size(); ++k) {
-    const Node& node = *order[k];
-    std::string line = cat("%", k, " = ", op_info(node.op).name);
-    if (!node.realised()) {
-      char separator = '(';
-      for (Node* in : node.in()) {
-        line += cat(separator, "%", number.at(in));
-        separator = ',';
-      }
-      if (separator == ',') line += ')';
-      if (node.op == Op::Constant) line += cat(" ", node.attrs.as<ConstantAttrs>().value);
-    }
-    line += cat(" ", node.dtype, node.shape);
-    if (node.label != 0) line += cat("  # ", label_text(node.label));
-    lines.push_back(std::move(line));
-  }
-  return lines;
-}
-
 std::shared_ptr<const Program> plan_body(const Body& body, const PlanOptions& options) {
   std::vector<Node*> parameters;
   for (const Tensor& parameter : body.parameters) parameters.push_back(parameter.node());
@@ -231,8 +205,8 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   p.threads = options.threads;
   Pipeline pipeline(options, p);
   const Roots roots = run_graph_passes(Roots(wanted.begin(), wanted.end()), options, pipeline);
-  p.graph_lines = graph_text(roots);
-  p.node_count = static_cast<int>(p.graph_lines.size());
+  p.graph = GraphRecord(roots);
+  p.node_count = p.graph.node_count();
 
   Lowered lowered;
   pipeline.plan_pass(kLayout, "items", [&] {

@@ -439,8 +439,6 @@ class Cutter {
       program_->assigned.push_back(variable);
     }
     region.title = cat(part.device.str(), ": ", body->steps.size(), " steps");
-    for (const std::string& line : body->graph_lines)
-      program_->graph_lines.push_back(cat(part.device.str(), "  ", line));
     add_step(std::move(region), engine);
   }
 

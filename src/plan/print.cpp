@@ -77,6 +77,15 @@ std::string indented(const std::string& text) {
 
 }  // namespace
 
+std::string print_graph(const Program& p) {
+  std::string out = p.graph.text("");
+  if (p.devices.size() > 1)
+    for (const Step& step : p.steps)
+      for (const auto& body : step.region.opaque.bodies)
+        out += body->graph.text(cat(body->device.str(), "  "));
+  return out;
+}
+
 std::string print_steps(const Program& p) {
   std::string out;
   for (std::size_t s = 0; s < p.steps.size(); ++s) {

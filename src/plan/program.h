@@ -12,6 +12,7 @@
 
 #include "device/traits.h"
 #include "plan/engine.h"
+#include "plan/graph_record.h"
 #include "plan/region.h"
 #include "plan/tune.h"
 
@@ -81,7 +82,7 @@ struct Program {
   std::vector<TakenChoice> taken;  // engines of contractions on a card
   std::string joining;             // what the pass join did, or why nothing
   std::vector<PassRecord> passes;
-  std::vector<std::string> graph_lines;
+  GraphRecord graph;
   int node_count = 0;
   double planning_ms = 0;
 
@@ -151,7 +152,8 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> roots,
 /// …".
 std::string largest_values(const Program& program);
 
-/// Text of a program for people: one line a step, and one line a value of the arena.
+/// Text of a program for people: one line a node, a step, and a value of the arena.
+std::string print_graph(const Program& program);
 std::string print_steps(const Program& program);
 std::string print_engines(const Program& program);
 std::string print_arena(const Program& program);

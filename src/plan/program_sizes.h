@@ -11,8 +11,9 @@
 namespace tenon {
 
 /// Visit: fixed(word) and size(number); of a program that is no constant, size() may change the
-/// number. The order of the calls follows from the fixed words. Bodies of loops and branches are
-/// programs of their own and are left out, as are the steps' order and the arena, which follow.
+/// number. Names of values and labels of regions are fixed words too, unless it has id(value) and
+/// label(region). The order of the calls follows from the fixed words. Bodies of loops and branches
+/// are programs of their own and are left out, as are the steps' order and the arena, which follow.
 template <class Visit>
 class ProgramSizes {
  public:
@@ -30,7 +31,10 @@ class ProgramSizes {
     ids(p.assigned);
     v_.size(p.leaf_bytes);
     v_.size(p.output_bytes);
-    for (const auto& before : p.before) ids(before);
+    for (const auto& before : p.before) {
+      fixed(before.size());
+      for (const int step : before) fixed(step);
+    }
     for (auto& step : p.steps) region(step.region);
   }
 
@@ -43,7 +47,8 @@ class ProgramSizes {
 
   template <class R>
   void region(R& r) {
-    fixed(r.kind, r.phase, r.label, r.axis, r.rows_axis, r.parts.size());
+    fixed(r.kind, r.phase, r.axis, r.rows_axis, r.parts.size());
+    label(r);
     ids(r.local);
     ids(r.reads);
     ids(r.writes);
@@ -64,10 +69,22 @@ class ProgramSizes {
   void fixed(T... words) {
     (v_.fixed(static_cast<std::uint64_t>(words)), ...);
   }
+  void id(ValueId id) {
+    if constexpr (requires { v_.id(id); })
+      v_.id(id);
+    else
+      fixed(id);
+  }
+  void label(const Region& region) {
+    if constexpr (requires { v_.label(region); })
+      v_.label(region);
+    else
+      fixed(region.label);
+  }
   template <class List>
   void ids(const List& list) {
     fixed(list.size());
-    for (const auto id : list) fixed(id);
+    for (const ValueId value : list) id(value);
   }
   template <class S>
   void shape(S& shape) {
@@ -83,7 +100,7 @@ class ProgramSizes {
   }
   template <class V>
   void view(V& view) {
-    fixed(view.value);
+    id(view.value);
     v_.size(view.offset);
     for (auto& stride : view.stride) v_.size(stride);
   }
@@ -102,13 +119,16 @@ class ProgramSizes {
       fixed(store.source);
       view(store.view);
     }
-    for (const MapReduce& reduce : map.reduces)
-      fixed(reduce.source, reduce.op, reduce.axes, reduce.value, reduce.deviations);
+    for (const MapReduce& reduce : map.reduces) {
+      fixed(reduce.source, reduce.op, reduce.axes, reduce.deviations);
+      id(reduce.value);
+    }
   }
 
   template <class C>
   void contraction(C& c) {
-    fixed(c.op, c.dtype, c.out, c.has_epilogue, c.attrs.precision);
+    fixed(c.op, c.dtype, c.has_epilogue, c.attrs.precision);
+    id(c.out);
     const ConvAttrs& v = c.attrs.conv;
     fixed(v.stride_h, v.stride_w, v.pad_h, v.pad_w, v.dil_h, v.dil_w, v.groups);
     view(c.a);

@@ -9,6 +9,7 @@
 #include <array>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include <tenon/ops.h>
 
@@ -228,8 +229,14 @@ DType attention_dtype(const Node& attention, const PlanOptions& options) {
 
 Roots autocast(Roots roots, const PlanOptions& options) {
   Rounded rounded;
-  if (options.traits.rounds_operands) roots = round_loop_operands(std::move(roots), options);
-  const std::vector<Node*> nodes = topological_order(roots);
+  std::vector<Node*> nodes = topological_order(roots);
+  const bool rounds_loops = options.traits.rounds_operands &&
+                            std::any_of(nodes.begin(), nodes.end(),
+                                        [](const Node* node) { return node->op == Op::Scan; });
+  if (rounds_loops) {
+    roots = round_loop_operands(std::move(roots), options);
+    nodes = topological_order(roots);
+  }
   const bool channels_last = keeps_channels_last(nodes, options);
   const bool narrow_images = keeps_images_narrow(nodes, options);
   roots = rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
@@ -241,8 +248,9 @@ Roots autocast(Roots roots, const PlanOptions& options) {
       return narrowed(inputs[0], node.dtype, options, rounded);
     if (!is_product_of_float32(node)) return {};
     ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
-    attrs.precision = precision_of(node, options);
+    const Precision asked = std::exchange(attrs.precision, precision_of(node, options));
     const DType narrow = kept_dtype(node, attrs.precision, options);
+    if (narrow == DType::Float32 && attrs.precision == asked) return {};
     const auto is_kept = [&](const Tensor& x) {
       return copy_of(options, x.node(), narrow) != nullptr || was_rounded(*x.node(), narrow);
     };
@@ -259,7 +267,7 @@ Roots autocast(Roots roots, const PlanOptions& options) {
   });
   if (!options.traits.rounds_operands) return roots;
   if (!rounded.empty()) roots = sum_rounded(roots, options, rounded);
-  return round_loop_results(std::move(roots));
+  return rounds_loops ? round_loop_results(std::move(roots)) : roots;
 }
 
 Tensor rounded_copy(const Tensor& weight, DType dtype, bool channels_last) {

@@ -43,15 +43,21 @@ bool Times::serves_no_other(int a, int b) {
 }
 
 bool Times::contract(int a, int b) {
+  const bool same_begin = earliest(a) == earliest(b);
+  const bool same_end =
+      time(a) == time(b) && tail_[at(a)] == tail_[at(b)] && may_wait_[at(a)] == may_wait_[at(b)];
   if (!graph_.merge(a, b)) return false;
-  update(a);
+  // Where the two agree nothing is felt, and a node of many members has many neighbours to ask.
+  if (!same_begin) begin_later(a);
+  if (!same_end) end_sooner(a);
   return true;
 }
 
 bool Times::contract_in_a_row(int first, int second) {
   if (!graph_.merge(first, second)) return false;
   time_[at(first)] += time_[at(second)];
-  update(first);
+  begin_later(first);
+  end_sooner(first);
   return true;
 }
 
@@ -74,9 +80,8 @@ void Times::put_off(int n) {
   may_wait_[at(n)] = may_wait;
 }
 
-// Forward from a node that has become another as far as anything begins later, then back as far as
-// anything may be put off less.
-void Times::update(int n) {
+// Forward from a node that has become another as far as anything begins later.
+void Times::begin_later(int n) {
   const auto later = [this](int a, int b) { return graph_.place(a) > graph_.place(b); };
   std::vector<int> heap{n};
   bool first = true;
@@ -93,9 +98,13 @@ void Times::update(int n) {
       std::push_heap(heap.begin(), heap.end(), later);
     }
   }
+}
+
+// Back from a node that has become another as far as anything may be put off less.
+void Times::end_sooner(int n) {
   const auto sooner = [this](int a, int b) { return graph_.place(a) < graph_.place(b); };
-  heap.push_back(n);
-  first = true;
+  std::vector<int> heap{n};
+  bool first = true;
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end(), sooner);
     const int x = heap.back();

@@ -42,7 +42,8 @@ class Times {
   bool contract_in_a_row(int first, int second);
 
  private:
-  void update(int node);
+  void begin_later(int node);
+  void end_sooner(int node);
   void put_off(int node);
   int begin_of(int node);
 

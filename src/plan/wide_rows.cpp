@@ -24,6 +24,7 @@
 #include "graph/attrs.h"
 #include "graph/node.h"
 #include "ops/table.h"
+#include "plan/node_users.h"
 
 namespace tenon {
 namespace {
@@ -78,10 +79,8 @@ const Node* behind_bias(const Node* product, const std::vector<const Node*>& use
 /// Products whose scores only this program sees, a bias with them.
 std::unordered_set<const Node*> find_scores(const Roots& roots) {
   std::unordered_set<const Node*> found;
-  std::unordered_map<const Node*, std::vector<const Node*>> users;
-  for (const Node* node : topological_order(roots)) {
-    if (!node->realised())
-      for (const Node* in : node->in()) users[in].push_back(node);
+  const NumberedOrder order = numbered_order(roots);
+  for (const Node* node : order.nodes) {
     if (node->realised() || node->op != Op::Max || !reduces_rows(*node)) continue;
     if (const Node* product = product_of(node->input(0));
         product != nullptr && is_worth_rounding(*product))
@@ -89,7 +88,9 @@ std::unordered_set<const Node*> find_scores(const Roots& roots) {
   }
   for (const Tensor& root : roots) found.erase(product_of(root.node()));
   std::unordered_set<const Node*> scores;
-  for (const Node* product : found) scores.insert(behind_bias(product, users[product]));
+  if (found.empty()) return scores;
+  const NodeUsers users(order);
+  for (const Node* product : found) scores.insert(behind_bias(product, users.of(product)));
   return scores;
 }
 

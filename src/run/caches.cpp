@@ -129,9 +129,7 @@ std::int64_t footprint(const Program& program) {
       bytes += footprint(*body);  // of a loop, a branch, or a device of several
   }
   bytes += static_cast<std::int64_t>(program.values.capacity() * sizeof(Value));
-  for (const std::string& line : program.graph_lines)
-    bytes += static_cast<std::int64_t>(sizeof(std::string) + line.capacity());
-  return bytes;
+  return bytes + program.graph.bytes();
 }
 
 CacheStats cache_stats() {

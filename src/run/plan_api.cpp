@@ -18,11 +18,7 @@ int Plan::step_count() const { return static_cast<int>(impl_->program->steps.siz
 int Plan::node_count() const { return impl_->program->node_count; }
 double Plan::planning_ms() const { return impl_->program->planning_ms; }
 
-std::string Plan::graph() const {
-  std::string text;
-  for (const std::string& line : impl_->program->graph_lines) text += line + '\n';
-  return text;
-}
+std::string Plan::graph() const { return print_graph(*impl_->program); }
 std::string Plan::steps() const { return print_steps(*impl_->program); }
 std::string Plan::engines() const { return print_engines(*impl_->program); }
 std::string Plan::arena() const { return print_arena(*impl_->program); }

@@ -27,14 +27,26 @@ const std::vector<Merger::Shared>& Merger::shared(int step, std::string* why) {
   const Region& r = region(step);
   if (asked || r.kind != RegionKind::Map) return parts;
   asked = true;
-  const Engine* engine = first_that_claims(options.engines, r, values());
-  if (engine == nullptr) return parts;
-  const Capabilities can = engine->capabilities(r, values());
-  if (can.no_shared_launch == nullptr)
-    parts.push_back({engine, can.share});
-  else
-    *why = can.no_shared_launch;
+  const Answer& answer = ask(r);
+  if (answer.refused != nullptr)
+    *why = answer.refused;
+  else if (answer.engine != nullptr)
+    parts.push_back({answer.engine, answer.share});
   return parts;
+}
+
+// Engines of a card print a kernel to say what it takes of a launch.
+const Merger::Answer& Merger::ask(const Region& r) {
+  const auto [place, fresh] =
+      answers_.try_emplace(numbering_.key(r, numbering_.named(r), values()));
+  Answer& answer = place->second;
+  if (!fresh) return answer;
+  answer.engine = first_that_claims(options.engines, r, values());
+  if (answer.engine == nullptr) return answer;
+  const Capabilities can = answer.engine->capabilities(r, values());
+  answer.refused = can.no_shared_launch;
+  answer.share = can.share;
+  return answer;
 }
 
 double Merger::estimate(const Region& r) const {

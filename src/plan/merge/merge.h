@@ -13,10 +13,12 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "plan/program.h"
+#include "plan/region_key.h"
 #include "plan/times.h"
 
 namespace tenon {
@@ -58,7 +60,16 @@ class Merger {
 
  private:
   void index();
+  /// What an engine says of sharing a launch; equal regions are asked about once.
+  struct Answer {
+    const Engine* engine = nullptr;  // null: none runs it
+    const char* refused = nullptr;   // why it can share none
+    LaunchShare share;
+  };
+  const Answer& ask(const Region& region);
   std::vector<std::pair<bool, std::vector<Shared>>> shared_;  // by step; whether it was asked
+  RegionNumbering numbering_;
+  std::unordered_map<RegionKey, Answer, RegionKeyHash> answers_;
 };
 
 /// Runs a rule, if it is switched on.

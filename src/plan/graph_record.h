@@ -1,0 +1,44 @@
+// The graph that a program was planned of, as Plan::graph() prints it. It is kept as numbers: most
+// plans are never printed, and texts of all their nodes would take a tenth of the time of planning.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tenon/number.h>
+#include <tenon/tensor.h>
+
+#include "graph/node.h"
+
+namespace tenon {
+
+class GraphRecord {
+ public:
+  GraphRecord() = default;
+  explicit GraphRecord(std::span<const Tensor> roots);
+
+  int node_count() const { return static_cast<int>(lines_.size()); }
+  /// Memory that it takes.
+  std::int64_t bytes() const;
+  /// A line a node, inputs before users: "%2 = mul(%0,%1) float32[64, 10]  # scale"; `indent` in
+  /// front of each.
+  std::string text(const std::string& indent) const;
+
+ private:
+  struct Line {
+    std::uint32_t label = 0;
+    Op op{};
+    DType dtype{};
+    std::uint8_t rank = 0, inputs = 0;
+    bool is_constant = false;
+  };
+  std::vector<Line> lines_;
+  // Of all lines, one after another.
+  std::vector<std::int64_t> sizes_;
+  std::vector<std::uint32_t> inputs_;
+  std::vector<Scalar> constants_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,118 @@
+// Values are numbered while a key is made, so that no region has to be copied for one.
+#include "plan/region_key.h"
+
+#include <algorithm>
+
+#include "base/index.h"
+#include "plan/program_sizes.h"
+
+namespace tenon {
+namespace {
+
+/// Calls f(id) for every name of a value, which f may change where the region may.
+template <class M, class F>
+void each_value_of_map(M& map, F&& f) {
+  for (auto& instr : map.instrs) f(instr.view.value);
+  for (auto& store : map.stores) f(store.view.value);
+  for (auto& reduce : map.reduces) f(reduce.value);
+}
+template <class R, class F>
+void each_value(R& region, F&& f) {
+  for (auto* list : {&region.reads, &region.writes, &region.local})
+    for (auto& id : *list) f(id);
+  each_value_of_map(region.map, f);
+  each_value_of_map(region.prologue_a, f);
+  each_value_of_map(region.prologue_b, f);
+  f(region.contraction.a.value);
+  f(region.contraction.b.value);
+  f(region.contraction.out);
+  for (auto* list : {&region.opaque.inputs, &region.opaque.outs})
+    for (auto& id : *list) f(id);
+  for (auto* list : {&region.opaque.views, &region.opaque.out_views})
+    for (auto& view : *list) f(view.value);
+  for (auto& part : region.parts) each_value(part, f);
+}
+
+/// Labels are for people, but where a kernel names the layer of an index that is outside.
+bool needs_label(const Region& region) { return region.kind == RegionKind::Opaque; }
+
+void drop_labels(Region& region) {
+  if (!needs_label(region)) region.label = 0;
+  for (Region& part : region.parts) drop_labels(part);
+}
+
+struct CollectKey {
+  RegionKey& key;
+  const std::vector<ValueId>& number;
+  void fixed(std::uint64_t word) { key.push_back(word); }
+  void size(std::int64_t size) { key.push_back(static_cast<std::uint64_t>(size)); }
+  void id(ValueId id) { fixed(static_cast<std::uint64_t>(id == kNoValue ? id : number[at(id)])); }
+  void label(const Region& region) { fixed(needs_label(region) ? region.label : 0); }
+};
+
+}  // namespace
+
+std::size_t RegionKeyHash::operator()(const RegionKey& key) const {
+  std::uint64_t hash = key.size();
+  for (const std::uint64_t word : key) {
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+void RegionNumbering::number(const std::vector<ValueId>& named) {
+  for (std::size_t k = 0; k < named.size(); ++k) number_[at(named[k])] = static_cast<ValueId>(k);
+}
+void RegionNumbering::forget(const std::vector<ValueId>& named) {
+  for (const ValueId id : named) number_[at(id)] = kNoValue;
+}
+
+std::vector<ValueId> RegionNumbering::named(const Region& region) {
+  std::vector<ValueId> named;
+  each_value(region, [&](ValueId id) {
+    if (id == kNoValue) return;
+    if (at(id) >= number_.size())
+      number_.resize(std::max(at(id) + 1, 2 * number_.size()), kNoValue);
+    if (number_[at(id)] != kNoValue) return;
+    number_[at(id)] = static_cast<ValueId>(named.size());
+    named.push_back(id);
+  });
+  forget(named);
+  return named;
+}
+
+RegionKey RegionNumbering::key(const Region& region, const std::vector<ValueId>& named,
+                               std::span<const Value> values) {
+  number(named);
+  RegionKey key;
+  CollectKey collect{key, number_};
+  ProgramSizes<CollectKey> sizes(collect);
+  sizes.region(region);
+  for (const ValueId id : named) {
+    const Value value = without_name(values[at(id)]);
+    sizes.value(value);
+  }
+  forget(named);
+  return key;
+}
+
+Region RegionNumbering::numbered(const Region& region, const std::vector<ValueId>& named) {
+  number(named);
+  Region own = region;
+  each_value(own, [this](ValueId& id) {
+    if (id != kNoValue) id = number_[at(id)];
+  });
+  forget(named);
+  drop_labels(own);
+  return own;
+}
+
+Value without_name(const Value& value) {
+  Value out = value;
+  out.label = 0;
+  out.slot = -1;
+  return out;
+}
+
+}  // namespace tenon
