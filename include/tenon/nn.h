@@ -55,14 +55,15 @@ TENON_API Tensor by_name(const std::string& name, const Shape& shape,
 /// Modules one after another, named "0", "1", …
 class TENON_API Sequential : public Module {
  public:
-  Sequential() = default;
+  Sequential();
   Sequential(const Sequential&) = default;  // no move: what was moved from stays a module
   Sequential& operator=(const Sequential&) = default;
   explicit Sequential(const std::vector<AnyModule>& modules);
   template <class... M>
   requires(sizeof...(M) > 0 && (TakesOneTensor<std::remove_cvref_t<M>> && ...) &&
            !(sizeof...(M) == 1 && (std::derived_from<std::remove_cvref_t<M>, Sequential> &&
-                                   ...))) explicit Sequential(M&&... modules) {
+                                   ...))) explicit Sequential(M&&... modules)
+      : Sequential() {
     (append(AnyModule(std::forward<M>(modules))), ...);
   }
   void append(const AnyModule& module);
@@ -73,13 +74,13 @@ class TENON_API Sequential : public Module {
   std::string describe() const override { return "Sequential"; }
 
  private:
-  std::shared_ptr<std::vector<AnyModule>> modules_ = std::make_shared<std::vector<AnyModule>>();
+  std::shared_ptr<std::vector<AnyModule>> modules_;
 };
 
 /// A list of modules that its owner calls; has no forward of its own.
 class TENON_API ModuleList : public ModuleBase {
  public:
-  ModuleList() = default;
+  ModuleList();
   ModuleList(const ModuleList&) = default;  // no move: what was moved from stays a module
   ModuleList& operator=(const ModuleList&) = default;
   explicit ModuleList(const std::vector<AnyModule>& modules);
@@ -88,7 +89,7 @@ class TENON_API ModuleList : public ModuleBase {
   const AnyModule& operator[](std::int64_t index) const;
 
  private:
-  std::shared_ptr<std::vector<AnyModule>> modules_ = std::make_shared<std::vector<AnyModule>>();
+  std::shared_ptr<std::vector<AnyModule>> modules_;
 };
 
 // ---- Layers

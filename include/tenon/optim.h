@@ -116,8 +116,7 @@ class TENON_API Optimizer {
 /// Parameters for an optimizer: a module's trainable ones, a list, or groups.
 struct Parameters {
   std::vector<ParameterGroup> groups;
-  Parameters(const nn::ModuleBase& module)
-      : groups{{module.named_trainable_parameters(), {}, {}}} {}             // NOLINT
+  TENON_API Parameters(const nn::ModuleBase& module);                        // NOLINT
   Parameters(std::vector<ParameterGroup> list) : groups(std::move(list)) {}  // NOLINT
   TENON_API Parameters(const std::vector<Tensor>& list);                     // NOLINT
 };

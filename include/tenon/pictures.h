@@ -82,6 +82,8 @@ class TENON_API Transforms {
   /// "resized_crop=224,flip,jitter=0.4:0.4:0.4:0.1": names with numbers, colons between them. ""
   /// and "none" are no changes.
   static Transforms parse(const std::string& text);
+  /// transforms::resize() and center_crop(): the middle, in the network's size.
+  static Transforms to_network();
   std::string text() const;
   const std::vector<Transform>& steps() const noexcept { return steps_; }
   bool any() const noexcept { return !steps_.empty(); }
@@ -114,54 +116,38 @@ class TENON_API Transforms {
 /// Steps by name. A side of 0 is the network's own.
 namespace transforms {
 /// The short side; of 0 the picture covers 8/7 of the network's input.
-inline Transform resize(double side = 0) { return {"resize", {side}}; }
-inline Transform center_crop(double side = 0) { return {"center_crop", {side}}; }
+TENON_API Transform resize(double side = 0);
+TENON_API Transform center_crop(double side = 0);
 /// The corners and the middle, as torchvision's FiveCrop; TenCrop: the same of the mirrored picture
 /// (left for right, or upside down) behind them. For testing alone.
-inline Transform five_crop(double side = 0) { return {"five_crop", {side}}; }
-inline Transform ten_crop(double side = 0, bool vertical = false) {
-  return {"ten_crop", {side, vertical ? 1.0 : 0.0}};
-}
+TENON_API Transform five_crop(double side = 0);
+TENON_API Transform ten_crop(double side = 0, bool vertical = false);
 /// A part of the network's size, anywhere, with black pixels put around before.
-inline Transform random_crop(double padding = 0) { return {"crop", {padding}}; }
+TENON_API Transform random_crop(double padding = 0);
 /// A part of this share of the picture's area and of these proportions, scaled to the side.
-inline Transform random_resized_crop(double side = 0, double low = 0.08, double high = 1,
-                                     double narrow = 3.0 / 4, double wide = 4.0 / 3) {
-  return {"resized_crop", {side, low, high, narrow, wide}};
-}
-inline Transform horizontal_flip(double chance = 0.5) { return {"flip", {chance}}; }
-inline Transform vertical_flip(double chance = 0.5) { return {"vflip", {chance}}; }
-inline Transform rotation(double degrees) { return {"rotate", {degrees}}; }
-inline Transform affine(double degrees, double translate = 0, double low = 1, double high = 1,
-                        double shear = 0) {
-  return {"affine", {degrees, translate, low, high, shear}};
-}
-inline Transform perspective(double distortion = 0.5, double chance = 0.5) {
-  return {"perspective", {distortion, chance}};
-}
-inline Transform color_jitter(double brightness, double contrast, double saturation,
-                              double hue = 0) {
-  return {"jitter", {brightness, contrast, saturation, hue}};
-}
-inline Transform pca_colour(double deviation = 0.1) { return {"pca", {deviation}}; }
-inline Transform gaussian_blur(double kernel = 5, double low = 0.1, double high = 2) {
-  return {"blur", {kernel, low, high}};
-}
-inline Transform random_erasing(double chance = 0.5, double low = 0.02, double high = 0.33) {
-  return {"erase", {chance, low, high}};
-}
-inline Transform rand_augment(double changes = 2, double magnitude = 9) {
-  return {"randaugment", {changes, magnitude}};
-}
-inline Transform mixup(double alpha = 1) { return {"mixup", {alpha}}; }
-inline Transform cutmix(double alpha = 1) { return {"cutmix", {alpha}}; }
+TENON_API Transform random_resized_crop(double side = 0, double low = 0.08, double high = 1,
+                                        double narrow = 3.0 / 4, double wide = 4.0 / 3);
+TENON_API Transform horizontal_flip(double chance = 0.5);
+TENON_API Transform vertical_flip(double chance = 0.5);
+TENON_API Transform rotation(double degrees);
+TENON_API Transform affine(double degrees, double translate = 0, double low = 1, double high = 1,
+                           double shear = 0);
+TENON_API Transform perspective(double distortion = 0.5, double chance = 0.5);
+TENON_API Transform color_jitter(double brightness, double contrast, double saturation,
+                                 double hue = 0);
+TENON_API Transform pca_colour(double deviation = 0.1);
+TENON_API Transform gaussian_blur(double kernel = 5, double low = 0.1, double high = 2);
+TENON_API Transform random_erasing(double chance = 0.5, double low = 0.02, double high = 0.33);
+TENON_API Transform rand_augment(double changes = 2, double magnitude = 9);
+TENON_API Transform mixup(double alpha = 1);
+TENON_API Transform cutmix(double alpha = 1);
 }  // namespace transforms
 
 struct PictureOptions {
   Shape input{3, 224, 224};  ///< [channels, height, width] of the network
   /// How a picture comes to that size. With five_crop or ten_crop an example is as many crops
   /// (Dataset::views()), unless `augment` says what training does, which sees the middle instead.
-  Transforms resize{{transforms::resize(), transforms::center_crop()}};
+  Transforms resize = Transforms::to_network();
   /// What training does instead; where it does not crop, it comes behind `resize`.
   Transforms augment{};
   /// What erasing leaves, 0 to 1, one for each channel.

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include <tenon/data.h>
@@ -58,7 +57,8 @@ class TENON_API Vocabulary {
  private:
   TextUnit unit_;
   std::vector<std::string> tokens_;
-  std::unordered_map<std::string, std::int64_t> numbers_;
+  struct Numbers;  // by token
+  std::shared_ptr<const Numbers> numbers_;
 };
 
 struct TextOptions {

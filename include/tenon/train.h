@@ -432,7 +432,7 @@ class TENON_API TrainedModel {
                                      const TranslateOptions& options = {}) const;
 
  private:
-  TrainedModel() : net_(nn::Identity()) {}
+  TrainedModel();
   void compute_here();
   void name_classes(std::int64_t classes);
   void require_spans() const;

@@ -344,4 +344,47 @@ std::vector<Transforms::Known> Transforms::known() {
   return out;
 }
 
+Transforms Transforms::to_network() {
+  return std::vector{transforms::resize(), transforms::center_crop()};
+}
+
+namespace transforms {
+
+Transform resize(double side) { return {"resize", {side}}; }
+Transform center_crop(double side) { return {"center_crop", {side}}; }
+Transform five_crop(double side) { return {"five_crop", {side}}; }
+Transform ten_crop(double side, bool vertical) {
+  return {"ten_crop", {side, vertical ? 1.0 : 0.0}};
+}
+Transform random_crop(double padding) { return {"crop", {padding}}; }
+Transform random_resized_crop(double side, double low, double high, double narrow, double wide) {
+  return {"resized_crop", {side, low, high, narrow, wide}};
+}
+Transform horizontal_flip(double chance) { return {"flip", {chance}}; }
+Transform vertical_flip(double chance) { return {"vflip", {chance}}; }
+Transform rotation(double degrees) { return {"rotate", {degrees}}; }
+Transform affine(double degrees, double translate, double low, double high, double shear) {
+  return {"affine", {degrees, translate, low, high, shear}};
+}
+Transform perspective(double distortion, double chance) {
+  return {"perspective", {distortion, chance}};
+}
+Transform color_jitter(double brightness, double contrast, double saturation, double hue) {
+  return {"jitter", {brightness, contrast, saturation, hue}};
+}
+Transform pca_colour(double deviation) { return {"pca", {deviation}}; }
+Transform gaussian_blur(double kernel, double low, double high) {
+  return {"blur", {kernel, low, high}};
+}
+Transform random_erasing(double chance, double low, double high) {
+  return {"erase", {chance, low, high}};
+}
+Transform rand_augment(double changes, double magnitude) {
+  return {"randaugment", {changes, magnitude}};
+}
+Transform mixup(double alpha) { return {"mixup", {alpha}}; }
+Transform cutmix(double alpha) { return {"cutmix", {alpha}}; }
+
+}  // namespace transforms
+
 }  // namespace tenon::data

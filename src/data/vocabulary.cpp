@@ -2,6 +2,8 @@
 // pieces.cpp.
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <unordered_map>
 
 #include <tenon/error.h>
 #include <tenon/text.h>
@@ -101,22 +103,29 @@ Vocabulary Vocabulary::pieces(std::string_view text, std::int64_t most, std::str
   return {TextUnit::Pieces, std::move(tokens)};
 }
 
+struct Vocabulary::Numbers {
+  std::unordered_map<std::string, std::int64_t> of;
+};
+
 Vocabulary::Vocabulary(TextUnit unit, std::vector<std::string> tokens)
     : unit_(unit), tokens_(std::move(tokens)) {
+  Numbers numbers;
   for (std::size_t k = 0; k < tokens_.size(); ++k)
-    if (!numbers_.emplace(tokens_[k], static_cast<std::int64_t>(k)).second)
+    if (!numbers.of.emplace(tokens_[k], static_cast<std::int64_t>(k)).second)
       throw ValueError(cat("Vocabulary: the token '", tokens_[k], "' is there twice"));
+  numbers_ = std::make_shared<const Numbers>(std::move(numbers));
 }
 
 std::vector<std::int64_t> Vocabulary::encode(std::string_view text) const {
-  if (unit_ == TextUnit::Pieces) return PieceEncoder(numbers_)(text);
+  const auto& numbers = numbers_->of;
+  if (unit_ == TextUnit::Pieces) return PieceEncoder(numbers)(text);
   std::vector<std::int64_t> out;
-  const auto unknown = numbers_.find(kUnknown);
+  const auto unknown = numbers.find(kUnknown);
   split(text, unit_, [&](const std::string& token) {
-    const auto found = numbers_.find(token);
-    if (found != numbers_.end())
+    const auto found = numbers.find(token);
+    if (found != numbers.end())
       out.push_back(found->second);
-    else if (unit_ == TextUnit::Words && unknown != numbers_.end())
+    else if (unit_ == TextUnit::Words && unknown != numbers.end())
       out.push_back(unknown->second);
     else
       throw ValueError(cat("'", token, "' is none of the ", size(), " tokens that are known"));

@@ -15,7 +15,9 @@ const AnyModule& item(const std::vector<AnyModule>& modules, std::int64_t index,
 
 }  // namespace
 
-Sequential::Sequential(const std::vector<AnyModule>& modules) {
+Sequential::Sequential() : modules_(std::make_shared<std::vector<AnyModule>>()) {}
+
+Sequential::Sequential(const std::vector<AnyModule>& modules) : Sequential() {
   for (const AnyModule& module : modules) append(module);
 }
 
@@ -36,7 +38,9 @@ Tensor Sequential::forward(const Tensor& x) const {
   return y;
 }
 
-ModuleList::ModuleList(const std::vector<AnyModule>& modules) {
+ModuleList::ModuleList() : modules_(std::make_shared<std::vector<AnyModule>>()) {}
+
+ModuleList::ModuleList(const std::vector<AnyModule>& modules) : ModuleList() {
   for (const AnyModule& module : modules) append(module);
 }
 

@@ -36,6 +36,9 @@ void write_scalar(const Tensor& target, double value) {
 
 }  // namespace
 
+Parameters::Parameters(const nn::ModuleBase& module)
+    : groups{{module.named_trainable_parameters(), {}, {}}} {}
+
 Parameters::Parameters(const std::vector<Tensor>& list) {
   ParameterGroup group;
   for (std::size_t k = 0; k < list.size(); ++k)

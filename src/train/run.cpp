@@ -200,6 +200,8 @@ TrainResult resume_run(const std::string& dir, const RunOptions& options,
   return fit(settings, dir, true, options);
 }
 
+TrainedModel::TrainedModel() : net_(nn::Identity()) {}
+
 TrainedModel TrainedModel::open(const std::string& run_or_file) {
   TrainedModel out;
   Weights weights;
