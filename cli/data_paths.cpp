@@ -1,7 +1,6 @@
 // Looks for data and runs without opening them.
 #include "data_paths.h"
 
-#include <fmt/core.h>
 #include <tenon/data.h>
 #include <tenon/error.h>
 #include <tenon/models.h>
@@ -59,7 +58,7 @@ void require_run(const std::string& folder) {
   std::error_code ignored;
   const std::string file = folder + "/settings.toml";
   if (!std::filesystem::exists(file, ignored))
-    throw IoError(fmt::format("{} holds no run: there is no {}", folder, file));
+    throw IoError(folder + " holds no run: there is no " + file);
 }
 
 }  // namespace tenon::cli

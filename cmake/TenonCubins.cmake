@@ -40,12 +40,15 @@ if(compile_ahead OR TENON_BUILD_TESTS)
 endif()
 
 set(TENON_BUILT_IN_SOURCE ${PROJECT_SOURCE_DIR}/cmake/built_in_none.cpp)
-if(compile_ahead)
+if(compile_ahead OR TENON_BUILD_TESTS) # with tests everywhere, or it would break where no toolkit is
   add_executable(tenon_built_in ${PROJECT_SOURCE_DIR}/tools/built_in_kernels.cpp ${PROJECT_SOURCE_DIR}/cli/step.cpp
-                                ${TENON_BUILT_IN_SOURCE} ${TENON_OBJECTS})
+                                ${PROJECT_SOURCE_DIR}/cli/data_paths.cpp ${TENON_BUILT_IN_SOURCE} ${TENON_OBJECTS})
   target_include_directories(tenon_built_in PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
                                                     ${PROJECT_SOURCE_DIR}/cli)
   target_link_libraries(tenon_built_in PRIVATE tenon_options ${TENON_DEPENDENCIES})
+  target_compile_options(tenon_built_in PRIVATE $<$<CONFIG:Release>:-O1>)
+endif()
+if(compile_ahead)
   set(vendor ${PROJECT_SOURCE_DIR}/tests/cuda/vendor)
   tenon_add_idle_library(tenon_idle_cublaslt ${vendor}/fake_cublaslt.cpp)
   tenon_add_idle_library(tenon_idle_cudnn ${vendor}/fake_cudnn.cpp)

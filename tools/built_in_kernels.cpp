@@ -52,10 +52,11 @@ const Precision kPrecisions[] = {Precision::Fp32, Precision::Tf32, Precision::Bf
 
 /// What 'tenon bench' times.
 void bench(const Row& row) {
-  cli::Step training = cli::training_step(row.model, row.batch);
+  const cli::Network network = cli::network_of(row.model);
+  cli::Step training = cli::training_step(network, row.batch);
   training.function(training.inputs);
   training.function.run_many(2, cli::shared_inputs(training));
-  cli::Step inference = cli::inference_step(row.model, row.batch);
+  cli::Step inference = cli::inference_step(network, row.batch);
   inference.function(inference.inputs);
 }
 
