@@ -410,14 +410,13 @@ Roots decompose(Roots roots, const PlanOptions& options) {
     if (options.traits.is_queued && has_trait(node.op, kAcrossChannels)) return {};
     return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
   });
-  if (!options.traits.is_queued) return roots;
-  roots = widen_rows(std::move(roots));
+  if (options.traits.is_queued) roots = widen_rows(std::move(roots));
   if (!rounds_to_16_bits(roots)) return roots;
-  roots = narrow_products(narrow_arguments(std::move(roots)));
+  if (options.traits.is_queued) roots = narrow_products(narrow_arguments(std::move(roots)));
   const std::vector<Node*> nodes = topological_order(roots);
   const bool channels_last = keeps_channels_last(nodes, options);
   return channels_last || keeps_images_narrow(nodes, options)
-             ? narrow_images(std::move(roots), channels_last)
+             ? narrow_images(std::move(roots), options, channels_last)
              : roots;
 }
 

@@ -142,7 +142,23 @@ bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& option
   return are_most(fit, all);
 }
 
+namespace {
+
+/// On the host: several convolutions of many channels are multiplied in bfloat16.
+bool host_keeps_images_narrow(std::span<Node* const> nodes, const PlanOptions& options) {
+  if (!options.traits.keeps_bf16_matrices || !options.enabled(kAutocast)) return false;
+  return std::count_if(nodes.begin(), nodes.end(), [](const Node* node) {
+           if (node->realised() || node->op != Op::Conv2d) return false;
+           const Channels channels = channels_of(*node);
+           return narrow_type(*node) == DType::BFloat16 &&
+                  std::min(channels.in, channels.out) >= kPixelChannels;
+         }) >= kFewestConvolutions;
+}
+
+}  // namespace
+
 bool keeps_images_narrow(std::span<Node* const> nodes, const PlanOptions& options) {
+  if (!options.traits.is_queued) return host_keeps_images_narrow(nodes, options);
   if (!options.traits.rounds_operands || !options.enabled(kLayout)) return false;
   std::ptrdiff_t all = 0, fit = 0;
   for (const Node* node : nodes) {

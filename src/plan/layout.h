@@ -41,8 +41,9 @@ bool is_image_convolution(const Node& node);
 /// Whether those of a graph keep their images with the channels last: several of them, which are
 /// most.
 bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& options);
-/// Whether those of a graph whose images lie in their own order are stored in 16 bits, on a card
-/// that rounds operands: several convolutions multiply in 16 bits, and most do.
+/// Whether those of a graph whose images lie in their own order are stored in 16 bits. On a card
+/// that rounds operands: several convolutions multiply in 16 bits, and most do; on the host: several
+/// of many channels multiply in bfloat16.
 bool keeps_images_narrow(std::span<Node* const> nodes, const PlanOptions& options);
 /// The 16-bit type that a convolution or one of its gradients multiplies in; Float32: none.
 DType narrow_type(const Node& convolution);

@@ -1,6 +1,6 @@
 // Where a convolution's operands are 16 bits, torch.autocast stores its result in 16 bits too. So
-// does this pass, on a card, for graphs that keep the images of convolutions with the channels last
-// and for those whose many convolutions read and make them in their own order:
+// does this pass, for graphs of a card that keep the images of convolutions with the channels last
+// and for those, of the host too, whose many convolutions read and make them in their own order:
 //
 // * results of convolutions and gradients with respect to their inputs are rounded;
 // * an image that a convolution reads rounded is read rounded by everyone else;
@@ -29,6 +29,7 @@
 #include "graph/node_index.h"
 #include "ops/table.h"
 #include "plan/layout.h"
+#include "plan/sum_rules.h"
 
 namespace tenon {
 namespace {
@@ -40,8 +41,8 @@ bool sweeps_narrow(Op op) { return has_trait(op, kPicks) || has_trait(op, kAcros
 
 class ImageNarrowing {
  public:
-  ImageNarrowing(const Roots& roots, bool channels_last)
-      : order_(numbered_order(roots)), last_(channels_last) {
+  ImageNarrowing(const Roots& roots, bool on_card, bool channels_last)
+      : order_(numbered_order(roots)), on_card_(on_card), last_(channels_last) {
     users_.resize(order_.nodes.size());
     for (const Node* node : order_.nodes)
       if (!node->realised())
@@ -53,6 +54,8 @@ class ImageNarrowing {
   Roots rewritten(const Roots& roots) const {
     if (narrow_.empty()) return roots;
     return rewrite(roots, [this](Node& node, std::span<const Tensor> inputs) -> Tensor {
+      if (const Node* x = on_card_ ? nullptr : summed_deviations(node); x != nullptr)
+        if (narrow_.count(x) != 0) return deviations_by_squares(node, inputs[0]);
       if (node.op == Op::Cast && is_narrow(node.dtype))
         if (Tensor inner = before_widening(*inputs[0].node(), node.dtype); inner.defined())
           return inner;
@@ -77,6 +80,19 @@ class ImageNarrowing {
     return type_of_images(node) != DType::Float32;
   }
 
+  /// Sum of (x - mean)² as the sum of x² without that of the mean's, so that the host makes both
+  /// sums while x is written. What cancels is less than what rounding x to 16 bits has changed.
+  /// `square`: the rewritten summand.
+  static Tensor deviations_by_squares(const Node& node, const Tensor& square) {
+    const Tensor x(square.node()->input(0)->input(0));
+    const auto total = [&node](const Tensor& t) {
+      return make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&t, 1));
+    };
+    const std::int64_t summands = x.numel() / std::max<std::int64_t>(1, node.shape.numel());
+    const Tensor of_mean = tenon::square(total(x)) / static_cast<double>(summands);
+    return maximum(total(tenon::square(x)) - of_mean, 0.0);
+  }
+
   static Tensor narrow_pooling(const Node& node, std::span<const Tensor> inputs, DType dtype) {
     std::vector<Tensor> narrow;
     for (const Tensor& input : inputs) {
@@ -98,7 +114,8 @@ class ImageNarrowing {
         if (last_ && gains_by_rounding(node)) narrow_.emplace(&node, DType::BFloat16);
         return;
       }
-      if (is_narrow_convolution(node) && !feeds_bias(node) && !feeds_sum(node))
+      if (is_narrow_convolution(node) && !feeds_epilogue(node) && !feeds_bias(node) &&
+          !feeds_sum(node))
         narrow_.emplace(&node, type_of_images(node));
       return;
     }
@@ -119,6 +136,12 @@ class ImageNarrowing {
   static bool gains_by_rounding(const Node& node) {
     return is_image_convolution(node) && takes_channels_last(node, 0) &&
            node.input(0)->dtype == DType::BFloat16;
+  }
+
+  /// On the host, a result that is handed on to one reader, as to a normalisation by moments that
+  /// are known, is not stored.
+  bool feeds_epilogue(const Node& node) const {
+    return !on_card_ && node.op == Op::Conv2d && users(node).size() == 1;
   }
 
   /// A vector of channels is all that is added, and the sum alone goes on.
@@ -206,7 +229,7 @@ class ImageNarrowing {
   }
 
   NumberedOrder order_;
-  const bool last_;
+  const bool on_card_, last_;
   std::vector<std::vector<const Node*>> users_;
   std::unordered_set<const Node*> wanted_;
   std::unordered_map<const Node*, DType> narrow_;
@@ -214,8 +237,8 @@ class ImageNarrowing {
 
 }  // namespace
 
-Roots narrow_images(Roots roots, bool channels_last) {
-  return ImageNarrowing(roots, channels_last).rewritten(roots);
+Roots narrow_images(Roots roots, const PlanOptions& options, bool channels_last) {
+  return ImageNarrowing(roots, options.traits.is_queued, channels_last).rewritten(roots);
 }
 
 }  // namespace tenon

@@ -80,9 +80,11 @@ DType rounded_dtype(Precision precision, const PlanOptions& options) {
   return precision == Precision::Fp16 ? DType::Float16 : DType::Float32;
 }
 
-// The 16-bit type of the copies of weights that this product reads; Float32: it reads none.
-DType kept_dtype(const Node& node, Precision precision, const PlanOptions& options) {
-  const bool packs = options.traits.keeps_bf16_matrices && node.op == Op::Matmul;
+// The 16-bit type that this product reads of what is rounded ahead: of copies of weights and, where
+// these are kept narrow, of images. Float32: it reads nothing of the kind.
+DType kept_dtype(const Node& node, Precision precision, const PlanOptions& options,
+                 bool narrow_images) {
+  const bool packs = node.op == Op::Matmul ? options.traits.keeps_bf16_matrices : narrow_images;
   return packs && precision == Precision::Bf16 ? DType::BFloat16
                                                : rounded_dtype(precision, options);
 }
@@ -249,7 +251,7 @@ Roots autocast(Roots roots, const PlanOptions& options) {
     if (!is_product_of_float32(node)) return {};
     ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
     const Precision asked = std::exchange(attrs.precision, precision_of(node, options));
-    const DType narrow = kept_dtype(node, attrs.precision, options);
+    const DType narrow = kept_dtype(node, attrs.precision, options, narrow_images);
     if (narrow == DType::Float32 && attrs.precision == asked) return {};
     const auto is_kept = [&](const Tensor& x) {
       return copy_of(options, x.node(), narrow) != nullptr || was_rounded(*x.node(), narrow);
@@ -291,7 +293,7 @@ std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const Plan
   if (options.traits.keeps_bf16_matrices) done = assigned;
   for (Node* node : nodes) {
     if (node->realised() || !is_product_of_float32(*node)) continue;
-    const DType narrow = kept_dtype(*node, precision_of(*node, options), options);
+    const DType narrow = kept_dtype(*node, precision_of(*node, options), options, false);
     if (narrow == DType::Float32) continue;
     const Tensor inputs[2] = {Tensor(node->input(0)), Tensor(node->input(1))};
     Node *a = base_of(node->input(0)), *b = base_of(node->input(1));

@@ -14,7 +14,7 @@
 #include "cpu/cpu.h"
 #include "cpu/engines/tile_epilogue.h"
 #include "cpu/engines/workspace.h"
-#include "cpu/kernels/contract.h"
+#include "cpu/kernels/conv2d.h"
 
 namespace tenon::cpu {
 
@@ -65,6 +65,14 @@ ConvShape conv_shape(const Contraction& c) {
   s.dil_h = whole(v.dil_h), s.dil_w = whole(v.dil_w);
   s.groups = whole(v.groups);
   return s;
+}
+
+/// Whether the epilogue of a convolution may reduce channels: it gets all channels of a group for
+/// the same pieces of an image.
+bool sums_channels(const Contraction& c) {
+  const bool images = c.op == Op::Conv2d || c.op == Op::Conv2dInputGrad;
+  return images && c.dtype == DType::Float32 &&
+         conv2d_piece(conv_shape(c), pass_of(c.op), Math::F32, false) > 0;
 }
 
 /// The space of the epilogue: [batch, rows, columns].
@@ -161,6 +169,7 @@ class ContractionKernel : public Kernel {
     const bool direct = c_.dtype == DType::Float32 || wide;
     const auto map = epilogue_program(region, c_.out != kNoValue && !direct);
     if (map) epilogue_.emplace(*map, values);
+    reduces_ = map && !map->reduces.empty();
     if (map && map->space[0] == 1) list_reads(*map, values);
     result_ = direct ? c_.out : kNoValue;
     if (result_ == kNoValue && map) result_ = result_in_store(*map, values);
@@ -169,14 +178,21 @@ class ContractionKernel : public Kernel {
     const std::size_t item = wide ? 8 : 4;
     result_bytes_ =
         result_ == kNoValue && needs_result ? whole_lines(at(c_.out_shape.numel()) * item) : 0;
-    epilogue_bytes_ = epilogue_ ? whole_lines(epilogue_->workspace_bytes(threads)) : 0;
+    set_epilogue_bytes(threads);
   }
 
  protected:
+  bool reduces() const { return reduces_; }
+  /// The epilogue's rectangles, where it reduces: TileEpilogue::set_piece.
+  void set_piece(std::int64_t columns, int threads) {
+    epilogue_->set_piece(columns);
+    set_epilogue_bytes(threads);
+  }
   void set_kernel_bytes(std::size_t bytes) {
     workspace_bytes = epilogue_bytes_ + result_bytes_ + bytes;
   }
 
+  bool has_result() const { return result_ != kNoValue || result_bytes_ > 0; }
   template <class T>
   T* result(const Binding& binding) const {
     if (result_ != kNoValue) return reinterpret_cast<T*>(binding.values[result_]);
@@ -202,6 +218,10 @@ class ContractionKernel : public Kernel {
   std::optional<TileEpilogue> epilogue_;
 
  private:
+  void set_epilogue_bytes(int threads) {
+    epilogue_bytes_ = epilogue_ ? whole_lines(epilogue_->workspace_bytes(threads)) : 0;
+  }
+
   /// Whole matrices that the epilogue reads row by row, each once.
   void list_reads(const MapProgram& map, std::span<const Value> values) {
     std::vector<ValueId> listed;
@@ -234,6 +254,7 @@ class ContractionKernel : public Kernel {
   }
 
   std::vector<MapInstr> reads_;
+  bool reduces_ = false;
   ValueId result_ = kNoValue;
   std::size_t result_bytes_ = 0, epilogue_bytes_ = 0;
 };
@@ -313,18 +334,21 @@ class WideMatmulKernel final : public ContractionKernel {
 class ConvKernel final : public ContractionKernel {
  public:
   ConvKernel(const Region& region, std::span<const Value> values, int threads)
-      : ContractionKernel(region, values, threads, true),
+      : ContractionKernel(region, values, threads, region.contraction.op == Op::Conv2dWeightGrad),
         shape_(conv_shape(c_)),
         a_dtype_(values[at(c_.a.value)].dtype),
         b_dtype_(values[at(c_.b.value)].dtype),
         math_(c_.compute() == DType::BFloat16 ? Math::Bf16 : Math::F32) {
-    set_kernel_bytes(conv2d_workspace(shape_, pass_of(c_.op), math_, threads));
+    const bool apart = !has_result();
+    if (reduces()) set_piece(conv2d_piece(shape_, pass_of(c_.op), math_, apart), threads);
+    set_kernel_bytes(conv2d_workspace(shape_, pass_of(c_.op), math_, threads, apart));
   }
 
   void run(const Binding& binding) const override {
     if (!epilogue_) return convolve(binding, {});
     TileEpilogue::Run run = epilogue_run(binding, 0);
     convolve(binding, epilogue(run));
+    TileEpilogue::finish(run);
   }
 
  private:
@@ -363,12 +387,21 @@ class ContractionEngine final : public Engine {
       if (why != nullptr) *why = reason;
       return false;
     }
+    if (!region.map.reduces.empty() && !sums_channels(region.contraction)) {
+      if (why != nullptr) *why = "only writes its result";
+      return false;
+    }
     return !region.contraction.has_epilogue || tile_program_claims(region.map, true, why);
   }
 
   Capabilities capabilities(const Region& region, std::span<const Value>) const override {
     Capabilities can;
     if (region.kind != RegionKind::Contraction || region.contraction.op == Op::Matmul) return can;
+    if (sums_channels(region.contraction)) can.no_reductions = nullptr;
+    if (!region.map.reduces.empty()) {
+      can.no_slices = can.no_bands = "adds up its result over all images";
+      return can;
+    }
     can.no_slices = nullptr;  // a sample at a time; filters are packed for each slice
     can.sums_slices = region.contraction.op == Op::Conv2dWeightGrad;
     if (region.contraction.op == Op::Conv2d) can.no_bands = nullptr;

@@ -12,6 +12,8 @@ namespace tenon::cpu {
 namespace {
 
 constexpr std::int64_t kTileElements = 1024;  // most elements of a tile
+// Of an epilogue's axes [batch, rows, columns], those that it reduces: a result a row.
+constexpr std::uint32_t kReducedAxes = 0b101;
 
 constexpr std::int64_t kTileBytes = kCpu.first_cache;  // wanted for all registers
 constexpr std::int64_t kTallTileBytes = kCpu.second_cache / 2;
@@ -104,7 +106,9 @@ bool tile_program_claims(const MapProgram& map, bool epilogue, std::string* why)
   }
   for (const MapReduce& reduce : map.reduces)
     if (reduce.deviations) return refuse("a sum of deviations");
-  if (epilogue && !map.reduces.empty()) return refuse("a reduction in an epilogue");
+  const bool by_rows = std::all_of(map.reduces.begin(), map.reduces.end(),
+                                   [](const auto& reduce) { return reduce.axes == kReducedAxes; });
+  if (epilogue && !by_rows) return refuse("a reduction in an epilogue that is not a row's");
   if (epilogue && map.space.rank() != 3) return refuse("an epilogue's space has three axes");
   return true;
 }

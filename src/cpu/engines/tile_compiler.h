@@ -100,6 +100,8 @@ class TileCompiler {
   void narrow(const TileOp& last, DType dtype, std::vector<TileOp>& ops) const;
   int emit_compute(int i);
   int element_slot(int i, Level level);
+  /// Of a cast to a 16-bit type: nobody but stores, which round too, has its result.
+  bool rounds_in_store(int i) const;
   int emit_cast(int i);
   void emit_row_reduce(int i);
   /// The slot of a running result: in whole rows a register of the tile, else kept along the row.

@@ -389,13 +389,24 @@ int TileCompiler::element_slot(int i, Level level) {
   return buffer_[at(i)];
 }
 
+bool TileCompiler::rounds_in_store(int i) const {
+  const bool is_short = is_floating(map_.instrs[at(i)].dtype) &&
+                        item_size(map_.instrs[at(i)].dtype) < tile_size(TileType::F32);
+  const auto uses = [i](const MapInstr& user) {
+    return user.args[0] == i || user.args[1] == i || user.args[2] == i;
+  };
+  return is_short && std::none_of(map_.instrs.begin(), map_.instrs.end(), uses) &&
+         std::none_of(map_.reduces.begin(), map_.reduces.end(),
+                      [i](const MapReduce& reduce) { return reduce.source == i; });
+}
+
 int TileCompiler::emit_cast(int i) {
   const MapInstr& instr = map_.instrs[at(i)];
   const DType from = map_.instrs[at(instr.args[0])].dtype, to = instr.dtype;
   const Level level = level_[at(i)];
   const int source = native(instr.args[0]);
   TileLoop fn = p_.table_->cast[code(tile_type(from))][code(tile_type(to))];
-  TileLoop then = p_.table_->narrow[code(to)];
+  TileLoop then = rounds_in_store(i) ? nullptr : p_.table_->narrow[code(to)];
   if (to == DType::Bool) {
     fn = p_.table_->to_bool[code(tile_type(from))];
     then = nullptr;

@@ -1,5 +1,8 @@
 // TileEpilogue: the map program of a contraction, run over rectangles of its result while they are
 // still in cache.
+//
+// Reductions (of rows, over all batches and columns: a channel's sums) are gathered for each batch
+// and piece of its columns apart and added up in order at the end.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +19,11 @@ class TileEpilogue {
   /// `map`: over [batch, rows, columns], with MapCode::Accumulator for the contraction's result.
   TileEpilogue(const MapProgram& map, std::span<const Value> values);
 
+  /// Each rectangle holds these columns of its rows, cut at multiples of so many; needed where the
+  /// map reduces.
+  void set_piece(std::int64_t columns);
   std::size_t workspace_bytes(int threads) const {
-    return scratch_bytes_ * static_cast<std::size_t>(threads);
+    return partial_bytes_ + scratch_bytes_ * static_cast<std::size_t>(threads);
   }
 
   /// As TileProgram's.
@@ -37,13 +43,19 @@ class TileEpilogue {
   static void rectangle(const Run& run, int worker, std::int64_t batch, std::int64_t row0,
                         std::int64_t row1, std::int64_t col0, std::int64_t col1, const void* block,
                         std::int64_t ld);
+  /// Stores the results of reductions, after the last rectangle.
+  static void finish(const Run& run);
 
  private:
-  void run(const Binding& binding, std::byte* scratch, std::int64_t batch, std::int64_t row0,
-           std::int64_t row1, std::int64_t col0, std::int64_t col1, const void* block,
-           std::int64_t ld) const;
+  void run(const Run& run, int worker, std::int64_t batch, std::int64_t row0, std::int64_t row1,
+           std::int64_t col0, std::int64_t col1, const void* block, std::int64_t ld) const;
+  std::byte* scratch(const Run& run, int worker) const {
+    return run.workspace + partial_bytes_ + scratch_bytes_ * static_cast<std::size_t>(worker);
+  }
 
-  const std::int64_t columns_;
+  const std::int64_t batches_, columns_;
+  std::int64_t piece_ = 0, pieces_of_row_ = 0;
+  std::size_t partial_bytes_ = 0;
   const TileProgram pieces_;
   std::optional<TileProgram> rows_;  // for rectangles of whole rows, where rows are short
   std::size_t scratch_bytes_ = 0;

@@ -88,6 +88,8 @@ void TileCompiler::make_views() {
     view.item = memory ? static_cast<int>(item_size(values_[at(view.value)].dtype)) : 1;
     p_.views_.push_back(view);
     p_.needs_coordinates_ = p_.needs_coordinates_ || !view.linear;
+    if (memory && v < map_.instrs.size() && view.inner == 1 && (epilogue_ || view.item == 2))
+      p_.fetched_.push_back(static_cast<int>(v));
   }
 }
 

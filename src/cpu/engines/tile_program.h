@@ -119,13 +119,17 @@ class TileProgram {
   void prefetch() const;
 
   /// A rectangle of an epilogue's space. `scratch`: scratch_bytes(), 64-byte aligned, of this
-  /// worker.
-  void run_rectangle(const Binding& binding, std::byte* scratch, std::int64_t batch,
-                     std::int64_t row0, std::int64_t row1, std::int64_t col0, std::int64_t col1,
-                     const void* block, std::int64_t ld) const;
+  /// worker. `part`: where its reductions go, part_elements(); results of other rows stay.
+  void run_rectangle(const Binding& binding, std::byte* scratch, std::int64_t* part,
+                     std::int64_t batch, std::int64_t row0, std::int64_t row1, std::int64_t col0,
+                     std::int64_t col1, const void* block, std::int64_t ld) const;
   /// Whole rows of a RowsEpilogue's space, whose accumulators follow one another.
-  void run_rows(const Binding& binding, std::byte* scratch, std::int64_t batch, std::int64_t row0,
-                std::int64_t row1, const void* block) const;
+  void run_rows(const Binding& binding, std::byte* scratch, std::int64_t* part, std::int64_t batch,
+                std::int64_t row0, std::int64_t row1, const void* block) const;
+  /// Adds up an epilogue's parts, in their order, and stores the results.
+  void combine(const Binding& binding, std::byte* scratch, std::int64_t* partials,
+               std::int64_t parts) const;
+  std::int64_t part_elements() const { return part_elements_; }
   std::size_t scratch_bytes() const { return static_cast<std::size_t>(scratch_bytes_); }
   int accumulator_bytes() const { return accumulator_bytes_; }
 
@@ -133,7 +137,7 @@ class TileProgram {
   friend class TileCompiler;
   friend class TileRun;
 
-  void combine(const Binding& binding, std::byte* scratch, std::int64_t* partials) const;
+  void clear_rows(std::int64_t* part, std::int64_t row0, std::int64_t row1) const;
 
   const TileTable* table_ = nullptr;
   std::vector<std::int64_t> outer_;  // sizes of the outer axes
@@ -141,6 +145,7 @@ class TileProgram {
   std::int64_t tile_rows_ = 1, tile_length_ = 1;  // most that a tile holds
   bool single_pass_ = true, needs_coordinates_ = false;
   std::vector<TileView> views_;
+  std::vector<int> fetched_;  // views that are asked for ahead of their tile
   std::vector<TileSlot> slots_;
   std::vector<std::int64_t> constants_;
   std::vector<int> chunk_binds_;

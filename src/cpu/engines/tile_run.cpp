@@ -5,8 +5,15 @@
 #include "base/index.h"
 #include "base/thread_pool.h"
 #include "cpu/engines/tile_program.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
+
+namespace {
+
+constexpr std::int64_t kMostFetched = kCpu.first_cache / 8;  // bytes of a row ahead, of each value
+
+}  // namespace
 
 /// One chunk on one worker: the current tile and the table of pointers.
 class TileRun {
@@ -43,6 +50,7 @@ class TileRun {
       col_ = col_begin;
       do {  // once even for empty rows: a reduction of nothing has a result
         length_ = std::min(p_.tile_length_, col_end - col_);
+        if (accumulator_ == nullptr) fetch_behind();
         bind(pass.tile_binds);
         execute(pass.tile_ops);
         col_ += p_.tile_length_;
@@ -77,6 +85,7 @@ class TileRun {
     const std::int64_t first = batch * p_.outer_[1];
     for (std::int64_t row = row_begin; row < row_end; ++row, block += ld) {
       row_ = accumulator_row_ = first + row;
+      if (row + 1 < row_end) fetch_row(row + 1, col_begin, col_end);
       coordinate_[1] = row;
       accumulator_ = const_cast<std::byte*>(block);
       accumulator_col_ = col_begin;
@@ -85,6 +94,34 @@ class TileRun {
   }
 
  private:
+  // Asks memory for what an epilogue reads of a row: rows are short, and lie far apart.
+  void fetch_row(std::int64_t row, std::int64_t col_begin, std::int64_t col_end) {
+    coordinate_[1] = row;
+    for (const int v : p_.fetched_) {
+      const TileView& view = p_.views_[at(v)];
+      std::int64_t offset = view.offset + col_begin;
+      for (std::size_t d = 0; d < view.stride.size(); ++d)
+        offset += coordinate_[d] * view.stride[d];
+      fetch(view, offset, col_end - col_begin);
+    }
+  }
+
+  // The same for what a sweep reads behind a tile: caches look ahead within a page of 4 KiB, of
+  // which 16-bit values need few.
+  void fetch_behind() {
+    for (const int v : p_.fetched_) {
+      const TileView& view = p_.views_[at(v)];
+      fetch(view, offset_of(view) + rows_ * length_, rows_ * length_);
+    }
+  }
+
+  void fetch(const TileView& view, std::int64_t offset, std::int64_t count) const {
+    const std::byte* from = binding_.values[view.value] + offset * view.item;
+    const std::int64_t bytes = std::min(count * view.item, kMostFetched);
+    for (std::int64_t byte = 0; byte < bytes; byte += kCpu.line_bytes)
+      __builtin_prefetch(from + byte);
+  }
+
   void set_row(std::int64_t row) {
     row_ = row;
     col_ = 0;
@@ -104,6 +141,7 @@ class TileRun {
     for (std::int64_t col = col_begin; col < col_end; col += p_.tile_length_) {
       col_ = col;
       length_ = std::min(p_.tile_length_, col_end - col);
+      if (accumulator_ == nullptr) fetch_behind();
       bind(pass.tile_binds);
       execute(pass.tile_ops);
     }
@@ -324,17 +362,17 @@ void TileProgram::run(const Binding& binding) const {
   } else {
     parallel_for(count, chunk);
   }
-  if (!columns_.empty()) combine(binding, scratch, partials);
+  if (!columns_.empty()) combine(binding, scratch, partials, cut.parts);
 }
 
-void TileProgram::combine(const Binding& binding, std::byte* scratch,
-                          std::int64_t* partials) const {
+void TileProgram::combine(const Binding& binding, std::byte* scratch, std::int64_t* partials,
+                          std::int64_t parts) const {
   constexpr std::int64_t kBlock = 128;
   const TileTable& table = *table_;
   std::byte* converted = scratch;
   for (const TileColumn& column : columns_) {
     std::int64_t* sums = partials + column.partial_offset;
-    for (std::int64_t part = 1; part < chunks_.parts; ++part)
+    for (std::int64_t part = 1; part < parts; ++part)
       table.col[static_cast<int>(column.reduction)][static_cast<int>(column.type)](
           1, column.count, sums, 0, sums + part * part_elements_);
     const TileType to = tile_type(column.dtype);
@@ -353,18 +391,30 @@ void TileProgram::combine(const Binding& binding, std::byte* scratch,
   }
 }
 
-void TileProgram::run_rectangle(const Binding& binding, std::byte* scratch, std::int64_t batch,
-                                std::int64_t row0, std::int64_t row1, std::int64_t col0,
-                                std::int64_t col1, const void* block, std::int64_t ld) const {
-  TileRun(*this, binding, scratch)
-      .run_epilogue(batch, row0, row1, col0, col1, static_cast<const std::byte*>(block),
-                    ld * accumulator_bytes_);
+void TileProgram::clear_rows(std::int64_t* part, std::int64_t row0, std::int64_t row1) const {
+  for (const TileColumn& column : columns_)
+    std::fill(part + column.partial_offset + row0, part + column.partial_offset + row1,
+              column.neutral);
 }
 
-void TileProgram::run_rows(const Binding& binding, std::byte* scratch, std::int64_t batch,
-                           std::int64_t row0, std::int64_t row1, const void* block) const {
-  TileRun(*this, binding, scratch)
-      .run_rows_epilogue(batch, row0, row1, static_cast<const std::byte*>(block));
+void TileProgram::run_rectangle(const Binding& binding, std::byte* scratch, std::int64_t* part,
+                                std::int64_t batch, std::int64_t row0, std::int64_t row1,
+                                std::int64_t col0, std::int64_t col1, const void* block,
+                                std::int64_t ld) const {
+  clear_rows(part, row0, row1);
+  TileRun run(*this, binding, scratch);
+  run.set_partials(part);
+  run.run_epilogue(batch, row0, row1, col0, col1, static_cast<const std::byte*>(block),
+                   ld * accumulator_bytes_);
+}
+
+void TileProgram::run_rows(const Binding& binding, std::byte* scratch, std::int64_t* part,
+                           std::int64_t batch, std::int64_t row0, std::int64_t row1,
+                           const void* block) const {
+  clear_rows(part, row0, row1);
+  TileRun run(*this, binding, scratch);
+  run.set_partials(part);
+  run.run_rows_epilogue(batch, row0, row1, static_cast<const std::byte*>(block));
 }
 
 }  // namespace tenon::cpu

@@ -3,6 +3,8 @@
 // A filter that covers its whole unpadded input has one output pixel and is a matrix product;
 // everything else is a correlation over copied planes. No pass writes a lowered ("im2col") matrix
 // to memory.
+#include "cpu/kernels/conv2d.h"
+
 #include <algorithm>
 
 #include "base/thread_pool.h"
@@ -106,7 +108,8 @@ void conv2d_forward(const ConvShape& shape, ConvOperand x, ConvOperand w, float*
     return product(shape, ConvPass::Forward, matrix(x, inputs, false), matrix(w, inputs, true), y,
                    math, epilogue, 1, workspace);
   }
-  correlate(correlation_of(in_even_rows(shape), false), x, w, y, math, epilogue, workspace);
+  correlate(correlation_of(in_even_rows(shape), false, y == nullptr), x, w, y, math, epilogue,
+            workspace);
 }
 
 void conv2d_input_grad(const ConvShape& shape, ConvOperand dy, ConvOperand w, float* dx, Math math,
@@ -117,7 +120,8 @@ void conv2d_input_grad(const ConvShape& shape, ConvOperand dy, ConvOperand w, fl
                    matrix(w, shape.c * shape.r * shape.s, false), dx, math, epilogue,
                    shape.h * shape.w, workspace);
   }
-  correlate(correlation_of(in_even_rows(shape), true), dy, w, dx, math, epilogue, workspace);
+  correlate(correlation_of(in_even_rows(shape), true, dx == nullptr), dy, w, dx, math, epilogue,
+            workspace);
 }
 
 void conv2d_weight_grad(const ConvShape& shape, ConvOperand x, ConvOperand dy, float* dw, Math math,
@@ -131,11 +135,25 @@ void conv2d_weight_grad(const ConvShape& shape, ConvOperand x, ConvOperand dy, f
 }
 
 std::size_t conv2d_workspace(const ConvShape& shape, ConvPass pass, Math math, int threads) {
+  return conv2d_workspace(shape, pass, math, threads, false);
+}
+
+std::int64_t conv2d_piece(const ConvShape& shape, ConvPass pass, Math math, bool result_is_null) {
+  const bool pixels = shape.p > 0 && shape.q > 0 && pass != ConvPass::WeightGrad;
+  if (is_empty(shape) || is_product(shape) || !pixels) return 0;
+  const bool input_grad = pass == ConvPass::InputGrad;
+  return correlate_piece(correlation_of(in_even_rows(shape), input_grad, result_is_null), math);
+}
+
+std::size_t conv2d_workspace(const ConvShape& shape, ConvPass pass, Math math, int threads,
+                             bool result_is_null) {
   if (is_empty(shape) || (pass != ConvPass::InputGrad && (shape.p <= 0 || shape.q <= 0))) return 0;
-  if (is_product(shape)) return gemm_workspace(product_shape(shape, pass), math, threads, false);
+  if (is_product(shape))
+    return gemm_workspace(product_shape(shape, pass), math, threads, result_is_null);
   const ConvShape even = in_even_rows(shape);
   if (pass == ConvPass::WeightGrad) return correlate_weights_workspace(even, math, threads);
-  return correlate_workspace(correlation_of(even, pass == ConvPass::InputGrad), math, threads);
+  const bool input_grad = pass == ConvPass::InputGrad;
+  return correlate_workspace(correlation_of(even, input_grad, result_is_null), math, threads);
 }
 
 }  // namespace tenon::cpu

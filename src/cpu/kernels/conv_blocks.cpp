@@ -141,7 +141,7 @@ class BlockBody final : public TileBody {
       args.cols =
           static_cast<int>(std::min<std::int64_t>(kBlockEdge, pass_.out_channels - channel));
       args.b = phase.filters + panel * phase.steps * kStepFloats;
-      float* to = out + channel * pass_.out_h * pass_.out_w;
+      float* to = out + channel * phase.pitch;
       for (std::int64_t start = 0; start < positions; start += kBlockEdge) {
         const std::int64_t end = std::min(positions, start + kBlockEdge);
         args.rows = static_cast<int>(end - start);
@@ -181,7 +181,7 @@ class BlockBody final : public TileBody {
   void store_tile(const Phase& phase, float* tile, std::int64_t start, std::int64_t end,
                   int channels, std::int64_t row0, float* out) const {
     const std::int64_t cols = phase.cols.out_count, pitch = cut_.planes.width;
-    const std::int64_t pixels = pass_.out_h * pass_.out_w;
+    const std::int64_t pixels = phase.pitch;
     const bool one_run = phase.cols.out_step == 1 && phase.rows.out_step == 1;
     std::int64_t used = 0, first_pixel = 0;
     for (std::int64_t row = start / pitch; row * pitch < end; ++row) {
@@ -192,7 +192,7 @@ class BlockBody final : public TileBody {
       const std::int64_t y = phase.rows.out_first + (row0 + row) * phase.rows.out_step;
       const std::int64_t x = phase.cols.out_first + (first - row * pitch) * phase.cols.out_step;
       if (!one_run) {
-        store_apart(from, count, channels, out + y * pass_.out_w + x, phase.cols.out_step);
+        store_apart(phase, from, count, channels, out + y * pass_.out_w + x);
         continue;
       }
       if (used == 0) first_pixel = y * pass_.out_w + x;
@@ -205,10 +205,10 @@ class BlockBody final : public TileBody {
                                 out + first_pixel, pixels);
   }
 
-  // Outputs of a row that are `step` pixels apart.
-  void store_apart(const float* tile, std::int64_t count, int channels, float* out,
-                   std::int64_t step) const {
-    const std::int64_t pixels = pass_.out_h * pass_.out_w;
+  // Outputs of a row that are not neighbours.
+  static void store_apart(const Phase& phase, const float* tile, std::int64_t count, int channels,
+                          float* out) {
+    const std::int64_t pixels = phase.pitch, step = phase.cols.out_step;
     for (int k = 0; k < channels; ++k) {
       for (std::int64_t j = 0; j < count; ++j)
         out[k * pixels + j * step] = tile[j * kBlockEdge + k];
@@ -237,6 +237,10 @@ const KernelSet* block_correlation(const Correlation& pass, Math math) {
 void correlate_blocks(const Correlation& pass, const KernelSet& kernels, ConvOperand in,
                       ConvOperand w, float* out, const Epilogue& epilogue, void* workspace) {
   correlate_with(BlockBody(pass, kernels), in, w, out, epilogue, workspace);
+}
+
+std::int64_t correlate_blocks_piece(const Correlation& pass, const KernelSet& kernels) {
+  return BlockBody(pass, kernels).cut().unit_pixels;
 }
 
 std::size_t correlate_blocks_workspace(const Correlation& pass, const KernelSet& kernels,

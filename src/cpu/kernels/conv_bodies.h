@@ -10,6 +10,7 @@ namespace tenon::cpu {
 void correlate_vectors(const Correlation& pass, ConvOperand in, ConvOperand w, float* out,
                        Math math, const Epilogue& epilogue, void* workspace);
 std::size_t correlate_vectors_workspace(const Correlation& pass, Math math, int threads);
+std::int64_t correlate_vectors_piece(const Correlation& pass, Math math);
 
 /// The kernels to correlate with in blocks, or null where vectors do as well.
 const KernelSet* block_correlation(const Correlation& pass, Math math);
@@ -17,6 +18,7 @@ void correlate_blocks(const Correlation& pass, const KernelSet& kernels, ConvOpe
                       ConvOperand w, float* out, const Epilogue& epilogue, void* workspace);
 std::size_t correlate_blocks_workspace(const Correlation& pass, const KernelSet& kernels,
                                        int threads);
+std::int64_t correlate_blocks_piece(const Correlation& pass, const KernelSet& kernels);
 
 void weights_in_vectors(const ConvShape& shape, ConvOperand x, ConvOperand dy, float* dw, Math math,
                         const Epilogue& epilogue, void* workspace);

@@ -5,8 +5,9 @@
 
 namespace tenon::cpu {
 
-Correlation correlation_of(const ConvShape& s, bool input_grad) {
+Correlation correlation_of(const ConvShape& s, bool input_grad, bool in_scratch) {
   Correlation pass;
+  pass.in_scratch = in_scratch;
   const std::int64_t c = s.c / s.groups, k = s.k / s.groups, taps = s.r * s.s;
   pass.images = s.n;
   pass.groups = s.groups;
@@ -27,6 +28,12 @@ void correlate(const Correlation& pass, ConvOperand in, ConvOperand w, float* ou
   if (const KernelSet* blocks = block_correlation(pass, math))
     return correlate_blocks(pass, *blocks, in, w, out, epilogue, workspace);
   correlate_vectors(pass, in, w, out, math, epilogue, workspace);
+}
+
+std::int64_t correlate_piece(const Correlation& pass, Math math) {
+  if (const KernelSet* blocks = block_correlation(pass, math))
+    return correlate_blocks_piece(pass, *blocks);
+  return correlate_vectors_piece(pass, math);
 }
 
 std::size_t correlate_workspace(const Correlation& pass, Math math, int threads) {

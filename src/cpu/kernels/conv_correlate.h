@@ -15,12 +15,15 @@ struct Correlation {
   PassAxis rows, cols;
   std::int64_t filter_in_stride = 0, filter_out_stride = 0,
                filter_group_stride = 0;  // elements of w
+  bool in_scratch = false;  // the result exists for the epilogue only, a unit of it at a time
 };
 
-Correlation correlation_of(const ConvShape& shape, bool input_grad);
+Correlation correlation_of(const ConvShape& shape, bool input_grad, bool in_scratch);
 
 void correlate(const Correlation& pass, ConvOperand in, ConvOperand w, float* out, Math math,
                const Epilogue& epilogue, void* workspace);
+/// Pixels of each output channel that the epilogue gets at a time, at most.
+std::int64_t correlate_piece(const Correlation& pass, Math math);
 std::size_t correlate_workspace(const Correlation& pass, Math math, int threads);
 
 }  // namespace tenon::cpu

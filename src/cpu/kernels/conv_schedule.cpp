@@ -13,6 +13,11 @@ namespace {
 constexpr std::int64_t kManyChunks = 2 * kCpu.many_chunks;
 constexpr std::int64_t kFewFloats = kCpu.second_floats() / 16;  // of filters: packed without help
 
+std::int64_t worker_floats(const TileBody& body) {
+  const std::int64_t result = body.pass().out_channels * body.cut().unit_pixels;
+  return body.worker_floats() + (body.pass().in_scratch ? round_up(result, 16) : 0);
+}
+
 class Scheduler {
  public:
   Scheduler(const TileBody& body, void* workspace)
@@ -51,11 +56,15 @@ class Scheduler {
     std::int32_t* table = table_;
     float* filters = filters_ + group * cut_.filter_floats();
     each_phase(pass_, [&](const Axis& rows, const Axis& cols) {
-      const Phase phase{rows, cols, body_.steps(rows, cols), table, filters};
+      const Phase phase{rows, cols, body_.steps(rows, cols), table, filters, pitch()};
       f(phase);
       table += phase.steps;
       filters += phase.steps * cut_.panels * cut_.step_floats;
     });
+  }
+
+  std::int64_t pitch() const {
+    return pass_.in_scratch ? cut_.unit_pixels : pass_.out_h * pass_.out_w;
   }
 
   void run_unit(ConvOperand in, float* out, const Epilogue& epilogue, std::int64_t unit,
@@ -64,21 +73,22 @@ class Scheduler {
     const std::int64_t image = unit / cut_.bands / pass_.groups;
     const std::int64_t row0 = band * cut_.band,
                        row1 = std::min(pass_.rows.longest(), row0 + cut_.band);
-    float* const scratch = scratch_ + worker * body_.worker_floats();
+    float* const scratch = scratch_ + worker * worker_floats(body_);
     const float* const planes = body_.copy_planes(in, image * pass_.groups + group, row0, scratch);
-    const std::int64_t pixels = pass_.out_h * pass_.out_w;
-    float* result = out + (image * pass_.groups + group) * pass_.out_channels * pixels;
+    const std::int64_t step = pass_.rows.axis(0).out_step;
+    const std::int64_t first = row0 * step * pass_.out_w;
+    const std::int64_t last = std::min(pass_.out_h, row1 * step) * pass_.out_w;
+    float* const result = pass_.in_scratch
+                              ? scratch + body_.worker_floats() - first
+                              : out + (image * pass_.groups + group) * pass_.out_channels * pitch();
     each_placed(group, [&](const Phase& phase) {
       const std::int64_t rows = std::min(row1, phase.rows.out_count) - row0;
       if (rows > 0 && phase.cols.out_count > 0)
         body_.compute(phase, planes, scratch, row0, rows, result);
     });
     if (epilogue.fn == nullptr) return;
-    const std::int64_t step = pass_.rows.axis(0).out_step;
-    const std::int64_t first = row0 * step * pass_.out_w;
-    const std::int64_t last = std::min(pass_.out_h, row1 * step) * pass_.out_w;
     epilogue.fn(epilogue.ctx, worker, image, group * pass_.out_channels,
-                (group + 1) * pass_.out_channels, first, last, result + first, pixels);
+                (group + 1) * pass_.out_channels, first, last, result + first, pitch());
   }
 
   const TileBody& body_;
@@ -117,15 +127,19 @@ void cut_units(const Correlation& pass, double row_work, const UnitLimits& limit
   while (bands > 1 &&
          static_cast<double>(rows) / static_cast<double>(bands) * row_work < limits.band_work)
     --bands;
+  const std::int64_t row_pixels = pass.rows.axis(0).out_step * pass.out_w;
+  const std::int64_t row_floats = row_pixels * pass.out_channels;
   const auto too_large = [&](std::int64_t count) {
     const std::int64_t band = divide_up(rows, count);
-    return cut.words * planes_for(pass.rows, pass.cols, band).size() > limits.plane_floats &&
-           band > 4;
+    const bool result = pass.in_scratch && band * row_floats > limits.result_floats;
+    return band > 4 && (result || cut.words * planes_for(pass.rows, pass.cols, band).size() >
+                                      limits.plane_floats);
   };
   while (too_large(bands)) bands = std::min(rows, bands + 1);
   cut.band = divide_up(rows, bands);
   cut.bands = divide_up(rows, cut.band);
   cut.planes = planes_for(pass.rows, pass.cols, cut.band);
+  cut.unit_pixels = cut.band * row_pixels;
   cut.units = pass.images * pass.groups * cut.bands;
   const double unit_work = static_cast<double>(cut.band) * row_work;
   cut.units_per_chunk =
@@ -142,8 +156,8 @@ void correlate_with(const TileBody& body, ConvOperand in, ConvOperand w, float* 
 
 std::size_t correlate_with_workspace(const TileBody& body, int threads) {
   const UnitCut& cut = body.cut();
-  const std::int64_t floats = cut.table_floats() + body.pass().groups * cut.filter_floats() +
-                              threads * body.worker_floats();
+  const std::int64_t floats =
+      cut.table_floats() + body.pass().groups * cut.filter_floats() + threads * worker_floats(body);
   return static_cast<std::size_t>(floats) * sizeof(float);
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "cpu/kernels/conv_correlate.h"
+#include "device/cpu_model.h"
 
 namespace tenon::cpu {
 
@@ -20,6 +21,7 @@ struct UnitCut {
   Planes planes;
   std::int64_t band = 0, bands = 0;  // rows of the longest phase
   std::int64_t units = 0, units_per_chunk = 1;
+  std::int64_t unit_pixels = 0;  // of one output channel, at most
 
   std::int64_t table_floats() const;
   std::int64_t filter_floats() const;  // of one group
@@ -30,6 +32,7 @@ struct UnitLimits {
   double chunk_work;          // multiply-adds worth handing to a thread
   double band_work;           // of a band, where images are cut to give threads work
   std::int64_t plane_floats;  // copied planes of a unit, where rows can be cut
+  std::int64_t result_floats = kCpu.second_floats() / 2;  // the same of results in scratch
 };
 
 /// Fills in everything behind step_floats; row_work is the work of one output row.
@@ -41,6 +44,7 @@ struct Phase {
   std::int64_t steps = 0;
   std::int32_t* table = nullptr;  // [step]
   float* filters = nullptr;       // [panel][step][step_floats]
+  std::int64_t pitch = 0;         // floats from an output channel's plane to the next one's
 
   /// Which of the phase's taps a tap of the whole filter is; row -1 where it belongs to another.
   struct Tap {
@@ -75,7 +79,8 @@ class TileBody {
   /// The planes of one image and group (`image` counts both) for the band from out_row0 on.
   virtual const float* copy_planes(ConvOperand in, std::int64_t image, std::int64_t out_row0,
                                    float* scratch) const = 0;
-  /// Outputs [row0, row0 + rows) of a phase; `out` is the first output channel's plane.
+  /// Outputs [row0, row0 + rows) of a phase; `out` is where the first output channel's plane
+  /// begins, of which there may be no more than the unit's rows.
   virtual void compute(const Phase& phase, const float* planes, float* scratch, std::int64_t row0,
                        std::int64_t rows, float* out) const = 0;
 

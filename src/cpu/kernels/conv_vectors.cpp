@@ -292,7 +292,7 @@ class VectorBody final : public TileBody {
 
   void channel_tiles(const Phase& phase, const float* planes, float* tile, std::int64_t row0,
                      std::int64_t rows, float* out) const {
-    const std::int64_t cols = phase.cols.out_count, pixels = pass_.out_h * pass_.out_w;
+    const std::int64_t cols = phase.cols.out_count, pixels = phase.pitch;
     const Window window = choose_window(kernels_, nv_, rows, cols);
     TileArgs args;
     args.b_step = width_;
@@ -319,7 +319,7 @@ class VectorBody final : public TileBody {
         }
         i += rp;
       }
-      flush(run, channels);
+      flush(phase, run, channels);
     }
   }
 
@@ -344,7 +344,7 @@ class VectorBody final : public TileBody {
   float* room_for(const Phase& phase, PixelRun& run, std::int64_t row, std::int64_t col,
                   std::int64_t count, int channels) const {
     const bool continues = pixel_of(phase, row, col) == run.first + run.count;
-    if (!continues || run.count + count > kRunPixels) flush(run, channels);
+    if (!continues || run.count + count > kRunPixels) flush(phase, run, channels);
     return run.tile + run.count * width_;
   }
 
@@ -360,17 +360,17 @@ class VectorBody final : public TileBody {
       store_channels(phase, run.tile + i * rq * width_, rq, channels, run.out, row + i, col);
   }
 
-  void flush(PixelRun& run, int channels) const {
+  void flush(const Phase& phase, PixelRun& run, int channels) const {
     if (run.count > 0)
       kernels_.store_transposed(run.tile, width_, static_cast<int>(run.count), channels,
-                                run.out + run.first, pass_.out_h * pass_.out_w);
+                                run.out + run.first, phase.pitch);
     run.count = 0;
   }
 
   // Channels in lanes, a row of outputs at a time, with those filter rows that meet input.
   void spread_tiles(const Phase& phase, const float* planes, float* tile, std::int64_t row0,
                     std::int64_t rows, float* out) const {
-    const std::int64_t pixels = pass_.out_h * pass_.out_w;
+    const std::int64_t pixels = phase.pitch;
     const TileFn spread = kernels_.spread[pairs_][nv_][pass_.cols.in];
     TileArgs args;
     args.b_step = args.ldc = width_;
@@ -394,7 +394,7 @@ class VectorBody final : public TileBody {
   // One row of a window: rq outputs by some channels.
   void store_channels(const Phase& phase, const float* tile, int rq, int channels, float* out,
                       std::int64_t row, std::int64_t col) const {
-    const std::int64_t pixels = pass_.out_h * pass_.out_w;
+    const std::int64_t pixels = phase.pitch;
     float* dst = out + pixel_of(phase, row, col);
     if (phase.cols.out_step == 1) {
       kernels_.store_transposed(tile, width_, rq, channels, dst, pixels);
@@ -484,7 +484,7 @@ class VectorBody final : public TileBody {
   // Pieces of neighbouring rows, from (row, col) on, go straight to the result.
   void direct_tile(const Phase& phase, TileArgs& args, int nv, std::int64_t row, std::int64_t col,
                    int count, float* out) const {
-    const std::int64_t pixels = pass_.out_h * pass_.out_w;
+    const std::int64_t pixels = phase.pitch;
     float* const first = out + (phase.rows.out_first + row * phase.rows.out_step) * pass_.out_w +
                          phase.cols.out_first + col;
     args.cols = count;
@@ -500,7 +500,7 @@ class VectorBody final : public TileBody {
   // Positions that are no neighbours in the result go there segment by segment.
   void sorted_tile(const Phase& phase, TileArgs& args, int nv, std::int64_t out0, std::int64_t out1,
                    const Segment* segments, int count, float* out) const {
-    const std::int64_t pixels = pass_.out_h * pass_.out_w;
+    const std::int64_t pixels = phase.pitch;
     args.cols = args.c_vector = kernels_.lanes;
     args.ldc = nv * kernels_.lanes;
     each_panel(phase, args, nv, out0, out1,
@@ -538,6 +538,10 @@ void correlate_vectors(const Correlation& pass, ConvOperand in, ConvOperand w, f
                        Math math, const Epilogue& epilogue, void* workspace) {
   const VectorBody body(pass, kernel_set(), math, in.dtype == DType::Float32);
   correlate_with(body, in, w, out, epilogue, workspace);
+}
+
+std::int64_t correlate_vectors_piece(const Correlation& pass, Math math) {
+  return VectorBody(pass, kernel_set(), math, false).cut().unit_pixels;
 }
 
 std::size_t correlate_vectors_workspace(const Correlation& pass, Math math, int threads) {

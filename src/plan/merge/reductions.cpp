@@ -1,6 +1,8 @@
 // Reductions of a product's result become part of its epilogue, so that nobody reads the result
 // again for them: of the whole of it (the sum of squares of a weight's gradient, for clipping by a
-// norm) and of its channels (the moments of a batch, the sums of a normalisation's gradient).
+// norm) and of its channels (the moments of a batch, the sums of a normalisation's gradient). On
+// the host only results that are stored in 16 bits: those of float32 are left to chains, which hand
+// them on.
 //
 // Engines say whether they can (Capabilities). Where another than the product's own engine would
 // have to run it then, their models weigh that (Engine::estimate). What was tuned does not count:
@@ -226,6 +228,12 @@ class Reducer {
                        [&](ValueId id) { return writes(region(product), id); });
   }
 
+  bool stores_short(int product, const Region& sweep) {
+    return std::any_of(sweep.reads.begin(), sweep.reads.end(), [&](ValueId id) {
+      return writes(region(product), id) && item_size(m_.values()[at(id)].dtype) == 2;
+    });
+  }
+
   /// Why the product cannot take the sweep; `with` becomes the region that would.
   std::string refusal(int s, int product, const Reduced& reduced, Region& with) {
     const Region& sweep = region(s);
@@ -238,7 +246,10 @@ class Reducer {
       if (!times_.graph().reaches(other, product, false) &&
           (region(other).kind != RegionKind::Map || !m_.before[at(other)].empty()))
         return cat("that does not wait for ", region(other).title);
-    if (sweep.map.space.numel() < kManyElements && times_.earliest(s) < times_.latest(s))
+    const bool queued = m_.options.traits.is_queued;
+    if (!queued && reduced.channels >= 0 && !stores_short(product, sweep))
+      return "that hands its result on in a chain";
+    if (queued && sweep.map.space.numel() < kManyElements && times_.earliest(s) < times_.latest(s))
       return "that costs more than reading it beside other work";
     const Region bare = with;
     Epilogue(with).add(sweep.map, reduced);
