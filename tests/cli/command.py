@@ -83,9 +83,10 @@ class CommandTest(unittest.TestCase):
         except OSError as error:
             self.skipTest(f"no pseudo-terminals here: {error}")
         if child == 0:
+            # Before the command can ask for it.
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
             os.chdir(self.folder)
             os.execve(TENON, [TENON, *words], {**self.environment, "TERM": "xterm-256color", "LANG": "C.UTF-8", **more})
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         out = b""
         while True:
             try:
