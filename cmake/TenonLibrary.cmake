@@ -40,6 +40,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # GCC 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651).
   target_compile_options(tenon_options INTERFACE -Wno-restrict)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Half a GB before the compiler collects its garbage, not an eighth: a tenth of the time, for a quarter more memory.
+  target_compile_options(tenon_options INTERFACE --param=ggc-min-heapsize=524288 --param=ggc-min-expand=200)
+endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # GCC's hints and warning groups that clang does not know.
   target_compile_options(tenon_options INTERFACE -Wno-unknown-pragmas -Wno-unknown-warning-option -Wno-pass-failed)
@@ -92,7 +96,7 @@ else()
 endif()
 set(TENON_COMMON_HEADERS <algorithm> <array> <chrono> <cstdint> <cstring> <functional> <map> <memory> <mutex> <optional> <span> <string>
     <unordered_map> <vector>)
-set(TENON_FILES_AT_ONCE 8)
+set(TENON_FILES_AT_ONCE 16)
 
 # Tells which files of a list are compiled as one. Kernels of the CPU are not: each has its own plan, and its own time to take.
 function(tenon_compile_together sources)

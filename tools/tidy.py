@@ -21,7 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 FOREIGN = re.compile("_(avx2|avx512|amx|neon)$")  # files that another processor's build compiles
-FILES_AT_ONCE = 8  # as in cmake/TenonLibrary.cmake: so many define no name twice
+FILES_AT_ONCE = 8  # fewer than cmake/TenonLibrary.cmake compiles together: so many define no name twice
 # What the checks for unused names look for in the main file alone; and programs.
 ALONE = re.compile(r"^\s*(namespace \w+ = |using (::)?\w+(::\w+)+;|int main\()", re.MULTILINE)
 
