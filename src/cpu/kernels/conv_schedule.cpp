@@ -25,6 +25,7 @@ class Scheduler {
     table_ = static_cast<std::int32_t*>(workspace);
     filters_ = static_cast<float*>(workspace) + cut_.table_floats();
     scratch_ = filters_ + pass_.groups * cut_.filter_floats();
+    each_placed(0, [this](const Phase& phase) { has_gaps_ = has_gaps_ || phase.steps == 0; });
   }
 
   void prepare(ConvOperand w) const {
@@ -81,9 +82,12 @@ class Scheduler {
     float* const result = pass_.in_scratch
                               ? scratch + body_.worker_floats() - first
                               : out + (image * pass_.groups + group) * pass_.out_channels * pitch();
+    // Pixels that no tap reaches (three in four of a 1 x 1 filter's input where its stride is 2).
+    for (std::int64_t channel = 0; has_gaps_ && channel < pass_.out_channels; ++channel)
+      std::fill_n(result + channel * pitch() + first, last - first, 0.0f);
     each_placed(group, [&](const Phase& phase) {
       const std::int64_t rows = std::min(row1, phase.rows.out_count) - row0;
-      if (rows > 0 && phase.cols.out_count > 0)
+      if (rows > 0 && phase.cols.out_count > 0 && phase.steps > 0)
         body_.compute(phase, planes, scratch, row0, rows, result);
     });
     if (epilogue.fn == nullptr) return;
@@ -97,6 +101,7 @@ class Scheduler {
   std::int32_t* table_;
   float* filters_;
   float* scratch_;
+  bool has_gaps_ = false;
 };
 
 }  // namespace
