@@ -290,16 +290,17 @@ TENON_API std::unique_ptr<Schedule> one_cycle(std::int64_t total, double rise = 
 struct ScheduleOptions {
   std::int64_t total_steps = 0, steps_per_epoch = 1;
   double warmup = 0;                 ///< epochs of linear warm-up before any schedule
-  double every = 1;                  ///< step, exponential
+  double every = 1;                  ///< step, exponential; cosine_restarts: the first period
   std::vector<double> milestones{};  ///< multistep
   std::vector<double> factors{};     ///< multistep: one a milestone, or none: powers of gamma
   double gamma = 0.1;
-  double minimum = 0;  ///< cosine, linear, plateau
-  int patience = 2;    ///< plateau
+  double minimum = 0;         ///< cosine, linear, polynomial, cosine_restarts, plateau
+  double power = 1;           ///< polynomial
+  std::int64_t multiply = 1;  ///< cosine_restarts: how much longer each period is than the last
+  int patience = 2;           ///< plateau
 };
-/// "constant", "step", "multistep", "exponential", "cosine", "linear", "inverse_sqrt", "plateau",
-/// "one_cycle". Throws ValueError for another name. polynomial() and cosine_restarts() are for code
-/// alone: they have no names here.
+/// "constant", "step", "multistep", "exponential", "cosine", "linear", "polynomial",
+/// "cosine_restarts", "inverse_sqrt", "plateau", "one_cycle". Throws ValueError for another name.
 TENON_API std::unique_ptr<Schedule> create_schedule(const std::string& name,
                                                     const ScheduleOptions& options);
 TENON_API std::vector<std::string> schedule_names();

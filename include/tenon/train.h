@@ -262,6 +262,8 @@ struct TENON_API Settings {
   std::string schedule = "cosine";
   std::string milestones;  ///< epochs at which multistep changes the rate: "3,6" or "3=0.4,6=0.2"
   double warmup = 0.25, step_epochs = 1, gamma = 0.1, min_lr_factor = 0;
+  double power = 1;          ///< of the schedule polynomial
+  int restart_multiply = 1;  ///< of cosine_restarts: periods grow by this factor
   double clip_norm = 0, label_smoothing = 0;
   double beta2 = 0.999, eps = 1e-8;  ///< of adam and adamw
   std::string layer_precision;       ///< exceptions from `precision`: "fc3=fp32,conv1=tf32"

@@ -322,6 +322,13 @@ constexpr std::pair<const char*, MakeSchedule> kSchedules[] = {
      [](const ScheduleOptions& o, const Span& span) { return cosine(span.total, o.minimum); }},
     {"linear",
      [](const ScheduleOptions& o, const Span& span) { return linear(span.total, o.minimum); }},
+    {"polynomial", [](const ScheduleOptions& o,
+                      const Span& span) { return polynomial(span.total, o.power, o.minimum); }},
+    {"cosine_restarts",
+     [](const ScheduleOptions& o, const Span&) {
+       return cosine_restarts(std::max<std::int64_t>(1, to_steps(o.every, o.steps_per_epoch)),
+                              o.multiply, o.minimum);
+     }},
     {"inverse_sqrt",
      [](const ScheduleOptions&, const Span& span) { return inverse_sqrt(span.rise + 1); }},
     {"plateau", [](const ScheduleOptions& o,
@@ -350,10 +357,10 @@ std::unique_ptr<Schedule> create_schedule(const std::string& name, const Schedul
   }
   const std::vector<std::string> known = schedule_names();
   const std::string near = nearest(name, known.data(), static_cast<int>(known.size()));
+  std::string list;
+  for (const std::string& each : known) list += cat(list.empty() ? "" : ", ", each);
   throw ValueError(cat("'", name, "' is no schedule",
-                       near.empty() ? "" : cat("; did you mean '", near, "'?"),
-                       " (constant, step, multistep, exponential, cosine, linear, inverse_sqrt, "
-                       "plateau, one_cycle)"));
+                       near.empty() ? "" : cat("; did you mean '", near, "'?"), " (", list, ")"));
 }
 
 }  // namespace tenon::optim

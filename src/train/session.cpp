@@ -502,6 +502,8 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   o.schedule_options.factors = milestones.factors;
   o.schedule_options.gamma = settings.gamma;
   o.schedule_options.minimum = settings.min_lr_factor;
+  o.schedule_options.power = settings.power;
+  o.schedule_options.multiply = settings.restart_multiply;
   o.clip_norm = settings.clip_norm;
   o.tokens = settings.model_info().tokens;
   o.stage_epochs = settings.unfreeze_after;

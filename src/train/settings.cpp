@@ -93,20 +93,28 @@ const Field kFields[] = {
      &Settings::eps, 0, 1e30},
     {"weight_decay", "pull of the weights towards zero", &Settings::weight_decay, 0, 1e6},
     {"schedule",
-     "of the learning rate: constant, step, multistep, exponential, cosine, linear, inverse_sqrt, "
-     "plateau or one_cycle",
+     "of the learning rate: constant, step, multistep, exponential, cosine, linear, polynomial, "
+     "cosine_restarts, inverse_sqrt, plateau or one_cycle",
      &Settings::schedule},
     {"milestones",
      "epochs after which the rate falls by gamma, for the schedule multistep: 3,6; or is this "
      "share of lr: 3=0.4,6=0.2",
      &Settings::milestones},
     {"warmup", "epochs in which the learning rate rises", &Settings::warmup, 0, 1e6},
-    {"step_epochs", "epochs between two changes, for the schedules step and exponential",
+    {"step_epochs",
+     "epochs between two changes, for the schedules step and exponential; of the first period, for "
+     "cosine_restarts",
      &Settings::step_epochs, 1e-6, 1e6},
     {"gamma", "factor of one change, for the schedules step, multistep, exponential and plateau",
      &Settings::gamma, 1e-9, 1},
-    {"min_lr_factor", "the lowest learning rate as a share of lr, for cosine, linear and plateau",
+    {"min_lr_factor",
+     "the lowest learning rate as a share of lr, for cosine, linear, polynomial, cosine_restarts "
+     "and plateau",
      &Settings::min_lr_factor, 0, 1},
+    {"power", "of the share of steps that are left, for the schedule polynomial", &Settings::power,
+     1e-9, 1e6},
+    {"restart_multiply", "how much longer each period of cosine_restarts is than the last",
+     &Settings::restart_multiply, 1, 1e6},
     {"clip_norm", "largest norm of all gradients together; 0: no limit", &Settings::clip_norm, 0,
      kAny},
     {"label_smoothing", "share of the target that is spread over all classes",

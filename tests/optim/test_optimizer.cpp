@@ -277,6 +277,22 @@ TEST_CASE("optim: a multistep schedule with factors of its own") {
   CHECK_THROWS_AS(optim::multistep({1}, std::vector<double>{-1}), ValueError);
 }
 
+TEST_CASE("optim: polynomial and cosine_restarts by name, times in epochs") {
+  const auto falling = optim::create_schedule(
+      "polynomial", {.total_steps = 40, .steps_per_epoch = 10, .minimum = 0.1, .power = 2.5});
+  const auto again = optim::create_schedule(
+      "cosine_restarts", {.steps_per_epoch = 10, .every = 0.5, .minimum = 0.2, .multiply = 3});
+  const auto line = optim::polynomial(40, 2.5, 0.1), waves = optim::cosine_restarts(5, 3, 0.2);
+  for (std::int64_t step = 0; step < 60; ++step) {
+    CHECK(falling->factor(step) == line->factor(step));
+    CHECK(again->factor(step) == waves->factor(step));
+  }
+  CHECK(again->factor(5) == 1);  // a second period, of 15 steps
+  CHECK(again->factor(19) < 0.3);
+  CHECK_THROWS_AS(optim::create_schedule("polynomial", {.total_steps = 4, .power = 0}), ValueError);
+  CHECK_THROWS_AS(optim::create_schedule("cosine_restarts", {.multiply = 0}), ValueError);
+}
+
 TEST_CASE("optim: a plateau schedule's state survives") {
   const auto one = optim::plateau(0.5, 0), two = optim::plateau(0.5, 0);
   one->observe(1.0);
