@@ -126,31 +126,35 @@ TENON_API Tensor embedding_bag(const Tensor& index, const Tensor& weight,
 struct Conv1dOptions {
   std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
 };
-/// x [N, C, L], weight [K, C / groups, R].
+/// x [N, C, L] or [C, L], weight [K, C / groups, R].
 TENON_API Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Conv1dOptions& options = {});
 struct Conv3dOptions {
   std::array<std::int64_t, 3> stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
   std::int64_t groups = 1;
 };
-/// x [N, C, D, H, W], weight [K, C / groups, T, R, S].
+/// x [N, C, D, H, W] or [C, D, H, W], weight [K, C / groups, T, R, S].
 TENON_API Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Conv3dOptions& options = {});
 /// Transposed: what a convolution's gradient does to its output. `output_padding` adds to the end
 /// of the result and lies below the stride or the dilation.
-struct ConvTranspose2dOptions : Conv2dOptions {
-  std::pair<std::int64_t, std::int64_t> output_padding{0, 0};
+struct ConvTranspose2dOptions {
+  std::pair<std::int64_t, std::int64_t> stride{1, 1}, padding{0, 0}, output_padding{0, 0};
+  std::pair<std::int64_t, std::int64_t> dilation{1, 1};
+  std::int64_t groups = 1;
 };
-/// x [N, C, H, W], weight [C, K / groups, R, S].
+/// x [N, C, H, W] or [C, H, W], weight [C, K / groups, R, S]; of one axis and three likewise.
 TENON_API Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                   const ConvTranspose2dOptions& options = {});
-struct ConvTranspose1dOptions : Conv1dOptions {
-  std::int64_t output_padding = 0;
+struct ConvTranspose1dOptions {
+  std::int64_t stride = 1, padding = 0, output_padding = 0, dilation = 1, groups = 1;
 };
 TENON_API Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                   const ConvTranspose1dOptions& options = {});
-struct ConvTranspose3dOptions : Conv3dOptions {
-  std::array<std::int64_t, 3> output_padding{0, 0, 0};
+struct ConvTranspose3dOptions {
+  std::array<std::int64_t, 3> stride{1, 1, 1}, padding{0, 0, 0}, output_padding{0, 0, 0};
+  std::array<std::int64_t, 3> dilation{1, 1, 1};
+  std::int64_t groups = 1;
 };
 TENON_API Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                   const ConvTranspose3dOptions& options = {});

@@ -287,8 +287,8 @@ struct Conv2dOptions {
   std::pair<std::int64_t, std::int64_t> stride{1, 1}, padding{0, 0}, dilation{1, 1};
   std::int64_t groups = 1;
 };
-/// Cross-correlation, as in PyTorch: x [N, C, H, W], weight [K, C / groups, R, S], bias [K] or
-/// undefined; gives [N, K, P, Q].
+/// Cross-correlation, as in PyTorch: x [N, C, H, W] or [C, H, W], weight [K, C / groups, R, S],
+/// bias [K] or undefined; gives [N, K, P, Q] or [K, P, Q].
 TENON_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Conv2dOptions& options = {});
 
@@ -316,8 +316,8 @@ struct Pool2dOptions {
   bool ceil_mode = false;
   bool count_include_pad = true;  ///< averages only
 };
-/// A NaN is larger than all else; a window that dilation leads past the whole image gives
-/// -infinity.
+/// x [N, C, H, W] or [C, H, W]. A NaN is larger than all else; a window that dilation leads past
+/// the whole image gives -infinity.
 TENON_API Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 TENON_API Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 /// Mean and maximum over windows such that `output` rows and columns come out, whatever the size of

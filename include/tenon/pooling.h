@@ -19,7 +19,8 @@ struct Pool1dOptions {
   bool count_include_pad = true;  ///< averages only
   std::int64_t divisor = 0;       ///< averages only: what sums are divided by; 0: the window's size
 };
-/// x [N, C, L]. As max_pool2d() and avg_pool2d(). Throw ShapeError, ValueError or DTypeError.
+/// x [N, C, L] or [C, L]. As max_pool2d() and avg_pool2d(). Throw ShapeError, ValueError or
+/// DTypeError.
 TENON_API Tensor max_pool1d(const Tensor& x, const Pool1dOptions& options = {});
 TENON_API Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options = {});
 
@@ -35,8 +36,8 @@ struct Pool3dOptions {
   bool count_include_pad = true;  ///< averages only
   std::int64_t divisor = 0;       ///< averages only: what sums are divided by; 0: the window's size
 };
-/// x [N, C, D, H, W]. Means of 16-bit values, and gradients where windows overlap, are rounded
-/// once. Throw ShapeError, ValueError or DTypeError.
+/// x [N, C, D, H, W] or [C, D, H, W]. Means of 16-bit values, and gradients where windows overlap,
+/// are rounded once. Throw ShapeError, ValueError or DTypeError.
 TENON_API Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options = {});
 TENON_API Tensor avg_pool3d(const Tensor& x, const Pool3dOptions& options = {});
 

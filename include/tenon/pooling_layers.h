@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <tenon/nn.h>
 #include <tenon/pooling.h>
@@ -139,6 +141,46 @@ class TENON_API LPPool3d : public Module {
 
  private:
   double p_;
+  Pool3dOptions options_;
+};
+
+/// The way back of max pooling: x and the indices that max_pool1d_with_indices() gave, with its
+/// kernel; stride and padding of the options count. `output`: the size of what was pooled, where
+/// several are possible.
+class TENON_API MaxUnpool1d : public ModuleOf<MaxUnpool1d> {
+ public:
+  explicit MaxUnpool1d(std::int64_t kernel, const PoolOptionsOf<std::int64_t>& options = {});
+  Tensor forward(const Tensor& x, const Tensor& indices,
+                 std::optional<std::int64_t> output = {}) const {
+    return max_unpool1d(x, indices, options_, output);
+  }
+  std::string describe() const override;
+
+ private:
+  Pool1dOptions options_;
+};
+class TENON_API MaxUnpool2d : public ModuleOf<MaxUnpool2d> {
+ public:
+  explicit MaxUnpool2d(Pair kernel, const PoolOptions& options = {});
+  Tensor forward(const Tensor& x, const Tensor& indices,
+                 std::optional<std::pair<std::int64_t, std::int64_t>> output = {}) const {
+    return max_unpool2d(x, indices, options_, output);
+  }
+  std::string describe() const override;
+
+ private:
+  Pool2dOptions options_;
+};
+class TENON_API MaxUnpool3d : public ModuleOf<MaxUnpool3d> {
+ public:
+  explicit MaxUnpool3d(Triple kernel, const PoolOptionsOf<Triple>& options = {});
+  Tensor forward(const Tensor& x, const Tensor& indices,
+                 const std::optional<std::array<std::int64_t, 3>>& output = {}) const {
+    return max_unpool3d(x, indices, options_, output);
+  }
+  std::string describe() const override;
+
+ private:
   Pool3dOptions options_;
 };
 

@@ -89,21 +89,23 @@ Tensor FileConvolution::forward(const Tensor& x) const {
   const std::vector<std::int64_t>& more = options_.output_padding;
   const std::int64_t groups = options_.groups;
   if (stride.size() == 1) {
-    const Conv1dOptions flat{stride[0], padding[0], dilation[0], groups};
-    return is_transposed() ? conv_transpose1d(x, weight_, bias_, {flat, more[0]})
-                           : conv1d(x, weight_, bias_, flat);
+    if (!is_transposed())
+      return conv1d(x, weight_, bias_, {stride[0], padding[0], dilation[0], groups});
+    return conv_transpose1d(x, weight_, bias_,
+                            {stride[0], padding[0], more[0], dilation[0], groups});
   }
   if (stride.size() == 2) {
     const auto both = [](const std::vector<std::int64_t>& v) { return std::pair(v[0], v[1]); };
     return conv_transpose2d(x, weight_, bias_,
-                            {{both(stride), both(padding), both(dilation), groups}, both(more)});
+                            {both(stride), both(padding), both(more), both(dilation), groups});
   }
   const auto all = [](const std::vector<std::int64_t>& v) {
     return std::array<std::int64_t, 3>{v[0], v[1], v[2]};
   };
-  const Conv3dOptions deep{all(stride), all(padding), all(dilation), groups};
-  return is_transposed() ? conv_transpose3d(x, weight_, bias_, {deep, all(more)})
-                         : conv3d(x, weight_, bias_, deep);
+  if (!is_transposed())
+    return conv3d(x, weight_, bias_, {all(stride), all(padding), all(dilation), groups});
+  return conv_transpose3d(x, weight_, bias_,
+                          {all(stride), all(padding), all(more), all(dilation), groups});
 }
 
 std::string FileConvolution::describe() const {

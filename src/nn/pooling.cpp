@@ -121,4 +121,20 @@ LPPool3d::LPPool3d(double p, Triple kernel, const PoolOptionsOf<Triple>& options
     : p_(p), options_(window_options<Pool3dOptions>("LPPool3d", kernel, options)) {}
 std::string LPPool3d::describe() const { return describe_power("LPPool3d", p_, options_); }
 
+MaxUnpool1d::MaxUnpool1d(std::int64_t kernel, const PoolOptionsOf<std::int64_t>& options)
+    : options_(window_options<Pool1dOptions>("MaxUnpool1d", kernel, options)) {}
+std::string MaxUnpool1d::describe() const { return describe_window("MaxUnpool1d", options_); }
+
+MaxUnpool2d::MaxUnpool2d(Pair kernel, const PoolOptions& options) {
+  check_kernel("MaxUnpool2d", plain(kernel));
+  options_.kernel = plain(kernel);
+  options_.stride = plain(options.stride);
+  options_.padding = plain(options.padding);
+}
+std::string MaxUnpool2d::describe() const { return describe_window("MaxUnpool2d", options_); }
+
+MaxUnpool3d::MaxUnpool3d(Triple kernel, const PoolOptionsOf<Triple>& options)
+    : options_(window_options<Pool3dOptions>("MaxUnpool3d", kernel, options)) {}
+std::string MaxUnpool3d::describe() const { return describe_window("MaxUnpool3d", options_); }
+
 }  // namespace tenon::nn

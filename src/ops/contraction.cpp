@@ -175,6 +175,7 @@ Gradients vjp_matmul(const Tensor& out, const Tensor& g) {
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
   require_defined("conv2d", x, weight);
+  if (has_no_batch(x, 4)) return squeeze(conv2d(unsqueeze(x, 0), weight, bias, options), 0);
   const DType dtype = promote(x.dtype(), weight.dtype());
   const ContractionAttrs attrs = product_attrs(
       dtype, bias.defined(),
@@ -190,9 +191,10 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                         const ConvTranspose2dOptions& o) {
   require_defined("conv_transpose2d", x, weight);
   constexpr const char* kName = "conv_transpose2d";
+  if (has_no_batch(x, 4)) return squeeze(conv_transpose2d(unsqueeze(x, 0), weight, bias, o), 0);
   if (x.rank() != 4)
-    throw ShapeError(cat(where(kName), ": input must be [N, C, H, W], not ", x.shape(),
-                         x.rank() == 3 ? ": unsqueeze(x, 0) makes a batch of one" : ""));
+    throw ShapeError(
+        cat(where(kName), ": input must be [N, C, H, W] or [C, H, W], not ", x.shape()));
   if (weight.rank() != 4 || weight.size(0) != x.size(1))
     throw ShapeError(cat(where(kName), ": weight is ", weight.shape(), "; for input ", x.shape(),
                          " it must be [", x.size(1), ", K / groups, R, S]"));
@@ -260,8 +262,7 @@ Shape conv_shape(const Node& node, const Shape& x, const Shape& w) {
   const ConvAttrs& c = node.attrs.as<ContractionAttrs>().conv;
   require_conv_attrs(node, c);
   if (x.rank() != 4)
-    throw ShapeError(cat(where(node), ": input must be [N, C, H, W], not ", x,
-                         x.rank() == 3 ? ": unsqueeze(x, 0) makes a batch of one" : ""));
+    throw ShapeError(cat(where(node), ": input must be [N, C, H, W] or [C, H, W], not ", x));
   if (w.rank() != 4)
     throw ShapeError(cat(where(node), ": weight must be [K, C / groups, R, S], not ", w));
   if (x[1] != w[1] * c.groups) {

@@ -12,8 +12,7 @@ namespace {
 void require_axes(const char* op, const Tensor& x, const Tensor& weight, int axes,
                   const char* input, const char* filter) {
   if (x.rank() != axes)
-    throw ShapeError(cat(where(op), ": input must be ", input, ", not ", x.shape(),
-                         x.rank() == axes - 1 ? ": unsqueeze(x, 0) makes a batch of one" : ""));
+    throw ShapeError(cat(where(op), ": input must be ", input, " or without N, not ", x.shape()));
   if (weight.rank() != axes)
     throw ShapeError(cat(where(op), ": weight must be ", filter, ", not ", weight.shape()));
 }
@@ -56,6 +55,7 @@ Tensor spaced(const Tensor& x, std::int64_t step) {
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv1dOptions& options) {
   const Called called("conv1d");
+  if (has_no_batch(x, 3)) return squeeze(conv1d(unsqueeze(x, 0), weight, bias, options), 0);
   require_axes("conv1d", x, weight, 3, "[N, C, L]", "[K, C / groups, R]");
   const Conv2dOptions flat{
       {1, options.stride}, {0, options.padding}, {1, options.dilation}, options.groups};
@@ -65,15 +65,20 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose1dOptions& options) {
   const Called called("conv_transpose1d");
+  if (has_no_batch(x, 3))
+    return squeeze(conv_transpose1d(unsqueeze(x, 0), weight, bias, options), 0);
   require_axes("conv_transpose1d", x, weight, 3, "[N, C, L]", "[C, K / groups, R]");
-  const ConvTranspose2dOptions flat{
-      {{1, options.stride}, {0, options.padding}, {1, options.dilation}, options.groups},
-      {0, options.output_padding}};
+  const ConvTranspose2dOptions flat{{1, options.stride},
+                                    {0, options.padding},
+                                    {0, options.output_padding},
+                                    {1, options.dilation},
+                                    options.groups};
   return squeeze(conv_transpose2d(unsqueeze(x, 2), unsqueeze(weight, 2), bias, flat), 2);
 }
 
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv3dOptions& o) {
   const Called called("conv3d");
+  if (has_no_batch(x, 5)) return squeeze(conv3d(unsqueeze(x, 0), weight, bias, o), 0);
   require_axes("conv3d", x, weight, 5, "[N, C, D, H, W]", "[K, C / groups, T, R, S]");
   const auto [step, height_step, width_step] = o.stride;
   const auto [margin, height_margin, width_margin] = o.padding;
@@ -106,8 +111,9 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
 
 Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose3dOptions& o) {
-  const Called called("conv_transpose3d");
   constexpr const char* kName = "conv_transpose3d";
+  const Called called(kName);
+  if (has_no_batch(x, 5)) return squeeze(conv_transpose3d(unsqueeze(x, 0), weight, bias, o), 0);
   require_axes(kName, x, weight, 5, "[N, C, D, H, W]", "[C, K / groups, T, R, S]");
   const auto [step, height_step, width_step] = o.stride;
   const auto [margin, height_margin, width_margin] = o.padding;
@@ -126,11 +132,11 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
   const bool parts_are_short = dtype == DType::Float16 || dtype == DType::BFloat16;
   const Tensor none = parts_are_short ? zeros({channels * taps}) : Tensor();
   const Tensor y = conv_transpose2d(as_images(x), depth_as_channels(weight), none,
-                                    {{{height_step, width_step},
-                                      {height_margin, width_margin},
-                                      {height_apart, width_apart},
-                                      o.groups},
-                                     {height_more, width_more}});
+                                    {{height_step, width_step},
+                                     {height_margin, width_margin},
+                                     {height_more, width_more},
+                                     {height_apart, width_apart},
+                                     o.groups});
   const Tensor places = reshape(y, {batch, depth, channels, taps, y.size(2), y.size(3)});
   Tensor sum;
   for (std::int64_t t = 0; t < taps; ++t) {

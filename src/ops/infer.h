@@ -76,6 +76,10 @@ void require_defined(const char* op, const T&... tensors) {
   if (!(tensors.defined() && ...)) refuse_undefined(op);
 }
 
+/// Whether x is one example of what an op takes [N, …] of, `rank` axes: PyTorch's images without a
+/// batch.
+inline bool has_no_batch(const Tensor& x, int rank) { return x.defined() && x.rank() == rank - 1; }
+
 // Checks that several families make; the message begins with where(node).
 void require_floating(const Node& node, const char* advice);
 void require_same_dtype(const Node& node);

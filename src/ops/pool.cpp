@@ -64,8 +64,7 @@ bool keeps_depth(const Pool3dOptions& o) {
 void require_pool_rank(const char* op, const Tensor& x, int rank, const char* wanted) {
   require_defined(op, x);
   if (x.rank() != rank)
-    throw ShapeError(cat(where(op), ": input must be ", wanted, ", not ", x.shape(),
-                         x.rank() == rank - 1 ? ": unsqueeze(x, 0) makes a batch of one" : ""));
+    throw ShapeError(cat(where(op), ": input must be ", wanted, " or without N, not ", x.shape()));
 }
 
 std::int64_t lowest_whole(DType dtype) {
@@ -108,8 +107,7 @@ std::int64_t pooled_size(const Node& node, std::int64_t in, std::int64_t kernel,
 Shape pooled_shape(const Node& node, const Shape& x) {
   const auto& p = node.attrs.as<PoolAttrs>();
   if (x.rank() != 4)
-    throw ShapeError(cat(where(node), ": input must be [N, C, H, W], not ", x,
-                         x.rank() == 3 ? ": unsqueeze(x, 0) makes a batch of one" : ""));
+    throw ShapeError(cat(where(node), ": input must be [N, C, H, W] or [C, H, W], not ", x));
   const bool ceil_mode = p.ceil_mode != 0;
   return {x[0], x[1], pooled_size(node, x[2], p.kernel_h, p.stride_h, p.pad_h, p.dil_h, ceil_mode),
           pooled_size(node, x[3], p.kernel_w, p.stride_w, p.pad_w, p.dil_w, ceil_mode)};
@@ -209,17 +207,20 @@ Shape pooled_images(const Shape& x, const PoolAttrs& attrs) {
 
 Tensor max_pool1d(const Tensor& x, const Pool1dOptions& options) {
   const Called called("max_pool1d");
+  if (has_no_batch(x, 3)) return squeeze(max_pool1d(unsqueeze(x, 0), options), 0);
   require_pool_rank("max_pool1d", x, 3, "[N, C, L]");
   return squeeze(max_pool2d(unsqueeze(x, 2), as_row(options)), 2);
 }
 
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
   const Called called("max_pool2d");
+  if (has_no_batch(x, 4)) return squeeze(max_pool2d(unsqueeze(x, 0), options), 0);
   return max_pool(x, pool_attrs(options));
 }
 
 Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options) {
   const Called called("max_pool3d");
+  if (has_no_batch(x, 5)) return squeeze(max_pool3d(unsqueeze(x, 0), options), 0);
   require_pool_rank("max_pool3d", x, 5, "[N, C, D, H, W]");
   // The gradients of windows that overlap are not rounded between images and depth.
   bool overlap = false;
@@ -233,6 +234,7 @@ Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options) {
 
 Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options) {
   const Called called("avg_pool1d");
+  if (has_no_batch(x, 3)) return squeeze(avg_pool1d(unsqueeze(x, 0), options), 0);
   require_pool_rank("avg_pool1d", x, 3, "[N, C, L]");
   return squeeze(avg_pool2d(unsqueeze(x, 2), as_row(options), options.divisor), 2);
 }
@@ -244,6 +246,7 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options, std::int64_t divisor) {
   const Called called("avg_pool2d");
   require_defined("avg_pool2d", x);
+  if (has_no_batch(x, 4)) return squeeze(avg_pool2d(unsqueeze(x, 0), options, divisor), 0);
   require_no_dilation("avg_pool2d",
                       options.dilation != std::pair<std::int64_t, std::int64_t>{1, 1});
   const PoolAttrs attrs = pool_attrs(options);
@@ -255,6 +258,7 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options, std::int64_t di
 
 Tensor avg_pool3d(const Tensor& x, const Pool3dOptions& options) {
   const Called called("avg_pool3d");
+  if (has_no_batch(x, 5)) return squeeze(avg_pool3d(unsqueeze(x, 0), options), 0);
   require_pool_rank("avg_pool3d", x, 5, "[N, C, D, H, W]");
   const auto& [depth, height, width] = options.kernel;
   require_no_dilation("avg_pool3d", options.dilation != std::array<std::int64_t, 3>{1, 1, 1});

@@ -128,9 +128,18 @@ ValuesAndIndices finished(const Placed& y, const Tensor& x) {
   return {cast(y.values, x.dtype()), maximum(cast(y.places, DType::Int64), 0)};
 }
 
+namespace {
+
+ValuesAndIndices without_batch(const ValuesAndIndices& y) {
+  return {squeeze(y.values, 0), squeeze(y.indices, 0)};
+}
+
+}  // namespace
+
 ValuesAndIndices max_pool1d_with_indices(const Tensor& x, const Pool1dOptions& options) {
   constexpr const char* kName = "max_pool1d_with_indices";
   const Called called(kName);
+  if (has_no_batch(x, 3)) return without_batch(max_pool1d_with_indices(unsqueeze(x, 0), options));
   require_pool_rank(kName, x, 3, "[N, C, L]");
   const ValuesAndIndices y = max_pool2d_with_indices(unsqueeze(x, 2), as_row(options));
   return {squeeze(y.values, 2), squeeze(y.indices, 2)};
@@ -139,6 +148,7 @@ ValuesAndIndices max_pool1d_with_indices(const Tensor& x, const Pool1dOptions& o
 ValuesAndIndices max_pool2d_with_indices(const Tensor& x, const Pool2dOptions& options) {
   constexpr const char* kName = "max_pool2d_with_indices";
   const Called called(kName);
+  if (has_no_batch(x, 4)) return without_batch(max_pool2d_with_indices(unsqueeze(x, 0), options));
   require_pool_rank(kName, x, 4, "[N, C, H, W]");
   return finished(pooled_maxima(numbered(kName, x, 2), pool_attrs(options)), x);
 }
@@ -146,6 +156,7 @@ ValuesAndIndices max_pool2d_with_indices(const Tensor& x, const Pool2dOptions& o
 ValuesAndIndices max_pool3d_with_indices(const Tensor& x, const Pool3dOptions& options) {
   constexpr const char* kName = "max_pool3d_with_indices";
   const Called called(kName);
+  if (has_no_batch(x, 5)) return without_batch(max_pool3d_with_indices(unsqueeze(x, 0), options));
   require_pool_rank(kName, x, 5, "[N, C, D, H, W]");
   const Shape s = x.shape();
   const auto shaped = [](const Placed& p, const Ints& sizes) {

@@ -125,26 +125,25 @@ void add_convolutions(Cases& cases) {
   add(
       cases, "conv_transpose1d", {{{2, 4, 5}}, {{4, 3, 3}}, {{6}}},
       [](const Tensors& x) {
-        return conv_transpose1d(x[0], x[1], x[2], {{3, 1, 2, 2}, 2});
+        return conv_transpose1d(x[0], x[1], x[2], {3, 1, 2, 2, 2});
       },
       1e-5);
   add(
       cases, "conv_transpose2d", {{{2, 4, 3, 2}}, {{4, 1, 3, 2}}, {{2}}},
       [](const Tensors& x) {
-        return conv_transpose2d(x[0], x[1], x[2], {{{2, 3}, {1, 0}, {1, 2}, 2}, {1, 2}});
+        return conv_transpose2d(x[0], x[1], x[2], {{2, 3}, {1, 0}, {1, 2}, {1, 2}, 2});
       },
       1e-5);
   add(
       cases, "conv_transpose2d of more padding than strides", {{{1, 2, 3, 4}}, {{2, 3, 3, 2}}},
       [](const Tensors& x) {
-        return conv_transpose2d(x[0], x[1], {}, {{{1, 1}, {1, 1}, {3, 2}, 1}, {2, 1}});
+        return conv_transpose2d(x[0], x[1], {}, {{1, 1}, {1, 1}, {2, 1}, {3, 2}, 1});
       },
       1e-5);
   add(
       cases, "conv_transpose3d", {{{1, 2, 3, 2, 2}}, {{2, 1, 2, 2, 2}}, {{2}}},
       [](const Tensors& x) {
-        return conv_transpose3d(x[0], x[1], x[2],
-                                {{{2, 1, 2}, {1, 0, 0}, {1, 1, 1}, 2}, {1, 0, 1}});
+        return conv_transpose3d(x[0], x[1], x[2], {{2, 1, 2}, {1, 0, 0}, {1, 0, 1}, {1, 1, 1}, 2});
       },
       1e-5);
   struct Row {

@@ -413,18 +413,21 @@ std::array<std::int64_t, N> numbers(const json& args, const char* key) {
   return args.at(key).get<std::array<std::int64_t, N>>();
 }
 
+void set(std::int64_t& size, const json& a, const char* key) { size = a.at(key).at(0); }
+void set(std::pair<std::int64_t, std::int64_t>& sizes, const json& a, const char* key) {
+  sizes = pair(a, key);
+}
+void set(std::array<std::int64_t, 3>& sizes, const json& a, const char* key) {
+  sizes = numbers<3>(a, key);
+}
+
 /// Strides, paddings, dilations and groups, as each convolution has them.
-void set_window(Conv1dOptions& o, const json& a) {
-  o.stride = a.at("stride").at(0), o.padding = a.at("padding").at(0);
-  o.dilation = a.at("dilation").at(0), o.groups = a.at("groups");
-}
-void set_window(Conv2dOptions& o, const json& a) {
-  o.stride = pair(a, "stride"), o.padding = pair(a, "padding");
-  o.dilation = pair(a, "dilation"), o.groups = a.at("groups");
-}
-void set_window(Conv3dOptions& o, const json& a) {
-  o.stride = numbers<3>(a, "stride"), o.padding = numbers<3>(a, "padding");
-  o.dilation = numbers<3>(a, "dilation"), o.groups = a.at("groups");
+template <class Options>
+void set_window(Options& o, const json& a) {
+  set(o.stride, a, "stride");
+  set(o.padding, a, "padding");
+  set(o.dilation, a, "dilation");
+  o.groups = a.at("groups");
 }
 
 template <class Options>
@@ -491,11 +494,9 @@ void add_windows(Functions& f) {
   };
   TENON_CONV(conv1d, Conv1dOptions, (void)0)
   TENON_CONV(conv3d, Conv3dOptions, (void)0)
-  TENON_CONV(conv_transpose1d, ConvTranspose1dOptions,
-             o.output_padding = a.at("output_padding").at(0))
-  TENON_CONV(conv_transpose2d, ConvTranspose2dOptions, o.output_padding = pair(a, "output_padding"))
-  TENON_CONV(conv_transpose3d, ConvTranspose3dOptions,
-             o.output_padding = numbers<3>(a, "output_padding"))
+  TENON_CONV(conv_transpose1d, ConvTranspose1dOptions, set(o.output_padding, a, "output_padding"))
+  TENON_CONV(conv_transpose2d, ConvTranspose2dOptions, set(o.output_padding, a, "output_padding"))
+  TENON_CONV(conv_transpose3d, ConvTranspose3dOptions, set(o.output_padding, a, "output_padding"))
 #undef TENON_CONV
   f["max_pool1d"] = [](const In& in, const json& a) -> Out {
     return {max_pool1d(tensor(in[0]), pool1d(a))};

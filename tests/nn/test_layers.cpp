@@ -40,8 +40,8 @@ TEST_CASE("pooling: places of maxima are the first ones, of every type, and NaN 
   const Tensor with_nan = Tensor::from<float>({1, nan, 3, 9}, {1, 1, 4});
   CHECK(places(max_pool1d_with_indices(with_nan)) == Longs{1, 3});
   CHECK(places(adaptive_max_pool1d_with_indices(x[0][0], 3)) == Longs{1, 1, 2, 0, 2, 3, 0, 1, 2});
-  CHECK_THROWS_WITH_AS(max_pool2d_with_indices(x[0]), doctest::Contains("max_pool2d_with_indices"),
-                       ShapeError);
+  CHECK_THROWS_WITH_AS(max_pool2d_with_indices(x[0][0]),
+                       doctest::Contains("max_pool2d_with_indices"), ShapeError);
   CHECK_THROWS_AS(max_pool1d_with_indices(zeros({1, 1, 4}, DType::Bool)), DTypeError);
 }
 

@@ -258,8 +258,7 @@ TEST_CASE("network file: a transposed convolution has PyTorch's names, shapes an
   CHECK(amax(abs(p[0])).item() > 0.8 * limit);
   const Tensor x = randn({2, 4, 5, 6}).eval();
   CHECK(same_bits(
-      net(x),
-      mean(conv_transpose2d(x, p[0], p[1], {{{2, 1}, {1, 1}, {1, 1}, 2}, {1, 0}}), {2, 3})));
+      net(x), mean(conv_transpose2d(x, p[0], p[1], {{2, 1}, {1, 1}, {1, 0}, {1, 1}, 2}), {2, 3})));
 }
 
 TEST_CASE("network file: what is wrong is said with line, layer and shape") {

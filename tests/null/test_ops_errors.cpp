@@ -119,7 +119,8 @@ TEST_CASE("errors: contractions") {
   REFUSES(linear(input({2, 3}), input({4, 3}), input({3})), ShapeError,
           "linear: the bias is [3], the output has 4 features");
   REFUSES(linear(input({2, 3}), input({3})), ShapeError, "weight must be [out, in]");
-  REFUSES(conv2d(input({3, 8, 8}), input({4, 3, 3, 3})), ShapeError, "unsqueeze(x, 0)");
+  REFUSES(conv2d(input({8, 8}), input({4, 3, 3, 3})), ShapeError,
+          "conv2d: input must be [N, C, H, W] or [C, H, W], not [8, 8]");
   REFUSES(conv2d(input({1, 3, 8, 8}), input({4, 3, 9, 3})), ShapeError,
           "the kernel covers 9 pixels, the padded input has 8");
   Conv2dOptions o;
@@ -133,7 +134,8 @@ TEST_CASE("errors: contractions") {
 }
 
 TEST_CASE("errors: pooling") {
-  REFUSES(max_pool2d(input({3, 8, 8})), ShapeError, "max_pool2d: input must be [N, C, H, W]");
+  REFUSES(max_pool2d(input({8, 8})), ShapeError,
+          "max_pool2d: input must be [N, C, H, W] or [C, H, W]");
   REFUSES(max_pool2d(input({1, 3, 1, 8})), ShapeError,
           "the window covers 2 pixels, the padded input has 1");
   Pool2dOptions o;
