@@ -54,8 +54,7 @@ class ImageNarrowing {
   Roots rewritten(const Roots& roots) const {
     if (narrow_.empty()) return roots;
     return rewrite(roots, [this](Node& node, std::span<const Tensor> inputs) -> Tensor {
-      if (const Node* x = on_card_ ? nullptr : summed_deviations(node); x != nullptr)
-        if (narrow_.count(x) != 0) return deviations_by_squares(node, inputs[0]);
+      if (sums_by_squares(node)) return deviations_by_squares(node, inputs[0]);
       if (node.op == Op::Cast && is_narrow(node.dtype))
         if (Tensor inner = before_widening(*inputs[0].node(), node.dtype); inner.defined())
           return inner;
@@ -80,16 +79,25 @@ class ImageNarrowing {
     return type_of_images(node) != DType::Float32;
   }
 
-  /// Sum of (x - mean)² as the sum of x² without that of the mean's, so that the host makes both
-  /// sums while x is written. What cancels is less than what rounding x to 16 bits has changed.
-  /// `square`: the rewritten summand.
+  /// Whether the host makes a sum of (x - mean)² of the sums of x and x², which are made while x is
+  /// written: not where what lies between is an image of its own, which a convolution reads.
+  bool sums_by_squares(const Node& node) const {
+    const Node* x = on_card_ ? nullptr : summed_deviations(node);
+    if (x == nullptr || narrow_.count(x) == 0) return false;
+    const Node* square = node.input(0);
+    return narrow_.count(square) == 0 && narrow_.count(square->input(0)) == 0;
+  }
+
+  /// Sum of (x - mean)² as the sum of x² without that of the mean's. What cancels is less than what
+  /// rounding x to 16 bits has changed. `square`: the rewritten summand.
   static Tensor deviations_by_squares(const Node& node, const Tensor& square) {
     const Tensor x(square.node()->input(0)->input(0));
     const auto total = [&node](const Tensor& t) {
       return make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&t, 1));
     };
     const std::int64_t summands = x.numel() / std::max<std::int64_t>(1, node.shape.numel());
-    const Tensor of_mean = tenon::square(total(x)) / static_cast<double>(summands);
+    const Tensor sum = total(x);
+    const Tensor of_mean = sum * (sum / static_cast<double>(summands));
     return maximum(total(tenon::square(x)) - of_mean, 0.0);
   }
 

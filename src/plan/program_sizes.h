@@ -127,7 +127,7 @@ class ProgramSizes {
 
   template <class C>
   void contraction(C& c) {
-    fixed(c.op, c.dtype, c.has_epilogue, c.attrs.precision);
+    fixed(c.op, c.dtype, c.has_epilogue, c.channels_last, c.attrs.precision);
     id(c.out);
     const ConvAttrs& v = c.attrs.conv;
     fixed(v.stride_h, v.stride_w, v.pad_h, v.pad_w, v.dil_h, v.dil_w, v.groups);
@@ -140,7 +140,8 @@ class ProgramSizes {
 
   template <class O>
   void opaque(O& o) {
-    fixed(o.op, o.shapes.size(), o.bodies.size(), o.views.size(), o.out_views.size());
+    fixed(o.op, o.channels_last, o.shapes.size(), o.bodies.size(), o.views.size(),
+          o.out_views.size());
     ids(o.inputs);
     for (auto& in : o.views) view(in);
     for (auto& out : o.out_views) view(out);

@@ -43,9 +43,10 @@ bool Times::serves_no_other(int a, int b) {
 }
 
 bool Times::contract(int a, int b) {
-  const bool same_begin = earliest(a) == earliest(b);
+  const bool alike = time(a) == time(b) && is_map_[at(a)] == is_map_[at(b)];
+  const bool same_begin = alike && earliest(a) == earliest(b);
   const bool same_end =
-      time(a) == time(b) && tail_[at(a)] == tail_[at(b)] && may_wait_[at(a)] == may_wait_[at(b)];
+      alike && tail_[at(a)] == tail_[at(b)] && may_wait_[at(a)] == may_wait_[at(b)];
   if (!graph_.merge(a, b)) return false;
   // Where the two agree nothing is felt, and a node of many members has many neighbours to ask.
   if (!same_begin) begin_later(a);

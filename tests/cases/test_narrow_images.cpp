@@ -103,3 +103,28 @@ TEST_CASE("narrow images: a network of bfloat16 beside one of float32") {
     set_threads(before);
   }
 }
+
+// Deviations of a convolution's result, and their squares, that convolutions read as images.
+TEST_CASE("narrow images: a variance whose deviations are images too") {
+  const Tensor x = random({4, 3, 12, 12}, 1), first = random({16, 3, 3, 3}, 2, .2f);
+  const std::vector<Tensor> filters{random({16, 16, 1, 1}, 3, .2f), random({16, 16, 1, 1}, 4, .2f),
+                                    random({16, 16, 1, 1}, 5, .2f)};
+  for (const bool reads_squares : {true, false}) {
+    CAPTURE(reads_squares);
+    const auto values = [&] {
+      const Tensor stem = relu(conv2d(x, first, {}, {.padding = {1, 1}}));
+      const Tensor y = conv2d(stem, filters[0]), d = y - mean(y, {0, 2, 3}, true);
+      const Tensor squares = square(d), spread = mean(squares, {0, 2, 3}, true);
+      const Tensor z = relu(conv2d(reads_squares ? squares : d, filters[1]) * rsqrt(spread + 1e-5));
+      const std::vector<Tensor> all{spread, mean(conv2d(z, filters[2]), {2, 3})};
+      eval(all);
+      return std::pair(all[0].to_vector<float>(), all[1].to_vector<float>());
+    };
+    const auto want = values();
+    set_precision(Precision::Bf16);
+    const auto got = values();
+    set_precision(Precision::Fp32);
+    CHECK(error(got.first, want.first) < 0.02);
+    CHECK(error(got.second, want.second) < 0.1);
+  }
+}
