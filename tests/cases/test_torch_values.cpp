@@ -182,5 +182,7 @@ TEST_CASE("of equal indices the last is scattered, and errors name the op that w
                        doctest::Contains("conv1d: input has 4 channels"), ShapeError);
   CHECK_THROWS_AS(glu(v({3})), ShapeError);
   CHECK_THROWS_AS(embedding(index({0}, {1}), v({3, 2}), 3), ValueError);
-  CHECK_THROWS_AS(conv_transpose2d(v({1, 2, 3, 3}), v({2, 1, 2, 2}), {}, {.output_padding = {1, 0}}), ValueError);
+  CHECK_THROWS_AS(
+      conv_transpose2d(v({1, 2, 3, 3}), v({2, 1, 2, 2}), {}, {.output_padding = {1, 0}}),
+      ValueError);
 }
