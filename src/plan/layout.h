@@ -42,8 +42,8 @@ bool is_image_convolution(const Node& node);
 /// most.
 bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& options);
 /// Whether those of a graph whose images lie in their own order are stored in 16 bits. On a card
-/// that rounds operands: several convolutions multiply in 16 bits, and most do; on the host: several
-/// of many channels multiply in bfloat16.
+/// that rounds operands: several convolutions multiply in 16 bits, and most do; on the host:
+/// several of many channels multiply in bfloat16.
 bool keeps_images_narrow(std::span<Node* const> nodes, const PlanOptions& options);
 /// The 16-bit type that a convolution or one of its gradients multiplies in; Float32: none.
 DType narrow_type(const Node& convolution);
