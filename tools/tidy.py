@@ -64,7 +64,7 @@ def separated(build):
     cannot read."""
     commands = [each for command in json.loads((build / "compile_commands.json").read_text()) for each in one_by_one(command)]
     for command in commands:
-        command["command"] = re.sub(r"-Winvalid-pch|-include \S*cmake_pch\.hxx", "", command["command"])
+        command["command"] = re.sub(r"-Winvalid-pch|-include \S*cmake_pch\.hxx|--param=\S+", "", command["command"])
     folder = build / "tidy"
     folder.mkdir(exist_ok=True)
     return commands, folder.resolve()
