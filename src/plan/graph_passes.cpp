@@ -391,8 +391,7 @@ Roots legalize(Roots roots, const PlanOptions& options) {
 namespace {
 
 // Whether anything of the graph is of 16 bits or multiplied in them.
-bool rounds_to_16_bits(const Roots& roots) {
-  const std::vector<Node*> nodes = topological_order(roots);
+bool rounds_to_16_bits(std::span<Node* const> nodes) {
   return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
     if (item_size(node->dtype) == 2) return true;
     const auto* attrs = node->realised() ? nullptr : node->attrs.get_if<ContractionAttrs>();
@@ -411,9 +410,12 @@ Roots decompose(Roots roots, const PlanOptions& options) {
     return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
   });
   if (options.traits.is_queued) roots = widen_rows(std::move(roots));
-  if (!rounds_to_16_bits(roots)) return roots;
-  if (options.traits.is_queued) roots = narrow_products(narrow_arguments(std::move(roots)));
-  const std::vector<Node*> nodes = topological_order(roots);
+  std::vector<Node*> nodes = topological_order(roots);
+  if (!rounds_to_16_bits(nodes)) return roots;
+  if (options.traits.is_queued) {
+    roots = narrow_products(narrow_arguments(std::move(roots)));
+    nodes = topological_order(roots);
+  }
   const bool channels_last = keeps_channels_last(nodes, options);
   return channels_last || keeps_images_narrow(nodes, options)
              ? narrow_images(std::move(roots), options, channels_last)

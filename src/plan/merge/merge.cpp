@@ -27,26 +27,32 @@ const std::vector<Merger::Shared>& Merger::shared(int step, std::string* why) {
   const Region& r = region(step);
   if (asked || r.kind != RegionKind::Map) return parts;
   asked = true;
-  const Answer& answer = ask(r);
-  if (answer.refused != nullptr)
-    *why = answer.refused;
-  else if (answer.engine != nullptr)
-    parts.push_back({answer.engine, answer.share});
+  const auto [engine, refused, share] = answer(r);
+  if (refused != nullptr)
+    *why = refused;
+  else if (engine != nullptr)
+    parts.push_back({engine, share});
   return parts;
 }
 
-// Engines of a card print a kernel to say what it takes of a launch.
-const Merger::Answer& Merger::ask(const Region& r) {
-  const auto [place, fresh] =
-      answers_.try_emplace(numbering_.key(r, numbering_.named(r), values()));
-  Answer& answer = place->second;
-  if (!fresh) return answer;
+Merger::Answer Merger::ask(const Region& r) const {
+  Answer answer;
   answer.engine = first_that_claims(options.engines, r, values());
   if (answer.engine == nullptr) return answer;
   const Capabilities can = answer.engine->capabilities(r, values());
   answer.refused = can.no_shared_launch;
   answer.share = can.share;
   return answer;
+}
+
+// Engines of a card print a kernel to say what it takes of a launch, and are asked once about equal
+// regions; where there are no launches the answer costs less than telling which are equal.
+Merger::Answer Merger::answer(const Region& r) {
+  if (!options.traits.is_queued) return ask(r);
+  const auto [place, fresh] =
+      answers_.try_emplace(numbering_.key(r, numbering_.named(r), values()));
+  if (fresh) place->second = ask(r);
+  return place->second;
 }
 
 double Merger::estimate(const Region& r) const {

@@ -60,13 +60,14 @@ class Merger {
 
  private:
   void index();
-  /// What an engine says of sharing a launch; equal regions are asked about once.
+  /// What an engine says of sharing a launch.
   struct Answer {
     const Engine* engine = nullptr;  // null: none runs it
     const char* refused = nullptr;   // why it can share none
     LaunchShare share;
   };
-  const Answer& ask(const Region& region);
+  Answer ask(const Region& region) const;
+  Answer answer(const Region& region);
   std::vector<std::pair<bool, std::vector<Shared>>> shared_;  // by step; whether it was asked
   RegionNumbering numbering_;
   std::unordered_map<RegionKey, Answer, RegionKeyHash> answers_;
