@@ -4,6 +4,8 @@
 // Floating values take their places along as numbers of their own type, which a second pooling
 // gathers; they are exact, for values are widened where a plane has more elements than that type
 // counts. Whole numbers are compared slice by slice.
+#include <algorithm>
+
 #include <tenon/error.h>
 
 #include "base/str.h"
@@ -78,6 +80,11 @@ Ints unpooled_sizes(const char* op, const Tensor& x, const Ints& kernel, Ints st
     if (stride[a] == 0) stride[a] = kernel[a];
     if (kernel[a] < 1 || stride[a] < 1 || padding[a] < 0)
       throw ValueError(cat(where(op), ": kernel and stride start at 1, padding at 0"));
+    const std::int64_t reached = std::max<std::int64_t>(x.size(x.rank() - axes + k), 1);
+    if (std::max({kernel[a], stride[a], padding[a]}) > kLargestSize ||
+        reached > kLargestSize / stride[a])
+      throw ShapeError(cat(where(op), ": kernel ", kernel[a], ", stride ", stride[a],
+                           " or padding ", padding[a], " is too large to count pixels with"));
     const std::int64_t least =
         (x.size(x.rank() - axes + k) - 1) * stride[a] - 2 * padding[a] + kernel[a];
     sizes.push_back(wanted.empty() ? least : wanted[a]);

@@ -115,8 +115,12 @@ class CosineRestarts : public Schedule {
   CosineRestarts(std::int64_t period, std::int64_t multiply, double minimum)
       : period_(period), multiply_(multiply), minimum_(minimum) {}
   double factor(std::int64_t step) const override {
+    constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
     std::int64_t period = period_;
-    for (; multiply_ > 1 && step >= period; period *= multiply_) step -= period;
+    while (multiply_ > 1 && step >= period) {
+      step -= period;
+      period = period > kLast / multiply_ ? kLast : period * multiply_;
+    }
     return cosine_between(1, minimum_, progress(step % period, period));
   }
 
@@ -254,7 +258,8 @@ std::unique_ptr<Schedule> linear(std::int64_t total, double minimum) {
 }
 
 std::unique_ptr<Schedule> polynomial(std::int64_t total, double power, double minimum) {
-  check(power > 0, cat("polynomial: the power is ", power, ", must be above 0"));
+  check(power > 0 && std::isfinite(power),
+        cat("polynomial: the power is ", power, ", must be a number above 0"));
   return std::make_unique<Polynomial>(total, power, minimum);
 }
 
@@ -346,6 +351,11 @@ std::vector<std::string> schedule_names() {
 
 std::unique_ptr<Schedule> create_schedule(const std::string& name, const ScheduleOptions& options) {
   check(options.warmup >= 0, cat("warm-up is ", options.warmup, " epochs, must be at least 0"));
+  constexpr double kMostEpochs = 1e9;
+  check(options.every > 0 && options.every <= kMostEpochs,
+        cat("changes every ", options.every, " epochs, must be above 0 and at most 1e9"));
+  check(options.steps_per_epoch >= 1,
+        cat("an epoch has ", options.steps_per_epoch, " steps, must have at least 1"));
   for (const auto& [known, make] : kSchedules) {
     if (name != known) continue;
     // A short run rises for at most half its length, or it would end before it had learnt anything.

@@ -54,6 +54,10 @@ TEST_CASE("pooling: the way back refuses what does not fit") {
   CHECK_THROWS_WITH_AS(max_unpool2d(y.values, y.indices, o, Two{8, 8}),
                        doctest::Contains("must lie between 4 and 8"), ValueError);
   CHECK_THROWS_AS(max_unpool2d(y.values, y.indices[0]), ShapeError);
+  constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+  CHECK_THROWS_AS(max_unpool2d(y.values, y.indices, {.padding = {kHuge, kHuge}}), ShapeError);
+  CHECK_THROWS_AS(max_unpool2d(y.values, y.indices, {.kernel = {kHuge, 2}}), ShapeError);
+  CHECK_THROWS_AS(max_unpool2d(y.values, y.indices, {.stride = {kHuge / 2, 2}}), ShapeError);
   CHECK_THROWS_AS(max_unpool2d(y.values, y.indices + 100).eval(), ValueError);
   CHECK(max_unpool2d(zeros({0, 3, 2, 2}), zeros({0, 3, 2, 2}, DType::Int64)).shape() ==
         Shape{0, 3, 4, 4});

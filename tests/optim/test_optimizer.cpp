@@ -291,6 +291,14 @@ TEST_CASE("optim: polynomial and cosine_restarts by name, times in epochs") {
   CHECK(again->factor(19) < 0.3);
   CHECK_THROWS_AS(optim::create_schedule("polynomial", {.total_steps = 4, .power = 0}), ValueError);
   CHECK_THROWS_AS(optim::create_schedule("cosine_restarts", {.multiply = 0}), ValueError);
+  for (const double every : {0.0, -3.0, 1e300, std::numeric_limits<double>::quiet_NaN()})
+    CHECK_THROWS_AS(optim::create_schedule("cosine_restarts", {.every = every}), ValueError);
+  CHECK_THROWS_AS(optim::create_schedule("step", {.steps_per_epoch = 0}), ValueError);
+  CHECK_THROWS_AS(optim::polynomial(4, std::numeric_limits<double>::infinity()), ValueError);
+  // Periods end to grow where numbers do.
+  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+  CHECK(optim::cosine_restarts(1, 2)->factor(kLast) <= 1);
+  CHECK(optim::cosine_restarts(100, kLast / 50)->factor(150) == doctest::Approx(1));
 }
 
 TEST_CASE("optim: a plateau schedule's state survives") {
