@@ -54,7 +54,8 @@ Tensor BatchNorm::forward(const Tensor& x) const {
                          " has one value a channel, of which no variance can be had: train with "
                          "larger batches, or call eval()"));
   const Moments batch = batch_moments(x);
-  if (running_mean_.defined()) renew(batch, count);
+  // A batch of nothing has no moments to keep: the statistics stay, as in PyTorch.
+  if (running_mean_.defined() && count > 0) renew(batch, count);
   return batch_norm(x, batch.mean, batch.var, weight_, bias_, options_.eps);
 }
 

@@ -9,6 +9,7 @@
 #include <tenon/functional.h>
 
 #include "base/str.h"
+#include "graph/called.h"
 #include "graph/precision.h"
 #include "ops/infer.h"
 #include "ops/rules.h"
@@ -86,6 +87,7 @@ Tensor times_one_matrix(const Tensor& x, const Tensor& matrix) {
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   const Called called("matmul");
+  require_defined("matmul", a, b);
   if (a.rank() == 0 || b.rank() == 0)
     throw ShapeError(cat(where("matmul"), ": ", a.shape(), " and ", b.shape(),
                          ": a scalar has no axis to sum over; use mul"));
@@ -105,6 +107,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const Called called("linear");
+  require_defined("linear", x, weight);
   if (weight.rank() != 2)
     throw ShapeError(cat(where("linear"), ": weight must be [out, in], not ", weight.shape()));
   if (x.rank() == 0 || x.size(-1) != weight.size(1))
@@ -189,8 +192,9 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 // Output padding of a stride or more is not known to it: there the whole result is made, and cut.
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose2dOptions& o) {
-  require_defined("conv_transpose2d", x, weight);
   constexpr const char* kName = "conv_transpose2d";
+  const Called called(kName);
+  require_defined(kName, x, weight);
   if (has_no_batch(x, 4)) return squeeze(conv_transpose2d(unsqueeze(x, 0), weight, bias, o), 0);
   if (x.rank() != 4)
     throw ShapeError(

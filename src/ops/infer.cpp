@@ -11,15 +11,16 @@
 
 namespace tenon {
 
-void refuse_undefined(const char* op) {
-  throw ValueError(cat(where(op), ": a tensor without a value was used: it was never assigned"));
+void refuse_undefined(const char* op, std::size_t k, std::size_t count) {
+  const std::string which = count > 1 ? cat("tensor ", k + 1, " of ", count) : "its tensor";
+  throw ValueError(cat(where(op), ": ", which, " has no value: it was never assigned"));
 }
 
 Tensor build_as(Op op, DType dtype, const Shape& shape, std::span<const Tensor> inputs,
                 const Attrs& attrs) {
   const Node* placed = nullptr;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    require_defined(op_info(op).name, inputs[k]);
+    if (!inputs[k].defined()) refuse_undefined(op_info(op).name, k, inputs.size());
     const Node* node = inputs[k].node();
     if (!node->placed) continue;
     if (placed == nullptr) placed = node;

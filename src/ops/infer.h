@@ -68,12 +68,14 @@ std::int64_t axis_mask(const char* op, const Ints& axes, int rank);
 Shape to_shape(const Ints& sizes);
 Ints to_ints(const Shape& shape);
 
-[[noreturn]] void refuse_undefined(const char* op);
-/// Throws ValueError naming the op when one of its tensors has no value: for builders that look at
-/// their inputs before build() does.
+/// Input `k` of `count`, counted from 0, is the one without a value.
+[[noreturn]] void refuse_undefined(const char* op, std::size_t k, std::size_t count);
+/// Throws ValueError naming the op and the first of its tensors that has no value: for builders
+/// that look at their inputs before build() does.
 template <class... T>
 void require_defined(const char* op, const T&... tensors) {
-  if (!(tensors.defined() && ...)) refuse_undefined(op);
+  std::size_t k = 0;
+  if (!((tensors.defined() && ++k != 0) && ...)) refuse_undefined(op, k, sizeof...(tensors));
 }
 
 /// Whether x is one example of what an op takes [N, …] of, `rank` axes: PyTorch's images without a

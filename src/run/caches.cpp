@@ -6,6 +6,10 @@
 #include <mutex>
 #include <vector>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <tenon/error.h>
 #include <tenon/eval.h>
 
@@ -157,6 +161,9 @@ void clear_caches() {
   for (std::shared_ptr<CacheEntry>& entry : living()) entry->leave(true);
   trim_node_blocks();
   host_pool_trim();
+#ifdef __GLIBC__
+  malloc_trim(0);  // what was freed in small pieces is kept by the allocator until asked for
+#endif
 }
 
 }  // namespace tenon

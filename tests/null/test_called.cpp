@@ -168,7 +168,7 @@ TEST_CASE("called: wrong dtypes, and no tensor") {
   });
   const Scope scope("head");
   CHECK_THROWS_WITH_AS(linear(x, none),
-                       doctest::Contains("linear (head): a tensor without a value"), ValueError);
+                       doctest::Contains("linear (head): tensor 2 of 2 has no value"), ValueError);
 }
 
 TEST_CASE("called: indices outside, when they are read") {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <tenon/error.h>
+#include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
@@ -56,7 +57,9 @@ TEST_CASE("errors: element by element") {
           "the condition is float32, not bool");
   REFUSES(where(input({3}, B), input({2}), input({2})), ShapeError, "where: shapes [3] and [2]");
   REFUSES(softplus(input({2}), 0), ValueError, "beta is 0");
-  REFUSES(add(Tensor{}, input({2})), ValueError, "never assigned");
+  REFUSES(add(Tensor{}, input({2})), ValueError, "add: tensor 1 of 2 has no value");
+  REFUSES(matmul(input({2, 2}), Tensor{}), ValueError, "tensor 2 of 2 has no value");
+  REFUSES(neg(Tensor{}), ValueError, "never assigned");
 }
 
 TEST_CASE("errors: reductions and axes") {
@@ -131,6 +134,8 @@ TEST_CASE("errors: contractions") {
           "takes 8 in 2 groups");
   o.stride = {0, 1};
   REFUSES(conv2d(input({1, 4, 8, 8}), input({4, 2, 3, 3}), {}, o), ValueError, "stride 0 x 1");
+  REFUSES(conv_transpose2d(input({1, 4, 8, 8}), input({4, 2, 3, 3}), {}, {.groups = 0}), ValueError,
+          "conv_transpose2d: 0 groups");
 }
 
 TEST_CASE("errors: pooling") {

@@ -116,6 +116,14 @@ TEST_CASE("updates: those of one call take place together") {
   CHECK(norm.state_dict().at("num_batches_tracked").item() == 3);
 }
 
+TEST_CASE("updates: a batch of nothing leaves running statistics as they are") {
+  const nn::BatchNorm2d norm(3);
+  CHECK(norm(zeros({0, 3, 2, 2})).shape() == Shape{0, 3, 2, 2});
+  norm(zeros({0, 3, 2, 2})).eval();
+  CHECK(norm.running_mean().to_vector<float>() == Floats{0, 0, 0});
+  CHECK(norm.running_var().to_vector<float>() == Floats{1, 1, 1});
+}
+
 TEST_CASE("updates: a compiled function carries them out at each call, and in each run of many") {
   const Counting net;
   CompiledFunction f =
