@@ -66,23 +66,38 @@ Tensor reduced_bags(const Tensor& rows, const Tensor& counts, BagMode mode) {
   return total / cast(maximum(sum(inside, {1}), 1), rows.dtype());
 }
 
+// How many of the places lie in each of the bags, int64.
+Tensor sizes_of(const Tensor& bag, std::int64_t bags, const Tensor& each) {
+  return narrow(index_add(zeros({bags + 1}, DType::Int64), 0, bag, each), 0, 0, bags);
+}
+
+// The largest of each bag. Rows are put in order of their values and then of their bags, feature by
+// feature, so that it stands where the bag begins; as max() it takes the first of equal ones.
+Tensor largest_rows(const Tensor& rows, const Tensor& bag, std::int64_t bags,
+                    const Tensor& counts) {
+  const std::int64_t places = rows.size(0), features = rows.size(1);
+  if (rows.numel() == 0) return zeros({bags, features}, rows.dtype());
+  const Tensor home = counts.defined() ? where(counts, bag, bags) : bag;
+  const Tensor size = sizes_of(home, bags, ones({places}, DType::Int64));
+  const Tensor begin = cumsum(size, 0) - size;
+  const Tensor by_value = argsort(detach(rows), 0, true);
+  const Tensor homes = broadcast_to(unsqueeze(home, 1), {places, features});
+  const Tensor by_bag = argsort(gather(homes, 0, by_value), 0);
+  const Tensor first = index_select(gather(by_value, 0, by_bag), 0, minimum(begin, places - 1));
+  return where(unsqueeze(size > 0, 1), gather(rows, 0, first), 0);
+}
+
 // Rows [T, features] of which row t lies in bag number bag[t]; those of number `bags` lie in none.
 Tensor reduced_rows(const Tensor& rows, const Tensor& bag, std::int64_t bags, const Tensor& counts,
                     BagMode mode) {
-  if (mode == BagMode::Max) {
-    const Tensor known = index_select(arange(0, bags + 1), 0, bag);  // refuses others at run time
-    Tensor member = eq(unsqueeze(arange(0, bags), 1), known);
-    if (counts.defined()) member = logical_and(member, counts);
-    return reduced_bags(broadcast_to(rows, {bags, rows.size(0), rows.size(1)}), member, mode);
-  }
+  if (mode == BagMode::Max) return largest_rows(rows, bag, bags, counts);
   const Tensor kept = counts.defined() ? where(unsqueeze(counts, -1), rows, 0) : rows;
   const Tensor sums = index_add(zeros({bags + 1, rows.size(1)}, rows.dtype()), 0, bag, kept);
   Tensor total = narrow(sums, 0, 0, bags);
   if (mode == BagMode::Sum) return total;
   const Tensor each =
       counts.defined() ? cast(counts, DType::Int64) : ones({rows.size(0)}, DType::Int64);
-  const Tensor counted = index_add(zeros({bags + 1}, DType::Int64), 0, bag, each);
-  const Tensor size = maximum(narrow(counted, 0, 0, bags), 1);
+  const Tensor size = maximum(sizes_of(bag, bags, each), 1);
   return total / cast(unsqueeze(size, -1), rows.dtype());
 }
 

@@ -129,6 +129,27 @@ TEST_CASE("embedding: bags may be empty, in a row and at the end, and begin with
   }
 }
 
+TEST_CASE("embedding: the largest of 10,000 bags of 100,000 places, with its gradient") {
+  constexpr std::int64_t kBags = 10000, kEach = 10, kPlaces = kBags * kEach;
+  // Row k holds k % 7: a bag's largest stands several times, and its gradient goes to the first.
+  const Tensor table =
+      cast(reshape(remainder(arange(0, kPlaces), 7), {kPlaces, 1}), DType::Float32);
+  const Tensor out = embedding_bag(arange(0, kPlaces), table,
+                                   {.mode = BagMode::Max, .offsets = arange(0, kPlaces, kEach)});
+  const Tensor gradient = grad(sum(out), table);
+  const std::vector<float> found = out.to_vector<float>(), learned = gradient.to_vector<float>();
+  std::int64_t wrong = 0;
+  for (std::int64_t bag = 0; bag < kBags; ++bag) {
+    std::int64_t best = bag * kEach;
+    for (std::int64_t k = best; k < (bag + 1) * kEach; ++k)
+      if (k % 7 > best % 7) best = k;
+    wrong += found[bag] != static_cast<float>(best % 7);
+    for (std::int64_t k = bag * kEach; k < (bag + 1) * kEach; ++k)
+      wrong += learned[k] != (k == best ? 1.F : 0.F);
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("layers: instance norm and dropout of channels say what they take") {
   const nn::InstanceNorm1d net(3, {.affine = true});
   CHECK(net(randn({3, 5})).shape() == Shape{3, 5});
