@@ -112,6 +112,9 @@ class Engine {
   /// asks for its defining sums, however slow. Throws NotSupported for a way that it has not.
   virtual std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
                                              std::span<const Value> values, int threads) const;
+  /// Begins to start what its kernels need (a library), where that takes long, and returns: the
+  /// caller will ask for some when it has made its regions.
+  virtual void start() const {}
   /// What the names of its configurations depend on beside the card: a library's version.
   virtual std::string version() const { return {}; }
 };

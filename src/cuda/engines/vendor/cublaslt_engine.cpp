@@ -7,6 +7,7 @@
 #include "cuda/engines/vendor/cublaslt_engine.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include <tenon/error.h>
 
@@ -18,6 +19,7 @@
 #include "cuda/engines/products/native_config.h"
 #include "cuda/engines/vendor/cublaslt_api.h"
 #include "cuda/engines/vendor/vendor_parts.h"
+#include "cuda/jit/workers.h"
 
 namespace tenon::cuda {
 namespace {
@@ -193,6 +195,25 @@ class LtCall {
   cublasLtMatmulHeuristicResult_t chosen_ = {};
 };
 
+/// Loads what of the library any product needs, so that the first one that is asked for comes soon.
+/// What fails will fail again for whoever needs it.
+void start_cublaslt(const Target& target) noexcept {
+  constexpr std::int64_t kSide = 64;
+  Contraction any;
+  any.attrs.precision = Precision::Bf16;
+  MatrixShape shape;
+  shape.m = shape.n = shape.k = kSide;
+  for (MatrixOperand* operand : {&shape.a, &shape.b}) {
+    operand->plain = true;
+    operand->rows.outer = operand->rows.inner = operand->rows.outer_stride = kSide;
+  }
+  try {
+    const LtCall call(target, any, shape, DType::BFloat16, DType::BFloat16, nullptr, 0);
+  } catch (...) {
+    return;
+  }
+}
+
 class LtKernel final : public Kernel {
  public:
   LtKernel(const Target& target, const Region& region, std::span<const Value> values,
@@ -358,6 +379,11 @@ class LtEngine final : public Engine {
     return std::make_unique<LtKernel>(target_, region, values, shape, rank);
   }
 
+  void start() const override {
+    if (!target_.cublaslt || target_.ordinal < 0) return;
+    std::call_once(started_, [this] { run_on_worker([t = target_] { start_cublaslt(t); }); });
+  }
+
   std::string version() const override { return std::to_string(cublaslt().cublasLtGetVersion()); }
 
  private:
@@ -378,6 +404,7 @@ class LtEngine final : public Engine {
   }
 
   const Target target_;
+  mutable std::once_flag started_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "cuda/engines/vendor/cudnn_engine.h"
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 
 #include <tenon/error.h>
@@ -17,6 +18,7 @@
 #include "cuda/engines/products/conversions.h"
 #include "cuda/engines/vendor/cudnn_graph.h"
 #include "cuda/engines/vendor/vendor_parts.h"
+#include "cuda/jit/workers.h"
 #include "plan/tune.h"
 
 namespace tenon::cuda {
@@ -236,7 +238,7 @@ class CudnnKernel final : public Kernel {
     v.bias = simple->bias != kNoValue;
     v.relu = simple->relu;
     try {
-      plan_.emplace(target, v, way.rank);
+      plan_ = shared_plan(target, v, way.rank);
     } catch (const NotSupported&) {
       if (way.fused.value_or(false)) throw;
       return false;  // the library fuses only some shapes and types
@@ -261,7 +263,7 @@ class CudnnKernel final : public Kernel {
       out_ = c_.out;
     }
     result_ = v.result;
-    plan_.emplace(target, v, way.rank);
+    plan_ = shared_plan(target, v, way.rank);
   }
 
   /// The result to images by channels.
@@ -274,7 +276,7 @@ class CudnnKernel final : public Kernel {
 
   const Contraction c_;
   const Operand a_, b_;
-  std::optional<CudnnPlan> plan_;
+  std::shared_ptr<const CudnnPlan> plan_;
   std::optional<VendorEpilogue> epilogue_;
   ValueId out_ = kNoValue, bias_ = kNoValue;
   DType result_ = DType::Float32;
@@ -344,6 +346,11 @@ class CudnnEngine final : public Engine {
     return std::make_unique<CudnnKernel>(target_, region, values, way);
   }
 
+  void start() const override {
+    if (!target_.cudnn || target_.ordinal < 0) return;
+    std::call_once(started_, [this] { run_on_worker([t = target_] { start_cudnn(t); }); });
+  }
+
   std::string version() const override { return std::to_string(cudnn().cudnnGetVersion()); }
 
  private:
@@ -363,6 +370,7 @@ class CudnnEngine final : public Engine {
   }
 
   const Target target_;
+  mutable std::once_flag started_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <tuple>
 
 #include <tenon/error.h>
 
@@ -256,6 +257,21 @@ bool is_faithful(const std::vector<int>& notes, const CudnnConvolution& c) {
 
 }  // namespace
 
+std::array<std::int64_t, 25> CudnnConvolution::words() const {
+  std::array<std::int64_t, 25> words{};
+  std::size_t n = 0;
+  for (const Shape* shape : {&x, &w, &y})
+    for (const std::int64_t size : *shape) words[n++] = size;
+  for (const std::int64_t number :
+       {attrs.stride_h, attrs.stride_w, attrs.pad_h, attrs.pad_w, attrs.dil_h, attrs.dil_w,
+        attrs.groups, static_cast<std::int64_t>(op), static_cast<std::int64_t>(operands),
+        static_cast<std::int64_t>(result)})
+    words[n++] = number;
+  for (const bool is : {tf32, channels_last, bias}) words[n++] = is ? 1 : 0;
+  words[n - 1] += relu ? 2 : 0;
+  return words;
+}
+
 CudnnDescriptor::CudnnDescriptor(cudnnBackendDescriptorType_t type) {
   check_cudnn(cudnn().cudnnBackendCreateDescriptor(type, &descriptor_), "creating a descriptor");
 }
@@ -331,6 +347,43 @@ bool CudnnPlan::take(CudnnDescriptor& config, const CudnnConvolution& convolutio
   plan_ = std::move(plan);
   workspace_bytes_ = static_cast<std::size_t>(bytes);
   return true;
+}
+
+void start_cudnn(const Target& target) noexcept {
+  CudnnConvolution any;
+  any.attrs.pad_h = any.attrs.pad_w = 1;
+  any.x = any.y = {1, 64, 8, 8};
+  any.w = {64, 64, 3, 3};
+  any.operands = any.result = DType::BFloat16;
+  any.channels_last = true;
+  try {
+    const CudnnPlan plan(target, any, 0);
+  } catch (...) {
+    return;
+  }
+}
+
+std::shared_ptr<const CudnnPlan> shared_plan(const Target& target,
+                                             const CudnnConvolution& convolution, int rank) {
+  struct Plans {
+    std::mutex mutex;
+    std::map<std::tuple<int, int, CudnnConvolution>, std::weak_ptr<const CudnnPlan>> made;
+  };
+  static Plans* const plans = new Plans;
+  const std::tuple key(target.ordinal, rank, convolution);
+  {
+    const std::lock_guard lock(plans->mutex);
+    const auto found = plans->made.find(key);
+    if (found != plans->made.end())
+      if (auto plan = found->second.lock()) return plan;
+  }
+  auto plan = std::make_shared<const CudnnPlan>(target, convolution, rank);
+  const std::lock_guard lock(plans->mutex);
+  std::erase_if(plans->made, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<const CudnnPlan>& place = plans->made[key];
+  if (auto others = place.lock()) return others;
+  place = plan;
+  return plan;
 }
 
 void CudnnPlan::run(void* stream, const void* x, const void* w, const void* y, const void* bias,

@@ -1,6 +1,7 @@
 // A convolution, or one of its gradients, as an execution plan of cuDNN.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -25,6 +26,12 @@ struct CudnnConvolution {
   bool tf32 = false;
   bool channels_last = false;
   bool bias = false, relu = false;  // forward only: bias[K], float32
+
+  bool operator<(const CudnnConvolution& other) const { return words() < other.words(); }
+
+ private:
+  /// All that it says.
+  std::array<std::int64_t, 25> words() const;
 };
 
 /// A descriptor of the library, owned.
@@ -71,5 +78,14 @@ class CudnnPlan {
   std::unique_ptr<CudnnDescriptor> graph_, config_, plan_;
   std::size_t workspace_bytes_ = 0;
 };
+
+/// Loads what of the library any plan needs, so that the first one that is asked for comes soon.
+/// What fails will fail again for whoever needs it.
+void start_cudnn(const Target& target) noexcept;
+
+/// The plan of this rank, made once for all convolutions of a kind: networks repeat theirs, and the
+/// library takes milliseconds for each.
+std::shared_ptr<const CudnnPlan> shared_plan(const Target& target,
+                                             const CudnnConvolution& convolution, int rank);
 
 }  // namespace tenon::cuda
