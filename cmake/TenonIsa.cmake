@@ -10,7 +10,8 @@ set(TENON_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(TENON_FLAGS_avx512 -march=x86-64-v4 -mavx512bf16 -mavx512vnni -mprefer-vector-width=512)
 set(TENON_FLAGS_amx ${TENON_FLAGS_avx512} -mamx-tile -mamx-bf16 -mamx-int8)
 set(TENON_FLAGS_neon "")
-# Not an instruction set: results that must be the same on every machine allow no fused multiply-add by the compiler.
+# Not an instruction set, and before one if there is one: results that must be the same on every machine allow no fused
+# multiply-add by the compiler.
 set(TENON_FLAGS_exact -ffp-contract=off)
 
 # Drops the files of other architectures from the list and gives those with a suffix their flags.
@@ -19,6 +20,9 @@ function(tenon_choose_isa list)
   foreach(source ${${list}})
     if(source MATCHES "_(avx2|avx512|amx|neon|exact)\\.cpp$")
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${TENON_FLAGS_${CMAKE_MATCH_1}})
+    endif()
+    if(source MATCHES "_exact_[a-z0-9]+\\.cpp$")
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${TENON_FLAGS_exact})
     endif()
   endforeach()
   set(${list} ${${list}} PARENT_SCOPE)

@@ -77,6 +77,11 @@ class TileCompiler {
   /// Stores of what the region also loads wait for the last pass.
   int store_pass(std::size_t s) const;
   void emit_pass();
+  /// A loop of its own for all that the program does to elements, where there is one.
+  bool emit_fused();
+  bool may_fuse() const;
+  /// A view as memory that a fused loop reads or writes itself.
+  int memory_slot(int v);
   /// Stores of one element a row: after the last sweep, since a tile of the row may still read what
   /// they overwrite.
   void emit_row_stores();
@@ -109,6 +114,7 @@ class TileCompiler {
   int running_slot(TileType type, std::int64_t bits);
   int emit_sum(const MapInstr& instr, int x, TileType source);
   int emit_arg(const MapInstr& instr, int x, TileType source);
+  TileColumn column_of(std::size_t r) const;
   void emit_column(std::size_t r);
   bool reads_value(const TileOp& op, ValueId value) const;
   /// The contraction's result may stand where one of the stores goes.

@@ -138,6 +138,7 @@ void TileCompiler::emit_pass() {
   for (std::size_t i = 0; i < map_.instrs.size(); ++i)
     if (level_[i] == Level::Element) native_[i] = 0;
   expanded_.assign(map_.instrs.size(), 0);
+  if (emit_fused()) return;
   for (std::size_t i = 0; !p_.single_pass_ && i < map_.instrs.size(); ++i) {
     const MapInstr& instr = map_.instrs[i];
     if (instr.code == MapCode::RowReduce && depth_[at(instr.args[0])] == pass_)

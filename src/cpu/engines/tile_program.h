@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu/kernels/tile_fused.h"
 #include "cpu/kernels/tile_table.h"
 #include "plan/engine.h"
 
@@ -43,7 +44,8 @@ struct TileOp {
     Random,
     RowReduce,
     ArgReduce,
-    ColReduce
+    ColReduce,
+    Fused
   };
   Kind kind = Kind::Compute;
   TileCount count = TileCount::One;
@@ -92,6 +94,14 @@ struct TileColumn {
   std::int64_t partial_offset = 0;  // in elements of 8 bytes, within one part
 };
 
+/// One loop for all that the program does to an element (tile_fused.h): slots of its leaves.
+struct TileFused {
+  decltype(FusedLoop::run) loop = nullptr;
+  std::vector<int> elements, scalars;
+  std::vector<bool> per_row;  // of scalars: one for each row of the tile
+  int out = 0;
+};
+
 /// How the space is cut: blocks of rows, and of columns where that is allowed.
 struct TileChunks {
   std::int64_t rows = 1, columns = 1;  // of a chunk
@@ -132,6 +142,8 @@ class TileProgram {
   std::int64_t part_elements() const { return part_elements_; }
   std::size_t scratch_bytes() const { return static_cast<std::size_t>(scratch_bytes_); }
   int accumulator_bytes() const { return accumulator_bytes_; }
+  /// Whether all that it does to an element is one loop.
+  bool is_fused() const { return fused_.loop != nullptr; }
 
  private:
   friend class TileCompiler;
@@ -152,6 +164,7 @@ class TileProgram {
   std::vector<TileOp> chunk_ops_;
   std::vector<TilePass> passes_;
   std::vector<TileColumn> columns_;
+  TileFused fused_;
   std::int64_t part_elements_ = 0;
   TileChunks chunks_;
   int accumulator_slot_ = 0;

@@ -76,7 +76,7 @@ int TileCompiler::emit_arg(const MapInstr& instr, int x, TileType source) {
   return op.out;
 }
 
-void TileCompiler::emit_column(std::size_t r) {
+TileColumn TileCompiler::column_of(std::size_t r) const {
   const MapReduce& reduce = map_.reduces[r];
   const TileType source = tile_type(map_.instrs[at(reduce.source)].dtype);
   TileColumn column;
@@ -89,6 +89,13 @@ void TileCompiler::emit_column(std::size_t r) {
     if (((reduce.axes >> d) & 1u) == 0) column.count *= map_.space[d];
   column.value = reduce.value;
   column.dtype = values_[at(reduce.value)].dtype;
+  return column;
+}
+
+void TileCompiler::emit_column(std::size_t r) {
+  const MapReduce& reduce = map_.reduces[r];
+  const TileType source = tile_type(map_.instrs[at(reduce.source)].dtype);
+  const TileColumn column = column_of(r);
   TileOp op;
   op.kind = TileOp::Kind::ColReduce;
   op.count = TileCount::All;

@@ -82,6 +82,7 @@ std::int64_t TileCompiler::give_registers(TilePass& pass, std::int64_t base) {
   std::vector<TileOp>& ops = pass.tile_ops;
   for (std::size_t k = 0; k < ops.size(); ++k)
     for (const int s : {ops[k].out, ops[k].a, ops[k].b, ops[k].c}) last[at(s)] = k;
+  for (const int s : p_.fused_.scalars) last[at(s)] = ops.size();
   std::vector<std::int64_t> unused[2];  // by size of an element: 4, 8
   std::vector<bool> given(p_.slots_.size());
   std::int64_t bytes = 0;

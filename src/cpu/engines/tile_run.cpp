@@ -11,6 +11,8 @@ namespace tenon::cpu {
 
 namespace {
 
+constexpr std::int64_t kMaxFusedRows = 64;  // tiles have 1024 elements, fused rows 16 and more
+constexpr std::int64_t kFusedAhead = 16 * kCpu.line_bytes;
 constexpr std::int64_t kMostFetched = kCpu.first_cache / 8;  // bytes of a row ahead, of each value
 
 }  // namespace
@@ -215,6 +217,9 @@ class TileRun {
           op.arg(rows, length, reinterpret_cast<std::int64_t*>(ptr_[op.out]), ptr_[op.b],
                  ptr_[op.a], col_);
           break;
+        case TileOp::Kind::Fused:
+          execute_fused(rows, length);
+          break;
         default:
           execute_strided(op, rows, length);
       }
@@ -268,6 +273,50 @@ class TileRun {
       default:
         reduce_columns(op, rows, length);
     }
+  }
+
+  void execute_fused(std::int64_t rows, std::int64_t length) {
+    const TileFused& fused = p_.fused_;
+    double* sums[kMaxFusedSums][kMaxFusedRows];
+    for (std::size_t c = 0; c < p_.columns_.size(); ++c) {
+      const TileColumn& column = p_.columns_[c];
+      auto* const to = reinterpret_cast<double*>(partials_ + column.partial_offset);
+      for_runs(
+          column.view, rows,
+          [&](std::int64_t first, std::int64_t run, std::int64_t offset, std::int64_t row_stride) {
+            for (std::int64_t r = 0; r < run; ++r)
+              sums[c][first + r] = to + offset + r * row_stride;
+          });
+    }
+    FusedRow row;
+    row.count = length;
+    for (std::size_t k = 0; k < fused.elements.size(); ++k) row.ahead[k] = ahead(fused.elements[k]);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::size_t k = 0; k < fused.elements.size(); ++k)
+        row.elements[k] = in_row(fused.elements[k], r, length);
+      for (std::size_t k = 0; k < fused.scalars.size(); ++k)
+        row.scalars[k] =
+            reinterpret_cast<const float*>(ptr_[fused.scalars[k]]) + (fused.per_row[k] ? r : 0);
+      for (std::size_t c = 0; c < p_.columns_.size(); ++c) row.sums[c] = sums[c][r];
+      row.out = in_row(fused.out, r, length);
+      fused.loop(row);
+    }
+  }
+
+  std::byte* in_row(int slot, std::int64_t r, std::int64_t length) const {
+    const TileSlot& s = p_.slots_[at(slot)];
+    const int item =
+        s.kind == TileSlot::Kind::View ? p_.views_[at(s.view)].item : tile_size(s.type);
+    return ptr_[slot] + r * length * item;
+  }
+
+  // Bytes from a row's elements to what a fused loop asks for beside them: the next row of an
+  // epilogue, or what stands behind.
+  std::int64_t ahead(int slot) const {
+    const TileSlot& s = p_.slots_[at(slot)];
+    if (s.kind != TileSlot::Kind::View) return 0;
+    const TileView& view = p_.views_[at(s.view)];
+    return accumulator_ == nullptr || rows_ > 1 ? kFusedAhead : view.stride.back() * view.item;
   }
 
   void reduce_columns(const TileOp& op, std::int64_t rows, std::int64_t length) {

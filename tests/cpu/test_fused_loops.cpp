@@ -1,0 +1,137 @@
+// Fused loops: every form is found for the program that it describes, and computes the bits of the
+// same program run operation by operation.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+
+#include "cpu/engines/tile_program.h"
+#include "region_builders.h"
+
+using namespace tenon;
+using test::RegionCheck;
+
+namespace {
+
+constexpr DType F = DType::Float32, B = DType::BFloat16;
+
+/// Builds the program that a form (tile_fused.h) describes, over [images, channels, pixels].
+class Builder {
+ public:
+  Builder(RegionCheck& region, std::string form) : t_(region), form_(std::move(form)) {}
+
+  void build() {
+    while (at_ < form_.size()) {
+      if (form_[at_++] == '+') {
+        t_.reduce(expression(), Op::Sum, 0b101, F);
+        REQUIRE(form_[at_++] == ';');
+        continue;
+      }
+      const bool half = form_[at_++] == 'h';
+      const int value = expression();
+      t_.store(half ? t_.compute(Op::Cast, B, value) : value);
+    }
+  }
+
+ private:
+  int expression() {
+    const char c = form_[at_];
+    const bool leaf = at_ + 1 == form_.size() || form_[at_ + 1] == ',' || form_[at_ + 1] == ')' ||
+                      form_[at_ + 1] == ';';
+    if (c == '#') {
+      at_ += 2;
+      return ended_[static_cast<std::size_t>(form_[at_ - 1] - '0')];
+    }
+    if (!leaf) return operation();
+    ++at_;
+    const Shape& space = t_.region.map.space;
+    if (c == 'r') return t_.load(t_.leaf(F, {space[1], 1}));
+    const int value = c == 'a'   ? t_.accumulator()
+                      : c == 'h' ? t_.compute(Op::Cast, F, t_.load(t_.leaf(B, space)))
+                                 : t_.load(t_.leaf(F, space));
+    return end(value);
+  }
+
+  int operation() {
+    const std::size_t open = form_.find('(', at_);
+    const std::string name = form_.substr(at_, open - at_);
+    at_ = open + 1;
+    int args[3] = {-1, -1, -1};
+    for (int k = 0;; ++k) {
+      args[k] = expression();
+      if (form_[at_++] == ')') break;
+    }
+    if (name == "cast") {
+      const int narrow = t_.compute(Op::Cast, B, args[0]);
+      return end(t_.compute(Op::Cast, F, narrow));
+    }
+    int op = 0;
+    while (op_row(static_cast<Op>(op)).name != name) ++op;
+    const DType dtype = static_cast<Op>(op) == Op::Le ? DType::Bool : F;
+    return end(t_.compute(static_cast<Op>(op), dtype, args[0], args[1], args[2]));
+  }
+
+  int end(int value) {
+    ended_.push_back(value);
+    return value;
+  }
+
+  RegionCheck& t_;
+  const std::string form_;
+  std::size_t at_ = 0;
+  std::vector<int> ended_;  // values, in order of their ends
+};
+
+/// A map, or a convolution by one pixel with it as the epilogue. `beside`: a second store, which no
+/// form has.
+RegionCheck region_of(const std::string& form, std::int64_t edge, bool beside) {
+  constexpr std::int64_t kImages = 3, kChannels = 6;
+  const Shape x{kImages, 5, edge, edge}, w{kChannels, 5, 1, 1}, y{kImages, kChannels, edge, edge};
+  const bool epilogue = form.find("(a)") != std::string::npos ||
+                        form.find("(a,") != std::string::npos ||
+                        form.find(",a)") != std::string::npos;
+  RegionCheck t;
+  if (epilogue) {
+    t = test::contraction_of<RegionCheck>({x, w, y, F, F, F, F, Op::Conv2d}, test::natural(x),
+                                          test::natural(w), false);
+    t.region.contraction.attrs.conv = {1, 1, 0, 0, 1, 1, 1};
+    t.region.contraction.has_epilogue = true;
+  }
+  t.region.title = "test";
+  t.region.map.space = {kImages, kChannels, edge * edge};
+  Builder(t, form).build();
+  if (beside) t.store(t.number(1));
+  return t;
+}
+
+const Engine& engine_of(const RegionCheck& t) {
+  return t.region.kind == RegionKind::Contraction ? cpu::contraction_engine() : cpu::map_engine();
+}
+
+bool is_fused(const RegionCheck& t, std::int64_t edge) {
+  using cpu::TileUse;
+  const TileUse use = t.region.kind != RegionKind::Contraction ? TileUse::Sweep
+                      : edge * edge > 400                      ? TileUse::Epilogue
+                                                               : TileUse::RowsEpilogue;
+  return cpu::TileProgram(t.region.map, t.values, use).is_fused();
+}
+
+}  // namespace
+
+TEST_CASE("fused loops: found, right, and of the bits of single operations") {
+  const cpu::FusedLoops loops = cpu::fused_loops();
+  for (int k = 0; k < loops.count; ++k) {
+    const std::string form = loops.first[k].form;
+    for (const std::int64_t edge : {4, 7, 14, 21, 41}) {
+      CAPTURE(form);
+      CAPTURE(edge);
+      RegionCheck fused = region_of(form, edge, false), single = region_of(form, edge, true);
+      CHECK(is_fused(fused, edge));
+      CHECK(!is_fused(single, edge));
+      fused.check(engine_of(fused), 4e-3);
+      const auto a = fused.run(engine_of(fused), 2), b = single.run(engine_of(single), 2);
+      REQUIRE(b.size() == a.size() + 1);
+      for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == b[i]);
+    }
+  }
+}
