@@ -141,6 +141,24 @@ TEST_CASE("cuda map: softmax cross-entropy and its gradient") {
   }
 }
 
+TEST_CASE("cuda map: columns of what rows store in 16 bits are summed from there") {
+  for (const Shape& space : {Shape{40, 2000}, Shape{33, 1025}, Shape{300, 4098}})
+    for (const bool stored : {true, false}) {
+      CAPTURE(space.str());
+      CAPTURE(stored);
+      DeviceCheck t = with_space(space, true);
+      const int x = t.load(t.leaf(F, space));
+      const int rounded = t.compute(Op::Cast, DType::BFloat16,
+                                    t.compute(Op::Sub, F, x, t.row_reduce(Op::Max, x, F)));
+      if (stored) t.store(rounded);
+      t.reduce(t.compute(Op::Cast, F, rounded), Op::Sum, 1, F);
+      check(t, 1e-5);
+      const auto kernel = engine().prepare(t.region, t.values, 1);
+      const std::int64_t bytes = space.numel() * 2;
+      CHECK(static_cast<std::int64_t>(kernel->workspace_bytes) < (stored ? bytes : 2 * bytes));
+    }
+}
+
 TEST_CASE("cuda map: row reductions of every kind and dtype") {
   for (const std::int64_t length : {0, 1, 5, 64, 777, 3000})
     for (const DType dtype :

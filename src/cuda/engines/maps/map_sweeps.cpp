@@ -165,15 +165,28 @@ class Cutter {
                        [&](int arg) { return arg < 0 || can_be_made_again(arg); });
   }
 
+  /// The number of fewer bits that instruction i only widens, where that is what is best kept:
+  /// stored anyway, or half as large.
+  int widened(int i) const {
+    const MapInstr& instr = map_.instrs[at(i)];
+    const bool is_cast = instr.code == MapCode::Compute && instr.op == Op::Cast;
+    const bool is_stored = std::any_of(map_.stores.begin(), map_.stores.end(),
+                                       [i](const MapStore& store) { return store.source == i; });
+    if (!is_cast || is_stored || !is_floating(instr.dtype)) return i;
+    const DType from = map_.instrs[at(instr.args[0])].dtype;
+    return is_floating(from) && item_size(from) < item_size(instr.dtype) ? instr.args[0] : i;
+  }
+
   void rows_then_columns() {
     if (reduces_columns_on_the_way()) return rows_with_columns();
     MapProgram rows = map_, after = map_;
     rows.reduces.clear();
     after.stores.clear();
     std::set<int> done;
-    for (const MapReduce& reduce : map_.reduces)
-      if (!can_be_made_again(reduce.source) && done.insert(reduce.source).second)
-        after.instrs[at(reduce.source)] = kept(rows, reduce.source);
+    for (const MapReduce& reduce : map_.reduces) {
+      const int i = widened(reduce.source);
+      if (!can_be_made_again(i) && done.insert(i).second) after.instrs[at(i)] = kept(rows, i);
+    }
     if (!rows.stores.empty()) push(SweepKind::Rows, rows);
     if (!after.reduces.empty()) columns(everywhere(after));
   }
