@@ -16,7 +16,7 @@ using bf16 = __nv_bfloat16;
 
 struct StoreBf16 {
   struct Sums {};
-  static constexpr bool kSums = false;
+  static constexpr bool kSums = false, kColumnSums = false;
   static constexpr int kVaryingBytes = 0;  // read for each element
   static __device__ Sums no_sums() { return {}; }
   unsigned short* out;

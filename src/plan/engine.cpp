@@ -26,7 +26,10 @@ bool takes_all(const Engine& engine, const Region& region, std::span<const Value
   if (!region.has_prologue() && !reduces) return true;
   const Capabilities can = engine.capabilities(region, values);
   const char* refusal = region.has_prologue() ? can.no_prologues : nullptr;
-  if (refusal == nullptr && reduces) refusal = can.no_reductions;
+  if (refusal == nullptr && reduces)
+    for (const MapReduce& reduce : region.map.reduces)
+      if (reduce.rows == 0 ? can.no_reductions != nullptr : reduce.rows != can.reduced_rows)
+        refusal = reduce.rows == 0 ? can.no_reductions : "reduces no rows of its result";
   if (refusal != nullptr) *why = refusal;
   return refusal == nullptr;
 }

@@ -48,6 +48,9 @@ struct Capabilities {
   const char* no_prologues = "reads operands as they stand in memory";
   /// Reduces the whole result of a contraction while it writes it (Region::map.reduces).
   const char* no_reductions = "only writes its result";
+  /// Reduces so many neighbouring rows of that at a time, column by column (MapReduce::rows); 0:
+  /// none.
+  int reduced_rows = 0;
   /// Runs a map region as a part of a Joined one, which it then claims too.
   const char* no_shared_launch = "a region starts with a call, so there is no launch to share";
   LaunchShare share;  // where it does

@@ -120,7 +120,7 @@ class ProgramSizes {
       view(store.view);
     }
     for (const MapReduce& reduce : map.reduces) {
-      fixed(reduce.source, reduce.op, reduce.axes, reduce.deviations);
+      fixed(reduce.source, reduce.op, reduce.axes, reduce.deviations, reduce.rows, reduce.within);
       id(reduce.value);
     }
   }

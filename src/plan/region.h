@@ -93,6 +93,12 @@ struct MapReduce {
   std::uint32_t axes = 0;
   ValueId value = kNoValue;
   bool deviations = false;  // Sum: of squared deviations from the mean of what is reduced
+  // An epilogue's, over [batch, rows, columns] by columns: so many neighbouring rows come to a
+  // result each, the value holds [rows / these, columns]. 0: all of them come to one.
+  int rows = 0;
+  // Of a sweep over such results, deviations: the source is the mean of `rows` numbers each, this
+  // instruction the sum of their squared deviations from it.
+  int within = -1;
 };
 
 struct MapProgram {

@@ -197,6 +197,7 @@ class MapHash {
     for (const MapReduce& r : map.reduces) {
       hash_.add(op_row(r.op).name);
       if (r.deviations) hash_.add("deviations");
+      if (r.rows > 0) hash_.add("rows"), hash_.add(std::int64_t{r.rows});
       for (const std::int64_t n : {std::int64_t{r.source}, std::int64_t{r.axes}, number(r.value)})
         hash_.add(n);
     }

@@ -175,6 +175,14 @@ class RegionCheck {
       std::int64_t left = 1;
       for (int d = 0; d < map.space.rank(); ++d)
         if ((reduce.axes >> d & 1u) == 0) left *= map.space[d];
+      if (reduce.within >= 0) source(reduce.within);
+      if (reduce.rows > 0 && reduce.within < 0) {
+        const std::int64_t rows = map.space[0] * map.space[1];
+        require(
+            region_.kind == RegionKind::Contraction && reduce.axes == 3 && rows % reduce.rows == 0,
+            "reduces some rows of what is no product's result");
+        left *= rows / reduce.rows;
+      }
       require(value(reduce.value).shape.numel() == left,
               cat("reduces to ", left, " elements, not to those of value ", reduce.value));
     }

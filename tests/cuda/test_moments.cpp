@@ -98,6 +98,22 @@ TEST_CASE("moments: so many numbers that threads read eight channels at once, an
   }
 }
 
+TEST_CASE("moments: put together of means and deviations of so many numbers each") {
+  for (const Shape& space : {Shape{3136, 64}, Shape{49, 1024}, Shape{784, 256}, Shape{13, 72}}) {
+    CAPTURE(space.str());
+    DeviceCheck t = test::map_over<DeviceCheck>(space, false);
+    const int sum = t.load(t.leaf(F, space)), root = t.load(t.leaf(F, space));
+    const int mean = t.compute(Op::Mul, F, sum, t.number(1.0 / 64));
+    const int squares = t.compute(Op::Square, F, root);
+    t.reduce(sum, Op::Sum, 1, F);
+    t.reduce(mean, Op::Sum, 1, F);
+    MapReduce& deviations = t.region.map.reduces.back();
+    deviations.deviations = true;
+    deviations.rows = 64, deviations.within = squares;
+    t.check_device(maps(), 2e-5);
+  }
+}
+
 TEST_CASE("moments: the same bits again, and without the sum beside them") {
   if (!DeviceCheck::can_run()) return;
   DeviceCheck t = deviations_over({20000, 64}, 1, BF);

@@ -163,6 +163,43 @@ TEST_CASE("wgmma's texts compile, and sizes are no part of them") {
   }
 }
 
+TEST_CASE("wgmma reduces its result by 64 rows") {
+  if (!DeviceCheck::can_run()) return;
+  const cuda::Target target = cuda::target_of(0);
+  if (target.arch != 90 || !cuda::has_tensor_maps()) {
+    MESSAGE("skipped: no Hopper card, or a driver without tensor maps");
+    return;
+  }
+  const Case cases[] = {{64, 64, 64, BF, BF},
+                        {192, 132, 72, BF, BF},
+                        {6400, 256, 64, BF, BF, false, true},
+                        {50176, 64, 256, BF, BF, false, true},
+                        {12544, 512, 128, BF, BF, false, false},
+                        {3136, 512, 2048, BF, BF, false, true},
+                        {3136, 520, 1024, BF, BF, false, true, 0, "64-1/1"},
+                        {6336, 256, 512, BF, BF, false, false, 0, "128-1/1"},
+                        {192, 256, 512, BF, BF, false, false, 4, "128-2/1"}};
+  for (const Case& k : cases) {
+    CAPTURE(k.m);
+    CAPTURE(k.n);
+    CAPTURE(k.k);
+    DeviceCheck t = product(k);
+    const std::int64_t batch = std::max<std::int64_t>(k.batch, 1), rows = batch * k.m;
+    t.region.contraction.has_epilogue = true;
+    t.region.map.space = {batch, k.m, k.n};
+    const int x = t.compute(Op::Cast, F, t.compute(Op::Cast, BF, t.accumulator(F)));
+    const int other = t.load(t.leaf(F, {batch, k.m, k.n})), scale = t.load(t.leaf(F, {1, 1, k.n}));
+    const int product = t.compute(Op::Mul, F, t.compute(Op::Mul, F, x, other), scale);
+    for (const int r : {0, 1, 2}) {
+      MapReduce reduce{r == 2 ? product : x, Op::Sum, 3, t.output(F, {rows / 64, k.n})};
+      reduce.deviations = r == 1;
+      reduce.rows = 64;
+      t.region.map.reduces.push_back(reduce);
+    }
+    t.check_device(AnySize(target, k.configuration), 1e-2);
+  }
+}
+
 TEST_CASE("wgmma gives the reference's products") {
   if (!DeviceCheck::can_run()) return;
   const cuda::Target target = cuda::target_of(0);

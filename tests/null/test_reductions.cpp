@@ -2,6 +2,7 @@
 // said of the others; no device is needed.
 #include <doctest/doctest.h>
 
+#include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/models.h>
 #include <tenon/ops.h>
@@ -164,4 +165,40 @@ TEST_CASE("reduced results: why not") {
   CAPTURE(print_fusion(*waits));
   CHECK(reduced(*waits) == 1);  // that product's own
   CHECK(contains(print_fusion(*waits), "that does not wait for sum"));
+}
+
+namespace {
+
+/// An image behind some convolutions, normalised by its moments; its channels are a product's.
+std::shared_ptr<const Program> normalised(std::int64_t samples, std::int64_t channels) {
+  const PrecisionScope scope(Precision::Bf16);
+  Tensor x = leaf({samples, 64, 28, 28});
+  for (int k = 0; k < 3; ++k)
+    x = conv2d(k > 0 ? relu(x) : x, leaf({64, 64, 3, 3}), {},
+               {.stride = {1, 1}, .padding = {1, 1}});
+  const Tensor y = conv2d(x, leaf({channels, 64, 1, 1}));
+  const Moments m = batch_moments(y);
+  return planned({batch_norm(y, m.mean, m.var, {}, {}, 1e-5), m.mean, m.var},
+                 {.convolves_channels_last = true});
+}
+
+/// Of how many rows a product reduces its result at a time; 0: it does not.
+int reduced_rows(const Program& p) {
+  for (const Step& step : p.steps)
+    if (step.region.kind == RegionKind::Contraction)
+      for (const MapReduce& reduce : step.region.map.reduces) return reduce.rows;
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("reduced results: moments of columns begin where a large product is written") {
+  const auto p = normalised(64, 256);
+  CAPTURE(print_fusion(*p));
+  CHECK(reduced_rows(*p) == 64);
+  CHECK(reduced(*p) == 2);
+  CHECK(contains(print_fusion(*p), "reads sums of 64 rows"));
+  // Rows that do not divide, a narrow result.
+  CHECK(reduced_rows(*normalised(31, 256)) == 0);
+  CHECK(reduced_rows(*normalised(64, 64)) == 0);
 }

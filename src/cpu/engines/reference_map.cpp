@@ -159,26 +159,38 @@ class MapRun {
     const Array& source = results_[at(reduce.source)];
     const std::int64_t repeat = source.size() == 0 ? 1 : map_.space.numel() / source.size();
     Reducer reducer(reduce.op, value.dtype, value.shape.numel());
+    // Of an epilogue's rows: the element's block of them, and its column.
+    const bool by_rows = reduce.rows > 0 && reduce.within < 0;
+    const std::int64_t columns = map_.space[map_.space.rank() - 1];
+    const auto result_of = [&](std::int64_t i, std::int64_t r) {
+      return by_rows ? i / columns / reduce.rows * columns + i % columns : r;
+    };
+    const auto each = [&](auto&& f) {
+      for_each(map_.space, target, [&](std::int64_t i, std::int64_t r) { f(i, result_of(i, r)); });
+    };
     if (reduce.deviations) {
-      add_deviations(target, source, repeat, reducer, value.shape.numel());
+      add_deviations(reduce, each, source, repeat, reducer);
     } else {
-      for_each(map_.space, target,
-               [&](std::int64_t i, std::int64_t r) { reducer.add(r, source, i / repeat, i); });
+      each([&](std::int64_t i, std::int64_t r) { reducer.add(r, source, i / repeat, i); });
     }
     write(reducer.finish(), binding_, values_, reduce.value);
   }
 
-  void add_deviations(const View& target, const Array& source, std::int64_t repeat,
-                      Reducer& reducer, std::int64_t results) const {
-    std::vector<double> mean(at(results));
+  template <class Each>
+  void add_deviations(const MapReduce& reduce, const Each& each, const Array& source,
+                      std::int64_t repeat, Reducer& reducer) const {
+    const std::int64_t results = values_[at(reduce.value)].shape.numel();
+    const Array* within = reduce.within >= 0 ? &results_[at(reduce.within)] : nullptr;
     const double count = static_cast<double>(map_.space.numel()) / static_cast<double>(results);
-    for_each(map_.space, target, [&](std::int64_t i, std::int64_t r) {
+    std::vector<double> mean(at(results));
+    each([&](std::int64_t i, std::int64_t r) {
       mean[at(r)] += source.real[at(i / repeat)] / count;
     });
     Array square(source.dtype, 1);
-    for_each(map_.space, target, [&](std::int64_t i, std::int64_t r) {
+    each([&](std::int64_t i, std::int64_t r) {
       const double deviation = source.real[at(i / repeat)] - mean[at(r)];
-      square.set(0, deviation * deviation);
+      const double own = deviation * deviation;
+      square.set(0, within != nullptr ? within->real[at(i)] + reduce.rows * own : own);
       reducer.add(r, square, 0, i);
     });
   }

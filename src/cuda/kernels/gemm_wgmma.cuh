@@ -35,7 +35,8 @@ class WgmmaBlock {
   static constexpr int kSharing = C::kTurns ? 1 : C::kRows / 64;  // warpgroups at work on a tile
   // The epilogue in steps of a warp: neighbours in several rows, or several results of one row.
   static constexpr int kStepRows = kVector == 4 ? 4 : 1;
-  static_assert(C::kSplits == 1 || !C::kTurns, "blocks that split k have one tile");
+  static_assert(C::kSplits == 1 || (!C::kTurns && !E::kColumnSums),
+                "blocks that split k have one tile, and no results that are theirs alone");
 
  public:
   TENON_DEVICE WgmmaBlock(const WgmmaProblem& p, const E& epilogue, unsigned char* shared)
@@ -278,9 +279,27 @@ class WgmmaBlock {
       else
         write_edge(place, m, n);
       if constexpr (E::kSums) leave(m / 16 + n / kColumns * count_of_rows(p_));
+      if constexpr (E::kColumnSums) leave_columns(place, m - row_of_warp(), n, group);
 #pragma unroll
       for (int i = 0; i < 64; ++i) sums[0][i] = sums[kHalves - 1][i];
     }
+  }
+
+  /// What a warpgroup has gathered of the columns of its 64 rows, from row m on, which are all
+  /// inside or all outside.
+  TENON_DEVICE void leave_columns(float* place, int m, int n, int group) {
+    static_assert(kVector == 4, "four columns a lane");
+    constexpr int kRows = 16;  // of a warp
+    const int lane = static_cast<int>(threadIdx.x) % 32,
+              column = static_cast<int>(threadIdx.x) % 128;
+    __syncwarp();  // the sums there have been read
+    gathered_.template put<kRows>(place, lane);
+    gathered_ = E::no_sums();
+    threads_sync(4 + group, 128);
+    if (m < p_.m && n + column < p_.n)
+      epilogue_.template save_columns<kRows, kRows * kColumns>(
+          staging_ + group * 64 * kColumns + column, m / 64, n + column);
+    threads_sync(4 + group, 128);
   }
 
   /// Whether the lane's columns of a tile at n are inside, where they are all or none.

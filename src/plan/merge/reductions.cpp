@@ -17,6 +17,7 @@
 #include "plan/fuse.h"
 #include "plan/lower.h"
 #include "plan/merge/merge.h"
+#include "plan/merge/product_columns.h"
 
 namespace tenon {
 namespace {
@@ -319,7 +320,9 @@ class Reducer {
 }  // namespace
 
 void merge_reductions(Merger& merger) {
-  if (merger.options.enabled(kReductions)) Reducer(merger).run();
+  if (!merger.options.enabled(kReductions)) return;
+  Reducer(merger).run();
+  reduce_columns(merger);
 }
 
 }  // namespace tenon

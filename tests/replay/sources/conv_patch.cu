@@ -5,7 +5,7 @@ namespace tenon::cuda {
 // le+conv2d_input_grad+where
 struct Epilogue {
   struct Sums {};
-  static constexpr bool kSums = false;
+  static constexpr bool kSums = false, kColumnSums = false;
   static __device__ __forceinline__ Sums no_sums() { return {}; }
   static constexpr bool kChannels = false;
   template <int N>

@@ -5,7 +5,7 @@ namespace tenon::cuda {
 // conv2d_weight_grad+sub+mul+add+assign+mul+square+mul+… (17)
 struct Epilogue {
   struct Sums {};
-  static constexpr bool kSums = false;
+  static constexpr bool kSums = false, kColumnSums = false;
   static __device__ __forceinline__ Sums no_sums() { return {}; }
   static constexpr bool kChannels = false;
   template <int N>

@@ -16,7 +16,7 @@ struct Epilogue {
       s0 = reduce_lanes<SumOf, 32>(s0);
     }
   };
-  static constexpr bool kSums = true;
+  static constexpr bool kSums = true, kColumnSums = false;
   static __device__ __forceinline__ Sums no_sums() { return {0}; }
   static constexpr bool kChannels = false;
   template <int N>

@@ -14,7 +14,7 @@ namespace tenon::cuda {
 // le+matmul+where
 struct Epilogue {
   struct Sums {};
-  static constexpr bool kSums = false;
+  static constexpr bool kSums = false, kColumnSums = false;
   static __device__ __forceinline__ Sums no_sums() { return {}; }
   static constexpr bool kChannels = false;
   template <int N>

@@ -79,7 +79,10 @@ MapProgram with_merged_axes(const MapProgram& map) {
 MapProgram without_unused(const MapProgram& map) {
   std::vector<bool> used(map.instrs.size());
   for (const MapStore& store : map.stores) used[at(store.source)] = true;
-  for (const MapReduce& reduce : map.reduces) used[at(reduce.source)] = true;
+  for (const MapReduce& reduce : map.reduces) {
+    used[at(reduce.source)] = true;
+    if (reduce.within >= 0) used[at(reduce.within)] = true;
+  }
   for (std::size_t i = map.instrs.size(); i-- > 0;) {
     if (!used[i]) continue;
     for (const int arg : map.instrs[i].args)
@@ -99,7 +102,10 @@ MapProgram without_unused(const MapProgram& map) {
   }
   out.has_rows = out.has_rows && map.has_rows;
   for (MapStore& store : out.stores) store.source = place[at(store.source)];
-  for (MapReduce& reduce : out.reduces) reduce.source = place[at(reduce.source)];
+  for (MapReduce& reduce : out.reduces) {
+    reduce.source = place[at(reduce.source)];
+    if (reduce.within >= 0) reduce.within = place[at(reduce.within)];
+  }
   return out;
 }
 

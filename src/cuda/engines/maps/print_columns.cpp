@@ -79,6 +79,7 @@ class ColumnsPrinter {
   void find_moments() {
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
       deviates_ = deviates_ || reductions_[r].deviations;
+      if (map_.reduces[r].within >= 0) numbers_ = map_.reduces[r].rows;
       int moments = -1;
       for (std::size_t o = 0; o < reductions_.size(); ++o)
         if (reductions_[o].deviations && !reductions_[r].deviations &&
@@ -226,7 +227,11 @@ class ColumnsPrinter {
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
       if (!gathers(r)) continue;
       const std::string element = reductions_[r].element(printer_.get(map_.reduces[r].source), "0");
-      if (reductions_[r].deviations)
+      if (map_.reduces[r].within >= 0)
+        out.line(cat("if (inside) g", r, "[i % kResults].add(", element, ", ",
+                     printer_.get(map_.reduces[r].within), ", ", numbers_,
+                     ", is_first && i < kResults);"));
+      else if (reductions_[r].deviations)
         out.line(cat("if (inside) g", r, "[i % kResults].add(", element,
                      ", is_first && i < kResults);"));
       else
@@ -343,7 +348,7 @@ class ColumnsPrinter {
     if (deviates_) {
       out.line("const Index before = p * Index(a.chunk), left = Index(a.reduced) - before;");
       out.line("const Index of_part = left < Index(a.chunk) ? left : Index(a.chunk);");
-      out.line("count += of_part;");
+      out.line(cat("count += of_part", numbers_ > 1 ? cat(" * ", numbers_) : "", ";"));
     }
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
       if (!gathers(r)) continue;
@@ -354,7 +359,7 @@ class ColumnsPrinter {
         print_partial(out, name, partials[r], type);
         print_partial(out, name + "_squares", squares[r], type);
         out.line(cat(each, ".add(", name, ".element[v], ", name, "_squares.element[v], ", type,
-                     "(of_part), p == lane);"));
+                     "(of_part", numbers_ > 1 ? cat(" * ", numbers_) : "", "), p == lane);"));
       } else {
         print_partial(out, name, partials[r], reductions_[r].type());
         out.line(cat(each, " = ", reductions_[r].function(), "::combine(g", r, "[v], ", name,
@@ -411,7 +416,8 @@ class ColumnsPrinter {
     print_steps(out, cat("start", step));
     if (deviates_) {
       out.line(cat("const Index begin = start", step, " + lane;"));
-      const std::string each = reduced_wide() > 1 ? cat(" * ", reduced_wide()) : "";
+      const int of_step = reduced_wide() * numbers_;
+      const std::string each = of_step > 1 ? cat(" * ", of_step) : "";
       out.line(cat("if (begin < end) count = ((end - begin - 1) / kReduced + 1)", each, ";"));
     }
     out.line("}");
@@ -467,6 +473,7 @@ class ColumnsPrinter {
   const std::int64_t kept_size_, reduced_size_;
   const bool across_;
   bool deviates_ = false;  // gathers squared deviations too
+  int numbers_ = 1;        // of which each element is the mean, where it does
   int wide_;
   int tile_ = 1;  // results of a block, in steps of kept_wide()
   int unrolled_ = 1;

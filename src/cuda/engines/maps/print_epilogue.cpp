@@ -56,14 +56,16 @@ class EpiloguePrinter {
                  arguments_, "", "long long") {
     printer_.set_numbers();
     for (const MapReduce& reduce : map_.reduces) {
-      if (keeps_channels(reduce, map_.space) != keeps_channels(map_.reduces[0], map_.space))
+      if (keeps_channels(reduce, map_.space) != keeps_channels(map_.reduces[0], map_.space) ||
+          reduce.rows != map_.reduces[0].rows)
         throw InternalError(
-            cat(region.title, ": an epilogue reduces all of its space or channels"));
+            cat(region.title, ": an epilogue reduces all of its space, some rows or channels"));
       sums_.push_back({reduce.op, map_.instrs[at(reduce.source)].dtype,
                        values[at(reduce.value)].dtype, reduce.deviations});
     }
-    channels_ = !map_.reduces.empty() && keeps_channels(map_.reduces[0], map_.space);
-    if (channels_) number_channel_sums();
+    by_rows_ = !map_.reduces.empty() && map_.reduces[0].rows > 0;
+    channels_ = !map_.reduces.empty() && !by_rows_ && keeps_channels(map_.reduces[0], map_.space);
+    if (by_rows_ || channels_) number_sums();
     uses_position_ = std::any_of(map_.instrs.begin(), map_.instrs.end(),
                                  [](const MapInstr& i) { return i.code == MapCode::Random; });
   }
@@ -75,19 +77,20 @@ class EpiloguePrinter {
     const std::string several =
         cat(held, "\n", print_finish(), channels_ ? std::string() : cat("\n", print_store_row()));
     const std::string end = sums_.empty() ? std::string() : cat("\n", print_end());
+    const bool whole = !sums_.empty() && !by_rows_ && !channels_;
     const char* include = sums_.empty() ? ""
+                          : by_rows_    ? "#include \"cuda/kernels/epilogue_columns.cuh\"\n"
                           : channels_   ? "#include \"cuda/kernels/epilogue_channels.cuh\"\n"
                                         : "#include \"cuda/kernels/epilogue_sums.cuh\"\n";
     const std::string arrivals =
-        sums_.empty() || channels_
-            ? std::string()
-            : cat("__device__ unsigned epilogue_arrivals[", kEpilogueArrivals, "];\n\n");
+        whole ? cat("__device__ unsigned epilogue_arrivals[", kEpilogueArrivals, "];\n\n")
+              : std::string();
     PrintedEpilogue printed;
     printed.code = cat(printer_.includes(), include, "namespace tenon::cuda {\n\n", arrivals, "// ",
                        title, "\nstruct Epilogue {\n", print_sums(), arguments_.members(), "\n",
                        one, several, end, "};\n\n}  // namespace tenon::cuda\n");
-    printed.channel_numbers = numbers_;
-    if (sums_.empty())
+    if (channels_) printed.channel_numbers = numbers_;
+    if (sums_.empty() || by_rows_)
       printed.arguments = EpilogueArguments(arguments_.block());
     else if (channels_)
       printed.arguments = {arguments_.block(), sizeof(float), partials_word_, arrival_word_};
@@ -161,14 +164,14 @@ class EpiloguePrinter {
     for (const MapStore& store : map_.stores)
       out.line(cat("save(", printer_.address(store.view, true), ", ",
                    printer_.get_stored(store.source), ");"));
-    gather(out);
+    if (!by_rows_) gather(out);
     out.line("}");
     return out.text();
   }
 
-  /// Which partial results of a channel are whose: a sum beside deviations of the same numbers is
-  /// taken from their mean, and has none.
-  void number_channel_sums() {
+  /// Which partial results of a channel or column are whose: a sum beside deviations of the same
+  /// numbers is taken from their mean, and has none.
+  void number_sums() {
     number_.assign(sums_.size(), -1);
     moments_of_.assign(sums_.size(), -1);
     for (std::size_t r = 0; r < sums_.size(); ++r) {
@@ -203,9 +206,15 @@ class EpiloguePrinter {
     taken.line("template <int N>");
     taken.line("using Taken = Sums;");
     if (sums_.empty())
-      return cat("  struct Sums {};\n  static constexpr bool kSums = false;\n  static ", kDevice,
-                 "Sums no_sums() { return {}; }\n", taken.text());
+      return cat(
+          "  struct Sums {};\n  static constexpr bool kSums = false, kColumnSums = false;\n  "
+          "static ",
+          kDevice, "Sums no_sums() { return {}; }\n", taken.text());
     CodeWriter out(1);
+    if (by_rows_) {
+      print_column_sums(out);
+      return cat(out.text(), taken.text());
+    }
     std::string neutral;
     out.line("struct Sums {");
     for (std::size_t r = 0; r < sums_.size(); ++r) {
@@ -221,9 +230,57 @@ class EpiloguePrinter {
       out.line(cat("s", r, " = reduce_lanes<", sums_[r].function(), ", 32>(s", r, ");"));
     out.line("}");
     out.line("};");
-    out.line("static constexpr bool kSums = true;");
+    out.line("static constexpr bool kSums = true, kColumnSums = false;");
     out.line(cat("static ", kDevice, "Sums no_sums() { return {", neutral, "}; }"));
     return cat(out.text(), taken.text());
+  }
+
+  /// What a thread gathers of four neighbouring columns.
+  void print_column_sums(CodeWriter& out) const {
+    out.line("struct Sums {");
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      if (number_[r] >= 0)
+        out.line(cat(sums_[r].deviations ? "Spread<float>" : "float", " s", r, "[4] = {};"));
+    out.line("bool begun = false;");
+    out.line(cat("template <int kRows>\n  ", kDevice, "void put(float* to, int lane) const {"));
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      if (number_[r] >= 0)
+        out.line(cat("put_columns<kRows>(to + ", number_[r], " * kWarpColumns, lane, s", r, ");"));
+    out.line("}");
+    out.line("};");
+    out.line("static constexpr bool kSums = false, kColumnSums = true;");
+    out.line(cat("static ", kDevice, "Sums no_sums() { return {}; }"));
+  }
+
+  /// A column of what four warps left becomes a block's results.
+  void print_save_columns(CodeWriter& out) {
+    arguments_.number("columns", map_.space[2]);
+    out.line(cat("template <int kRows, int kPitch>\n  ", kDevice,
+                 "void save_columns(const float* from, long long block, long long column) const "
+                 "{"));
+    out.line("const long long place = block * columns + column;");
+    for (std::size_t r = 0; r < sums_.size(); ++r)
+      if (number_[r] >= 0)
+        out.line(cat("const auto all", r, " = ",
+                     sums_[r].deviations ? "columns_moments" : "columns_sum",
+                     "<kRows, kPitch>(from + ", number_[r], " * kWarpColumns);"));
+    for (std::size_t r = 0; r < sums_.size(); ++r) {
+      const int m = moments_of_[r];
+      const std::string x = m >= 0                ? cat("all", m, ".count * all", m, ".mean")
+                            : sums_[r].deviations ? cat("all", r, ".squares")
+                                                  : cat("all", r);
+      out.line(cat("save(", printer_.pointer(map_.reduces[r].value), " + place, ", x, ");"));
+    }
+    out.line("}");
+  }
+
+  void gather_columns(CodeWriter& out) {
+    for (std::size_t r = 0; r < sums_.size(); ++r) {
+      if (number_[r] < 0) continue;
+      const std::string x = sums_[r].element(printer_.get(map_.reduces[r].source), "0");
+      out.line(sums_[r].deviations ? cat("sums.s", r, "[i % 4].add(", x, ", !sums.begun);")
+                                   : cat("sums.s", r, "[i % 4] += ", x, ";"));
+    }
   }
 
   void gather(CodeWriter& out) {
@@ -242,6 +299,10 @@ class EpiloguePrinter {
   /// What becomes of it.
   std::string print_end() {
     CodeWriter out(1);
+    if (by_rows_) {
+      print_save_columns(out);
+      return out.text();
+    }
     if (channels_) {
       print_leave(out);
       print_save_channel(out);
@@ -368,8 +429,12 @@ class EpiloguePrinter {
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       out.line(cat(InstrPrinter::name('y', static_cast<int>(s)),
                    "[i] = ", printer_.get_stored(map_.stores[s].source), ";"));
-    gather(out);
+    if (by_rows_)
+      gather_columns(out);
+    else
+      gather(out);
     out.line("}");
+    if (by_rows_) out.line("sums.begun = true;");
     for (std::size_t s = 0; s < map_.stores.size(); ++s) printer_.save_row(out, s);
     out.line("}");
     return out.text();
@@ -390,6 +455,7 @@ class EpiloguePrinter {
   Arguments arguments_;
   InstrPrinter printer_;
   bool uses_position_ = false;
+  bool by_rows_ = false;  // reduces some rows at a time
   std::vector<Reduction> sums_;
   bool channels_ = false;                 // reduces each of them, not the whole
   std::vector<int> number_, moments_of_;  // by channel sum: its first partial result; whose moments

@@ -43,6 +43,11 @@ namespace tenon::cuda {
 /// and what all left, in a launch of a warp for each channel, to
 ///   __device__ void save_channel(const ChannelParts& parts, int channel) const;
 /// (kernels/epilogue_channels.cuh).
+/// With kColumnSums, what a thread gathered of four neighbouring columns goes to
+///   template <int kRows> __device__ void Sums::put(float* to, int lane) const;
+///   template <int kRows, int kPitch>
+///   __device__ void save_columns(const float* from, long long block, long long column) const;
+/// (kernels/epilogue_columns.cuh); then finish() is for four neighbours at a time.
 /// `acc` is double when region.contraction.dtype is Float64, long long when that is an integer.
 /// Base addresses of values are 16-byte aligned.
 struct PrintedEpilogue {

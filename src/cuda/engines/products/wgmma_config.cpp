@@ -15,7 +15,7 @@ namespace {
 /// Every block has a part of the sums, and a cluster at most eight blocks.
 bool is_possible(const WgmmaSizes& s, const WgmmaConfig& config) {
   return config.splits >= 1 && config.splits * config.cluster <= 8 &&
-         config.splits <= wgmma_steps(s);
+         config.splits <= (s.whole ? 1 : wgmma_steps(s));
 }
 
 /// Multiprocessors of the card for which these numbers of tiles were found.
@@ -28,7 +28,7 @@ int splits_for(const CardModel& card, const WgmmaSizes& s, const WgmmaConfig& co
   const std::int64_t tiles = divide_up(wgmma_tiles(s, config) * kFitted, card.multiprocessors);
   const int room = tiles <= 12 ? 8 : tiles <= 28 ? 4 : tiles <= 66 ? 2 : 1;
   int splits = 1;
-  while (splits < room && steps >= 8 * splits) splits *= 2;
+  while (!s.whole && splits < room && steps >= 8 * splits) splits *= 2;
   return splits;
 }
 

@@ -14,6 +14,7 @@ struct WgmmaSizes {
   std::int64_t m = 0, n = 0, k = 0;
   int item = 2;        // bytes of an operand's element
   bool casts = false;  // whether a large part of the operands must be converted or turned first
+  bool whole = false;  // whether a block must have all of a tile's sums
 };
 
 struct WgmmaConfig {

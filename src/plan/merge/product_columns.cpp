@@ -1,0 +1,253 @@
+// Sums over the columns of a product's result (a batch's moments, the sums of a normalisation's
+// gradient) begin in the product's epilogue: it reduces some neighbouring rows at a time, and the
+// sweep reads what these come to, 32 or more times less, in place of the result.
+//
+// Of images only: sums over other results, as biases' gradients are, share a launch as they are.
+//
+// Engines say whether they can, and how many rows (Capabilities::reduced_rows); all results of one
+// product have as many rows, so nothing depends on who computes which. Deviations are from the mean
+// of those rows, and are put together without loss (MapReduce::within).
+#include <algorithm>
+#include <string>
+
+#include "base/str.h"
+#include "plan/fuse.h"
+#include "plan/lower.h"
+#include "plan/merge/product_columns.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::uint32_t kRowsOfMap = 1, kRowsOfResult = 3;  // axes of [rows, columns], [batch, …]
+
+/// Whether a sweep does nothing but add up columns.
+bool sums_columns(const MapProgram& map) {
+  if (map.space.rank() != 2 || map.space.numel() == 0 || map.has_rows || !map.stores.empty() ||
+      map.reduces.empty())
+    return false;
+  for (const MapReduce& reduce : map.reduces)
+    if (reduce.op != Op::Sum || reduce.axes != kRowsOfMap || reduce.within >= 0) return false;
+  return std::all_of(map.instrs.begin(), map.instrs.end(), [](const MapInstr& instr) {
+    return instr.code == MapCode::Load || instr.code == MapCode::Number ||
+           instr.code == MapCode::Compute;
+  });
+}
+
+/// The reduction to a plain sum of what `r` takes deviations of; -1: there is none.
+int sum_beside(const MapProgram& map, const MapReduce& r) {
+  for (std::size_t k = 0; k < map.reduces.size(); ++k)
+    if (!map.reduces[k].deviations && map.reduces[k].source == r.source) return static_cast<int>(k);
+  return -1;
+}
+
+bool is_written(const Region& region, ValueId id) {
+  return std::find(region.writes.begin(), region.writes.end(), id) != region.writes.end();
+}
+
+/// Whether a sweep meets a value that the product writes in the order in which that makes its
+/// elements.
+bool meets_in_order(const Region& product, const MapProgram& sweep, const View& view) {
+  if (!is_contiguous(view, sweep.space)) return false;
+  return view.value == product.contraction.out ||
+         std::any_of(product.map.stores.begin(), product.map.stores.end(),
+                     [&](const MapStore& store) {
+                       return store.view.value == view.value &&
+                              is_contiguous(store.view, product.map.space);
+                     });
+}
+
+/// The instruction of the product's epilogue that makes a value which it writes.
+int source_that_makes(Region& product, ValueId id) {
+  MapProgram& map = product.map;
+  for (const MapStore& store : map.stores)
+    if (store.view.value == id) return store.source;
+  for (std::size_t i = 0; i < map.instrs.size(); ++i)
+    if (map.instrs[i].code == MapCode::Accumulator) return static_cast<int>(i);
+  MapInstr result;
+  result.code = MapCode::Accumulator;
+  result.dtype = product.contraction.dtype;
+  map.instrs.push_back(result);
+  return static_cast<int>(map.instrs.size()) - 1;
+}
+
+/// Adds the sweep's instructions to the product's epilogue; gives the place of each.
+std::vector<int> add_instrs(Region& product, const MapProgram& sweep) {
+  Contraction& c = product.contraction;
+  MapProgram& map = product.map;
+  if (!c.has_epilogue) map.space = epilogue_space(c.op, c.out_shape, c.channels_last);
+  c.has_epilogue = true;
+  std::vector<int> place;
+  for (MapInstr instr : sweep.instrs) {
+    if (instr.code == MapCode::Load && is_written(product, instr.view.value)) {
+      place.push_back(source_that_makes(product, instr.view.value));
+      continue;
+    }
+    if (instr.code == MapCode::Load) {  // [rows, columns] over [batch, rows, columns]
+      const View of_sweep = instr.view;
+      instr.view.stride[0] = of_sweep.stride[0] * map.space[1];
+      instr.view.stride[1] = of_sweep.stride[0], instr.view.stride[2] = of_sweep.stride[1];
+    }
+    for (int& arg : instr.args)
+      if (arg >= 0) arg = place[at(arg)];
+    map.instrs.push_back(instr);
+    place.push_back(static_cast<int>(map.instrs.size()) - 1);
+  }
+  return place;
+}
+
+class ColumnReducer {
+ public:
+  explicit ColumnReducer(Merger& merger) : m_(merger) {}
+
+  void run() {
+    for (int s = 0; s < m_.size(); ++s) consider(s);
+    if (merged_)  // who reads what
+      m_.replace({}, [](const std::vector<int>&) { return Step(); });
+  }
+
+ private:
+  void consider(int s) {
+    Region& sweep = m_.region(s);
+    if (sweep.kind != RegionKind::Map || !sums_columns(sweep.map)) return;
+    for (const int product : m_.before[at(s)]) {
+      const Region& made = m_.region(product);
+      const bool reads = std::any_of(sweep.reads.begin(), sweep.reads.end(),
+                                     [&made](ValueId id) { return is_written(made, id); });
+      if (made.kind != RegionKind::Contraction || !reads) continue;
+      std::string why;
+      const int rows = rows_of(s, product, &why);
+      if (rows > 0 && attach(s, product, rows, &why)) return;
+      note(sweep, cat("does not begin in the epilogue of ", made.title, ": ", why));
+    }
+  }
+
+  /// How many rows at a time an engine that runs the product reduces; 0, and why not.
+  int rows_of(int s, int product, std::string* why) {
+    const Region &sweep = m_.region(s), &made = m_.region(product);
+    const Shape& out = made.contraction.out_shape;
+    const MapProgram& map = sweep.map;
+    *why = "no engine of such products reduces rows";
+    if (!made.map.reduces.empty() || made.has_prologue()) return 0;
+    const auto is_image = [&](ValueId id) {
+      return is_written(made, id) && m_.values()[at(id)].shape.rank() == 4;
+    };
+    if (std::none_of(sweep.reads.begin(), sweep.reads.end(), is_image)) {
+      *why = "that makes no images";
+      return 0;
+    }
+    if (out.numel() != map.space.numel() || out[out.rank() - 1] != map.space[1]) {
+      *why = "it has other rows";
+      return 0;
+    }
+    for (const MapInstr& instr : map.instrs)
+      if (instr.code == MapCode::Load && is_written(made, instr.view.value) &&
+          !meets_in_order(made, map, instr.view)) {
+        *why = "that makes its elements in another order";
+        return 0;
+      }
+    for (const int other : m_.before[at(s)])
+      if (other != product && !m_.times.graph().reaches(other, product, false)) {
+        *why = cat("that does not wait for ", m_.region(other).title);
+        return 0;
+      }
+    for (const MapReduce& reduce : map.reduces)
+      if (reduce.deviations && sum_beside(map, reduce) < 0) return 0;
+    for (const Engine* engine : m_.options.engines)
+      if (engine->claims(made, m_.values(), why))
+        if (const int rows = engine->capabilities(made, m_.values()).reduced_rows; rows > 0)
+          return rows;
+    return 0;
+  }
+
+  bool attach(int s, int product, int rows, std::string* why) {
+    Region& sweep = m_.region(s);
+    Region with = m_.region(product);
+    const std::int64_t result_rows = sweep.map.space[0];
+    const std::vector<int> place = add_instrs(with, sweep.map);
+    const std::size_t known = m_.program.values.size();
+    const Shape parts{result_rows / rows, sweep.map.space[1]};
+    for (const MapReduce& reduce : sweep.map.reduces) {
+      MapReduce part{place[at(reduce.source)], Op::Sum, kRowsOfResult, new_value(parts, sweep)};
+      part.deviations = reduce.deviations;
+      part.rows = rows;
+      with.map.reduces.push_back(part);
+    }
+    const Engine *now = preferred(m_.options.engines, m_.region(product), m_.values()),
+                 *then = preferred(m_.options.engines, with, m_.values());
+    if (now == nullptr || then == nullptr) {
+      m_.program.values.resize(known);
+      *why = "no engine runs that";
+      return false;
+    }
+    for (const ValueId id : sweep.reads)
+      if (!is_written(with, id)) merge(with.reads, {id});
+    note(with, cat("reduces rows of its result by ", sweep.title, " while writing it"));
+    sweep.map = of_parts(sweep.map, with.map, parts);
+    for (std::size_t id = known; id < m_.program.values.size(); ++id)
+      merge(with.writes, {static_cast<ValueId>(id)});
+    list_values(sweep, sweep.reads, sweep.writes);
+    note(sweep, cat("reads sums of ", rows, " rows, which ", with.title, " makes"));
+    m_.region(product) = std::move(with);
+    merged_ = true;
+    return true;
+  }
+
+  ValueId new_value(const Shape& shape, const Region& sweep) {
+    Value value;
+    value.dtype = DType::Float32;
+    value.shape = shape;
+    value.bytes = shape.numel() * static_cast<std::int64_t>(item_size(value.dtype));
+    value.label = sweep.label;
+    value.device = m_.program.device;
+    m_.program.values.push_back(value);
+    return static_cast<ValueId>(m_.program.values.size()) - 1;
+  }
+
+  /// The sweep over what the last reductions of the epilogue come to.
+  static MapProgram of_parts(const MapProgram& sweep, const MapProgram& epilogue,
+                             const Shape& parts) {
+    MapProgram map;
+    map.space = parts;
+    const std::size_t first = epilogue.reduces.size() - sweep.reduces.size();
+    for (std::size_t k = 0; k < sweep.reduces.size(); ++k) {
+      MapInstr load;
+      load.code = MapCode::Load;
+      load.view.value = epilogue.reduces[first + k].value;
+      contiguous_strides(parts, load.view.stride);
+      map.instrs.push_back(load);
+    }
+    for (std::size_t k = 0; k < sweep.reduces.size(); ++k) {
+      MapReduce reduce = sweep.reduces[k];
+      reduce.source = static_cast<int>(k);
+      if (reduce.deviations) {
+        reduce.rows = epilogue.reduces[first + k].rows;
+        reduce.within = reduce.source;
+        reduce.source = mean(map, sum_beside(sweep, sweep.reduces[k]), reduce.rows);
+      }
+      map.reduces.push_back(reduce);
+    }
+    return map;
+  }
+
+  static int mean(MapProgram& map, int sum, int of) {
+    MapInstr share;
+    share.code = MapCode::Number;
+    share.attrs = ConstantAttrs{1.0 / of};
+    map.instrs.push_back(share);
+    MapInstr mean;
+    mean.code = MapCode::Compute;
+    mean.op = Op::Mul;
+    mean.args[0] = sum, mean.args[1] = static_cast<int>(map.instrs.size()) - 1;
+    map.instrs.push_back(mean);
+    return static_cast<int>(map.instrs.size()) - 1;
+  }
+
+  Merger& m_;
+  bool merged_ = false;
+};
+
+}  // namespace
+
+void reduce_columns(Merger& merger) { ColumnReducer(merger).run(); }
+
+}  // namespace tenon
