@@ -135,35 +135,72 @@ std::string updates(const std::vector<std::int64_t>& sizes, std::int64_t last) {
 
 }  // namespace
 
-TEST_CASE("cuda phases: what few blocks would do behind many is the last one's work") {
-  for (const std::int64_t channels : {40, 64, 1000, 2048}) {
-    CAPTURE(channels);
-    Phases phases;
-    DeviceCheck& t = phases.t();
-    const ValueId x = t.leaf(F, {700, channels}), weight = t.leaf(F, {channels});
-    t.overwritten(weight);
-    phases.begin({700, channels});
-    const int loaded = t.load(x);
-    const ValueId sum = t.reduce(loaded, Op::Sum, 1, F);
-    const ValueId squares = t.reduce(t.compute(Op::Square, F, loaded), Op::Sum, 1, F);
-    phases.end();
-    phases.next_phase();
-    std::vector<ValueId> means;
-    for (const ValueId of : {sum, squares}) {
-      phases.begin({channels});
-      means.push_back(t.store(t.compute(Op::Div, F, t.load(of), t.number(700))));
-      phases.end();
-    }
-    phases.next_phase();
+namespace {
+
+/// How the regions behind sums of columns read these and one another.
+enum class Reads { Own, Others, First, Changed };
+
+/// Sums over the columns of what lies as [outer, channels, inner], and what is made of them.
+std::string columns_then(std::int64_t outer, std::int64_t channels, std::int64_t inner,
+                         Reads reads) {
+  Phases phases;
+  DeviceCheck& t = phases.t();
+  const Shape space{outer, channels, inner};
+  const ValueId x = t.leaf(F, space), weight = t.leaf(F, {channels});
+  t.overwritten(weight);
+  phases.begin(space);
+  int loaded = t.load(x);
+  View of_channels;
+  of_channels.stride[1] = 1;
+  if (reads == Reads::Changed) loaded = t.compute(Op::Mul, F, loaded, t.load(weight, &of_channels));
+  const ValueId sum = t.reduce(loaded, Op::Sum, 5, F);
+  const ValueId squares = t.reduce(t.compute(Op::Square, F, loaded), Op::Sum, 5, F);
+  phases.end();
+  phases.next_phase();
+  std::vector<ValueId> means;
+  for (const ValueId of : {sum, squares}) {
     phases.begin({channels});
-    t.store_to(t.compute(Op::Mul, F, t.load(means[0]), t.load(means[1])), t.broadcast(weight),
-               weight);
+    means.push_back(t.store(t.compute(Op::Div, F, t.load(of), t.number(700))));
     phases.end();
-    std::string why;
-    CHECK_MESSAGE(phases.may_share(&why), why);
-    const std::string text = phases.check();
-    CHECK(contains(text, "ends_last"));
   }
+  phases.next_phase();
+  View other;
+  other.stride[0] = reads == Reads::First ? 0 : -1;
+  other.offset = reads == Reads::First ? 0 : channels - 1;
+  const bool own = reads == Reads::Own || reads == Reads::Changed;
+  phases.begin({channels});
+  const int mean = t.load(means[0], own ? nullptr : &other);
+  const int moved = t.compute(Op::Add, F, t.load(weight), t.load(means[1]));
+  t.store_to(t.compute(Op::Mul, F, mean, moved), t.broadcast(weight), weight);
+  phases.end();
+  std::string why;
+  CHECK_MESSAGE(phases.may_share(&why), why);
+  return phases.check();
+}
+
+}  // namespace
+
+TEST_CASE("cuda phases: what is made of a column's sums is work of the block that has them") {
+  struct Case {
+    std::int64_t outer, channels, inner;
+  };
+  for (const Case& c : {Case{700, 40, 1}, Case{700, 64, 1}, Case{700, 1000, 1}, Case{700, 2048, 1},
+                        Case{9000, 256, 1}, Case{3, 70, 600}, Case{16, 5, 5000}, Case{5, 64, 1}}) {
+    CAPTURE(c.channels);
+    CAPTURE(c.inner);
+    const std::string text = columns_then(c.outer, c.channels, c.inner, Reads::Own);
+    CHECK(contains(text, "then::elements<1>"));
+    CHECK_FALSE(contains(text, "ends_last"));
+  }
+}
+
+TEST_CASE("cuda phases: what few blocks would do behind many is the last one's work") {
+  for (const Reads reads : {Reads::Others, Reads::First, Reads::Changed})
+    for (const std::int64_t channels : {64, 1000}) {
+      CAPTURE(static_cast<int>(reads));
+      CAPTURE(channels);
+      CHECK(contains(columns_then(700, channels, 1, reads), "ends_last"));
+    }
   // Many blocks' work does not wait for many blocks.
   Phases phases;
   DeviceCheck& t = phases.t();

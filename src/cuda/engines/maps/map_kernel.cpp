@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -11,6 +12,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "cuda/engines/maps/column_results.h"
 #include "cuda/engines/maps/print_sweep.h"
 #include "plan/program.h"
 
@@ -72,12 +74,6 @@ std::string includes_of(std::span<const Part> parts) {
 std::string in_namespace(const Part& part, std::size_t number) {
   return cat("namespace part", number, " {\n\n", part.code, "\n}  // namespace part", number,
              "\n\n");
-}
-
-void append(ArgumentBlock& to, const ArgumentBlock& from) {
-  const int first = static_cast<int>(to.words.size());
-  to.words.insert(to.words.end(), from.words.begin(), from.words.end());
-  for (const auto& [word, value] : from.pointers) to.pointers.emplace_back(first + word, value);
 }
 
 void check_size(const ArgumentBlock& arguments, std::size_t most, const std::string& title) {
@@ -488,8 +484,34 @@ Phases phases_of(std::span<const Region> regions, std::span<const Value> values,
   return all;
 }
 
+/// A sweep over columns, and what becomes of its results, each in the block that has it; else
+/// nothing.
+std::optional<PrintedMap> print_columns_then(std::span<const Region> regions,
+                                             std::span<const Value> values,
+                                             std::size_t most_words) {
+  const Region& first = regions[0];
+  if (first.map.space.numel() == 0 || regions[1].phase == first.phase) return {};
+  Sweeps sweeps = cut_into_sweeps(first.map, values);
+  if (sweeps.sweeps.size() != 1 || sweeps.sweeps[0].kind != SweepKind::Columns) return {};
+  const std::optional<MapProgram> then =
+      made_of_columns(sweeps.sweeps[0], regions.subspan(1), values);
+  if (!then) return {};
+  std::vector<ValueId> written;
+  for (const Region& region : regions) add_written(region.map, written);
+  PartOptions options{kJoinedThreads, false, written};
+  options.then = &*then;
+  const Part part = print_part(sweeps.sweeps[0], sweeps, options);
+  PrintedMap out;
+  out.launches.push_back(
+      launch_of({&part, 1}, entry_name("columns", first.map), first.title, most_words));
+  take_temporaries(out, sweeps, nullptr);
+  return out;
+}
+
 PrintedMap print_phases(std::span<const Region> regions, std::span<const Value> values,
                         std::size_t most_words) {
+  if (std::optional<PrintedMap> one = print_columns_then(regions, values, most_words))
+    return *std::move(one);
   PrintedMap out;
   const Phases all = phases_of(regions, values, out);
   if (all.phases.empty()) return out;

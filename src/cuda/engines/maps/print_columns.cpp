@@ -58,16 +58,24 @@ class ColumnsPrinter {
 
   Part print() {
     printer_.set_numbers();
+    Part then;
+    if (options_.then != nullptr)
+      then = print_elements({SweepKind::Elements, *options_.then}, sweeps_, options_);
     const std::string hold = print_hold(), body = print_body(), sweep = print_sweep();
     Part part;
     part.threads = options_.threads;
-    part.includes = cat(printer_.includes(), "#include \"cuda/kernels/map_reduce.cuh\"\n");
-    part.code = cat("constexpr int kThreads = ", options_.threads, ", kKept = ", tile_,
+    part.includes =
+        cat(printer_.includes(), then.includes, "#include \"cuda/kernels/map_reduce.cuh\"\n");
+    const std::string of_results =
+        follows() ? cat("namespace then {\n\n", then.code, "\n}  // namespace then\n\n") : "";
+    part.code = cat(of_results, "constexpr int kThreads = ", options_.threads, ", kKept = ", tile_,
                     ", kReduced = ", options_.threads / tile_, ";\nusing Index = ", index_,
                     ";\n__device__ unsigned tickets[", kTickets, "];\n\nstruct Arguments {\n",
-                    arguments_.members(), "};\n\n", hold, "\n", body, "\n", sweep);
+                    arguments_.members(), follows() ? "  then::Arguments then;\n" : "", "};\n\n",
+                    hold, "\n", body, "\n", sweep);
     part.resident = resident();
     part.arguments = arguments_.block();
+    append(part.arguments, then.arguments);
     part.blocks = tiles_ * chunks_;
     if (chunks_ > 1) part.tickets = tiles_;
     part.ticket_word = ticket_word_;
@@ -89,6 +97,7 @@ class ColumnsPrinter {
       moments_of_.push_back(moments);
     }
   }
+  bool follows() const { return options_.then != nullptr; }
   /// Whether threads gather the result's numbers.
   bool gathers(std::size_t r) const { return moments_of_[r] < 0; }
 
@@ -323,6 +332,7 @@ class ColumnsPrinter {
   }
 
   void print_chunks(CodeWriter& out) {
+    if (follows()) out.line("bool complete = Index(a.chunks) == 1;");
     out.line("if (Index(a.chunks) == 1) {");
     print_save(out, "sum");
     out.line("} else {");
@@ -370,8 +380,12 @@ class ColumnsPrinter {
     out.line("}");
     print_combine(out, "total");
     print_save(out, "total");
+    if (follows()) out.line("complete = true;");
     out.line("}");
     out.line("}");
+    // A thread reads back what it has saved itself.
+    if (follows())
+      out.line("if (complete && leads) then::elements<1>(a.then, then::Index(place));");
   }
 
   std::string print_sweep() {

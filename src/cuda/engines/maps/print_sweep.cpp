@@ -22,6 +22,12 @@ Part print_part(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options) 
   return print_columns(sweep, sweeps, options);
 }
 
+void append(ArgumentBlock& to, const ArgumentBlock& from) {
+  const int first = static_cast<int>(to.words.size());
+  to.words.insert(to.words.end(), from.words.begin(), from.words.end());
+  for (const auto& [word, value] : from.pointers) to.pointers.emplace_back(first + word, value);
+}
+
 int vector_width(const MapProgram& map, const ValueTable& values, bool divides) {
   const int last = map.space.rank() - 1;
   std::int64_t width = 8;

@@ -40,6 +40,8 @@ struct PartOptions {
   // A row that every block of the launch makes for itself: what it comes to is stored by all of
   // them, what becomes of its elements, in the last pass over them, by the first alone.
   bool by_all = false;
+  // Of a sweep over columns: what the block that has a result makes of it (made_of_columns).
+  const MapProgram* then = nullptr;
 };
 
 Part print_part(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options);
@@ -48,6 +50,9 @@ Part print_rows(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options);
 Part print_columns(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options);
 
 // ---- For the printers of parts
+
+/// Adds the words of another struct, which is the last member.
+void append(ArgumentBlock& to, const ArgumentBlock& from);
 
 /// Neighbours along the last axis that one thread handles with wide accesses: 1, 2, 4 or 8.
 /// `divides`: their number must divide the last axis.

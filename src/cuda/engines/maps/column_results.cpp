@@ -1,0 +1,107 @@
+// Regions of vectors become one program: what one stores and another loads stays in registers, all
+// that is loaded is under way together, and no block waits for others.
+#include "cuda/engines/maps/column_results.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/index.h"
+#include "cuda/engines/maps/map_layout.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+class Joiner {
+ public:
+  Joiner(const Sweep& columns, std::span<const Value> values) : values_(values) {
+    size_ = values[at(columns.map.reduces[0].value)].shape.numel();
+    for (const MapReduce& reduce : columns.map.reduces) reduced_.insert(reduce.value);
+    out_.space = {size_};
+  }
+
+  std::optional<MapProgram> join(const Sweep& columns, std::span<const Region> later) {
+    std::vector<MapProgram> maps;
+    for (const Region& region : later) {
+      Sweeps sweeps = cut_into_sweeps(region.map, values_);
+      if (sweeps.sweeps.size() != 1 || sweeps.sweeps[0].kind != SweepKind::Elements) return {};
+      maps.push_back(std::move(sweeps.sweeps[0].map));
+      if (!is_of_results(maps.back())) return {};
+      for (const MapStore& store : maps.back().stores) written_.insert(store.view.value);
+    }
+    if (!are_apart(columns.map)) return {};
+    for (const MapProgram& map : maps)
+      if (!add(map)) return {};
+    return std::move(out_);
+  }
+
+ private:
+  bool is_of_results(const MapProgram& map) const {
+    return map.space.rank() == 1 && map.space[0] == size_ &&
+           std::all_of(map.instrs.begin(), map.instrs.end(), [](const MapInstr& instr) {
+             return instr.code == MapCode::Load || instr.code == MapCode::Number ||
+                    instr.code == MapCode::Compute;
+           });
+  }
+
+  /// Whether the sweep, of which other blocks may not have come to an end, reads nothing that the
+  /// regions write; they read of what it writes the results alone, and write nothing of that.
+  bool are_apart(const MapProgram& sweep) const {
+    return std::none_of(written_.begin(), written_.end(), [&](ValueId id) {
+      return loads(sweep, id) || stores(sweep, id) || reduced_.contains(id);
+    });
+  }
+
+  bool is_in_order(const View& view) const {
+    return view.offset == 0 && (size_ == 1 || view.stride[0] == 1) &&
+           values_[at(view.value)].shape.numel() == size_;
+  }
+
+  bool add(const MapProgram& map) {
+    std::vector<int> place;
+    for (MapInstr instr : map.instrs) {
+      if (instr.code == MapCode::Load) {
+        const ValueId id = instr.view.value;
+        if ((written_.contains(id) || reduced_.contains(id)) && !is_in_order(instr.view))
+          return false;
+        if (const auto made = made_.find(id); made != made_.end()) {
+          if (out_.instrs[at(made->second)].dtype != instr.dtype) return false;
+          place.push_back(made->second);
+          continue;
+        }
+      }
+      for (int& arg : instr.args)
+        if (arg >= 0) arg = place[at(arg)];
+      place.push_back(static_cast<int>(out_.instrs.size()));
+      out_.instrs.push_back(std::move(instr));
+    }
+    for (MapStore store : map.stores) {
+      if (!is_in_order(store.view)) return false;
+      store.source = place[at(store.source)];
+      made_[store.view.value] = store.source;
+      out_.stores.push_back(store);
+    }
+    return true;
+  }
+
+  const std::span<const Value> values_;
+  std::int64_t size_ = 0;
+  std::set<ValueId> reduced_, written_;  // by the sweep; by the regions
+  std::map<ValueId, int> made_;          // by the regions so far: the instruction
+  MapProgram out_;
+};
+
+}  // namespace
+
+std::optional<MapProgram> made_of_columns(const Sweep& columns, std::span<const Region> later,
+                                          std::span<const Value> values) {
+  // Values that the sweep stores element by element are whole at its end alone.
+  for (const Region& region : later)
+    for (const MapStore& store : columns.map.stores)
+      if (loads(region.map, store.view.value)) return {};
+  return Joiner(columns, values).join(columns, later);
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,16 @@
+// What a launch makes of the results of columns, each of which one block has in the end.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "cuda/engines/maps/map_sweeps.h"
+
+namespace tenon::cuda {
+
+/// What regions behind a sweep over columns make of its results, as one program over these, where
+/// each element of what they read of one another is that of the same result. `later`: in order.
+std::optional<MapProgram> made_of_columns(const Sweep& columns, std::span<const Region> later,
+                                          std::span<const Value> values);
+
+}  // namespace tenon::cuda
