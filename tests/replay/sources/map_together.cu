@@ -7,7 +7,7 @@ namespace tenon::cuda {
 // sum
 namespace part0 {
 
-constexpr int kThreads = 256, kKept = 32, kReduced = 8;
+constexpr int kThreads = 256, kKept = 16, kReduced = 16;
 using Index = int;
 __device__ unsigned tickets[16384];
 

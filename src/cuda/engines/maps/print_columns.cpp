@@ -17,7 +17,7 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostColumnBlocks = 1024;
+constexpr std::int64_t kMostColumnBlocks = 1024, kBusyBlocks = 264;
 constexpr int kMostUnrolled = 8;         // steps of a thread whose loads go together
 constexpr std::int64_t kRegisters = 32;  // for what these loads bring
 // Of moments: putting chunks together costs more than sums do, so there are fewer of them, for
@@ -27,7 +27,7 @@ constexpr std::int64_t kMomentBlocks = 256, kMomentChunks = 128;
 constexpr std::int64_t kExchanged = 16384;  // bytes of shared memory in which threads meet
 constexpr std::int64_t kWideAcross = 512;   // fewer results of float32: rather more threads than
                                             // wide accesses
-constexpr int kMostTile = 32, kMostTileOfMoments = 16;  // threads with results side by side
+constexpr int kMostTile = 16;               // threads with results side by side
 
 class ColumnsPrinter {
  public:
@@ -104,7 +104,6 @@ class ColumnsPrinter {
   std::uint32_t axes() const { return map_.reduces[0].axes; }
   int kept_wide() const { return across_ ? wide_ : 1; }
   int reduced_wide() const { return across_ ? 1 : wide_; }
-  int most_tile() const { return deviates_ ? kMostTileOfMoments : kMostTile; }
   /// Results of a block, as a constant of the printed code.
   std::string line() const { return wide_ > 1 && across_ ? cat("kKept * ", wide_) : "kKept"; }
 
@@ -116,7 +115,7 @@ class ColumnsPrinter {
         bytes[cat(reductions_[r].function(), reductions_[r].type())] = reductions_[r].size();
     std::int64_t together = 0;
     for (const auto& [kind, size] : bytes) together += size;
-    together = together * options_.threads * most_tile() / kMostTile;
+    together = together * options_.threads * kMostTile / 32;
     while (wide_ > 1 && together * wide_ > kExchanged) wide_ /= 2;
   }
 
@@ -140,7 +139,7 @@ class ColumnsPrinter {
           std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
     };
     if (across_) {
-      tile_ = pow2(std::min<std::int64_t>(kept_size_ / wide_, most_tile()));
+      tile_ = pow2(std::min<std::int64_t>(kept_size_ / wide_, kMostTile));
     } else {
       const int lanes =
           pow2(std::min<std::int64_t>(divide_up(reduced_size_, wide_), options_.threads));
@@ -183,7 +182,12 @@ class ColumnsPrinter {
           kMomentBlocks / std::max<std::int64_t>(tiles_, 1), 1, kMomentChunks);
       of_chunk = std::max(of_chunk, divide_up(divide_up(steps(), chunks), unrolled_) * unrolled_);
     } else {
-      while (tiles_ * divide_up(steps(), of_chunk) > kMostColumnBlocks && of_chunk < steps())
+      // A tile's last block reads what its chunks came to: beyond the blocks that keep memory busy
+      // its rounds should not be more than a chunk's own.
+      const std::int64_t lanes = options_.threads / tile_;
+      const auto blocks = [&] { return tiles_ * divide_up(steps(), of_chunk); };
+      while ((blocks() > kMostColumnBlocks && of_chunk < steps()) ||
+             (blocks() > kBusyBlocks && of_chunk * of_chunk * lanes < steps()))
         of_chunk *= 2;
     }
     // A second round of combining is not worth while for a little work.
