@@ -69,7 +69,9 @@ class Rewriting {
  private:
   std::int64_t phases() const { return w_[1] * h_.stride * u_.stride; }
 
+  /// To 16 bits, where the convolution multiplies in them.
   Tensor rounded(const Tensor& t) const {
+    if (attrs_.precision == Precision::Tf32) return t;
     const bool fp16 = attrs_.precision == Precision::Fp16;
     return t.dtype() == DType::Float32 ? cast(t, fp16 ? DType::Float16 : DType::BFloat16) : t;
   }

@@ -34,9 +34,9 @@ Attrs channels_last_attrs(const Node& node);
 /// multiplied in 16 bits or tf32, rows of whole 16 bytes.
 bool is_pixel_product(const Node& node);
 
-/// Whether a convolution by larger filters or one of its gradients, in 16 bits, has rows of
-/// channels of whole 16 bytes in each group, or reads pictures of a few channels and makes such
-/// rows.
+/// Whether a convolution by larger filters or one of its gradients, in 16 bits or, in one group, in
+/// tf32, has rows of a multiple of 8 channels in each group, or reads pictures of a few channels
+/// and makes such rows.
 bool is_image_convolution(const Node& node);
 /// Whether those of a graph keep their images with the channels last: several of them, which are
 /// most.
@@ -51,7 +51,7 @@ DType narrow_type(const Node& convolution);
 /// convolution or element-wise ops: neither filters nor a picture of a few channels.
 bool reads_narrow_image(const Node& convolution, int index);
 /// Whether a max pooling, a normalisation across channels, or the gradient of one can sweep images
-/// with the channels last, of 16 bits and in rows of whole 16 bytes.
+/// with the channels last, of 16 bits or float32 and a multiple of 8 channels.
 bool pools_channels_last(const Node& node);
 /// What input `index` of an image convolution is: images with the channels last (else filters, or a
 /// picture in its own order).

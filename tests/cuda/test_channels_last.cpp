@@ -27,11 +27,12 @@ namespace {
 
 constexpr DType F = DType::Float32, BF = DType::BFloat16;
 
-/// Of 16-bit operands; the result is float32 until it is stored.
+/// Of 16-bit operands, or in tf32; the result is float32 until it is stored.
 DeviceCheck contraction(Op op, const Shape& a, const View& a_view, const Shape& b,
-                        const View& b_view, const Shape& out, bool keep_result) {
-  return test::contraction_of<DeviceCheck>({a, b, out, BF, BF, F, BF, op}, a_view, b_view,
-                                           keep_result);
+                        const View& b_view, const Shape& out, bool keep_result, bool tf32 = false) {
+  const DType dtype = tf32 ? F : BF;
+  return test::contraction_of<DeviceCheck>({a, b, out, dtype, dtype, F, dtype, op, tf32}, a_view,
+                                           b_view, keep_result);
 }
 
 /// [N, C, H, W] that lies as [N, H, W, C], filters [K, C, R, S] as [K, R, S, C].
@@ -47,19 +48,20 @@ enum class Behind { Nothing, Rounding, BiasRelu, More };
 
 /// What becomes of the result: rounded alone, as a biased activation, or with a residual.
 void add_rounded_epilogue(DeviceCheck& t, Behind behind) {
+  const DType stored = t.region.contraction.tf32() ? F : BF;
   if (behind == Behind::Nothing) return;
   Contraction& c = t.region.contraction;
   c.has_epilogue = true;
   const Shape space = t.region.map.space = epilogue_space(c.op, c.out_shape, c.channels_last);
   int value = t.accumulator();
   if (behind == Behind::More) {  // rounded already when it is read
-    value = t.compute(Op::Cast, F, t.compute(Op::Cast, BF, value));
+    value = t.compute(Op::Cast, F, t.compute(Op::Cast, stored, value));
     value = t.compute(Op::Mul, F, value, t.load(t.leaf(F, space)));
   }
   if (behind == Behind::BiasRelu)
     value =
         t.compute(Op::Relu, F, t.compute(Op::Add, F, value, t.load(t.leaf(F, {1, 1, space[2]}))));
-  t.store(t.compute(Op::Cast, BF, value));
+  t.store(t.compute(Op::Cast, stored, value));
 }
 
 /// Where the library has a plan for it.
@@ -105,32 +107,36 @@ TEST_CASE("vendor: convolutions over images that the plan keeps with the channel
                          {{2, 16, 5, 4}, {32, 16, 1, 1}, {2, 32, 3, 2}, {2, 2, 0, 0, 1, 1, 1}},
                          {{2, 48, 7, 6}, {32, 24, 5, 5}, {2, 32, 7, 6}, {1, 1, 2, 2, 1, 1, 2}},
                          {{2, 24, 9, 8}, {48, 8, 3, 3}, {2, 48, 5, 4}, {2, 2, 1, 1, 1, 1, 3}}};
-  constexpr double kRounded = 1e-2;
-  for (const Sizes& s : sizes)
-    for (const Behind behind :
-         {Behind::Nothing, Behind::Rounding, Behind::BiasRelu, Behind::More}) {
-      CAPTURE(static_cast<int>(behind));
-      const bool keep = behind == Behind::Nothing;
-      DeviceCheck all[] = {contraction(Op::Conv2d, s.x, channels_inside(s.x), s.w,
-                                       channels_inside(s.w), channels_last_shape(s.y), keep),
-                           contraction(Op::Conv2dInputGrad, s.y, channels_inside(s.y), s.w,
-                                       channels_inside(s.w), channels_last_shape(s.x), keep),
-                           contraction(Op::Conv2dWeightGrad, s.x, channels_inside(s.x), s.y,
-                                       channels_inside(s.y), s.w, keep)};
-      for (DeviceCheck& t : all) {
-        Contraction& c = t.region.contraction;
-        c.attrs.conv = s.v;
-        c.channels_last = c.op != Op::Conv2dWeightGrad;
-        if (!c.channels_last && behind == Behind::BiasRelu) continue;
-        add_rounded_epilogue(t, behind);
-        const double tolerance = keep ? 2e-5 : kRounded;
-        if (target.cudnn) check_planned(t, cudnn, tolerance);
-        t.check_device(native, tolerance);
-        t.check_device(InOneWay(native, kReferenceConfiguration), tolerance);
-        if (target.cudnn && c.op == Op::Conv2d && behind == Behind::BiasRelu)
-          check_planned(t, InOneWay(cudnn, "fused-last-0"), tolerance);
+  constexpr double kRounded = 1e-2, kInTf32 = 2e-3;
+  for (const bool tf32 : {false, true})
+    for (const Sizes& s : sizes)
+      for (const Behind behind :
+           {Behind::Nothing, Behind::Rounding, Behind::BiasRelu, Behind::More}) {
+        CAPTURE(static_cast<int>(behind));
+        CAPTURE(tf32);
+        if (tf32 && behind == Behind::Rounding) continue;
+        const bool keep = behind == Behind::Nothing;
+        DeviceCheck all[] = {
+            contraction(Op::Conv2d, s.x, channels_inside(s.x), s.w, channels_inside(s.w),
+                        channels_last_shape(s.y), keep, tf32),
+            contraction(Op::Conv2dInputGrad, s.y, channels_inside(s.y), s.w, channels_inside(s.w),
+                        channels_last_shape(s.x), keep, tf32),
+            contraction(Op::Conv2dWeightGrad, s.x, channels_inside(s.x), s.y, channels_inside(s.y),
+                        s.w, keep, tf32)};
+        for (DeviceCheck& t : all) {
+          Contraction& c = t.region.contraction;
+          c.attrs.conv = s.v;
+          c.channels_last = c.op != Op::Conv2dWeightGrad;
+          if (!c.channels_last && behind == Behind::BiasRelu) continue;
+          add_rounded_epilogue(t, behind);
+          const double tolerance = tf32 ? kInTf32 : keep ? 2e-5 : kRounded;
+          if (target.cudnn) check_planned(t, cudnn, tolerance);
+          t.check_device(native, tolerance);
+          t.check_device(InOneWay(native, kReferenceConfiguration), tolerance);
+          if (target.cudnn && c.op == Op::Conv2d && behind == Behind::BiasRelu)
+            check_planned(t, InOneWay(cudnn, "fused-last-0"), tolerance);
+        }
       }
-    }
 }
 
 TEST_CASE("vendor: convolutions over pictures of a few channels, and their filters' gradients") {
@@ -196,6 +202,21 @@ Values made_on(const char* device, Precision precision, Make&& make) {
   set_precision(Precision::Fp32);
   set_device("cpu");
   return values;
+}
+
+/// Each lies within `bound` of its norm.
+void check_near(const Values& got, const Values& wanted, double bound) {
+  REQUIRE(got.size() == wanted.size());
+  for (std::size_t k = 0; k < got.size(); ++k) {
+    CAPTURE(k);
+    REQUIRE(got[k].size() == wanted[k].size());
+    double apart = 0, size = 0;
+    for (std::size_t i = 0; i < got[k].size(); ++i) {
+      apart += std::pow(got[k][i] - wanted[k][i], 2);
+      size += std::pow(wanted[k][i], 2);
+    }
+    CHECK(std::sqrt(apart / size) <= bound);
+  }
 }
 
 /// How the first layer reads a picture.
@@ -274,29 +295,19 @@ std::vector<Tensor> whole_step(const First& first) {
 
 }  // namespace
 
-TEST_CASE("vendor: the step of a residual network in 16 bits has the CPU's gradients") {
+TEST_CASE("vendor: the step of a residual network in 16 bits or tf32 has the CPU's gradients") {
   if (!DeviceCheck::can_run()) return;
   const auto step = [] { return smooth_step({3, 12, 12, 3, 1}); };
   const Values wanted = made_on("cpu", Precision::Fp32, step);
-  for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
+  for (const Precision precision : {Precision::Bf16, Precision::Fp16, Precision::Tf32}) {
     const Values got = made_on("cuda", precision, step);
     CHECK(made_on("cuda", precision, step) == got);
-    REQUIRE(got.size() == wanted.size());
-    const double bound = precision == Precision::Bf16 ? 0.25 : 0.04;
-    for (std::size_t k = 0; k < got.size(); ++k) {
-      CAPTURE(k);
-      REQUIRE(got[k].size() == wanted[k].size());
-      double apart = 0, size = 0;
-      for (std::size_t i = 0; i < got[k].size(); ++i) {
-        apart += std::pow(got[k][i] - wanted[k][i], 2);
-        size += std::pow(wanted[k][i], 2);
-      }
-      CHECK(std::sqrt(apart / size) <= bound);
-    }
+    check_near(got, wanted, precision == Precision::Bf16 ? 0.25 : 0.04);
   }
 }
 
-TEST_CASE("vendor: the step of a residual network over whole numbers is exact in 16 bits") {
+TEST_CASE(
+    "vendor: the step of a residual network over whole numbers is exact in 16 bits and tf32") {
   if (!DeviceCheck::can_run()) return;
   // Phases of the first layer that are 3, 12, 48 and 36 channels; filters that the stride divides
   // and others; pictures of which the last rows are read and others.
@@ -308,6 +319,7 @@ TEST_CASE("vendor: the step of a residual network over whole numbers is exact in
     const auto step = [&first] { return whole_step(first); };
     const Values wanted = made_on("cpu", Precision::Fp32, step);
     CHECK(made_on("cuda", Precision::Fp16, step) == wanted);
+    CHECK(made_on("cuda", Precision::Tf32, step) == wanted);
   }
 }
 
@@ -341,18 +353,8 @@ TEST_CASE(
     return grad(sum(mean(x, {2, 3}) * numbers({2, 64}, 8)), weights);
   };
   const Values wanted = made_on("cpu", Precision::Fp32, step);
-  const Values got = made_on("cuda", Precision::Fp16, step);
-  REQUIRE(got.size() == wanted.size());
-  for (std::size_t k = 0; k < got.size(); ++k) {
-    CAPTURE(k);
-    REQUIRE(got[k].size() == wanted[k].size());
-    double apart = 0, size = 0;
-    for (std::size_t i = 0; i < got[k].size(); ++i) {
-      apart += std::pow(got[k][i] - wanted[k][i], 2);
-      size += std::pow(wanted[k][i], 2);
-    }
-    CHECK(std::sqrt(apart / size) <= 0.04);
-  }
+  for (const Precision precision : {Precision::Fp16, Precision::Tf32})
+    check_near(made_on("cuda", precision, step), wanted, 0.04);
 }
 
 TEST_CASE("vendor: filters that nobody assigns are kept in 16 bits as convolutions read them") {

@@ -96,9 +96,10 @@ TEST_CASE("layout: other convolutions keep their images, and full precision its 
 namespace {
 
 // Basic blocks of a residual network, with the gradients: every convolution reads and makes images.
-std::vector<Tensor> residual_blocks(int blocks, std::int64_t channels, std::int64_t images = 4) {
+std::vector<Tensor> residual_blocks(int blocks, std::int64_t channels, std::int64_t images = 4,
+                                    Precision precision = Precision::Bf16) {
   std::vector<Tensor> leaves{test::leaf({images, channels, 8, 8})};
-  const PrecisionScope bf16(Precision::Bf16);
+  const PrecisionScope scope(precision);
   Tensor x = leaves[0];
   for (int k = 0; k < 2 * blocks; ++k) {
     leaves.push_back(test::leaf({channels, channels, 3, 3}));
@@ -121,27 +122,32 @@ std::int64_t largest_bytes(const Program& program, DType dtype) {
 
 }  // namespace
 
-TEST_CASE("layout: images about convolutions by larger filters lie channels last in 16 bits") {
-  const auto card = test::planned(residual_blocks(3, 64), kWithCudnn);
-  CAPTURE(print_steps(*card));
-  int last = 0, wide = 0;
-  for (const Step& step : card->steps) {
-    const Region& r = step.region;
-    if (r.kind != RegionKind::Contraction) continue;
-    const Contraction& c = r.contraction;
-    CHECK(c.a.stride[1] == 1);
-    if (c.op == Op::Conv2dWeightGrad) continue;
-    ++last;
-    CHECK(c.channels_last);
-    CHECK(c.b.stride[1] == 1);
-    wide += c.out != kNoValue;
-    for (const MapStore& store : r.map.stores)
-      CHECK(card->values[static_cast<std::size_t>(store.view.value)].dtype == DType::BFloat16);
+TEST_CASE(
+    "layout: images about convolutions by larger filters lie channels last in 16 bits, tf32") {
+  for (const Precision precision : {Precision::Bf16, Precision::Tf32}) {
+    const bool rounds = precision == Precision::Bf16;
+    const auto card = test::planned(residual_blocks(3, 64, 4, precision), kWithCudnn);
+    CAPTURE(print_steps(*card));
+    int last = 0, wide = 0;
+    for (const Step& step : card->steps) {
+      const Region& r = step.region;
+      if (r.kind != RegionKind::Contraction) continue;
+      const Contraction& c = r.contraction;
+      CHECK(c.a.stride[1] == 1);
+      if (c.op == Op::Conv2dWeightGrad) continue;
+      ++last;
+      CHECK(c.channels_last);
+      CHECK(c.b.stride[1] == 1);
+      wide += c.out != kNoValue;
+      for (const MapStore& store : r.map.stores)
+        if (rounds)
+          CHECK(card->values[static_cast<std::size_t>(store.view.value)].dtype == DType::BFloat16);
+    }
+    CHECK(last == 12);
+    if (rounds) CHECK(wide == 1);  // the gradient that is asked for
+    // Turned where they enter (the first image) and leave (its gradient); filters beside.
+    CHECK(count_turns(*card) <= 3);
   }
-  CHECK(last == 12);
-  CHECK(wide == 1);  // the gradient that is asked for
-  // Turned where they enter (the first image) and leave (its gradient); filters beside.
-  CHECK(count_turns(*card) <= 3);
 }
 
 TEST_CASE(
@@ -157,6 +163,8 @@ TEST_CASE(
     const auto plan = test::planned(residual_blocks(blocks, channels), settings);
     for (const Step& step : plan->steps) CHECK_FALSE(step.region.contraction.channels_last);
   }
+  const auto full = test::planned(residual_blocks(3, 64, 4, Precision::Fp32), kWithCudnn);
+  for (const Step& step : full->steps) CHECK_FALSE(step.region.contraction.channels_last);
 }
 
 TEST_CASE("layout: max pooling between such convolutions sweeps images as they lie, in 16 bits") {

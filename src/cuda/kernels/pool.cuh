@@ -334,8 +334,9 @@ __device__ __forceinline__ void avg_pool_grad_disjoint(const PoolArgs& a) {
                           [&](int i, int j) { return i < h1 && j < w1 ? g : 0; });
 }
 
-/// Images [N, H, W, C] of 16 bits, a multiple of kPoolLanes channels: a thread has so many of them,
-/// at a pixel of the pooled image, or at those that one stride covers of the unpooled one.
+/// Images [N, H, W, C] of 16 bits or float32, a multiple of kPoolLanes channels: a thread has so
+/// many of them, at a pixel of the pooled image, or at those that one stride covers of the unpooled
+/// one.
 template <class E>
 struct alignas(16) PoolLanes {
   typename E::Storage at[kPoolLanes];

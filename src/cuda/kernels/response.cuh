@@ -4,8 +4,8 @@
 //   dx = dy s^-beta - 2 mean beta x * sum of dy x s^(-beta - 1) over channels [c - After, c +
 //   Before]
 //
-// Arrays are contiguous and do not overlap, [N, C, places] or (of 16 bits, C a multiple of
-// kResponseLanes) [N, places, C]; results are overwritten. Sums go in ascending order of channels:
+// Arrays are contiguous and do not overlap, [N, C, places] or (of 16 bits or float32 among such, C
+// a multiple of kResponseLanes) [N, places, C]; results are overwritten. Sums go in ascending order of channels:
 // the same bits every time. The bound is bandwidth: each array crosses memory once, what neighbours
 // share comes from L1.
 #pragma once
@@ -166,7 +166,7 @@ __device__ __forceinline__ void store_lanes(void* to, long long word,
   static_cast<ResponseLanes<E>*>(to)[word] = lanes;
 }
 
-/// s^y, good to 4e-6: of 16 bits are kept.
+/// s^y, good to 4e-6: convolutions about it round to tf32 or 16 bits.
 __device__ __forceinline__ float power_near(float s, float y) {
   constexpr float kLog2E = 1.44269504f;
   return exp2_fast(y * (scalar::log(s) * kLog2E));

@@ -2,8 +2,8 @@
 // ReLU fused by it where it can, any other epilogue after it. Configurations are the ranks of its
 // plans, "fused-N" where it does the epilogue too, "last-N" where all images are turned to channels
 // last and back around it: its fast kernels of 16 bits know no other. Where the plan keeps images
-// so nothing but filters is turned; then results of 16 bits are asked for, which is what the
-// fastest of these kernels make, and "fused-last-N" does the epilogue too.
+// so nothing but filters is turned; then of 16-bit operands results of 16 bits are asked for, which
+// is what the fastest of these kernels make, and "fused-last-N" does the epilogue too.
 #include "cuda/engines/vendor/cudnn_engine.h"
 
 #include <algorithm>
@@ -137,7 +137,7 @@ bool may_turn(const Contraction& c, std::span<const Value> values) {
     return s[1] % (8 * parts) == 0 && s.numel() < (1 << 30);
   };
   const bool by_filter = c.op == Op::Conv2dWeightGrad;
-  return vendor_is_short(c.compute()) && fits(c.a_shape, groups) &&
+  return (vendor_is_short(c.compute()) || (c.tf32() && keeps_last(c))) && fits(c.a_shape, groups) &&
          fits(c.b_shape, by_filter ? groups : 1) && fits(c.result_shape(), by_filter ? 1 : groups);
 }
 
@@ -308,7 +308,7 @@ class CudnnEngine final : public Engine {
     const bool computes = c.has_epilogue && !fusible(region, values).has_value();
     return microseconds(target_.model, {.bytes = bytes,
                                         .multiply_adds = multiply_adds(c),
-                                        .rate = kShare * target_.model.rate(c.compute(), false),
+                                        .rate = kShare * target_.model.rate(c.compute(), c.tf32()),
                                         .launches = computes ? 2 : 1});
   }
 
@@ -340,7 +340,11 @@ class CudnnEngine final : public Engine {
   std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
                                      std::span<const Value> values, int) const override {
     Way way = way_named(configuration);
-    if (configuration.empty() && keeps_last(region.contraction)) way = {false, 0, true};
+    // Of 16 bits the library compiles its kernels with epilogues.
+    if (configuration.empty() && keeps_last(region.contraction)) {
+      way.channels_last = true;
+      if (!region.contraction.tf32()) way.fused = false;
+    }
     if (way.channels_last && !may_turn(region.contraction, values))
       throw NotSupported("cuDNN is given no channels-last images of these types or sizes");
     return std::make_unique<CudnnKernel>(target_, region, values, way);
