@@ -334,7 +334,7 @@ class WideMatmulKernel final : public ContractionKernel {
 class ConvKernel final : public ContractionKernel {
  public:
   ConvKernel(const Region& region, std::span<const Value> values, int threads)
-      : ContractionKernel(region, values, threads, region.contraction.op == Op::Conv2dWeightGrad),
+      : ContractionKernel(region, values, threads, false),
         shape_(conv_shape(c_)),
         a_dtype_(values[at(c_.a.value)].dtype),
         b_dtype_(values[at(c_.b.value)].dtype),

@@ -80,6 +80,8 @@ class TileCompiler {
   /// A loop of its own for all that the program does to elements, where there is one.
   bool emit_fused();
   bool may_fuse() const;
+  /// Or not at all.
+  bool is_overwritten_in_place(const TileView& v) const;
   /// A view as memory that a fused loop reads or writes itself.
   int memory_slot(int v);
   /// Stores of one element a row: after the last sweep, since a tile of the row may still read what

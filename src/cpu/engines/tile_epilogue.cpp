@@ -18,7 +18,7 @@ constexpr std::int64_t kShortRow = 400;
 TileEpilogue::TileEpilogue(const MapProgram& map, std::span<const Value> values)
     : batches_(map.space[0]), columns_(map.space[2]), pieces_(map, values, TileUse::Epilogue) {
   scratch_bytes_ = pieces_.scratch_bytes();
-  if (columns_ == 0 || columns_ > kShortRow) return;
+  if (columns_ == 0 || columns_ > kShortRow || pieces_.fuses_rows()) return;
   rows_.emplace(map, values, TileUse::RowsEpilogue);
   scratch_bytes_ = std::max(scratch_bytes_, rows_->scratch_bytes());
 }

@@ -112,15 +112,25 @@ class FormWriter {
 // Rows of a tile that a fused loop takes one after another are few, and sums go to places that do
 // not depend on the column.
 bool TileCompiler::may_fuse() const {
-  const bool one_sweep = p_.passes_.size() == 1 && last_depth_ == 0 && map_.stores.size() == 1;
-  if (!one_sweep || p_.length_ < kShortestFused || stored_level(0) != Level::Element) return false;
-  if (!is_contiguous(view(store_view(0)), TileCount::All)) return false;
+  if (p_.passes_.size() != 1 || last_depth_ > 0 || p_.length_ < kShortestFused) return false;
+  for (std::size_t s = 0; s < map_.stores.size(); ++s)
+    if (stored_level(s) != Level::Element || !is_contiguous(view(store_view(s)), TileCount::All))
+      return false;
   for (std::size_t r = 0; r < map_.reduces.size(); ++r)
     if (column_of(r).view.inner != 0) return false;
   for (std::size_t i = 0; i < map_.instrs.size(); ++i) {
     if (map_.instrs[i].code != MapCode::Load || level_[i] != Level::Element) continue;
     const TileView& v = view(instr_view(static_cast<int>(i)));
-    if (!is_contiguous(v, TileCount::All) || is_stored(v.value)) return false;
+    if (!is_contiguous(v, TileCount::All) || !is_overwritten_in_place(v)) return false;
+  }
+  return true;
+}
+
+bool TileCompiler::is_overwritten_in_place(const TileView& v) const {
+  for (std::size_t s = 0; s < map_.stores.size(); ++s) {
+    const TileView& to = view(store_view(s));
+    const bool same = to.offset == v.offset && to.stride == v.stride;
+    if (to.value == v.value && !same) return false;
   }
   return true;
 }
@@ -149,7 +159,8 @@ bool TileCompiler::emit_fused() {
     const bool loaded = instr.code == MapCode::Load;
     fused.elements.push_back(loaded ? memory_slot(instr_view(i)) : emit_accumulator(instr));
   }
-  fused.out = memory_slot(store_view(0));
+  for (std::size_t s = 0; s < map_.stores.size(); ++s)
+    fused.outs.push_back(memory_slot(store_view(s)));
   for (std::size_t r = 0; r < map_.reduces.size(); ++r) p_.columns_.push_back(column_of(r));
   p_.fetched_.clear();  // a fused loop asks memory itself
   TileOp op;

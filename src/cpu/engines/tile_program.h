@@ -97,9 +97,8 @@ struct TileColumn {
 /// One loop for all that the program does to an element (tile_fused.h): slots of its leaves.
 struct TileFused {
   decltype(FusedLoop::run) loop = nullptr;
-  std::vector<int> elements, scalars;
+  std::vector<int> elements, scalars, outs;
   std::vector<bool> per_row;  // of scalars: one for each row of the tile
-  int out = 0;
 };
 
 /// How the space is cut: blocks of rows, and of columns where that is allowed.
@@ -144,6 +143,8 @@ class TileProgram {
   int accumulator_bytes() const { return accumulator_bytes_; }
   /// Whether all that it does to an element is one loop.
   bool is_fused() const { return fused_.loop != nullptr; }
+  /// And nothing else is computed for a row of an epilogue's rectangle.
+  bool fuses_rows() const { return is_fused() && passes_[0].row_ops.empty(); }
 
  private:
   friend class TileCompiler;

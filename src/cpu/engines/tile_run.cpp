@@ -85,6 +85,12 @@ class TileRun {
     rows_ = 1;
     coordinate_[0] = batch;
     const std::int64_t first = batch * p_.outer_[1];
+    if (p_.fuses_rows()) {
+      row_ = first + row_begin;
+      coordinate_[1] = row_begin;
+      col_ = col_begin;
+      return run_fused_rows(row_end - row_begin, col_end - col_begin, block, ld);
+    }
     for (std::int64_t row = row_begin; row < row_end; ++row, block += ld) {
       row_ = accumulator_row_ = first + row;
       if (row + 1 < row_end) fetch_row(row + 1, col_begin, col_end);
@@ -275,6 +281,64 @@ class TileRun {
     }
   }
 
+  // Rows of an epilogue from the current one on: in every one all pointers are as far on.
+  void run_fused_rows(std::int64_t rows, std::int64_t length, const std::byte* block,
+                      std::int64_t ld) {
+    const TileFused& fused = p_.fused_;
+    const std::size_t elements = fused.elements.size(), scalars = fused.scalars.size(),
+                      outs = fused.outs.size();
+    FusedWalk element[kMaxFusedElements], scalar[kMaxFusedScalars], sum[kMaxFusedSums],
+        out[kMaxFusedOuts];
+    FusedRow row;
+    for (std::size_t k = 0; k < elements; ++k) {
+      element[k] = walk_of(fused.elements[k], block, ld);
+      row.ahead[k] = element[k].at == block ? 0 : element[k].step;
+    }
+    for (std::size_t k = 0; k < outs; ++k) out[k] = walk_of(fused.outs[k], block, ld);
+    for (std::size_t k = 0; k < scalars; ++k) scalar[k] = walk_of(fused.scalars[k], block, ld);
+    for (std::size_t c = 0; c < p_.columns_.size(); ++c) {
+      const TileColumn& column = p_.columns_[c];
+      std::int64_t* const to = partials_ + column.partial_offset + offset_of(column.view);
+      sum[c] = {reinterpret_cast<const std::byte*>(to), column.view.stride.back() * 8, 8};
+    }
+    for (; rows > 0; --rows) {
+      for (std::size_t k = 0; k < scalars; ++k)
+        row.scalars[k] = reinterpret_cast<const float*>(scalar[k].next());
+      for (std::size_t c = 0; c < p_.columns_.size(); ++c)
+        row.sums[c] = reinterpret_cast<double*>(const_cast<std::byte*>(sum[c].next()));
+      for (std::int64_t col = 0; col < length; col += p_.tile_length_) {
+        row.count = std::min(p_.tile_length_, length - col);
+        for (std::size_t k = 0; k < elements; ++k)
+          row.elements[k] = element[k].at + col * element[k].item;
+        for (std::size_t k = 0; k < outs; ++k)
+          row.outs[k] = const_cast<std::byte*>(out[k].at + col * out[k].item);
+        fused.loop(row);
+      }
+      for (std::size_t k = 0; k < elements; ++k) element[k].next();
+      for (std::size_t k = 0; k < outs; ++k) out[k].next();
+    }
+  }
+
+  // Where an operand of a fused loop is in the current row, and how far on in the next one.
+  struct FusedWalk {
+    const std::byte* at;
+    std::int64_t step;
+    int item;
+    const std::byte* next() {
+      const std::byte* const here = at;
+      at += step;
+      return here;
+    }
+  };
+  FusedWalk walk_of(int slot, const std::byte* block, std::int64_t ld) const {
+    const TileSlot& s = p_.slots_[at(slot)];
+    if (s.kind == TileSlot::Kind::Accumulator) return {block, ld, p_.accumulator_bytes_};
+    if (s.kind != TileSlot::Kind::View) return {ptr_[slot], 0, tile_size(s.type)};
+    const TileView& view = p_.views_[at(s.view)];
+    return {binding_.values[view.value] + offset_of(view) * view.item,
+            view.stride.back() * view.item, view.item};
+  }
+
   void execute_fused(std::int64_t rows, std::int64_t length) {
     const TileFused& fused = p_.fused_;
     double* sums[kMaxFusedSums][kMaxFusedRows];
@@ -298,7 +362,8 @@ class TileRun {
         row.scalars[k] =
             reinterpret_cast<const float*>(ptr_[fused.scalars[k]]) + (fused.per_row[k] ? r : 0);
       for (std::size_t c = 0; c < p_.columns_.size(); ++c) row.sums[c] = sums[c][r];
-      row.out = in_row(fused.out, r, length);
+      for (std::size_t k = 0; k < fused.outs.size(); ++k)
+        row.outs[k] = in_row(fused.outs[k], r, length);
       fused.loop(row);
     }
   }

@@ -1,5 +1,6 @@
 // Convolution passes whose results exist for their epilogue alone: conv2d_forward without y and
-// conv2d_input_grad without dx keep a piece of an image at a time in scratch inside the workspace.
+// conv2d_input_grad without dx keep a piece of an image at a time in scratch inside the workspace,
+// conv2d_weight_grad without dw (of some images) a piece of it.
 #pragma once
 
 #include "cpu/kernels/contract.h"

@@ -115,10 +115,10 @@ class BlockWeights final : public WeightBody {
   }
 
   // Turns [tap][channel] of each output channel into [channel][tap].
-  void finish(const SumPiece& piece, float* sums, float* block) const override {
+  void finish(const SumPiece& piece, float* sums, float* block, std::int64_t ld) const override {
     const int taps = static_cast<int>(s_.r * s_.s);
     for (std::int64_t i = 0; i < piece.k1 - piece.k0; ++i)
-      transpose(sums + i * row_length(), taps, block + i * row_length());
+      transpose(sums + i * row_length(), taps, block + i * ld);
   }
 
  private:

@@ -12,6 +12,13 @@ namespace {
 
 constexpr std::int64_t kMostPartFloats = 4 * kCpu.last_floats();  // of all parts' sums together
 
+// Of a worker; once all parts are there it holds a rectangle of dw that has no other place.
+std::int64_t scratch_floats(const WeightBody& body) {
+  const SumPiece first = body.piece(0);
+  return std::max(body.worker_floats(),
+                  round_up((first.k1 - first.k0) * (first.col1 - first.col0), 16));
+}
+
 class Scheduler {
  public:
   Scheduler(const WeightBody& body, void* workspace)
@@ -27,7 +34,7 @@ class Scheduler {
       const std::int64_t part = chunk / cut_.chunks_per_part, rest = chunk % cut_.chunks_per_part;
       const std::int64_t per_group = cut_.chunks_per_part / s_.groups;
       run_part(x, dy, part, rest / per_group, rest % per_group * cut_.panels_per_chunk,
-               scratch_ + worker * body_.worker_floats());
+               scratch_ + worker * scratch_floats(body_));
     });
   }
 
@@ -39,11 +46,13 @@ class Scheduler {
       float* const sums = sums_ + piece.first;
       for (std::int64_t part = 1; part < cut_.parts; ++part)
         body_.kernels().add(sums, sums + part * part_floats, piece.count);
-      float* const block = dw + piece.k0 * row + piece.col0;
-      body_.finish(piece, sums, block);
+      const bool apart = dw == nullptr;
+      float* const block =
+          apart ? scratch_ + worker * scratch_floats(body_) : dw + piece.k0 * row + piece.col0;
+      const std::int64_t ld = apart ? piece.col1 - piece.col0 : row;
+      body_.finish(piece, sums, block, ld);
       if (epilogue.fn != nullptr)
-        epilogue.fn(epilogue.ctx, worker, 0, piece.k0, piece.k1, piece.col0, piece.col1, block,
-                    row);
+        epilogue.fn(epilogue.ctx, worker, 0, piece.k0, piece.k1, piece.col0, piece.col1, block, ld);
     });
   }
 
@@ -129,7 +138,7 @@ std::size_t weights_with_workspace(const WeightBody& body, int threads) {
   const ImageCut& cut = body.cut();
   const std::int64_t floats = body.table_floats() +
                               cut.parts * cut.part_floats(body.shape().groups) +
-                              threads * body.worker_floats();
+                              threads * scratch_floats(body);
   return static_cast<std::size_t>(floats) * sizeof(float);
 }
 

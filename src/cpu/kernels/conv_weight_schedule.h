@@ -72,8 +72,9 @@ class WeightBody {
                        bool accumulate) const = 0;
   virtual std::int64_t pieces() const = 0;
   virtual SumPiece piece(std::int64_t index) const = 0;
-  /// Turns the sums of all parts into dw; `block` is the rectangle's first element.
-  virtual void finish(const SumPiece& piece, float* sums, float* block) const = 0;
+  /// Turns the sums of all parts into dw; `block` is the rectangle's first element, its rows are
+  /// `ld` apart.
+  virtual void finish(const SumPiece& piece, float* sums, float* block, std::int64_t ld) const = 0;
 
  protected:
   ~WeightBody() = default;
@@ -86,6 +87,7 @@ class WeightBody {
   ImageCut cut_;
 };
 
+/// Without dw its rectangles exist for the epilogue alone, in scratch.
 void weights_with(const WeightBody& body, ConvOperand x, ConvOperand dy, float* dw,
                   const Epilogue& epilogue, void* workspace);
 std::size_t weights_with_workspace(const WeightBody& body, int threads);

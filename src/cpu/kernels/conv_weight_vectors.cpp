@@ -22,7 +22,8 @@ namespace {
 constexpr std::int64_t kMostParts = kCpu.many_chunks;
 constexpr std::int64_t kPlaneFloats = kCpu.second_floats() / 2;
 constexpr std::int64_t kPixels = 256;  // of one stretch, at least, where images are small
-constexpr std::int64_t kSumRows = 48;  // rows added and transposed at a time
+// Rows added and transposed at a time: an update reads and writes weights in pieces as long.
+constexpr std::int64_t kSumRows = 256;
 
 // How a tile reaches its rows of x in the planes.
 enum class XRows { Taps, Channels, Packed };
@@ -133,11 +134,11 @@ class VectorWeights final : public WeightBody {
   }
 
   // Turns [row][output channel] into [output channel][row].
-  void finish(const SumPiece& piece, float* sums, float* block) const override {
+  void finish(const SumPiece& piece, float* sums, float* block, std::int64_t ld) const override {
     const std::int64_t rows = piece.col1 - piece.col0;
     if (pixel_lanes_) add_lanes(sums, rows * width_);
     kernels_.store_transposed(sums, width_, static_cast<int>(rows),
-                              static_cast<int>(piece.k1 - piece.k0), block, rows_);
+                              static_cast<int>(piece.k1 - piece.k0), block, ld);
   }
 
  private:

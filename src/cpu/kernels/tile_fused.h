@@ -3,7 +3,7 @@
 // the commonest forms, of normalisation and of residual networks; every other program runs
 // operation by operation (tile_table.h).
 //
-// A form is a text: its sums, then its store, each as the operations that make it. Leaves are h
+// A form is a text: its sums, then its stores, each as the operations that make it. Leaves are h
 // (bfloat16 in memory), f (float32 in memory), a (a contraction's result) and r (a number that is
 // the same all along the row); #k is the k-th leaf or operation of elements, in order of their
 // ends, once more. Of a sum or product of an element and an r the element stands first. What
@@ -19,16 +19,16 @@
 
 namespace tenon::cpu {
 
-constexpr int kMaxFusedElements = 5, kMaxFusedScalars = 7, kMaxFusedSums = 3;
+constexpr int kMaxFusedElements = 5, kMaxFusedScalars = 7, kMaxFusedSums = 3, kMaxFusedOuts = 2;
 
 /// One row. Elements and scalars in the order in which the form names them.
 struct FusedRow {
-  std::int64_t count = 0;
-  const void* elements[kMaxFusedElements] = {};
-  std::int64_t ahead[kMaxFusedElements] = {};  // bytes from an element to what is asked for with it
-  const float* scalars[kMaxFusedScalars] = {};
-  void* out = nullptr;
-  double* sums[kMaxFusedSums] = {};  // added to
+  std::int64_t count;
+  const void* elements[kMaxFusedElements];
+  std::int64_t ahead[kMaxFusedElements];  // bytes from an element to what is asked for with it
+  const float* scalars[kMaxFusedScalars];
+  void* outs[kMaxFusedOuts];    // may be elements
+  double* sums[kMaxFusedSums];  // added to
 };
 
 struct FusedLoop {
