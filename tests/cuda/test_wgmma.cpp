@@ -236,6 +236,7 @@ TEST_CASE("wgmma gives the reference's products") {
                         {1544, 1800, 328, BF, BF, true, false, 0, "128-2/1"},
                         {1544, 1800, 640, BF, BF, true, false, 0, "128-1/1"},
                         {1544, 1800, 72, BF, BF, true, false, 0, "64-2/1"},
+                        {1544, 1803, 72, BF, BF, false, true},
                         {257, 520, 200, F, F, false, true, 0, "", true},
                         {1544, 1800, 72, F, F, false, true, 0, "", true},
                         {61, 393, 1160, F, F, false, true, 0, "", true},

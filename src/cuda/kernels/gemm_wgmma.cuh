@@ -233,14 +233,17 @@ class WgmmaBlock {
     bool inside;
   };
 
-  /// The u'th of a step's four places, whose first row is `row`, in the tile at column n.
-  TENON_DEVICE Spot spot(int row, int n, int u) const {
+  TENON_DEVICE Spot spot(int row, int column) const {
     Spot s;
-    s.row = static_cast<unsigned>(row + (kVector == 4 ? u : 0));
-    s.column = n + static_cast<int>(threadIdx.x) % 32 * 4 + (kVector == 4 ? 0 : u);
+    s.row = static_cast<unsigned>(row);
+    s.column = column;
     s.inside = s.row < p_.m && s.column < p_.n;
     s.batch = C::kBatches ? split<false>(s.row, p_.batch_rows) : 0;
     return s;
+  }
+  /// The u'th of a step's four places, whose first row is `row`, in the tile at column n.
+  TENON_DEVICE Spot place_of_step(int row, int n, int u) const {
+    return spot(row + (kVector == 4 ? u : 0), n + column_of(u));
   }
 
   /// What has been gathered in the warp's sixteen rows from row m on becomes a partial result: so
@@ -313,7 +316,7 @@ class WgmmaBlock {
     for (int a = 0; a < kAhead; ++a)
 #pragma unroll
       for (int u = 0; u < 4; ++u) {
-        const Spot s = spot(row + a * kStepRows, n, u);
+        const Spot s = place_of_step(row + a * kStepRows, n, u);
         held[a].of[u] = epilogue_.template hold<kVector>(s.batch, s.row, s.column);
       }
   }
@@ -342,28 +345,28 @@ class WgmmaBlock {
       if (ahead < 16 || more)
 #pragma unroll
         for (int u = 0; u < 4; ++u) {
-          const Spot s = spot(ahead < 16 ? m + ahead : m + 64 + ahead - 16, n, u);
+          const Spot s = place_of_step(ahead < 16 ? m + ahead : m + 64 + ahead - 16, n, u);
           epilogue_.template hold_again<kVector>(next.of[u], s.batch, s.row, s.column);
         }
 #pragma unroll
       for (int u = 0; u < 4; ++u) {
-        const Spot s = spot(m + r, n, u);
+        const Spot s = place_of_step(m + r, n, u);
         epilogue_.template finish<kVector>(s.batch, s.row, s.column, sums[u], now.of[u], gathered_);
       }
     }
   }
   static TENON_DEVICE void read_step(float (&x)[4][kVector], const float* place, int r) {
 #pragma unroll
-    for (int u = 0; u < 4; ++u) read(x[u], place + (kVector == 4 ? offset(r + u) : offset(r) + u));
+    for (int u = 0; u < 4; ++u) read(x[u], place + (kVector == 4 ? offset(r + u) : offset(r, u)));
   }
 
   TENON_DEVICE void write_edge(const float* place, int m, int n) {
 #pragma unroll 1
     for (int i = 0; i < 64 / kVector; ++i) {
       const int r = kVector == 4 ? i : i / 4, u = kVector == 4 ? 0 : i % 4;
-      const Spot s = spot(m + r, n, u);
+      const Spot s = place_of_step(m + r, n, u);
       float x[kVector];
-      read(x, place + offset(r) + u);
+      read(x, place + offset(r, u));
       if (s.inside)
         epilogue_.template finish<kVector>(
             s.batch, s.row, s.column, x, epilogue_.template hold<kVector>(s.batch, s.row, s.column),
@@ -371,11 +374,21 @@ class WgmmaBlock {
     }
   }
 
+  /// The lane's column of a tile at a step's u'th place: four neighbours, or every 32nd, so that a
+  /// warp reads and writes 32 neighbours of a row at once.
+  static TENON_DEVICE int column_of(int u) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    return kVector == 4 ? 4 * lane : lane + 32 * u;
+  }
   /// Where row r of sums in shared memory holds the lane's four columns: neither the writes (eight
   /// rows, two chunks of 16 bytes each) nor the reads (a row) collide.
   static TENON_DEVICE int offset(int r) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     return r * kColumns + ((lane ^ ((r & 3) << 1)) << 2);
+  }
+  /// Where it holds the column of place u.
+  static TENON_DEVICE int offset(int r, int u) {
+    return r * kColumns + (column_of(u) ^ ((r & 3) << 3));
   }
   static TENON_DEVICE void read(float (&x)[kVector], const float* from) {
     if constexpr (kVector == 4)
@@ -415,7 +428,7 @@ class WgmmaBlock {
       Spot spots[4 / kVector];
 #pragma unroll
       for (int u = 0; u < 4 / kVector; ++u) {
-        spots[u] = spot(m + r, n, kVector == 4 ? 0 : u);
+        spots[u] = spot(m + r, n + static_cast<int>(threadIdx.x) % 32 * 4 + u);
         if (spots[u].inside)
           held[u] = epilogue_.template hold<kVector>(spots[u].batch, spots[u].row, spots[u].column);
       }
