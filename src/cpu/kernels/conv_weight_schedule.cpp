@@ -10,6 +10,7 @@
 namespace tenon::cpu {
 namespace {
 
+constexpr std::int64_t kChunksPerThread = 2;
 constexpr std::int64_t kMostPartFloats = 4 * kCpu.last_floats();  // of all parts' sums together
 
 // Of a worker; once all parts are there it holds a rectangle of dw that has no other place.
@@ -29,12 +30,17 @@ class Scheduler {
     body.fill_table(table_);
   }
 
+  // A chunk, what a thread takes, is a run of panels of one part. Every chunk copies its planes, so
+  // there are no more than keep the threads at work; no bit depends on it.
   void run(ConvOperand x, ConvOperand dy) const {
-    parallel_for(cut_.parts * cut_.chunks_per_part, [&](std::int64_t chunk, int worker) {
-      const std::int64_t part = chunk / cut_.chunks_per_part, rest = chunk % cut_.chunks_per_part;
-      const std::int64_t per_group = cut_.chunks_per_part / s_.groups;
-      run_part(x, dy, part, rest / per_group, rest % per_group * cut_.panels_per_chunk,
-               scratch_ + worker * scratch_floats(body_));
+    const std::int64_t whole = cut_.parts * s_.groups;
+    const std::int64_t share = divide_up(kChunksPerThread * num_threads(), whole);
+    const std::int64_t panels = divide_up(cut_.panels, std::min(cut_.panels, share));
+    const std::int64_t per_group = divide_up(cut_.panels, panels);
+    parallel_for(whole * per_group, [&](std::int64_t chunk, int worker) {
+      const std::int64_t part_group = chunk / per_group, panel = chunk % per_group * panels;
+      run_part(x, dy, part_group / s_.groups, part_group % s_.groups, panel,
+               std::min(cut_.panels, panel + panels), scratch_ + worker * scratch_floats(body_));
     });
   }
 
@@ -58,8 +64,7 @@ class Scheduler {
 
  private:
   void run_part(ConvOperand x, ConvOperand dy, std::int64_t part, std::int64_t group,
-                std::int64_t panel0, float* scratch) const {
-    const std::int64_t panel1 = std::min(cut_.panels, panel0 + cut_.panels_per_chunk);
+                std::int64_t panel0, std::int64_t panel1, float* scratch) const {
     const std::int64_t word0 = part * cut_.words_per_part;
     const std::int64_t word1 = std::min(cut_.image_words, word0 + cut_.words_per_part);
     float* const sums =
@@ -120,11 +125,6 @@ void cut_parts(const ConvShape& s, std::int64_t plane_floats, std::int64_t most_
     const std::int64_t room = std::max<std::int64_t>(1, plane_floats / image);
     cut.stretch_words = std::min({cut.words_per_part, room, stretch_words});
   }
-  // Where there are too few parts, panels of output channels are shared out too, and planes are
-  // copied for each.
-  const std::int64_t share = divide_up(most_parts, cut.parts * s.groups);
-  cut.panels_per_chunk = divide_up(cut.panels, std::min(cut.panels, share));
-  cut.chunks_per_part = s.groups * divide_up(cut.panels, cut.panels_per_chunk);
 }
 
 void weights_with(const WeightBody& body, ConvOperand x, ConvOperand dy, float* dw,

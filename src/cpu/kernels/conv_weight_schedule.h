@@ -14,8 +14,7 @@ namespace tenon::cpu {
 PassAxis weight_rows(const ConvShape& shape);
 PassAxis weight_cols(const ConvShape& shape);
 
-/// How a pass is cut. A word of images is one or, with pairs, two neighbouring ones; a chunk, what
-/// a thread takes, is a run of panels of one part.
+/// How a pass is cut. A word of images is one or, with pairs, two neighbouring ones.
 struct ImageCut {
   std::int64_t channels = 0, outputs = 0;     // of one group
   std::int64_t panels = 0, panel_floats = 0;  // of output channels; a panel's sums
@@ -24,7 +23,6 @@ struct ImageCut {
   std::int64_t band = 0;           // output rows of a stretch
   std::int64_t stretch_words = 1;  // words of images of a stretch, more than one of whole images
   std::int64_t parts = 0, words_per_part = 0;
-  std::int64_t panels_per_chunk = 0, chunks_per_part = 0;
 
   std::int64_t image_floats() const { return channels * planes.size(); }
   std::int64_t part_floats(std::int64_t groups) const;
