@@ -378,7 +378,7 @@ Roots legalize(Roots roots, const PlanOptions& options) {
       if (channels_last)
         for (const auto rule : {with_full_channels, by_groups})
           if (Tensor other = rule(node, inputs); other.defined()) return other;
-      return strided ? Tensor() : without_stride(node, inputs);
+      return strided ? spread_pixels(node, inputs) : without_stride(node, inputs);
     }
     if (node.op != Op::Result) return {};
     const Node& owner = *inputs[0].node();

@@ -325,6 +325,12 @@ class Lowering {
     return whole(item);
   }
 
+  // Pixels that were spread (strided.h), or some of them.
+  void note_images(const Ref& images) {
+    if (out_.items[images.item].kind == OpKind::Movement && has_channels_inside(images))
+      last_.insert(images.item);
+  }
+
   // How users read an item that holds images [N, H, W, C].
   Ref images_of(int item, const Shape& shape) {
     last_.insert(item);
@@ -500,6 +506,8 @@ class Lowering {
     }
     if (kind == OpKind::View) {
       refs_[&node] = view(node, ref_of(node.input(0)));
+      if (convolves_last_ && node.op == Op::Permute && node.shape.rank() == 4)
+        note_images(refs_[&node]);
       return;
     }
     if (kind == OpKind::Transfer)

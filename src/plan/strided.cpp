@@ -1,4 +1,5 @@
-// Two rules. A filter of one pixel meets every stride-th pixel and no other: they are picked first.
+// Three rules. A filter of one pixel meets every stride-th pixel and no other: they are picked
+// first, and where images lie channels last the gradient is spread among zeros at the end.
 // And the gradient of any other strided convolution with respect to its input: element s u + a of
 // its result meets taps a, a + s, a + 2 s … of the filter, so each phase a is a gradient of stride
 // 1 with a filter of its own. All phases are channels of one such gradient, and are put in their
@@ -84,6 +85,25 @@ Tensor without_stride(const Node& node, std::span<const Tensor> inputs) {
   const Tensor operands[2] = {slice(rows, 3, 0, rows.size(3), v.stride_w), inputs[1]};
   v.stride_h = v.stride_w = 1;
   return make_node(node.op, node.dtype, node.shape, attrs, operands);
+}
+
+Tensor spread_pixels(const Node& node, std::span<const Tensor> inputs) {
+  ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
+  const ConvAttrs v = attrs.conv;
+  const Shape &x = node.shape, &w = inputs[1].shape(), &dy = inputs[0].shape();
+  const bool bf16 = attrs.precision == Precision::Bf16;
+  if (node.op != Op::Conv2dInputGrad || (v.stride_h == 1 && v.stride_w == 1) || v.groups != 1 ||
+      w[2] != 1 || w[3] != 1 || v.pad_h != 0 || v.pad_w != 0 ||
+      (!bf16 && attrs.precision != Precision::Fp16))
+    return {};
+  attrs.conv = {};
+  const Tensor pixels = make_node(node.op, node.dtype, {x[0], x[1], dy[2], dy[3]}, attrs, inputs);
+  Tensor y = permute(cast(pixels, bf16 ? DType::BFloat16 : DType::Float16), {0, 2, 3, 1});
+  y = reshape(y, {x[0], dy[2], 1, dy[3], 1, x[1]});
+  y = pad(y, {0, 0, 0, v.stride_w - 1, 0, 0, 0, v.stride_h - 1});
+  y = reshape(y, {x[0], dy[2] * v.stride_h, dy[3] * v.stride_w, x[1]});
+  y = pad(y, {0, 0, 0, x[3] - y.size(2), 0, x[2] - y.size(1)});
+  return cast(permute(y, {0, 3, 1, 2}), node.dtype);
 }
 
 }  // namespace tenon

@@ -13,4 +13,8 @@ namespace tenon {
 /// inputs.
 Tensor without_stride(const Node& node, std::span<const Tensor> inputs);
 
+/// The gradient of a strided convolution by filters of one pixel with respect to an image that lies
+/// channels last in 16 bits, as a product of pixels that are put in their places; or nothing.
+Tensor spread_pixels(const Node& node, std::span<const Tensor> inputs);
+
 }  // namespace tenon

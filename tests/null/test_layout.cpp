@@ -338,3 +338,31 @@ TEST_CASE("layout: planning images channels last takes a time in proportion to t
   }
   CHECK(times.ratio() < 3);
 }
+
+TEST_CASE("layout: pixels that a strided filter of one pixel meets are spread as they lie") {
+  for (const std::int64_t side : {16, 15}) {
+    CAPTURE(side);
+    const auto weights = [](std::int64_t filters, std::int64_t taps) {
+      return test::leaf({filters, 64, taps, taps});
+    };
+    const PrecisionScope scope(Precision::Bf16);
+    Tensor x = test::leaf({4, 64, side, side});
+    std::vector<Tensor> all;
+    for (int k = 0; k < 4; ++k) {
+      all.push_back(weights(64, 3));
+      x = relu(conv2d(x, all.back(), {}, {.padding = {1, 1}}));
+    }
+    all.push_back(weights(64, 1));
+    all.push_back(weights(64, 1));
+    const Tensor y = relu(conv2d(x, all[4])), z = relu(conv2d(x, all[5], {}, {.stride = {2, 2}}));
+    const auto p = test::planned(grad(sum(y * y) + sum(z * z), all),
+                                 {.kind = Device::Kind::Cuda, .convolves_channels_last = true});
+    CAPTURE(print_steps(*p));
+    CHECK(count_turns(*p) == 2);  // of the image that enters, and of what the stride meets
+    CHECK(std::none_of(p->steps.begin(), p->steps.end(), [](const Step& step) {
+      const Contraction& c = step.region.contraction;
+      return step.region.kind == RegionKind::Contraction && c.op == Op::Conv2dInputGrad &&
+             c.attrs.conv.stride_h > 1;
+    }));
+  }
+}
