@@ -189,7 +189,7 @@ TEST_CASE("cuda phases: what is made of a column's sums is work of the block tha
     CAPTURE(c.channels);
     CAPTURE(c.inner);
     const std::string text = columns_then(c.outer, c.channels, c.inner, Reads::Own);
-    CHECK(contains(text, "then::elements<1>"));
+    CHECK(contains(text, "then::finish<1>"));
     CHECK_FALSE(contains(text, "ends_last"));
   }
 }

@@ -1,5 +1,6 @@
-// Regions of vectors become one program: what one stores and another loads stays in registers, all
-// that is loaded is under way together, and no block waits for others.
+// Regions of vectors become one program: what one stores and another loads stays in registers, as
+// the results do, all else that is loaded is under way before these are there, and no block waits
+// for others.
 #include "cuda/engines/maps/column_results.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "base/index.h"
 #include "cuda/engines/maps/map_layout.h"
+#include "cuda/engines/maps/print_code.h"
 
 namespace tenon::cuda {
 
@@ -31,7 +33,8 @@ class Joiner {
       if (!is_of_results(maps.back())) return {};
       for (const MapStore& store : maps.back().stores) written_.insert(store.view.value);
     }
-    if (!are_apart(columns.map)) return {};
+    const auto rounds = [this](ValueId id) { return needs_rounding(values_[at(id)].dtype); };
+    if (!are_apart(columns.map) || std::any_of(reduced_.begin(), reduced_.end(), rounds)) return {};
     for (const MapProgram& map : maps)
       if (!add(map)) return {};
     return std::move(out_);
@@ -66,6 +69,7 @@ class Joiner {
         const ValueId id = instr.view.value;
         if ((written_.contains(id) || reduced_.contains(id)) && !is_in_order(instr.view))
           return false;
+        if (reduced_.contains(id) && values_[at(id)].dtype != instr.dtype) return false;
         if (const auto made = made_.find(id); made != made_.end()) {
           if (out_.instrs[at(made->second)].dtype != instr.dtype) return false;
           place.push_back(made->second);

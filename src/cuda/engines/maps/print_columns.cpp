@@ -59,8 +59,9 @@ class ColumnsPrinter {
   Part print() {
     printer_.set_numbers();
     Part then;
-    if (options_.then != nullptr)
-      then = print_elements({SweepKind::Elements, *options_.then}, sweeps_, options_);
+    std::vector<ValueId> results;
+    for (const MapReduce& reduce : map_.reduces) results.push_back(reduce.value);
+    if (follows()) then = print_results(*options_.then, results, sweeps_.values);
     const std::string hold = print_hold(), body = print_body(), sweep = print_sweep();
     Part part;
     part.threads = options_.threads;
@@ -292,6 +293,8 @@ class ColumnsPrinter {
       out.line(cat("save(", printer_.pointer(map_.reduces[r].value), " + place, ",
                    reductions_[r].result(cat(name, r)), ");"));
     out.line("}");
+    for (std::size_t r = 0; follows() && r < reductions_.size(); ++r)
+      out.line(cat("given", r, " = ", reductions_[r].result(cat(name, r)), ";"));
   }
 
   /// What a thread gathers for a result.
@@ -337,6 +340,8 @@ class ColumnsPrinter {
 
   void print_chunks(CodeWriter& out) {
     if (follows()) out.line("bool complete = Index(a.chunks) == 1;");
+    for (std::size_t r = 0; follows() && r < reductions_.size(); ++r)
+      out.line(cat(compute_type(reductions_[r].to), " given", r, " = 0;"));
     out.line("if (Index(a.chunks) == 1) {");
     print_save(out, "sum");
     out.line("} else {");
@@ -387,9 +392,11 @@ class ColumnsPrinter {
     if (follows()) out.line("complete = true;");
     out.line("}");
     out.line("}");
-    // A thread reads back what it has saved itself.
-    if (follows())
-      out.line("if (complete && leads) then::elements<1>(a.then, then::Index(place));");
+    if (!follows()) return;
+    std::string given;
+    for (std::size_t r = 0; r < reductions_.size(); ++r) given += cat(", given", r);
+    out.line(cat("if (complete && leads) then::finish<1>(a.then, then::Index(place), results",
+                 given, ");"));
   }
 
   std::string print_sweep() {
@@ -439,6 +446,10 @@ class ColumnsPrinter {
       out.line(cat("if (begin < end) count = ((end - begin - 1) / kReduced + 1)", each, ";"));
     }
     out.line("}");
+    if (follows()) {
+      out.line("then::Held<1> results;");
+      out.line("if (leads) results = then::hold<1>(a.then, then::Index(place));");
+    }
     print_combine(out, "sum");
     print_chunks(out);
     out.line("}");

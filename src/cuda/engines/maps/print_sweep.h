@@ -48,6 +48,11 @@ Part print_part(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options);
 Part print_elements(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options);
 Part print_rows(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options);
 Part print_columns(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options);
+/// Of one element of a vector: `code` defines
+///   Held<N> hold<N>(const Arguments& a, Index c0)
+///   void finish<N>(const Arguments& a, Index c0, const Held<N>& held, float given0, ...)
+/// where the elements of `given` are the caller's.
+Part print_results(const MapProgram& map, std::span<const ValueId> given, const ValueTable& values);
 
 // ---- For the printers of parts
 
