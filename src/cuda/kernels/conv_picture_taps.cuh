@@ -73,7 +73,7 @@ class PictureTapsBlock {
   /// Columns of tiles are numbered as PictureBlock's, so that a thread ends with 8 neighbours.
   TENON_DEVICE void load_filters() const {
     auto* words = reinterpret_cast<unsigned*>(shared_ + kPatch);
-#pragma unroll 4
+#pragma unroll 11
     for (int i = static_cast<int>(threadIdx.x); i < 4 * kPairs; i += C::kThreads) {
       const int half = i % 2, lane = i / 4 % 32, j = i / 128 % (kTiles / 2) * 2 + i / 2 % 2,
                 step = i / (64 * kTiles), c = lane / 4;
@@ -213,8 +213,12 @@ class PictureTapsGradientBlock {
     }
   }
 
+  /// Where they fit there, through shared memory, so that whole lines are written.
   TENON_DEVICE void leave(const float (&sums)[kHigh][kWide][4]) const {
-    float* to = p_.partials + static_cast<long long>(blockIdx.x) * C::kFilters * Patch::kTaps;
+    constexpr int kSums = C::kFilters * Patch::kTaps;
+    constexpr bool kTogether = 2 * kSums <= kShared && kSums % 4 == 0;
+    float* to = p_.partials + static_cast<long long>(blockIdx.x) * kSums;
+    float* all = kTogether ? reinterpret_cast<float*>(shared_) : to;
 #pragma unroll
     for (int i = 0; i < kHigh; ++i)
 #pragma unroll
@@ -223,8 +227,13 @@ class PictureTapsGradientBlock {
         for (int e = 0; e < 4; ++e) {
           const int tap = first_tap(j) + Patch::lane_column() * 2 + e % 2;
           const int filter = i * 16 + Patch::lane_row() + e / 2 * 8;
-          if (tap < Patch::kTaps) to[filter * Patch::kTaps + tap] = sums[i][j][e];
+          if (tap < Patch::kTaps) all[filter * Patch::kTaps + tap] = sums[i][j][e];
         }
+    if constexpr (kTogether) {
+      __syncthreads();
+      for (int i = static_cast<int>(threadIdx.x); i < kSums / 4; i += C::kThreads)
+        reinterpret_cast<float4*>(to)[i] = reinterpret_cast<const float4*>(all)[i];
+    }
   }
 
   const PictureGradient& p_;

@@ -110,9 +110,11 @@ PictureProblem problem_of(const Contraction& c) {
   p.tiles = to_int(strips * bands * s.x[0]);
   return p;
 }
-/// `resident` blocks of each multiprocessor share the tiles.
+/// At most `resident` blocks of each multiprocessor share the tiles: no more than end together.
 Grid grid_of(const Target& target, const PictureProblem& p, int resident) {
-  return {static_cast<std::uint32_t>(std::min(p.tiles, resident * target.multiprocessors)), 1, 1};
+  const std::int64_t most = std::int64_t{resident} * target.multiprocessors,
+                     each = std::max<std::int64_t>(divide_up(p.tiles, most), 1);
+  return {static_cast<std::uint32_t>(divide_up(p.tiles, each)), 1, 1};
 }
 
 /// A kernel's text up to its name.
