@@ -54,7 +54,8 @@ class Builder {
     const Shape& space = t_.region.map.space;
     if (c == 'r') return t_.load(t_.leaf(F, {space[1], 1}));
     if (c == 'a') return end(t_.accumulator());
-    loaded_.push_back(t_.leaf(c == 'h' ? B : F, space));
+    loaded_.push_back(c == 'b' ? t_.leaf(DType::Bool, space, 0, 2)
+                               : t_.leaf(c == 'h' ? B : F, space));
     const int value = t_.load(loaded_.back());
     return end(c == 'h' ? t_.compute(Op::Cast, F, value) : value);
   }

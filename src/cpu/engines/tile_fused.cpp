@@ -54,6 +54,7 @@ class FormWriter {
 
   char letter(DType dtype) {
     if (dtype == DType::BFloat16) return 'h';
+    if (dtype == DType::Bool) return 'b';
     fits = fits && dtype == DType::Float32;
     return 'f';
   }

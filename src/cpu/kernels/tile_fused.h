@@ -4,7 +4,7 @@
 // operation by operation (tile_table.h).
 //
 // A form is a text: its sums, then its stores, each as the operations that make it. Leaves are h
-// (bfloat16 in memory), f (float32 in memory), a (a contraction's result) and r (a number that is
+// (bfloat16 in memory), f (float32 in memory), b (bool in memory), a (a contraction's result) and r (a number that is
 // the same all along the row); #k is the k-th leaf or operation of elements, in order of their
 // ends, once more. Of a sum or product of an element and an r the element stands first. What
 // becomes float32 without a change is not written, nor what a store of 16 bits rounds itself.
