@@ -9,18 +9,9 @@ namespace tenon::cpu {
 
 FusedLoops fused_loops() {
 #if defined(__x86_64__) || defined(__i386__)
-  switch (best_isa()) {
-    case Isa::Avx2:
-      return fused_loops_avx2();
-    case Isa::Avx512:
-    case Isa::Avx512Bf16:
-    case Isa::Amx:
-      return fused_loops_avx512();
-    default:
-      break;
-  }
+  if (best_isa() >= Isa::Avx512) return fused_loops_avx512();
 #endif
-  return fused_loops_base();
+  return {};
 }
 
 decltype(FusedLoop::run) FusedLoops::find(const char* form) const {

@@ -4,10 +4,11 @@
 // operation by operation (tile_table.h).
 //
 // A form is a text: its sums, then its stores, each as the operations that make it. Leaves are h
-// (bfloat16 in memory), f (float32 in memory), b (bool in memory), a (a contraction's result) and r (a number that is
-// the same all along the row); #k is the k-th leaf or operation of elements, in order of their
-// ends, once more. Of a sum or product of an element and an r the element stands first. What
-// becomes float32 without a change is not written, nor what a store of 16 bits rounds itself.
+// (bfloat16 in memory), f (float32 in memory), b (bool in memory), a (a contraction's result) and r
+// (a number that is the same all along the row); #k is the k-th leaf or operation of elements, in
+// order of their ends, once more. Of a sum or product of an element and an r the element stands
+// first. What becomes float32 without a change is not written, nor what a store of 16 bits rounds
+// itself.
 //
 //   +cast(a);+square(#1);>h#1      the result rounded to bfloat16 and stored, its sum, and of
 //   squares
@@ -44,10 +45,9 @@ struct FusedLoops {
   decltype(FusedLoop::run) find(const char* form) const;
 };
 
-FusedLoops fused_loops_base();
-FusedLoops fused_loops_avx2();
 FusedLoops fused_loops_avx512();
-/// The loops for best_isa().
+/// The loops for best_isa(): with vectors of less than 16 numbers none, as a row's numbers and sums
+/// would not fit registers.
 FusedLoops fused_loops();
 
 }  // namespace tenon::cpu
