@@ -21,6 +21,10 @@ namespace tenon {
 struct Program;
 struct PlanOptions;
 
+/// How configurations begin whose kernels take much memory beside time: one wins only where it is
+/// twice as fast as all others.
+inline constexpr char kMuchMemory[] = "large-";
+
 struct TuneChoice {
   std::string engine, configuration;
   std::string version;      // Engine::version() when it was chosen

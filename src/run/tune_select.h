@@ -43,7 +43,8 @@ std::string rivals_of(const Region& region, std::span<const Value> values,
 
 /// Checks and times the candidates in turns and drops those that are 1.25 times as slow as the
 /// best; a candidate that disagrees or fails is out. Of those within 2 % of the best the first
-/// wins. Timing takes `seconds` or little more. nullopt when none is right.
+/// wins; what takes much memory counts twice its time. Timing takes `seconds` or little more.
+/// nullopt when none is right.
 std::optional<TuneChoice> fastest(std::vector<Candidate>& candidates, Bench& bench, double seconds);
 
 }  // namespace tenon

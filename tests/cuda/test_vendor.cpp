@@ -534,21 +534,28 @@ TEST_CASE("vendor: cuDNN against the reference engine") {
   CHECK(planned > 0);
 }
 
+namespace {
+
+/// cuDNN's engine in one of its ways.
+struct CudnnInWay final : public Engine {
+  CudnnInWay(const Engine& inner, const char* which) : engine(inner), way(which) {}
+  const char* name() const override { return "cudnn"; }
+  bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int threads) const override {
+    return engine.prepare_as(way, region, values, threads);
+  }
+  const Engine& engine;
+  const char* way;
+};
+
+}  // namespace
+
 TEST_CASE("vendor: cuDNN with channels-last images turned around it") {
   const cuda::Target* target = card_with(&cuda::Target::cudnn);
   if (target == nullptr) return;
-  struct TurnedEngine final : public Engine {
-    explicit TurnedEngine(const Engine& inner) : engine(inner) {}
-    const char* name() const override { return "cudnn"; }
-    bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
-    std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
-                                    int threads) const override {
-      return engine.prepare_as("last-0", region, values, threads);
-    }
-    const Engine& engine;
-  };
   const Engine& cudnn = cuda::cudnn_engine(*target);
-  const TurnedEngine engine(cudnn);
+  const CudnnInWay engine(cudnn, "last-0");
   struct Sizes {
     Shape x, w, y;
     ConvAttrs v;
@@ -587,4 +594,38 @@ TEST_CASE("vendor: cuDNN with channels-last images turned around it") {
         }
       }
   CHECK(planned > 0);
+}
+
+// On a card that has it: Fourier transforms of filters take 100 MB.
+TEST_CASE("vendor: cuDNN's plans of large workspaces are those of full precision") {
+  const cuda::Target* target = card_with(&cuda::Target::cudnn);
+  if (target == nullptr) return;
+  const Engine& cudnn = cuda::cudnn_engine(*target);
+  const CudnnInWay engine(cudnn, "large-0");
+  const Shape x{2, 96, 27, 27}, w{256, 96, 5, 5}, y{2, 256, 27, 27};
+  const Arithmetic rounded{F, F, F, true, 2e-3};
+  for (const Arithmetic& how : {kFp32, rounded})
+    for (const bool epilogue : {false, true}) {
+      DeviceCheck all[] = {
+          contraction(Op::Conv2d, x, natural(x), w, natural(w), y, how, !epilogue),
+          contraction(Op::Conv2dInputGrad, y, natural(y), w, natural(w), x, how, !epilogue),
+          contraction(Op::Conv2dWeightGrad, x, natural(x), y, natural(y), w, how, !epilogue)};
+      for (DeviceCheck& t : all) {
+        const Contraction& c = t.region.contraction;
+        t.region.contraction.attrs.conv = {1, 1, 2, 2, 1, 1, 1};
+        if (epilogue) add_epilogue(t, epilogue_space(c.op, c.out_shape, c.channels_last));
+        const auto names = cudnn.configurations(t.region, t.values);
+        CHECK((std::find(names.begin(), names.end(), "large-0") != names.end()) == !how.tf32);
+        if (how.tf32) continue;
+        std::unique_ptr<Kernel> kernel;
+        try {
+          kernel = engine.prepare(t.region, t.values, 1);
+        } catch (const NotSupported& e) {
+          say_no_plan(how, e);
+          continue;
+        }
+        CHECK(kernel->workspace_bytes > std::size_t{64} << 20);
+        t.check_device(engine, how.tolerance);
+      }
+    }
 }

@@ -359,6 +359,20 @@ TEST_CASE("tune: the fastest wins, in turns, and who is far behind is dropped") 
   CHECK(race({{"good a", {-1}}, {"good b", {11}}, {"other c", {-1}}})->configuration == "b");
   CHECK_FALSE(race({{"good a", {-1}}, {"good b", {-1}}, {"other c", {-1}}}));
   CHECK_FALSE(race({}, {"good a", "good b", "other c"}));
+  // Who takes more beside time must be faster by as much.
+  std::vector<Candidate> candidates = candidates_of(p.steps[0].region, p.values, options);
+  candidates[1].configuration = "large-c";
+  w.bench = {};
+  w.bench.times = {{"good a", {10}}, {"good b", {13}}, {"other c", {6}}};
+  won = fastest(candidates, w.bench, 10);
+  REQUIRE(won);
+  CHECK(won->configuration == "a");
+  CHECK(won->next_microseconds == 6);
+  w.bench.times["other c"] = {4};
+  won = fastest(candidates, w.bench, 10);
+  REQUIRE(won);
+  CHECK(won->configuration == "large-c");
+  CHECK(won->microseconds == 4);
 }
 
 TEST_CASE("tune: time that has run out ends the competition with what is known") {

@@ -1,9 +1,11 @@
 // Convolutions by cuDNN: operands converted before it where they are asked for in 16 bits, bias and
 // ReLU fused by it where it can, any other epilogue after it. Configurations are the ranks of its
-// plans, "fused-N" where it does the epilogue too, "last-N" where all images are turned to channels
-// last and back around it: its fast kernels of 16 bits know no other. Where the plan keeps images
-// so nothing but filters is turned; then of 16-bit operands results of 16 bits are asked for, which
-// is what the fastest of these kernels make, and "fused-last-N" does the epilogue too.
+// plans, "fused-N" where it does the epilogue too, "large-N" of those that need much memory (in
+// full precision Fourier transforms take a third of the time of sums over 5 x 5 filters), "last-N"
+// where all images are turned to channels last and back around it: its fast kernels of 16 bits know
+// no other. Where the plan keeps images so nothing but filters is turned; then of 16-bit operands
+// results of 16 bits are asked for, which is what the fastest of these kernels make, and
+// "fused-last-N" does the epilogue too.
 #include "cuda/engines/vendor/cudnn_engine.h"
 
 #include <algorithm>
@@ -25,15 +27,16 @@ namespace tenon::cuda {
 namespace {
 
 constexpr int kPlans = 6;  // how many of the heuristics' proposals are worth timing
-constexpr int kLastPlans = 3;
+constexpr int kLastPlans = 3, kLargePlans = 2;
 constexpr int kFusedPlans = 2;  // that it compiles for an epilogue over channels-last images
-constexpr const char *kFused = "fused-", *kLast = "last-", *kFusedLast = "fused-last-";
+constexpr const char *kFused = "fused-", *kLarge = kMuchMemory, *kLast = "last-",
+                     *kFusedLast = "fused-last-";
 
 /// Which plan, and whether the library is to do the epilogue; fused where it can when not said.
 struct Way {
   std::optional<bool> fused;
   int rank = 0;
-  bool channels_last = false;
+  bool channels_last = false, large = false;
 };
 
 Way way_named(const std::string& configuration) {
@@ -41,6 +44,7 @@ Way way_named(const std::string& configuration) {
   for (int rank = 0; rank < kPlans; ++rank) {
     if (configuration == std::to_string(rank)) return {false, rank};
     if (configuration == kFused + std::to_string(rank)) return {true, rank};
+    if (configuration == kLarge + std::to_string(rank)) return {{}, rank, false, true};
     if (configuration == kLast + std::to_string(rank)) return {false, rank, true};
     if (configuration == kFusedLast + std::to_string(rank)) return {true, rank, true};
   }
@@ -235,6 +239,7 @@ class CudnnKernel final : public Kernel {
     CudnnConvolution v = convolution_of(c_);
     v.result = values[at(simple->out)].dtype;
     v.channels_last = way.channels_last;
+    v.large = way.large;
     v.bias = simple->bias != kNoValue;
     v.relu = simple->relu;
     try {
@@ -254,6 +259,7 @@ class CudnnKernel final : public Kernel {
                   const Way& way) {
     CudnnConvolution v = convolution_of(c_);
     v.channels_last = way.channels_last;
+    v.large = way.large;
     if (c_.has_epilogue) {
       if (vendor_is_short(v.result)) v.result = DType::Float32;
       if (rounds_result(region, values) || is_rounded_first(region)) v.result = c_.compute();
@@ -328,6 +334,10 @@ class CudnnEngine final : public Engine {
         names.push_back(kFusedLast + std::to_string(rank));
       return names;
     }
+    const Contraction& c = region.contraction;
+    const bool full = c.compute() == DType::Float32 && !c.tf32();
+    for (int rank = 0; full && rank < kLargePlans; ++rank)
+      names.push_back(kLarge + std::to_string(rank));
     for (int rank = 0; rank < kPlans; ++rank) {
       if (fuses) names.push_back(kFused + std::to_string(rank));
       names.push_back(std::to_string(rank));

@@ -15,6 +15,7 @@ namespace tenon::cuda {
 namespace {
 
 constexpr std::int64_t kMostPlanWorkspace = std::int64_t{64} << 20;
+constexpr std::int64_t kLargeShare = 32;  // of the card's memory, a large workspace at most
 
 // Names of the tensors in a plan.
 enum Uid : std::int64_t { kX = 1, kW, kY, kBias, kProduct, kBiased };
@@ -257,8 +258,8 @@ bool is_faithful(const std::vector<int>& notes, const CudnnConvolution& c) {
 
 }  // namespace
 
-std::array<std::int64_t, 25> CudnnConvolution::words() const {
-  std::array<std::int64_t, 25> words{};
+std::array<std::int64_t, 23> CudnnConvolution::words() const {
+  std::array<std::int64_t, 23> words{};
   std::size_t n = 0;
   for (const Shape* shape : {&x, &w, &y})
     for (const std::int64_t size : *shape) words[n++] = size;
@@ -267,8 +268,9 @@ std::array<std::int64_t, 25> CudnnConvolution::words() const {
         attrs.groups, static_cast<std::int64_t>(op), static_cast<std::int64_t>(operands),
         static_cast<std::int64_t>(result)})
     words[n++] = number;
-  for (const bool is : {tf32, channels_last, bias}) words[n++] = is ? 1 : 0;
-  words[n - 1] += relu ? 2 : 0;
+  std::int64_t flags = 0;
+  for (const bool is : {tf32, channels_last, bias, relu, large}) flags = 2 * flags + (is ? 1 : 0);
+  words[n] = flags;
   return words;
 }
 
@@ -311,12 +313,14 @@ CudnnPlan::CudnnPlan(const Target& target, const CudnnConvolution& convolution, 
     for (const bool compile : {false, true})
       for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
         for (CudnnDescriptor& config : proposals(graph, mode))
-          if (!(compile && found > 0) && take(config, convolution, compile) && found++ == rank)
+          if (!(compile && found > 0) && take(target, config, convolution, compile) &&
+              found++ == rank)
             return;
   throw NotSupported("cuDNN has no deterministic plan (or none of this rank) for this convolution");
 }
 
-bool CudnnPlan::take(CudnnDescriptor& config, const CudnnConvolution& convolution, bool compile) {
+bool CudnnPlan::take(const Target& target, CudnnDescriptor& config,
+                     const CudnnConvolution& convolution, bool compile) {
   const Cudnn& dnn = cudnn();
   const CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t raw = engine.get();
@@ -340,8 +344,10 @@ bool CudnnPlan::take(CudnnDescriptor& config, const CudnnConvolution& convolutio
   std::int64_t bytes = 0;
   if (plan->finalize() != CUDNN_STATUS_SUCCESS ||
       dnn.cudnnBackendGetAttribute(plan->get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                   CUDNN_TYPE_INT64, 1, &count, &bytes) != CUDNN_STATUS_SUCCESS ||
-      bytes > kMostPlanWorkspace)
+                                   CUDNN_TYPE_INT64, 1, &count, &bytes) != CUDNN_STATUS_SUCCESS)
+    return false;
+  if (convolution.large != (bytes > kMostPlanWorkspace) ||
+      (convolution.large && bytes > target.memory_bytes / kLargeShare))
     return false;
   config_ = std::make_unique<CudnnDescriptor>(std::move(config));
   plan_ = std::move(plan);

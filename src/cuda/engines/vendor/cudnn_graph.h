@@ -26,12 +26,13 @@ struct CudnnConvolution {
   bool tf32 = false;
   bool channels_last = false;
   bool bias = false, relu = false;  // forward only: bias[K], float32
+  bool large = false;               // by a plan whose workspace is large
 
   bool operator<(const CudnnConvolution& other) const { return words() < other.words(); }
 
  private:
   /// All that it says.
-  std::array<std::int64_t, 25> words() const;
+  std::array<std::int64_t, 23> words() const;
 };
 
 /// A descriptor of the library, owned.
@@ -60,7 +61,7 @@ class CudnnDescriptor {
 };
 
 /// A plan that the heuristics propose, among those that repeat bit for bit, keep the precision
-/// asked for and need no more than 64 MiB.
+/// asked for and need no more than 64 MiB; the large ones more, up to a share of the card's memory.
 class CudnnPlan {
  public:
   /// The one of this rank. Throws NotSupported when there is none.
@@ -70,7 +71,8 @@ class CudnnPlan {
            void* workspace) const;
 
  private:
-  bool take(CudnnDescriptor& config, const CudnnConvolution& convolution, bool compile);
+  bool take(const Target& target, CudnnDescriptor& config, const CudnnConvolution& convolution,
+            bool compile);
 
   int ordinal_;
   bool bias_;
