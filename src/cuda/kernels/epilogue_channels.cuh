@@ -88,8 +88,10 @@ TENON_DEVICE Moments<float> combine_moments(const ChannelParts& all, int number,
                                             int channel) {
   const float *means = all.row(number, channel), *squares = all.row(number + 1, channel),
               *sizes = all.row(counts, 0);
-  Spread<float> spread{0, 0, 0};
-  float count = 0;
+  // The mean of all, as a distance from the first part's, then how far each part's lies from it:
+  // nothing cancels, however large the mean.
+  const float first = means[0];
+  float count = 0, sum = 0, within = 0, between = 0;
   for_parts(all, [&](int p) {
     const float4 m = four_parts(means, p), s = four_parts(squares, p), n = four_parts(sizes, p);
     const float mean[] = {m.x, m.y, m.z, m.w}, inner[] = {s.x, s.y, s.z, s.w},
@@ -97,11 +99,22 @@ TENON_DEVICE Moments<float> combine_moments(const ChannelParts& all, int number,
 #pragma unroll
     for (int v = 0; v < 4; ++v) {
       if (p + v >= all.parts || size[v] == 0) continue;
-      spread.add(mean[v], inner[v], size[v], count == 0);
-      count += size[v];
+      count += size[v], sum += size[v] * (mean[v] - first), within += inner[v];
     }
   });
-  return reduce_lanes<MomentsOf, 32>(spread.moments(count));
+  count = reduce_lanes<SumOf, 32>(count);
+  sum = reduce_lanes<SumOf, 32>(sum);
+  const float mean = count == 0 ? 0.f : first + sum / count;
+  for_parts(all, [&](int p) {
+    const float4 m = four_parts(means, p), n = four_parts(sizes, p);
+    const float of_part[] = {m.x, m.y, m.z, m.w}, size[] = {n.x, n.y, n.z, n.w};
+#pragma unroll
+    for (int v = 0; v < 4; ++v) {
+      if (p + v >= all.parts || size[v] == 0) continue;
+      between += size[v] * (of_part[v] - mean) * (of_part[v] - mean);
+    }
+  });
+  return {count, mean, reduce_lanes<SumOf, 32>(within + between)};
 }
 
 }  // namespace tenon::cuda
