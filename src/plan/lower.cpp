@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -445,6 +447,41 @@ class Lowering {
     return channels_first(whole(place->second));
   }
 
+  // Filters by which a convolution of narrow images multiplies in 16 bits: rounded once, for all
+  // blocks that read them, with the axis inside that is summed over.
+  Ref narrow_filters(const Node& product, const Ref& filters) {
+    constexpr std::int64_t kStep = 8;
+    const bool of_input = product.op == Op::Conv2dInputGrad;
+    const DType narrow = narrow_type(product);
+    const Item& base = out_.items[filters.item];
+    const bool rounds = narrow != DType::Float32 && base.dtype == DType::Float32 &&
+                        base.kind == OpKind::Leaf && is_linear(filters, base.shape);
+    if (!rounds || filters.shape[of_input ? 0 : 1] % kStep != 0 ||
+        (product.op != Op::Conv2d && !of_input))
+      return filters;
+    const auto [place, fresh] = narrow_filters_.try_emplace({filters.item, narrow, of_input}, -1);
+    if (fresh) {
+      const Ref laid = channels_last(of_input ? rows_and_columns_swapped(filters) : filters);
+      Item item;
+      item.op = Op::Cast;
+      item.kind = OpKind::Elementwise;
+      item.dtype = narrow;
+      item.shape = laid.shape;
+      item.label = product.label;
+      item.args.push_back(laid);
+      place->second = static_cast<int>(out_.items.size());
+      out_.items.push_back(std::move(item));
+    }
+    const Ref laid = channels_first(whole(place->second));
+    return of_input ? rows_and_columns_swapped(laid) : laid;
+  }
+  static Ref rows_and_columns_swapped(const Ref& filters) {
+    Ref out = filters;
+    std::swap(out.shape[0], out.shape[1]);
+    std::swap(out.stride[0], out.stride[1]);
+    return out;
+  }
+
   // What `ref` reads, laid with the second axis inside; turned where it is not, once for all.
   Ref channels_inside(const Ref& ref, std::uint32_t label) {
     const Item& base = out_.items[ref.item];
@@ -554,6 +591,9 @@ class Lowering {
       const bool strided = kind == OpKind::Contraction || kind == OpKind::Attention;
       if (needs_whole || (strided && no_memory)) arg = contiguous(arg, node.label);
     }
+    if (stores_narrow_ && options_.traits.is_queued && kind == OpKind::Contraction &&
+        args[1].shape.rank() == 4)
+      args[1] = narrow_filters(node, args[1]);
     if (node.op == Op::Assign) {
       add_assign(node, args);
       return;
@@ -638,6 +678,8 @@ class Lowering {
   std::unordered_map<const Node*, Node*> deviations_;  // sums of them, by what deviates
   std::unordered_set<const Node*> needed_;             // of graphs with such sums
   std::unordered_set<const Node*> rounded_filters_;
+  // Items by whose they are, their type and whether they are for a gradient of an input.
+  std::map<std::tuple<int, DType, bool>, int> narrow_filters_;
   std::unordered_map<const Node*, int> laid_filters_;  // items that hold those [K, R, S, C]
   Lowered out_;
 };

@@ -102,6 +102,28 @@ TEST_CASE("cuda reduced channels: every way, and what compares them") {
   }
 }
 
+TEST_CASE("cuda reduced channels: images of 16 bits by rows, every way") {
+  if (!DeviceCheck::can_run()) return;
+  const Engine& engine = cuda::conv_engine(cuda::target_of(0));
+  for (const Conv& g :
+       {Conv{3, 16, 32, 32, 16, 3, {1, 1, 1, 1}}, Conv{5, 64, 8, 8, 64, 3, {1, 1, 1, 1}}})
+    for (const bool gradient : {false, true}) {
+      Case c = case_of(g, false, gradient);
+      c.dtype_a = BF;
+      DeviceCheck t = reduced(g, c, true);
+      const auto expected = t.run(cpu::reference_engine(), 1);
+      int ran = 0;
+      for (const std::string& name : engine.configurations(t.region, t.values)) {
+        if (name.find("rows") == std::string::npos) continue;
+        CAPTURE(name);
+        t.compare_all(expected, t.run_on_card(*engine.prepare_as(name, t.region, t.values, 1)),
+                      1e-2);
+        ++ran;
+      }
+      CHECK(ran >= 2);
+    }
+}
+
 TEST_CASE("cuda reduced channels: what conv leaves to others") {
   const Engine& engine = cuda::conv_engine(cuda::Target());
   const Conv g{2, 16, 8, 8, 16, 3, {1, 1, 1, 1}};

@@ -42,6 +42,16 @@ View channels_last(const Shape& shape) {
   return view;
 }
 
+/// Filters with the axis inside that a convolution, or its gradient with respect to the input, sums
+/// over.
+View summed_inside(const Shape& filters, Op op) {
+  const bool of_input = op == Op::Conv2dInputGrad;
+  View view =
+      channels_last(of_input ? Shape{filters[1], filters[0], filters[2], filters[3]} : filters);
+  if (of_input) std::swap(view.stride[0], view.stride[1]);
+  return view;
+}
+
 /// epilogue: 0 none, 1 beside the result, 2 instead of it.
 DeviceCheck convolution(const Conv& g, Op op, const How& how, int epilogue, bool last = false) {
   const std::int64_t p = (g.h + 2 * g.v.pad_h - g.v.dil_h * (g.r - 1) - 1) / g.v.stride_h + 1;
@@ -158,6 +168,43 @@ TEST_CASE("patch convolution: every tile") {
       t.check_device(TileEngine(config), tolerance(how));
     }
   }
+}
+
+TEST_CASE("convolution by rows: forward and gradients") {
+  if (!DeviceCheck::can_run()) return;
+  int turn = 0, ran = 0, other = 0;
+  for (const Conv& g : {Conv{3, 16, 32, 32, 16, 3, 3, {1, 1, 1, 1, 1, 1, 1}},
+                        Conv{2, 32, 16, 16, 32, 3, 3, {1, 1, 1, 1, 1, 1, 1}},
+                        Conv{5, 64, 8, 8, 32, 3, 3, {1, 1, 1, 1, 1, 1, 1}},
+                        Conv{3, 32, 8, 8, 64, 1, 1, {1, 1, 0, 0, 1, 1, 1}},
+                        Conv{1, 16, 20, 24, 48, 5, 3, {1, 1, 4, 2, 2, 2, 1}},
+                        Conv{3, 48, 10, 8, 16, 3, 1, {1, 1, 0, 0, 1, 1, 1}}})
+    for (const Op op : kOps) {
+      const DType memory = other++ % 4 == 3 ? H : BF;
+      const How how{memory, memory, false};
+      cuda::ConvShape shape;
+      DeviceCheck t = convolution(g, op, how, 0);
+      REQUIRE(cuda::conv_shape(t.region, t.values, shape) == nullptr);
+      int tile = 0;
+      for (const cuda::ConvConfig& config : cuda::conv_configs(CardModel(), shape, 1)) {
+        // Of the many tiles of filters' gradients some for each.
+        if (!config.by_rows || (op == Op::Conv2dWeightGrad && tile++ % 4 != other % 4)) continue;
+        t = convolution(g, op, how, turn++ % 3);
+        Contraction& c = t.region.contraction;
+        if (op != Op::Conv2dWeightGrad && turn % 2 == 0) {
+          const ValueId filters = c.b.value;
+          c.b = summed_inside(c.b_shape, op);
+          c.b.value = filters;
+        }
+        const std::string name = cuda::config_name(config);
+        CAPTURE(name);
+        CAPTURE(g.h);
+        CAPTURE(g.r);
+        t.check_device(TileEngine(config), tolerance(how));
+        ++ran;
+      }
+    }
+  CHECK(ran >= 20);
 }
 
 TEST_CASE("patch convolution: what it leaves to others") {

@@ -67,6 +67,28 @@ struct ConvProblem {
   int picture_step = 0, filter_step = 0;  // from a group of the convolution to the next
 };
 
+/// A convolution of stride 1 over images of 16 bits whose rows are whole groups of 8 pixels, so
+/// that they are loaded 16 bytes at a time (conv_rows.cuh). A block has kM filters at kN pixels:
+/// whole rows, of one image or of several whole ones.
+struct ConvRows {
+  ConvPicture picture;
+  ConvFilters filters;
+  Divisor blocks_m, bands;   // of filters; of a result's rows
+  Divisor pieces;            // of kPixels pixels, in all of a block's patch for one channel
+  Divisor row_pieces, rows;  // pieces of a row; rows of the patch, of one image
+  Divisor edge;              // columns of the patch beside the picture, or 1
+  Divisor eighths, columns;  // groups of 8 results: of a block in one image; of a row
+  Divisor groups;            // units at a position
+  int images = 0, rows_of_band = 0;
+  int edges = 0;  // units of the patch beside the picture
+  int filters_in_all = 0, result_width = 0;
+  int first_row = 0, first_column = 0, row_dilation = 1, column_dilation = 1;
+  // Units: from a position, a row, an image to the next; from a filter to the next, odd; where
+  // filters begin.
+  int pitch = 0, row_pitch = 0, image_pitch = 0, filter_pitch = 0, filters_at = 0;
+  int places = 0;
+};
+
 /// The gradient with respect to the filters: [filter, column], summed over pixels. Block (x, y, z):
 /// filters and groups of units, cell numbers from y * cells, group of the convolution. A cell is
 /// one image's band of `rows` rows.
@@ -86,6 +108,11 @@ struct ConvGradient {
   int group_columns = 0, tap_columns = 0, element_columns = 0;  // of the result's columns
   int result_columns = 0, result_rows = 0;  // of a group of the convolution, of all
   int picture_step = 0, filter_step = 0;
+  // Of images that are loaded 16 bytes at a time: groups of 8 pixels of a block in a filter's
+  // gradient, pieces of a row of the picture, columns of the patch beside it (or 1), its units
+  // there.
+  Divisor eighths, row_pieces, edge;
+  int edges = 0;
   float* partials = nullptr;  // [split][result_rows][result_columns]
 };
 

@@ -8,12 +8,14 @@
 // latency of a few rounds of loads.
 #pragma once
 
-#include "cuda/kernels/conv_stage.cuh"
+#include "cuda/kernels/conv_pieces.cuh"
 
 namespace tenon::cuda {
 
 /// C has kMath, kPicture and kGradient (Kind), kShifts, kWhole, kM, kN, kThreads, kThreadM,
-/// kThreadN, kAligned (pixels that can be loaded at once: 1, 2 or 4).
+/// kThreadN, kAligned (pixels of the gradient that can be loaded at once: 1, 2 or 4), kPixels: 0,
+/// or where both images have 16 bits as they are multiplied, a stride of 1 and rows of whole groups
+/// of 8 pixels, how many of the picture a thread loads at once (conv_pieces.cuh).
 template <class C>
 class ConvGradientBlock {
   using M = ConvMath<C::kMath>;
@@ -49,7 +51,7 @@ class ConvGradientBlock {
 #pragma unroll 1
     for (int cell = first; cell < end; cell += p_.patch.images) {
       if (cell > first) __syncthreads();
-      stage(cell, end);
+      stage(cell, end, cell == first);
       __syncthreads();
       if (cell == first) take_places();
       multiply();
@@ -104,19 +106,89 @@ class ConvGradientBlock {
     for (int j = 0; j < kPlaces; ++j) places_[j] = unit_table()[first + 2 * j + lane / 16];
   }
 
-  TENON_DEVICE void stage(int cell, int end) const {
+  TENON_DEVICE void stage(int cell, int end, bool fresh) const {
     const int z = static_cast<int>(blockIdx.z);
-    stage_rows(cell, end, z);
-    gather_units<C::kMath, C::kPicture, C::kWhole, C::kThreads>(
-        patch_, patch_items(p_.patch), [&](int item) {
-          return patch_unit<C::kPicture, C::kShifts, M::kVector>(
-              p_.picture, p_.patch, z * p_.picture_step, group0_, item, [&](int i) {
-                int image = cell + i < end ? cell + i : p_.cells_in_all;
-                const int band = coordinate(image, p_.bands);
-                return ConvCorner{image, band * p_.rows_of_band * p_.step_rows + p_.first_row,
-                                  p_.first_column};
-              });
-        });
+    if constexpr (C::kPixels != 0) {
+      copy_rows(cell, end, z);
+      stage_pieces(cell, end, z);
+      if (fresh) clear_edges();
+      copy_async_wait<0>();
+    } else {
+      stage_rows(cell, end, z);
+      gather_units<C::kMath, C::kPicture, C::kWhole, C::kThreads>(
+          patch_, patch_items(p_.patch), [&](int item) {
+            return patch_unit<C::kPicture, C::kShifts, M::kVector>(
+                p_.picture, p_.patch, z * p_.picture_step, group0_, item, [&](int i) {
+                  int image = cell + i < end ? cell + i : p_.cells_in_all;
+                  const int band = coordinate(image, p_.bands);
+                  return ConvCorner{image, band * p_.rows_of_band * p_.step_rows + p_.first_row,
+                                    p_.first_column};
+                });
+          });
+    }
+  }
+
+  /// The gradient of the result, as [filter][slot], 8 pixels at a time as they are.
+  TENON_DEVICE void copy_rows(int cell0, int end, int z) const {
+    const int pixels = static_cast<int>(p_.slots.value), items = C::kM * pixels_ / 8;
+#pragma unroll 1
+    for (int item = static_cast<int>(threadIdx.x); item < items; item += C::kThreads) {
+      int filter = item;
+      const int eighth = coordinate(filter, p_.eighths);
+      int i = eighth * 8;
+      const int pixel = coordinate(i, p_.slots);
+      int image = cell0 + i;
+      const bool exists = i < p_.patch.images && image < end && row0_ + filter < p_.filters;
+      const int in_picture = coordinate(image, p_.bands) * pixels + pixel;
+      const bool inside = exists && in_picture < p_.height * static_cast<int>(p_.columns.value);
+      const unsigned short* from = static_cast<const unsigned short*>(p_.data) +
+                                   (inside ? z * p_.filter_step + image * p_.image_stride +
+                                                 (row0_ + filter) * p_.filter_stride + in_picture
+                                           : 0);
+      copy_async_16(rows_ + filter * p_.pitch + eighth, from, inside);
+    }
+    copy_async_commit();
+  }
+
+  /// Neighbouring threads have different groups and rows, whose units lie in different banks.
+  TENON_DEVICE void stage_pieces(int cell, int end, int z) const {
+    const ConvPicture& x = p_.picture;
+    const int height = static_cast<int>(p_.patch.height.value),
+              width = static_cast<int>(p_.patch.width.value);
+    const int items =
+        p_.patch.images * height * static_cast<int>(p_.patch.groups.value * p_.row_pieces.value);
+#pragma unroll 1
+    for (int item = static_cast<int>(threadIdx.x); item < items; item += C::kThreads) {
+      int rest = item;
+      const int group = coordinate(rest, p_.patch.groups), row = coordinate(rest, p_.patch.height);
+      const int column = coordinate(rest, p_.row_pieces) * C::kPixels;
+      int image = cell + rest < end ? cell + rest : p_.cells_in_all;
+      const int u = coordinate(image, p_.bands) * p_.rows_of_band + p_.first_row + row;
+      const bool inside = image < x.images && group0_ + group < x.groups &&
+                          static_cast<unsigned>(u) < static_cast<unsigned>(x.height);
+      const unsigned short* from = static_cast<const unsigned short*>(x.data) +
+                                   (z * p_.picture_step + image * x.image_stride +
+                                    (group0_ + group) * x.group_stride + u * x.row_stride + column);
+      ConvPiece<C::kPixels> piece;
+      piece.load(from, x.element_stride, inside);
+      Unit* to = patch_ +
+                 ((rest * height + row) * width + column - p_.first_column) * p_.patch.pitch +
+                 group;
+      piece.store([&](int j) { return to + j * p_.patch.pitch; });
+    }
+  }
+
+  /// Columns of the patches that lie beside the picture.
+  TENON_DEVICE void clear_edges() const {
+#pragma unroll 1
+    for (int item = static_cast<int>(threadIdx.x); item < p_.edges; item += C::kThreads) {
+      int row = item;
+      const int group = coordinate(row, p_.patch.groups);
+      int column = coordinate(row, p_.edge);
+      if (column >= -p_.first_column) column += p_.picture.width;
+      patch_[(row * static_cast<int>(p_.patch.width.value) + column) * p_.patch.pitch + group] =
+          Unit{};
+    }
   }
 
   /// The gradient of the result, as [filter][slot]. A warp takes some rows of 32 items.

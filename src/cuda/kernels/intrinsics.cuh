@@ -156,7 +156,13 @@ TENON_DEVICE void copy_async_16(void* shared, const void* global, bool inside) {
                "l"(global), "r"(inside ? 16 : 0)
                : "memory");
 }
-/// 4 bytes, likewise.
+/// 16 bytes by way of the multiprocessor's own cache: what several of its blocks read.
+TENON_DEVICE void copy_async_16_near(void* shared, const void* global) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)),
+               "l"(global)
+               : "memory");
+}
+/// 4 bytes, as copy_async_16.
 TENON_DEVICE void copy_async_4(void* shared, const void* global, bool inside) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(shared)),
                "l"(global), "r"(inside ? 4 : 0)

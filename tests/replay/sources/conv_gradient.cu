@@ -12,7 +12,7 @@ struct Config {
   static constexpr int kThreadM = 32;
   static constexpr int kThreadN = 48;
   static constexpr Kind kGradient = Kind::Float32;
-  static constexpr int kAligned = 1;
+  static constexpr int kAligned = 1, kPixels = 0;
 };
 
 extern "C" __global__ void __launch_bounds__(384, 1)

@@ -7,6 +7,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "cuda/engines/convolutions/conv_rows.h"
 
 namespace tenon::cuda {
 
@@ -25,6 +26,7 @@ constexpr Tile kGradientTiles[] = {
     {16, 64, 0, 256, 0, 16, 64},  {32, 32, 0, 256, 0, 32, 32},  {32, 96, 0, 384, 0, 32, 48},
     {32, 144, 0, 384, 0, 32, 48}, {32, 288, 0, 384, 0, 32, 48}, {16, 224, 0, 256, 0, 16, 112},
     {64, 144, 0, 384, 0, 32, 48}, {64, 64, 0, 256, 0, 32, 32},  {32, 224, 0, 256, 0, 32, 112},
+    {16, 144, 0, 384, 0, 16, 48}, {16, 144, 0, 192, 0, 16, 48}, {32, 144, 0, 192, 0, 32, 48},
 };
 
 // Neighbouring patches overlap: of four loads from the second-level cache one ends in the first.
@@ -127,13 +129,8 @@ std::vector<ConvConfig> patch_configs(const CardModel& card, const ConvShape& s,
 
 // ---- Gradients with respect to filters ---------------------------------------------------------
 
-std::int64_t staged_pixels(const ConvShape& s, const ConvConfig& c) {
-  const std::int64_t slice = 2 * s.vector;
-  return divide_up(c.images * conv_slots(c), slice) * slice;
-}
-
 bool gradient_fits(const ConvShape& s, ConvConfig& c) {
-  const std::int64_t tables = c.tile.n / s.vector / 2 + staged_pixels(s, c) / 4;
+  const std::int64_t tables = c.tile.n / s.vector / 2 + conv_staged_pixels(s, c) / 4;
   const std::int64_t staged =
       tables + patch_units(s, c) * conv_patch_pitch(c) + c.tile.m * conv_row_pitch(s, c);
   c.shared_bytes = std::max(staged * 16, sums_bytes(c.tile));
@@ -142,12 +139,14 @@ bool gradient_fits(const ConvShape& s, ConvConfig& c) {
 
 double gradient_cycles(const CardModel& card, const ConvShape& s, const ConvConfig& c) {
   const double elements = s.shifts ? real(s.columns.taps) : real(s.vector);
-  const double pixels = real(staged_pixels(s, c)),
+  const double pixels = real(conv_staged_pixels(s, c)),
                turns = std::ceil(real(c.cells) / real(c.images));
   BlockWork work{card};
-  work.stage(real(patch_units(s, c) * c.chunk), elements, c.tile.threads);
-  work.stage(c.tile.m * pixels / 4, c.aligned == 1 ? 6 : 1.5, c.tile.threads);
+  // Of loads for one unit: by pieces, of 8 pixels for 8 channels.
+  work.stage(real(patch_units(s, c) * c.chunk), c.by_rows ? 1 : elements, c.tile.threads);
+  work.stage(c.tile.m * pixels / (c.by_rows ? 8 : 4), c.aligned == 1 ? 6 : 1.5, c.tile.threads);
   work.multiply(pixels / (2 * s.vector), c.tile);
+  if (c.by_rows) work.waits += card.latency;  // of a turn: pieces wait for all before
   work.busy *= turns;
   work.waits *= turns;
   const double results = real(c.tile.m) * c.tile.n;
@@ -174,6 +173,14 @@ int pixels_at_once(const ConvShape& s, const ConvConfig& c) {
   return 1;
 }
 
+/// So many that a piece a thread is enough, if 4 or 8 are.
+int pixels_of_pieces(const ConvShape& s, const ConvConfig& c) {
+  constexpr int kHalf = 4;
+  const std::int64_t pieces =
+      c.images * s.reach(s.rows, c.rows) * s.columns.picture / kHalf * c.chunk;
+  return pieces <= c.tile.threads ? kHalf : 2 * kHalf;
+}
+
 std::vector<ConvConfig> gradient_configs(const CardModel& card, const ConvShape& s,
                                          const Tile& tile) {
   std::vector<ConvConfig> all;
@@ -186,9 +193,12 @@ std::vector<ConvConfig> gradient_configs(const CardModel& card, const ConvShape&
   for (std::int64_t bands = 1; bands <= s.rows.result; bands *= 2) {
     c.rows = divide_up(s.rows.result, bands);
     c.aligned = pixels_at_once(s, c);
+    c.by_rows = gradient_by_pieces(s);
+    if (c.by_rows) c.aligned = 8;
     for (c.cells = 1; c.cells <= power_above(s.images) * bands; c.cells *= 2)
       for (c.images = 1; c.images <= std::min<std::int64_t>(c.cells, 32); c.images *= 2) {
         if (!gradient_fits(s, c)) break;
+        if (c.by_rows) c.store_vector = pixels_of_pieces(s, c);
         c.cycles = gradient_cycles(card, s, c);
         all.push_back(c);
       }
@@ -211,16 +221,22 @@ std::int64_t conv_staged_bytes(const ConvShape& shape, const ConvConfig& config)
 
 std::int64_t conv_sums_bytes(const ConvConfig& config) { return sums_bytes(config.tile); }
 
+std::int64_t conv_staged_pixels(const ConvShape& s, const ConvConfig& c) {
+  const std::int64_t slice = 2 * s.vector;
+  return divide_up(c.images * conv_slots(c), slice) * slice;
+}
+
 std::int64_t conv_row_pitch(const ConvShape& shape, const ConvConfig& config) {
-  const std::int64_t units = shape.filter_gradient ? staged_pixels(shape, config) / shape.vector
-                                                   : divide_up(config.chunk * shape.taps(), 2) * 2;
+  const std::int64_t units = shape.filter_gradient
+                                 ? conv_staged_pixels(shape, config) / shape.vector
+                                 : divide_up(config.chunk * shape.taps(), 2) * 2;
   return units | 1;
 }
 
 std::vector<ConvConfig> conv_configs(const CardModel& card, const ConvShape& shape,
                                      std::size_t per_tile) {
   const auto sooner = [](const ConvConfig& a, const ConvConfig& b) { return a.cycles < b.cycles; };
-  std::vector<ConvConfig> all;
+  std::vector<ConvConfig> all = conv_rows_configs(card, shape);
   for (const Tile& tile : conv_tiles(shape.filter_gradient)) {
     auto some = shape.filter_gradient ? gradient_configs(card, shape, tile)
                                       : patch_configs(card, shape, tile);
@@ -234,7 +250,7 @@ std::vector<ConvConfig> conv_configs(const CardModel& card, const ConvShape& sha
 
 std::string config_name(const ConvConfig& c) {
   return cat(c.tile.m, "x", c.tile.n, "-", c.tile.threads, " ", c.images, "x", c.rows, "x",
-             c.columns, " ", c.chunk, "/", c.cells);
+             c.columns, " ", c.chunk, "/", c.cells, c.by_rows ? " rows" : "");
 }
 
 }  // namespace tenon::cuda

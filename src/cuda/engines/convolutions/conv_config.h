@@ -19,8 +19,10 @@ struct ConvConfig {
   std::int64_t images = 1, rows = 1, columns = 1;
   std::int64_t chunk = 1;  // groups of units that are staged at a time; of a gradient, of a block
   std::int64_t cells = 1;  // of a block, of a filter gradient
-  int store_vector = 1;    // neighbours that the epilogue gets at once
-  int aligned = 1;         // pixels of the gradient that can be loaded at once
+  // By conv_rows.cuh; of a filter gradient: images are loaded by pieces (conv_pieces.cuh).
+  bool by_rows = false;
+  int store_vector = 1;  // neighbours that the epilogue gets at once; by_rows: that are loaded so
+  int aligned = 1;       // pixels of the gradient that can be loaded at once
   std::int64_t shared_bytes = 0;
   double cycles = 0;  // expected
 };
@@ -46,6 +48,8 @@ inline std::int64_t conv_parts(const ConvConfig& config) {
   constexpr std::int64_t kLanes = 32;
   return std::max<std::int64_t>(config.tile.n / config.store_vector / kLanes, 1);
 }
+/// Slots that a block of a filter gradient has at a time, in whole slices of k.
+std::int64_t conv_staged_pixels(const ConvShape& shape, const ConvConfig& config);
 /// Slots of a cell for its pixels, of a filter gradient.
 inline std::int64_t conv_slots(const ConvConfig& config) {
   const std::int64_t item = config.aligned == 1 ? 2 : config.aligned;

@@ -9,6 +9,8 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "cuda/engines/convolutions/combined_channels.h"
+#include "cuda/engines/convolutions/conv_rows.h"
 #include "cuda/engines/convolutions/partial_sums.h"
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/launch/words.h"
@@ -59,23 +61,13 @@ Source gradient_source(const ConvShape& s, const ConvConfig& c) {
           cat("#include \"cuda/kernels/conv_gradient.cuh\"\n", kNamespace,
               common_text(s, c)
                   .value("Kind", "kGradient", stored_kind(s.other_dtype))
-                  .ints({{"kAligned", c.aligned}})
+                  .ints({{"kAligned", c.by_rows ? 1 : c.aligned},
+                         {"kPixels", c.by_rows ? c.store_vector : 0}})
                   .text(),
               "\nextern \"C\" __global__ void __launch_bounds__(", bounds(c.tile),
               ")\nconv_gradient(const ConvGradient p) {\n  TENON_DYNAMIC_SHARED(shared);\n  "
               "ConvGradientBlock<Config>(p, shared).await_and_run();\n}\n"),
           kEffort + 1};
-}
-
-/// Combines what the blocks of such a launch left of each channel.
-Source channels_source(const std::string& epilogue) {
-  return {"conv_channels",
-          cat("#include \"cuda/kernels/epilogue_channels.cuh\"\n", epilogue, kNamespace,
-              "extern \"C\" __global__ void __launch_bounds__(32)\nconv_channels(const Epilogue "
-              "epilogue, const int parts, const int pitch) {\n",
-              kAwaitKernels,
-              "  epilogue.save_channel({epilogue.partials, static_cast<int>(gridDim.x), parts, "
-              "pitch},\n                        static_cast<int>(blockIdx.x));\n}\n")};
 }
 
 /// What both kinds of convolution's steps bind.
@@ -155,13 +147,14 @@ class PatchKernel final : public ConvKernel {
     share_places(s, blocks_m, target.model);
     grid_ = {blocks_of(blocks_m * r.workers), blocks_of(s.groups), 1};
     kernel_ = compile(target, patch_source(s, c, printed.code));
-    if (printed.channel_numbers > 0) leave_parts(s, places * conv_parts(c), printed, target);
+    if (printed.channel_numbers > 0)
+      channels_.emplace(target, printed, epilogue_, s.filters * s.groups, places * conv_parts(c),
+                        workspace_bytes);
   }
 
   std::string source() const override {
-    return channels_ == nullptr
-               ? kernel_->source().text
-               : cat(kernel_->source().text, kNextLaunch, channels_->source().text);
+    return channels_ ? cat(kernel_->source().text, kNextLaunch, channels_->source())
+                     : kernel_->source().text;
   }
 
   void run(const Binding& binding) const override {
@@ -173,10 +166,7 @@ class PatchKernel final : public ConvKernel {
     void* params[] = {&p, words.data()};
     kernel_->launch(binding.stream, grid_, {blocks_of(config_.tile.threads), 1, 1},
                     blocks_of(shared_bytes_), params);
-    if (channels_ == nullptr) return;
-    int parts = to_int(parts_), pitch = to_int(pitch_);
-    void* of_channels[] = {words.data(), &parts, &pitch};
-    channels_->launch(binding.stream, {blocks_of(kept_), 1, 1}, {32, 1, 1}, 0, of_channels);
+    if (channels_) channels_->run(binding, words);
   }
 
  private:
@@ -194,23 +184,12 @@ class PatchKernel final : public ConvKernel {
     shared_bytes_ = staged + sums;
   }
 
-  /// Of channels that are reduced (epilogue_channels.cuh).
-  void leave_parts(const ConvShape& s, std::int64_t parts, const PrintedEpilogue& printed,
-                   const Target& target) {
-    constexpr std::int64_t kPartStep = 4;
-    parts_ = parts;
-    pitch_ = round_up(parts, kPartStep);
-    kept_ = s.filters * s.groups;
-    epilogue_.reserve((printed.channel_numbers * kept_ + 1) * pitch_, workspace_bytes);
-    channels_ = compile(target, channels_source(printed.code));
-  }
-
   EpilogueArguments epilogue_;
   ConvProblem problem_;
   Grid grid_;
   std::int64_t shared_bytes_ = config_.shared_bytes;
-  std::int64_t parts_ = 0, pitch_ = 0, kept_ = 0;
-  std::shared_ptr<const CompiledKernel> kernel_, channels_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+  std::optional<CombinedChannels> channels_;
 };
 
 class GradientKernel final : public ConvKernel {
@@ -265,8 +244,19 @@ class GradientKernel final : public ConvKernel {
     p.result_columns = to_int(s.channels * taps);
     p.result_rows = to_int(s.filters * s.groups);
     p.picture_step = to_int(s.picture_step), p.filter_step = to_int(s.other_step);
+    if (c.by_rows) describe_pieces(s, c);
     grid_ = {blocks_of(blocks_m * divide_up(s.unit_groups(), c.chunk)),
              blocks_of(divide_up(p.cells_in_all, c.cells)), blocks_of(s.groups)};
+  }
+
+  void describe_pieces(const ConvShape& s, const ConvConfig& c) {
+    constexpr std::int64_t kEighth = 8;
+    const std::int64_t edge = s.reach(s.columns, s.columns.result) - s.columns.picture;
+    ConvGradient& p = problem_;
+    p.eighths = make_divisor(conv_staged_pixels(s, c) / kEighth);
+    p.row_pieces = make_divisor(s.columns.picture / c.store_vector);
+    p.edge = make_divisor(std::max<std::int64_t>(edge, 1));
+    p.edges = to_int(c.images * s.reach(s.rows, c.rows) * c.chunk * edge);
   }
 
   ConvGradient problem_;
@@ -373,6 +363,9 @@ std::unique_ptr<Kernel> prepare_conv(const Region& region, std::span<const Value
   if (const char* reason = conv_shape(region, values, shape))
     throw InternalError(cat("conv: ", reason));
   PrintedEpilogue printed = print_epilogue(region, values, target);
+
+  if (config.by_rows && !shape.filter_gradient)
+    return prepare_conv_rows(region, shape, config, target, std::move(printed));
   if (shape.filter_gradient)
     return std::make_unique<GradientKernel>(region, shape, config, target, printed);
   return std::make_unique<PatchKernel>(region, shape, config, target, std::move(printed));

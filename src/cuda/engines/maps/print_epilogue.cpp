@@ -319,9 +319,8 @@ class EpiloguePrinter {
 
   /// What lanes have of a channel becomes partial results.
   void print_leave(CodeWriter& out) {
-    out.line("template <int N, int Lanes>");
-    out.line(
-        cat(kDevice, "void leave(const Taken<N>& taken, const ChannelPart<Lanes>& part) const {"));
+    out.line("template <int N, class Part>");
+    out.line(cat(kDevice, "void leave(const Taken<N>& taken, const Part& part) const {"));
     for (std::size_t r = 0; r < sums_.size(); ++r) {
       const std::string numbers = cat("(", number_[r], ", taken.s", r);
       if (number_[r] >= 0 && sums_[r].deviations)

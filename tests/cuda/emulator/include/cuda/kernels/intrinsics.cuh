@@ -88,6 +88,9 @@ TENON_DEVICE void ldmatrix_x2_trans(unsigned (&r)[2], const void* shared) {
 TENON_DEVICE void copy_async_16(void* shared, const void* global, bool inside) {
   runtime->copy_async(shared, global, 16, inside);
 }
+TENON_DEVICE void copy_async_16_near(void* shared, const void* global) {
+  runtime->copy_async(shared, global, 16, true);
+}
 TENON_DEVICE void copy_async_4(void* shared, const void* global, bool inside) {
   runtime->copy_async(shared, global, 4, inside);
 }

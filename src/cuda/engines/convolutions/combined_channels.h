@@ -1,0 +1,31 @@
+// The second launch of a convolution whose epilogue reduces channels: what blocks left of each is
+// combined in order (cuda/kernels/epilogue_channels.cuh).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/engines/maps/print_map.h"
+#include "cuda/jit/jit.h"
+#include "plan/engine.h"
+
+namespace tenon::cuda {
+
+class CombinedChannels {
+ public:
+  /// Of so many parts of each channel; the epilogue gets its place in the workspace.
+  CombinedChannels(const Target& target, const PrintedEpilogue& printed,
+                   EpilogueArguments& arguments, std::int64_t channels, std::int64_t parts,
+                   std::size_t& workspace_bytes);
+  /// `words`: the epilogue's arguments, as the first launch has them.
+  void run(const Binding& binding, std::vector<std::uint64_t>& words) const;
+  const std::string& source() const { return kernel_->source().text; }
+
+ private:
+  std::int64_t channels_, parts_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
+}  // namespace tenon::cuda
