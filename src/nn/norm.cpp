@@ -54,13 +54,15 @@ Tensor BatchNorm::forward(const Tensor& x) const {
                          " has one value a channel, of which no variance can be had: train with "
                          "larger batches, or call eval()"));
   const Moments batch = batch_moments(x);
-  // A batch of nothing has no moments to keep: the statistics stay, as in PyTorch.
-  if (running_mean_.defined() && count > 0) renew(batch, count);
+  if (running_mean_.defined()) renew(batch, count);
   return batch_norm(x, batch.mean, batch.var, weight_, bias_, options_.eps);
 }
 
 void BatchNorm::renew(const Moments& batch, std::int64_t count) const {
   const Tensor batches = num_batches_tracked_ + 1;
+  update(num_batches_tracked_, batches);
+  // A batch of nothing has no moments to keep: it is counted and no more, as in PyTorch.
+  if (count == 0) return;
   const Tensor share = options_.momentum ? scalar(*options_.momentum, running_mean_.dtype())
                                          : reciprocal(cast(batches, running_mean_.dtype()));
   const auto mixed = [&](const Tensor& old, const Tensor& now) {
@@ -69,7 +71,6 @@ void BatchNorm::renew(const Moments& batch, std::int64_t count) const {
   const double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
   update(running_mean_, mixed(running_mean_, batch.mean));
   update(running_var_, mixed(running_var_, batch.var * unbiased));
-  update(num_batches_tracked_, batches);
 }
 
 std::string BatchNorm::describe() const {

@@ -116,12 +116,18 @@ TEST_CASE("updates: those of one call take place together") {
   CHECK(norm.state_dict().at("num_batches_tracked").item() == 3);
 }
 
-TEST_CASE("updates: a batch of nothing leaves running statistics as they are") {
-  const nn::BatchNorm2d norm(3);
+TEST_CASE("updates: a batch of nothing is counted, and leaves running statistics as they are") {
+  const nn::BatchNorm2d norm(3, {.momentum = {}});
   CHECK(norm(zeros({0, 3, 2, 2})).shape() == Shape{0, 3, 2, 2});
+  CHECK(norm.state_dict().at("num_batches_tracked").item() == 0);
   norm(zeros({0, 3, 2, 2})).eval();
   CHECK(norm.running_mean().to_vector<float>() == Floats{0, 0, 0});
   CHECK(norm.running_var().to_vector<float>() == Floats{1, 1, 1});
+  CHECK(norm.state_dict().at("num_batches_tracked").item() == 1);
+  norm(ones({2, 3, 2, 2})).eval();
+  CHECK(norm.running_mean().to_vector<float>() == Floats{0.5f, 0.5f, 0.5f});
+  CHECK(norm.running_var().to_vector<float>() == Floats{0.5f, 0.5f, 0.5f});
+  CHECK(norm.state_dict().at("num_batches_tracked").item() == 2);
 }
 
 TEST_CASE("updates: a compiled function carries them out at each call, and in each run of many") {
