@@ -16,10 +16,14 @@ namespace {
 constexpr DType F = DType::Float32, B = DType::BFloat16;
 
 /// Builds the program that a form (tile_fused.h) describes, over [images, channels, pixels].
+/// `rounded`: what its casts go to.
 class Builder {
  public:
-  Builder(RegionCheck& region, std::string form)
-      : t_(region), form_(std::move(form)), in_place_(form_.rfind('>') > form_.find('>')) {}
+  Builder(RegionCheck& region, std::string form, DType rounded)
+      : t_(region),
+        form_(std::move(form)),
+        rounded_(rounded),
+        in_place_(form_.rfind('>') > form_.find('>')) {}
 
   void build() {
     while (at_ < form_.size()) {
@@ -70,7 +74,7 @@ class Builder {
       if (form_[at_++] == ')') break;
     }
     if (name == "cast") {
-      const int narrow = t_.compute(Op::Cast, B, args[0]);
+      const int narrow = t_.compute(Op::Cast, rounded_, args[0]);
       return end(t_.compute(Op::Cast, F, narrow));
     }
     int op = 0;
@@ -86,6 +90,7 @@ class Builder {
 
   RegionCheck& t_;
   const std::string form_;
+  const DType rounded_;
   const bool in_place_;  // several stores, to the first of what is loaded
   std::vector<ValueId> loaded_;
   std::size_t at_ = 0, stored_ = 0;
@@ -94,9 +99,10 @@ class Builder {
 
 /// A map, or a convolution by one pixel with it as the epilogue. `beside`: a second store, which no
 /// form has.
-RegionCheck region_of(const std::string& form, std::int64_t edge, bool beside) {
-  constexpr std::int64_t kImages = 3, kChannels = 6;
-  const Shape x{kImages, 5, edge, edge}, w{kChannels, 5, 1, 1}, y{kImages, kChannels, edge, edge};
+RegionCheck region_of(const std::string& form, std::int64_t edge, bool beside,
+                      std::int64_t channels = 6, DType rounded = B) {
+  constexpr std::int64_t kImages = 3;
+  const Shape x{kImages, 5, edge, edge}, w{channels, 5, 1, 1}, y{kImages, channels, edge, edge};
   const bool epilogue = form.find("(a)") != std::string::npos ||
                         form.find("(a,") != std::string::npos ||
                         form.find(",a)") != std::string::npos;
@@ -108,8 +114,8 @@ RegionCheck region_of(const std::string& form, std::int64_t edge, bool beside) {
     t.region.contraction.has_epilogue = true;
   }
   t.region.title = "test";
-  t.region.map.space = {kImages, kChannels, edge * edge};
-  Builder(t, form).build();
+  t.region.map.space = {kImages, channels, edge * edge};
+  Builder(t, form, rounded).build();
   if (beside) t.store(t.number(1));
   return t;
 }
@@ -128,18 +134,38 @@ bool is_fused(const RegionCheck& t) {
 
 TEST_CASE("fused loops: found, right, and of the bits of single operations") {
   const cpu::FusedLoops loops = cpu::fused_loops();
+  struct Size {
+    std::int64_t channels, edge;
+  };
   for (int k = 0; k < loops.count; ++k) {
     const std::string form = loops.first[k].form;
-    for (const std::int64_t edge : {4, 7, 14, 21, 41}) {
+    for (const Size& size : {Size{6, 4}, {16, 4}, {6, 7}, {6, 14}, {6, 21}, {6, 41}}) {
       CAPTURE(form);
-      CAPTURE(edge);
-      RegionCheck fused = region_of(form, edge, false), single = region_of(form, edge, true);
+      CAPTURE(size.channels);
+      CAPTURE(size.edge);
+      RegionCheck fused = region_of(form, size.edge, false, size.channels),
+                  single = region_of(form, size.edge, true, size.channels);
       CHECK(is_fused(fused));
       CHECK(!is_fused(single));
       fused.check(engine_of(fused), 4e-3);
       const auto a = fused.run(engine_of(fused), 2), b = single.run(engine_of(single), 2);
       REQUIRE(b.size() == a.size() + 1);
       for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == b[i]);
+    }
+  }
+}
+
+TEST_CASE("fused loops: casts to types other than bfloat16 have none") {
+  const cpu::FusedLoops loops = cpu::fused_loops();
+  for (int k = 0; k < loops.count; ++k) {
+    const std::string form = loops.first[k].form;
+    if (form.find("cast(") == std::string::npos) continue;
+    for (const DType rounded : {DType::Float16, DType::Bool}) {
+      CAPTURE(form);
+      CAPTURE(rounded);
+      RegionCheck t = region_of(form, 7, false, 6, rounded);
+      CHECK(!is_fused(t));
+      t.check(engine_of(t), 4e-3);
     }
   }
 }

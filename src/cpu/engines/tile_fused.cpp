@@ -86,6 +86,7 @@ class FormWriter {
   void compute(int i) {
     const MapInstr& instr = map_.instrs[at(i)];
     if (instr.op == Op::Cast && instr.dtype == DType::Float32) return visit(instr.args[0]);
+    fits = fits && (instr.op != Op::Cast || instr.dtype == DType::BFloat16);
     number_[at(i)] = -1;
     form += op_row(instr.op).name;
     form += '(';
