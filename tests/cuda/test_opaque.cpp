@@ -281,10 +281,13 @@ TEST_CASE("cuda opaque: gradients of maxima over images with the channels last")
                             {{1, 7, 9, 8}, {4, 4, 2, 2, 2, 2, 1, 1, 0, 1}},
                             {{2, 8, 9, 72}, {2, 2, 2, 2, 0, 0, 1, 1, 0, 1}},
                             {{1, 5, 4, 8}, {3, 3, 2, 2, 1, 1, 1, 1, 1, 1}},
-                            {{1, 1, 1, 8}, {3, 3, 2, 2, 1, 1, 1, 1, 0, 1}}};
+                            {{1, 1, 1, 8}, {3, 3, 2, 2, 1, 1, 1, 1, 0, 1}},
+                            // Windows of a tile that are many, of many channels.
+                            {{1, 19, 9, 64}, {16, 1, 1, 1, 8, 0, 1, 1, 0, 1}},
+                            {{1, 9, 19, 128}, {1, 16, 1, 1, 0, 3, 1, 1, 0, 1}}};
   if (!DeviceCheck::can_run()) return;
   for (const PoolCase& c : cases)
-    for (const DType dtype : {DType::BFloat16, DType::Float16}) {
+    for (const DType dtype : {DType::BFloat16, DType::Float16, DType::Float32}) {
       CAPTURE(c.x.str());
       const PoolAttrs& v = c.v;
       const bool ceil_mode = v.ceil_mode != 0;
@@ -313,8 +316,11 @@ TEST_CASE("cuda opaque: gradients of maxima over images with the channels last")
       for (std::size_t i = 0; i < expected.size(); ++i) {
         const bfloat16 wide(expected[i]);
         const float16 narrow(expected[i]);
-        const void* number = dtype == DType::BFloat16 ? static_cast<const void*>(&wide) : &narrow;
-        wrong += std::memcmp(bytes.data() + 2 * i, number, 2) != 0;
+        const void* number = dtype == DType::BFloat16  ? static_cast<const void*>(&wide)
+                             : dtype == DType::Float16 ? static_cast<const void*>(&narrow)
+                                                       : &expected[i];
+        const std::size_t size = item_size(dtype);
+        wrong += std::memcmp(bytes.data() + size * i, number, size) != 0;
       }
       CHECK(wrong == 0);
     }

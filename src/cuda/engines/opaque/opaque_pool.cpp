@@ -85,6 +85,21 @@ Name name_of(Op op) {
 /// most words of channels that it has.
 constexpr std::int64_t kPoolTile = 8, kPoolTileWords = 8;
 
+/// Words of channels that divide all `groups` of them, and whose windows fit on chip.
+std::int64_t words_of_tile(const PoolAttrs& v, std::int64_t groups, DType dtype) {
+  constexpr std::int64_t kShared = 49152;
+  const auto windows = [](std::int64_t kernel, std::int64_t stride) {
+    return (kPoolTile * stride - 1 + kernel - 1) / stride + 1;
+  };
+  // Of each channel a tap's number and a gradient.
+  const std::int64_t word = kPoolLanes * (1 + static_cast<std::int64_t>(item_size(dtype)));
+  const std::int64_t bytes =
+      windows(v.kernel_h, v.stride_h) * windows(v.kernel_w, v.stride_w) * word;
+  std::int64_t words = std::gcd(groups, kPoolTileWords);
+  while (words > 1 && words * bytes > kShared) words /= 2;
+  return words;
+}
+
 /// Over images [N, H, W, C].
 std::unique_ptr<Kernel> prepare_pool_last(const OpaqueCall& call) {
   const bool spread = spreads(call.op.op);
@@ -103,7 +118,7 @@ std::unique_ptr<Kernel> prepare_pool_last(const OpaqueCall& call) {
   args.count = large[0] * rows * columns * groups;
   // Where windows overlap, blocks find each one's maxima once.
   const bool tiled = spread && !is_disjoint(v, args) && !needs_wide(args.count);
-  const std::int64_t words = std::gcd(groups, kPoolTileWords);
+  const std::int64_t words = words_of_tile(v, groups, call.out().dtype);
   const char* function = tiled    ? "max_pool_grad_last_tiled"
                          : spread ? "max_pool_grad_last"
                                   : "max_pool_last";
