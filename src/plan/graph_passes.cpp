@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <tenon/error.h>
 #include <tenon/ops.h>
@@ -371,6 +372,9 @@ Tensor by_groups(const Node& node, std::span<const Tensor> inputs) {
 
 Roots legalize(Roots roots, const PlanOptions& options) {
   const bool channels_last = keeps_channels_last(topological_order(roots), options);
+  // What is asked for is not rounded to the 16 bits of images.
+  std::unordered_set<const Node*> wanted;
+  for (const Tensor& root : roots) wanted.insert(root.node());
   return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const bool strided =
         channels_last && node.op == Op::Conv2dInputGrad && is_image_convolution(node);
@@ -378,7 +382,8 @@ Roots legalize(Roots roots, const PlanOptions& options) {
       if (channels_last)
         for (const auto rule : {with_full_channels, by_groups})
           if (Tensor other = rule(node, inputs); other.defined()) return other;
-      return strided ? spread_pixels(node, inputs) : without_stride(node, inputs);
+      if (!strided) return without_stride(node, inputs);
+      return wanted.count(&node) == 0 ? spread_pixels(node, inputs) : Tensor();
     }
     if (node.op != Op::Result) return {};
     const Node& owner = *inputs[0].node();

@@ -366,3 +366,22 @@ TEST_CASE("layout: pixels that a strided filter of one pixel meets are spread as
     }));
   }
 }
+
+TEST_CASE("layout: a gradient that is asked for is not rounded where pixels are spread") {
+  const PrecisionScope scope(Precision::Bf16);
+  const Tensor x = test::leaf({4, 64, 16, 16});
+  std::vector<Tensor> weights;
+  const auto filters = [&weights](std::int64_t taps) {
+    return weights.emplace_back(test::leaf({64, 64, taps, taps}));
+  };
+  Tensor y = relu(conv2d(x, filters(1), {}, {.stride = {2, 2}}));
+  for (int k = 0; k < 4; ++k) y = relu(conv2d(y, filters(3), {}, {.padding = {1, 1}}));
+  const auto p = test::planned(grad(sum(y * y), std::vector{x}),
+                               {.kind = Device::Kind::Cuda, .convolves_channels_last = true});
+  CAPTURE(print_steps(*p));
+  CHECK(std::any_of(p->steps.begin(), p->steps.end(), [](const Step& step) {
+    const Contraction& c = step.region.contraction;
+    return step.region.kind == RegionKind::Contraction && c.op == Op::Conv2dInputGrad &&
+           c.attrs.conv.stride_h == 2 && c.dtype == DType::Float32;
+  }));
+}
