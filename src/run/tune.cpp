@@ -197,7 +197,16 @@ void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
   for (Unknown& u : unknown) {
     report({done++, static_cast<int>(unknown.size()), u.region->title});
     try {
-      const std::unique_ptr<Bench> bench = make_bench_(*u.region, values, options, u.candidates);
+      const auto make = [&] { return make_bench_(*u.region, values, options, u.candidates); };
+      std::unique_ptr<Bench> bench;
+      try {
+        bench = make();
+      } catch (const MemoryError&) {  // without those of large workspaces, if there are any
+        constexpr std::size_t kLarge = std::size_t{64} << 20;
+        const auto is_large = [](const Candidate& c) { return c.kernel->workspace_bytes > kLarge; };
+        if (std::erase_if(u.candidates, is_large) == 0) throw;
+        bench = make();
+      }
       std::optional<TuneChoice> choice = fastest(u.candidates, *bench, kSecondsARegion);
       if (!choice) continue;
       choice->rivals = rivals_of(*u.region, values, options.engines);

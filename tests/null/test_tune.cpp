@@ -2,6 +2,7 @@
 // from.
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -51,7 +52,9 @@ struct FakeEngine final : Engine {
                                      std::span<const Value> values, int threads) const override {
     if (way.empty()) return prepare(region, values, threads);
     if (way == "absent") throw NotSupported("no such algorithm");
-    return std::make_unique<Nothing>(title + " " + way);
+    auto kernel = std::make_unique<Nothing>(title + " " + way);
+    if (way == "large") kernel->workspace_bytes = std::size_t{65} << 20;
+    return kernel;
   }
   std::string version() const override { return number; }
 
@@ -129,13 +132,16 @@ struct World {
   FakeEngine good{"good", 1, {"a", "b"}}, other{"other", 0, {"c", "absent"}};
   FakeBench bench;
   int benches = 0;
+  std::size_t room = SIZE_MAX;  // for a workspace
   std::vector<const Engine*> engines{&good, &other};
 
   World() { bench.times = {{"good a", {10}}, {"good b", {11}}, {"other c", {12}}, {"good", {10}}}; }
   /// What the step of a planned product got: "other c, tuned now …".
   std::string plan(Tune mode, Program p = product(3, 4, 5)) {
     const auto lend = [this](const Region&, std::span<const Value>, const PlanOptions&,
-                             std::span<const Candidate>) {
+                             std::span<const Candidate> candidates) {
+      for (const Candidate& c : candidates)
+        if (c.kernel->workspace_bytes > room) throw MemoryError("no room");
       struct Lent final : Bench {
         explicit Lent(FakeBench& b) : lender(b) {}
         bool agrees(const Kernel& k, std::string* why) override { return lender.agrees(k, why); }
@@ -642,4 +648,12 @@ TEST_CASE("tune: the native engine's configurations have names that last") {
             ->source()
             .find("plain_gemm") != std::string::npos);
   CHECK_THROWS_AS(engine.prepare_as("1x2x3-4/5", region, p.values, 1), NotSupported);
+}
+
+TEST_CASE("tune: where the card has no room for large workspaces, the others are measured") {
+  World w;
+  w.good.ways = {"large", "b"};
+  w.bench.times["good large"] = {1};
+  w.room = std::size_t{64} << 20;
+  CHECK(w.plan(Tune::Write).starts_with("good b, tuned now"));
 }

@@ -47,7 +47,8 @@ const CublasLt& cublaslt() {
 
 cublasLtHandle_t cublaslt_handle(int ordinal) {
   static std::mutex mutex;
-  static std::map<int, cublasLtHandle_t> handles;
+  // Never destroyed: a job may still make one when the process ends.
+  static auto& handles = *new std::map<int, cublasLtHandle_t>;
   const CublasLt& lt = cublaslt();
   context_of(ordinal);
   const std::lock_guard lock(mutex);

@@ -336,19 +336,23 @@ class CudnnEngine final : public Engine {
     }
     const Contraction& c = region.contraction;
     const bool full = c.compute() == DType::Float32 && !c.tf32();
-    for (int rank = 0; full && rank < kLargePlans; ++rank)
-      names.push_back(kLarge + std::to_string(rank));
     for (int rank = 0; rank < kPlans; ++rank) {
       if (fuses) names.push_back(kFused + std::to_string(rank));
       names.push_back(std::to_string(rank));
     }
     if (may_turn(region.contraction, values))
       for (int rank = 0; rank < kLastPlans; ++rank) names.push_back(kLast + std::to_string(rank));
+    // Behind the others: where time runs out, they are not all that was measured.
+    for (int rank = 0; full && rank < kLargePlans; ++rank)
+      names.push_back(kLarge + std::to_string(rank));
     return names;
   }
 
   std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
                                      std::span<const Value> values, int) const override {
+    // A version that is not used is met here first: others run the region instead.
+    if (const std::string& problem = loaded_cudnn().problem; !problem.empty())
+      throw NotSupported(cat("cuDNN cannot be used: ", problem));
     Way way = way_named(configuration);
     // Of 16 bits the library compiles its kernels with epilogues.
     if (configuration.empty() && keeps_last(region.contraction)) {
@@ -365,7 +369,11 @@ class CudnnEngine final : public Engine {
     std::call_once(started_, [this] { run_on_worker([t = target_] { start_cudnn(t); }); });
   }
 
-  std::string version() const override { return std::to_string(cudnn().cudnnGetVersion()); }
+  /// None of one that is not used, which may be asked too.
+  std::string version() const override {
+    const Cudnn& table = loaded_cudnn();
+    return table.problem.empty() ? std::to_string(table.cudnnGetVersion()) : std::string();
+  }
 
  private:
   const char* refusal(const Region& region, std::span<const Value> values) const {

@@ -28,7 +28,8 @@ struct CardHandle {
 
 CardHandle& card_handle(int ordinal) {
   static std::mutex mutex;
-  static std::map<int, CardHandle> handles;
+  // Never destroyed: a job may still make one when the process ends.
+  static auto& handles = *new std::map<int, CardHandle>;
   context_of(ordinal);
   const std::lock_guard lock(mutex);
   CardHandle& card = handles[ordinal];
