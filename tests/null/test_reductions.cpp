@@ -202,3 +202,43 @@ TEST_CASE("reduced results: moments of columns begin where a large product is wr
   CHECK(reduced_rows(*normalised(31, 256)) == 0);
   CHECK(reduced_rows(*normalised(64, 64)) == 0);
 }
+
+TEST_CASE("reduced results: sums of columns that an epilogue would round, or has no room for") {
+  // Of what is computed of a product's image and summed over its columns, beside it.
+  const auto rows_of = [](const auto& scaled) {
+    const PrecisionScope scope(Precision::Bf16);
+    Tensor x = leaf({64, 64, 28, 28});
+    for (int k = 0; k < 3; ++k)
+      x = conv2d(k > 0 ? relu(x) : x, leaf({64, 64, 3, 3}), {},
+                 {.stride = {1, 1}, .padding = {1, 1}});
+    const auto p =
+        planned({scaled(conv2d(x, leaf({256, 64, 1, 1})))}, {.convolves_channels_last = true});
+    INFO(print_fusion(*p));
+    return reduced_rows(*p);
+  };
+  const auto sums = [](const Tensor& y) { return sum(y, {0, 2, 3}, true); };
+  CHECK(rows_of([&](const Tensor& y) { return y * sums(y); }) == 64);
+  for (const DType dtype : {DType::Float64, DType::Int32}) {
+    CAPTURE(dtype);
+    CHECK(rows_of([&](const Tensor& y) {
+            return y * cast(sums(cast(y, dtype)), DType::Float32);
+          }) == 0);
+  }
+  const auto computed_in = [&](DType dtype) {
+    return [&sums, dtype](const Tensor& y) {
+      const Tensor z = tanh(cast(y, dtype));
+      return z * sums(z);
+    };
+  };
+  CHECK(rows_of(computed_in(DType::Float32)) == 64);
+  CHECK(rows_of(computed_in(DType::BFloat16)) == 0);
+  const auto many = [&](int count) {
+    return [&sums, count](const Tensor& y) {
+      Tensor all = sums(y);
+      for (int k = 1; k < count; ++k) all = all * sums(tanh(y * (k + 0.5)));
+      return y * all;
+    };
+  };
+  CHECK(rows_of(many(8)) == 64);
+  CHECK(rows_of(many(9)) == 0);
+}

@@ -293,6 +293,7 @@ class WgmmaBlock {
   TENON_DEVICE void leave_columns(float* place, int m, int n, int group) {
     static_assert(kVector == 4, "four columns a lane");
     constexpr int kRows = 16;  // of a warp
+    static_assert(E::kNumbers <= kRows, "a warp's place has a line for each of its rows");
     const int lane = static_cast<int>(threadIdx.x) % 32,
               column = static_cast<int>(threadIdx.x) % 128;
     __syncwarp();  // the sums there have been read

@@ -20,13 +20,22 @@ namespace {
 
 constexpr std::uint32_t kRowsOfMap = 1, kRowsOfResult = 3;  // axes of [rows, columns], [batch, …]
 
+/// Epilogues add up in float32.
+bool sums_in_float32(const MapProgram& map, const MapReduce& reduce,
+                     std::span<const Value> values) {
+  const auto fits = [](DType dtype) { return is_floating(dtype) && dtype != DType::Float64; };
+  return fits(map.instrs[at(reduce.source)].dtype) && fits(values[at(reduce.value)].dtype);
+}
+
 /// Whether a sweep does nothing but add up columns.
-bool sums_columns(const MapProgram& map) {
+bool sums_columns(const MapProgram& map, std::span<const Value> values) {
   if (map.space.rank() != 2 || map.space.numel() == 0 || map.has_rows || !map.stores.empty() ||
       map.reduces.empty())
     return false;
   for (const MapReduce& reduce : map.reduces)
-    if (reduce.op != Op::Sum || reduce.axes != kRowsOfMap || reduce.within >= 0) return false;
+    if (reduce.op != Op::Sum || reduce.axes != kRowsOfMap || reduce.within >= 0 ||
+        !sums_in_float32(map, reduce, values))
+      return false;
   return std::all_of(map.instrs.begin(), map.instrs.end(), [](const MapInstr& instr) {
     return instr.code == MapCode::Load || instr.code == MapCode::Number ||
            instr.code == MapCode::Compute;
@@ -54,6 +63,16 @@ bool meets_in_order(const Region& product, const MapProgram& sweep, const View& 
                        return store.view.value == view.value &&
                               is_contiguous(store.view, product.map.space);
                      });
+}
+
+/// Whether a product rounds a value only as it stores it: its epilogue computes in float32.
+bool is_rounded_when_stored(const MapProgram& product, ValueId id) {
+  return std::any_of(
+      product.stores.begin(), product.stores.end(), [&product, id](const MapStore& store) {
+        const MapInstr& made = product.instrs[at(store.source)];
+        return store.view.value == id && made.code == MapCode::Compute && made.op != Op::Cast &&
+               (made.dtype == DType::Float16 || made.dtype == DType::BFloat16);
+      });
 }
 
 /// The instruction of the product's epilogue that makes a value which it writes.
@@ -108,7 +127,7 @@ class ColumnReducer {
  private:
   void consider(int s) {
     Region& sweep = m_.region(s);
-    if (sweep.kind != RegionKind::Map || !sums_columns(sweep.map)) return;
+    if (sweep.kind != RegionKind::Map || !sums_columns(sweep.map, m_.values())) return;
     for (const int product : m_.before[at(s)]) {
       const Region& made = m_.region(product);
       const bool reads = std::any_of(sweep.reads.begin(), sweep.reads.end(),
@@ -145,6 +164,11 @@ class ColumnReducer {
         *why = "that makes its elements in another order";
         return 0;
       }
+    if (std::any_of(sweep.reads.begin(), sweep.reads.end(),
+                    [&made](ValueId id) { return is_rounded_when_stored(made.map, id); })) {
+      *why = "that rounds what it makes only as it stores it";
+      return 0;
+    }
     for (const int other : m_.before[at(s)])
       if (other != product && !m_.times.graph().reaches(other, product, false)) {
         *why = cat("that does not wait for ", m_.region(other).title);
@@ -152,8 +176,9 @@ class ColumnReducer {
       }
     for (const MapReduce& reduce : map.reduces)
       if (reduce.deviations && sum_beside(map, reduce) < 0) return 0;
+    std::string refusal;
     for (const Engine* engine : m_.options.engines)
-      if (engine->claims(made, m_.values(), why))
+      if (engine->claims(made, m_.values(), &refusal))
         if (const int rows = engine->capabilities(made, m_.values()).reduced_rows; rows > 0)
           return rows;
     return 0;

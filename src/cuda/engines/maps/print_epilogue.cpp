@@ -66,6 +66,9 @@ class EpiloguePrinter {
     by_rows_ = !map_.reduces.empty() && map_.reduces[0].rows > 0;
     channels_ = !map_.reduces.empty() && !by_rows_ && keeps_channels(map_.reduces[0], map_.space);
     if (by_rows_ || channels_) number_sums();
+    for (const Reduction& sum : sums_)
+      if (by_rows_ && sum.gathered() != DType::Float32)
+        throw InternalError(cat(region.title, ": an epilogue reduces some rows in float32 only"));
     uses_position_ = std::any_of(map_.instrs.begin(), map_.instrs.end(),
                                  [](const MapInstr& i) { return i.code == MapCode::Random; });
   }
@@ -249,6 +252,7 @@ class EpiloguePrinter {
     out.line("}");
     out.line("};");
     out.line("static constexpr bool kSums = false, kColumnSums = true;");
+    out.line(cat("static constexpr int kNumbers = ", numbers_, ";"));
     out.line(cat("static ", kDevice, "Sums no_sums() { return {}; }"));
   }
 

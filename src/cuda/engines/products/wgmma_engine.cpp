@@ -326,6 +326,10 @@ class WgmmaEngine final : public Engine {
     };
     const std::vector<MapInstr>& instrs = region.map.instrs;
     if (std::count_if(instrs.begin(), instrs.end(), is_read) > kMostRead) return false;
+    constexpr int kMostNumbers = 8;  // a lane holds four columns of each; kernels have room for 16
+    int numbers = 0;                 // at most, of a column: some sums are taken from moments
+    for (const MapReduce& reduce : region.map.reduces) numbers += reduce.deviations ? 2 : 1;
+    if (numbers > kMostNumbers) return false;
     WgmmaSizes sizes = sizes_of(region, values, shape);
     sizes.whole = false;
     return choose_wgmma(target_.model, sizes).splits == 1;
