@@ -138,7 +138,7 @@ std::string updates(const std::vector<std::int64_t>& sizes, std::int64_t last) {
 namespace {
 
 /// How the regions behind sums of columns read these and one another.
-enum class Reads { Own, Others, First, Changed };
+enum class Reads { Own, Others, First, Changed, Rounded };
 
 /// Sums over the columns of what lies as [outer, channels, inner], and what is made of them.
 std::string columns_then(std::int64_t outer, std::int64_t channels, std::int64_t inner,
@@ -160,17 +160,23 @@ std::string columns_then(std::int64_t outer, std::int64_t channels, std::int64_t
   std::vector<ValueId> means;
   for (const ValueId of : {sum, squares}) {
     phases.begin({channels});
-    means.push_back(t.store(t.compute(Op::Div, F, t.load(of), t.number(700))));
+    int mean = t.compute(Op::Div, F, t.load(of), t.number(700));
+    if (reads == Reads::Rounded)  // as it is stored
+      mean = t.compute(Op::Tanh, DType::BFloat16, t.compute(Op::Cast, DType::BFloat16, mean));
+    means.push_back(t.store(mean));
     phases.end();
   }
   phases.next_phase();
   View other;
   other.stride[0] = reads == Reads::First ? 0 : -1;
   other.offset = reads == Reads::First ? 0 : channels - 1;
-  const bool own = reads == Reads::Own || reads == Reads::Changed;
+  const bool own = reads != Reads::Others && reads != Reads::First;
   phases.begin({channels});
-  const int mean = t.load(means[0], own ? nullptr : &other);
-  const int moved = t.compute(Op::Add, F, t.load(weight), t.load(means[1]));
+  const auto wide = [&](int mean_of) {
+    return reads == Reads::Rounded ? t.compute(Op::Cast, F, mean_of) : mean_of;
+  };
+  const int mean = wide(t.load(means[0], own ? nullptr : &other));
+  const int moved = t.compute(Op::Add, F, t.load(weight), wide(t.load(means[1])));
   t.store_to(t.compute(Op::Mul, F, mean, moved), t.broadcast(weight), weight);
   phases.end();
   std::string why;
@@ -195,7 +201,7 @@ TEST_CASE("cuda phases: what is made of a column's sums is work of the block tha
 }
 
 TEST_CASE("cuda phases: what few blocks would do behind many is the last one's work") {
-  for (const Reads reads : {Reads::Others, Reads::First, Reads::Changed})
+  for (const Reads reads : {Reads::Others, Reads::First, Reads::Changed, Reads::Rounded})
     for (const std::int64_t channels : {64, 1000}) {
       CAPTURE(static_cast<int>(reads));
       CAPTURE(channels);

@@ -62,6 +62,11 @@ class Joiner {
            values_[at(view.value)].shape.numel() == size_;
   }
 
+  /// Registers hold what is computed in 16 bits as float32.
+  static bool is_rounded_when_stored(const MapInstr& made) {
+    return is_narrow_float(made.dtype) && made.code == MapCode::Compute && made.op != Op::Cast;
+  }
+
   bool add(const MapProgram& map) {
     std::vector<int> place;
     for (MapInstr instr : map.instrs) {
@@ -71,7 +76,8 @@ class Joiner {
           return false;
         if (reduced_.contains(id) && values_[at(id)].dtype != instr.dtype) return false;
         if (const auto made = made_.find(id); made != made_.end()) {
-          if (out_.instrs[at(made->second)].dtype != instr.dtype) return false;
+          const MapInstr& source = out_.instrs[at(made->second)];
+          if (source.dtype != instr.dtype || is_rounded_when_stored(source)) return false;
           place.push_back(made->second);
           continue;
         }
