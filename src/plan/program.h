@@ -52,11 +52,14 @@ struct PassRecord {
   std::string unit;
 };
 
-/// A decision that a pass made by whether a size is at most `most`. Passes that compare a size of
-/// the graph with a number of their own say so here: a plan for another size is the same where all
-/// of its decisions are (plan/sized_plan.h).
+/// A decision that a pass made by whether a size is at most `most`, or a multiple of it. Passes
+/// that compare a size of the graph with a number of their own say so here: a plan for another size
+/// is the same where all of its decisions are (plan/sized_plan.h).
 struct SizeLimit {
   std::int64_t size = 0, most = 0;
+  bool multiple = false;
+
+  bool holds(std::int64_t of) const { return multiple ? of % most == 0 : of <= most; }
 };
 
 struct Program {

@@ -127,12 +127,14 @@ bool SizedPlan::learn_limits(const Sample& a, const Sample& b) {
   const std::optional<Lines> lines = fit(sizes_a, sizes_b, a.size, b.size);
   if (!lines) return false;
   for (std::size_t k = 0; k < sizes_a.size(); ++k)
-    if (a.plan->limits[k].most != b.plan->limits[k].most) return false;
+    if (a.plan->limits[k].most != b.plan->limits[k].most ||
+        a.plan->limits[k].multiple != b.plan->limits[k].multiple)
+      return false;
   for (const Line& line : lines->varying) {
-    const std::int64_t most = a.plan->limits[line.place].most;
-    const bool within = sizes_a[line.place] <= most;
-    if (within != (sizes_b[line.place] <= most)) return false;
-    limits_.push_back({line, most, within});
+    const SizeLimit& of = a.plan->limits[line.place];
+    const bool holds = of.holds(sizes_a[line.place]);
+    if (holds != of.holds(sizes_b[line.place])) return false;
+    limits_.push_back({line, of, holds});
   }
   return true;
 }
@@ -170,7 +172,7 @@ void SizedPlan::list_extents(const std::vector<Extent>& all) {
 
 bool SizedPlan::is_alike_at(std::int64_t size) const {
   for (const Limit& limit : limits_)
-    if ((limit.size.at(size) <= limit.most) != limit.within) return false;
+    if (limit.of.holds(limit.size.at(size)) != limit.holds) return false;
   for (const Inner& inner : inner_)
     if (!inner.plan->is_alike_at(size)) return false;
   std::vector<std::int64_t> values;

@@ -69,8 +69,8 @@ class SizedPlan {
   /// A decision by a limit, which must come out as it did.
   struct Limit {
     Line size;
-    std::int64_t most = 0;
-    bool within = false;
+    SizeLimit of;
+    bool holds = false;
   };
   struct Sample {
     std::int64_t size = 0;

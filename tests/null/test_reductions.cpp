@@ -198,8 +198,18 @@ TEST_CASE("reduced results: moments of columns begin where a large product is wr
   CHECK(reduced_rows(*p) == 64);
   CHECK(reduced(*p) == 2);
   CHECK(contains(print_fusion(*p), "reads sums of 64 rows"));
-  // Rows that do not divide, a narrow result.
-  CHECK(reduced_rows(*normalised(31, 256)) == 0);
+  // Rows that do not divide, a narrow result. A plan notes that it asked, whatever came of it: that
+  // of another batch may be read off it only where the answer is the same.
+  const auto odd = normalised(31, 256);
+  CHECK(reduced_rows(*odd) == 0);
+  const auto asks = [](const Program& plan, std::int64_t rows, bool divides) {
+    return std::any_of(plan.limits.begin(), plan.limits.end(), [&](const SizeLimit& limit) {
+      return limit.multiple && limit.most == 64 && limit.size == rows &&
+             limit.holds(rows) == divides;
+    });
+  };
+  CHECK(asks(*p, 64 * 28 * 28, true));
+  CHECK(asks(*odd, 31 * 28 * 28, false));
   CHECK(reduced_rows(*normalised(64, 64)) == 0);
 }
 

@@ -179,8 +179,12 @@ class ColumnReducer {
     std::string refusal;
     for (const Engine* engine : m_.options.engines)
       if (engine->claims(made, m_.values(), &refusal))
-        if (const int rows = engine->capabilities(made, m_.values()).reduced_rows; rows > 0)
+        if (const int rows = engine->capabilities(made, m_.values()).reduced_rows; rows > 0) {
+          // Of all results or of each of a batch: as the engine sees the product.
+          for (const std::int64_t size : {map.space[0], out.rank() > 1 ? out[out.rank() - 2] : 1})
+            m_.program.limits.push_back({size, rows, true});
           return rows;
+        }
     return 0;
   }
 

@@ -320,7 +320,12 @@ class WgmmaEngine final : public Engine {
   bool reduces_rows(const Region& region, std::span<const Value> values,
                     const MatrixShape& shape) const {
     constexpr std::ptrdiff_t kMostRead = 3;
-    if (shape.m % kReducedRows != 0 || shape.n % 4 != 0 || shape.n < kWgmmaColumns) return false;
+    const std::vector<MapReduce>& reduces = region.map.reduces;
+    const bool does = std::any_of(reduces.begin(), reduces.end(),
+                                  [](const MapReduce& reduce) { return reduce.rows > 0; });
+    // The plan notes what it asks of a size: products that do not reduce yet are not asked for it.
+    if (does && shape.m % kReducedRows != 0) return false;
+    if (shape.n % 4 != 0 || shape.n < kWgmmaColumns) return false;
     const auto is_read = [](const MapInstr& instr) {
       return instr.code == MapCode::Load && instr.view.stride[1] != 0;
     };
