@@ -450,13 +450,13 @@ class Lowering {
   // Filters by which a convolution of narrow images multiplies in 16 bits: rounded once, for all
   // blocks that read them, with the axis inside that is summed over.
   Ref narrow_filters(const Node& product, const Ref& filters) {
-    constexpr std::int64_t kStep = 8;
+    constexpr std::int64_t kSummedAtOnce = 8;
     const bool of_input = product.op == Op::Conv2dInputGrad;
     const DType narrow = narrow_type(product);
     const Item& base = out_.items[filters.item];
     const bool rounds = narrow != DType::Float32 && base.dtype == DType::Float32 &&
                         base.kind == OpKind::Leaf && is_linear(filters, base.shape);
-    if (!rounds || filters.shape[of_input ? 0 : 1] % kStep != 0 ||
+    if (!rounds || filters.shape[of_input ? 0 : 1] % kSummedAtOnce != 0 ||
         (product.op != Op::Conv2d && !of_input))
       return filters;
     const auto [place, fresh] = narrow_filters_.try_emplace({filters.item, narrow, of_input}, -1);

@@ -73,7 +73,7 @@ std::int64_t filter_pitch(const ConvShape& s) {
   return s.unit_groups() * s.rows.taps * s.columns.taps | 1;
 }
 
-std::int64_t patch_units(const ConvShape& s, const ConvConfig& c) {
+std::int64_t padded_row_units(const ConvShape& s, const ConvConfig& c) {
   return c.images * reach_of(s, c) * row_pitch(s);
 }
 
@@ -123,7 +123,7 @@ bool share_rows(const ConvShape& s, ConvConfig& c) {
   if (t.thread_n > kLine && (width != kLine || c.rows * width % t.thread_n != 0)) return false;
   if (!filled) return false;
   const std::int64_t exchanged = t.groups(32) == 1 ? 0 : 4 * t.m * t.n;
-  c.shared_bytes = std::max(16 * (patch_units(s, c) + t.m * filter_pitch(s)), exchanged);
+  c.shared_bytes = std::max(16 * (padded_row_units(s, c) + t.m * filter_pitch(s)), exchanged);
   return c.shared_bytes <= kMostPatchBytes;
 }
 
@@ -211,7 +211,7 @@ class RowsKernel final : public Kernel {
     p.row_pitch = to_int(row_pitch(s));
     p.image_pitch = to_int(reach * row_pitch(s));
     p.filter_pitch = to_int(filter_pitch(s));
-    p.filters_at = to_int(patch_units(s, c));
+    p.filters_at = to_int(padded_row_units(s, c));
     p.places = to_int(bands * divide_up(s.images, c.images));
     grid_ = {static_cast<std::uint32_t>(blocks_m * p.places), 1, 1};
   }
