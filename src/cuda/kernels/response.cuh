@@ -5,9 +5,9 @@
 //   Before]
 //
 // Arrays are contiguous and do not overlap, [N, C, places] or (of 16 bits or float32 among such, C
-// a multiple of kResponseLanes) [N, places, C]; results are overwritten. Sums go in ascending order of channels:
-// the same bits every time. The bound is bandwidth: each array crosses memory once, what neighbours
-// share comes from L1.
+// a multiple of kResponseLanes) [N, places, C]; results are overwritten. Sums go in ascending order
+// of channels: the same bits every time. The bound is bandwidth: each array crosses memory once,
+// what neighbours share comes from L1.
 #pragma once
 
 #include "cuda/kernels/counter.cuh"
