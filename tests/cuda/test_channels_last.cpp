@@ -17,11 +17,15 @@
 #include "cuda/engines/products/native_engine.h"
 #include "cuda/engines/vendor/cudnn_engine.h"
 #include "device_check.h"
+#include "made_on.h"
 #include "plan/fuse.h"
 
 using namespace tenon;
+using test::check_near;
 using test::DeviceCheck;
+using test::made_on;
 using test::natural;
+using test::Values;
 
 namespace {
 
@@ -186,38 +190,6 @@ TEST_CASE("vendor: convolutions over pictures of a few channels, and their filte
 }
 
 namespace {
-
-using Values = std::vector<std::vector<float>>;
-
-/// What `make` gives on a device, in a precision.
-template <class Make>
-Values made_on(const char* device, Precision precision, Make&& make) {
-  set_device(device);
-  set_precision(precision);
-  const std::vector<Tensor> all = make();
-  eval(all);
-  Values values;
-  values.reserve(all.size());
-  for (const Tensor& t : all) values.push_back(t.to_vector<float>());
-  set_precision(Precision::Fp32);
-  set_device("cpu");
-  return values;
-}
-
-/// Each lies within `bound` of its norm.
-void check_near(const Values& got, const Values& wanted, double bound) {
-  REQUIRE(got.size() == wanted.size());
-  for (std::size_t k = 0; k < got.size(); ++k) {
-    CAPTURE(k);
-    REQUIRE(got[k].size() == wanted[k].size());
-    double apart = 0, size = 0;
-    for (std::size_t i = 0; i < got[k].size(); ++i) {
-      apart += std::pow(got[k][i] - wanted[k][i], 2);
-      size += std::pow(wanted[k][i], 2);
-    }
-    CHECK(std::sqrt(apart / size) <= bound);
-  }
-}
 
 /// How the first layer reads a picture.
 struct First {

@@ -12,13 +12,15 @@
 
 #include "cuda/device/driver.h"
 #include "device_check.h"
+#include "made_on.h"
 
 using namespace tenon;
+using test::check_near;
 using test::DeviceCheck;
+using test::made_on;
+using test::Values;
 
 namespace {
-
-using Values = std::vector<std::vector<float>>;
 
 /// Tensors of numbers that repeat.
 class Numbers {
@@ -85,71 +87,45 @@ std::vector<Tensor> known_columns(std::int64_t images, std::int64_t side) {
 
 using Step = std::vector<Tensor> (*)(std::int64_t images, std::int64_t side);
 
-Values made_on(const char* device, Precision precision, Step step, std::int64_t images,
-               std::int64_t side) {
-  set_device(device);
-  set_precision(precision);
-  const std::vector<Tensor> all = step(images, side);
-  eval(all);
-  Values values;
-  values.reserve(all.size());
-  for (const Tensor& t : all) values.push_back(t.to_vector<float>());
-  set_precision(Precision::Fp32);
-  set_device("cpu");
-  return values;
-}
-
-double relative_distance(const std::vector<float>& got, const std::vector<float>& wanted) {
-  double apart = 0, size = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    apart += std::pow(got[i] - wanted[i], 2);
-    size += std::pow(wanted[i], 2);
+/// Calls with the step and what the CPU makes of it in float32: of images whose rows are multiples
+/// of 64 and of others, of small ones where the card is emulated.
+template <class Check>
+void at_sizes(Step step, Check&& check) {
+  const bool is_card = cuda::has_tensor_maps();
+  for (const std::int64_t side :
+       is_card ? std::vector<std::int64_t>{28, 27} : std::vector<std::int64_t>{4}) {
+    CAPTURE(side);
+    const auto make = [&] { return step(is_card ? 24 : 2, side); };
+    check(make, made_on("cpu", Precision::Fp32, make));
   }
-  return std::sqrt(apart / size);
 }
 
 }  // namespace
 
 TEST_CASE("cuda product columns: gradients of bottlenecks are the CPU's") {
   if (!DeviceCheck::can_run()) return;
-  const bool is_card = cuda::has_tensor_maps();
-  // Rows in multiples of 64 and others.
-  for (const std::int64_t side :
-       is_card ? std::vector<std::int64_t>{28, 27} : std::vector<std::int64_t>{4}) {
-    const std::int64_t images = is_card ? 24 : 2;
-    CAPTURE(side);
-    const Values wanted = made_on("cpu", Precision::Fp32, bottlenecks, images, side),
-                 got = made_on("cuda", Precision::Bf16, bottlenecks, images, side);
-    CHECK(made_on("cuda", Precision::Bf16, bottlenecks, images, side) == got);
+  at_sizes(bottlenecks, [](const auto& make, const Values& wanted) {
+    const Values got = made_on("cuda", Precision::Bf16, make);
+    CHECK(made_on("cuda", Precision::Bf16, make) == got);
     set_pass_enabled("reductions", false);
-    const Values apart = made_on("cuda", Precision::Bf16, bottlenecks, images, side);
+    const Values apart = made_on("cuda", Precision::Bf16, make);
     set_pass_enabled("reductions", true);
-    REQUIRE(got.size() == wanted.size());
-    for (std::size_t k = 0; k < got.size(); ++k) {
-      CAPTURE(k);
-      REQUIRE(got[k].size() == wanted[k].size());
-      CHECK(relative_distance(got[k], wanted[k]) <= 0.5);
-      // Sums in another order: roundings to 16 bits of what follows differ now and then.
-      CHECK(relative_distance(got[k], apart[k]) <= 0.1);
-    }
-  }
+    check_near(got, wanted, 0.5);
+    // Sums in another order: roundings to 16 bits of what follows differ now and then.
+    check_near(got, apart, 0.1);
+  });
 }
 
 TEST_CASE("cuda product columns: sums of whole numbers lose nothing") {
   if (!DeviceCheck::can_run()) return;
-  const bool is_card = cuda::has_tensor_maps();
-  for (const std::int64_t side :
-       is_card ? std::vector<std::int64_t>{28, 27} : std::vector<std::int64_t>{4}) {
-    const std::int64_t images = is_card ? 24 : 2;
-    CAPTURE(side);
-    const Values wanted = made_on("cpu", Precision::Fp32, known_columns, images, side),
-                 got = made_on("cuda", Precision::Bf16, known_columns, images, side);
+  at_sizes(known_columns, [](const auto& make, const Values& wanted) {
+    const Values got = made_on("cuda", Precision::Bf16, make);
     REQUIRE(got.size() == wanted.size());
     for (std::size_t k = 0; k < got.size(); ++k) {
       CAPTURE(k);
       // Sums that lack a row are farther from what is wanted; images may be rounded.
       const bool is_image = got[k].size() > 256;
-      CHECK(relative_distance(got[k], wanted[k]) <= (is_image ? 1e-2 : 1e-5));
+      CHECK(test::distance(got[k], wanted[k]) <= (is_image ? 1e-2 : 1e-5));
     }
-  }
+  });
 }
