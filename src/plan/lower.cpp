@@ -461,7 +461,7 @@ class Lowering {
       return filters;
     const auto [place, fresh] = narrow_filters_.try_emplace({filters.item, narrow, of_input}, -1);
     if (fresh) {
-      const Ref laid = channels_last(of_input ? rows_and_columns_swapped(filters) : filters);
+      const Ref laid = channels_last(of_input ? transposed(filters) : filters);
       Item item;
       item.op = Op::Cast;
       item.kind = OpKind::Elementwise;
@@ -473,13 +473,7 @@ class Lowering {
       out_.items.push_back(std::move(item));
     }
     const Ref laid = channels_first(whole(place->second));
-    return of_input ? rows_and_columns_swapped(laid) : laid;
-  }
-  static Ref rows_and_columns_swapped(const Ref& filters) {
-    Ref out = filters;
-    std::swap(out.shape[0], out.shape[1]);
-    std::swap(out.stride[0], out.stride[1]);
-    return out;
+    return of_input ? transposed(laid) : laid;
   }
 
   // What `ref` reads, laid with the second axis inside; turned where it is not, once for all.

@@ -87,7 +87,6 @@ class FormWriter {
     const MapInstr& instr = map_.instrs[at(i)];
     if (instr.op == Op::Cast && instr.dtype == DType::Float32) return visit(instr.args[0]);
     fits = fits && (instr.op != Op::Cast || instr.dtype == DType::BFloat16);
-    number_[at(i)] = -1;
     form += op_row(instr.op).name;
     form += '(';
     int args[3] = {instr.args[0], instr.args[1], instr.args[2]};
@@ -146,11 +145,12 @@ int TileCompiler::memory_slot(int v) {
 
 bool TileCompiler::emit_fused() {
   p_.fused_ = TileFused();
-  if (!may_fuse()) return false;
+  const FusedLoops loops = fused_loops();
+  if (loops.count == 0 || !may_fuse()) return false;
   FormWriter writer(map_, values_, level_);
   writer.write();
   TileFused& fused = p_.fused_;
-  fused.loop = writer.fits ? fused_loops().find(writer.form.c_str()) : nullptr;
+  fused.loop = writer.fits ? loops.find(writer.form.c_str()) : nullptr;
   if (fused.loop == nullptr) return false;
   for (const int i : writer.scalars) {
     fused.scalars.push_back(native(i));

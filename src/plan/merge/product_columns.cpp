@@ -120,8 +120,7 @@ class ColumnReducer {
 
   void run() {
     for (int s = 0; s < m_.size(); ++s) consider(s);
-    if (merged_)  // who reads what
-      m_.replace({}, [](const std::vector<int>&) { return Step(); });
+    if (merged_) m_.replace({}, {});  // who reads what
   }
 
  private:
@@ -201,9 +200,10 @@ class ColumnReducer {
       part.rows = rows;
       with.map.reduces.push_back(part);
     }
-    const Engine *now = preferred(m_.options.engines, m_.region(product), m_.values()),
-                 *then = preferred(m_.options.engines, with, m_.values());
-    if (now == nullptr || then == nullptr) {
+    const bool is_run =
+        std::any_of(m_.options.engines.begin(), m_.options.engines.end(),
+                    [&](const Engine* engine) { return runs(*engine, with, m_.values(), why); });
+    if (!is_run) {
       m_.program.values.resize(known);
       *why = "no engine runs that";
       return false;
