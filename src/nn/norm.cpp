@@ -53,8 +53,10 @@ Tensor BatchNorm::forward(const Tensor& x) const {
     throw ValueError(cat(kind_, ": the input ", x.shape(),
                          " has one value a channel, of which no variance can be had: train with "
                          "larger batches, or call eval()"));
-  const Moments batch = batch_moments(x);
+  Moments batch = batch_moments(x);
   if (running_mean_.defined()) renew(batch, count);
+  // Those of nothing are NaN, which the gradient of the weight, a sum of nothing, must not be.
+  if (count == 0) batch = {zeros_like(batch.mean), ones_like(batch.var)};
   return batch_norm(x, batch.mean, batch.var, weight_, bias_, options_.eps);
 }
 

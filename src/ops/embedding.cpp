@@ -76,7 +76,6 @@ Tensor sizes_of(const Tensor& bag, std::int64_t bags, const Tensor& each) {
 Tensor largest_rows(const Tensor& rows, const Tensor& bag, std::int64_t bags,
                     const Tensor& counts) {
   const std::int64_t places = rows.size(0), features = rows.size(1);
-  if (rows.numel() == 0) return zeros({bags, features}, rows.dtype());
   const Tensor home = counts.defined() ? where(counts, bag, bags) : bag;
   const Tensor size = sizes_of(home, bags, ones({places}, DType::Int64));
   const Tensor begin = cumsum(size, 0) - size;
@@ -90,11 +89,12 @@ Tensor largest_rows(const Tensor& rows, const Tensor& bag, std::int64_t bags,
 // Rows [T, features] of which row t lies in bag number bag[t]; those of number `bags` lie in none.
 Tensor reduced_rows(const Tensor& rows, const Tensor& bag, std::int64_t bags, const Tensor& counts,
                     BagMode mode) {
-  if (mode == BagMode::Max) return largest_rows(rows, bag, bags, counts);
+  // Of no rows, every bag is empty: 0, as their sums.
+  if (mode == BagMode::Max && rows.numel() > 0) return largest_rows(rows, bag, bags, counts);
   const Tensor kept = counts.defined() ? where(unsqueeze(counts, -1), rows, 0) : rows;
   const Tensor sums = index_add(zeros({bags + 1, rows.size(1)}, rows.dtype()), 0, bag, kept);
   Tensor total = narrow(sums, 0, 0, bags);
-  if (mode == BagMode::Sum) return total;
+  if (mode != BagMode::Mean) return total;
   const Tensor each =
       counts.defined() ? cast(counts, DType::Int64) : ones({rows.size(0)}, DType::Int64);
   const Tensor size = maximum(sizes_of(bag, bags, each), 1);

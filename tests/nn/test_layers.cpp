@@ -123,6 +123,10 @@ TEST_CASE("embedding: bags may be empty, in a row and at the end, and begin with
     CHECK_THROWS_AS(bags(mode, {1, 3}, false).eval(), ValueError);
     CHECK_THROWS_AS(bags(mode, {0, 7}, false).eval(), ValueError);
     CHECK(bags(mode, {}, false).shape() == Shape{0, 1});
+    CHECK_THROWS_AS(embedding_bag(zeros({0}, DType::Int64), table,
+                                  {.mode = mode, .offsets = full({1}, 5, DType::Int64)})
+                        .eval(),
+                    ValueError);
     CHECK(equal(embedding_bag(zeros({0}, DType::Int64), table,
                               {.mode = mode, .offsets = zeros({2}, DType::Int64)}),
                 zeros({2, 1})));

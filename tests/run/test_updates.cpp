@@ -128,6 +128,9 @@ TEST_CASE("updates: a batch of nothing is counted, and leaves running statistics
   CHECK(norm.running_mean().to_vector<float>() == Floats{0.5f, 0.5f, 0.5f});
   CHECK(norm.running_var().to_vector<float>() == Floats{0.5f, 0.5f, 0.5f});
   CHECK(norm.state_dict().at("num_batches_tracked").item() == 2);
+  const std::vector<Tensor> weights = norm.parameters();
+  for (const Tensor& gradient : grad(sum(norm(zeros({0, 3, 2, 2}))), weights))
+    CHECK(gradient.to_vector<float>() == Floats{0, 0, 0});
 }
 
 TEST_CASE("updates: a compiled function carries them out at each call, and in each run of many") {
