@@ -10,6 +10,19 @@
 namespace tenon::cli {
 namespace {
 
+// What products take in the precision at hand, which under PyTorch's autocast is also what a last
+// layer gives.
+DType product_type() {
+  switch (precision()) {
+    case Precision::Bf16:
+      return DType::BFloat16;
+    case Precision::Fp16:
+      return DType::Float16;
+    default:
+      return DType::Float32;
+  }
+}
+
 Shape with_batch(const Shape& sample, std::int64_t batch) {
   Shape shape({batch});
   for (const std::int64_t size : sample) shape.push_back(size);
@@ -77,11 +90,11 @@ Step training_step(const Network& network, std::int64_t batch, const UpdateOptio
   return step;
 }
 
-Step inference_step(const Network& network, std::int64_t batch) {
+Step inference_step(const Network& network, std::int64_t batch, DType result) {
   Step step = begin(network, batch);
   step.net.eval();
-  step.function = compile([net = step.net](const std::vector<Tensor>& inputs) {
-    return std::vector<Tensor>{net(inputs[0])};
+  step.function = compile([net = step.net, result](const std::vector<Tensor>& inputs) {
+    return std::vector<Tensor>{cast(net(inputs[0]), result)};
   });
   return step;
 }
@@ -98,7 +111,8 @@ std::vector<Tensor> shared_inputs(const Step& step) {
 
 Step make_step(const std::string& phase, const Network& network, std::int64_t batch,
                const UpdateOptions& update) {
-  return phase == "train" ? training_step(network, batch, update) : inference_step(network, batch);
+  return phase == "train" ? training_step(network, batch, update)
+                          : inference_step(network, batch, product_type());
 }
 
 }  // namespace tenon::cli

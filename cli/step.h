@@ -32,10 +32,12 @@ struct UpdateOptions {
 /// norm below 0. Under ShapesOnly nothing is drawn: such a step can be planned and summed up at
 /// once, however large the network.
 Step training_step(const Network& network, std::int64_t batch, const UpdateOptions& update = {});
-Step inference_step(const Network& network, std::int64_t batch);
+/// `result`: the type that what the network gives is rounded to.
+Step inference_step(const Network& network, std::int64_t batch, DType result = DType::Float32);
 /// Inputs that all steps of a launch share (CompiledFunction::run_many).
 std::vector<Tensor> shared_inputs(const Step& step);
-/// "train" or "infer".
+/// "train" or "infer"; of an inference in 16 bits the result is stored so, as PyTorch's autocast
+/// gives it.
 Step make_step(const std::string& phase, const Network& network, std::int64_t batch,
                const UpdateOptions& update = {});
 
