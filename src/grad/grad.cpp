@@ -197,8 +197,10 @@ class Walk {
 };
 
 // Zeros would be a wrong answer, given silently, where a gradient arrives at a value that was
-// computed from the input. Not so where a rule on the way says zero, as floor's does.
+// computed from the input. Not so where a rule on the way says zero, as floor's does. What is
+// computed from a variable never forgets it.
 void refuse_cut(const Walk& walk, const Tensor& output, const Tensor& start, const Tensor& input) {
+  if (is_variable(input) || input.node()->tracked) return;
   const std::vector<Tensor> values = walk.cut_values(input);
   if (values.empty()) return;
   Walk to_values({&output, 1}, values);
@@ -220,7 +222,7 @@ void refuse_cut(const Walk& walk, const Tensor& output, const Tensor& start, con
 
 std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
   check(output, inputs, seed);
-  const Tensor start = seed.defined() ? seed : ones_like(output);
+  const Tensor start = seed.defined() ? seed : constant(output.shape(), 1, output.dtype());
   Walk walk({&output, 1}, inputs);
   walk.run({&output, 1}, {&start, 1});
   std::vector<Tensor> gradients;

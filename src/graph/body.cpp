@@ -12,6 +12,20 @@
 namespace tenon {
 namespace {
 
+// Constants with regard to which somebody may ask for gradients: beside the graph, the user holds
+// them.
+std::unordered_set<const Node*> held_constants(std::span<Node* const> nodes) {
+  std::unordered_map<const Node*, std::uint32_t> uses;
+  for (const Node* node : nodes)
+    if (!node->realised())
+      for (const Node* in : node->in())
+        if (in->differentiable) ++uses[in];
+  std::unordered_set<const Node*> held;
+  for (const auto& [constant, inside] : uses)
+    if (constant->refs.load(std::memory_order_relaxed) > inside) held.insert(constant);
+  return held;
+}
+
 // Numbers, index ramps and views of them: cheaper made than bound.
 bool is_number(const Node& node, const std::unordered_set<const Node*>& numbers) {
   if (node.realised() || node.op == Op::Random) return false;
@@ -86,8 +100,10 @@ ClosedBody close_over(const char* op, const std::vector<Tensor>& results,
     out.captured.push_back(outside);
     instead.emplace(node, stand_in_for(outside, home));
   };
-  for (Node* node : topological_order(results)) {
-    if (is_number(*node, numbers)) numbers.insert(node);
+  const std::vector<Node*> nodes = topological_order(results);
+  const std::unordered_set<const Node*> held = held_constants(nodes);
+  for (Node* node : nodes) {
+    if (!held.contains(node) && is_number(*node, numbers)) numbers.insert(node);
     if (node->realised()) continue;
     if (node->op == Op::Assign)
       throw NotSupported(cat(where(op), ": the variable ", label_text(node->input(0)->label),

@@ -53,6 +53,9 @@ struct Node {
   // made of them alone, go to whom they meet; alone, to the device that was current when they were
   // built.
   bool placed = false;
+  // A constant that was asked for as a tensor, by ones() and its kin, not as a number beside one:
+  // views and casts of it are nodes, as gradients with regard to it may be asked for.
+  bool differentiable = false;
   Device device;
   std::uint32_t label = 0;  // Scope it was built in; not part of its identity
   std::atomic<std::uint32_t> refs{0};

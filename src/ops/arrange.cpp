@@ -28,11 +28,11 @@ Tensor filled(const Tensor& mask, Scalar value, const Tensor& x) {
 
 Tensor tril(const Tensor& x, std::int64_t diagonal) {
   require_defined("tril", x);
-  return where(ge(diagonals("tril", x), -diagonal), x, zeros({}, x.dtype()));
+  return where(ge(diagonals("tril", x), -diagonal), x, constant({}, 0, x.dtype()));
 }
 Tensor triu(const Tensor& x, std::int64_t diagonal) {
   require_defined("triu", x);
-  return where(le(diagonals("triu", x), -diagonal), x, zeros({}, x.dtype()));
+  return where(le(diagonals("triu", x), -diagonal), x, constant({}, 0, x.dtype()));
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {

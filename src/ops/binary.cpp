@@ -260,7 +260,7 @@ Gradients vjp_mul(const Tensor& out, const Tensor& g) {
 
 Gradients vjp_div(const Tensor& out, const Tensor& g) {
   const Tensor b = input_of(out, 1), ga = g / b;
-  return {ga, is_constant(b) ? Tensor{} : -(ga * out)};
+  return {ga, is_number(b) ? Tensor{} : -(ga * out)};
 }
 
 // d a^b / da = b a^(b-1), and 0 for b = 0 whatever a; d/db = a^b log a, and 0 where a = 0 and b >=
@@ -268,7 +268,7 @@ Gradients vjp_div(const Tensor& out, const Tensor& g) {
 // finite too.
 Gradients vjp_pow(const Tensor& out, const Tensor& g) {
   const Tensor a = input_of(out, 0), b = input_of(out, 1);
-  if (is_constant(b)) {
+  if (is_number(b)) {
     const double power = constant_value(b).real();
     return {power == 0 ? Tensor{} : g * (pow(a, power - 1) * power), Tensor{}};
   }
@@ -305,7 +305,7 @@ Gradients vjp_atan2(const Tensor& out, const Tensor& g) {
 
 Gradients vjp_remainder(const Tensor& out, const Tensor& g) {
   const Tensor a = input_of(out, 0), b = input_of(out, 1);
-  return {g, is_constant(b) ? Tensor{} : -(g * floor_divide(a, b))};
+  return {g, is_number(b) ? Tensor{} : -(g * floor_divide(a, b))};
 }
 
 Gradients vjp_where(const Tensor& out, const Tensor& g) {

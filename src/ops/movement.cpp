@@ -306,7 +306,7 @@ Gradients vjp_scatter(const Tensor& out, const Tensor& g) {
   };
   const Tensor last = read(written(zeros(g.shape(), DType::Int64), number));
   return {written(g, zeros(index.shape(), g.dtype())), Tensor{},
-          where(eq(last, number), read(g), zeros({}, g.dtype()))};
+          where(eq(last, number), read(g), constant({}, 0, g.dtype()))};
 }
 
 Gradients vjp_scatter_add(const Tensor& out, const Tensor& g) {

@@ -106,7 +106,7 @@ Tensor logical_not(const Tensor& x) {
 Tensor cast(const Tensor& x, DType dtype) {
   require_defined("cast", x);
   if (x.dtype() == dtype) return x;
-  if (is_constant(x)) {
+  if (is_number(x) || (is_constant(x) && !is_floating(dtype))) {
     const Scalar v = is_floating(x.dtype())
                          ? Scalar(stored_value(constant_value(x).real(), x.dtype()))
                          : constant_value(x);

@@ -1,7 +1,7 @@
 // Views: the same elements under another shape. No view changes an element, and engines may do them
 // without copying.
 //
-// Views that would change nothing return their input, and views of a constant are constants.
+// Views that would change nothing return their input, and views of a number are numbers.
 #include <algorithm>
 #include <limits>
 
@@ -16,7 +16,7 @@ namespace {
 
 Tensor view(Op op, const Tensor& x, const Shape& shape, const Attrs& attrs = {}) {
   Tensor made = build_as(op, x.dtype(), shape, {x}, attrs);  // checks constants too
-  if (!is_constant(x)) return made;
+  if (!is_number(x)) return made;
   return constant(shape, constant_value(x), x.dtype());
 }
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
+#include <tenon/loops.h>
 #include <tenon/ops.h>
 
 using namespace tenon;
@@ -301,4 +303,79 @@ TEST_CASE("edges: errors name the op that was called") {
   refuses<ShapeError>([&] { mse_loss(x, floats({1})); }, "mse_loss: ");
   refuses<DTypeError>([&] { index_select(x, 0, floats({0})); }, "index_select: the index is");
   refuses<ValueError>([&] { clamp(longs({1}, DType::UInt8), -1, 2); }, "clamp: the number -1");
+}
+
+TEST_CASE("edges: gradients with regard to tensors of one value are those of variables") {
+  using Function = std::function<Tensor(const Tensor&)>;
+  const Tensor w = Tensor::from<float>({1, 2, 3, 4, 5, 6}, {2, 3});
+  const auto through_scan = [&w](const Tensor& x) {
+    const auto step = [&x](const Tensor& carry, const Tensor& row) {
+      return std::pair(carry + row * x, carry * zeros_like(x));
+    };
+    return scan(step, x + 0.0, w).first;
+  };
+  const auto through_cond = [&w](const Tensor& x) {
+    const std::vector<Tensor> operands{w};
+    return cond(
+        gt(sum(w), 0),
+        [&x](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * x}; },
+        [](const std::vector<Tensor>& in) { return in; }, operands)[0];
+  };
+  const std::vector<std::pair<const char*, Function>> functions{
+      {"itself", [](const Tensor& x) { return x * x; }},
+      {"broadcast", [&w](const Tensor& x) { return w * x; }},
+      {"reshape",
+       [&w](const Tensor& x) {
+         return matmul(w, reshape(x, {3, 1}));
+       }},
+      {"permute", [&w](const Tensor& x) { return matmul(w, transpose(unsqueeze(x, 0), 0, 1)); }},
+      {"slice", [](const Tensor& x) { return exp(slice(x, 0, 1, 3)); }},
+      {"cast", [](const Tensor& x) { return square(cast(x, DType::Float64)); }},
+      {"narrow cast", [](const Tensor& x) { return square(cast(x, DType::BFloat16)); }},
+      {"divisor", [&w](const Tensor& x) { return w / x; }},
+      {"divided", [&w](const Tensor& x) { return x / w; }},
+      {"exponent", [&w](const Tensor& x) { return pow(w, x); }},
+      {"base", [&w](const Tensor& x) { return pow(x, w); }},
+      {"modulus", [&w](const Tensor& x) { return remainder(w, x); }},
+      {"where", [&w](const Tensor& x) { return where(gt(w, 2), x, w); }},
+      {"softmax", [&w](const Tensor& x) { return log_softmax(w * x, 1) * w; }},
+      {"scan", through_scan},
+      {"cond", through_cond}};
+  const std::vector<std::pair<const char*, Tensor>> made{
+      {"ones", ones({3})},
+      {"full", full({3}, 1.75)},
+      {"ones_like", ones_like(floats({1, 2, 3}))},
+      {"scalar, expanded", expand(scalar(1.5F), {3})}};
+  const auto check_gradients = [](const Function& f, const Tensor& x) {
+    const Tensor v = variable(x);
+    const Tensor y = sum(f(x)), of_v = sum(f(v)), dx = grad(y, x), dv = grad(of_v, v);
+    // What depends on no variable forgets what it was made of when it is read.
+    const Tensor ddx = grad(sum(dx * dx), x), ddv = grad(sum(dv * dv), v);
+    check_same(list(dx), list(dv));
+    check_same(list(ddx), list(ddv));
+  };
+  with_engines([&] {
+    for (const auto& [function, f] : functions)
+      for (const auto& [maker, x] : made) {
+        CAPTURE(function);
+        CAPTURE(maker);
+        check_gradients(f, x);
+      }
+  });
+  const Tensor none = zeros({3}), one = scalar(2.0F);
+  check_same(slope(w * none, none), {5, 7, 9});
+  check_same(slope(w * one, one), {21});
+  CHECK(list(grad(sum(matmul(ones({2, 3}), transpose(w, 0, 1))), w)) == Floats(6, 2));
+}
+
+TEST_CASE("edges: gradients of what was read already") {
+  const Tensor x = floats({1, 2}), w = variable(floats({3, 4}));
+  // Of a variable the gradient that does not depend on it has the gradient 0, read or not.
+  const Tensor dw = grad(sum(x * w), w);
+  CHECK(list(dw) == Floats{1, 2});
+  CHECK(slope(dw * dw, w) == Floats{0, 0});
+  // What was computed from another tensor and read no longer knows of it.
+  const Tensor y = exp(x);
+  CHECK(list(y).size() == 2);
+  refuses<ValueError>([&] { slope(y * y, x); }, "that was already computed");
 }
