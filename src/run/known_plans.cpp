@@ -103,8 +103,8 @@ class KnownGraph final : public CacheEntry {
   void add(const GraphForm& form, const std::shared_ptr<const Program>& program) {
     const std::lock_guard lock(mutex_);
     if (!confirm(form, *program)) learn(form, *program);
-    charge(bytes_of(form));
     samples_.push_front({form, program});
+    charge(bytes_of(samples_.front().form));  // a copy's vectors have room for less
     if (samples_.size() <= kMostSamples) return;
     charge(-bytes_of(samples_.back().form));
     samples_.pop_back();

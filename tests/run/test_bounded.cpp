@@ -136,6 +136,20 @@ TEST_CASE("bounded: cleared caches hold nothing, and results that are held stay"
   CHECK(f.traced() == 1);
 }
 
+TEST_CASE("bounded: functions that live for a call leave nothing behind") {
+  const Limit limit(512 * kMiB);
+  const Tensor x = filled({5, 3}, 1);
+  const auto call = [&x] {
+    compile([](const std::vector<Tensor>& in) {
+      return std::vector<Tensor>{softmax(in[0] * 2.0), sum(exp(in[0]))};
+    })({x});
+  };
+  for (int k = 0; k < 8; ++k) call();  // as many plans as are kept of a graph
+  const std::int64_t settled = bytes_kept();
+  for (int k = 0; k < 8; ++k) call();
+  CHECK(bytes_kept() == settled);
+}
+
 TEST_CASE("bounded: outputs and addresses of a thousand numbers of runs do not pile up") {
   const Limit limit(512 * kMiB);
   manual_seed(3);
