@@ -50,16 +50,22 @@ void check_options(const std::string& at, const EmbeddingOptions& o) {
 
 // ---- Bags -------------------------------------------------------------------------------------
 
+// The largest of the rows that count. Where those are all -infinity, it is the first of them, not
+// what stands in the place of a row that does not count.
+Tensor largest_inside(const Tensor& rows, const Tensor& inside) {
+  const auto best = max(where(inside, rows, -HUGE_VAL), 1, true);
+  const Tensor first = argmax(cast(inside, DType::UInt8), 1, true);
+  const Tensor place = where(eq(best.values, -HUGE_VAL), first, best.indices);
+  return where(any(inside, {1}), squeeze(gather(rows, 1, place), 1), 0);
+}
+
 // Rows [bags, length, features] and which of them count [bags, length] (undefined: all).
 Tensor reduced_bags(const Tensor& rows, const Tensor& counts, BagMode mode) {
   const Tensor inside = counts.defined() ? unsqueeze(counts, -1) : Tensor();
   const std::int64_t length = rows.size(1);
   if (length == 0) return zeros({rows.size(0), rows.size(2)}, rows.dtype());
-  if (mode == BagMode::Max) {
-    if (!inside.defined()) return max(rows, 1).values;
-    const Tensor best = max(where(inside, rows, -HUGE_VAL), 1).values;
-    return where(any(inside, {1}), best, 0);
-  }
+  if (mode == BagMode::Max)
+    return inside.defined() ? largest_inside(rows, inside) : max(rows, 1).values;
   Tensor total = sum(inside.defined() ? where(inside, rows, 0) : rows, {1});
   if (mode == BagMode::Sum) return total;
   if (!inside.defined()) return total / static_cast<double>(length);
@@ -101,11 +107,38 @@ Tensor reduced_rows(const Tensor& rows, const Tensor& bag, std::int64_t bags, co
   return total / cast(unsqueeze(size, -1), rows.dtype());
 }
 
+// The offsets, which are refused when they run unless they grow from 0 to `places` at most.
+Tensor checked_offsets(const Tensor& offsets, std::int64_t places) {
+  const auto within = [](const Tensor& index, std::int64_t size) {  // zeros
+    return index_select(zeros({size}, DType::Int64), 0, index);
+  };
+  const std::int64_t last = offsets.size(0) - 1;
+  const Scope of_offsets("offsets");
+  const Tensor checked = offsets + within(offsets, places + 1);
+  Tensor growing;
+  {
+    const Scope scope("steps");
+    growing = within(minimum(narrow(offsets, 0, 1, last) - narrow(offsets, 0, 0, last), 0), 1);
+  }
+  const Scope scope("first");
+  return checked + concat({within(narrow(offsets, 0, 0, 1), 1), growing}, 0);
+}
+
 // The bag that each place of a vector lies in: how many bags begin up to there, less one.
-Tensor bags_of(std::int64_t places, const Tensor& begins) {
+Tensor bags_of(std::int64_t places, const Tensor& offsets) {
+  const Tensor begins = checked_offsets(offsets, places);
   const Tensor one = ones({begins.size(0)}, DType::Int64);
   const Tensor begun = index_add(zeros({places + 1}, DType::Int64), 0, begins, one);
   return cumsum(narrow(begun, 0, 0, places), 0) - 1;
+}
+
+// Rows times their weights. What does not count is left out before: a NaN there has no gradient.
+Tensor weighted(const Tensor& rows, const Tensor& weights, const Tensor& counts) {
+  if (!weights.defined()) return rows;
+  const Tensor factor = cast(unsqueeze(weights, -1), rows.dtype());
+  if (!counts.defined()) return rows * factor;
+  const Tensor inside = unsqueeze(counts, -1);
+  return where(inside, rows, 0) * where(inside, factor, 0);
 }
 
 void check_bags(const std::string& at, const Tensor& index, const EmbeddingBagOptions& o) {
@@ -150,15 +183,19 @@ Tensor embedding_bag(const Tensor& index, const Tensor& weight, const EmbeddingB
   Tensor rows =
       embedding(index, weight,
                 EmbeddingOptions{o.padding_index, o.max_norm, o.norm_type, o.scale_grad_by_freq});
-  if (o.per_sample_weights.defined())
-    rows = rows * cast(unsqueeze(o.per_sample_weights, -1), rows.dtype());
   Tensor counts;
   if (o.padding_index) counts = ne(index, padding_row(*o.padding_index, weight));
-  if (!o.offsets.defined()) return reduced_bags(rows, counts, o.mode);
+  if (!o.offsets.defined())
+    return reduced_bags(weighted(rows, o.per_sample_weights, counts), counts, o.mode);
+  if (o.offsets.size(0) == 0) return zeros({0, weight.size(1)}, rows.dtype());
   // With its end among the offsets, what stands behind it is a bag more, which is left out.
   const std::int64_t bags = o.offsets.size(0) - (o.include_last_offset ? 1 : 0);
-  if (bags == 0) return zeros({0, weight.size(1)}, rows.dtype());
-  return reduced_rows(rows, bags_of(index.size(0), o.offsets), bags, counts, o.mode);
+  const Tensor bag = bags_of(index.size(0), o.offsets);
+  if (o.include_last_offset) {
+    const Tensor inside = lt(bag, bags);
+    counts = counts.defined() ? logical_and(counts, inside) : inside;
+  }
+  return reduced_rows(weighted(rows, o.per_sample_weights, counts), bag, bags, counts, o.mode);
 }
 
 }  // namespace tenon

@@ -133,6 +133,67 @@ TEST_CASE("embedding: bags may be empty, in a row and at the end, and begin with
   }
 }
 
+TEST_CASE("embedding: offsets that do not grow from 0 to the index's end are refused as offsets") {
+  const Tensor table = ones({5, 2}), index = arange(0, 5);
+  const auto refuses = [&](const std::vector<std::int64_t>& offsets, const char* message) {
+    for (const BagMode mode : {BagMode::Sum, BagMode::Mean, BagMode::Max})
+      for (const bool last : {false, true}) {
+        const Tensor bags = embedding_bag(index, table,
+                                          {.mode = mode,
+                                           .offsets = Tensor::from(offsets, {std::ssize(offsets)}),
+                                           .include_last_offset = last});
+        CHECK_THROWS_WITH_AS(bags.eval(), doctest::Contains(message), ValueError);
+      }
+  };
+  refuses({0, 3, 1, 5}, "embedding_bag (offsets.steps): index -2 is out of range");
+  refuses({0, 7}, "embedding_bag (offsets): index 7 is out of range");
+  refuses({2, 3}, "embedding_bag (offsets.first): index 2 is out of range for axis 0 of size 1");
+  const Scope scope("words");
+  refuses({0, 3, 1}, "embedding_bag (words.offsets.steps): index -2 is out of range");
+}
+
+TEST_CASE("embedding: what lies in no bag has no part in gradients, whatever it is") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor table = Tensor::from<float>({1, 2, 3, 4, nan, nan}, {3, 2});
+  const auto learned = [&](const EmbeddingBagOptions& o, const Tensor& index) {
+    const Tensor wanted[] = {table, o.per_sample_weights};
+    return grad(sum(embedding_bag(index, table, o)), wanted);
+  };
+  using Values = std::vector<float>;
+  // A row that is NaN behind the last bag, beside a weight that is NaN.
+  EmbeddingBagOptions o{.mode = BagMode::Sum,
+                        .offsets = Tensor::from<std::int64_t>({0, 2}, {2}),
+                        .include_last_offset = true,
+                        .per_sample_weights = Tensor::from<float>({2, 3, 1, nan}, {4})};
+  std::vector<Tensor> g = learned(o, Tensor::from<std::int64_t>({0, 1, 2, 0}, {4}));
+  CHECK(g[0].to_vector<float>() == Values{2, 2, 3, 3, 0, 0});
+  CHECK(g[1].to_vector<float>() == Values{3, 7, 0, 0});
+  // The same at the padding index, in bags of one length and with offsets.
+  o = {.padding_index = 2,
+       .mode = BagMode::Sum,
+       .per_sample_weights = Tensor::from<float>({2, 3, nan, 5}, {2, 2})};
+  const Tensor index = Tensor::from<std::int64_t>({0, 1, 2, 1}, {2, 2});
+  g = learned(o, index);
+  CHECK(g[0].to_vector<float>() == Values{2, 2, 8, 8, 0, 0});
+  CHECK(g[1].to_vector<float>() == Values{3, 7, 0, 7});
+  o.offsets = Tensor::from<std::int64_t>({0, 2}, {2});
+  o.per_sample_weights = o.per_sample_weights.reshape({4});
+  g = learned(o, index.reshape({4}));
+  CHECK(g[0].to_vector<float>() == Values{2, 2, 8, 8, 0, 0});
+  CHECK(g[1].to_vector<float>() == Values{3, 7, 0, 7});
+}
+
+TEST_CASE(
+    "embedding: the largest of a padded bag is one of its own rows, though that be -infinity") {
+  const float inf = std::numeric_limits<float>::infinity();
+  const Tensor table = Tensor::from<float>({5, 5, -inf, 1, -inf, 2}, {3, 2});
+  const Tensor index = Tensor::from<std::int64_t>({0, 1, 2, 0, 0, 0}, {2, 3});
+  const Tensor bags = embedding_bag(index, table, {.padding_index = 0, .mode = BagMode::Max});
+  const Tensor learned = grad(sum(bags), table);
+  CHECK(bags.to_vector<float>() == std::vector<float>{-inf, 2, 0, 0});
+  CHECK(learned.to_vector<float>() == std::vector<float>{0, 0, 1, 0, 0, 1});
+}
+
 TEST_CASE("embedding: the largest of 10,000 bags of 100,000 places, with its gradient") {
   constexpr std::int64_t kBags = 10000, kEach = 10, kPlaces = kBags * kEach;
   // Row k holds k % 7: a bag's largest stands several times, and its gradient goes to the first.
