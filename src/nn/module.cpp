@@ -114,6 +114,11 @@ void ModuleBase::Call::end() {
 
 Tensor Module::operator()(const Tensor& x) const {
   Call call(*this);
+  if (!x.defined()) {
+    const std::string text = describe();
+    throw ValueError(cat(where(text.substr(0, text.find('(')).c_str()),
+                         ": its input has no value: it was never assigned"));
+  }
   call.take_inputs(x);
   Tensor y = forward(x);
   call.give_outputs(y);

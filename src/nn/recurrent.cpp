@@ -137,6 +137,9 @@ std::string RecurrentBase::describe() const {
 }
 
 void RecurrentBase::check_input(const Tensor& x) const {
+  if (!x.defined())
+    throw ValueError(cat(where("recurrent"), ": ", describe(),
+                         " was given an input without a value: it was never assigned"));
   if ((x.rank() != 2 && x.rank() != 3) || x.size(-1) != in_)
     throw ShapeError(cat(where("recurrent"), ": ", describe(), " takes [",
                          options_.batch_first ? "N, T, " : "T, N, ", in_, "] or [T, ", in_,

@@ -220,6 +220,7 @@ bool drops_weights(const Node& node) {
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& mask, const AttentionOptions& options) {
   const Called called(kName);
+  require_defined(kName, query, key, value);
   check(query, key, value);
   const int rank = std::max({query.rank(), key.rank(), value.rank()});
   const Tensor q = with_rank(query, rank);

@@ -64,6 +64,7 @@ Tensor times(const Tensor& losses, const Tensor& weight) {
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const ClassLossOptions& o) {
   const Called called("cross_entropy");
   constexpr const char* kName = "cross_entropy";
+  require_defined(kName, logits, target);
   require_class_axis(kName, logits);
   require_smoothing(kName, o.label_smoothing);
   const Tensor logp = log_softmax(classes_last(logits), -1);
@@ -83,6 +84,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const ClassLoss
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const ClassLossOptions& o) {
   const Called called("nll_loss");
   constexpr const char* kName = "nll_loss";
+  require_defined(kName, log_probabilities, target);
   require_class_axis(kName, log_probabilities);
   require_class_indices(kName, log_probabilities, target);
   if (o.label_smoothing != 0)

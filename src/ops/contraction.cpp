@@ -202,6 +202,9 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
   if (weight.rank() != 4 || weight.size(0) != x.size(1))
     throw ShapeError(cat(where(kName), ": weight is ", weight.shape(), "; for input ", x.shape(),
                          " it must be [", x.size(1), ", K / groups, R, S]"));
+  if (o.groups > 0 && x.size(1) % o.groups != 0)
+    throw ShapeError(cat(where(kName), ": ", x.size(1), " input channels do not divide into ",
+                         o.groups, " groups"));
   struct Axis {
     std::int64_t stride, padding, dilation, more, reached, size;
   };

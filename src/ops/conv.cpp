@@ -17,12 +17,18 @@ void require_axes(const char* op, const Tensor& x, const Tensor& weight, int axe
     throw ShapeError(cat(where(op), ": weight must be ", filter, ", not ", weight.shape()));
 }
 
+// The window along one axis, which has no second number beside it.
+void require_window(const char* op, std::int64_t stride, std::int64_t padding,
+                    std::int64_t dilation) {
+  if (stride < 1) throw ValueError(cat(where(op), ": stride ", stride, "; at least 1"));
+  if (dilation < 1) throw ValueError(cat(where(op), ": dilation ", dilation, "; at least 1"));
+  if (padding < 0) throw ValueError(cat(where(op), ": padding ", padding, " is negative"));
+}
+
 void require_depth(const char* op, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
                    std::int64_t dilation) {
   if (kernel < 1) throw ShapeError(cat(where(op), ": the kernel has size 0"));
-  if (stride < 1 || dilation < 1)
-    throw ValueError(cat(where(op), ": stride ", stride, ", dilation ", dilation, "; at least 1"));
-  if (padding < 0) throw ValueError(cat(where(op), ": padding ", padding, " is negative"));
+  require_window(op, stride, padding, dilation);
 }
 
 // [N, C, D, H, W] as images [N D, C, H, W], and back.
@@ -55,8 +61,10 @@ Tensor spaced(const Tensor& x, std::int64_t step) {
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv1dOptions& options) {
   const Called called("conv1d");
+  require_defined("conv1d", x, weight);
   if (has_no_batch(x, 3)) return squeeze(conv1d(unsqueeze(x, 0), weight, bias, options), 0);
   require_axes("conv1d", x, weight, 3, "[N, C, L]", "[K, C / groups, R]");
+  require_window("conv1d", options.stride, options.padding, options.dilation);
   const Conv2dOptions flat{
       {1, options.stride}, {0, options.padding}, {1, options.dilation}, options.groups};
   return squeeze(conv2d(unsqueeze(x, 2), unsqueeze(weight, 2), bias, flat), 2);
@@ -65,9 +73,11 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose1dOptions& options) {
   const Called called("conv_transpose1d");
+  require_defined("conv_transpose1d", x, weight);
   if (has_no_batch(x, 3))
     return squeeze(conv_transpose1d(unsqueeze(x, 0), weight, bias, options), 0);
   require_axes("conv_transpose1d", x, weight, 3, "[N, C, L]", "[C, K / groups, R]");
+  require_window("conv_transpose1d", options.stride, options.padding, options.dilation);
   const ConvTranspose2dOptions flat{{1, options.stride},
                                     {0, options.padding},
                                     {0, options.output_padding},
@@ -78,6 +88,7 @@ Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bia
 
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv3dOptions& o) {
   const Called called("conv3d");
+  require_defined("conv3d", x, weight);
   if (has_no_batch(x, 5)) return squeeze(conv3d(unsqueeze(x, 0), weight, bias, o), 0);
   require_axes("conv3d", x, weight, 5, "[N, C, D, H, W]", "[K, C / groups, T, R, S]");
   const auto [step, height_step, width_step] = o.stride;
@@ -113,6 +124,7 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
                         const ConvTranspose3dOptions& o) {
   constexpr const char* kName = "conv_transpose3d";
   const Called called(kName);
+  require_defined(kName, x, weight);
   if (has_no_batch(x, 5)) return squeeze(conv_transpose3d(unsqueeze(x, 0), weight, bias, o), 0);
   require_axes(kName, x, weight, 5, "[N, C, D, H, W]", "[C, K / groups, T, R, S]");
   const auto [step, height_step, width_step] = o.stride;

@@ -19,6 +19,14 @@ namespace {
 constexpr std::int64_t kFirst = std::numeric_limits<std::int64_t>::min(),
                        kLast = std::numeric_limits<std::int64_t>::max();
 
+void require_indices(const char* op, const Tensor& x, const std::vector<Index>& indices) {
+  require_defined(op, x);
+  for (std::size_t k = 0; k < indices.size(); ++k)
+    if (indices[k].kind() == Index::Kind::Tensor && !indices[k].tensor().defined())
+      throw ValueError(
+          cat(where(op), ": the tensor that is index ", k, " has no value: it was never assigned"));
+}
+
 bool is_mask(const Index& index) {
   return index.kind() == Index::Kind::Tensor && index.tensor().dtype() == DType::Bool;
 }
@@ -195,6 +203,7 @@ Tensor masked(const Tensor& x, int axis, const Tensor& mask) {
 
 Tensor part(const char* op, const Tensor& x, const std::vector<Index>& indices) {
   const Called called(op);
+  require_indices(op, x, indices);
   const bool one_tensor = std::count_if(indices.begin(), indices.end(), [](const Index& index) {
                             return index.kind() == Index::Kind::Tensor;
                           }) == 1;
@@ -386,6 +395,9 @@ Tensor Tensor::index_put(const std::vector<Index>& indices, const Tensor& value,
                          bool accumulate) const {
   const Called called("index_put");
   const Tensor& x = *this;
+  require_indices("index_put", x, indices);
+  if (!value.defined())
+    throw ValueError(cat(where("index_put"), ": the value has none: it was never assigned"));
   const Tensor v = require_value(x, value);
   const bool tensors = std::any_of(indices.begin(), indices.end(), [](const Index& index) {
     return index.kind() == Index::Kind::Tensor;

@@ -25,6 +25,7 @@ Tensor reduced_loss(const Tensor& losses, Reduction reduction) {
 }
 
 void require_equal_shapes(const char* op, const Tensor& input, const Tensor& target) {
+  require_defined(op, input, target);
   if (input.shape() != target.shape())
     throw ShapeError(cat(where(op), ": input is ", input.shape(), ", target ", target.shape(),
                          "; they must be equal: reshape one of them"));
@@ -89,6 +90,7 @@ Tensor picked_loss(const char* op, const Tensor& logp, const Tensor& target) {
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction,
                      double label_smoothing) {
   const Called called("cross_entropy");
+  require_defined("cross_entropy", logits, target);
   require_class_axis("cross_entropy", logits);
   if (!(label_smoothing >= 0 && label_smoothing <= 1))
     throw ValueError(cat(where("cross_entropy"), ": the label smoothing ", label_smoothing,
@@ -114,6 +116,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduc
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, Reduction reduction) {
   const Called called("nll_loss");
+  require_defined("nll_loss", log_probabilities, target);
   require_class_axis("nll_loss", log_probabilities);
   require_class_indices("nll_loss", log_probabilities, target);
   return reduced_loss(picked_loss("nll_loss", classes_last(log_probabilities), target), reduction);

@@ -11,6 +11,11 @@
 namespace tenon {
 namespace {
 
+void require_value(const char* method, const Tensor& x) {
+  if (!x.defined())
+    throw ValueError(cat(method, ": the tensor has no value: it was never assigned"));
+}
+
 double element(const void* data, DType dtype, std::int64_t k) {
   switch (dtype) {
     case DType::Bool:
@@ -90,8 +95,7 @@ const void* host_copy(Node& node) {
 }  // namespace
 
 const Tensor& Tensor::eval() const {
-  if (node_ == nullptr)
-    throw ValueError("a tensor without a value was evaluated: it was never assigned");
+  require_value("eval", *this);
   if (!node_->realised()) tenon::eval(std::span<const Tensor>(this, 1));
   return *this;
 }
@@ -103,12 +107,14 @@ const void* Tensor::data() const {
 }
 
 double Tensor::item() const {
+  require_value("item", *this);
   if (numel() != 1)
     throw ShapeError(cat("item() reads one number, but the tensor has shape ", shape()));
   return element(data(), dtype(), 0);
 }
 
 std::string Tensor::str() const {
+  require_value("str", *this);
   std::string out = "tensor(";
   const void* bytes = data();
   print_axis(out, *this, bytes, 0, 0, "       ");

@@ -9,7 +9,9 @@
 #include <tenon/error.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
+#include <tenon/nn.h>
 #include <tenon/pooling.h>
+#include <tenon/recurrent.h>
 
 using namespace tenon;
 
@@ -322,4 +324,54 @@ TEST_CASE("called: a tensor without a value") {
   };
   mistakes.insert(mistakes.end(), others.begin(), others.end());
   expect_named(mistakes);
+}
+
+TEST_CASE("called: which of several tensors has no value") {
+  const Tensor none, x = ones({2, 2}), signal = ones({1, 1, 4}), volume = ones({1, 1, 4, 4, 4});
+  const Tensor at = Tensor::from<std::int64_t>({0, 1}, {2});
+  const std::vector<std::pair<std::string, std::function<Tensor()>>> calls = {
+      {"conv1d: tensor 1 of 2 has no value", [&] { return conv1d(none, signal); }},
+      {"conv1d: tensor 2 of 2 has no value", [&] { return conv1d(signal, none); }},
+      {"conv3d: tensor 1 of 2 has no value", [&] { return conv3d(none, volume); }},
+      {"conv3d: tensor 2 of 2 has no value", [&] { return conv3d(volume, none); }},
+      {"conv_transpose1d: tensor 2 of 2", [&] { return conv_transpose1d(signal, none); }},
+      {"conv_transpose3d: tensor 1 of 2", [&] { return conv_transpose3d(none, volume); }},
+      {"mse_loss: tensor 1 of 2 has no value", [&] { return mse_loss(none, x); }},
+      {"mse_loss: tensor 2 of 2 has no value", [&] { return mse_loss(x, none); }},
+      {"kl_div: tensor 2 of 2 has no value", [&] { return kl_div(x, none); }},
+      {"cross_entropy: tensor 2 of 2 has no value", [&] { return cross_entropy(x, none); }},
+      {"nll_loss: tensor 1 of 2 has no value", [&] { return nll_loss(none, at); }},
+      {"scaled_dot_product_attention: tensor 3 of 3 has no value",
+       [&] { return scaled_dot_product_attention(x, x, none); }},
+      {"index: the tensor that is index 1 has no value",
+       [&] {
+         return x.index({0, none});
+       }},
+      {"index_put: the tensor that is index 0 has no value",
+       [&] { return x.index_put({none}, 1.0); }},
+      {"index_put: the value has none", [&] { return x.index_put({at}, none); }},
+      {"BatchNorm2d: its input has no value", [&] { return nn::BatchNorm2d(3)(none); }},
+      {"GroupNorm: its input has no value", [&] { return nn::GroupNorm(1, 3)(none); }},
+      {"LSTM(2, 3) was given an input without a value",
+       [&] { return nn::LSTM(2, 3)(none).output; }},
+      {"eval: the tensor has no value", [&] { return none.eval(); }},
+      {"item: the tensor has no value", [&] { return x * none.item(); }},
+      {"str: the tensor has no value", [&] { return x * static_cast<double>(none.str().size()); }},
+  };
+  for (const auto& [message, call] : calls)
+    CHECK_THROWS_WITH_AS(call(), doctest::Contains(message.c_str()), ValueError);
+}
+
+TEST_CASE("called: convolutions over one axis and transposed ones speak of their own settings") {
+  const Tensor signal = ones({1, 4, 8}), filter = ones({4, 4, 3});
+  CHECK_THROWS_WITH_AS(conv1d(signal, filter, {}, {.stride = 0}),
+                       doctest::Contains("conv1d: stride 0; at least 1"), ValueError);
+  CHECK_THROWS_WITH_AS(conv1d(signal, filter, {}, {.padding = -1}),
+                       doctest::Contains("conv1d: padding -1 is negative"), ValueError);
+  CHECK_THROWS_WITH_AS(conv_transpose1d(signal, filter, {}, {.dilation = 0}),
+                       doctest::Contains("conv_transpose1d: dilation 0; at least 1"), ValueError);
+  CHECK_THROWS_WITH_AS(
+      conv_transpose2d(ones({1, 4, 8, 8}), ones({4, 2, 3, 3}), {}, {.groups = 3}),
+      doctest::Contains("conv_transpose2d: 4 input channels do not divide into 3 groups"),
+      ShapeError);
 }
