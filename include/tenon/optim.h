@@ -61,6 +61,8 @@ class TENON_API Optimizer {
   /// a ValueError. So does a class or an index that is out of range: on the CPU the weights are
   /// then as they were; a card tells of it when the step has run, and the weights are what the
   /// other samples made of them, unless updates(grads, isfinite(loss)) is what is evaluated.
+  /// As in PyTorch, a loss that is not finite is no error and makes the weights NaN: guard
+  /// updates() where that may come.
   double step(const Tensor& loss, const Clip& clip = {});
 
   /// The learning rate that schedules start from.
