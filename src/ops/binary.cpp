@@ -299,7 +299,8 @@ Gradients vjp_minimum(const Tensor& out, const Tensor& g) {
 }
 
 Gradients vjp_atan2(const Tensor& out, const Tensor& g) {
-  const Tensor y = input_of(out, 0), x = input_of(out, 1), scaled = g / (square(x) + square(y));
+  const Tensor y = input_of(out, 0), x = input_of(out, 1), length = square(x) + square(y);
+  const Tensor scaled = g / where(eq(length, 0), 1, length);  // no slope at the origin
   return {scaled * x, -(scaled * y)};
 }
 

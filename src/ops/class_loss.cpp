@@ -55,6 +55,19 @@ void require_smoothing(const char* op, double smoothing) {
     throw ValueError(cat(where(op), ": the label smoothing ", smoothing, " is outside [0, 1]"));
 }
 
+// Beside 0 and 1 logarithms end at -100 and slopes at 10^12, as PyTorch's do: a certain mistake
+// costs 100, not infinity, and what is certain and right has the slope 0, not 0 · infinity.
+Tensor of_probability(const Tensor& p, const Tensor& target) {
+  constexpr double kLeast = 1e-12, kSteepest = 1e12, kSteepestOfHalf = 32768;
+  const Tensor still = detach(p), inner = gt(still * (1 - still), kLeast);
+  const Tensor safe = where(inner, p, 0.5);
+  const auto bounded = [](const Tensor& x) { return maximum(log(x), -100); };
+  const double steepest = p.dtype() == DType::Float16 ? kSteepestOfHalf : kSteepest;
+  const Tensor certain = (target - 1) * bounded(1 - still) - target * bounded(still) +
+                         (p - still) * ((still - target) * steepest);
+  return where(inner, (target - 1) * log(1 - safe) - target * log(safe), certain);
+}
+
 Tensor times(const Tensor& losses, const Tensor& weight) {
   return weight.defined() ? losses * weight : losses;
 }
@@ -103,16 +116,13 @@ Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bo
   return reduced_loss(entropy - target * input, reduction);
 }
 
-// Logarithms end at -100, as PyTorch's do: a certain mistake costs 100, not infinity.
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const BinaryLossOptions& o) {
   const Called called("binary_cross_entropy");
   require_equal_shapes("binary_cross_entropy", input, target);
   if (o.pos_weight.defined())
     throw ValueError(cat(where("binary_cross_entropy"),
                          ": has no pos_weight; binary_cross_entropy_with_logits does"));
-  const auto bounded = [](const Tensor& p) { return maximum(log(p), -100); };
-  const Tensor losses = (target - 1) * bounded(1 - input) - target * bounded(input);
-  return reduced_loss(times(losses, o.weight), o.reduction);
+  return reduced_loss(times(of_probability(to_floating(input), target), o.weight), o.reduction);
 }
 
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,

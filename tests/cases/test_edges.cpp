@@ -379,3 +379,30 @@ TEST_CASE("edges: gradients of what was read already") {
   CHECK(list(y).size() == 2);
   refuses<ValueError>([&] { slope(y * y, x); }, "that was already computed");
 }
+
+TEST_CASE("edges: slopes of certain probabilities, and of the angle of the origin") {
+  with_engines([] {
+    const auto learned = [](const Floats& p, const Floats& target) {
+      const Tensor x = variable(floats(p));
+      return slope(binary_cross_entropy(x, floats(target), {.reduction = Reduction::Sum}), x);
+    };
+    CHECK(learned({0, 1}, {0, 1}) == Floats{0, 0});
+    CHECK(learned({0, 1}, {1, 0}) == Floats{-1e12F, 1e12F});
+    CHECK(learned({1e-20F}, {1}) == Floats{-1e12F});
+    CHECK(learned({0.5F, 0.25F}, {1, 0}) == Floats{-2, 1 / 0.75F});
+    const Tensor p = floats({0, 1, 0, 1}), target = floats({0, 1, 1, 0});
+    CHECK(list(binary_cross_entropy(p, target, {.reduction = Reduction::None})) ==
+          Floats{0, 0, 100, 100});
+    // A network that is sure of itself goes on learning.
+    const Tensor logits = variable(floats({200, -200}));
+    CHECK(slope(binary_cross_entropy(sigmoid(logits), floats({1, 0})), logits) == Floats{0, 0});
+    for (const DType dtype : {DType::Float64, DType::BFloat16, DType::Float16}) {
+      const Tensor x = variable(cast(p, dtype));
+      for (const float g : slope(binary_cross_entropy(x, cast(target, dtype)), x))
+        CHECK_FALSE(std::isnan(g));
+    }
+    const Tensor y = variable(floats({0, 3})), x = variable(floats({0, 4}));
+    CHECK(slope(atan2(y, x), y) == Floats{0, 0.16F});
+    CHECK(slope(atan2(y, x), x) == Floats{0, -0.12F});
+  });
+}
