@@ -11,7 +11,6 @@ namespace tenon::cpu {
 
 namespace {
 
-constexpr std::int64_t kTileElements = 1024;  // most elements of a tile
 // Of an epilogue's axes [batch, rows, columns], those that it reduces: a result a row.
 constexpr std::uint32_t kReducedAxes = 0b101;
 

@@ -9,8 +9,6 @@ namespace tenon::cpu {
 
 namespace {
 
-constexpr std::int64_t kShortestFused = 16;  // elements of a row
-
 /// Writes a program's form (tile_fused.h) and lists its leaves in the order in which they occur.
 class FormWriter {
  public:

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kBlockRows = 32;                   // of a tile that is a block
 constexpr std::int64_t kAcrossRows = kCpu.line_floats();  // of a tile of whole rows
+static_assert(kBlockRows <= kMaxFusedRows && kAcrossRows <= kMaxFusedRows);
 
 }  // namespace
 

@@ -19,6 +19,10 @@
 
 namespace tenon::cpu {
 
+constexpr std::int64_t kTileElements = 1024;  // most elements of a tile of whole rows
+constexpr std::int64_t kShortestFused = 16;   // elements of a row that a fused loop takes
+constexpr std::int64_t kMaxFusedRows = kTileElements / kShortestFused;  // of a tile
+
 /// A view over the merged space.
 struct TileView {
   ValueId value = kNoValue;

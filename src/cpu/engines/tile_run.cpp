@@ -11,7 +11,6 @@ namespace tenon::cpu {
 
 namespace {
 
-constexpr std::int64_t kMaxFusedRows = 64;  // tiles have 1024 elements, fused rows 16 and more
 constexpr std::int64_t kFusedAhead = 16 * kCpu.line_bytes;
 constexpr std::int64_t kMostFetched = kCpu.first_cache / 8;  // bytes of a row ahead, of each value
 

@@ -68,15 +68,17 @@ struct Memories {
 
 // ---- forms: what is stored, and in `sums` what is added up, then what else is stored ----
 
-struct OneStore {
+/// What a form reads, how many numbers of the row and how many sums it has, and what it stores.
+template <int Scalars, int Sums, class To, class... In>
+struct Reads {
+  using Elements = Memories<In...>;
+  using Out = To;
+  static constexpr int kScalars = Scalars, kSums = Sums;
   static constexpr int kMore = 0;  // stores beyond the first
 };
 
 /// A batch's moments, beside the result of a convolution.
-struct Moments : OneStore {
-  using Elements = Memories<Float>;
-  using Out = Half;
-  static constexpr int kScalars = 0, kSums = 2;
+struct Moments : Reads<0, 2, Half, Float> {
   static V of(const V* x, const V*, V* sums) {
     const V y = rounded(x[0]);
     sums[0] = y;
@@ -87,19 +89,13 @@ struct Moments : OneStore {
 
 /// Normalised, and a rectifier.
 template <class In, class To>
-struct Normalise : OneStore {
-  using Elements = Memories<In>;
-  using Out = To;
-  static constexpr int kScalars = 3, kSums = 0;
+struct Normalise : Reads<3, 0, To, In> {
   static V of(const V* x, const V* r, V*) { return as_stored<To>(relu(normalised(x[0], r))); }
 };
 
 /// With what goes past the block.
 template <class In, class Past, class To>
-struct NormaliseAdd : OneStore {
-  using Elements = Memories<In, Past>;
-  using Out = To;
-  static constexpr int kScalars = 3, kSums = 0;
+struct NormaliseAdd : Reads<3, 0, To, In, Past> {
   static V of(const V* x, const V* r, V*) {
     return as_stored<To>(relu(normalised(x[0], r) + x[1]));
   }
@@ -107,10 +103,7 @@ struct NormaliseAdd : OneStore {
 
 /// With what goes past it normalised too.
 template <class In, class Past, class To>
-struct NormaliseBoth : OneStore {
-  using Elements = Memories<In, Past>;
-  using Out = To;
-  static constexpr int kScalars = 6, kSums = 0;
+struct NormaliseBoth : Reads<6, 0, To, In, Past> {
   static V of(const V* x, const V* r, V*) {
     return as_stored<To>(relu(normalised(x[0], r) + normalised(x[1], r + 3)));
   }
@@ -118,20 +111,14 @@ struct NormaliseBoth : OneStore {
 
 /// The gradient of a normalisation.
 template <class In, class Grad, class To>
-struct NormaliseGrad : OneStore {
-  using Elements = Memories<In, Grad>;
-  using Out = To;
-  static constexpr int kScalars = 5, kSums = 0;
+struct NormaliseGrad : Reads<5, 0, To, In, Grad> {
   static V of(const V* x, const V* r, V*) {
     return as_stored<To>((x[0] - r[0]) * r[1] * r[2] + x[1] * r[3] + r[4]);
   }
 };
 
 /// The same behind a rectifier's gradient.
-struct NormaliseMaskedGrad : OneStore {
-  using Elements = Memories<Half, Half, Half>;
-  using Out = Half;
-  static constexpr int kScalars = 7, kSums = 0;
+struct NormaliseMaskedGrad : Reads<7, 0, Half, Half, Half, Half> {
   static V of(const V* x, const V* r, V*) {
     const V grad = x[1] <= r[3] ? r[4] : x[2];
     return rounded((x[0] - r[0]) * r[1] * r[2] + grad * r[5] + r[6]);
@@ -139,10 +126,7 @@ struct NormaliseMaskedGrad : OneStore {
 };
 
 /// A gradient, and the sums of it behind a rectifier's that the normalisation in front needs.
-struct MaskedSums : OneStore {
-  using Elements = Memories<Half, Float, Half>;
-  using Out = Half;
-  static constexpr int kScalars = 3, kSums = 2;
+struct MaskedSums : Reads<3, 2, Half, Half, Float, Half> {
   static V of(const V* x, const V* r, V* sums) {
     const V past = rounded(x[1]), grad = x[0] <= r[0] ? r[1] : past;
     sums[0] = grad * (x[2] - r[2]);
@@ -153,10 +137,7 @@ struct MaskedSums : OneStore {
 
 /// A rectifier's gradient, of a block's and of what goes past it, and the same sums.
 template <class Past>
-struct AddMaskedSums : OneStore {
-  using Elements = Memories<Past, Past, Float, Half>;
-  using Out = Half;
-  static constexpr int kScalars = 3, kSums = 2;
+struct AddMaskedSums : Reads<3, 2, Half, Past, Past, Float, Half> {
   static V of(const V* x, const V* r, V* sums) {
     const V grad = rounded(x[0] <= r[0] ? r[1] : x[1] + x[2]);
     sums[0] = grad * (x[3] - r[2]);
@@ -166,10 +147,7 @@ struct AddMaskedSums : OneStore {
 };
 
 /// The same where what goes past the block has one of two gradients.
-struct ChooseMaskedSums : OneStore {
-  using Elements = Memories<Half, Truth, Float, Half>;
-  using Out = Half;
-  static constexpr int kScalars = 5, kSums = 2;
+struct ChooseMaskedSums : Reads<5, 2, Half, Half, Truth, Float, Half> {
   static V of(const V* x, const V* r, V* sums) {
     const V past = x[1] != 0.0f ? r[2] : r[3];
     const V grad = rounded(x[0] <= r[0] ? r[1] : past + x[2]);
@@ -181,29 +159,20 @@ struct ChooseMaskedSums : OneStore {
 
 /// A rectifier's gradient.
 template <class In, class To>
-struct Masked : OneStore {
-  using Elements = Memories<In, Float>;
-  using Out = To;
-  static constexpr int kScalars = 2, kSums = 0;
+struct Masked : Reads<2, 0, To, In, Float> {
   static V of(const V* x, const V* r, V*) { return as_stored<To>(x[0] <= r[0] ? r[1] : x[1]); }
 };
 
 /// Of a block's gradient and that of what goes past it.
 template <class In, class First, class Second, class To>
-struct AddMasked : OneStore {
-  using Elements = Memories<In, First, Second>;
-  using Out = To;
-  static constexpr int kScalars = 2, kSums = 0;
+struct AddMasked : Reads<2, 0, To, In, First, Second> {
   static V of(const V* x, const V* r, V*) {
     return as_stored<To>(x[0] <= r[0] ? r[1] : x[1] + x[2]);
   }
 };
 
 /// The same sums of a block with two normalisations.
-struct AddMaskedSumsOfBoth : OneStore {
-  using Elements = Memories<Half, Half, Float, Half, Half>;
-  using Out = Half;
-  static constexpr int kScalars = 4, kSums = 3;
+struct AddMaskedSumsOfBoth : Reads<4, 3, Half, Half, Half, Float, Half, Half> {
   static V of(const V* x, const V* r, V* sums) {
     const V grad = rounded(x[0] <= r[0] ? r[1] : x[1] + x[2]);
     sums[0] = grad * (x[3] - r[2]);
@@ -214,10 +183,8 @@ struct AddMaskedSumsOfBoth : OneStore {
 };
 
 /// The update of a weight by its gradient: decay, momentum, rate.
-struct MomentumUpdate {
-  using Elements = Memories<Float, Float, Float>;
-  using Out = Float;
-  static constexpr int kScalars = 3, kSums = 0, kMore = 1;
+struct MomentumUpdate : Reads<3, 0, Float, Float, Float, Float> {
+  static constexpr int kMore = 1;
   static V of(const V* x, const V* r, V* more) {
     const V velocity = x[0] * r[0] + (x[1] + x[2] * r[1]);
     more[0] = x[2] - velocity * r[2];
