@@ -71,9 +71,7 @@ class Rewriting {
 
   /// To 16 bits, where the convolution multiplies in them.
   Tensor rounded(const Tensor& t) const {
-    if (attrs_.precision == Precision::Tf32) return t;
-    const bool fp16 = attrs_.precision == Precision::Fp16;
-    return t.dtype() == DType::Float32 ? cast(t, fp16 ? DType::Float16 : DType::BFloat16) : t;
+    return t.dtype() == DType::Float32 ? cast(t, narrow_type(node_)) : t;
   }
 
   /// [N, H, W, phases] as images [N, phases, H, W], with channels of zero.

@@ -1,4 +1,4 @@
-// Lowering of nodes to items; the arithmetic of views.
+// Lowering of nodes to items.
 #include "plan/lower.h"
 
 #include <algorithm>
@@ -18,75 +18,12 @@
 
 namespace tenon {
 
-void contiguous_strides(const Shape& shape, std::int64_t* stride) {
-  std::int64_t step = 1;
-  for (int d = shape.rank() - 1; d >= 0; --d) {
-    stride[d] = step;
-    step *= shape[d];
-  }
-}
-
-bool is_contiguous(const View& view, const Shape& space) {
-  std::int64_t step[kMaxRank];
-  contiguous_strides(space, step);
-  for (int d = 0; d < space.rank(); ++d)
-    if (space[d] != 1 && view.stride[d] != step[d]) return false;
-  return view.offset == 0;
-}
-
 bool is_linear(const Ref& ref, const Shape& base) {
   if (ref.offset != 0 || ref.shape.numel() != base.numel()) return false;
   std::int64_t step = 1;
   for (int d = ref.shape.rank() - 1; d >= 0; --d) {
     if (ref.shape[d] != 1 && ref.stride[d] != step) return false;
     step *= ref.shape[d];
-  }
-  return true;
-}
-
-bool reshape_strides(const Shape& from, const std::int64_t* stride, const Shape& to,
-                     std::int64_t* out) {
-  if (from.numel() != to.numel()) return false;
-  if (from.numel() == 0) {
-    contiguous_strides(to, out);
-    return true;
-  }
-  // Walk both shapes from the inside, matching groups of axes of equal element counts; inside a
-  // group the old axes must follow one another without gaps.
-  int f = from.rank() - 1, t = to.rank() - 1;
-  while (f >= 0 || t >= 0) {
-    while (f >= 0 && from[f] == 1) --f;
-    if (f < 0) {
-      for (; t >= 0; --t) out[t] = 0;  // only ones are left
-      break;
-    }
-    std::int64_t old_count = from[f], new_count = 1;
-    const std::int64_t inner = stride[f];
-    std::int64_t span = stride[f] * from[f];
-    int lowest = t + 1;
-    while (true) {
-      if (new_count < old_count) {
-        if (t < 0) return false;
-        new_count *= to[t--];
-        lowest = t + 1;
-      } else if (old_count < new_count) {
-        do --f;
-        while (f >= 0 && from[f] == 1);
-        if (f < 0 || stride[f] != span) return false;
-        old_count *= from[f];
-        span *= from[f];
-      } else {
-        break;
-      }
-    }
-    std::int64_t step = inner, covered = 1;
-    int d = lowest;
-    while (covered < old_count) covered *= to[d++];
-    for (int k = d - 1; k >= lowest; --k) {
-      out[k] = step;
-      step *= to[k];
-    }
-    --f;
   }
   return true;
 }
@@ -155,6 +92,19 @@ class Lowering {
     return ref;
   }
 
+  // What `ref` reads, contiguous, in that type: a copy in its own.
+  int add_cast(const Ref& ref, DType dtype, std::uint32_t label) {
+    Item item;
+    item.op = Op::Cast;
+    item.kind = OpKind::Elementwise;
+    item.dtype = dtype;
+    item.shape = ref.shape;
+    item.label = label;
+    item.args.push_back(ref);
+    out_.items.push_back(std::move(item));
+    return static_cast<int>(out_.items.size()) - 1;
+  }
+
   // A copy of what `ref` reads, contiguous. The same reference is copied once.
   int copy(const Ref& ref, std::uint32_t label) {
     std::string key(reinterpret_cast<const char*>(&ref.item), sizeof ref.item);
@@ -166,15 +116,7 @@ class Lowering {
     }
     auto [it, fresh] = copies_.try_emplace(key, -1);
     if (!fresh) return it->second;
-    Item item;
-    item.op = Op::Cast;  // to its own dtype: a copy
-    item.kind = OpKind::Elementwise;
-    item.dtype = out_.items[ref.item].dtype;
-    item.shape = ref.shape;
-    item.label = label;
-    item.args.push_back(ref);
-    out_.items.push_back(std::move(item));
-    return it->second = static_cast<int>(out_.items.size()) - 1;
+    return it->second = add_cast(ref, out_.items[ref.item].dtype, label);
   }
 
   // The base read from end to end: contractions of images, pooling and movement take nothing else.
@@ -438,12 +380,7 @@ class Lowering {
     const Ref ref = rounds ? rounded->second[0] : ref_of(node);
     if (!rounds) return channels_inside(ref, label);
     const auto [place, fresh] = laid_filters_.try_emplace(node, -1);
-    if (fresh) {
-      place->second = push(Op::Cast, *node);
-      Item& item = out_.items[place->second];
-      item.shape = channels_last(ref.shape);
-      item.args.push_back(channels_last(ref));
-    }
+    if (fresh) place->second = add_cast(channels_last(ref), node->dtype, node->label);
     return channels_first(whole(place->second));
   }
 
@@ -460,18 +397,9 @@ class Lowering {
         (product.op != Op::Conv2d && !of_input))
       return filters;
     const auto [place, fresh] = narrow_filters_.try_emplace({filters.item, narrow, of_input}, -1);
-    if (fresh) {
-      const Ref laid = channels_last(of_input ? transposed(filters) : filters);
-      Item item;
-      item.op = Op::Cast;
-      item.kind = OpKind::Elementwise;
-      item.dtype = narrow;
-      item.shape = laid.shape;
-      item.label = product.label;
-      item.args.push_back(laid);
-      place->second = static_cast<int>(out_.items.size());
-      out_.items.push_back(std::move(item));
-    }
+    if (fresh)
+      place->second =
+          add_cast(channels_last(of_input ? transposed(filters) : filters), narrow, product.label);
     const Ref laid = channels_first(whole(place->second));
     return of_input ? transposed(laid) : laid;
   }

@@ -8,6 +8,7 @@
 
 #include "graph/node.h"
 #include "plan/program.h"
+#include "plan/strides.h"
 
 namespace tenon {
 
@@ -48,16 +49,8 @@ struct Lowered {
 Lowered lower(std::span<const Tensor> roots, std::span<Node* const> leaves,
               const PlanOptions& options);
 
-/// Row-major strides of a shape.
-void contiguous_strides(const Shape& shape, std::int64_t* stride);
-/// Whether a view crosses the space in the order of memory, from the value's start.
-bool is_contiguous(const View& view, const Shape& space);
 /// Whether the reference reads its base from end to end in order.
 bool is_linear(const Ref& ref, const Shape& base);
-/// The strides that read the same elements in the same order under another shape; false when there
-/// are none.
-bool reshape_strides(const Shape& from, const std::int64_t* stride, const Shape& to,
-                     std::int64_t* out);
 
 /// "add (conv1)"
 std::string item_title(const Item& item);

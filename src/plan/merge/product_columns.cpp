@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
+#include "plan/merge/epilogue.h"
 #include "plan/merge/product_columns.h"
 
 namespace tenon {
@@ -49,22 +50,6 @@ int sum_beside(const MapProgram& map, const MapReduce& r) {
   return -1;
 }
 
-bool is_written(const Region& region, ValueId id) {
-  return std::find(region.writes.begin(), region.writes.end(), id) != region.writes.end();
-}
-
-/// Whether a sweep meets a value that the product writes in the order in which that makes its
-/// elements.
-bool meets_in_order(const Region& product, const MapProgram& sweep, const View& view) {
-  if (!is_contiguous(view, sweep.space)) return false;
-  return view.value == product.contraction.out ||
-         std::any_of(product.map.stores.begin(), product.map.stores.end(),
-                     [&](const MapStore& store) {
-                       return store.view.value == view.value &&
-                              is_contiguous(store.view, product.map.space);
-                     });
-}
-
 /// Whether a product rounds a value only as it stores it: its epilogue computes in float32.
 bool is_rounded_when_stored(const MapProgram& product, ValueId id) {
   return std::any_of(
@@ -75,43 +60,12 @@ bool is_rounded_when_stored(const MapProgram& product, ValueId id) {
       });
 }
 
-/// The instruction of the product's epilogue that makes a value which it writes.
-int source_that_makes(Region& product, ValueId id) {
-  MapProgram& map = product.map;
-  for (const MapStore& store : map.stores)
-    if (store.view.value == id) return store.source;
-  for (std::size_t i = 0; i < map.instrs.size(); ++i)
-    if (map.instrs[i].code == MapCode::Accumulator) return static_cast<int>(i);
-  MapInstr result;
-  result.code = MapCode::Accumulator;
-  result.dtype = product.contraction.dtype;
-  map.instrs.push_back(result);
-  return static_cast<int>(map.instrs.size()) - 1;
-}
-
-/// Adds the sweep's instructions to the product's epilogue; gives the place of each.
-std::vector<int> add_instrs(Region& product, const MapProgram& sweep) {
-  Contraction& c = product.contraction;
-  MapProgram& map = product.map;
-  if (!c.has_epilogue) map.space = epilogue_space(c.op, c.out_shape, c.channels_last);
-  c.has_epilogue = true;
-  std::vector<int> place;
-  for (MapInstr instr : sweep.instrs) {
-    if (instr.code == MapCode::Load && is_written(product, instr.view.value)) {
-      place.push_back(source_that_makes(product, instr.view.value));
-      continue;
-    }
-    if (instr.code == MapCode::Load) {  // [rows, columns] over [batch, rows, columns]
-      const View of_sweep = instr.view;
-      instr.view.stride[0] = of_sweep.stride[0] * map.space[1];
-      instr.view.stride[1] = of_sweep.stride[0], instr.view.stride[2] = of_sweep.stride[1];
-    }
-    for (int& arg : instr.args)
-      if (arg >= 0) arg = place[at(arg)];
-    map.instrs.push_back(instr);
-    place.push_back(static_cast<int>(map.instrs.size()) - 1);
-  }
-  return place;
+/// A view of [rows, columns] over the axes of an epilogue, [batch, rows, columns].
+View over_batch(const View& view, const Shape& space) {
+  View out = view;
+  out.stride[0] = view.stride[0] * space[1];
+  out.stride[1] = view.stride[0], out.stride[2] = view.stride[1];
+  return out;
 }
 
 class ColumnReducer {
@@ -159,7 +113,7 @@ class ColumnReducer {
     }
     for (const MapInstr& instr : map.instrs)
       if (instr.code == MapCode::Load && is_written(made, instr.view.value) &&
-          !meets_in_order(made, map, instr.view)) {
+          !reads_in_order(made, map, instr.view)) {
         *why = "that makes its elements in another order";
         return 0;
       }
@@ -191,7 +145,9 @@ class ColumnReducer {
     Region& sweep = m_.region(s);
     Region with = m_.region(product);
     const std::int64_t result_rows = sweep.map.space[0];
-    const std::vector<int> place = add_instrs(with, sweep.map);
+    const Shape space = space_of_epilogue(with);
+    const std::vector<int> place = add_to_epilogue(
+        with, sweep.map, [&space](const View& view) { return over_batch(view, space); });
     const std::size_t known = m_.program.values.size();
     const Shape parts{result_rows / rows, sweep.map.space[1]};
     for (const MapReduce& reduce : sweep.map.reduces) {

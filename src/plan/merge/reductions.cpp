@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
+#include "plan/merge/epilogue.h"
 #include "plan/merge/merge.h"
 #include "plan/merge/product_columns.h"
 
@@ -32,11 +33,6 @@ struct Reduced {
   std::uint32_t axes = 0;
   int channels = -1, from = -1;
 };
-
-Shape space_of(const Region& product) {
-  const Contraction& c = product.contraction;
-  return epilogue_space(c.op, c.out_shape, c.channels_last);
-}
 
 /// Whether a view gives all elements of the space the same one, but for those along one axis.
 bool is_vector(const View& view, const Shape& space, int along) {
@@ -95,7 +91,7 @@ bool only_reduces(const MapProgram& map, int kept) {
 /// What that reduces of the result of a product, element by element in the order of both.
 Reduced reduced_of(const Region& product, const Shape& sweep, int kept) {
   if (kept < 0) return {7, -1, -1};
-  const Shape space = space_of(product);
+  const Shape space = space_of_epilogue(product);
   std::int64_t behind = 1, inner = 1;
   for (int d = kept + 1; d < sweep.rank(); ++d) behind *= sweep[d];
   for (int d = space.rank() - 1; d > 0; inner *= space[d], --d)
@@ -103,91 +99,33 @@ Reduced reduced_of(const Region& product, const Shape& sweep, int kept) {
   return {};
 }
 
-bool writes(const Region& region, ValueId id) {
-  return std::find(region.writes.begin(), region.writes.end(), id) != region.writes.end();
+/// How an epilogue over `space` reads what a sweep reads over its own.
+View over_result(const View& view, const MapProgram& sweep, const Shape& space,
+                 const Reduced& reduced) {
+  View out;
+  out.value = view.value;
+  out.offset = view.offset;
+  if (!is_vector(view, sweep.space, reduced.from))
+    contiguous_strides(space, out.stride);
+  else if (reduced.from >= 0)
+    out.stride[reduced.channels] = view.stride[reduced.from];
+  return out;
 }
 
-/// Whether the sweep meets a value that the product writes in the order in which that makes its
-/// elements.
-bool reads_in_order(const Region& product, const MapProgram& sweep, const View& view) {
-  if (!is_contiguous(view, sweep.space) ||
-      sweep.space.numel() != product.contraction.out_shape.numel())
-    return false;
-  return view.value == product.contraction.out ||
-         std::any_of(product.map.stores.begin(), product.map.stores.end(),
-                     [&](const MapStore& store) {
-                       return store.view.value == view.value &&
-                              is_contiguous(store.view, product.map.space);
-                     });
+/// Makes a sweep a part of the product's epilogue.
+void add_sweep(Region& product, const MapProgram& sweep, const Reduced& reduced) {
+  const Shape space = space_of_epilogue(product);
+  const std::vector<int> place = add_to_epilogue(
+      product, sweep, [&](const View& view) { return over_result(view, sweep, space, reduced); });
+  std::vector<MapReduce>& reduces = product.map.reduces;
+  for (const MapReduce& reduce : sweep.reduces)
+    reduces.push_back(
+        {place[at(reduce.source)], reduce.op, reduced.axes, reduce.value, reduce.deviations});
+  for (const MapStore& store : sweep.stores) {
+    const MapInstr& row = sweep.instrs[at(store.source)];
+    reduces.push_back({place[at(row.args[0])], row.op, reduced.axes, store.view.value});
+  }
 }
-
-/// The epilogue of a contraction, to which sweeps over its result are added.
-class Epilogue {
- public:
-  explicit Epilogue(Region& region) : region_(region), map_(region.map) {
-    Contraction& c = region.contraction;
-    if (c.has_epilogue) return;
-    c.has_epilogue = true;
-    map_.space = space_of(region);
-  }
-
-  /// What the sweep reads of the region's results, it reads element by element (reads_in_order).
-  void add(const MapProgram& sweep, const Reduced& reduced) {
-    std::vector<int> place(sweep.instrs.size(), -1);
-    for (std::size_t i = 0; i < sweep.instrs.size(); ++i) {
-      MapInstr instr = sweep.instrs[i];
-      if (instr.code == MapCode::RowReduce) continue;
-      if (instr.code == MapCode::Load && writes(region_, instr.view.value)) {
-        place[i] = source_of(instr.view.value);
-        continue;
-      }
-      if (instr.code == MapCode::Load) instr.view = over_result(instr.view, sweep.space, reduced);
-      for (int& arg : instr.args)
-        if (arg >= 0) arg = place[at(arg)];
-      instr.per_row = false;
-      place[i] = push(instr);
-    }
-    for (const MapReduce& reduce : sweep.reduces)
-      map_.reduces.push_back(
-          {place[at(reduce.source)], reduce.op, reduced.axes, reduce.value, reduce.deviations});
-    for (const MapStore& store : sweep.stores) {
-      const MapInstr& row = sweep.instrs[at(store.source)];
-      map_.reduces.push_back({place[at(row.args[0])], row.op, reduced.axes, store.view.value});
-    }
-  }
-
- private:
-  int push(const MapInstr& instr) {
-    map_.instrs.push_back(instr);
-    return static_cast<int>(map_.instrs.size()) - 1;
-  }
-
-  /// The instruction that makes a value which the region writes.
-  int source_of(ValueId id) {
-    for (const MapStore& store : map_.stores)
-      if (store.view.value == id) return store.source;
-    for (std::size_t i = 0; i < map_.instrs.size(); ++i)
-      if (map_.instrs[i].code == MapCode::Accumulator) return static_cast<int>(i);
-    MapInstr result;
-    result.code = MapCode::Accumulator;
-    result.dtype = region_.contraction.dtype;
-    return push(result);
-  }
-
-  View over_result(const View& view, const Shape& space, const Reduced& reduced) const {
-    View out;
-    out.value = view.value;
-    out.offset = view.offset;
-    if (!is_vector(view, space, reduced.from))
-      contiguous_strides(map_.space, out.stride);
-    else if (reduced.from >= 0)
-      out.stride[reduced.channels] = view.stride[reduced.from];
-    return out;
-  }
-
-  Region& region_;
-  MapProgram& map_;
-};
 
 class Reducer {
  public:
@@ -226,12 +164,12 @@ class Reducer {
 
   bool reads_of(int product, const Region& sweep) {
     return std::any_of(sweep.reads.begin(), sweep.reads.end(),
-                       [&](ValueId id) { return writes(region(product), id); });
+                       [&](ValueId id) { return is_written(region(product), id); });
   }
 
   bool stores_short(int product, const Region& sweep) {
     return std::any_of(sweep.reads.begin(), sweep.reads.end(), [&](ValueId id) {
-      return writes(region(product), id) && item_size(m_.values()[at(id)].dtype) == 2;
+      return is_written(region(product), id) && item_size(m_.values()[at(id)].dtype) == 2;
     });
   }
 
@@ -240,7 +178,7 @@ class Reducer {
     const Region& sweep = region(s);
     if (reduced.axes == 0) return "that has other channels";
     for (const MapInstr& instr : sweep.map.instrs)
-      if (instr.code == MapCode::Load && writes(with, instr.view.value) &&
+      if (instr.code == MapCode::Load && is_written(with, instr.view.value) &&
           !reads_in_order(with, sweep.map, instr.view))
         return "that makes its elements in another order";
     for (const int other : m_.before[at(s)])
@@ -253,7 +191,7 @@ class Reducer {
     if (queued && sweep.map.space.numel() < kManyElements && times_.earliest(s) < times_.latest(s))
       return "that costs more than reading it beside other work";
     const Region bare = with;
-    Epilogue(with).add(sweep.map, reduced);
+    add_sweep(with, sweep.map, reduced);
     if (reduced.channels >= 0 && !is_run(with)) return "no engine reduces channels of that";
     const Engine *now = preferred(m_.options.engines, bare, m_.values()),
                  *then = preferred(m_.options.engines, with, m_.values());
@@ -287,7 +225,7 @@ class Reducer {
     with.title += cat("+", sweep.title);
     std::vector<ValueId> made;
     for (const ValueId id : sweep.reads)
-      if (writes(with, id)) {
+      if (is_written(with, id)) {
         made.push_back(id);
       } else {
         merge(with.reads, {id});
