@@ -151,6 +151,13 @@ class RegionCheck {
       const MapInstr& instr = map.instrs[k];
       for (int arg : instr.args)
         require(arg < static_cast<int>(k), "has an instruction before its argument");
+      const auto is_of_row = [&](int arg) {
+        return arg < 0 || map.instrs[at(arg)].per_row ||
+               map.instrs[at(arg)].code == MapCode::Number;
+      };
+      require(instr.code != MapCode::Compute || !instr.per_row ||
+                  std::all_of(std::begin(instr.args), std::end(instr.args), is_of_row),
+              "computes one value a row of values of elements");
       if (instr.code != MapCode::Load) continue;
       require(instr.dtype == value(instr.view.value).dtype,
               cat("loads value ", instr.view.value, " in another type"));

@@ -147,6 +147,21 @@ TEST_CASE("reduced channels: a batch's moments and the sums of their gradient") 
   CHECK(p->steps.size() < planned(roots, {.disabled = 1u << kReductions})->steps.size());
 }
 
+TEST_CASE("reduced channels: what is read once a row is made again once a row") {
+  const PrecisionScope scope(Precision::Bf16);
+  const Tensor y = conv2d(leaf({128, 16, 32, 32}), leaf({16, 16, 3, 3}), {}, {.padding = {1, 1}});
+  const Moments m = batch_moments(y);
+  const auto p = planned({sum(relu(y), {2, 3}) * rsqrt(m.var + 1e-5), m.mean});
+  const std::string text = print_fusion(*p);
+  CAPTURE(text);
+  CHECK(contains(text, "makes what it reads of a product's sums itself"));
+  for (const Step& step : p->steps)
+    for (const MapInstr& instr : step.region.map.instrs)
+      for (const int arg : instr.args)
+        if (arg >= 0 && instr.per_row && instr.code == MapCode::Compute)
+          CHECK(step.region.map.instrs[static_cast<std::size_t>(arg)].per_row);
+}
+
 TEST_CASE("reduced results: why not") {
   const Tensor x = leaf({64, 120}), w = leaf({84, 120});
   const Tensor y = linear(x, w);

@@ -88,7 +88,7 @@ class VectorRemaker {
     if (instr.code == MapCode::Load)
       if (const int maker = maker_of(s, instr.view.value, kMostSteps); maker >= 0) {
         remade.of_sums = true;
-        return make(s, maker, instr.view, remade);
+        return make(s, maker, instr, remade);
       }
     for (int& arg : instr.args)
       if (arg >= 0) arg = place[at(arg)];
@@ -96,8 +96,10 @@ class VectorRemaker {
     return static_cast<int>(remade.map.instrs.size()) - 1;
   }
 
-  /// What a vector's maker stores in the value, at the elements that the view of that reads.
-  int make(int s, int maker, const View& view, Remade& remade) {
+  /// What a vector's maker stores in the value that is loaded, at the elements that the load reads:
+  /// once a row where that does.
+  int make(int s, int maker, const MapInstr& load, Remade& remade) {
+    const View& view = load.view;
     const MapProgram& map = region(maker).map;
     std::vector<int> place;
     int made = -1;
@@ -112,6 +114,7 @@ class VectorRemaker {
         }
         instr.view = over;
       }
+      instr.per_row = load.per_row;
       place.push_back(add(s, std::move(instr), place, remade));
       if (place.back() < 0) return -1;
     }
