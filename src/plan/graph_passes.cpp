@@ -371,7 +371,7 @@ Tensor by_groups(const Node& node, std::span<const Tensor> inputs) {
 }  // namespace
 
 Roots legalize(Roots roots, const PlanOptions& options) {
-  const bool channels_last = keeps_channels_last(topological_order(roots), options);
+  const bool channels_last = options.channels_last;
   // What is asked for is not rounded to the 16 bits of images.
   std::unordered_set<const Node*> wanted;
   for (const Tensor& root : roots) wanted.insert(root.node());
@@ -421,9 +421,8 @@ Roots decompose(Roots roots, const PlanOptions& options) {
     roots = narrow_products(narrow_arguments(std::move(roots)));
     nodes = topological_order(roots);
   }
-  const bool channels_last = keeps_channels_last(nodes, options);
-  return channels_last || keeps_images_narrow(nodes, options)
-             ? narrow_images(std::move(roots), options, channels_last)
+  return options.channels_last || keeps_images_narrow(nodes, options)
+             ? narrow_images(std::move(roots), options, options.channels_last)
              : roots;
 }
 

@@ -171,7 +171,7 @@ bool keeps_images_narrow(std::span<Node* const> nodes, const PlanOptions& option
     fit += !is_pixel_product(*node) && narrow_type(*node) != DType::Float32 &&
            std::min(channels.in, channels.out) >= kPixelChannelStep;
   }
-  return are_most(fit, all) && !keeps_channels_last(nodes, options);
+  return are_most(fit, all) && !options.channels_last;
 }
 
 DType narrow_type(const Node& convolution) {

@@ -39,7 +39,8 @@ bool is_pixel_product(const Node& node);
 /// and makes such rows.
 bool is_image_convolution(const Node& node);
 /// Whether those of a graph keep their images with the channels last: several of them, which are
-/// most.
+/// most. As the graph was written: passes rewrite convolutions, and go by what was decided before
+/// them (PlanOptions::channels_last).
 bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& options);
 /// Whether those of a graph whose images lie in their own order are stored in 16 bits. On a card
 /// that rounds operands: several convolutions multiply in 16 bits, and most do; on the host:

@@ -43,6 +43,7 @@ class Lowering {
         channels_last_(options.traits.is_queued && options.enabled(kLayout)),
         sums_deviations_(options.traits.is_queued && options.enabled(kFuse)),
         results_apart_(options.results_apart),
+        convolves_last_(options.channels_last),
         options_(options),
         attention_step_(options.traits.attention.size_step) {
     for (std::size_t k = 0; k < leaves.size(); ++k) slots_.emplace(leaves[k], static_cast<int>(k));
@@ -50,7 +51,6 @@ class Lowering {
 
   Lowered run(std::span<const Tensor> roots) {
     const std::vector<Node*> nodes = topological_order(roots);
-    convolves_last_ = keeps_channels_last(nodes, options_);
     if (convolves_last_) find_rounded_filters(nodes);
     stores_narrow_ = keeps_images_narrow(nodes, options_);
     out_.stores_rounded = convolves_last_ || stores_narrow_;
@@ -586,7 +586,7 @@ class Lowering {
   }
 
   bool fold_views_, makes_again_, channels_last_, sums_deviations_, results_apart_;
-  bool convolves_last_ = false, stores_narrow_ = false;
+  bool convolves_last_, stores_narrow_ = false;
   const PlanOptions& options_;
   std::int64_t attention_step_;
   std::unordered_map<const Node*, int> slots_;

@@ -196,8 +196,10 @@ const PassInfo& pass_info(int pass) { return kPasses[pass]; }
 
 std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
                                             std::span<Node* const> leaves,
-                                            const PlanOptions& options) {
+                                            const PlanOptions& given) {
   const auto start = Clock::now();
+  PlanOptions options = given;
+  options.channels_last = keeps_channels_last(topological_order(wanted), given);
   auto program = std::make_shared<Program>();
   Program& p = *program;
   p.device = options.device;
@@ -205,8 +207,7 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   p.traits = options.traits;
   p.threads = options.threads;
   // What convolves such images takes a fifth of a second to start.
-  if (options.traits.convolves_channels_last &&
-      keeps_channels_last(topological_order(wanted), options))
+  if (options.channels_last)
     for (const Engine* engine : options.engines) engine->start();
   Pipeline pipeline(options, p);
   const Roots roots = run_graph_passes(Roots(wanted.begin(), wanted.end()), options, pipeline);

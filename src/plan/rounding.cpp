@@ -239,7 +239,6 @@ Roots autocast(Roots roots, const PlanOptions& options) {
     roots = round_loop_operands(std::move(roots), options);
     nodes = topological_order(roots);
   }
-  const bool channels_last = keeps_channels_last(nodes, options);
   const bool narrow_images = keeps_images_narrow(nodes, options);
   roots = rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (op_info(node.op).kind == OpKind::Attention)
@@ -258,7 +257,7 @@ Roots autocast(Roots roots, const PlanOptions& options) {
     };
     const bool keeps[2] = {is_kept(inputs[0]), is_kept(inputs[1])};
     if (narrow == DType::Float32) return make_node(node.op, node.dtype, node.shape, attrs, inputs);
-    const bool both = rounds_first(node, inputs, keeps, options, channels_last);
+    const bool both = rounds_first(node, inputs, keeps, options, options.channels_last);
     Tensor operands[2] = {inputs[0], inputs[1]};
     for (int k = 0; k < 2; ++k)
       if (both)

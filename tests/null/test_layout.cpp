@@ -385,3 +385,20 @@ TEST_CASE("layout: a gradient that is asked for is not rounded where pixels are 
            c.attrs.conv.stride_h == 2 && c.dtype == DType::Float32;
   }));
 }
+
+// Convolutions that cover their whole input become products on the way, and no longer count.
+TEST_CASE("layout: all passes go by what images were in the graph as it was written") {
+  const DType narrow = DType::BFloat16;
+  Tensor y = test::leaf({4, 64, 8, 8}, narrow);
+  for (int layer = 0; layer < 3; ++layer)
+    y = relu(conv2d(y, test::leaf({64, 64, 3, 3}, narrow), {}, {.padding = {1, 1}}));
+  std::vector<Tensor> roots{y};
+  for (const std::int64_t kernel : {3, 3, 8, 8})
+    roots.push_back(conv2d(test::leaf({4, 3, 8, 8}), test::leaf({5, 3, kernel, kernel})));
+  const auto p = test::planned(roots, {.convolves_channels_last = true});
+  for (const Step& step : p->steps) CHECK_FALSE(step.region.contraction.channels_last);
+  roots.pop_back();
+  const auto most = test::planned(roots, {.convolves_channels_last = true});
+  CHECK(std::any_of(most->steps.begin(), most->steps.end(),
+                    [](const Step& step) { return step.region.contraction.channels_last; }));
+}
