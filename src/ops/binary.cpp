@@ -158,12 +158,15 @@ Tensor pow(const Tensor& a, Scalar b) {
   return pow_pair(align("pow", a, b));
 }
 
-// Ties and infinities that are equal have no distance; each side then has half the gradient.
+// Branches rather than abs and maximum, so that ties have all derivatives. Infinities that are
+// equal have no distance; each side then has half the gradient.
 Tensor logaddexp(const Tensor& left, const Tensor& right) {
   const Called called("logaddexp");
   const Tensor a = to_floating(left), b = to_floating(right);
-  const Tensor distance = where(eq(a, b), 0, a - b);
-  return maximum(a, b) + log1p(exp(-abs(distance)));
+  const Tensor same = logical_and(eq(a, b), isinf(a));
+  const Tensor x = where(same, 0, a), y = where(same, 0, b), first = ge(x, y);
+  const Tensor sum = where(first, x, y) + log1p(exp(where(first, y - x, x - y)));
+  return where(same, maximum(a, b), sum);
 }
 
 Tensor isclose(const Tensor& left, const Tensor& right, double rtol, double atol, bool equal_nan) {

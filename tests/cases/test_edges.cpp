@@ -406,3 +406,14 @@ TEST_CASE("edges: slopes of certain probabilities, and of the angle of the origi
     CHECK(slope(atan2(y, x), x) == Floats{0, -0.12F});
   });
 }
+
+TEST_CASE("edges: logaddexp of equal numbers has all derivatives") {
+  with_engines([] {
+    const Tensor x = variable(floats({1, kInf, -kInf, 2, kInf, 0})),
+                 y = floats({1, kInf, -kInf, -kInf, 3, 0});
+    const Tensor z = logaddexp(x, y), dx = grad(sum(z), x);
+    CHECK(list(z)[0] == doctest::Approx(1 + std::log(2.0)));
+    CHECK(list(dx) == Floats{0.5F, 0.5F, 0.5F, 1, 1, 0.5F});
+    CHECK(slope(dx, x) == Floats{0.25F, 0, 0, 0, 0, 0.25F});
+  });
+}
