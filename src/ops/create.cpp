@@ -23,7 +23,7 @@ Inferred infer_iota(const Node& node) {
 namespace {
 
 // The tensor's elements, not a number beside it: gradients with regard to it may be asked for.
-Tensor filled(const Shape& shape, double value, DType dtype) {
+Tensor of_one_value(const Shape& shape, double value, DType dtype) {
   Tensor out = constant(shape, value, dtype);
   out.node()->differentiable = is_floating(dtype);
   return out;
@@ -34,22 +34,22 @@ Tensor filled(const Shape& shape, double value, DType dtype) {
 Tensor full(const Shape& shape, Scalar value, DType dtype) {
   if (is_bool(dtype)) return constant(shape, value, dtype);
   // Computed with as they are stored.
-  if (is_floating(dtype)) return filled(shape, stored_value(value.real(), dtype), dtype);
+  if (is_floating(dtype)) return of_one_value(shape, stored_value(value.real(), dtype), dtype);
   if (!value.is_whole() && std::trunc(value.real()) != value.real())
     throw ValueError(
         cat(where("full"), ": ", dtype, " cannot hold ", value, "; ask for a floating type"));
   return scalar_operand("full", value, shape, dtype);
 }
 
-Tensor zeros(const Shape& shape, DType dtype) { return filled(shape, 0, dtype); }
-Tensor ones(const Shape& shape, DType dtype) { return filled(shape, 1, dtype); }
+Tensor zeros(const Shape& shape, DType dtype) { return of_one_value(shape, 0, dtype); }
+Tensor ones(const Shape& shape, DType dtype) { return of_one_value(shape, 1, dtype); }
 Tensor zeros_like(const Tensor& x) {
   require_defined("zeros_like", x);
-  return filled(x.shape(), 0, x.dtype());
+  return of_one_value(x.shape(), 0, x.dtype());
 }
 Tensor ones_like(const Tensor& x) {
   require_defined("ones_like", x);
-  return filled(x.shape(), 1, x.dtype());
+  return of_one_value(x.shape(), 1, x.dtype());
 }
 Tensor scalar(Scalar value, DType dtype) { return full({}, value, dtype); }
 
