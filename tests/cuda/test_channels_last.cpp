@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/eval.h>
@@ -66,6 +67,26 @@ void add_rounded_epilogue(DeviceCheck& t, Behind behind) {
     value =
         t.compute(Op::Relu, F, t.compute(Op::Add, F, value, t.load(t.leaf(F, {1, 1, space[2]}))));
   t.store(t.compute(Op::Cast, stored, value));
+}
+
+/// A normalisation's gradient on the way to its filters': numbers of each channel, another value
+/// that lies as the gradient does, one number; rounded. `along`: the axis of a further vector.
+void add_gradient_prologue(DeviceCheck& t, int along = 1) {
+  const MapProgram epilogue = std::exchange(t.region.map, {});
+  const Shape space = t.region.map.space = t.region.contraction.b_shape;
+  const auto vector = [&](int d) {
+    Shape shape{1, 1, 1, 1};
+    shape[d] = space[d];
+    return t.load(t.leaf(F, shape));
+  };
+  int value = t.compute(Op::Cast, F, t.accumulator(BF));
+  value = t.compute(Op::Mul, F, t.compute(Op::Sub, F, value, vector(1)), vector(along));
+  View view = channels_inside(space);
+  view.value = t.leaf(BF, space);
+  const int other = t.compute(Op::Cast, F, t.load(view.value, &view));
+  value = t.compute(Op::Add, F, value, t.compute(Op::Mul, F, other, t.number(0.25)));
+  t.compute(Op::Cast, BF, value);
+  t.region.prologue_b = std::exchange(t.region.map, epilogue);
 }
 
 /// Where the library has a plan for it.
@@ -176,8 +197,19 @@ TEST_CASE("vendor: convolutions over pictures of a few channels, and their filte
         CHECK(why == "");
         if (runs) t->check_device(picture, keep ? 2e-5 : 1e-2);
       }
+      if (behind == Behind::BiasRelu) continue;
+      add_gradient_prologue(gradient);
+      CHECK(picture.capabilities(gradient.region, gradient.values).no_prologues == nullptr);
+      CHECK(picture.claims(gradient.region, gradient.values, nullptr));
+      if (runs) gradient.check_device(picture, keep ? 2e-5 : 1e-2);
     }
+  DeviceCheck rows = contraction(Op::Conv2dWeightGrad, sizes[0].x, natural(sizes[0].x), sizes[0].y,
+                                 channels_inside(sizes[0].y), sizes[0].w, true);
+  rows.region.contraction.attrs.conv = sizes[0].v;
+  add_gradient_prologue(rows, 2);
   std::string why;
+  CHECK_FALSE(picture.claims(rows.region, rows.values, &why));
+  CHECK(why == "makes gradients of values that lie otherwise");
   const Shape x{2, 3, 9, 37}, w{64, 3, 3, 3}, y{2, 64, 9, 37};
   DeviceCheck planes = contraction(Op::Conv2d, x, natural(x), w, channels_inside(w), y, true);
   CHECK_FALSE(picture.claims(planes.region, planes.values, &why));

@@ -69,20 +69,73 @@ struct PicturePatch {
   };
   /// The result's gradient at the tile's pixels, kPitch numbers apart; zeros outside.
   static constexpr int kPitch = C::kFilters + 8, kPixels = C::kRows * C::kColumns;
-  TENON_DEVICE void load_gradient(const PictureGradient& p, unsigned short* to) const {
-    constexpr int kWords = C::kFilters / 8, kAtOnce = 8;
+  static constexpr int kWords = C::kFilters / 8;  // of a pixel
+  TENON_DEVICE void load_gradient(const PictureGradient& p, NoPrologue, unsigned short* to) const {
+    constexpr int kAtOnce = 8;
     static_assert(kPixels * kWords % (kAtOnce * C::kThreads) == 0, "whole rounds");
 #pragma unroll kAtOnce
     for (int i = static_cast<int>(threadIdx.x); i < kPixels * kWords; i += C::kThreads) {
-      const int pixel = i / kWords, word = i % kWords;
-      const int row = row0 + pixel / C::kColumns, column = column0 + pixel % C::kColumns;
       Word x = {};
-      if (row < p.at.rows && column < p.at.columns)
-        x = static_cast<const Word*>(p.gradient)
-            [((static_cast<long long>(image) * p.at.rows + row) * p.at.columns + column) * kWords +
-             word];
-      *reinterpret_cast<Word*>(to + pixel * kPitch + word * 8) = x;
+      if (const long long pixel = pixel_of(p.at, i / kWords); pixel >= 0)
+        x = static_cast<const Word*>(p.gradient)[pixel * kWords + i % kWords];
+      put_gradient(to, i, x);
     }
+  }
+  /// The same, made of what lies there (engines/products/print_prologue.h): a thread has the same
+  /// filters of all its pixels, of which its further values lie in the order of the gradient, or of
+  /// filters.
+  template <class P>
+  TENON_DEVICE void load_gradient(const PictureGradient& p, const P& prologue,
+                                  unsigned short* to) const {
+    using Memory = typename P::Memory;
+    struct alignas(16) Several {
+      Memory at[8];
+    };
+    constexpr int kAtOnce = 4;
+    static_assert(C::kThreads % kWords == 0 && kPixels * kWords % (kAtOnce * C::kThreads) == 0 &&
+                      sizeof(Several) == sizeof(Word),
+                  "whole rounds of 16 bits");
+    const int filter = static_cast<int>(threadIdx.x) % kWords * 8;
+    long long by_filter[P::kLayouts + 1];
+    for (long long& place : by_filter) place = filter;
+#pragma unroll 1
+    for (int first = static_cast<int>(threadIdx.x); first < kPixels * kWords;
+         first += kAtOnce * C::kThreads) {
+      Several x[kAtOnce];
+      typename P::template Held<8> held[kAtOnce];
+      bool exists[kAtOnce];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        const long long pixel = pixel_of(p.at, (first + u * C::kThreads) / kWords);
+        exists[u] = pixel >= 0;
+        if (!exists[u]) continue;
+        const long long own = pixel * C::kFilters + filter;
+        x[u] = *reinterpret_cast<const Several*>(static_cast<const Memory*>(p.gradient) + own);
+        held[u] = prologue.template hold<8>(own, by_filter);
+      }
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        Word made = {};
+        if (exists[u]) {
+          float y[8];
+          prologue.apply(x[u].at, held[u], y);
+#pragma unroll
+          for (int e = 0; e < 4; ++e)
+            made.at[e] = C::kMath == Math::Bf16 ? pack_bf16(y[2 * e], y[2 * e + 1])
+                                                : pack_f16(y[2 * e], y[2 * e + 1]);
+        }
+        put_gradient(to, first + u * C::kThreads, made);
+      }
+    }
+  }
+  /// Which of the result's pixels a pixel of the tile is; -1 outside.
+  TENON_DEVICE long long pixel_of(const PictureProblem& p, int pixel) const {
+    const int row = row0 + pixel / C::kColumns, column = column0 + pixel % C::kColumns;
+    if (row >= p.rows || column >= p.columns) return -1;
+    return (static_cast<long long>(image) * p.rows + row) * p.columns + column;
+  }
+  static TENON_DEVICE void put_gradient(unsigned short* to, int word, const Word& x) {
+    *reinterpret_cast<Word*>(to + word / kWords * kPitch + word % kWords * 8) = x;
   }
   static TENON_DEVICE void clear_plane_of_zeros(unsigned short* shared) {
     for (int i = static_cast<int>(threadIdx.x); i < kPlane; i += C::kThreads)
@@ -240,7 +293,8 @@ class PictureBlock {
 /// The gradient of the filters: sums over pixels of the result's gradient (rows: filters) times
 /// what lies under the taps (columns). A block adds up its share of the tiles, a warp some of their
 /// pixels, and leaves a partial result; conv_sum.cuh adds those up.
-template <class C>
+/// P: the gradient's prologue, or NoPrologue.
+template <class C, class P>
 class PictureGradientBlock {
   using Patch = PicturePatch<C>;
   static constexpr int kHigh = C::kFilters / 16, kWide = (Patch::kTaps + 7) / 8;
@@ -254,8 +308,9 @@ class PictureGradientBlock {
   static constexpr int kShared =
       kGradient + Patch::kShared > 2 * kSums ? kGradient + Patch::kShared : 2 * kSums;
 
-  TENON_DEVICE PictureGradientBlock(const PictureGradient& p, unsigned short* shared)
-      : p_(p), shared_(shared) {}
+  TENON_DEVICE PictureGradientBlock(const PictureGradient& p, const P& prologue,
+                                    unsigned short* shared)
+      : p_(p), prologue_(prologue), shared_(shared) {}
 
   TENON_DEVICE void run() {
     float sums[kHigh][kWide][4] = {};
@@ -268,7 +323,7 @@ class PictureGradientBlock {
          tile += static_cast<int>(gridDim.x)) {
       const Patch patch(p_.at, static_cast<unsigned>(tile), shared_ + kGradient);
       patch.load(p_.at);
-      patch.load_gradient(p_, shared_);
+      patch.load_gradient(p_, prologue_, shared_);
       __syncthreads();
       add(patch, offsets, sums);
       __syncthreads();
@@ -330,6 +385,7 @@ class PictureGradientBlock {
   }
 
   const PictureGradient& p_;
+  const P& prologue_;
   unsigned short* shared_;
 };
 

@@ -62,25 +62,48 @@ class PictureTapsBlock {
   }
 
  private:
-  TENON_DEVICE unsigned filter_element(int filter, int k) const {
-    const int channel = k / (C::kTapsH * kLine), row = k / kLine % C::kTapsH, column = k % kLine;
-    if (k >= kTaps || column >= C::kTapsW) return 0;
-    return static_cast<const unsigned short*>(
-        p_.filters)[filter * p_.filter_stride + channel * p_.channel_stride + row * p_.row_stride +
-                    column * p_.column_stride];
-  }
-
-  /// Columns of tiles are numbered as PictureBlock's, so that a thread ends with 8 neighbours.
+  /// Columns of tiles are numbered as PictureBlock's, so that a thread ends with 8 neighbours. A
+  /// warp reads filter after filter along its taps, channels inside as they lie; where a number
+  /// goes is one part by its tap and one by its filter.
   TENON_DEVICE void load_filters() const {
-    auto* words = reinterpret_cast<unsigned*>(shared_ + kPatch);
-#pragma unroll 11
-    for (int i = static_cast<int>(threadIdx.x); i < 4 * kPairs; i += C::kThreads) {
-      const int half = i % 2, lane = i / 4 % 32, j = i / 128 % (kTiles / 2) * 2 + i / 2 % 2,
-                step = i / (64 * kTiles), c = lane / 4;
-      const int filter = j / 4 * 32 + c / 2 * 8 + j % 4 * 2 + c % 2;
-      const int k = step * 16 + half * 8 + lane % 4 * 2;
-      words[i] = filter_element(filter, k) | filter_element(filter, k + 1) << 16;
+    auto* pairs = reinterpret_cast<Pair*>(shared_ + kPatch);
+    for (int i = static_cast<int>(threadIdx.x); i < kPairs; i += C::kThreads) pairs[i] = {};
+    __syncthreads();
+    constexpr int kEach = (Patch::kTaps + 31) / 32, kWarps = C::kThreads / 32, kAtOnce = 4;
+    static_assert(C::kFilters % (kAtOnce * kWarps) == 0, "whole rounds");
+    const auto* filters = static_cast<const unsigned short*>(p_.filters);
+    long long from[kEach];
+    int to[kEach];
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      const int tap = e * 32 + static_cast<int>(threadIdx.x) % 32;
+      const int channel = tap % C::kChannels, column = tap / C::kChannels % C::kTapsW,
+                row = tap / (C::kChannels * C::kTapsW);
+      from[e] = channel * p_.channel_stride + row * p_.row_stride + column * p_.column_stride;
+      to[e] = tap < Patch::kTaps ? place_of_tap((channel * C::kTapsH + row) * kLine + column) : -1;
     }
+#pragma unroll 1
+    for (int first = Patch::warp(); first < C::kFilters; first += kAtOnce * kWarps) {
+      unsigned short x[kAtOnce][kEach];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u)
+#pragma unroll
+        for (int e = 0; e < kEach; ++e)
+          if (to[e] >= 0) x[u][e] = filters[(first + u * kWarps) * p_.filter_stride + from[e]];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u)
+#pragma unroll
+        for (int e = 0; e < kEach; ++e)
+          if (to[e] >= 0) shared_[kPatch + to[e] + place_of_filter(first + u * kWarps)] = x[u][e];
+    }
+  }
+  /// In numbers of 16 bits, of which a pair has 8: [step][pair of tiles][lane][tile][half][tap].
+  static TENON_DEVICE int place_of_tap(int k) {
+    return k / 16 * (kTiles / 2) * 256 + k % 8 / 2 * 8 + k / 8 % 2 * 2 + k % 2;
+  }
+  static TENON_DEVICE int place_of_filter(int filter) {
+    const int j = filter / 32 * 4 + filter % 8 / 2, c = filter % 32 / 8 * 2 + filter % 2;
+    return j / 2 * 256 + c * 32 + j % 2 * 4;
   }
 
   /// Of each step's two pairs of taps, in words from a pixel's first tap on.
@@ -152,7 +175,7 @@ class PictureTapsBlock {
 };
 
 /// The gradient of the filters, as PictureGradientBlock's.
-template <class C>
+template <class C, class P>
 class PictureTapsGradientBlock {
   using Patch = PicturePatch<C>;
   static constexpr int kHigh = C::kFilters / 16, kWarps = C::kThreads / 32;
@@ -164,8 +187,9 @@ class PictureTapsGradientBlock {
   /// Numbers of 16 bits: the gradient's pixels and the patch.
   static constexpr int kShared = kGradient + Patch::kShared;
 
-  TENON_DEVICE PictureTapsGradientBlock(const PictureGradient& p, unsigned short* shared)
-      : p_(p), shared_(shared) {}
+  TENON_DEVICE PictureTapsGradientBlock(const PictureGradient& p, const P& prologue,
+                                        unsigned short* shared)
+      : p_(p), prologue_(prologue), shared_(shared) {}
 
   TENON_DEVICE void run() {
     float sums[kHigh][kWide][4] = {};
@@ -178,7 +202,7 @@ class PictureTapsGradientBlock {
          tile += static_cast<int>(gridDim.x)) {
       const Patch patch(p_.at, static_cast<unsigned>(tile), shared_ + kGradient);
       patch.load(p_.at);
-      patch.load_gradient(p_, shared_);
+      patch.load_gradient(p_, prologue_, shared_);
       __syncthreads();
 #pragma unroll 1
       for (int row = 0; row < C::kRows; ++row) add(patch, row, offsets, sums);
@@ -237,6 +261,7 @@ class PictureTapsGradientBlock {
   }
 
   const PictureGradient& p_;
+  const P& prologue_;
   unsigned short* shared_;
 };
 

@@ -13,6 +13,8 @@
 #include "cuda/engines/launch/words.h"
 #include "cuda/engines/maps/print_code.h"
 #include "cuda/engines/maps/print_map.h"
+#include "cuda/engines/products/form.h"
+#include "cuda/engines/products/print_prologue.h"
 #include "cuda/kernels/conv_picture_args.cuh"
 #include "plan/channel_sums.h"
 #include "plan/tune.h"
@@ -21,7 +23,7 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kThreads = 128, kResident = 4;  // of a block; of a multiprocessor
 constexpr std::int64_t kMostChannels = 4, kFilterStep = 32, kMostFilters = 64;
 /// Registers hold the filters or the sums over them: so many taps of each, and numbers of all.
 /// Beyond, filters lie on chip (cuda/kernels/conv_picture_taps.cuh).
@@ -93,6 +95,30 @@ const char* picture_refusal(const Region& region, std::span<const Value> values)
   return nullptr;
 }
 
+/// Null, or why not: of a gradient, the prologue's further values lie in its order or are one for
+/// each filter.
+const char* prologue_refusal(const Region& region, std::span<const Value> values) {
+  const Contraction& c = region.contraction;
+  if (c.op != Op::Conv2dWeightGrad || !region.prologue_a.instrs.empty())
+    return "reads pictures and filters as they stand in memory";
+  constexpr const char* kElsewhere = "makes gradients of values that lie otherwise";
+  if (operand_dtype(region.prologue_b, values[at(c.b.value)].dtype) != c.compute())
+    return "makes gradients of other than 16 bits";
+  for (const MapInstr& instr : region.prologue_b.instrs) {
+    if (instr.code == MapCode::Random) return "draws nothing";
+    if (instr.code != MapCode::Load) continue;
+    View by_filter;
+    by_filter.stride[1] = 1;
+    const auto lies_as = [&](const View& view) {
+      for (int d = 0; d < 4; ++d)
+        if (c.b_shape[d] != 1 && instr.view.stride[d] != view.stride[d]) return false;
+      return instr.view.offset == view.offset;
+    };
+    if (!lies_as(c.b) && !lies_as(by_filter) && !lies_as(View())) return kElsewhere;
+  }
+  return nullptr;
+}
+
 PictureProblem problem_of(const Contraction& c) {
   const ConvAttrs& v = c.attrs.conv;
   const Sizes s(c);
@@ -119,7 +145,7 @@ Grid grid_of(const Target& target, const PictureProblem& p, int resident) {
 
 /// A kernel's text up to its name.
 std::string text_of(const Contraction& c, const std::string& more, const char* block,
-                    const char* arguments) {
+                    const char* arguments, int resident) {
   const ConvAttrs& v = c.attrs.conv;
   const Sizes s(c);
   const char* taps = s.has_many_taps() ? "Taps" : "";
@@ -135,7 +161,7 @@ std::string text_of(const Contraction& c, const std::string& more, const char* b
           .text(),
       "using Block = Picture", taps, block, arguments,
       ";\n\nextern \"C\" __global__ void __launch_bounds__(", kThreads,
-      s.has_many_taps() ? ", 4" : "", ")\n");
+      s.has_many_taps() ? cat(", ", resident) : "", ")\n");
 }
 constexpr const char* kPatch =
     "  __shared__ __align__(16) unsigned short shared[Block::kShared];\n";
@@ -152,12 +178,12 @@ class PictureKernel final : public Kernel {
         filters_(region.contraction.b),
         problem_(problem_of(region.contraction)) {
     const Contraction& c = region.contraction;
-    grid_ = grid_of(target, problem_, 4);
+    grid_ = grid_of(target, problem_, kResident);
     const PrintedEpilogue printed = print_epilogue(region, values, target);
     epilogue_ = printed.arguments;
     kernel_ =
         compile(target, {"conv_picture",
-                         cat(text_of(c, printed.code, "Block", "<Config, Epilogue>"),
+                         cat(text_of(c, printed.code, "Block", "<Config, Epilogue>", kResident),
                              "conv_picture(const PictureProblem p, const Epilogue epilogue) {\n",
                              kAwaitKernels, kPatch, "  Block(p, epilogue, shared).run();\n}\n"),
                          kPictureEffort});
@@ -190,14 +216,26 @@ class PictureGradientKernel final : public Kernel {
     const Contraction& c = region.contraction;
     problem_.at = problem_of(c);
     const Sizes s(c);
-    grid_ = grid_of(target, problem_.at, s.has_many_taps() ? 4 : 2);
+    // A prologue holds what it reads in registers.
+    const int resident = !s.has_many_taps() ? 2 : region.has_prologue() ? 3 : kResident;
+    grid_ = grid_of(target, problem_.at, resident);
     sums_.emplace(target, print_epilogue(region, values, target), s.w[0], s.taps(), grid_.x);
     workspace_bytes = sums_->bytes();
-    kernel_ = compile(target, {"conv_picture_gradient",
-                               cat(text_of(c, "", "GradientBlock", "<Config>"),
-                                   "conv_picture_gradient(const PictureGradient p) {\n",
-                                   kAwaitKernels, kPatch, "  Block(p, shared).run();\n}\n"),
-                               kPictureEffort});
+    PrintedPrologue prologue;
+    if (region.has_prologue()) {
+      // Of the form's two operands the first is the gradient.
+      const ContractionForm form = contraction_form(region, values);
+      prologue = print_prologue("Prologue", form.a, c.b, c.b_shape, values);
+      prologue_ = prologue.arguments;
+    } else {
+      prologue.code = "namespace tenon::cuda {\nusing Prologue = NoPrologue;\n}\n";
+    }
+    kernel_ = compile(
+        target, {"conv_picture_gradient",
+                 cat(text_of(c, prologue.code, "GradientBlock", "<Config, Prologue>", resident),
+                     "conv_picture_gradient(const PictureGradient p, const Prologue prologue) {\n",
+                     kAwaitKernels, kPatch, "  Block(p, prologue, shared).run();\n}\n"),
+                 kPictureEffort});
   }
 
   void run(const Binding& binding) const override {
@@ -205,7 +243,9 @@ class PictureGradientKernel final : public Kernel {
     p.at.picture = address(binding, picture_);
     p.gradient = address(binding, gradient_);
     p.partials = PartialSums::partials(binding);
-    void* params[] = {&p};
+    std::vector<std::uint64_t> words;
+    prologue_.fill(words, binding);
+    void* params[] = {&p, words.data()};
     kernel_->launch(binding.stream, grid_, {kThreads, 1, 1}, 0, params);
     sums_->run(binding);
   }
@@ -217,6 +257,7 @@ class PictureGradientKernel final : public Kernel {
  private:
   const View picture_, gradient_;
   PictureGradient problem_;
+  ArgumentBlock prologue_;
   Grid grid_;
   std::optional<PartialSums> sums_;
   std::shared_ptr<const CompiledKernel> kernel_;
@@ -231,12 +272,14 @@ class PictureEngine final : public Engine {
   bool claims(const Region& region, std::span<const Value> values,
               std::string* why) const override {
     const char* reason = picture_refusal(region, values);
+    if (reason == nullptr && region.has_prologue()) reason = prologue_refusal(region, values);
     if (reason != nullptr && why != nullptr) *why = reason;
     return reason == nullptr;
   }
 
-  Capabilities capabilities(const Region& region, std::span<const Value>) const override {
+  Capabilities capabilities(const Region& region, std::span<const Value> values) const override {
     Capabilities can;
+    if (region.has_prologue()) can.no_prologues = prologue_refusal(region, values);
     can.no_reductions = region.contraction.op == Op::Conv2dWeightGrad
                             ? no_channel_sums(region)
                             : "reduces gradients of filters only";
