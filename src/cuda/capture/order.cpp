@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <queue>
+#include <tuple>
 
 namespace tenon::cuda {
 namespace {
@@ -49,6 +52,18 @@ bool ordered(const Touches& a, const Touches& b) {
   return meet(a.writes, b.writes) || meet(a.writes, b.reads) || meet(a.reads, b.writes);
 }
 
+/// Of each step: how many others its results go through at most.
+std::vector<int> paths_of(const Program& p) {
+  std::vector<int> path(p.steps.size(), 0);
+  std::vector<int> of_value(p.values.size(), 0);  // with the step that reads it
+  for (std::size_t s = p.steps.size(); s-- > 0;) {
+    const Region& region = p.steps[s].region;
+    for (ValueId id : region.writes) path[s] = std::max(path[s], of_value[at(id)]);
+    for (ValueId id : region.reads) of_value[at(id)] = std::max(of_value[at(id)], path[s] + 1);
+  }
+  return path;
+}
+
 }  // namespace
 
 std::vector<std::vector<int>> waits(const Program& program, int runs) {
@@ -70,6 +85,32 @@ std::vector<std::vector<int>> waits(const Program& program, int runs) {
     }
   }
   return out;
+}
+
+std::vector<int> longest_first(const Program& program,
+                               const std::vector<std::vector<int>>& before) {
+  const std::vector<int> path = paths_of(program);
+  const int steps = static_cast<int>(program.steps.size());
+  std::vector<std::vector<int>> after(before.size());
+  std::vector<std::size_t> left(before.size());
+  using Ready = std::tuple<int, int, int>;  // its run, how short its path is, its number
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+  const auto offer = [&](int e) { ready.emplace(e / steps, -path[at(e % steps)], e); };
+  for (std::size_t e = 0; e < before.size(); ++e) {
+    left[e] = before[e].size();
+    for (int b : before[e]) after[at(b)].push_back(static_cast<int>(e));
+    if (left[e] == 0) offer(static_cast<int>(e));
+  }
+  std::vector<int> order;
+  order.reserve(before.size());
+  while (!ready.empty()) {
+    const int e = std::get<2>(ready.top());
+    ready.pop();
+    order.push_back(e);
+    for (int next : after[at(e)])
+      if (--left[at(next)] == 0) offer(next);
+  }
+  return order;
 }
 
 }  // namespace tenon::cuda

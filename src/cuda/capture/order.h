@@ -12,4 +12,10 @@ namespace tenon::cuda {
 /// waits that follow from others are left out.
 std::vector<std::vector<int>> waits(const Program& program, int runs);
 
+/// The same entries in the order in which they are put into the graph, which is that in which the
+/// card is given those that are ready: each behind all that it waits for (`before`), and of those
+/// of one run that could stand next the one of which the longest path of values goes out. So the
+/// gradients with respect to images, which all else waits for, come before those of filters.
+std::vector<int> longest_first(const Program& program, const std::vector<std::vector<int>>& before);
+
 }  // namespace tenon::cuda

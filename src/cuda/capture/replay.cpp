@@ -249,19 +249,18 @@ class GraphReplay final : public Replay {
     const std::vector<std::vector<int>> before = waits(*program_, runs);
     std::vector<Nodes> ends(before.size());
     const CaptureStream stream;
-    for (int r = 0; r < runs; ++r) {
-      const std::vector<std::byte*> values = in_run(places, r);
-      for (int s = 0; s < steps; ++s) {
-        const Step& step = program_->steps[at(s)];
-        const int entry = r * steps + s;
-        Nodes after;
-        for (int e : before[at(entry)]) add(after, ends[at(e)]);
-        for (ValueId id : step.region.reads) add(after, arrivals[at(id)]);
-        ends[at(entry)] = out.graph.capture(stream.get(), after, [&] {
-          step.kernel->run({values.data(), out.arena + step.workspace_offset, stream.get()});
-        });
-        if (!may_overlap(step)) out.graph.keep_apart(ends[at(entry)]);
-      }
+    std::vector<std::byte*> values;
+    int run = -1;  // whose they are
+    for (const int entry : longest_first(*program_, before)) {
+      if (entry / steps != run) values = in_run(places, run = entry / steps);
+      const Step& step = program_->steps[at(entry % steps)];
+      Nodes after;
+      for (int e : before[at(entry)]) add(after, ends[at(e)]);
+      for (ValueId id : step.region.reads) add(after, arrivals[at(id)]);
+      ends[at(entry)] = out.graph.capture(stream.get(), after, [&] {
+        step.kernel->run({values.data(), out.arena + step.workspace_offset, stream.get()});
+      });
+      if (!may_overlap(step)) out.graph.keep_apart(ends[at(entry)]);
     }
     return ends;
   }

@@ -13,8 +13,9 @@
 namespace tenon {
 namespace {
 
-// What a larger region reads should not be kept until others are ready.
-constexpr std::int64_t kMostElements = std::int64_t{1} << 22;
+// What a larger region reads should not be kept until others are ready; nor does its launch cost
+// anything beside its work, which runs beside other steps the sooner it may begin.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 20;
 
 // Of a launch: more arguments and text than anything gains.
 constexpr std::size_t kMostParts = 256;

@@ -1,0 +1,54 @@
+// The order in which a program's steps are put into a captured graph; no device is needed.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <tenon/ops.h>
+
+#include "cuda/capture/order.h"
+#include "planning.h"
+
+using namespace tenon;
+using test::leaf;
+using test::planned;
+
+namespace {
+
+/// Of the entries of a run: where the step that writes the program's k'th output stands.
+std::ptrdiff_t place_of(const Program& p, const std::vector<int>& order, std::size_t k) {
+  const ValueId id = p.outputs[k].value;
+  const auto writes = [&](int entry) {
+    const std::vector<ValueId>& all =
+        p.steps[static_cast<std::size_t>(entry) % p.steps.size()].region.writes;
+    return std::find(all.begin(), all.end(), id) != all.end();
+  };
+  return std::find_if(order.begin(), order.end(), writes) - order.begin();
+}
+
+}  // namespace
+
+TEST_CASE("capture order: long paths first, each step behind what it waits for") {
+  const Tensor x = leaf({512, 512}), w = leaf({512, 512});
+  Tensor chain = x;
+  for (int k = 0; k < 5; ++k) chain = matmul(chain, w);
+  // Planned first, and nothing waits for it.
+  const auto p = planned({matmul(w, x), chain});
+  REQUIRE(p->steps.size() == 6);
+  for (const int runs : {1, 3}) {
+    const std::vector<std::vector<int>> before = cuda::waits(*p, runs);
+    const std::vector<int> order = cuda::longest_first(*p, before);
+    std::vector<char> done(before.size(), 0);
+    for (const int entry : order) {
+      for (const int needed : before[static_cast<std::size_t>(entry)])
+        CHECK(done[static_cast<std::size_t>(needed)] != 0);
+      done[static_cast<std::size_t>(entry)] = 1;
+    }
+    CHECK(order.size() == before.size());
+    CHECK(std::count(done.begin(), done.end(), 1) == std::ssize(before));
+    // The side step stands where the chain's last does, which is as short; the first in the plan.
+    CHECK(place_of(*p, order, 0) >= 4);
+    CHECK(place_of(*p, order, 1) >= 4);
+  }
+}
