@@ -226,7 +226,10 @@ class WgmmaBlock {
   struct Held {
     typename E::template Held<kVector> of[4];
   };
-  static constexpr int kAhead = kVector == 4 && E::kVaryingBytes <= 2 ? 2 : 1;
+  static constexpr int kAhead = kVector != 4                            ? 1
+                                : kHalves == 1 && E::kVaryingBytes <= 3 ? 4
+                                : E::kVaryingBytes <= 2                 ? 2
+                                                                        : 1;
   struct Spot {
     unsigned batch, row;
     int column;

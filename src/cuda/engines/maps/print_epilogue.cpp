@@ -388,8 +388,9 @@ class EpiloguePrinter {
       printer_.hold_row(members, loads, i, true);
       if (!varies_by_row(instr.view)) continue;
       printer_.hold_row(unused, again, i, true);
-      varying += printer_.can_pack(instr.view)
-                     ? 2
+      const int packed = printer_.packed_bytes(instr.view);
+      varying += packed > 0
+                     ? packed
                      : std::max<std::int64_t>(4, static_cast<std::int64_t>(item_size(instr.dtype)));
     }
     members.line("};");

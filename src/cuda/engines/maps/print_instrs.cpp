@@ -175,16 +175,18 @@ void InstrPrinter::load_row(CodeWriter& out, int instr) {
                address(view, true), " + i * ", inner_stride(view), ");"));
 }
 
-bool InstrPrinter::can_pack(const View& view) const {
-  return inner_step(view) == InnerStep::One && is_narrow_float(values_[at(view.value)].dtype) &&
-         alignment(view) >= 8;
+int InstrPrinter::packed_bytes(const View& view) const {
+  const DType dtype = values_[at(view.value)].dtype;
+  const bool packs = inner_step(view) == InnerStep::One && alignment(view) >= 8 &&
+                     (is_narrow_float(dtype) || dtype == DType::Bool);
+  return packs ? static_cast<int>(item_size(dtype)) : 0;
 }
 
 void InstrPrinter::hold_row(CodeWriter& members, CodeWriter& loads, int instr, bool packs) {
   const View& view = map_.instrs[at(instr)].view;
   const std::string x = name('x', instr), from = address(view, true);
   const InnerStep step = inner_step(view);
-  if (packs && can_pack(view)) {
+  if (packs && packed_bytes(view) > 0) {
     const char* memory = memory_type(values_[at(view.value)].dtype);
     members.line(cat("Packed<", memory, ", N> ", x, ";"));
     set(instr, cat("widen(held.", x, ".element[i])"));

@@ -80,10 +80,10 @@ class InstrPrinter {
   void load_row(CodeWriter& out, int instr);
   /// The same as a member of a struct with a parameter N, and the statements that load it into one
   /// named `held`: so loads can be under way long before they are used. `packs`: numbers of 16 bits
-  /// stay as they lie in memory until then.
+  /// and masks stay as they lie in memory until then.
   void hold_row(CodeWriter& members, CodeWriter& loads, int instr, bool packs = false);
-  /// Whether hold_row packs what it loads there.
-  bool can_pack(const View& view) const;
+  /// Bytes of an element that hold_row packs there; 0: it does not.
+  int packed_bytes(const View& view) const;
   /// Stores y0[N], the N results of store 0.
   void save_row(CodeWriter& out, std::size_t store);
   /// "const float t4 = …;" for a Compute, whose arguments are set; sets it.
