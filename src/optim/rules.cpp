@@ -16,6 +16,12 @@ void check_range(const char* optimizer, const char* what, double value, double l
         cat(optimizer, ": ", what, " is ", value, ", must lie in [", low, ", ", high, "]"));
 }
 
+// Of 1 a mean would never learn, and its correction would divide by 0.
+void check_decay(const char* optimizer, const char* what, double value) {
+  if (!(value >= 0 && value < 1))
+    throw ValueError(cat(optimizer, ": ", what, " is ", value, ", must be at least 0 and below 1"));
+}
+
 Tensor uphill(const Tensor& grad, bool maximize) { return maximize ? -grad : grad; }
 
 Tensor decayed(const Tensor& grad, const Tensor& p, double weight_decay) {
@@ -67,8 +73,8 @@ std::string Sgd::describe() const {
 
 Adam::Adam(Parameters parameters, const AdamOptions& options)
     : Optimizer(std::move(parameters.groups), options.lr, options.weight_decay), options_(options) {
-  check_range("adam", "beta1", options.beta1, 0, 1);
-  check_range("adam", "beta2", options.beta2, 0, 1);
+  check_decay("adam", "beta1", options.beta1);
+  check_decay("adam", "beta2", options.beta2);
   check_range("adam", "eps", options.eps, 0, 1e30);
   exp_avg_ = add_slot("exp_avg");
   exp_avg_sq_ = add_slot("exp_avg_sq");
