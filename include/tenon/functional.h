@@ -117,8 +117,8 @@ struct EmbeddingBagOptions {
 };
 /// The sum, mean or maximum of the rows of each bag: index [bags, length], or a vector with
 /// offsets, to [bags, features]. Entries at the padding index do not count; a bag of none gives
-/// zeros. Throws ShapeError or ValueError; an index outside, a first offset other than 0 and one
-/// beyond the index's end are a ValueError at run time.
+/// zeros. Throws ShapeError or ValueError; an index outside, and offsets that do not grow from 0 to
+/// the index's end at most, are a ValueError at run time.
 TENON_API Tensor embedding_bag(const Tensor& index, const Tensor& weight,
                                const EmbeddingBagOptions& options = {});
 

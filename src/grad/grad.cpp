@@ -39,10 +39,12 @@ std::vector<Tensor> through_results(const Tensor& out, std::span<const Tensor> c
 }
 
 void check(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
-  if (!output.defined() || std::any_of(inputs.begin(), inputs.end(),
-                                       [](const Tensor& input) { return !input.defined(); }))
-    throw ValueError(cat("grad: ", output.defined() ? "an input" : "the output",
-                         " is a tensor without a value: it was never assigned"));
+  const auto require = [](const Tensor& tensor, const std::string& what) {
+    if (!tensor.defined())
+      throw ValueError(cat("grad: ", what, " is a tensor without a value: it was never assigned"));
+  };
+  require(output, "the output");
+  for (std::size_t k = 0; k < inputs.size(); ++k) require(inputs[k], cat("input ", k));
   if (!is_floating(output.dtype()))
     throw DTypeError(
         cat("grad: the output is ", output.dtype(), "; only floating tensors have gradients"));

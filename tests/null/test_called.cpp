@@ -354,6 +354,10 @@ TEST_CASE("called: which of several tensors has no value") {
       {"GroupNorm: its input has no value", [&] { return nn::GroupNorm(1, 3)(none); }},
       {"LSTM(2, 3) was given an input without a value",
        [&] { return nn::LSTM(2, 3)(none).output; }},
+      {"grad: input 1 is a tensor without a value",
+       [&] {
+         return grad(sum(x), std::vector<Tensor>{x, none})[0];
+       }},
       {"eval: the tensor has no value", [&] { return none.eval(); }},
       {"item: the tensor has no value", [&] { return x * none.item(); }},
       {"str: the tensor has no value", [&] { return x * static_cast<double>(none.str().size()); }},
