@@ -13,6 +13,7 @@
 #include <tenon/nn.h>
 
 #include "base/str.h"
+#include "graph/called.h"
 #include "graph/node.h"
 
 namespace tenon::nn {
@@ -136,6 +137,17 @@ std::string RecurrentBase::describe() const {
   return text + ")";
 }
 
+namespace {
+
+// The lengths, which are refused when they run unless they lie in [0, steps].
+Tensor inside(const Tensor& lengths, std::int64_t steps) {
+  const Called called("lengths");
+  const Tensor whole = cast(lengths, DType::Int64);
+  return whole + index_select(zeros({steps + 1}, DType::Int64), 0, whole);
+}
+
+}  // namespace
+
 void RecurrentBase::check_input(const Tensor& x) const {
   if (!x.defined())
     throw ValueError(cat(where("recurrent"), ": ", describe(),
@@ -196,7 +208,7 @@ RecurrentBase::Stacked RecurrentBase::run(const Tensor& input, std::vector<Tenso
     if (is_floating(lengths.dtype()))
       throw DTypeError(
           cat(where("recurrent"), ": lengths are ", lengths.dtype(), ", must be whole numbers"));
-    within = unsqueeze(lt(unsqueeze(arange(0, x.size(0)), 1), lengths), 2);
+    within = unsqueeze(lt(unsqueeze(arange(0, x.size(0)), 1), inside(lengths, x.size(0))), 2);
     x = tenon::where(within, x, 0);  // what lies behind an end may be anything
   }
   std::vector<std::vector<Tensor>> last(initial.size());

@@ -7,6 +7,7 @@
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/functional.h>
 #include <tenon/nn.h>
 #include <tenon/optim.h>
 #include <tenon/recurrent.h>
@@ -94,4 +95,19 @@ TEST_CASE("recurrent: a layer of a thousand steps plans as one of ten, and learn
   };
   (void)steps_of(10);
   CHECK(steps_of(1000) < 50);
+}
+
+TEST_CASE("recurrent: a length beyond the steps is refused, of none the state stays") {
+  const nn::LSTM lstm(2, 3, {.batch_first = true});
+  const Tensor x = randn({2, 4, 2}).eval();
+  const auto run = [&](std::int64_t length, DType dtype = DType::Int64) {
+    const Tensor lengths = cast(Tensor::from<std::int64_t>({4, length}, {2}), dtype);
+    return lstm(x, nn::LstmState{}, lengths);
+  };
+  CHECK_THROWS_WITH_AS(run(5).output.eval(),
+                       doctest::Contains("lengths: index 5 is out of range for axis 0 of size 5"),
+                       ValueError);
+  CHECK_THROWS_AS(run(-1).state.hidden.eval(), ValueError);
+  CHECK(sum(abs(run(0).state.hidden.select(1, 1))).item() == 0);
+  CHECK(equal(run(3, DType::UInt8).output, run(3).output));
 }
