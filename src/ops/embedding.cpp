@@ -128,8 +128,9 @@ Tensor checked_offsets(const Tensor& offsets, std::int64_t places) {
 Tensor bags_of(std::int64_t places, const Tensor& offsets) {
   const Tensor begins = checked_offsets(offsets, places);
   const Tensor one = ones({begins.size(0)}, DType::Int64);
+  const Scope of_offsets("offsets");
   const Tensor begun = index_add(zeros({places + 1}, DType::Int64), 0, begins, one);
-  return cumsum(narrow(begun, 0, 0, places), 0) - 1;
+  return maximum(cumsum(narrow(begun, 0, 0, places), 0) - 1, 0);  // a first one above 0 is refused
 }
 
 // Rows times their weights. What does not count is left out before: a NaN there has no gradient.
