@@ -58,20 +58,29 @@ def run(what, command, **options):
     return done.returncode == 0
 
 
+def library_flags(build):
+    """How a program is linked: with the shared library, or, where only the static one was built, with that and what it needs."""
+    flags = ["-ltenon"]
+    if not (build / "lib" / "libtenon.so").exists():
+        asked = lambda *words: subprocess.run(["pkg-config", *words], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+        flags += asked("--libs", *asked("--print-requires-private", str(build / "tenon.pc"))) + ["-ldl"]
+    return [f"-L{build / 'lib'}", *flags, f"-Wl,-rpath,{build / 'lib'}", "-pthread"]
+
+
 def try_page(path, options):
     name = path.relative_to(ROOT).as_posix()
-    library = pathlib.Path(options.build).resolve() / "lib"
+    build = pathlib.Path(options.build).resolve()
     good = True
     with tempfile.TemporaryDirectory(prefix="tenon-page-") as folder:
         scratch = pathlib.Path(folder)
         environment = {"PATH": f"{scratch}/bin:{os.environ['PATH']}", "HOME": folder, "TENON_CACHE": f"{folder}/cache"}
         (scratch / "bin").mkdir()
-        (scratch / "bin" / "tenon").symlink_to(pathlib.Path(options.build).resolve() / "bin" / "tenon")
+        (scratch / "bin" / "tenon").symlink_to(build / "bin" / "tenon")
         for number, text in enumerate(programs(path)):
             source, program = scratch / f"page{number}.cpp", scratch / f"page{number}"
             source.write_text(text, encoding="utf-8")
-            good &= run(f"{name}: compiling", [options.compiler, "-std=c++20", f"-I{ROOT / 'include'}", source, "-o", program, f"-L{library}", "-ltenon",
-                                               f"-Wl,-rpath,{library}", "-pthread"]) \
+            good &= run(f"{name}: compiling", [options.compiler, "-std=c++20", f"-I{ROOT / 'include'}", source, "-o", program,
+                                               *library_flags(build)]) \
                 and run(f"{name}: running its code", [program], cwd=scratch, env=environment)
         for language, line, text in blocks(path):
             if language == "sh" and path.parent.name == "docs":
