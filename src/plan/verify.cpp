@@ -59,12 +59,14 @@ class RegionCheck {
   }
 
  private:
-  void require(bool holds, const std::string& what) const {
-    if (!holds) throw InternalError(cat("step ", region_.title, ": ", what));
+  // Text is only made of the words where it does not hold.
+  template <class... Words>
+  void require(bool holds, const Words&... words) const {
+    if (!holds) throw InternalError(cat("step ", region_.title, ": ", words...));
   }
   const Value& value(ValueId id) const {
-    require(id >= 0 && id < static_cast<ValueId>(p_.values.size()),
-            cat("names value ", id, ", which is none"));
+    require(id >= 0 && id < static_cast<ValueId>(p_.values.size()), "names value ", id,
+            ", which is none");
     return p_.values[at(id)];
   }
 
@@ -88,17 +90,17 @@ class RegionCheck {
   /// Slices cover the axis, and sweeps that share a value cut it alike. Of other parts the engine
   /// knows (Engine::claims).
   void check_slices() const {
-    require(region_.slice > 0 && region_.slice <= region_.samples,
-            cat("takes ", region_.slice, " of ", region_.samples, " entries at a time"));
+    require(region_.slice > 0 && region_.slice <= region_.samples, "takes ", region_.slice, " of ",
+            region_.samples, " entries at a time");
     Capabilities sweeps;
     sweeps.no_slices = nullptr;
     std::vector<ChainAccess> met;
     for (const Region& part : region_.parts) {
       if (part.kind != RegionKind::Map) continue;
-      require(part.axis >= 0 && part.axis < part.map.space.rank(),
-              cat("cuts ", part.title, " along axis ", part.axis, ", which it has not"));
+      require(part.axis >= 0 && part.axis < part.map.space.rank(), "cuts ", part.title,
+              " along axis ", part.axis, ", which it has not");
       const char* why = list_accesses(part, sweeps, p_.values, region_.samples, met);
-      require(why == nullptr, cat("cuts ", part.title, ", which ", why == nullptr ? "" : why));
+      require(why == nullptr, "cuts ", part.title, ", which ", why == nullptr ? "" : why);
     }
     if (region_.band != 0) check_bands();
   }
@@ -109,16 +111,15 @@ class RegionCheck {
     std::vector<PartRows> parts;
     for (const Region& part : region_.parts) {
       const char* why = list_rows(part, p_.values, parts.emplace_back());
-      require(why == nullptr,
-              cat("cuts rows of ", part.title, ", which ", why == nullptr ? "" : why));
+      require(why == nullptr, "cuts rows of ", part.title, ", which ", why == nullptr ? "" : why);
       const bool is_last = &part == &region_.parts.back();
       for (ValueId id : part.writes)
-        require(has(region_.local, id) != is_last,
-                cat("writes value ", id, is_last ? " and drops it" : " in rows that overlap"));
+        require(has(region_.local, id) != is_last, "writes value ", id,
+                is_last ? " and drops it" : " in rows that overlap");
     }
     const std::int64_t rows = parts.back().rows;
-    require(region_.slice == 1 && region_.band > 0 && region_.band <= rows,
-            cat("takes ", region_.band, " of ", rows, " rows at a time"));
+    require(region_.slice == 1 && region_.band > 0 && region_.band <= rows, "takes ", region_.band,
+            " of ", rows, " rows at a time");
     std::vector<PartBand> bands;
     for (std::int64_t first = 0; first < rows; first += region_.band) {
       const Rows made{first, std::min(region_.band, rows - first)};
@@ -126,10 +127,10 @@ class RegionCheck {
       for (std::size_t k = 0; k < bands.size(); ++k) {
         const Rows &out = bands[k].made, &in = bands[k].read;
         require(out.first >= 0 && out.count > 0 && out.first + out.count <= parts[k].rows,
-                cat("makes rows of ", region_.parts[k].title, " which it has not"));
+                "makes rows of ", region_.parts[k].title, " which it has not");
         require(parts[k].operand == kNoValue ||
                     (in.first >= 0 && in.count > 0 && in.first + in.count <= parts[k].operand_rows),
-                cat("has bands in which ", region_.parts[k].title, " reads nothing"));
+                "has bands in which ", region_.parts[k].title, " reads nothing");
       }
     }
   }
@@ -142,8 +143,8 @@ class RegionCheck {
       if (!per_row || d + 1 < space.rank())
         (view.stride[d] < 0 ? low : high) += (space[d] - 1) * view.stride[d];
     const std::int64_t size = value(view.value).shape.numel();
-    require(low >= 0 && high < size, cat("reaches elements ", low, " to ", high, " of value ",
-                                         view.value, ", which has ", size));
+    require(low >= 0 && high < size, "reaches elements ", low, " to ", high, " of value ",
+            view.value, ", which has ", size);
   }
 
   void check_instrs(const MapProgram& map) const {
@@ -159,8 +160,8 @@ class RegionCheck {
                   std::all_of(std::begin(instr.args), std::end(instr.args), is_of_row),
               "computes one value a row of values of elements");
       if (instr.code != MapCode::Load) continue;
-      require(instr.dtype == value(instr.view.value).dtype,
-              cat("loads value ", instr.view.value, " in another type"));
+      require(instr.dtype == value(instr.view.value).dtype, "loads value ", instr.view.value,
+              " in another type");
       check_view(instr.view, map.space);
     }
   }
@@ -174,7 +175,7 @@ class RegionCheck {
     for (const MapStore& store : map.stores) {
       const MapInstr& made = source(store.source);
       require(value(store.view.value).bytes == 0 || made.dtype == value(store.view.value).dtype,
-              cat("stores value ", store.view.value, " in another type"));
+              "stores value ", store.view.value, " in another type");
       check_view(store.view, map.space, made.per_row);
     }
     for (const MapReduce& reduce : map.reduces) {
@@ -190,8 +191,8 @@ class RegionCheck {
             "reduces some rows of what is no product's result");
         left *= rows / reduce.rows;
       }
-      require(value(reduce.value).shape.numel() == left,
-              cat("reduces to ", left, " elements, not to those of value ", reduce.value));
+      require(value(reduce.value).shape.numel() == left, "reduces to ", left,
+              " elements, not to those of value ", reduce.value);
     }
   }
 
