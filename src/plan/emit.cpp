@@ -226,6 +226,7 @@ class Emitter {
     for (int k = 0; k < static_cast<int>(g_.items.size()); ++k) make_value(k);
     is_assigned_.assign(p_.values.size(), 0);
     for (int item : g_.outputs) add_output(item);
+    p_.steps.reserve(f_.groups.size());
     for (const Group& group : f_.groups) p_.steps.push_back(step(group));
   }
 

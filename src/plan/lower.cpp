@@ -51,6 +51,7 @@ class Lowering {
 
   Lowered run(std::span<const Tensor> roots) {
     const std::vector<Node*> nodes = topological_order(roots);
+    out_.items.reserve(nodes.size());
     if (convolves_last_) find_rounded_filters(nodes);
     stores_narrow_ = keeps_images_narrow(nodes, options_);
     out_.stores_rounded = convolves_last_ || stores_narrow_;
