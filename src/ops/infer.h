@@ -42,7 +42,9 @@ inline constexpr std::int64_t kLargestSize = std::int64_t{1} << 60;
 Tensor constant(const Shape& shape, Scalar value, DType dtype);
 inline bool is_constant(const Tensor& x) { return x.node()->op == Op::Constant; }
 /// A constant with regard to which nobody asks for gradients.
-inline bool is_number(const Tensor& x) { return is_constant(x) && !x.node()->differentiable; }
+inline bool is_number(const Tensor& x) {
+  return x.node()->op == Op::Constant && !x.node()->differentiable;
+}
 
 inline Scalar constant_value(const Tensor& x) { return x.node()->attrs.as<ConstantAttrs>().value; }
 
