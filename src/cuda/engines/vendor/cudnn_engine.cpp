@@ -51,10 +51,11 @@ Way way_named(const std::string& configuration) {
   throw NotSupported(cat("cudnn has no configuration '", configuration, "'"));
 }
 
-/// The epilogue, where it is one that the library may fuse.
+/// The epilogue, where it is one that the library may fuse: of gradients a rounding alone.
 std::optional<SimpleEpilogue> fusible(const Region& region, std::span<const Value> values) {
-  if (region.contraction.op != Op::Conv2d) return std::nullopt;
   std::optional<SimpleEpilogue> simple = simple_epilogue(region, values);
+  const bool computes = simple && (simple->relu || simple->bias != kNoValue);
+  if (computes && region.contraction.op != Op::Conv2d) return std::nullopt;
   const int channels = region.contraction.channels_last ? 2 : 1;
   if (simple && simple->bias != kNoValue &&
       (simple->bias_axis != channels || simple->bias_offset % 4 != 0))
