@@ -227,7 +227,7 @@ class WgmmaBlock {
     typename E::template Held<kVector> of[4];
   };
   static constexpr int kAhead = kVector != 4                            ? 1
-                                : kHalves == 1 && E::kVaryingBytes <= 3 ? 4
+                                : kHalves == 1 && E::kVaryingBytes <= 6 ? 4
                                 : E::kVaryingBytes <= 2                 ? 2
                                                                         : 1;
   struct Spot {

@@ -209,6 +209,38 @@ __device__ __forceinline__ void widen_row(T (&x)[W], const Packed<M, W>& packed)
   for (int i = 0; i < W; ++i) x[i] = widen(packed.element[i]);
 }
 
+/// N neighbours of a mask as one word, out of which the compiler takes each where it is used: bytes
+/// of a struct it keeps in a register each.
+template <int N>
+struct PackedMask {
+  unsigned long long bits;
+};
+template <>
+struct PackedMask<4> {
+  unsigned bits;
+};
+template <>
+struct PackedMask<2> {
+  unsigned short bits;
+};
+template <>
+struct PackedMask<1> {
+  unsigned char bits;
+};
+template <int N>
+__device__ __forceinline__ PackedMask<N> load_mask(const bool* at) {
+  static_assert(sizeof(PackedMask<N>) == N, "a byte each");
+  return *reinterpret_cast<const PackedMask<N>*>(at);
+}
+template <int N>
+__device__ __forceinline__ PackedMask<N> load_constant_mask(const bool* at) {
+  return fetch(reinterpret_cast<const PackedMask<N>*>(at));
+}
+template <int N>
+__device__ __forceinline__ int element_of(const PackedMask<N>& mask, int i) {
+  return static_cast<int>(mask.bits >> (8 * i) & 1u);
+}
+
 /// n / divisor for 0 <= n < 2^31 by a multiplication (Granlund and Montgomery, "Division by
 /// invariant integers using multiplication", PLDI 1994). The host fills it in.
 struct Divider {

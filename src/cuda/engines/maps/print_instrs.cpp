@@ -186,6 +186,11 @@ void InstrPrinter::hold_row(CodeWriter& members, CodeWriter& loads, int instr, b
   const View& view = map_.instrs[at(instr)].view;
   const std::string x = name('x', instr), from = address(view, true);
   const InnerStep step = inner_step(view);
+  if (packs && packed_bytes(view) == 1) {
+    members.line(cat("PackedMask<N> ", x, ";"));
+    set(instr, cat("element_of(held.", x, ", i)"));
+    return loads.line(cat("held.", x, " = ", load_function(view), "_mask<N>(", from, ");"));
+  }
   if (packs && packed_bytes(view) > 0) {
     const char* memory = memory_type(values_[at(view.value)].dtype);
     members.line(cat("Packed<", memory, ", N> ", x, ";"));
