@@ -79,6 +79,23 @@ constexpr std::int64_t kRows = 2112, kSide = 512;
 
 }  // namespace
 
+TEST_CASE("cuda long sums: rows of two warps to a block's, behind a sum and a bias") {
+  if (!test::has_card()) return;
+  for (const std::int64_t length : {641, 700, 768, 1000, 1024}) {
+    CAPTURE(length);
+    check(
+        [length](DType dtype) {
+          const Tensor x = on(drawn({9, length}, 2, 0), dtype),
+                       y = on(drawn({9, length}, 1, 2), dtype),
+                       bias = on(drawn({length}, 1, 4), dtype),
+                       w = on(drawn({length}, 1, 6), dtype), b = on(drawn({length}, 1, 8), dtype);
+          const Tensor stream = x + (y + bias);
+          return std::vector<Tensor>{stream, layer_norm(stream, {length}, w, b)};
+        },
+        2e-6);
+  }
+}
+
 TEST_CASE("cuda long sums: columns of a normalisation's gradients") {
   if (!test::has_card()) return;
   for (const auto& [rows, length] : std::vector<std::pair<std::int64_t, std::int64_t>>{

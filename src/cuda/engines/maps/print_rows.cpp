@@ -21,9 +21,9 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostRowBlocks = 4096;
-constexpr std::int64_t kWarpRow = 1024;  // longest row of a warp
-constexpr int kWidestBlock = 1024;
+constexpr std::int64_t kMostRowBlocks = 4096;  // of 256 threads or more
+constexpr std::int64_t kWarpRow = 1024;        // longest row of a warp
+constexpr int kShortBlock = 64, kWidestBlock = 1024;
 
 /// Elements that a thread may keep, over all values, by the threads of its row: in the widest
 /// blocks it has 64 registers.
@@ -79,7 +79,8 @@ class RowsPrinter {
                     in_steps() ? cat(", kSteps = ", steps_) : "", ";\nusing Index = ", index_,
                     ";\n", "\nstruct Arguments {\n", arguments_.members(), "};\n\n", sweep);
     part.arguments = arguments_.block();
-    part.blocks = std::min(divide_up(rows_, threads_ / lanes_), kMostRowBlocks);
+    part.blocks =
+        std::min(divide_up(rows_, threads_ / lanes_), kMostRowBlocks * std::max(256 / threads_, 1));
     if (has_columns()) part.blocks = chunks_;
     return part;
   }
@@ -140,6 +141,23 @@ class RowsPrinter {
         kept_[at(i)] = true;
       }
     }
+    for (int i = 0; i < count(); ++i)
+      if (kept_[at(i)] && is_shared(i)) kept_[at(i)] = !comes_late(i);
+  }
+  /// Whether it is loaded, and the same for all rows: a layer's weight.
+  bool is_shared(int i) const {
+    return varies(i) && instr(i).code == MapCode::Load && !differs_by_row(instr(i).view);
+  }
+  /// Whether one pass alone, and not the first, needs a load: made then, it fills no registers
+  /// before, and comes from the cache.
+  bool comes_late(int i) {
+    const bool was_kept = kept_[at(i)];
+    kept_[at(i)] = false;
+    int needing = 0;
+    for (int p = 0; p < passes_; ++p) needing += needed_in(p)[at(i)] ? 1 : 0;
+    const bool late = needing == 1 && !needed_in(0)[at(i)];
+    kept_[at(i)] = was_kept;
+    return late;
   }
   /// The pass in which an instruction reads its arguments.
   int pass_of_use(int i) const {
@@ -152,29 +170,43 @@ class RowsPrinter {
   bool once_a_row(std::size_t s) const { return instr(map_.stores[s].source).per_row; }
 
   void choose_lanes(const ValueTable& values) {
-    std::int64_t loaded = 0;
-    for (int i = 0; i < count(); ++i) loaded += varies(i) && instr(i).code == MapCode::Load ? 1 : 0;
-    const std::int64_t arrays =
-        std::max<std::int64_t>(loaded, std::count(kept_.begin(), kept_.end(), true));
+    std::int64_t loaded = 0, late = 0;
+    for (int i = 0; i < count(); ++i) {
+      if (!varies(i) || instr(i).code != MapCode::Load) continue;
+      ++loaded;
+      late += is_shared(i) && comes_late(i) ? 1 : 0;
+    }
+    const std::int64_t kept = std::count(kept_.begin(), kept_.end(), true);
     const auto pow2 = [](std::int64_t n) {
       return static_cast<std::int64_t>(
           std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
     };
     const std::int64_t units = divide_up(length_, wide_);
-    const auto keepable = [&](std::int64_t lanes) {
+    const auto fits = [&](std::int64_t lanes, std::int64_t arrays) {
       return divide_up(units, lanes) * wide_ * std::max<std::int64_t>(arrays, 1) <=
              most_kept(lanes);
+    };
+    const auto keepable = [&](std::int64_t lanes) {
+      return fits(lanes, std::max<std::int64_t>(loaded, kept));
     };
     threads_ = options_.threads;
     if (has_columns()) return choose_chunks(values, units, keepable);
     lanes_ = static_cast<int>(pow2(std::min<std::int64_t>(units, 32)));
     // The only row is a whole block's, however short: its length may well be the batch.
-    if (map_.space.rank() == 1 || length_ > kWarpRow || !keepable(lanes_)) {
+    const bool is_short = map_.space.rank() > 1 && length_ <= kWarpRow && !options_.one_block;
+    const auto early = std::max(loaded - late, kept);
+    keeps_ = keepable(lanes_);
+    if (is_short && !keeps_ && fits(threads_, early)) {
+      // Few warps: the fewer wait for one another, the more rows are under way.
+      while (threads_ > kShortBlock && fits(threads_ / 2, early)) threads_ /= 2;
+      lanes_ = threads_;
+      keeps_ = true;
+    } else if (map_.space.rank() == 1 || length_ > kWarpRow || !keeps_) {
       // The smallest block that keeps a row in registers; else one that walks along it.
       while (!options_.one_block && threads_ < kWidestBlock && !keepable(threads_)) threads_ *= 2;
       lanes_ = threads_;
+      keeps_ = keepable(lanes_);
     }
-    keeps_ = keepable(lanes_);
     steps_ = static_cast<int>(std::max<std::int64_t>(divide_up(units, lanes_), 1));
   }
 
