@@ -82,6 +82,7 @@ std::vector<std::string> workload_names(const std::string& text) {
 }
 
 using Clock = std::chrono::steady_clock;
+const Clock::time_point kLoaded = Clock::now();  // the command, a few milliseconds after its start
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -164,7 +165,7 @@ double rounded(double value, int digits) {
 }
 
 std::string run_row(const std::string& name, const std::string& phase, const std::string& precision,
-                    const BenchOptions& options) {
+                    const BenchOptions& options, bool is_first) {
   Workload wanted = workload(name);
   if (options.clip_norm != 0) wanted.update.clip_norm = options.clip_norm;
   reset_peak();
@@ -173,7 +174,7 @@ std::string run_row(const std::string& name, const std::string& phase, const std
   Step step = make_step(phase, wanted.network, wanted.batch, wanted.update);
   step.function(step.inputs);
   synchronize();
-  const double setup = seconds_since(start);
+  const double setup = seconds_since(start), first_step = seconds_since(kLoaded);
   const bool on_card = current_device().kind != Device::Kind::Cpu;
   const Timing timing = measure(step, options.budget, on_card);
   const double planned =
@@ -191,6 +192,7 @@ std::string run_row(const std::string& name, const std::string& phase, const std
             {"setup_s", rounded(setup, 4)},
             {"planned_mb", rounded(planned, 1)},
             {"device", current_device().str()}};
+  if (is_first) json["first_step_s"] = rounded(first_step, 4);
   if (phase == "train") {
     json["optimizer"] = wanted.update.adamw ? "adamw" : "sgd";
     if (wanted.update.clip_norm > 0) json["clip_norm"] = wanted.update.clip_norm;
@@ -220,11 +222,13 @@ int run_bench(const BenchOptions& options) {
         fmt::format("{}: cannot be opened for writing: {}", options.json, std::strerror(errno)));
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> closing(
       out, [](std::FILE* file) { return file != nullptr ? std::fclose(file) : 0; });
+  bool is_first = true;
   for (const std::string& name : names)
     for (const std::string& phase : parse_list("--phase", options.phase, {"train", "infer"}))
       for (const std::string& precision :
            parse_list("--precision", options.precision, {"fp32", "tf32", "bf16", "fp16"})) {
-        const std::string row = run_row(name, phase, precision, options);
+        const std::string row = run_row(name, phase, precision, options, is_first);
+        is_first = false;
         fmt::print("{}\n", row);
         std::fflush(stdout);
         if (out != nullptr) fmt::print(out, "{}\n", row), std::fflush(out);
@@ -250,7 +254,9 @@ Command bench_command() {
       "object a line; on a card steps_per_launch says how many steps share a launch, as in "
       "training. "
       "peak_mb is the highest resident memory of the process, planned_mb what the "
-      "plan had said.";
+      "plan had said, setup_s the seconds from the network to the end of its first step, and in "
+      "the "
+      "first row first_step_s those from the start of the command.";
   command.examples = {{"tenon bench", "All workloads, fp32, training."},
                       {"tenon bench --only lenet5_b64 --phase train,infer --precision fp32,bf16",
                        "One model in four ways."},
