@@ -242,7 +242,7 @@ class Emitter {
       return;
     }
     const int own = f_.group_of[k];
-    if (own < 0 || item.op == Op::Assign || has_trait(item.op, kSeveralResults)) return;
+    if (own < 0 || item.op == Op::Assign || has_several_results(item)) return;
     if (item.wanted || f_.role[k] == Role::Column || f_.groups[own].kind == RegionKind::Opaque ||
         outside_[at(k)] != 0)
       value_of_[k] = new_value(k, Value::Kind::Arena);
@@ -323,7 +323,7 @@ class Emitter {
   }
 
   void list_results(const Group& group, Opaque& opaque) const {
-    if (!has_trait(opaque.op, kSeveralResults)) {
+    if (!has_several_results(g_.items[group.items[0]])) {
       opaque.outs = {value_of_[group.items[0]]};
       return;
     }
@@ -363,7 +363,7 @@ class Emitter {
         break;
       }
       text += g_.items[item].deviations ? "deviations" : op_info(g_.items[item].op).name;
-      if (has_trait(g_.items[item].op, kSeveralResults)) break;
+      if (has_several_results(g_.items[item])) break;
     }
     return text;
   }

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "ops/table.h"
 #include "plan/layout.h"
+#include "plan/pool_rules.h"
 #include "plan/sum_rules.h"
 
 namespace tenon {
@@ -53,6 +54,9 @@ class Lowering {
     const std::vector<Node*> nodes = topological_order(roots);
     out_.items.reserve(nodes.size());
     if (convolves_last_) find_rounded_filters(nodes);
+    if (convolves_last_)
+      for (const Node* node : nodes)
+        if (is_max_pool_grad(*node) && pools_channels_last(*node)) pools_.add_gradient(*node);
     stores_narrow_ = keeps_images_narrow(nodes, options_);
     out_.stores_rounded = convolves_last_ || stores_narrow_;
     find_deviations(roots, nodes);
@@ -438,15 +442,61 @@ class Lowering {
     refs_[&node] = images_of(number, item.shape);
   }
 
-  // Over images [N, H, W, C], as they lie.
+  // Over images [N, H, W, C], as they lie. The gradient of a maximum reads which element of its
+  // window that was, a byte each, and not the image, which nothing else may keep.
   void add_pooling(const Node& node, std::vector<Ref> args) {
-    for (Ref& arg : args) arg = channels_last(channels_inside(arg, node.label));
-    const int number = push(node.op, node);
+    const auto lie = [&](const Ref& images) {
+      return channels_last(channels_inside(images, node.label));
+    };
+    int number = -1;
+    if (pools_.has_gradient(node)) {
+      number = add_result(add_pool(node, lie(args[0]), node.shape), 0, node);
+    } else {
+      if (is_max_pool_grad(node)) {
+        args[0] = maxima(node, [&] { return lie(args[0]); });
+        args[1] = lie(args[1]);
+      } else {
+        for (Ref& arg : args) arg = lie(arg);
+      }
+      number = push(node.op, node);
+      Item& item = out_.items[number];
+      item.args = std::move(args);
+      item.channels_last = true;
+      item.shape = channels_last(node.shape);
+    }
+    refs_[&node] = images_of(number, out_.items[number].shape);
+  }
+
+  /// A pooling whose second result are the numbers of the maxima in their windows.
+  int add_pool(const Node& node, const Ref& images, const Shape& pooled) {
+    const int number = push(NumberedPools::kOp, node);
     Item& item = out_.items[number];
-    item.args = std::move(args);
+    item.args.push_back(images);
+    item.shape = channels_last(pooled);
     item.channels_last = true;
-    item.shape = channels_last(node.shape);
-    refs_[&node] = images_of(number, item.shape);
+    item.results = 2;
+    pools_.add(node, number);
+    return number;
+  }
+
+  int add_result(int of, int index, const Node& node) {
+    const int number = push(Op::Result, node);
+    Item& item = out_.items[number];
+    if (index == 1) item.dtype = DType::UInt8;
+    item.shape = out_.items[of].shape;
+    item.attrs = ResultAttrs{index};
+    item.args.push_back(whole(of));
+    return number;
+  }
+
+  /// What the gradient of a pooling reads; the pooling is done for it where nobody else asks for
+  /// it.
+  template <class Images>
+  Ref maxima(const Node& gradient, Images&& images) {
+    if (pools_.find(gradient) == nullptr) add_pool(gradient, images(), gradient.input(1)->shape);
+    NumberedPools::Pool& pool = *pools_.find(gradient);
+    if (pool.maxima < 0) pool.maxima = add_result(pool.item, 1, gradient);
+    return whole(pool.maxima);
   }
 
   void add(Node& node) {
@@ -604,6 +654,7 @@ class Lowering {
   // Items by whose they are, their type and whether they are for a gradient of an input.
   std::map<std::tuple<int, DType, bool>, int> narrow_filters_;
   std::unordered_map<const Node*, int> laid_filters_;  // items that hold those [K, R, S, C]
+  NumberedPools pools_;
   Lowered out_;
 };
 

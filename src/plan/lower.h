@@ -40,6 +40,11 @@ struct Item {
   bool deviations = false;     // a Sum: of squared deviations from the argument's mean
 };
 
+/// Whether Result items stand for what the item makes.
+inline bool has_several_results(const Item& item) {
+  return has_trait(item.op, kSeveralResults) || item.results > 1;
+}
+
 struct Lowered {
   std::vector<Item> items;      // arguments before users
   std::vector<int> outputs;     // item per root; an Assign item for an assignment

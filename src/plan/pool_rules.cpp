@@ -5,6 +5,8 @@
 // does a g arrive twice. Values are the same; a sum adds up in another order.
 #include "plan/pool_rules.h"
 
+#include <algorithm>
+
 namespace tenon {
 namespace {
 
@@ -57,6 +59,25 @@ Tensor before_pool_grad(const Node& node, std::span<const Tensor> inputs) {
   if (node.op == Op::Where) return mask_first(node, inputs);
   if (node.op == Op::Sum) return sum_first(node, inputs);
   return {};
+}
+
+bool is_max_pool_grad(const Node& node) { return node.op == Op::MaxPool2dGrad && !node.realised(); }
+
+const Op NumberedPools::kOp = Op::MaxPool2d;
+
+bool NumberedPools::has_gradient(const Node& node) const {
+  if (node.op != kOp) return false;
+  const auto [first, last] = gradients_.equal_range(node.input(0));
+  return std::any_of(first, last,
+                     [&node](const auto& entry) { return *entry.second == node.attrs; });
+}
+
+NumberedPools::Pool* NumberedPools::find(const Node& gradient) {
+  const auto [first, last] = pools_.equal_range(gradient.input(0));
+  const auto found = std::find_if(first, last, [&gradient](const auto& entry) {
+    return *entry.second.attrs == gradient.attrs;
+  });
+  return found == last ? nullptr : &found->second;
 }
 
 }  // namespace tenon

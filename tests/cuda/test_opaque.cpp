@@ -242,10 +242,16 @@ TEST_CASE("cuda opaque: pooling and its gradients") {
 
 namespace {
 
-/// Gradients of maxima over images [N, H, W, C] by plain loops; the first of equal ones counts.
-std::vector<float> pool_grad_last(const std::vector<double>& x, const std::vector<double>& g,
-                                  const Shape& large, const Shape& small, const PoolAttrs& v) {
-  std::vector<float> out(x.size());
+struct Pooled {
+  std::vector<double> maxima, taps, gradients;  // taps: numbers in their windows; 255: none inside
+};
+
+/// Maxima over images [N, H, W, C] and their gradients by plain loops; the first of equal ones
+/// counts.
+Pooled pool_last(const std::vector<double>& x, const std::vector<double>& g, const Shape& large,
+                 const Shape& small, const PoolAttrs& v) {
+  Pooled out;
+  out.gradients.resize(x.size());
   const auto element = [](const Shape& s, std::int64_t n, std::int64_t i, std::int64_t j,
                           std::int64_t c) {
     return static_cast<std::size_t>(((n * s[1] + i) * s[2] + j) * s[3] + c);
@@ -255,24 +261,47 @@ std::vector<float> pool_grad_last(const std::vector<double>& x, const std::vecto
       for (std::int64_t q = 0; q < small[2]; ++q)
         for (std::int64_t c = 0; c < small[3]; ++c) {
           std::ptrdiff_t best = -1;
+          std::int64_t tap = 255;
           for (std::int64_t k = 0; k < v.kernel_h; ++k)
             for (std::int64_t l = 0; l < v.kernel_w; ++l) {
               const std::int64_t i = p * v.stride_h - v.pad_h + k, j = q * v.stride_w - v.pad_w + l;
               if (i < 0 || i >= large[1] || j < 0 || j >= large[2]) continue;
               const std::size_t here = element(large, n, i, j, c);
-              if (best < 0 || x[here] > x[static_cast<std::size_t>(best)])
-                best = static_cast<std::ptrdiff_t>(here);
+              if (best >= 0 && x[here] <= x[static_cast<std::size_t>(best)]) continue;
+              best = static_cast<std::ptrdiff_t>(here);
+              tap = k * v.kernel_w + l;
             }
+          out.taps.push_back(static_cast<double>(tap));
+          out.maxima.push_back(best < 0 ? -HUGE_VAL : x[static_cast<std::size_t>(best)]);
           if (best >= 0)
-            out[static_cast<std::size_t>(best)] +=
-                static_cast<float>(g[element(small, n, p, q, c)]);
+            out.gradients[static_cast<std::size_t>(best)] += g[element(small, n, p, q, c)];
         }
   return out;
 }
 
+/// How many numbers differ from those expected, which the type holds exactly.
+std::int64_t count_wrong(const std::vector<std::byte>& bytes, const std::vector<double>& expected,
+                         DType dtype) {
+  std::int64_t wrong = 0;
+  const std::size_t size = item_size(dtype);
+  REQUIRE(bytes.size() == size * expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto number = static_cast<float>(expected[i]);
+    const bfloat16 wide(number);
+    const float16 narrow(number);
+    const auto whole = static_cast<std::uint8_t>(expected[i]);
+    const void* exact = dtype == DType::BFloat16  ? static_cast<const void*>(&wide)
+                        : dtype == DType::Float16 ? static_cast<const void*>(&narrow)
+                        : dtype == DType::UInt8   ? static_cast<const void*>(&whole)
+                                                  : &number;
+    wrong += std::memcmp(bytes.data() + size * i, exact, size) != 0;
+  }
+  return wrong;
+}
+
 }  // namespace
 
-TEST_CASE("cuda opaque: gradients of maxima over images with the channels last") {
+TEST_CASE("cuda opaque: maxima over images with the channels last and their gradients") {
   const PoolCase cases[] = {{{2, 27, 27, 16}, {3, 3, 2, 2, 0, 0, 1, 1, 0, 1}},
                             {{1, 20, 37, 64}, {3, 3, 2, 2, 1, 1, 1, 1, 0, 1}},
                             {{3, 13, 13, 24}, {3, 3, 2, 2, 0, 0, 1, 1, 0, 1}},
@@ -282,7 +311,7 @@ TEST_CASE("cuda opaque: gradients of maxima over images with the channels last")
                             {{2, 8, 9, 72}, {2, 2, 2, 2, 0, 0, 1, 1, 0, 1}},
                             {{1, 5, 4, 8}, {3, 3, 2, 2, 1, 1, 1, 1, 1, 1}},
                             {{1, 1, 1, 8}, {3, 3, 2, 2, 1, 1, 1, 1, 0, 1}},
-                            // Windows of a tile that are many, of many channels.
+                            // Windows of many elements.
                             {{1, 19, 9, 64}, {16, 1, 1, 1, 8, 0, 1, 1, 0, 1}},
                             {{1, 9, 19, 128}, {1, 16, 1, 1, 0, 3, 1, 1, 0, 1}}};
   if (!DeviceCheck::can_run()) return;
@@ -301,28 +330,43 @@ TEST_CASE("cuda opaque: gradients of maxima over images with the channels last")
         return all;
       };
       const std::vector<double> x = numbers(c.x, 677, 7), g = numbers(small, 389, 11);
-      DeviceCheck t;
-      t.region.kind = RegionKind::Opaque;
-      Opaque& o = t.region.opaque;
-      o.op = Op::MaxPool2dGrad;
-      o.attrs = v;
-      o.channels_last = true;
-      o.shapes = {c.x, small};
-      o.inputs = {t.leaf_of(dtype, c.x, x), t.leaf_of(dtype, small, g)};
-      o.outs = {t.output(dtype, c.x)};
-      const auto bytes = t.run_on_card(*engine().prepare(t.region, t.values, 1))[0];
-      const std::vector<float> expected = pool_grad_last(x, g, c.x, small, v);
-      std::int64_t wrong = 0;
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        const bfloat16 wide(expected[i]);
-        const float16 narrow(expected[i]);
-        const void* number = dtype == DType::BFloat16  ? static_cast<const void*>(&wide)
-                             : dtype == DType::Float16 ? static_cast<const void*>(&narrow)
-                                                       : &expected[i];
-        const std::size_t size = item_size(dtype);
-        wrong += std::memcmp(bytes.data() + size * i, number, size) != 0;
-      }
-      CHECK(wrong == 0);
+      const Pooled expected = pool_last(x, g, c.x, small, v);
+      const auto check = [&](Op op, auto&& fill) {
+        DeviceCheck t;
+        t.region.kind = RegionKind::Opaque;
+        Opaque& o = t.region.opaque;
+        o.op = op;
+        o.attrs = v;
+        o.channels_last = true;
+        fill(t, o);
+        return t.run_on_card(*engine().prepare(t.region, t.values, 1));
+      };
+      const auto pooling = [&](DeviceCheck& t, Opaque& o) {
+        o.shapes = {c.x};
+        o.inputs = {t.leaf_of(dtype, c.x, x)};
+      };
+      const auto alone = check(Op::MaxPool2d, [&](DeviceCheck& t, Opaque& o) {
+        pooling(t, o);
+        o.outs = {t.output(dtype, small)};
+      });
+      CHECK(count_wrong(alone[0], expected.maxima, dtype) == 0);
+      const auto both = check(Op::MaxPool2d, [&](DeviceCheck& t, Opaque& o) {
+        pooling(t, o);
+        o.outs = {t.output(dtype, small), t.output(DType::UInt8, small)};
+      });
+      CHECK(count_wrong(both[0], expected.maxima, dtype) == 0);
+      CHECK(count_wrong(both[1], expected.taps, DType::UInt8) == 0);
+      const auto taps = check(Op::MaxPool2d, [&](DeviceCheck& t, Opaque& o) {
+        pooling(t, o);
+        o.outs = {kNoValue, t.output(DType::UInt8, small)};
+      });
+      CHECK(count_wrong(taps[0], expected.taps, DType::UInt8) == 0);
+      const auto gradients = check(Op::MaxPool2dGrad, [&](DeviceCheck& t, Opaque& o) {
+        o.shapes = {small, small};
+        o.inputs = {t.leaf_of(DType::UInt8, small, expected.taps), t.leaf_of(dtype, small, g)};
+        o.outs = {t.output(dtype, c.x)};
+      });
+      CHECK(count_wrong(gradients[0], expected.gradients, dtype) == 0);
     }
 }
 

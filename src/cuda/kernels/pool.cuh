@@ -356,29 +356,6 @@ __device__ __forceinline__ void store_lanes(void* image, long long element,
   *reinterpret_cast<PoolLanes<E>*>(static_cast<typename E::Storage*>(image) + element) = lanes;
 }
 
-/// First maxima of a window (a NaN beats all before it), and where each stands in its plane; -1
-/// where nothing lies inside.
-template <class E, class W>
-__device__ __forceinline__ void largest_lanes(const PoolArgs& a, const W& window, long long first,
-                                              float (&best)[kPoolLanes], int (&where)[kPoolLanes]) {
-#pragma unroll
-  for (int l = 0; l < kPoolLanes; ++l) {
-    best[l] = -scalar::float_of(0x7f800000u);
-    where[l] = -1;
-  }
-  window.each([&](int offset) {
-    const PoolLanes<E> x = load_lanes<E>(a.in[0], first + offset * a.channels);
-#pragma unroll
-    for (int l = 0; l < kPoolLanes; ++l) {
-      const float v = E::load(x.at, l);
-      if (where[l] < 0 || v > best[l] || v != v) {
-        best[l] = v;
-        where[l] = offset;
-      }
-    }
-  });
-}
-
 /// Where a thread works: channels, column, row and image.
 template <bool Wide>
 struct LastPlace {
@@ -398,151 +375,89 @@ struct LastPlace {
   }
 };
 
-template <class E, class W, bool Wide>
-__device__ __forceinline__ void max_pool_last(const PoolArgs& a) {
-  const LastPlace<Wide> at(a);
-  if (!at.inside) return;
-  float best[kPoolLanes];
-  int where[kPoolLanes];
-  largest_lanes<E>(a, W(at.row, at.column, a),
-                   at.image * a.height * a.width * a.channels + at.channel, best, where);
-  const long long pixel = (at.image * a.windows_h + at.row) * a.windows_w + at.column;
-  store_lanes<E>(a.out, pixel * a.channels + at.channel, best);
-}
-
-/// The maxima of every window that meets a stride are found once for it. Bound: bandwidth; windows
-/// that several strides meet come from the caches.
-template <class E, class W, bool Wide>
-__device__ __forceinline__ void max_pool_grad_last(const PoolArgs& a) {
-  constexpr int kHigh = W::kStrideH, kWide = W::kStrideW;
-  const LastPlace<Wide> at(a);
-  if (!at.inside) return;
-  const int height = static_cast<int>(a.height), width = static_cast<int>(a.width);
-  const int i0 = at.row * kHigh, j0 = at.column * kWide;
-  const long long first = at.image * a.height * a.width * a.channels + at.channel;
-  float sums[kHigh * kWide][kPoolLanes] = {};
-  const int p_end = min((i0 + kHigh - 1 + W::kPadH) / kHigh, static_cast<int>(a.windows_h) - 1);
-  const int q_end = min((j0 + kWide - 1 + W::kPadW) / kWide, static_cast<int>(a.windows_w) - 1);
-  for (int p = W::first_h(i0); p <= p_end; ++p)
-    for (int q = W::first_w(j0); q <= q_end; ++q) {
-      float best[kPoolLanes];
-      int where[kPoolLanes];
-      largest_lanes<E>(a, W(p, q, a), first, best, where);
-      const long long pixel = (at.image * a.windows_h + p) * a.windows_w + q;
-      const PoolLanes<E> g = load_lanes<E>(a.in[1], pixel * a.channels + at.channel);
-#pragma unroll
-      for (int e = 0; e < kHigh * kWide; ++e) {
-        const int i = i0 + e / kWide, j = j0 + e % kWide;
-        const int here = i < height && j < width ? i * width + j : -2;
-#pragma unroll
-        for (int l = 0; l < kPoolLanes; ++l)
-          if (where[l] == here) sums[e][l] += E::load(g.at, l);
-      }
-    }
-#pragma unroll
-  for (int e = 0; e < kHigh * kWide; ++e) {
-    const int i = i0 + e / kWide, j = j0 + e % kWide;
-    if (i < height && j < width)
-      store_lanes<E>(a.out, first + (static_cast<long long>(i) * width + j) * a.channels, sums[e]);
-  }
-}
-
 /// Numbers of taps in their windows, one a channel.
 struct alignas(kPoolLanes) PoolTaps {
   unsigned char at[kPoolLanes];
 };
+/// Of a window that lies in the padding.
 inline constexpr int kNoTap = 255;
 
-/// The same by tiles of Tile x Tile strides and Groups words of channels, one a block: the first
-/// maxima of the windows that meet a tile are found once each, by a thread a word, and kept on chip
-/// with the gradients that go there. Block x: words, column and row of the tile, image.
-template <class E, class W, int Tile, int Groups>
-__device__ __forceinline__ void max_pool_grad_last_tiled(const PoolArgs& a) {
+/// The first maximum of a window (a NaN beats all before it) and, with Taps, its number there.
+template <class E, class W, bool Wide, bool Taps>
+__device__ __forceinline__ void max_pool_last(const PoolArgs& a) {
+  const LastPlace<Wide> at(a);
+  if (!at.inside) return;
+  const long long first = at.image * a.height * a.width * a.channels + at.channel;
+  float best[kPoolLanes];
+  int where[kPoolLanes];
+#pragma unroll
+  for (int l = 0; l < kPoolLanes; ++l) {
+    best[l] = -scalar::float_of(0x7f800000u);
+    where[l] = kNoTap;
+  }
+  W(at.row, at.column, a).each_tap([&](int offset, int tap) {
+    const PoolLanes<E> x = load_lanes<E>(a.in[0], first + offset * a.channels);
+#pragma unroll
+    for (int l = 0; l < kPoolLanes; ++l) {
+      const float v = E::load(x.at, l);
+      const bool is_first = Taps && (W::kInside ? tap == 0 : where[l] == kNoTap);
+      if (is_first || v > best[l] || v != v) {
+        best[l] = v;
+        where[l] = tap;
+      }
+    }
+  });
+  const long long pixel = (at.image * a.windows_h + at.row) * a.windows_w + at.column;
+  const long long element = pixel * a.channels + at.channel;
+  if (!Taps || a.out != nullptr) store_lanes<E>(a.out, element, best);
+  if constexpr (Taps) {
+    PoolTaps found;
+#pragma unroll
+    for (int l = 0; l < kPoolLanes; ++l) found.at[l] = static_cast<unsigned char>(where[l]);
+    *reinterpret_cast<PoolTaps*>(a.taps + element) = found;
+  }
+}
+
+/// in[0] numbers each window's maximum, in[1] is what goes there. A thread has the elements that
+/// one stride covers. Bound: bandwidth; windows that several strides meet come from the caches.
+template <class E, class W, bool Wide>
+__device__ __forceinline__ void max_pool_grad_last(const PoolArgs& a) {
   constexpr int kStrideH = W::kStrideH, kStrideW = W::kStrideW;
-  constexpr int kHigh = W::windows_h(Tile * kStrideH), kWide = W::windows_w(Tile * kStrideW);
   // Windows that meet the stride at place r begin at strides r + kFirst to r + kLast.
   constexpr int kFirstH = -((W::kKernelH - 1 - W::kPadH) / kStrideH);
   constexpr int kFirstW = -((W::kKernelW - 1 - W::kPadW) / kStrideW);
   constexpr int kLastH = (kStrideH - 1 + W::kPadH) / kStrideH;
   constexpr int kLastW = (kStrideW - 1 + W::kPadW) / kStrideW;
-  __shared__ PoolTaps taps[kHigh * kWide * Groups];
-  __shared__ PoolLanes<E> gradients[kHigh * kWide * Groups];
-  unsigned words = blockIdx.x;
-  unsigned column = split<false>(words, a.groups);
-  unsigned row = split<false>(column, a.columns);
-  const long long image = split<false>(row, a.rows);
-  const long long channel = static_cast<long long>(words) * Groups * kPoolLanes;
-  const int r0 = static_cast<int>(row) * Tile, c0 = static_cast<int>(column) * Tile;
-  const int p0 = W::first_h(r0 * kStrideH), q0 = W::first_w(c0 * kStrideW);
+  const LastPlace<Wide> at(a);
+  if (!at.inside) return;
+  const unsigned char* taps = static_cast<const unsigned char*>(a.in[0]) + at.channel;
+  float sums[kStrideH * kStrideW][kPoolLanes] = {};
+#pragma unroll
+  for (int y = kFirstH; y <= kLastH; ++y)
+#pragma unroll
+    for (int x = kFirstW; x <= kLastW; ++x) {
+      const int p = at.row + y, q = at.column + x;
+      if (p < 0 || q < 0 || p >= a.windows_h || q >= a.windows_w) continue;
+      const long long pixel = ((at.image * a.windows_h + p) * a.windows_w + q) * a.channels;
+      const PoolTaps found = *reinterpret_cast<const PoolTaps*>(taps + pixel);
+      const PoolLanes<E> g = load_lanes<E>(a.in[1], pixel + at.channel);
+#pragma unroll
+      for (int e = 0; e < kStrideH * kStrideW; ++e) {
+        const int k = e / kStrideW + W::kPadH - y * kStrideH;
+        const int l = e % kStrideW + W::kPadW - x * kStrideW;
+        if (k < 0 || k >= W::kKernelH || l < 0 || l >= W::kKernelW) continue;
+#pragma unroll
+        for (int lane = 0; lane < kPoolLanes; ++lane)
+          if (found.at[lane] == k * W::kKernelW + l) sums[e][lane] += E::load(g.at, lane);
+      }
+    }
   const int height = static_cast<int>(a.height), width = static_cast<int>(a.width);
-  const long long plane = image * a.height * a.width * a.channels + channel;
-  for (int n = static_cast<int>(threadIdx.x); n < kHigh * kWide * Groups;
-       n += static_cast<int>(blockDim.x)) {
-    const int lane = n % Groups * kPoolLanes;
-    const int p = p0 + n / Groups / kWide, q = q0 + n / Groups % kWide;
-    if (p >= a.windows_h || q >= a.windows_w) continue;  // nobody asks for it
-    float best[kPoolLanes];
-    int where[kPoolLanes];
 #pragma unroll
-    for (int l = 0; l < kPoolLanes; ++l) {
-      best[l] = 0;
-      where[l] = kNoTap;
-    }
-    W(p, q, a).each_tap([&](int offset, int tap) {
-      const PoolLanes<E> x = load_lanes<E>(a.in[0], plane + lane + offset * a.channels);
-#pragma unroll
-      for (int l = 0; l < kPoolLanes; ++l) {
-        const float v = E::load(x.at, l);
-        const bool is_first = W::kInside ? tap == 0 : where[l] == kNoTap;
-        if (is_first || v > best[l] || v != v) {
-          best[l] = v;
-          where[l] = tap;
-        }
-      }
-    });
-    PoolTaps found;
-#pragma unroll
-    for (int l = 0; l < kPoolLanes; ++l) found.at[l] = static_cast<unsigned char>(where[l]);
-    taps[n] = found;
-    const long long pixel = (image * a.windows_h + p) * a.windows_w + q;
-    gradients[n] = load_lanes<E>(a.in[1], pixel * a.channels + channel + lane);
-  }
-  __syncthreads();
-  for (int n = static_cast<int>(threadIdx.x); n < Tile * Tile * Groups;
-       n += static_cast<int>(blockDim.x)) {
-    const int group = n % Groups;
-    const int r = r0 + n / Groups / Tile, c = c0 + n / Groups % Tile;
-    const int i0 = r * kStrideH, j0 = c * kStrideW;
-    if (i0 >= height || j0 >= width) continue;
-    float sums[kStrideH * kStrideW][kPoolLanes] = {};
-#pragma unroll
-    for (int y = kFirstH; y <= kLastH; ++y)
-#pragma unroll
-      for (int x = kFirstW; x <= kLastW; ++x) {
-        const int p = r + y, q = c + x;
-        if (p < 0 || q < 0 || p >= a.windows_h || q >= a.windows_w) continue;
-        const int window = ((p - p0) * kWide + q - q0) * Groups + group;
-        const PoolTaps found = taps[window];
-        const PoolLanes<E> g = gradients[window];
-#pragma unroll
-        for (int e = 0; e < kStrideH * kStrideW; ++e) {
-          const int k = e / kStrideW + W::kPadH - y * kStrideH;
-          const int l = e % kStrideW + W::kPadW - x * kStrideW;
-          if (k < 0 || k >= W::kKernelH || l < 0 || l >= W::kKernelW) continue;
-#pragma unroll
-          for (int lane = 0; lane < kPoolLanes; ++lane)
-            if (found.at[lane] == k * W::kKernelW + l) sums[e][lane] += E::load(g.at, lane);
-        }
-      }
-#pragma unroll
-    for (int e = 0; e < kStrideH * kStrideW; ++e) {
-      const int i = i0 + e / kStrideW, j = j0 + e % kStrideW;
-      if (i < height && j < width)
-        store_lanes<E>(
-            a.out,
-            plane + group * kPoolLanes + (static_cast<long long>(i) * width + j) * a.channels,
-            sums[e]);
-    }
+  for (int e = 0; e < kStrideH * kStrideW; ++e) {
+    const int i = at.row * kStrideH + e / kStrideW, j = at.column * kStrideW + e % kStrideW;
+    if (i >= height || j >= width) continue;
+    const long long pixel = (at.image * a.height + i) * a.width + j;
+    store_lanes<E>(a.out, pixel * a.channels + at.channel, sums[e]);
   }
 }
 

@@ -13,7 +13,8 @@ inline constexpr int kPoolLanes = 8;
 
 struct PoolArgs {
   const void* in[2] = {};
-  void* out = nullptr;
+  void* out = nullptr;                     // null: nobody reads the maxima of `taps`
+  unsigned char* taps = nullptr;           // channels last: the second result
   long long count = 0;                     // threads
   Divisor columns, rows;                   // of the array that threads (or tiles) stand for
   long long height = 0, width = 0;         // of the unpooled array

@@ -52,7 +52,9 @@ class OpaqueEngine final : public Engine {
       return is_narrow(values[static_cast<std::size_t>(o.inputs[0])].dtype)
                  ? nullptr
                  : "attention of operands that are not of 16 bits";
-    const DType dtype = values[static_cast<std::size_t>(o.out())].dtype;
+    // Of a pooling nobody may read the maxima, but their numbers alone.
+    const ValueId typed = o.out() == kNoValue ? o.inputs[0] : o.out();
+    const DType dtype = values[static_cast<std::size_t>(typed)].dtype;
     if (is_movement(o.op))
       return has_trait(o.op, kAddsUp) && is_bool(dtype) ? "sums of truth values" : nullptr;
     if (!is_pool(o.op) && !is_softmax(o.op) && !is_response(o.op))

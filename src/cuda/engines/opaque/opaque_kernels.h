@@ -24,7 +24,8 @@ struct OpaqueCall {
   std::span<const Value> values;
 
   DType dtype(std::size_t k) const { return values[static_cast<std::size_t>(op.inputs[k])].dtype; }
-  const Value& out() const { return values[static_cast<std::size_t>(op.out())]; }
+  const Value& out() const { return value(op.out()); }
+  const Value& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }
 };
 
 std::unique_ptr<Kernel> prepare_pool(const OpaqueCall& call);
@@ -34,12 +35,13 @@ std::unique_ptr<Kernel> prepare_softmax(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_sort(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_attention(const OpaqueCall& call);
 
-/// One launch with a struct of arguments that begins with the addresses of inputs and output.
+/// One launch with a struct of arguments that has the addresses of inputs and output; `taps` is a
+/// second result's.
 template <class Args>
 class OpaqueKernel final : public Kernel {
  public:
   OpaqueKernel(const OpaqueCall& call, const Args& args, Grid grid)
-      : args_(args), grid_(grid), inputs_(call.op.inputs), out_(call.op.out()) {}
+      : args_(args), grid_(grid), inputs_(call.op.inputs), outs_(call.op.outs) {}
 
   /// Compiles `body`, a call that takes `a`, with a header of cuda/kernels.
   void compile_body(const Target& target, const std::string& entry, const char* header,
@@ -57,7 +59,9 @@ class OpaqueKernel final : public Kernel {
     Args args = args_;
     for (std::size_t k = 0; k < inputs_.size(); ++k)
       args.in[k] = binding.values[static_cast<std::size_t>(inputs_[k])];
-    args.out = binding.values[static_cast<std::size_t>(out_)];
+    args.out = result(binding, 0);
+    if constexpr (requires { args.taps; })
+      if (outs_.size() > 1) args.taps = reinterpret_cast<unsigned char*>(result(binding, 1));
     void* params[] = {&args};
     kernel_->launch(binding.stream, grid_, {kFlatThreads, 1, 1}, 0, params);
   }
@@ -67,10 +71,13 @@ class OpaqueKernel final : public Kernel {
   }
 
  private:
+  std::byte* result(const Binding& binding, std::size_t k) const {
+    return outs_[k] == kNoValue ? nullptr : binding.values[static_cast<std::size_t>(outs_[k])];
+  }
+
   const Args args_;
   const Grid grid_;
-  const std::vector<ValueId> inputs_;
-  const ValueId out_;
+  const std::vector<ValueId> inputs_, outs_;
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 

@@ -81,34 +81,18 @@ Name name_of(Op op) {
   }
 }
 
-/// Of a gradient over images whose windows overlap: strides along a side of a block's tile, and the
-/// most words of channels that it has.
-constexpr std::int64_t kPoolTile = 8, kPoolTileWords = 8;
-
-/// Words of channels that divide all `groups` of them, and whose windows fit on chip.
-std::int64_t words_of_tile(const PoolAttrs& v, std::int64_t groups, DType dtype) {
-  constexpr std::int64_t kShared = 49152;
-  const auto windows = [](std::int64_t kernel, std::int64_t stride) {
-    return (kPoolTile * stride - 1 + kernel - 1) / stride + 1;
-  };
-  // Of each channel a tap's number and a gradient.
-  const std::int64_t word = kPoolLanes * (1 + static_cast<std::int64_t>(item_size(dtype)));
-  const std::int64_t bytes =
-      windows(v.kernel_h, v.stride_h) * windows(v.kernel_w, v.stride_w) * word;
-  std::int64_t words = std::gcd(groups, kPoolTileWords);
-  while (words > 1 && words * bytes > kShared) words /= 2;
-  return words;
-}
-
-/// Over images [N, H, W, C].
+/// Over images [N, H, W, C]. A gradient's first input numbers the maxima in their windows, and is
+/// the second result of the pooling.
 std::unique_ptr<Kernel> prepare_pool_last(const OpaqueCall& call) {
-  const bool spread = spreads(call.op.op);
+  const bool spread = spreads(call.op.op), numbers = call.op.outs.size() > 1;
   const auto& v = call.op.attrs.as<PoolAttrs>();
-  const Shape& large = call.op.shapes[0];
-  const Shape& small = spread ? call.op.shapes[1] : call.out().shape;
+  const Shape& pooled = numbers  ? call.value(call.op.outs[1]).shape
+                        : spread ? call.op.shapes[1]
+                                 : call.out().shape;
+  const Shape& large = spread ? call.out().shape : call.op.shapes[0];
   PoolArgs args;
   args.height = large[1], args.width = large[2], args.channels = large[3];
-  args.windows_h = small[1], args.windows_w = small[2];
+  args.windows_h = pooled[1], args.windows_w = pooled[2];
   const std::int64_t groups = args.channels / kPoolLanes,
                      rows = spread ? divide_up(args.height, v.stride_h) : args.windows_h,
                      columns = spread ? divide_up(args.width, v.stride_w) : args.windows_w;
@@ -116,26 +100,13 @@ std::unique_ptr<Kernel> prepare_pool_last(const OpaqueCall& call) {
   args.rows = make_divisor(rows);
   args.columns = make_divisor(columns);
   args.count = large[0] * rows * columns * groups;
-  // Where windows overlap, blocks find each one's maxima once.
-  const bool tiled = spread && !is_disjoint(v, args) && !needs_wide(args.count);
-  const std::int64_t words = words_of_tile(v, groups, call.out().dtype);
-  const char* function = tiled    ? "max_pool_grad_last_tiled"
-                         : spread ? "max_pool_grad_last"
-                                  : "max_pool_last";
-  std::string more = truth(needs_wide(args.count));
-  Grid grid = grid_over(args.count);
-  if (tiled) {
-    const std::int64_t high = divide_up(rows, kPoolTile), wide = divide_up(columns, kPoolTile);
-    args.groups = make_divisor(groups / words);
-    args.rows = make_divisor(high);
-    args.columns = make_divisor(wide);
-    grid = grid_over(large[0] * high * wide * (groups / words) * kFlatThreads);
-    more = cat(kPoolTile, ", ", words);
-  }
-  auto kernel = std::make_unique<OpaqueKernel<PoolArgs>>(call, args, grid);
-  kernel->compile_body(call.target, cat("tenon_", function), "pool.cuh", "PoolArgs",
-                       cat(function, "<", element_name(call.out().dtype), ", ",
-                           window_type(v, args), ", ", more, ">(a)"));
+  auto kernel = std::make_unique<OpaqueKernel<PoolArgs>>(call, args, grid_over(args.count));
+  const std::string wide = cat(", ", truth(needs_wide(args.count)));
+  const char* function = spread ? "max_pool_grad_last" : "max_pool_last";
+  kernel->compile_body(
+      call.target, cat("tenon_", function), "pool.cuh", "PoolArgs",
+      cat(function, "<", element_name(call.dtype(spread ? 1 : 0)), ", ", window_type(v, args), wide,
+          spread ? "" : cat(", ", truth(numbers)), ">(a)"));
   return kernel;
 }
 
