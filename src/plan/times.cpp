@@ -10,6 +10,15 @@ namespace {
 // Duration of a contraction where that of another step is 1: several launches' time.
 constexpr int kContractionTime = 4;
 
+// Elements of a short vector, and how long before it is read, at least, it is ready.
+constexpr std::int64_t kShortVector = 4096;
+constexpr int kAhead = 4 * kContractionTime;
+
+bool makes_short_vectors(const Region& region) {
+  return region.kind == RegionKind::Map && region.map.reduces.empty() && !region.map.has_rows &&
+         region.map.space.numel() <= kShortVector;
+}
+
 }  // namespace
 
 Times::Times(const Program& program, const Lists& before)
@@ -18,13 +27,15 @@ Times::Times(const Program& program, const Lists& before)
       earliest_(program.steps.size(), 0),
       tail_(program.steps.size(), 0),
       is_map_(program.steps.size()),
-      may_wait_(program.steps.size(), 1) {
+      may_wait_(program.steps.size(), 1),
+      is_short_(program.steps.size()) {
   const int steps = static_cast<int>(program.steps.size());
   std::vector<int> order(at(steps));
   for (int s = 0; s < steps; ++s) {
     const RegionKind kind = program.steps[at(s)].region.kind;
     is_map_[at(s)] = kind == RegionKind::Map || kind == RegionKind::Joined ? 1 : 0;
     if (kind == RegionKind::Contraction) time_[at(s)] = kContractionTime;
+    is_short_[at(s)] = makes_short_vectors(program.steps[at(s)].region) ? 1 : 0;
     order[at(s)] = s;
   }
   std::sort(order.begin(), order.end(),
@@ -34,6 +45,15 @@ Times::Times(const Program& program, const Lists& before)
     end_ = std::max(end_, earliest(n) + time(n));
   }
   for (auto n = order.rbegin(); n != order.rend(); ++n) put_off(*n);
+}
+
+int Times::latest(int node) {
+  if (may_wait_[at(node)] != 0) return end_ - tail_[at(node)];
+  // What waits for nothing is out of the way before anything else is done.
+  if (is_short_[at(node)] == 0 || needs(node).empty()) return earliest(node);
+  int read = end_;
+  for (const int reader : after(node)) read = std::min(read, earliest(reader));
+  return std::max(earliest(node), read - kAhead - time(node));
 }
 
 bool Times::serves_no_other(int a, int b) {
@@ -48,6 +68,7 @@ bool Times::contract(int a, int b) {
   const bool same_end =
       alike && tail_[at(a)] == tail_[at(b)] && may_wait_[at(a)] == may_wait_[at(b)];
   if (!graph_.merge(a, b)) return false;
+  is_short_[at(a)] = std::min(is_short_[at(a)], is_short_[at(b)]);
   // Where the two agree nothing is felt, and a node of many members has many neighbours to ask.
   if (!same_begin) begin_later(a);
   if (!same_end) end_sooner(a);
@@ -56,6 +77,7 @@ bool Times::contract(int a, int b) {
 
 bool Times::contract_in_a_row(int first, int second) {
   if (!graph_.merge(first, second)) return false;
+  is_short_[at(first)] = 0;
   time_[at(first)] += time_[at(second)];
   begin_later(first);
   end_sooner(first);

@@ -20,12 +20,10 @@ class Times {
   PlanGraph& graph() { return graph_; }
   int node(int step) const { return graph_.node(step); }
   /// When a node may begin at the earliest, and at the latest if nothing is to end later. What
-  /// other steps than maps wait for is not put off at all: there may be more of them than run side
-  /// by side.
+  /// other steps than maps wait for is not put off: there may be more of them than run side by
+  /// side. Only short vectors are, as long as what reads them is far away.
   int earliest(int node) const { return earliest_[at(node)]; }
-  int latest(int node) const {
-    return may_wait_[at(node)] != 0 ? end_ - tail_[at(node)] : earliest(node);
-  }
+  int latest(int node);
   /// How long it takes.
   int time(int node) const { return time_[at(node)]; }
   /// Nodes that wait for it, and that it waits for, directly.
@@ -52,6 +50,7 @@ class Times {
   std::vector<int> tail_;  // from its begin to the end of all that waits for it
   std::vector<char> is_map_;
   std::vector<char> may_wait_;  // only maps that may wait as well wait for it
+  std::vector<char> is_short_;  // makes short vectors
   int end_ = 0;
 };
 

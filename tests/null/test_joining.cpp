@@ -251,3 +251,29 @@ TEST_CASE("joining: what products wait for is not put off") {
     CHECK(program->steps.back().region.parts.size() >= 5);
   }
 }
+
+TEST_CASE("joining: vectors that are read much later share a launch") {
+  const PrecisionScope scope(Precision::Bf16);
+  const nn::AnyModule net = models::create("resnet20");
+  optim::Sgd sgd(net, {.lr = 0.1});
+  const Tensor x = Tensor::from(std::vector<float>(16 * 3 * 32 * 32, 0.5f), {16, 3, 32, 32});
+  const Tensor y = Tensor::from(std::vector<std::int64_t>(16), {16});
+  const Tensor loss = cross_entropy(net(x), y);
+  std::vector<Tensor> roots = sgd.updates(grad(loss, sgd.parameters()));
+  roots.insert(roots.begin(), loss);
+  const auto program = planned(roots, 0);
+  INFO(print_steps(*program));
+  CHECK(longest_path(*program) <= longest_path(*planned(roots, kNoJoin)));
+  // Deviations of channels, kept for the gradients: no launch beside each normalisation's.
+  int launches = 0;
+  std::size_t vectors = 0;
+  for (const Step& step : program->steps) {
+    const auto roots_in = [](const Region& region) { return contains(region.title, "rsqrt"); };
+    const auto count = static_cast<std::size_t>(
+        std::count_if(step.region.parts.begin(), step.region.parts.end(), roots_in));
+    vectors += count;
+    launches += count > 0 ? 1 : 0;
+  }
+  CHECK(vectors == 19);
+  CHECK(launches <= 4);
+}
