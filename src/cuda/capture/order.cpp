@@ -87,15 +87,17 @@ std::vector<std::vector<int>> waits(const Program& program, int runs) {
   return out;
 }
 
-std::vector<int> longest_first(const Program& program,
-                               const std::vector<std::vector<int>>& before) {
+std::vector<int> short_paths_last(const Program& program,
+                                  const std::vector<std::vector<int>>& before) {
+  // Behind a gradient of filters: their update, and its rounded copy.
+  constexpr int kShortPath = 2;
   const std::vector<int> path = paths_of(program);
   const int steps = static_cast<int>(program.steps.size());
   std::vector<std::vector<int>> after(before.size());
   std::vector<std::size_t> left(before.size());
-  using Ready = std::tuple<int, int, int>;  // its run, how short its path is, its number
+  using Ready = std::tuple<int, bool, int>;  // its run, whether its path is short, its number
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
-  const auto offer = [&](int e) { ready.emplace(e / steps, -path[at(e % steps)], e); };
+  const auto offer = [&](int e) { ready.emplace(e / steps, path[at(e % steps)] <= kShortPath, e); };
   for (std::size_t e = 0; e < before.size(); ++e) {
     left[e] = before[e].size();
     for (int b : before[e]) after[at(b)].push_back(static_cast<int>(e));

@@ -13,9 +13,10 @@ namespace tenon::cuda {
 std::vector<std::vector<int>> waits(const Program& program, int runs);
 
 /// The same entries in the order in which they are put into the graph, which is that in which the
-/// card is given those that are ready: each behind all that it waits for (`before`), and of those
-/// of one run that could stand next the one of which the longest path of values goes out. So the
+/// card is given those that are ready: each behind all that it waits for (`before`), run after run
+/// and as planned, but that those from which only short paths of values go out come last. So the
 /// gradients with respect to images, which all else waits for, come before those of filters.
-std::vector<int> longest_first(const Program& program, const std::vector<std::vector<int>>& before);
+std::vector<int> short_paths_last(const Program& program,
+                                  const std::vector<std::vector<int>>& before);
 
 }  // namespace tenon::cuda

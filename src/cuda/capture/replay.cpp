@@ -251,7 +251,7 @@ class GraphReplay final : public Replay {
     const CaptureStream stream;
     std::vector<std::byte*> values;
     int run = -1;  // whose they are
-    for (const int entry : longest_first(*program_, before)) {
+    for (const int entry : short_paths_last(*program_, before)) {
       if (entry / steps != run) values = in_run(places, run = entry / steps);
       const Step& step = program_->steps[at(entry % steps)];
       Nodes after;
