@@ -1,5 +1,5 @@
-// Attention on a card (the emulated one in CI): values and gradients of 16-bit operands against
-// float64 written out, and that one launch a sweep does it.
+// Attention on a card (the emulated one in CI): values and gradients of 16-bit and float32 operands
+// against float64 written out, and that one launch a sweep does it.
 #include "../run/attention_cases.h"
 
 #include <string>
@@ -36,6 +36,31 @@ TEST_CASE("card attention: values and gradients of 16-bit operands") {
   check_card(kSizes[1], Masked::Causal, DType::Float16, 3e-3);
 }
 
+TEST_CASE("card attention: values and gradients in tf32") {
+  if (!test::has_card()) return;
+  const PrecisionScope scope(Precision::Tf32);
+  for (const Sizes& s : kSizes)
+    for (const Masked masked : {Masked::Causal, Masked::Added})
+      check_card(s, masked, DType::Float32, 2e-3);
+}
+
+TEST_CASE("card attention: values and gradients in float32 are as good as the CPU's") {
+  if (!test::has_card()) return;
+  for (const Sizes& s : kSizes)
+    for (const Masked masked : {Masked::No, Masked::Causal, Masked::Added}) {
+      CAPTURE(s.queries);
+      CAPTURE(static_cast<int>(masked));
+      const Operands o = operands(s, masked);
+      const Tensors there = results_on(device("cuda"), o, masked, DType::Float32, 0),
+                    here = results(o, masked, DType::Float32),
+                    exact = results(o, masked, DType::Float64);
+      for (std::size_t k = 0; k < exact.size(); ++k) {
+        CAPTURE(k);
+        CHECK(distance(there[k], exact[k]) < 2 * distance(here[k], exact[k]) + 2e-7);
+      }
+    }
+}
+
 TEST_CASE("card attention: texts of one tile, values and gradients, one launch each way") {
   if (!test::has_card()) return;
   const Sizes more[] = {{2, 3, 3, 64, 64, 64, 64},
@@ -46,6 +71,11 @@ TEST_CASE("card attention: texts of one tile, values and gradients, one launch e
     for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool, Masked::Added}) {
       check_card(s, masked, DType::BFloat16, 2e-2);
       check_card(s, masked, DType::Float16, 3e-3);
+      // Where one key is all there is, gradients are differences that should be zero.
+      const double apart = s.keys == 1 ? 20 : 1;
+      check_card(s, masked, DType::Float32, 2e-6 * apart);
+      const PrecisionScope scope(Precision::Tf32);
+      check_card(s, masked, DType::Float32, 2e-3 * apart);
     }
 }
 
@@ -57,8 +87,10 @@ TEST_CASE("card attention: weights are dropped where they are made, values and g
                         {1, 2, 1, 64, 64, 64, 64},
                         {2, 2, 2, 70, 100, 16, 24}};
   for (const Sizes& s : more)
-    for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool})
+    for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool}) {
       test::attention::check(s, masked, DType::BFloat16, 2e-2, device("cuda"), 0.25);
+      test::attention::check(s, masked, DType::Float32, 3e-6, device("cuda"), 0.25);
+    }
   const PrecisionScope scope(Precision::Bf16);
   test::attention::check(kSizes[1], Masked::Added, DType::Float32, 2e-2, device("cuda"), 0.1);
 }
@@ -137,20 +169,24 @@ TEST_CASE("card attention: float32 operands that are multiplied in 16 bits") {
 
 TEST_CASE("card attention: what the tensor cores do not take is written out") {
   if (!test::has_card()) return;
-  check_card(kSizes[1], Masked::Causal, DType::Float32, 5e-5);
   check_card({1, 2, 2, 20, 30, 36, 20}, Masked::Causal, DType::BFloat16, 3e-2);
+  check_card({1, 2, 2, 20, 30, 36, 20}, Masked::Causal, DType::Float32, 5e-5);
+  check_card({1, 2, 2, 20, 30, 136, 16}, Masked::No, DType::Float32, 5e-5);
 }
 
 TEST_CASE("card attention: rows that are not aligned are copied first; the same bits every time") {
   if (!test::has_card()) return;
   const Operands o = operands({1, 2, 2, 40, 40, 17, 16}, Masked::No);
-  const Tensor x = cast(to(o.q, device("cuda")), DType::BFloat16).eval(),
-               part = slice(x, -1, 1, 17);  // begins at an odd element
-  const auto y = [&] { return scaled_dot_product_attention(part, part, part).eval(); };
-  const Tensor wide = cast(slice(cast(o.q, DType::BFloat16), -1, 1, 17), DType::Float64);
-  CHECK(distance(y(), scaled_dot_product_attention(wide, wide, wide)) < 2e-2);
-  CHECK(cast(y(), DType::Float32).to_vector<float>() ==
-        cast(y(), DType::Float32).to_vector<float>());
+  for (const DType dtype : {DType::BFloat16, DType::Float32}) {
+    const Tensor x = cast(to(o.q, device("cuda")), dtype).eval(),
+                 part = slice(x, -1, 1, 17);  // begins at an odd element
+    const auto y = [&] { return scaled_dot_product_attention(part, part, part).eval(); };
+    const Tensor wide = cast(slice(cast(o.q, dtype), -1, 1, 17), DType::Float64);
+    CHECK(distance(y(), scaled_dot_product_attention(wide, wide, wide)) <
+          (dtype == DType::Float32 ? 2e-6 : 2e-2));
+    CHECK(cast(y(), DType::Float32).to_vector<float>() ==
+          cast(y(), DType::Float32).to_vector<float>());
+  }
 }
 
 TEST_CASE("card attention: one step forward, one backward, nothing between the products") {
@@ -162,9 +198,11 @@ TEST_CASE("card attention: one step forward, one backward, nothing between the p
     for (Tensor& g : gradients) g = transpose(g, 1, 2);  // as they are stored
     return gradients;
   });
-  Tensors in;
-  for (const Tensor& x : {o.q, o.k, o.v, o.seed}) in.push_back(cast(x, DType::BFloat16).eval());
-  CHECK(f.plan(in).step_count() == 2);
+  for (const DType dtype : {DType::BFloat16, DType::Float32}) {
+    Tensors in;
+    for (const Tensor& x : {o.q, o.k, o.v, o.seed}) in.push_back(cast(x, dtype).eval());
+    CHECK(f.plan(in).step_count() == 2);
+  }
 }
 
 TEST_CASE("card attention: no weight is in memory where some are dropped") {
@@ -176,9 +214,11 @@ TEST_CASE("card attention: no weight is in memory where some are dropped") {
     return grad(scaled_dot_product_attention(x[0], x[1], x[2], {}, options),
                 Tensors{x[0], x[1], x[2]}, x[3]);
   });
-  Tensors in;
-  for (const Tensor& x : {o.q, o.k, o.v, o.seed}) in.push_back(cast(x, DType::BFloat16).eval());
-  CHECK(f.plan(in).arena_bytes() < 512 * 512);
+  for (const DType dtype : {DType::BFloat16, DType::Float32}) {
+    Tensors in;
+    for (const Tensor& x : {o.q, o.k, o.v, o.seed}) in.push_back(cast(x, dtype).eval());
+    CHECK(f.plan(in).arena_bytes() < 256 * 512 * static_cast<std::int64_t>(item_size(dtype)));
+  }
 }
 
 TEST_CASE("card attention: gradients go into one projection's without a copy") {
@@ -202,13 +242,15 @@ TEST_CASE("card attention: gradients go into one projection's without a copy") {
     Generator g(5);
     const Tensor x = randn({kBatch, length, kRow}, DType::Float32, &g).eval(),
                  seed = randn({kBatch, kHeads, length, kSize}, DType::Float32, &g).eval();
-    Tensors there, exact;
-    for (const Tensor& one : {x, seed}) {
-      there.push_back(cast(to(one, device("cuda")), DType::BFloat16).eval());
-      exact.push_back(cast(cast(one, DType::BFloat16), DType::Float64).eval());
+    for (const DType dtype : {DType::BFloat16, DType::Float32}) {
+      Tensors there, exact;
+      for (const Tensor& one : {x, seed}) {
+        there.push_back(cast(to(one, device("cuda")), dtype).eval());
+        exact.push_back(cast(cast(one, dtype), DType::Float64).eval());
+      }
+      const CompiledFunction f = compile(gradient);
+      CHECK(distance(f(there)[0], gradient(exact)[0]) < (dtype == DType::Float32 ? 2e-6 : 2e-2));
+      CHECK(f.plan(there).step_count() == 2);
     }
-    const CompiledFunction f = compile(gradient);
-    CHECK(distance(f(there)[0], gradient(exact)[0]) < 2e-2);
-    CHECK(f.plan(there).step_count() == 2);
   }
 }

@@ -1,5 +1,5 @@
-// Attention and its gradients on tensor cores, 16-bit operands and float32 sums, a tile of scores
-// at a time (Dao, "FlashAttention-2", 2023).
+// Attention and its gradients on tensor cores with float32 sums, a tile of scores at a time (Dao,
+// "FlashAttention-2", 2023): operands of 16 bits, or float32 ones (attention_float.cuh).
 //
 // A block owns 64 queries (forward, gradient of the query) or 64 keys (gradients of key and value)
 // of one head, 16 a warp, and meets the other side tile by tile, staged in shared memory by
@@ -10,9 +10,9 @@
 // forward, 14 backward.
 #pragma once
 
-#include "cuda/kernels/attention_args.cuh"
+#include "cuda/kernels/attention_float.cuh"
+#include "cuda/kernels/attention_tile.cuh"
 #include "cuda/kernels/element.cuh"
-#include "cuda/kernels/intrinsics.cuh"
 #include "cuda/kernels/philox.cuh"
 #include "scalar/log.h"
 
@@ -22,21 +22,6 @@ enum class AttentionMask { None, Bool, Float32, Float16, BFloat16 };
 /// Weights that are dropped at random: none; of numbers of keys that are multiples of four, so that
 /// four neighbours belong to one block of random words; of any number.
 enum class AttentionDrops { None, Fours, Any };
-
-struct AttentionBf16 {
-  static TENON_DEVICE void multiply(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    mma_bf16_m16n8k16(d, a, b);
-  }
-  static TENON_DEVICE unsigned pack(float lo, float hi) { return pack_bf16(lo, hi); }
-  static TENON_DEVICE float wide(unsigned short x) { return bf16_to_float(x); }
-};
-struct AttentionF16 {
-  static TENON_DEVICE void multiply(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    mma_f16_m16n8k16(d, a, b);
-  }
-  static TENON_DEVICE unsigned pack(float lo, float hi) { return pack_f16(lo, hi); }
-  static TENON_DEVICE float wide(unsigned short x) { return f16_to_float(x); }
-};
 
 /// Everything about an attention that is text.
 template <class T, int size, int value_size, bool causal, AttentionMask mask,
@@ -48,98 +33,16 @@ struct AttentionConfig {
   static constexpr bool kCausal = causal;
   static constexpr AttentionMask kMask = mask;
   static constexpr AttentionDrops kDrops = drops;
-  // Rows of the other side's tiles in the backward sweeps, where two gradients are accumulated.
-  static constexpr int kOther = kE > 64 || kF > 64 ? 32 : 64;
+  // Rows of the other side's tiles forward, and in the backward sweeps, where two gradients are
+  // accumulated: a block needs no more than 99 KiB, which every card has.
+  static constexpr int kRows = T::kRows;
+  static constexpr int kOther = T::kGradientRows > 16 && (kE > 64 || kF > 64) ? T::kGradientRows / 2
+                                                                              : T::kGradientRows;
 };
 
 TENON_DEVICE float minus_infinity() { return scalar::float_of(0xff800000u); }
 
 constexpr float kLog2E = 1.44269504088896340736f, kLn2 = 0.69314718055994530942f;
-
-/// A tile of 16-bit elements in shared memory, row by row: fragments load without bank conflicts.
-template <int rows, int cols>
-struct AttentionTile {
-  static constexpr int kRows = rows, kCols = cols, kPitch = cols + 8;
-  static constexpr int kElements = rows * kPitch;
-  unsigned short* at;
-
-  /// Rows [0, left) of `real` elements each; zeros beyond.
-  template <int real>
-  TENON_DEVICE void stage(const unsigned short* from, long long stride, long long left) const {
-    constexpr int kChunks = cols / 8;
-    for (int c = static_cast<int>(threadIdx.x); c < rows * kChunks; c += kAttentionThreads) {
-      const int r = c / kChunks, e = c % kChunks * 8;
-      const bool inside = r < left && e < real;
-      copy_async_16(at + r * kPitch + e, inside ? from + r * stride + e : from, inside);
-    }
-  }
-  /// Rows row0.. as the left operand, 16 elements of the reduction from k0.
-  TENON_DEVICE void load_left(unsigned (&a)[4], int row0, int k0) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    ldmatrix_x4(a, at + (row0 + lane % 16) * kPitch + k0 + lane / 16 * 8);
-  }
-  /// Rows n0.. as 16 columns of the right operand, whose reduction runs along the rows.
-  TENON_DEVICE void load_columns(unsigned (&b)[4], int n0, int k0) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32, i = lane / 8;
-    ldmatrix_x4(b, at + (n0 + i / 2 * 8 + lane % 8) * kPitch + k0 + i % 2 * 8);
-  }
-  /// Rows k0.. as 16 steps of the reduction, columns n0...
-  TENON_DEVICE void load_steps(unsigned (&b)[4], int k0, int n0) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32, i = lane / 8;
-    ldmatrix_x4_trans(b, at + (k0 + i % 2 * 8 + lane % 8) * kPitch + n0 + i / 2 * 8);
-  }
-};
-
-/// d[n / 8] += left (16 rows from row0) times the columns that are the right tile's rows.
-template <class T, int columns, class Left, class Right>
-TENON_DEVICE void multiply_rows(float (&d)[columns / 8][4], const Left& left, int row0,
-                                const Right& right) {
-#pragma unroll
-  for (int k = 0; k < Left::kCols; k += 16) {
-    unsigned a[4];
-    left.load_left(a, row0, k);
-#pragma unroll
-    for (int n = 0; n < columns; n += 16) {
-      unsigned b[4];
-      right.load_columns(b, n, k);
-      const unsigned first[2] = {b[0], b[1]}, second[2] = {b[2], b[3]};
-      T::multiply(d[n / 8], a, first);
-      T::multiply(d[n / 8 + 1], a, second);
-    }
-  }
-}
-
-/// d[n / 8] += p (16 rows, one for each row of the right tile) times the right tile.
-template <class T, int inner, class Right>
-TENON_DEVICE void multiply_weights(float (&d)[Right::kCols / 8][4], const float (&p)[inner / 8][4],
-                                   const Right& right) {
-#pragma unroll
-  for (int k = 0; k < inner; k += 16) {
-    const float(&low)[4] = p[k / 8], (&high)[4] = p[k / 8 + 1];
-    const unsigned a[4] = {T::pack(low[0], low[1]), T::pack(low[2], low[3]),
-                           T::pack(high[0], high[1]), T::pack(high[2], high[3])};
-#pragma unroll
-    for (int n = 0; n < Right::kCols; n += 16) {
-      unsigned b[4];
-      right.load_steps(b, k, n);
-      const unsigned first[2] = {b[0], b[1]}, second[2] = {b[2], b[3]};
-      T::multiply(d[n / 8], a, first);
-      T::multiply(d[n / 8 + 1], a, second);
-    }
-  }
-}
-
-TENON_DEVICE const unsigned short* head_of(const AttentionOperand& x, long long b, long long h) {
-  return static_cast<const unsigned short*>(x.data) + b * x.stride[0] + h * x.stride[2];
-}
-
-template <int tiles>
-TENON_DEVICE void clear(float (&x)[tiles][4]) {
-#pragma unroll
-  for (int n = 0; n < tiles; ++n)
-#pragma unroll
-    for (int e = 0; e < 4; ++e) x[n][e] = 0.0f;
-}
 
 /// Whether all of a tile's keys are there and seen by all of its queries, of which the first is q0.
 template <class C>
@@ -243,35 +146,16 @@ struct AttentionKeeps {
   }
 };
 
-/// Rows row0 + g and row0 + g + 8 of a warp's 16 x cols results, to head h of batch b.
-template <class T, int tiles>
-TENON_DEVICE void store_rows(const AttentionResult& out, const float (&x)[tiles][4], long long b,
-                             long long h, long long row0, long long rows, int real) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const long long row = row0 + g + 8 * half;
-    if (row >= rows) continue;
-    unsigned short* to = static_cast<unsigned short*>(out.data) + b * out.stride[0] +
-                         row * out.stride[1] + h * out.stride[2];
-#pragma unroll
-    for (int n = 0; n < tiles; ++n) {
-      const int e = n * 8 + 2 * t;
-      if (e < real)
-        *reinterpret_cast<unsigned*>(to + e) = T::pack(x[n][2 * half], x[n][2 * half + 1]);
-    }
-  }
-}
-
 template <class C>
 __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
   using T = typename C::Type;
-  constexpr int kKeys = 64;
-  using QTile = AttentionTile<kAttentionRows, C::kE>;
-  using KTile = AttentionTile<kKeys, C::kE>;
-  using VTile = AttentionTile<kKeys, C::kF>;
+  using Element = typename T::Element;
+  constexpr int kKeys = C::kRows;
+  using QTile = AttentionTile<T, kAttentionRows, C::kE>;
+  using KTile = AttentionTile<T, kKeys, C::kE>;
+  using VTile = AttentionTile<T, kKeys, C::kF>;
   TENON_DYNAMIC_SHARED(shared);
-  unsigned short* const memory = reinterpret_cast<unsigned short*>(shared);
+  Element* const memory = reinterpret_cast<Element*>(shared);
   const QTile q{memory};
   const auto k_tile = [&](int s) {
     return KTile{memory + QTile::kElements + s * KTile::kElements};
@@ -286,7 +170,7 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
   const long long q0 = block * kAttentionRows;
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4,
             warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
-  const unsigned short *const kp = head_of(a.k, b, of), *const vp = head_of(a.v, b, of);
+  const Element *const kp = head_of<T>(a.k, b, of), *const vp = head_of<T>(a.v, b, of);
   const long long seen = C::kCausal && q0 + kAttentionRows < a.keys ? q0 + kAttentionRows : a.keys;
   const int blocks = static_cast<int>((seen + kKeys - 1) / kKeys);
   const auto stage = [&](int j) {
@@ -296,7 +180,7 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
                                                 a.keys - k0);
     copy_async_commit();
   };
-  q.template stage<C::kSize>(head_of(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1],
+  q.template stage<C::kSize>(head_of<T>(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1],
                              a.queries - q0);
   stage(0);
   float y[C::kF / 8][4], largest[2], total[2] = {0.0f, 0.0f};
@@ -310,10 +194,13 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
     } else {
       copy_async_wait<0>();
     }
+    if (j == 0) q.round();
+    k_tile(j % 2).round();
+    v_tile(j % 2).round();
     __syncthreads();
     float p[kKeys / 8][4];
     clear(p);
-    multiply_rows<T, kKeys>(p, q, warp_row, k_tile(j % 2));
+    multiply_rows<kKeys>(p, q, warp_row, k_tile(j % 2));
     const long long k0 = static_cast<long long>(j) * kKeys;
     const bool all = sees_all<C>(a, q0 + warp_row, k0, kKeys);
 #pragma unroll
@@ -359,7 +246,7 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
         for (int e = 0; e < 4; ++e) p[n][e] = (bits >> e & 1u) != 0 ? p[n][e] : 0.0f;
       }
     }
-    multiply_weights<T, kKeys>(y, p, v_tile(j % 2));
+    multiply_weights<kKeys>(y, p, v_tile(j % 2));
     __syncthreads();
   }
 #pragma unroll
@@ -383,6 +270,7 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
 template <class C>
 __device__ __forceinline__ void attention_delta(const AttentionArgs& a) {
   using T = typename C::Type;
+  using Element = typename T::Element;
   const long long row = (static_cast<long long>(blockIdx.x) * kAttentionThreads + threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const bool inside = row < a.batch * a.heads * a.queries;
@@ -390,8 +278,8 @@ __device__ __forceinline__ void attention_delta(const AttentionArgs& a) {
   if (inside) {
     const long long i = row % a.queries, h = row / a.queries % a.heads,
                     b = row / a.queries / a.heads;
-    const unsigned short* y = head_of(a.y, b, h) + i * a.y.stride[1];
-    const unsigned short* dy = head_of(a.dy, b, h) + i * a.dy.stride[1];
+    const Element* y = head_of<T>(a.y, b, h) + i * a.y.stride[1];
+    const Element* dy = head_of<T>(a.dy, b, h) + i * a.dy.stride[1];
     for (int e = lane; e < C::kValueSize; e += 32) sum += T::wide(y[e]) * T::wide(dy[e]);
   }
   for (int other = 16; other > 0; other /= 2) sum += shuffle_xor(sum, other);
@@ -403,29 +291,29 @@ __device__ __forceinline__ void attention_delta(const AttentionArgs& a) {
 template <class C>
 __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
   using T = typename C::Type;
+  using Element = typename T::Element;
   constexpr int kQueries = C::kOther;
-  using KTile = AttentionTile<kAttentionRows, C::kE>;
-  using VTile = AttentionTile<kAttentionRows, C::kF>;
-  using QTile = AttentionTile<kQueries, C::kE>;
-  using GTile = AttentionTile<kQueries, C::kF>;
+  using KTile = AttentionTile<T, kAttentionRows, C::kE>;
+  using VTile = AttentionTile<T, kAttentionRows, C::kF>;
+  using QTile = AttentionTile<T, kQueries, C::kE>;
+  using GTile = AttentionTile<T, kQueries, C::kF>;
   TENON_DYNAMIC_SHARED(shared);
-  unsigned short* const memory = reinterpret_cast<unsigned short*>(shared);
+  Element* const memory = reinterpret_cast<Element*>(shared);
   const KTile k{memory};
   const VTile v{memory + KTile::kElements};
-  unsigned short* const streamed = memory + KTile::kElements + VTile::kElements;
+  Element* const streamed = memory + KTile::kElements + VTile::kElements;
   const auto q_tile = [&](int s) { return QTile{streamed + s * QTile::kElements}; };
   const auto g_tile = [&](int s) {
     return GTile{streamed + 2 * QTile::kElements + s * GTile::kElements};
   };
-  float* const rows =
-      reinterpret_cast<float*>(streamed + 2 * QTile::kElements + 2 * GTile::kElements);
   const long long of = static_cast<long long>(blockIdx.y) % a.kv_heads,
                   b = static_cast<long long>(blockIdx.y) / a.kv_heads, group = a.heads / a.kv_heads,
                   k0 = static_cast<long long>(blockIdx.x) * kAttentionRows;
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4,
             warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
-  k.template stage<C::kSize>(head_of(a.k, b, of) + k0 * a.k.stride[1], a.k.stride[1], a.keys - k0);
-  v.template stage<C::kValueSize>(head_of(a.v, b, of) + k0 * a.v.stride[1], a.v.stride[1],
+  k.template stage<C::kSize>(head_of<T>(a.k, b, of) + k0 * a.k.stride[1], a.k.stride[1],
+                             a.keys - k0);
+  v.template stage<C::kValueSize>(head_of<T>(a.v, b, of) + k0 * a.v.stride[1], a.v.stride[1],
                                   a.keys - k0);
   const int all = static_cast<int>((a.queries + kQueries - 1) / kQueries),
             first = C::kCausal ? static_cast<int>(k0 / kQueries) : 0,
@@ -436,9 +324,9 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
   };
   const auto stage = [&](int step) {
     const long long h = head_at(step), q0 = query_at(step), left = a.queries - q0;
-    q_tile(step % 2).template stage<C::kSize>(head_of(a.q, b, h) + q0 * a.q.stride[1],
+    q_tile(step % 2).template stage<C::kSize>(head_of<T>(a.q, b, h) + q0 * a.q.stride[1],
                                               a.q.stride[1], left);
-    g_tile(step % 2).template stage<C::kValueSize>(head_of(a.dy, b, h) + q0 * a.dy.stride[1],
+    g_tile(step % 2).template stage<C::kValueSize>(head_of<T>(a.dy, b, h) + q0 * a.dy.stride[1],
                                                    a.dy.stride[1], left);
     copy_async_commit();
   };
@@ -448,11 +336,11 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
   if (steps > 0) stage(0);
   for (int step = 0; step < steps; ++step) {
     const long long h = head_at(step), q0 = query_at(step);
-    float *const log = rows, *const delta = rows + kQueries;
+    const QTile q = q_tile(step % 2);
     for (int i = static_cast<int>(threadIdx.x); i < kQueries; i += kAttentionThreads) {
       const long long at = (b * a.heads + h) * a.queries + q0 + i;
-      log[i] = q0 + i < a.queries ? a.log[at] * kLog2E : 0.0f;
-      delta[i] = q0 + i < a.queries ? a.delta[at] : 0.0f;
+      q.beside(i)[0] = q0 + i < a.queries ? a.log[at] * kLog2E : 0.0f;
+      q.beside(i)[1] = q0 + i < a.queries ? a.delta[at] : 0.0f;
     }
     if (step + 1 < steps) {
       stage(step + 1);
@@ -460,12 +348,18 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
     } else {
       copy_async_wait<0>();
     }
+    if (step == 0) {
+      k.round();
+      v.round();
+    }
+    q.round();
+    g_tile(step % 2).round();
     __syncthreads();
     float p[kQueries / 8][4], ds[kQueries / 8][4];
     clear(p);
     clear(ds);
-    multiply_rows<T, kQueries>(p, k, warp_row, q_tile(step % 2));
-    multiply_rows<T, kQueries>(ds, v, warp_row, g_tile(step % 2));
+    multiply_rows<kQueries>(p, k, warp_row, q);
+    multiply_rows<kQueries>(ds, v, warp_row, g_tile(step % 2));
     const bool all = sees_all<C>(a, q0, k0 + warp_row, 16);
 #pragma unroll
     for (int n = 0; n < kQueries / 8; ++n)
@@ -474,9 +368,9 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
         const int i = n * 8 + 2 * t + e % 2;
         const float score =
             seen_score<C>(a, p[n][e], b, h, q0 + i, k0 + warp_row + g + e / 2 * 8, all);
-        p[n][e] = q0 + i < a.queries ? exp2_fast(score - log[i]) : 0.0f;
+        p[n][e] = q0 + i < a.queries ? exp2_fast(score - q.beside(i)[0]) : 0.0f;
         if constexpr (C::kDrops == AttentionDrops::None)
-          ds[n][e] = p[n][e] * (ds[n][e] - delta[i]) * a.scale;
+          ds[n][e] = p[n][e] * (ds[n][e] - q.beside(i)[1]) * a.scale;
       }
     if constexpr (C::kDrops != AttentionDrops::None) {
       const AttentionKeeps<C> keeps(a, b, h);
@@ -486,13 +380,13 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const float kept = (bits >> e & 1u) != 0 ? keeps.scale : 0.0f;
-          ds[n][e] = p[n][e] * (ds[n][e] * kept - delta[n * 8 + 2 * t + e % 2]) * a.scale;
+          ds[n][e] = p[n][e] * (ds[n][e] * kept - q.beside(n * 8 + 2 * t + e % 2)[1]) * a.scale;
           p[n][e] *= kept;
         }
       }
     }
-    multiply_weights<T, kQueries>(dv, p, g_tile(step % 2));
-    multiply_weights<T, kQueries>(dk, ds, q_tile(step % 2));
+    multiply_weights<kQueries>(dv, p, g_tile(step % 2));
+    multiply_weights<kQueries>(dk, ds, q);
     __syncthreads();
   }
   if (a.out_k.data != nullptr) store_rows<T>(a.out_k, dk, b, of, k0 + warp_row, a.keys, C::kSize);
@@ -504,16 +398,17 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
 template <class C>
 __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
   using T = typename C::Type;
+  using Element = typename T::Element;
   constexpr int kKeys = C::kOther;
-  using QTile = AttentionTile<kAttentionRows, C::kE>;
-  using GTile = AttentionTile<kAttentionRows, C::kF>;
-  using KTile = AttentionTile<kKeys, C::kE>;
-  using VTile = AttentionTile<kKeys, C::kF>;
+  using QTile = AttentionTile<T, kAttentionRows, C::kE>;
+  using GTile = AttentionTile<T, kAttentionRows, C::kF>;
+  using KTile = AttentionTile<T, kKeys, C::kE>;
+  using VTile = AttentionTile<T, kKeys, C::kF>;
   TENON_DYNAMIC_SHARED(shared);
-  unsigned short* const memory = reinterpret_cast<unsigned short*>(shared);
+  Element* const memory = reinterpret_cast<Element*>(shared);
   const QTile q{memory};
   const GTile dy{memory + QTile::kElements};
-  unsigned short* const streamed = memory + QTile::kElements + GTile::kElements;
+  Element* const streamed = memory + QTile::kElements + GTile::kElements;
   const auto k_tile = [&](int s) { return KTile{streamed + s * KTile::kElements}; };
   const auto v_tile = [&](int s) {
     return VTile{streamed + 2 * KTile::kElements + s * VTile::kElements};
@@ -524,11 +419,11 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
   const long long q0 = block * kAttentionRows;
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4,
             warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
-  q.template stage<C::kSize>(head_of(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1],
+  q.template stage<C::kSize>(head_of<T>(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1],
                              a.queries - q0);
-  dy.template stage<C::kValueSize>(head_of(a.dy, b, h) + q0 * a.dy.stride[1], a.dy.stride[1],
+  dy.template stage<C::kValueSize>(head_of<T>(a.dy, b, h) + q0 * a.dy.stride[1], a.dy.stride[1],
                                    a.queries - q0);
-  const unsigned short *const kp = head_of(a.k, b, of), *const vp = head_of(a.v, b, of);
+  const Element *const kp = head_of<T>(a.k, b, of), *const vp = head_of<T>(a.v, b, of);
   const long long seen = C::kCausal && q0 + kAttentionRows < a.keys ? q0 + kAttentionRows : a.keys;
   const int blocks = static_cast<int>((seen + kKeys - 1) / kKeys);
   const auto stage = [&](int j) {
@@ -556,12 +451,18 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
     } else {
       copy_async_wait<0>();
     }
+    if (j == 0) {
+      q.round();
+      dy.round();
+    }
+    k_tile(j % 2).round();
+    v_tile(j % 2).round();
     __syncthreads();
     float p[kKeys / 8][4], ds[kKeys / 8][4];
     clear(p);
     clear(ds);
-    multiply_rows<T, kKeys>(p, q, warp_row, k_tile(j % 2));
-    multiply_rows<T, kKeys>(ds, dy, warp_row, v_tile(j % 2));
+    multiply_rows<kKeys>(p, q, warp_row, k_tile(j % 2));
+    multiply_rows<kKeys>(ds, dy, warp_row, v_tile(j % 2));
     const long long k0 = static_cast<long long>(j) * kKeys;
     const bool all = sees_all<C>(a, q0 + warp_row, k0, kKeys);
     if constexpr (C::kDrops != AttentionDrops::None) {
@@ -581,7 +482,7 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
         const float weight = row < a.queries ? exp2_fast(score - log[e / 2]) : 0.0f;
         ds[n][e] = weight * (ds[n][e] - delta[e / 2]) * a.scale;
       }
-    multiply_weights<T, kKeys>(dq, ds, k_tile(j % 2));
+    multiply_weights<kKeys>(dq, ds, k_tile(j % 2));
     __syncthreads();
   }
   store_rows<T>(a.out, dq, b, h, q0 + warp_row, a.queries, C::kSize);

@@ -1,11 +1,11 @@
 // Attention of texts of up to 64 places and its gradients: a block has all queries and all keys of
-// a head, 16 queries a warp, heads of up to 64, 16-bit operands, float32 sums.
+// a head, 16 queries a warp, heads of up to 64.
 //
 // Weights are complete when they are first seen, so backward is one launch: what the sweeps of
 // attention.cuh make twice is made once, and the sums that weights' gradients are taken off by come
 // from the weights themselves. Weights and gradients of scores change sides through shared memory.
-// Bound by the latency of one round of loads and products; so registers are few enough for four
-// blocks a multiprocessor.
+// Bound by the latency of one round of loads and products; so registers of 16-bit kernels are few
+// enough for four blocks a multiprocessor. Float32 tiles fill its memory with two.
 #pragma once
 
 #include "cuda/kernels/attention.cuh"
@@ -49,28 +49,26 @@ struct ShortScores {
   }
 };
 
-/// d[n / 8] += left transposed (16 of its columns from column0) times the right tile: sums over the
-/// rows of both.
+/// d += left transposed (16 of its columns from column0) times the right tile: sums over the rows
+/// of both.
 template <class T, class Left, class Right>
 TENON_DEVICE void multiply_across(float (&d)[Right::kCols / 8][4], const Left& left, int column0,
                                   const Right& right) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, i = lane / 8;
+  if constexpr (kIsNarrow<T>) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, i = lane / 8;
 #pragma unroll
-  for (int k = 0; k < Left::kRows; k += 16) {
-    unsigned a[4];
-    ldmatrix_x4_trans(a, left.at + (k + i / 2 * 8 + lane % 8) * Left::kPitch + column0 + i % 2 * 8);
-#pragma unroll
-    for (int n = 0; n < Right::kCols; n += 16) {
-      unsigned b[4];
-      right.load_steps(b, k, n);
-      const unsigned first[2] = {b[0], b[1]}, second[2] = {b[2], b[3]};
-      T::multiply(d[n / 8], a, first);
-      T::multiply(d[n / 8 + 1], a, second);
+    for (int k = 0; k < Left::kRows; k += 16) {
+      unsigned a[4];
+      ldmatrix_x4_trans(a,
+                        left.at + (k + i / 2 * 8 + lane % 8) * Left::kPitch + column0 + i % 2 * 8);
+      multiply_steps<T>(d, a, right, k);
     }
+  } else {
+    T::template multiply_across<T>(d, left, column0, right);
   }
 }
 
-/// A warp's 16 x 64 results to rows row0.. of a tile, rounded.
+/// A warp's 16 x 64 results to rows row0.. of a tile, rounded to its elements.
 template <class T, class Tile>
 TENON_DEVICE void keep_rounded(const Tile& tile, const float (&x)[8][4], int row0) {
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
@@ -78,18 +76,19 @@ TENON_DEVICE void keep_rounded(const Tile& tile, const float (&x)[8][4], int row
   for (int half = 0; half < 2; ++half)
 #pragma unroll
     for (int n = 0; n < 8; ++n)
-      *reinterpret_cast<unsigned*>(tile.at + (row0 + g + 8 * half) * Tile::kPitch + n * 8 + 2 * t) =
-          T::pack(x[n][2 * half], x[n][2 * half + 1]);
+      store_pair<T>(tile.at + (row0 + g + 8 * half) * Tile::kPitch + n * 8 + 2 * t, x[n][2 * half],
+                    x[n][2 * half + 1]);
 }
 
 /// Grid: (1, batch * heads).
 template <class C>
 __device__ __forceinline__ void attention_short_forward(const AttentionArgs& a) {
   using T = typename C::Type;
-  using RowTile = AttentionTile<64, C::kE>;
-  using ValueTile = AttentionTile<64, C::kF>;
+  using Element = typename T::Element;
+  using RowTile = AttentionTile<T, 64, C::kE>;
+  using ValueTile = AttentionTile<T, 64, C::kF>;
   TENON_DYNAMIC_SHARED(shared);
-  unsigned short* const memory = reinterpret_cast<unsigned short*>(shared);
+  Element* const memory = reinterpret_cast<Element*>(shared);
   const RowTile q{memory}, k{memory + RowTile::kElements};
   const ValueTile v{memory + 2 * RowTile::kElements};
   const int heads = static_cast<int>(a.heads), b = static_cast<int>(blockIdx.y) / heads,
@@ -97,17 +96,20 @@ __device__ __forceinline__ void attention_short_forward(const AttentionArgs& a) 
             of = h / (heads / static_cast<int>(a.kv_heads));
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4,
             warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
-  q.template stage<C::kSize>(head_of(a.q, b, h), a.q.stride[1], a.queries);
-  k.template stage<C::kSize>(head_of(a.k, b, of), a.k.stride[1], a.keys);
-  v.template stage<C::kValueSize>(head_of(a.v, b, of), a.v.stride[1], a.keys);
+  q.template stage<C::kSize>(head_of<T>(a.q, b, h), a.q.stride[1], a.queries);
+  k.template stage<C::kSize>(head_of<T>(a.k, b, of), a.k.stride[1], a.keys);
+  v.template stage<C::kValueSize>(head_of<T>(a.v, b, of), a.v.stride[1], a.keys);
   copy_async_commit();
   const ShortScores<C> scores(a, b, h);
   const AttentionKeeps<C> keeps(a, b, h);
   copy_async_wait<0>();
+  q.round();
+  k.round();
+  v.round();
   __syncthreads();
   float p[8][4], total[2] = {0.0f, 0.0f};
   clear(p);
-  multiply_rows<T, 64>(p, q, warp_row, k);
+  multiply_rows<64>(p, q, warp_row, k);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = warp_row + g + 8 * half;
@@ -149,7 +151,7 @@ __device__ __forceinline__ void attention_short_forward(const AttentionArgs& a) 
   }
   float y[C::kF / 8][4];
   clear(y);
-  multiply_weights<T, 64>(y, p, v);
+  multiply_weights<64>(y, p, v);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float factor = keeps.scale / total[half];
@@ -166,22 +168,26 @@ __device__ __forceinline__ void attention_short_forward(const AttentionArgs& a) 
 template <class C>
 __device__ __forceinline__ void attention_short_backward(const AttentionArgs& a) {
   using T = typename C::Type;
-  using RowTile = AttentionTile<64, C::kE>;
-  using ValueTile = AttentionTile<64, C::kF>;
-  using ScoreTile = AttentionTile<64, 64>;
+  using Element = typename T::Element;
+  using RowTile = AttentionTile<T, 64, C::kE>;
+  using ValueTile = AttentionTile<T, 64, C::kF>;
+  using ScoreTile = AttentionTile<T, 64, 64>;
   TENON_DYNAMIC_SHARED(shared);
-  unsigned short* const memory = reinterpret_cast<unsigned short*>(shared);
+  Element* const memory = reinterpret_cast<Element*>(shared);
   const RowTile q{memory}, k{memory + RowTile::kElements};
-  const ValueTile v{memory + 2 * RowTile::kElements}, dy{v.at + ValueTile::kElements};
-  const ScoreTile kept{dy.at + ValueTile::kElements}, slopes{kept.at + ScoreTile::kElements};
+  const ValueTile dy{memory + 2 * RowTile::kElements};
+  const ScoreTile slopes{dy.at + ValueTile::kElements};
+  const ValueTile v{slopes.at + ScoreTile::kElements};
+  // Where memory is short, weights take the place of values once these have been multiplied.
+  const ScoreTile kept{kIsNarrow<T> ? v.at + ValueTile::kElements : v.at};
   const int heads = static_cast<int>(a.heads), b = static_cast<int>(blockIdx.y) / heads,
             h = static_cast<int>(blockIdx.y) % heads;
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4,
             warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
-  q.template stage<C::kSize>(head_of(a.q, b, h), a.q.stride[1], a.queries);
-  k.template stage<C::kSize>(head_of(a.k, b, h), a.k.stride[1], a.keys);
-  v.template stage<C::kValueSize>(head_of(a.v, b, h), a.v.stride[1], a.keys);
-  dy.template stage<C::kValueSize>(head_of(a.dy, b, h), a.dy.stride[1], a.queries);
+  q.template stage<C::kSize>(head_of<T>(a.q, b, h), a.q.stride[1], a.queries);
+  k.template stage<C::kSize>(head_of<T>(a.k, b, h), a.k.stride[1], a.keys);
+  v.template stage<C::kValueSize>(head_of<T>(a.v, b, h), a.v.stride[1], a.keys);
+  dy.template stage<C::kValueSize>(head_of<T>(a.dy, b, h), a.dy.stride[1], a.queries);
   copy_async_commit();
   const ShortScores<C> scores(a, b, h);
   const AttentionKeeps<C> keeps(a, b, h);
@@ -194,12 +200,17 @@ __device__ __forceinline__ void attention_short_backward(const AttentionArgs& a)
                     : 0.0f;
   }
   copy_async_wait<0>();
+  q.round();
+  k.round();
+  v.round();
+  dy.round();
   __syncthreads();
   float p[8][4], ds[8][4], taken[2] = {0.0f, 0.0f};
   clear(p);
   clear(ds);
-  multiply_rows<T, 64>(p, q, warp_row, k);
-  multiply_rows<T, 64>(ds, dy, warp_row, v);
+  multiply_rows<64>(p, q, warp_row, k);
+  multiply_rows<64>(ds, dy, warp_row, v);
+  if constexpr (!kIsNarrow<T>) __syncthreads();
 #pragma unroll
   for (int n = 0; n < 8; ++n) {
     unsigned bits = 15;
@@ -217,8 +228,8 @@ __device__ __forceinline__ void attention_short_backward(const AttentionArgs& a)
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      *reinterpret_cast<unsigned*>(kept.at + (warp_row + g + 8 * half) * ScoreTile::kPitch + n * 8 +
-                                   2 * t) = T::pack(left[2 * half], left[2 * half + 1]);
+      store_pair<T>(kept.at + (warp_row + g + 8 * half) * ScoreTile::kPitch + n * 8 + 2 * t,
+                    left[2 * half], left[2 * half + 1]);
   }
 #pragma unroll
   for (int half = 0; half < 2; ++half)
@@ -231,7 +242,7 @@ __device__ __forceinline__ void attention_short_backward(const AttentionArgs& a)
   if (a.out.data != nullptr) {
     float dq[C::kE / 8][4];
     clear(dq);
-    multiply_weights<T, 64>(dq, ds, k);
+    multiply_weights<64>(dq, ds, k);
     store_rows<T>(a.out, dq, b, h, warp_row, a.queries, C::kSize);
   }
   __syncthreads();

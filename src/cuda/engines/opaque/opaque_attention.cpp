@@ -31,6 +31,13 @@ const char* mask_name(DType dtype) {
   }
 }
 
+/// How the operands are multiplied.
+const char* type_name(DType dtype, Precision precision) {
+  if (dtype == DType::BFloat16) return "AttentionBf16";
+  if (dtype == DType::Float16) return "AttentionF16";
+  return precision == Precision::Tf32 ? "AttentionTf32" : "AttentionF32";
+}
+
 /// Blocks of a warpgroup that a multiprocessor is to hold, as registers allow.
 int blocks_of(std::string_view part, std::int64_t size) {
   if (size != 64) return 2;
@@ -61,12 +68,13 @@ class AttentionKernel final : public Kernel {
     const std::size_t mask = backward_ ? 6 : 3;
     drops_ = call.dtype(views_.size() - 1) == DType::Int64;
     has_mask_ = views_.size() > mask + (drops_ ? 1 : 0);
-    by_warpgroups_ = call.target.arch == 90 && size_ == value_size_ &&
+    item_ = static_cast<std::int64_t>(item_size(call.dtype(0)));
+    by_warpgroups_ = call.target.arch == 90 && item_ == 2 && size_ == value_size_ &&
                      (size_ == 64 || size_ == 128) && !has_mask_ && !drops_ && args_.scale > 0 &&
                      std::min(args_.queries, args_.keys) >= kShortest &&
                      (call.target.ordinal < 0 || has_tensor_maps());
     is_short_ = fits_one_tile(mask);
-    type_ = call.dtype(0) == DType::BFloat16 ? "AttentionBf16" : "AttentionF16";
+    type_ = type_name(call.dtype(0), attrs.precision);
     causal_ = attrs.causal;
     config_ =
         cat("AttentionConfig<", type_, ", ", size_, ", ", value_size_, ", ", truth(attrs.causal),
@@ -106,7 +114,9 @@ class AttentionKernel final : public Kernel {
         args.log = reinterpret_cast<float*>(binding.values[static_cast<std::size_t>(outs_[1])]);
       if (by_warpgroups_) return launch(*forward_, binding, of_queries, wide_bytes(5), args);
       if (is_short_) return launch(*forward_, binding, of_queries, 2 * tile + value_tile, args);
-      return launch(*forward_, binding, of_queries, 3 * tile + 2 * value_tile, args);
+      const std::int64_t other = item_ == 2 ? 64 : 32;
+      return launch(*forward_, binding, of_queries,
+                    tile + 2 * rows(other, size_) + 2 * rows(other, value_size_), args);
     }
     args.y = bound(binding, kOutput), args.dy = bound(binding, kOutputGrad);
     args.log = static_cast<float*>(const_cast<void*>(bound(binding, kLog).data));
@@ -114,7 +124,9 @@ class AttentionKernel final : public Kernel {
     args.out_k = result(binding, 1), args.out_v = result(binding, 2);
     if (is_short_)
       return launch(*queries_, binding, of_queries,
-                    2 * (tile + value_tile + rows(kAttentionRows, kAttentionRows)), args);
+                    2 * tile + value_tile + (item_ == 2 ? value_tile : 0) +
+                        2 * rows(kAttentionRows, kAttentionRows),
+                    args);
     const Grid of_keys = grid(args.keys, args.batch * args.kv_heads);
     if (by_warpgroups_) {
       constexpr std::int64_t kTaken = 2 * kAttentionTaken * sizeof(float);
@@ -125,13 +137,12 @@ class AttentionKernel final : public Kernel {
     const auto warps = static_cast<std::uint32_t>(
         (args.batch * args.heads * args.queries * 32 + kAttentionThreads - 1) / kAttentionThreads);
     launch(*delta_, binding, {warps, 1, 1}, 0, args);
-    const std::int64_t other = filled(size_) > 64 || filled(value_size_) > 64 ? 32 : 64;
+    std::int64_t other = item_ == 2 ? 64 : is_tf32() ? 32 : 16;
+    if (is_wide() && other > 16) other /= 2;
     const std::int64_t shared =
         tile + value_tile + 2 * rows(other, size_) + 2 * rows(other, value_size_);
     if (queries_ != nullptr) launch(*queries_, binding, of_queries, shared, args);
-    if (keys_ != nullptr)
-      launch(*keys_, binding, of_keys,
-             shared + 2 * other * static_cast<std::int64_t>(sizeof(float)), args);
+    if (keys_ != nullptr) launch(*keys_, binding, of_keys, shared, args);
   }
 
   std::string source() const override {
@@ -146,8 +157,8 @@ class AttentionKernel final : public Kernel {
 
  private:
   // Bytes of rows in shared memory, as AttentionTile lays them out.
-  static std::int64_t rows(std::int64_t count, std::int64_t size) {
-    return count * (filled(size) + 8) * 2;
+  std::int64_t rows(std::int64_t count, std::int64_t size) const {
+    return count * (filled(size) * item_ + 16);
   }
   static Grid grid(std::int64_t length, std::int64_t heads) {
     return {static_cast<std::uint32_t>((length + kAttentionRows - 1) / kAttentionRows),
@@ -166,18 +177,18 @@ class AttentionKernel final : public Kernel {
                                  truth(causal_), ">>(a);\n}\n")});
     }
     if (is_short_)
-      return compile(
-          target,
-          {entry, cat("#include \"cuda/kernels/attention_short.cuh\"\n\nusing namespace "
-                      "tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
-                      kAttentionThreads, ", 4)\n", entry, "(const AttentionArgs a) {\n",
-                      kAwaitKernels, "  attention_short_", part, "<", config_, ">(a);\n}\n")});
-    return compile(target,
-                   {entry, cat("#include \"cuda/kernels/attention.cuh\"\n\nusing namespace "
-                               "tenon::cuda;\n\nextern \"C\" __global__ void "
-                               "__launch_bounds__(",
-                               kAttentionThreads, ")\n", entry, "(const AttentionArgs a) {\n",
-                               kAwaitKernels, "  attention_", part, "<", config_, ">(a);\n}\n")});
+      return compile(target,
+                     {entry, cat("#include \"cuda/kernels/attention_short.cuh\"\n\nusing namespace "
+                                 "tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
+                                 kAttentionThreads, ", ", item_ == 2 ? 4 : 2, ")\n", entry,
+                                 "(const AttentionArgs a) {\n", kAwaitKernels, "  attention_short_",
+                                 part, "<", config_, ">(a);\n}\n")});
+    return compile(target, {entry, cat("#include \"cuda/kernels/attention.cuh\"\n\nusing namespace "
+                                       "tenon::cuda;\n\nextern \"C\" __global__ void "
+                                       "__launch_bounds__(",
+                                       kAttentionThreads, ", ", float_blocks(part), ")\n", entry,
+                                       "(const AttentionArgs a) {\n", kAwaitKernels, "  attention_",
+                                       part, "<", config_, ">(a);\n}\n")});
   }
 
   static void launch(const CompiledKernel& kernel, const Binding& binding, Grid grid,
@@ -187,13 +198,21 @@ class AttentionKernel final : public Kernel {
                   static_cast<std::uint32_t>(shared_bytes), params);
   }
 
+  bool is_tf32() const { return type_ == std::string_view("AttentionTf32"); }
+  bool is_wide() const { return filled(size_) > 64 || filled(value_size_) > 64; }
+  /// Blocks that a multiprocessor is to hold, as its shared memory allows.
+  int float_blocks(std::string_view part) const {
+    if (item_ == 2 || is_wide()) return 1;
+    return is_tf32() && part == "forward" ? 4 : 3;
+  }
+
   /// Whether a block has all queries and all keys of a head. A mask is then read by narrow offsets.
   bool fits_one_tile(std::size_t mask) const {
     const bool small_mask =
         !has_mask_ || std::all_of(views_[mask].stride + 2, views_[mask].stride + 4,
                                   [](auto stride) { return stride >= 0 && stride < kSmallStride; });
-    return std::max(args_.queries, args_.keys) <= kAttentionRows && filled(size_) <= 64 &&
-           filled(value_size_) <= 64 && small_mask && (!backward_ || args_.heads == args_.kv_heads);
+    return std::max(args_.queries, args_.keys) <= kAttentionRows && !is_wide() && small_mask &&
+           (!backward_ || args_.heads == args_.kv_heads);
   }
 
   /// Shared memory of a block by warpgroups: its own tiles and two of each operand of the other
@@ -226,8 +245,7 @@ class AttentionKernel final : public Kernel {
   AttentionResult result(const Binding& binding, std::size_t k) const {
     AttentionResult out;
     if (outs_[k] == kNoValue) return out;
-    constexpr std::int64_t kItem = 2;
-    out.data = binding.values[static_cast<std::size_t>(outs_[k])] + out_views_[k].offset * kItem;
+    out.data = binding.values[static_cast<std::size_t>(outs_[k])] + out_views_[k].offset * item_;
     std::copy(out_views_[k].stride, out_views_[k].stride + 3, out.stride);
     return out;
   }
@@ -241,6 +259,7 @@ class AttentionKernel final : public Kernel {
        causal_ = false;
   const char* type_ = "";
   std::int64_t size_ = 0, value_size_ = 0;
+  std::int64_t item_ = 2;  // bytes of an element of operands and results
   AttentionArgs args_;
   std::string config_;
   std::shared_ptr<const CompiledKernel> forward_, delta_, queries_, keys_;

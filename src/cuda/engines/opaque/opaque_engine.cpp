@@ -14,7 +14,6 @@ namespace {
 bool is_pool(Op op) { return kind_of(op) == OpKind::Pooling; }
 bool is_movement(Op op) { return kind_of(op) == OpKind::Movement; }
 bool is_attention(Op op) { return kind_of(op) == OpKind::Attention; }
-bool is_narrow(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
 bool is_response(Op op) { return has_trait(op, kAcrossChannels); }
 bool is_softmax(Op op) { return op == Op::Softmax || op == Op::LogSoftmax; }
 
@@ -49,9 +48,9 @@ class OpaqueEngine final : public Engine {
     const Opaque& o = region.opaque;
     if (o.op == Op::Sort) return nullptr;
     if (is_attention(o.op))
-      return is_narrow(values[static_cast<std::size_t>(o.inputs[0])].dtype)
-                 ? nullptr
-                 : "attention of operands that are not of 16 bits";
+      return values[static_cast<std::size_t>(o.inputs[0])].dtype == DType::Float64
+                 ? "attention in float64"
+                 : nullptr;
     // Of a pooling nobody may read the maxima, but their numbers alone.
     const ValueId typed = o.out() == kNoValue ? o.inputs[0] : o.out();
     const DType dtype = values[static_cast<std::size_t>(typed)].dtype;

@@ -1,0 +1,201 @@
+// Attention's products of float32 elements by tensor cores: rounded to tf32, or as good as float32.
+//
+// For the latter each operand is a high and a low part in tf32, and three of the four products are
+// added, the largest apart from the others (Ootomo and Yokota, "Recovering single precision
+// accuracy from Tensor Cores", 2022): 2^-22 of a product is lost at most, as the tensor cores
+// multiply, and they cut sums off instead of rounding them, so sums of a tile begin at zero and are
+// added up in float32. An operand that is infinite gives NaN.
+//
+// Products of weights: a lane holds columns 2t and 2t + 1 of them, the left operand wants t and
+// t + 4. The order of a sum is free, so row 2t of the right tile is taken for t, row 2t + 1 for
+// t + 4, and no lane asks another. The columns of results are free too: accumulator j of kGroup,
+// column c, stands for column kGroup * c + j, so that a lane loads and stores neighbours.
+#pragma once
+
+#include "cuda/kernels/attention_tile.cuh"
+#include "scalar/convert.h"
+
+namespace tenon::cuda {
+
+/// Columns of results that are neighbours in a lane.
+template <int cols>
+constexpr int kAttentionGroup = cols % 32 == 0 ? 4 : 2;
+
+template <int count>
+struct alignas(4 * count) AttentionFloats {
+  float v[count];
+};
+
+/// Of a type of elements T: rounded() is a number as operands keep it.
+struct AttentionWide {
+  using Element = float;
+  static TENON_DEVICE float wide(float x) { return x; }
+
+  /// d += p times the right tile.
+  template <class T, int inner, class Right>
+  static TENON_DEVICE void multiply_weights(float (&d)[Right::kCols / 8][4],
+                                            const float (&p)[inner / 8][4], const Right& right) {
+    sum_rows<T, inner>(d, right, [&p](int k) {
+      const float(&w)[4] = p[k / 8];
+      return left_of<T>(T::rounded(w[0]), T::rounded(w[2]), T::rounded(w[1]), T::rounded(w[3]));
+    });
+  }
+  /// d += left transposed (16 of its columns from column0) times the right tile.
+  template <class T, class Left, class Right>
+  static TENON_DEVICE void multiply_across(float (&d)[Right::kCols / 8][4], const Left& left,
+                                           int column0, const Right& right) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+    const float* const from = left.at + 2 * t * Left::kPitch + column0 + g;
+    sum_rows<T, Left::kRows>(d, right, [from](int k) {
+      const float *const first = from + k * Left::kPitch, *const second = first + Left::kPitch;
+      return left_of<T>(first[0], first[8], second[0], second[8]);
+    });
+  }
+  template <class T>
+  static TENON_DEVICE void store_pair(float* to, float x, float y) {
+    *reinterpret_cast<AttentionFloats<2>*>(to) = {{T::rounded(x), T::rounded(y)}};
+  }
+
+  template <int tiles>
+  static TENON_DEVICE void store_row(float* to, const float (&x)[tiles][4], int half, int real) {
+    constexpr int kGroup = kAttentionGroup<tiles * 8>;
+    const int t = static_cast<int>(threadIdx.x) % 4;
+#pragma unroll
+    for (int u = 0; u < tiles; u += kGroup)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const int column = u * 8 + (2 * t + e) * kGroup;
+        AttentionFloats<kGroup> row;
+#pragma unroll
+        for (int j = 0; j < kGroup; ++j) row.v[j] = x[u + j][2 * half + e];
+        if (column < real) *reinterpret_cast<AttentionFloats<kGroup>*>(to + column) = row;
+      }
+  }
+
+ private:
+  template <class T>
+  static TENON_DEVICE typename T::Left left_of(float a, float b, float c, float d) {
+    return T::left(scalar::bits_of(a), scalar::bits_of(b), scalar::bits_of(c), scalar::bits_of(d));
+  }
+  /// Adds products by two rows of a right tile, of which `from` is the lane's place in the first.
+  template <class T, int group, class Sums>
+  static TENON_DEVICE void add_steps(Sums& sums, const typename T::Left& a, const float* from,
+                                     int pitch) {
+    using Row = AttentionFloats<group>;
+    const Row first = *reinterpret_cast<const Row*>(from),
+              second = *reinterpret_cast<const Row*>(from + pitch);
+#pragma unroll
+    for (int j = 0; j < group; ++j)
+      sums.add(j, a, T::right(scalar::bits_of(first.v[j]), scalar::bits_of(second.v[j])));
+  }
+  /// d += the sum over rows of the right tile of left operands, given for eight from each on, times
+  /// these.
+  template <class T, int rows, class Right, class Lefts>
+  static TENON_DEVICE void sum_rows(float (&d)[Right::kCols / 8][4], const Right& right,
+                                    const Lefts& left_at) {
+    constexpr int kGroup = kAttentionGroup<Right::kCols>;
+    const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+    for (int u = 0; u < Right::kCols / 8; u += kGroup) {
+      float part[kGroup][4];
+      take<kGroup>(part, d + u);
+      typename T::template Sums<kGroup> sums{part};
+#pragma unroll
+      for (int k = 0; k < rows; k += 8)
+        add_steps<T, kGroup>(sums, left_at(k),
+                             right.at + (k + 2 * t) * Right::kPitch + u * 8 + g * kGroup,
+                             Right::kPitch);
+      sums.finish();
+      give<kGroup>(d + u, part);
+    }
+  }
+  template <int count>
+  static TENON_DEVICE void take(float (&part)[count][4], const float (*from)[4]) {
+#pragma unroll
+    for (int n = 0; n < count; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) part[n][e] = from[n][e];
+  }
+  template <int count>
+  static TENON_DEVICE void give(float (*to)[4], const float (&part)[count][4]) {
+#pragma unroll
+    for (int n = 0; n < count; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) to[n][e] = part[n][e];
+  }
+};
+
+/// Tiles are rounded where they lie; what comes from sums is rounded as it is multiplied or stored.
+struct AttentionTf32 : AttentionWide {
+  using Left = AttentionLeft;
+  using Right = AttentionRight;
+  static constexpr bool kRoundsTiles = true;
+  static constexpr int kRows = 32, kGradientRows = 32;
+  template <int tiles>
+  using Sums = AttentionDirectSums<AttentionTf32, tiles>;
+  static TENON_DEVICE void multiply(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    mma_tf32_m16n8k8(d, a, b);
+  }
+  static TENON_DEVICE float rounded(float x) { return scalar::float_of(to_tf32(x)); }
+  static TENON_DEVICE void round(float* four) {
+    auto& x = *reinterpret_cast<AttentionFloats<4>*>(four);
+    x = {{rounded(x.v[0]), rounded(x.v[1]), rounded(x.v[2]), rounded(x.v[3])}};
+  }
+  static TENON_DEVICE Left left(unsigned a, unsigned b, unsigned c, unsigned d) {
+    return {{a, b, c, d}};
+  }
+  static TENON_DEVICE Right right(unsigned a, unsigned b) { return {{a, b}}; }
+};
+
+/// Elements in two parts. The tensor cores cut the low one off, which has either sign.
+template <int count>
+struct AttentionParts {
+  unsigned high[count], low[count];
+
+  TENON_DEVICE void set(int i, unsigned bits) {
+    const float x = scalar::float_of(bits);
+    high[i] = to_tf32(x);
+    low[i] = scalar::bits_of(x - scalar::float_of(high[i]));
+  }
+};
+
+/// Products of large parts apart from the others, which are smaller by 2^11.
+template <int tiles>
+struct AttentionPartSums {
+  float (&d)[tiles][4];
+  float large[tiles][4] = {}, small[tiles][4] = {};
+
+  TENON_DEVICE void add(int n, const AttentionParts<4>& a, const AttentionParts<2>& b) {
+    mma_tf32_m16n8k8(small[n], a.low, b.high);
+    mma_tf32_m16n8k8(small[n], a.high, b.low);
+    mma_tf32_m16n8k8(large[n], a.high, b.high);
+  }
+  TENON_DEVICE void finish() {
+#pragma unroll
+    for (int n = 0; n < tiles; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) d[n][e] += large[n][e] + small[n][e];
+  }
+};
+
+struct AttentionF32 : AttentionWide {
+  using Left = AttentionParts<4>;
+  using Right = AttentionParts<2>;
+  static constexpr bool kRoundsTiles = false;
+  static constexpr int kRows = 32, kGradientRows = 16;
+  template <int tiles>
+  using Sums = AttentionPartSums<tiles>;
+  static TENON_DEVICE float rounded(float x) { return x; }
+  static TENON_DEVICE Left left(unsigned a, unsigned b, unsigned c, unsigned d) {
+    Left x;
+    x.set(0, a), x.set(1, b), x.set(2, c), x.set(3, d);
+    return x;
+  }
+  static TENON_DEVICE Right right(unsigned a, unsigned b) {
+    Right x;
+    x.set(0, a), x.set(1, b);
+    return x;
+  }
+};
+
+}  // namespace tenon::cuda
