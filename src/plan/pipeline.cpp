@@ -171,6 +171,7 @@ void merge_neighbours(Program& program, Lists& before, const PlanOptions& option
       rule.apply(merger);
       return std::pair(regions, merger.size());
     });
+  merge_overwrites(merger);
 }
 
 // Programs of loops and branches, each planned once, whatever the number of steps.

@@ -108,6 +108,12 @@ Region RegionNumbering::numbered(const Region& region, const std::vector<ValueId
   return own;
 }
 
+void rename_value(Region& region, ValueId from, ValueId to) {
+  each_value(region, [=](ValueId& id) {
+    if (id == from) id = to;
+  });
+}
+
 Value without_name(const Value& value) {
   Value out = value;
   out.label = 0;

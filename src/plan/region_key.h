@@ -34,6 +34,9 @@ class RegionNumbering {
   std::vector<ValueId> number_;  // by value; kNoValue outside a call
 };
 
+/// Calls one value by the name of another.
+void rename_value(Region& region, ValueId from, ValueId to);
+
 /// What stands for a value named by a region with a key: as the value, without label and slot.
 Value without_name(const Value& value);
 

@@ -112,7 +112,10 @@ std::int64_t growth(const Program& program, int s, const ReadersLeft& left) {
   const Region& r = program.steps[at(s)].region;
   std::int64_t bytes = 0;
   for (ValueId id : r.writes)
-    if (const Value& v = program.values[at(id)]; v.kind == Value::Kind::Arena) bytes += v.bytes;
+    if (const Value& v = program.values[at(id)];
+        v.kind == Value::Kind::Arena &&
+        std::find(r.reads.begin(), r.reads.end(), id) == r.reads.end())
+      bytes += v.bytes;
   for (ValueId id : r.reads)
     if (const Value& v = program.values[at(id)];
         v.kind == Value::Kind::Arena && left.count[at(id)] == 1)

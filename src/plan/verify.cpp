@@ -267,7 +267,7 @@ class Flow {
         for (ValueId id : part.reads) read_[at(id)] = 1;
     for (ValueId id : region.writes) {
       const bool given = is_given(p_.values[at(id)]);
-      if (written_[at(id)] != 0 && !given)
+      if (written_[at(id)] != 0 && !given && !has(region.reads, id))
         throw InternalError(cat("step ", region.title, " writes value ", id, " a second time"));
       written_[at(id)] = 1;
     }

@@ -1,13 +1,14 @@
 // The merger: neighbours among a program's steps become one step, where they then share a launch,
 // a way through memory or a tile in cache.
 //
-// Engines state what they can do (Capabilities) and what it costs (Engine::estimate, saves). Seven
+// Engines state what they can do (Capabilities) and what it costs (Engine::estimate, saves). Eight
 // rules look at neighbours, one after another, over one graph of steps: concatenations into the
 // maps that make their inputs (a part of fuse), maps into the operands of the products that read
 // them (prologue), reductions into the products that make their elements (reductions), short maps
 // of what these come to into the sweeps that read that (vectors), maps into one launch, side by
-// side (join) or in a row (phases), and steps of any kind into slices of an axis (chain). A new
-// idea of fusion is a capability and a rule.
+// side (join) or in a row (phases), steps of any kind into slices of an axis (chain), and
+// results of maps into what these read (a part of plan_memory). A new idea of fusion is a
+// capability and a rule.
 #pragma once
 
 #include <functional>
@@ -81,6 +82,7 @@ void merge_vectors(Merger& merger);
 void merge_side_by_side(Merger& merger);
 void merge_in_a_row(Merger& merger);
 void merge_slices(Merger& merger);
+void merge_overwrites(Merger& merger);
 
 /// Adds the values that are not there yet.
 void merge(std::vector<ValueId>& to, const std::vector<ValueId>& from);

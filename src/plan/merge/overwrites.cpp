@@ -1,0 +1,94 @@
+// Large values that one map alone reads, an element where it writes one: it writes its result over
+// them. The logits of a language model and their gradients are one place then.
+#include <algorithm>
+
+#include "plan/merge/merge.h"
+
+namespace tenon {
+namespace {
+
+/// Smaller ones share places with others that live at other times.
+constexpr std::int64_t kLarge = std::int64_t{64} << 20;
+
+bool same_elements(const View& a, const View& b, const Shape& space) {
+  return a.offset == b.offset && std::equal(a.stride, a.stride + space.rank(), b.stride);
+}
+
+class Overwriter {
+ public:
+  explicit Overwriter(Merger& merger) : m_(merger) {}
+
+  void run() {
+    for (int s = 0; s < m_.size(); ++s) {
+      Region& region = m_.region(s);
+      if (region.kind != RegionKind::Map || !region.map.reduces.empty()) continue;
+      for (std::size_t k = 0; k < region.map.stores.size(); ++k) write_over(s, k);
+    }
+  }
+
+ private:
+  const Value& value(ValueId id) const { return m_.values()[at(id)]; }
+  bool is_from(int step, ValueId id) const {
+    return m_.writers[at(id)].size() == 1 && m_.writers[at(id)].front() == step;
+  }
+
+  /// Lets a store go over what the map reads, where it may.
+  void write_over(int step, std::size_t store) {
+    Region& region = m_.region(step);
+    const View to = region.map.stores[store].view;
+    const Value& result = value(to.value);
+    if (result.kind != Value::Kind::Arena || !is_from(step, to.value) ||
+        region.map.instrs[at(region.map.stores[store].source)].per_row ||
+        region.map.space.numel() != result.shape.numel() || names(region.map, to.value) != 1)
+      return;
+    for (const MapInstr& instr : region.map.instrs) {
+      if (instr.code != MapCode::Load || !may_be_lost(step, instr.view.value, to)) continue;
+      m_.program.limits.push_back({result.bytes, kLarge - 1});
+      if (result.bytes < kLarge) return;
+      const ValueId lost = instr.view.value;
+      const int maker = m_.writers[at(lost)].front();
+      rename_value(m_.region(maker), lost, to.value);
+      rename_value(region, lost, to.value);
+      m_.elide(lost);
+      m_.writers[at(to.value)].push_back(maker);
+      m_.readers[at(to.value)].push_back(step);
+      note(region, "writes over what it reads");
+      return;
+    }
+  }
+
+  /// Whether nobody else reads a value, and the map only where it writes the result.
+  bool may_be_lost(int step, ValueId id, const View& to) const {
+    const Value &operand = value(id), &result = value(to.value);
+    const MapProgram& map = m_.program.steps[at(step)].region.map;
+    if (operand.kind != Value::Kind::Arena || operand.dtype != result.dtype ||
+        operand.shape != result.shape || m_.writers[at(id)].size() != 1 || is_from(step, id) ||
+        m_.readers[at(id)].size() != 1)
+      return false;
+    const RegionKind maker = m_.program.steps[at(m_.writers[at(id)].front())].region.kind;
+    return (maker == RegionKind::Map || maker == RegionKind::Contraction ||
+            maker == RegionKind::Opaque) &&
+           std::all_of(map.instrs.begin(), map.instrs.end(), [&](const MapInstr& instr) {
+             return instr.view.value != id ||
+                    (instr.code == MapCode::Load && same_elements(instr.view, to, map.space));
+           });
+  }
+
+  static int names(const MapProgram& map, ValueId id) {
+    int count = 0;
+    for (const MapInstr& instr : map.instrs) count += instr.view.value == id ? 1 : 0;
+    for (const MapStore& store : map.stores) count += store.view.value == id ? 1 : 0;
+    return count;
+  }
+
+  Merger& m_;
+};
+
+}  // namespace
+
+void merge_overwrites(Merger& merger) {
+  if (merger.options.traits.is_queued && merger.options.enabled(kPlanMemory))
+    Overwriter(merger).run();
+}
+
+}  // namespace tenon
