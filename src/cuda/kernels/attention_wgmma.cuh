@@ -242,15 +242,15 @@ __device__ __forceinline__ void attention_wgmma_forward(const AttentionArgs& a) 
   const long long q0 = block * 64, mine = q0 + at.warp_row;
   const long long end = q0 + 64, seen = C::kCausal && end < a.keys ? end : a.keys;
   const int blocks = static_cast<int>((seen + 63) / 64);
-  AttentionStream<C> k_from(head_of(a.k, b, of), a.k.stride[1]),
-      v_from(head_of(a.v, b, of), a.v.stride[1]);
+  AttentionStream<C> k_from(head_of<T>(a.k, b, of), a.k.stride[1]),
+      v_from(head_of<T>(a.v, b, of), a.v.stride[1]);
   const auto stage = [&](int j) {
     const int left = rows_left(a.keys, static_cast<long long>(j) * 64);
     k_from.stage(k.next(j % 2), left);
     v_from.stage(v.next(j % 2), left);
     copy_async_commit();
   };
-  q.stage(head_of(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1], a.queries - q0);
+  q.stage(head_of<T>(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1], a.queries - q0);
   if (blocks > 0) stage(0);
   const float scale = a.scale * kLog2E;
   float y[C::kBoxes][32], largest[2], total[2] = {0.0f, 0.0f};
@@ -349,16 +349,16 @@ __device__ __forceinline__ void attention_wgmma_keys(const AttentionArgs& a) {
   const long long of = static_cast<long long>(blockIdx.y) % a.kv_heads,
                   b = static_cast<long long>(blockIdx.y) / a.kv_heads, group = a.heads / a.kv_heads,
                   k0 = static_cast<long long>(blockIdx.x) * 64, mine = k0 + at.warp_row;
-  k.stage(head_of(a.k, b, of) + k0 * a.k.stride[1], a.k.stride[1], a.keys - k0);
-  v.stage(head_of(a.v, b, of) + k0 * a.v.stride[1], a.v.stride[1], a.keys - k0);
+  k.stage(head_of<T>(a.k, b, of) + k0 * a.k.stride[1], a.k.stride[1], a.keys - k0);
+  v.stage(head_of<T>(a.v, b, of) + k0 * a.v.stride[1], a.v.stride[1], a.keys - k0);
   const int all = static_cast<int>((a.queries + 63) / 64),
             first = C::kCausal ? static_cast<int>(k0 / 64) : 0,
             steps = all > first ? static_cast<int>(group) * (all - first) : 0;
   const long long first_row = static_cast<long long>(first) * 64;
   long long head = of * group;
   int coming = first;
-  AttentionStream<C> q_from(head_of(a.q, b, head) + first_row * a.q.stride[1], a.q.stride[1]),
-      dy_from(head_of(a.dy, b, head) + first_row * a.dy.stride[1], a.dy.stride[1]);
+  AttentionStream<C> q_from(head_of<T>(a.q, b, head) + first_row * a.q.stride[1], a.q.stride[1]),
+      dy_from(head_of<T>(a.dy, b, head) + first_row * a.dy.stride[1], a.dy.stride[1]);
   const auto stage = [&](int slot) {
     const long long q0 = static_cast<long long>(coming) * 64;
     const int left = rows_left(a.queries, q0), i = static_cast<int>(threadIdx.x);
@@ -443,9 +443,9 @@ TENON_DEVICE void row_products(float (&sums)[2], const AttentionArgs& a, long lo
   float sum = 0.0f;
   if (row < a.queries) {
     const uint4* const y =
-        reinterpret_cast<const uint4*>(head_of(a.y, b, h) + row * a.y.stride[1] + e);
+        reinterpret_cast<const uint4*>(head_of<T>(a.y, b, h) + row * a.y.stride[1] + e);
     const uint4* const dy =
-        reinterpret_cast<const uint4*>(head_of(a.dy, b, h) + row * a.dy.stride[1] + e);
+        reinterpret_cast<const uint4*>(head_of<T>(a.dy, b, h) + row * a.dy.stride[1] + e);
 #pragma unroll
     for (int i = 0; i < C::kSize / 16; ++i) {
       const uint4 left = y[i], right = dy[i];
@@ -480,8 +480,8 @@ __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a) 
   const long long q0 = block * 64, mine = q0 + at.warp_row;
   const long long end = q0 + 64, seen = C::kCausal && end < a.keys ? end : a.keys;
   const int blocks = a.out.data != nullptr ? static_cast<int>((seen + 63) / 64) : 0;
-  AttentionStream<C> k_from(head_of(a.k, b, of), a.k.stride[1]),
-      v_from(head_of(a.v, b, of), a.v.stride[1]);
+  AttentionStream<C> k_from(head_of<T>(a.k, b, of), a.k.stride[1]),
+      v_from(head_of<T>(a.v, b, of), a.v.stride[1]);
   const auto stage = [&](int j) {
     const int left = rows_left(a.keys, static_cast<long long>(j) * 64);
     k_from.stage(k.next(j % 2), left);
@@ -489,8 +489,8 @@ __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a) 
     copy_async_commit();
   };
   if (blocks > 0) {
-    q.stage(head_of(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1], a.queries - q0);
-    dy.stage(head_of(a.dy, b, h) + q0 * a.dy.stride[1], a.dy.stride[1], a.queries - q0);
+    q.stage(head_of<T>(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1], a.queries - q0);
+    dy.stage(head_of<T>(a.dy, b, h) + q0 * a.dy.stride[1], a.dy.stride[1], a.queries - q0);
     stage(0);
   }
   float log[2], delta[2];
