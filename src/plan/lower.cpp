@@ -54,14 +54,15 @@ class Lowering {
     const std::vector<Node*> nodes = topological_order(roots);
     out_.items.reserve(nodes.size());
     if (convolves_last_) find_rounded_filters(nodes);
-    if (convolves_last_)
-      for (const Node* node : nodes)
-        if (is_max_pool_grad(*node) && pools_channels_last(*node)) pools_.add_gradient(*node);
     stores_narrow_ = keeps_images_narrow(nodes, options_);
     out_.stores_rounded = convolves_last_ || stores_narrow_;
     find_deviations(roots, nodes);
+    if (convolves_last_)
+      for (const Node* node : nodes)
+        if (is_needed(*node) && is_max_pool_grad(*node) && pools_channels_last(*node))
+          pools_.add_gradient(*node);
     for (Node* node : nodes)
-      if (deviations_.empty() || needed_.count(node) != 0) add(*node);
+      if (is_needed(*node)) add(*node);
     for (const Tensor& root : roots) out_.outputs.push_back(output(*root.node()));
     order_assignments();
     for (int k = 0; k < static_cast<int>(out_.items.size()); ++k) {
@@ -72,6 +73,10 @@ class Lowering {
   }
 
  private:
+  bool is_needed(const Node& node) const {
+    return deviations_.empty() || needed_.count(&node) != 0;
+  }
+
   void user(int item, int by) {
     auto& users = out_.items[item].users;
     if (users.empty() || users.back() != by) users.push_back(by);

@@ -110,7 +110,7 @@ class Remaker {
         recipe.sources.insert(j);
         continue;
       }
-      if (base.op == Op::Variable || base.op == Op::Assign || has_trait(base.op, kSeveralResults))
+      if (base.op == Op::Variable || base.op == Op::Assign || has_several_results(base))
         return false;
       const bool here = owner == a || made_[at(a)].count(j) != 0;
       const bool is_stored = owner < 0 || !readers_[at(j)].empty() || base.wanted;

@@ -370,6 +370,37 @@ TEST_CASE("cuda opaque: maxima over images with the channels last and their grad
     }
 }
 
+TEST_CASE("cuda opaque: numbers of maxima where there are NaN and nothing finite") {
+  if (!DeviceCheck::can_run()) return;
+  const double nan = std::nan(""), inf = HUGE_VAL;
+  // Windows of 2 x 2: the last NaN, the first of equal ones.
+  const double rows[2][8] = {{1, nan, -inf, -inf, 2, nan, inf, 3},
+                             {3, nan, -inf, -inf, 5, 1, 4, inf}};
+  const Shape image{1, 2, 8, 8}, small{1, 1, 4, 8};
+  std::vector<double> x;
+  for (const auto& row : rows)
+    for (const double value : row) x.insert(x.end(), 8, value);
+  DeviceCheck t;
+  t.region.kind = RegionKind::Opaque;
+  Opaque& o = t.region.opaque;
+  o.op = Op::MaxPool2d;
+  o.attrs = PoolAttrs{2, 2, 2, 2};
+  o.channels_last = true;
+  o.shapes = {image};
+  o.inputs = {t.leaf_of(DType::Float32, image, x)};
+  o.outs = {t.output(DType::Float32, small), t.output(DType::UInt8, small)};
+  const auto got = t.run_on_card(*engine().prepare(t.region, t.values, 1));
+  std::vector<double> taps;
+  for (const double tap : {3, 0, 1, 0}) taps.insert(taps.end(), 8, tap);
+  CHECK(count_wrong(got[1], taps, DType::UInt8) == 0);
+  std::vector<float> maxima(32);
+  std::memcpy(maxima.data(), got[0].data(), got[0].size());
+  CHECK(std::isnan(maxima[0]));
+  CHECK(maxima[8] == -HUGE_VALF);
+  CHECK(std::isnan(maxima[16]));
+  CHECK(maxima[24] == HUGE_VALF);
+}
+
 TEST_CASE("cuda opaque: a maximum past the whole image") {
   if (!DeviceCheck::can_run()) return;
   const Shape image{1, 1, 2, 2}, one{1, 1, 1, 1};

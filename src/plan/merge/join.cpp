@@ -13,9 +13,9 @@
 namespace tenon {
 namespace {
 
-// What a larger region reads should not be kept until others are ready; nor does its launch cost
-// anything beside its work, which runs beside other steps the sooner it may begin.
-constexpr std::int64_t kMostElements = std::int64_t{1} << 20;
+// What a larger region reads should not be kept until others are ready. Of an update the launch
+// costs nothing beside the work, which runs beside other steps the sooner it may begin.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 22, kMostUpdated = std::int64_t{1} << 20;
 
 // Of a launch: more arguments and text than anything gains.
 constexpr std::size_t kMostParts = 256;
@@ -63,10 +63,17 @@ class Joiner {
   }
 
  private:
+  bool is_large(const Region& region) const {
+    const bool updates = std::any_of(
+        region.writes.begin(), region.writes.end(),
+        [this](ValueId id) { return m_.values()[at(id)].kind == Value::Kind::Variable; });
+    return region.map.space.numel() > (updates ? kMostUpdated : kMostElements);
+  }
+
   // The first launch that takes the region, of those that could begin before it must: launches are
   // opened the latest first.
   void place(int s, int opened) {
-    const bool large = m_.region(s).map.space.numel() > kMostElements;
+    const bool large = is_large(m_.region(s));
     const int own = times_.node(s);
     auto launch = std::partition_point(
         launches_.begin(), launches_.end(),

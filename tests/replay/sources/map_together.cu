@@ -4,8 +4,57 @@
 
 namespace tenon::cuda {
 
-// sum
+// sum+div
 namespace part0 {
+
+constexpr int kThreads = 256, kLanes = 256, N = 4, kSteps = 1;
+using Index = int;
+
+struct Arguments {
+  Word<float> n2;
+  long long rows;
+  long long length;
+  const float* p0;
+  float* p1;
+};
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index rows = Index(a.rows), length = Index(a.length);
+  const Index lane = Index(threadIdx.x) % kLanes;
+  for (Index first = Index(block) * (kThreads / kLanes); first < rows;
+       first += Index(blocks) * (kThreads / kLanes)) {
+    float g1 = 0;
+    float x0[kSteps][N];
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const Index j = (s * kLanes + lane) * N;
+      if (j < length) {
+        load_constant_row<4>(x0[s], a.p0 + j);
+      }
+    }
+#pragma unroll
+    for (int s = 0; s < kSteps; ++s) {
+      const Index j = (s * kLanes + lane) * N;
+      if (j < length) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          g1 = SumOf::combine(g1, x0[s][i]);
+        }
+      }
+    }
+    g1 = reduce_block<SumOf, kThreads>(g1);
+    const float t1 = g1;
+    const float t3 = t1 / a.n2.value;
+    if (lane == 0) {
+      save(a.p1, t3);
+    }
+  }
+}
+
+}  // namespace part0
+
+// sum
+namespace part1 {
 
 constexpr int kThreads = 256, kKept = 16, kReduced = 16;
 using Index = int;
@@ -104,10 +153,10 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
   }
 }
 
-}  // namespace part0
+}  // namespace part1
 
 // square+sum
-namespace part1 {
+namespace part2 {
 
 constexpr int kThreads = 256, kLanes = 256, N = 4, kSteps = 1;
 using Index = int;
@@ -152,10 +201,10 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
   }
 }
 
-}  // namespace part1
+}  // namespace part2
 
 // square+sum
-namespace part2 {
+namespace part3 {
 
 constexpr int kThreads = 256, kKept = 1, kReduced = 256;
 using Index = int;
@@ -253,10 +302,10 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
   }
 }
 
-}  // namespace part2
+}  // namespace part3
 
 // square+sum
-namespace part3 {
+namespace part4 {
 
 constexpr int kThreads = 256, kLanes = 256, N = 2, kSteps = 1;
 using Index = int;
@@ -301,7 +350,47 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
   }
 }
 
-}  // namespace part3
+}  // namespace part4
+
+// add+assign
+namespace part5 {
+
+constexpr int kThreads = 256;
+using Index = int;
+
+struct Arguments {
+  Word<double> n1;
+  double* p0;
+  long long whole;
+  long long rest;
+};
+
+template <int N>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0) {
+  const double x0 = load(a.p0);
+  const double t2 = x0 + a.n1.value;
+  double y0[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    y0[i] = t2;
+  }
+  save(a.p0, y0[N - 1]);
+}
+
+__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
+  const Index count = Index(a.whole) + Index(a.rest);
+  for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
+       e += Index(blocks) * kThreads) {
+    if (e < Index(a.whole)) {
+      elements<2>(a, e * 2);
+    } else {
+      const Index first = e + Index(a.whole) * 1;
+      elements<1>(a, first);
+    }
+  }
+}
+
+}  // namespace part5
 
 struct Arguments {
   part0::Arguments part0[1];
@@ -312,11 +401,15 @@ struct Arguments {
   long long end2[1];
   part3::Arguments part3[1];
   long long end3[1];
+  part4::Arguments part4[1];
+  long long end4[1];
+  part5::Arguments part5[1];
+  long long end5[1];
 };
 
 }  // namespace tenon::cuda
 
-extern "C" __global__ void __launch_bounds__(256) together_4(const __grid_constant__ tenon::cuda::Arguments a) {
+extern "C" __global__ void __launch_bounds__(256) together_6(const __grid_constant__ tenon::cuda::Arguments a) {
   tenon::cuda::await_kernels();
   unsigned start = 0;
 #pragma unroll 1
@@ -345,6 +438,20 @@ extern "C" __global__ void __launch_bounds__(256) together_4(const __grid_consta
     const unsigned end = static_cast<unsigned>(a.end3[k]);
     if (blockIdx.x < end)
       return tenon::cuda::part3::sweep(a.part3[k], blockIdx.x - start, end - start);
+    start = end;
+  }
+#pragma unroll 1
+  for (int k = 0; k < 1; ++k) {
+    const unsigned end = static_cast<unsigned>(a.end4[k]);
+    if (blockIdx.x < end)
+      return tenon::cuda::part4::sweep(a.part4[k], blockIdx.x - start, end - start);
+    start = end;
+  }
+#pragma unroll 1
+  for (int k = 0; k < 1; ++k) {
+    const unsigned end = static_cast<unsigned>(a.end5[k]);
+    if (blockIdx.x < end)
+      return tenon::cuda::part5::sweep(a.part5[k], blockIdx.x - start, end - start);
     start = end;
   }
 }

@@ -5,319 +5,176 @@
 
 namespace tenon::cuda {
 
-// cast+sum
+// square+sum+add+add+add+add+add+sqrt+… (18)
 namespace part0 {
 
-constexpr int kThreads = 256, kKept = 16, kReduced = 16;
+constexpr int kThreads = 256, kLanes = 256, N = 4, kSteps = 2;
 using Index = int;
-__device__ unsigned tickets[16384];
 
 struct Arguments {
-  long long s0_0;
-  const BF16* p0;
-  long long kept;
-  long long reduced;
-  long long tiles;
-  Divider by_tiles;
-  long long chunk;
-  long long chunks;
-  long long first_ticket;
-  float* p1;
-  float* partial0;
+  Word<float> n14;
+  Word<float> n16;
+  Word<float> n20;
+  long long rows;
+  long long length;
+  const float* p0;
+  const float* p1;
+  const float* p2;
+  const float* p3;
+  const float* p4;
+  const float* p5;
+  const float* p6;
+  float* p7;
+  float* p8;
+  float* p9;
 };
-
-template <int N>
-struct Held {
-  float x0[N];
-};
-template <int N>
-__device__ __forceinline__ Held<N> hold(const Arguments& a, Index c0, Index c1) {
-  Held<N> held;
-  load_constant_row<8>(held.x0, a.p0 + c0 * Index(a.s0_0) + c1);
-  return held;
-}
-
-template <int N, int kResults>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, const Held<N>& held, bool inside, float (&g0)[kResults]) {
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    const float t1 = held.x0[i];
-    if (inside) g0[i % kResults] = SumOf::combine(g0[i % kResults], t1);
-  }
-}
 
 __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
-  const Index result = thread % kKept, lane = thread / kKept;
-  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
-       tile += Index(blocks)) {
-    const Index part = quotient(tile, a.by_tiles, a.tiles);
-    const Index column = tile - part * Index(a.tiles);
-    const Index k_step = column * kKept + result, k = k_step * 8;
-    const bool active = k < kept;
-    const Index place = column * (kKept * 8) + thread;
-    const bool leads = thread < kKept * 8 && place < kept;
-    float g0[8];
-    for (int v = 0; v < 8; ++v) g0[v] = 0;
-    if (active) {
-      const Index c1 = k_step * 8;
-      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
-      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
-      for (Index first = start + lane; first < end; first += kReduced * 8) {
-        Held<8> held[8];
+  const Index rows = Index(a.rows), length = Index(a.length);
+  const Index lane = Index(threadIdx.x) % kLanes;
+  for (Index first = Index(block) * (kThreads / kLanes); first < rows;
+       first += Index(blocks) * (kThreads / kLanes)) {
+    const float x3 = load(a.p0);
+    const float x5 = load(a.p1);
+    const float x7 = load(a.p2);
+    const float x9 = load(a.p3);
+    const float x11 = load(a.p4);
+    const float x24 = load(a.p5);
+    float g2 = 0;
+    float x0[kSteps][N];
 #pragma unroll
-        for (int u = 0; u < 8; ++u) {
-          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
-          const Index c0 = r;
-          held[u] = hold<8>(a, c0, c1);
-        }
+    for (int s = 0; s < kSteps; ++s) {
+      const Index j = (s * kLanes + lane) * N;
+      if (j < length) {
+        load_constant_row<4>(x0[s], a.p6 + j);
+      }
+    }
 #pragma unroll
-        for (int u = 0; u < 8; ++u) {
-          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
-          const Index c0 = r;
-          elements<8, 8>(a, c0, c1, held[u], at < end, g0);
+    for (int s = 0; s < kSteps; ++s) {
+      const Index j = (s * kLanes + lane) * N;
+      if (j < length) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          const float t1 = scalar::square(x0[s][i]);
+          g2 = SumOf::combine(g2, t1);
         }
       }
     }
-    const float sum0 = reduce_columns<SumOf, kThreads, kKept>(g0);
-    if (Index(a.chunks) == 1) {
-      if (leads) {
-        save(a.p1 + place, sum0);
+    g2 = reduce_block<SumOf, kThreads>(g2);
+    const float t2 = g2;
+    const float t4 = x3 + t2;
+    const float t6 = t4 + x5;
+    const float t8 = t6 + x7;
+    const float t10 = t8 + x9;
+    const float t12 = t10 + x11;
+    const float t13 = scalar::sqrt(t12);
+    const float t15 = t13 + a.n14.value;
+    const float t17 = a.n16.value / t15;
+    const float t18 = scalar::minimum(t17, a.n16.value);
+    if (blockIdx.x == 0) {
+      float x19[kSteps][N];
+      float x26[kSteps][N];
+#pragma unroll
+      for (int s = 0; s < kSteps; ++s) {
+        const Index j = (s * kLanes + lane) * N;
+        if (j < length) {
+          load_row<4>(x19[s], a.p7 + j);
+          load_row<4>(x26[s], a.p8 + j);
+        }
       }
-    } else {
-      if (leads) {
-        a.partial0[part * kept + place] = sum0;
-      }
-      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
-        for (int v = 0; v < 8; ++v) g0[v] = 0;
-        if (active) {
-#pragma unroll 4
-          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
-            const auto part0 = *reinterpret_cast<const Packed<float, 8>*>(a.partial0 + p * kept + k);
-            for (int v = 0; v < 8; ++v) g0[v] = SumOf::combine(g0[v], part0.element[v]);
+#pragma unroll
+      for (int s = 0; s < kSteps; ++s) {
+        const Index j = (s * kLanes + lane) * N;
+        if (j < length) {
+          float y1[N];
+          float y2[N];
+#pragma unroll
+          for (int i = 0; i < N; ++i) {
+            const float t21 = x19[s][i] * a.n20.value;
+            const float t22 = x0[s][i] * t18;
+            const float t23 = t21 + t22;
+            const float t25 = x24 * t23;
+            const float t27 = x26[s][i] - t25;
+            y1[i] = t23;
+            y2[i] = t27;
           }
-        }
-        const float total0 = reduce_columns<SumOf, kThreads, kKept>(g0);
-        if (leads) {
-          save(a.p1 + place, total0);
+          save_row<4>(a.p7 + j, y1);
+          save_row<4>(a.p8 + j, y2);
         }
       }
+    }
+    if (lane == 0) {
+      save(a.p9, t18);
     }
   }
 }
 
 }  // namespace part0
 
-// square+sum
+// mul+mul+add+assign+mul+sub+assign
 namespace part1 {
 
-constexpr int kThreads = 256, kLanes = 256, N = 4, kSteps = 1;
+constexpr int kThreads = 256;
 using Index = int;
 
 struct Arguments {
-  long long rows;
-  long long length;
-  const float* p0;
-  float* p1;
+  Word<float> n1;
+  float* p0;
+  const float* p1;
+  const float* p2;
+  const float* p3;
+  float* p4;
+  long long whole;
+  long long rest;
 };
 
+template <int N>
+__device__ __forceinline__ void elements(const Arguments& a, Index c0) {
+  float x0[N];
+  load_row<4>(x0, a.p0 + c0);
+  float x3[N];
+  load_row<4>(x3, a.p1 + c0);
+  const float x4 = load(a.p2);
+  const float x7 = load(a.p3);
+  float x9[N];
+  load_row<4>(x9, a.p4 + c0);
+  float y0[N];
+  float y1[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const float t2 = x0[i] * a.n1.value;
+    const float t5 = x3[i] * x4;
+    const float t6 = t2 + t5;
+    const float t8 = x7 * t6;
+    const float t10 = x9[i] - t8;
+    y0[i] = t6;
+    y1[i] = t10;
+  }
+  save_row<4>(a.p0 + c0, y0);
+  save_row<4>(a.p4 + c0, y1);
+}
+
 __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index rows = Index(a.rows), length = Index(a.length);
-  const Index lane = Index(threadIdx.x) % kLanes;
-  for (Index first = Index(block) * (kThreads / kLanes); first < rows;
-       first += Index(blocks) * (kThreads / kLanes)) {
-    float g2 = 0;
-    float x0[kSteps][N];
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      const Index j = (s * kLanes + lane) * N;
-      if (j < length) {
-        load_row<4>(x0[s], a.p0 + j);
-      }
-    }
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      const Index j = (s * kLanes + lane) * N;
-      if (j < length) {
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-          const float t1 = scalar::square(x0[s][i]);
-          g2 = SumOf::combine(g2, t1);
-        }
-      }
-    }
-    g2 = reduce_block<SumOf, kThreads>(g2);
-    const float t2 = g2;
-    if (lane == 0) {
-      save(a.p1, t2);
+  const Index count = Index(a.whole) + Index(a.rest);
+  for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
+       e += Index(blocks) * kThreads) {
+    if (e < Index(a.whole)) {
+      elements<4>(a, e * 4);
+    } else {
+      const Index first = e + Index(a.whole) * 3;
+      elements<1>(a, first);
     }
   }
 }
 
 }  // namespace part1
 
-// square+sum
-namespace part2 {
-
-constexpr int kThreads = 256, kKept = 1, kReduced = 256;
-using Index = int;
-__device__ unsigned tickets[16384];
-
-struct Arguments {
-  const float* p0;
-  long long kept;
-  long long reduced;
-  long long tiles;
-  Divider by_tiles;
-  long long chunk;
-  long long chunks;
-  long long first_ticket;
-  float* p1;
-  float* partial0;
-};
-
-template <int N>
-struct Held {
-  float x0[N];
-};
-template <int N>
-__device__ __forceinline__ Held<N> hold(const Arguments& a, Index c0) {
-  Held<N> held;
-  load_constant_row<4>(held.x0, a.p0 + c0);
-  return held;
-}
-
-template <int N, int kResults>
-__device__ __forceinline__ void elements(const Arguments& a, Index c0, const Held<N>& held, bool inside, float (&g0)[kResults]) {
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    const float t1 = scalar::square(held.x0[i]);
-    if (inside) g0[i % kResults] = SumOf::combine(g0[i % kResults], t1);
-  }
-}
-
-__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index kept = Index(a.kept), thread = Index(threadIdx.x);
-  const Index result = thread / kReduced, lane = thread % kReduced;
-  for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
-       tile += Index(blocks)) {
-    const Index part = quotient(tile, a.by_tiles, a.tiles);
-    const Index column = tile - part * Index(a.tiles);
-    const Index k_step = column * kKept + result, k = k_step;
-    const bool active = k < kept;
-    const Index place = k;
-    const bool leads = active && lane == 0;
-    float g0[1];
-    for (int v = 0; v < 1; ++v) g0[v] = 0;
-    if (active) {
-      const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
-      const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced)) / 4;
-      for (Index first = start / 4 + lane; first < end; first += kReduced * 8) {
-        Held<4> held[8];
-#pragma unroll
-        for (int u = 0; u < 8; ++u) {
-          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
-          const Index c0 = r * 4;
-          held[u] = hold<4>(a, c0);
-        }
-#pragma unroll
-        for (int u = 0; u < 8; ++u) {
-          const Index at = first + u * kReduced, r = at < end ? at : end - 1;
-          const Index c0 = r * 4;
-          elements<4, 1>(a, c0, held[u], at < end, g0);
-        }
-      }
-    }
-    const float sum0 = reduce_block<SumOf, kThreads>(g0[0]);
-    if (Index(a.chunks) == 1) {
-      if (leads) {
-        save(a.p1 + place, sum0);
-      }
-    } else {
-      if (leads) {
-        a.partial0[part * kept + place] = sum0;
-      }
-      if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
-        for (int v = 0; v < 1; ++v) g0[v] = 0;
-        if (active) {
-#pragma unroll 4
-          for (Index p = lane; p < Index(a.chunks); p += kReduced) {
-            const auto part0 = *reinterpret_cast<const Packed<float, 1>*>(a.partial0 + p * kept + k);
-            for (int v = 0; v < 1; ++v) g0[v] = SumOf::combine(g0[v], part0.element[v]);
-          }
-        }
-        const float total0 = reduce_block<SumOf, kThreads>(g0[0]);
-        if (leads) {
-          save(a.p1 + place, total0);
-        }
-      }
-    }
-  }
-}
-
-}  // namespace part2
-
-// square+sum
-namespace part3 {
-
-constexpr int kThreads = 256, kLanes = 256, N = 2, kSteps = 1;
-using Index = int;
-
-struct Arguments {
-  long long rows;
-  long long length;
-  const float* p0;
-  float* p1;
-};
-
-__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned blocks) {
-  const Index rows = Index(a.rows), length = Index(a.length);
-  const Index lane = Index(threadIdx.x) % kLanes;
-  for (Index first = Index(block) * (kThreads / kLanes); first < rows;
-       first += Index(blocks) * (kThreads / kLanes)) {
-    float g2 = 0;
-    float x0[kSteps][N];
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      const Index j = (s * kLanes + lane) * N;
-      if (j < length) {
-        load_constant_row<2>(x0[s], a.p0 + j);
-      }
-    }
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s) {
-      const Index j = (s * kLanes + lane) * N;
-      if (j < length) {
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-          const float t1 = scalar::square(x0[s][i]);
-          g2 = SumOf::combine(g2, t1);
-        }
-      }
-    }
-    g2 = reduce_block<SumOf, kThreads>(g2);
-    const float t2 = g2;
-    if (lane == 0) {
-      save(a.p1, t2);
-    }
-  }
-}
-
-}  // namespace part3
-
 struct Arguments {
   part0::Arguments part0[1];
   long long most0[1];
-  part1::Arguments part1[1];
-  long long most1[1];
-  part2::Arguments part2[1];
-  long long most2[1];
-  part3::Arguments part3[1];
-  long long most3[1];
-  long long arrival;
+  part1::Arguments part1[5];
+  long long most1[5];
 };
-
-__device__ unsigned arrivals[1024];
 
 __device__ __forceinline__ void phase0(const Arguments& a, unsigned block, unsigned step) {
   unsigned start = 0;
@@ -334,27 +191,11 @@ __device__ __forceinline__ void phase0(const Arguments& a, unsigned block, unsig
 __device__ __forceinline__ void phase1(const Arguments& a, unsigned block, unsigned step) {
   unsigned start = 0;
 #pragma unroll 1
-  for (int k = 0; k < 1; ++k) {
+  for (int k = 0; k < 5; ++k) {
     const unsigned end = start + min(static_cast<unsigned>(a.most1[k]), gridDim.x);
 #pragma unroll 1
     for (; block < end; block += step)
       tenon::cuda::part1::sweep(a.part1[k], block - start, end - start);
-    start = end;
-  }
-#pragma unroll 1
-  for (int k = 0; k < 1; ++k) {
-    const unsigned end = start + min(static_cast<unsigned>(a.most2[k]), gridDim.x);
-#pragma unroll 1
-    for (; block < end; block += step)
-      tenon::cuda::part2::sweep(a.part2[k], block - start, end - start);
-    start = end;
-  }
-#pragma unroll 1
-  for (int k = 0; k < 1; ++k) {
-    const unsigned end = start + min(static_cast<unsigned>(a.most3[k]), gridDim.x);
-#pragma unroll 1
-    for (; block < end; block += step)
-      tenon::cuda::part3::sweep(a.part3[k], block - start, end - start);
     start = end;
   }
 }
@@ -363,7 +204,7 @@ __device__ __forceinline__ void phase1(const Arguments& a, unsigned block, unsig
 
 extern "C" __global__ void __launch_bounds__(256) phases_2(const __grid_constant__ tenon::cuda::Arguments a) {
   tenon::cuda::await_kernels();
-  tenon::cuda::phase0(a, blockIdx.x, gridDim.x);
-  if (!tenon::cuda::ends_last(&tenon::cuda::arrivals[a.arrival])) return;
-  tenon::cuda::phase1(a, 0, 1);
+  tenon::cuda::phase0(a, 0, 1);
+  __syncthreads();
+  tenon::cuda::phase1(a, blockIdx.x, gridDim.x);
 }
