@@ -208,7 +208,7 @@ class TENON_API AnyModule final : public Module {
   requires(std::derived_from<std::remove_cvref_t<M>, ModuleBase> &&
            !std::same_as<std::remove_cvref_t<M>, AnyModule>)
       AnyModule(M&& module)  // NOLINT: implicit by design
-      : AnyModule(std::make_shared<std::remove_cvref_t<M>>(std::forward<M>(module)),
+      : AnyModule(new std::remove_cvref_t<M>(std::forward<M>(module)),
                   call_of<std::remove_cvref_t<M>>()) {}
   /// Throws ValueError for a null pointer.
   explicit AnyModule(std::shared_ptr<const Module> module);
@@ -234,6 +234,8 @@ class TENON_API AnyModule final : public Module {
     else
       return nullptr;
   }
+  /// Takes ownership. No pointer of M's own: it would be made anew for each class of modules.
+  AnyModule(const ModuleBase* module, CallOf call);
   AnyModule(std::shared_ptr<const ModuleBase> module, CallOf call);
   std::shared_ptr<const ModuleBase> module_;
   CallOf call_;

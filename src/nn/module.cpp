@@ -192,6 +192,9 @@ void ModuleBase::add_child(const std::string& name, const AnyModule& module) {
 AnyModule::AnyModule(std::shared_ptr<const Module> module)
     : AnyModule(std::shared_ptr<const ModuleBase>(std::move(module)), call_of<Module>()) {}
 
+AnyModule::AnyModule(const ModuleBase* module, CallOf call)
+    : AnyModule(std::shared_ptr<const ModuleBase>(module), call) {}
+
 AnyModule::AnyModule(std::shared_ptr<const ModuleBase> module, CallOf call)
     : module_(std::move(module)), call_(call) {
   if (module_ == nullptr) throw ValueError("AnyModule: it was given a null pointer, no module");
