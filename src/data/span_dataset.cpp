@@ -1,9 +1,8 @@
 // Questions about texts: files of them, where their answers stand in tokens, and windows.
 #include "data/span_dataset.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -12,12 +11,13 @@
 #include "base/str.h"
 #include "data/unicode.h"
 #include "io/csv.h"
+#include "io/json.h"
 
 namespace tenon::data {
 namespace {
 
 using TokenRow = std::vector<std::int64_t>;
-using Json = nlohmann::ordered_json;
+using io::Json;
 
 constexpr std::int64_t kTestPartOf = 10;  // one question in so many
 constexpr std::int64_t kAround = 3;       // [CLS], and [SEP] behind question and text
@@ -124,7 +124,7 @@ class QuestionReader {
 
   // {"data": [{"paragraphs": [{"context", "qas": [{"id", "question", "answers": […]}]}]}]}
   void read_json(std::string_view bytes) {
-    const Json json = Json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
+    const Json json = io::parse_json_or_discard(bytes);
     if (json.is_discarded()) throw FormatError("is no whole JSON");
     for (const Json& article : list(json, "data", "the file"))
       for (const Json& paragraph : list(article, "paragraphs", "an article")) {

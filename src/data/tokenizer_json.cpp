@@ -1,8 +1,8 @@
 // tokenizer.json and the older files of vocabularies, read and written. What is not known is
 // refused by name: a tokenizer that leaves a step out gives other numbers, and no error.
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include <tenon/error.h>
@@ -10,11 +10,12 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "data/tokenizer_impl.h"
+#include "io/json.h"
 
 namespace tenon::data {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using io::Json;
 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 22;
 
@@ -23,7 +24,7 @@ class TokenizerJson {
   explicit TokenizerJson(const std::string& name) : name_(name) {}
 
   Json parse(std::string_view bytes) const {
-    Json json = Json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
+    Json json = io::parse_json_or_discard(bytes);
     if (json.is_discarded() || !json.is_object()) damaged("is no JSON object");
     return json;
   }
@@ -429,7 +430,7 @@ std::string tokenizer_json(const TokenizerParts& parts) {
                  {"post_processor", json_of_template(parts, texts)},
                  {"decoder", json_of_decoding(parts)},
                  {"model", json_of_model(parts.model, texts)}};
-  return out.dump(1) + "\n";
+  return io::json_text(out, 1) + "\n";
 }
 
 TokenizerParts parts_as_bert(bool lower) {
@@ -489,7 +490,7 @@ TokenizerParts parse_vocab_json(std::string_view vocabulary, std::string_view me
 }
 
 bool config_lowers(std::string_view config, bool otherwise) {
-  const Json json = Json::parse(config.begin(), config.end(), nullptr, false);
+  const Json json = io::parse_json_or_discard(config);
   const Json& value = TokenizerJson::member(json, "do_lower_case");
   return value.is_boolean() ? value.get<bool>() : otherwise;
 }

@@ -1,13 +1,14 @@
 // The JSON of safetensors. A SAX handler reads it: nothing is built for parts that are refused, and
 // repeated keys are seen.
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "io/json.h"
 #include "io/safetensors.h"
 #include "io/sizes.h"
 
@@ -31,7 +32,7 @@ const char* type_name(DType dtype) {
 
 // Accepts { "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …, "__metadata__":
 // {"key": "text"} }.
-class HeaderHandler final : public nlohmann::json_sax<nlohmann::ordered_json> {
+class HeaderHandler final : public nlohmann::json_sax<Json> {
  public:
   HeaderHandler(SafeTensorsHeader& header, const std::string& name)
       : header_(header), name_(name) {}
@@ -174,7 +175,7 @@ SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
   HeaderHandler handler(header, name);
   if (json.empty() || json.front() != '{')
     throw FormatError(cat(name, ": the safetensors header does not begin with '{'"));
-  nlohmann::ordered_json::sax_parse(json.begin(), json.end(), &handler);
+  Json::sax_parse(json.begin(), json.end(), &handler);
   std::sort(header.entries.begin(), header.entries.end(),
             [](const SafeTensorsEntry& a, const SafeTensorsEntry& b) {
               return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
@@ -194,23 +195,23 @@ SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
 }
 
 std::string safetensors_header(const SafeTensorsHeader& header) {
-  nlohmann::ordered_json root = nlohmann::ordered_json::object();
+  Json root = Json::object();
   if (!header.metadata.empty()) root["__metadata__"] = header.metadata;
   for (const SafeTensorsEntry& e : header.entries) {
     if (e.name == "__metadata__")
       throw ValueError("save_safetensors: no tensor may be named '__metadata__'");
-    nlohmann::ordered_json row;
+    Json row;
     row["dtype"] = type_name(e.dtype);
     row["shape"] = std::vector<std::int64_t>(e.shape.begin(), e.shape.end());
     row["data_offsets"] = {e.begin, e.end};
     // emplace_back skips the search for an equal key, which would make many tensors quadratic;
     // names come from a map.
-    root.get_ref<nlohmann::ordered_json::object_t&>().emplace_back(e.name, std::move(row));
+    root.get_ref<Json::object_t&>().emplace_back(e.name, std::move(row));
   }
   std::string text;
   try {
-    text = root.dump();
-  } catch (const nlohmann::json::exception&) {
+    text = json_text(root);
+  } catch (const Json::exception&) {
     throw ValueError("save_safetensors: a name or the metadata is not valid UTF-8");
   }
   text.append((8 - text.size() % 8) % 8, ' ');

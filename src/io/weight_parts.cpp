@@ -1,16 +1,17 @@
 // Weights in several files beside each other, and the index that says which tensor lies in which:
 // Hugging Face's model.safetensors.index.json and pytorch_model.bin.index.json.
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "io/weight_table.h"
 
 namespace tenon::io {
@@ -34,8 +35,7 @@ std::map<std::string, std::vector<std::string>> parse_index(std::string_view byt
                                                             const std::string& name) {
   if (bytes.size() > kMostIndex)
     throw FormatError(cat(name, ": an index of ", bytes.size(), " bytes, absurdly many"));
-  const auto index = nlohmann::ordered_json::parse(bytes.begin(), bytes.end(), nullptr,
-                                                   /*allow_exceptions=*/false);
+  const auto index = parse_json_or_discard(bytes);
   const auto damaged = [&](std::string_view what) {
     return FormatError(cat(name, ": ", what, ": it is no index of weights"));
   };

@@ -7,12 +7,13 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "io/json.h"
 #include "train/run_data.h"
 
 namespace tenon::train {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using io::Json;
 
 // What shapes the network's numbers; those at their default ("") are left out.
 constexpr const char* kTexts[] = {"task", "activation", "head", "precision", "layer_precision"};
@@ -64,14 +65,14 @@ std::string to_json(const ModelDescription& model) {
   if (!model.class_names.empty()) json["class_names"] = model.class_names;
   if (!model.text_unit.empty()) json["text_unit"] = model.text_unit;
   if (model.table) json["table"] = json_of(*model.table);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return io::json_text(json, -1, io::NoUtf8::IsReplaced);
 }
 
 ModelDescription model_from_json(const std::string& text, const std::string& source) {
   ModelDescription out;
   Settings& s = out.settings;
   try {
-    const Json json = Json::parse(text);
+    const Json json = io::parse_json(text);
     s.network = json.value("network", "");
     s.model = json.at("model").get<std::string>();
     if (s.network.empty() && models::is_network_file(s.model))

@@ -9,11 +9,12 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "io/json.h"
 
 namespace tenon::train {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using io::Json;
 
 // JSON has no infinity and no NaN: they travel as text.
 Json number(double value) {
@@ -70,7 +71,7 @@ void for_each_line(const std::string& text,
   while (at < text.size()) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
-    const Json json = Json::parse(line, nullptr, false);
+    const Json json = io::parse_json_or_discard(line);
     if (json.is_object()) visit(line, json);
     at = end + 1;
   }
@@ -82,25 +83,24 @@ std::string to_json(const Progress& p) {
   Json schedule = Json::object(), history = Json::array();
   for (const auto& [key, value] : p.schedule) schedule[key] = number(value);
   for (const EpochReport& e : p.history) history.push_back(to_json(e));
-  return Json{{"step", p.step},
-              {"steps_per_epoch", p.steps_per_epoch},
-              {"batch", p.batch},
-              {"examples", p.examples},
-              {"loader_seed", p.loader_seed},
-              {"generator_seed", p.generator_seed},
-              {"generator_counter", p.generator_counter},
-              {"loss_sum", number(p.loss_sum)},
-              {"correct", p.correct},
-              {"items", p.items},
-              {"seconds", number(p.seconds)},
-              {"schedule", schedule},
-              {"history", history}}
-      .dump();
+  return io::json_text(Json{{"step", p.step},
+                            {"steps_per_epoch", p.steps_per_epoch},
+                            {"batch", p.batch},
+                            {"examples", p.examples},
+                            {"loader_seed", p.loader_seed},
+                            {"generator_seed", p.generator_seed},
+                            {"generator_counter", p.generator_counter},
+                            {"loss_sum", number(p.loss_sum)},
+                            {"correct", p.correct},
+                            {"items", p.items},
+                            {"seconds", number(p.seconds)},
+                            {"schedule", schedule},
+                            {"history", history}});
 }
 
 Progress progress_from_json(const std::string& text, const std::string& source) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = io::parse_json(text);
     Progress p;
     p.step = json.at("step").get<std::int64_t>();
     p.steps_per_epoch = json.at("steps_per_epoch").get<std::int64_t>();
@@ -142,18 +142,19 @@ std::string csv_line(const EpochReport& e) {
 std::string json_line(const EpochReport& e) {
   Json out{{"event", "epoch"}};
   out.update(to_json(e));
-  return out.dump();
+  return io::json_text(out);
 }
 
 std::string json_step_line(std::int64_t step, double loss, double lr) {
-  return Json{{"event", "step"}, {"step", step}, {"loss", number(loss)}, {"lr", number(lr)}}.dump();
+  return io::json_text(
+      Json{{"event", "step"}, {"step", step}, {"loss", number(loss)}, {"lr", number(lr)}});
 }
 
 std::string json_event_line(const std::string& event, std::int64_t step,
                             const std::string& detail) {
   Json out{{"event", event}, {"step", step}};
   if (!detail.empty()) out["detail"] = detail;
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return io::json_text(out, -1, io::NoUtf8::IsReplaced);
 }
 
 std::string json_log_until(const std::string& text, std::int64_t step) {
