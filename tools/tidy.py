@@ -61,10 +61,10 @@ def one_by_one(command):
 
 def separated(build):
     """The build's compile commands, a file each, in a folder of their own without the compiler's precompiled headers, which clang
-    cannot read."""
+    cannot read, and without the passes that are left out, which it does not know."""
     commands = [each for command in json.loads((build / "compile_commands.json").read_text()) for each in one_by_one(command)]
     for command in commands:
-        command["command"] = re.sub(r"-Winvalid-pch|-include \S*cmake_pch\.hxx|--param=\S+", "", command["command"])
+        command["command"] = re.sub(r"-Winvalid-pch|-include \S*cmake_pch\.hxx|--param=\S+|-fno-\S+", "", command["command"])
     folder = build / "tidy"
     folder.mkdir(exist_ok=True)
     return commands, folder.resolve()
