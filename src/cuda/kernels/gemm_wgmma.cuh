@@ -231,27 +231,21 @@ class WgmmaBlock {
                                 : E::kVaryingBytes <= 2                 ? 2
                                                                         : 1;
   struct Spot {
-    unsigned batch;
-    long long row;  // of 64 bits, so that a step's are found one after the other by additions
+    unsigned batch, row;
     int column;
     bool inside;
   };
 
-  TENON_DEVICE Spot spot(long long row, int column) const {
+  TENON_DEVICE Spot spot(int row, int column) const {
     Spot s;
-    s.row = row;
+    s.row = static_cast<unsigned>(row);
     s.column = column;
     s.inside = s.row < p_.m && s.column < p_.n;
-    s.batch = 0;
-    if constexpr (C::kBatches) {
-      unsigned in_batch = static_cast<unsigned>(row);
-      s.batch = split<false>(in_batch, p_.batch_rows);
-      s.row = in_batch;
-    }
+    s.batch = C::kBatches ? split<false>(s.row, p_.batch_rows) : 0;
     return s;
   }
   /// The u'th of a step's four places, whose first row is `row`, in the tile at column n.
-  TENON_DEVICE Spot place_of_step(long long row, int n, int u) const {
+  TENON_DEVICE Spot place_of_step(int row, int n, int u) const {
     return spot(row + (kVector == 4 ? u : 0), n + column_of(u));
   }
 
@@ -320,7 +314,7 @@ class WgmmaBlock {
     return kVector == 1 || n + static_cast<int>(threadIdx.x) % 32 * 4 < p_.n;
   }
 
-  TENON_DEVICE void look(Held (&held)[kAhead], long long row, int n) const {
+  TENON_DEVICE void look(Held (&held)[kAhead], int row, int n) const {
     if (!has_columns(n)) return;
 #pragma unroll
     for (int a = 0; a < kAhead; ++a)
@@ -335,7 +329,7 @@ class WgmmaBlock {
   /// `held` has what is read for the first of them, and then, if there are more, for the first 64
   /// rows below. Sums of a step come from shared memory while the step before is computed: products
   /// keep that memory busy, and an answer takes long.
-  TENON_DEVICE void write_inside(const float* place, long long m, int n, Held (&held)[kAhead],
+  TENON_DEVICE void write_inside(const float* place, int m, int n, Held (&held)[kAhead],
                                  bool more) {
     if (!has_columns(n)) return;
     constexpr int kUnrolled = kAhead;  // so that `held` stays in registers
@@ -415,16 +409,11 @@ class WgmmaBlock {
 
   static TENON_DEVICE void stage(const float (&sums)[64], float* place) {
     const int lane = static_cast<int>(threadIdx.x) % 32, row = lane / 4, t = lane % 4;
-    float* to[4];  // only two bits of a column's place change with the row
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      to[j] = place + row * kColumns + ((2 * (j ^ (row & 3)) + t / 2) << 2) + t % 2 * 2;
 #pragma unroll
     for (int j = 0; j < 16; ++j) {
-      float* line = to[j % 4] + j / 4 * 32;
-      *reinterpret_cast<float2*>(line) = make_float2(sums[4 * j], sums[4 * j + 1]);
-      *reinterpret_cast<float2*>(line + 8 * kColumns) =
-          make_float2(sums[4 * j + 2], sums[4 * j + 3]);
+      float* to = place + row * kColumns + (((2 * j + t / 2) ^ (row & 3) << 1) << 2) + t % 2 * 2;
+      *reinterpret_cast<float2*>(to) = make_float2(sums[4 * j], sums[4 * j + 1]);
+      *reinterpret_cast<float2*>(to + 8 * kColumns) = make_float2(sums[4 * j + 2], sums[4 * j + 3]);
     }
   }
 
