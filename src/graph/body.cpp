@@ -12,17 +12,20 @@
 namespace tenon {
 namespace {
 
-// Constants with regard to which somebody may ask for gradients: beside the graph, the user holds
-// them.
+// Constants and views of them with regard to which somebody may ask for gradients: beside the
+// graph, the user holds them.
 std::unordered_set<const Node*> held_constants(std::span<Node* const> nodes) {
   std::unordered_map<const Node*, std::uint32_t> uses;
-  for (const Node* node : nodes)
-    if (!node->realised())
-      for (const Node* in : node->in())
-        if (in->differentiable) ++uses[in];
+  for (const Node* node : nodes) {
+    if (node->realised()) continue;
+    for (const Node* in : node->in())
+      if (const auto it = uses.find(in); it != uses.end()) ++it->second;
+    const bool views = kind_of(node->op) == OpKind::View && uses.contains(node->input(0));
+    if (node->differentiable || views) uses.emplace(node, 0);
+  }
   std::unordered_set<const Node*> held;
-  for (const auto& [constant, inside] : uses)
-    if (constant->refs.load(std::memory_order_relaxed) > inside) held.insert(constant);
+  for (const auto& [node, inside] : uses)
+    if (node->refs.load(std::memory_order_relaxed) > inside) held.insert(node);
   return held;
 }
 
@@ -33,9 +36,11 @@ bool is_number(const Node& node, const std::unordered_set<const Node*>& numbers)
   return kind_of(node.op) == OpKind::View && numbers.contains(node.input(0));
 }
 
-// What views of it are taken of: those are free where they are read, copies where they are bound.
-Node* base_of(Node* node) {
-  while (!node->realised() && kind_of(node->op) == OpKind::View) node = node->input(0);
+// What views of it are taken of: those are free where they are read, copies where they are bound. A
+// view that is held is a tensor of its own.
+Node* base_of(Node* node, const std::unordered_set<const Node*>& held) {
+  while (!node->realised() && kind_of(node->op) == OpKind::View && !held.contains(node))
+    node = node->input(0);
   return node;
 }
 
@@ -92,16 +97,16 @@ ClosedBody close_over(const char* op, const std::vector<Tensor>& results,
   for (const Tensor& parameter : parameters) inside.insert(parameter.node());
   ClosedBody out;
   Substitution instead;
+  const std::vector<Node*> nodes = topological_order(results);
+  const std::unordered_set<const Node*> held = held_constants(nodes);
   const auto capture = [&](Node* node) {
     if (inside.contains(node) || numbers.contains(node)) return;
-    node = base_of(node);
+    node = base_of(node, held);
     if (instead.contains(node)) return;
     const Tensor outside(node);
     out.captured.push_back(outside);
     instead.emplace(node, stand_in_for(outside, home));
   };
-  const std::vector<Node*> nodes = topological_order(results);
-  const std::unordered_set<const Node*> held = held_constants(nodes);
   for (Node* node : nodes) {
     if (!held.contains(node) && is_number(*node, numbers)) numbers.insert(node);
     if (node->realised()) continue;
