@@ -11,6 +11,8 @@ struct AttentionTraits {
   std::int64_t largest_size = 0, size_step = 1;
   /// Of float32 operands too; else of 16-bit ones.
   bool wide = false;
+  /// Of all texts together; 0: any number.
+  std::int64_t most_heads = 0;
 };
 
 /// Elements that are made again where they are read, instead of stored.

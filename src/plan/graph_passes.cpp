@@ -337,9 +337,10 @@ bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
   const bool floats = attention_dtype(attention, options) != DType::Float32 || known.wide;
   // Of weights that are dropped, cards make the random numbers where they are used.
   const bool draws = drops_weights(attention);
+  const Shape& q = attention.input(0)->shape;
+  if (known.most_heads > 0 && q[0] * q[2] > known.most_heads) return false;
   return floats && (!draws || options.traits.is_queued) && attention.dtype != DType::Float64 &&
-         attention.input(0)->shape[1] > 1 && fits(attention.input(0)->shape[3]) &&
-         fits(attention.input(2)->shape[3]);
+         q[1] > 1 && fits(q[3]) && fits(attention.input(2)->shape[3]);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // against float64 written out, and that one launch a sweep does it.
 #include "../run/attention_cases.h"
 
+#include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -59,6 +61,36 @@ TEST_CASE("card attention: values and gradients in float32 are as good as the CP
         CHECK(distance(there[k], exact[k]) < 2 * distance(here[k], exact[k]) + 2e-7);
       }
     }
+}
+
+TEST_CASE("card attention: a row that the least of numbers hides whole sees all keys alike") {
+  if (!test::has_card()) return;
+  Context context = current_context();
+  context.device = device("cuda");
+  const ContextScope scope(context);
+  const float least = std::numeric_limits<float>::lowest();
+  for (const std::int64_t length : {20, 70}) {
+    CAPTURE(length);
+    std::vector<float> hides(static_cast<std::size_t>(length * length));
+    for (std::int64_t i = 0; i < length * length; ++i)
+      if (i / length == 3 || i % length == 5) hides[static_cast<std::size_t>(i)] = least;
+    const Tensor mask = Tensor::from<float>(hides, {length, length});
+    const Tensor numbers = arange(0, 2 * length * 16, 1, DType::Float32);
+    const Tensor q = variable(sin(numbers)), k = variable(cos(numbers));
+    const Ints shape{1, 2, length, 16};
+    const Tensor rows = reshape(q, shape), keys = reshape(k, shape);
+    const Tensor y = scaled_dot_product_attention(rows, keys, keys, mask);
+    const std::vector<float> row = slice(y, 2, 3, 4).to_vector<float>(),
+                             mean = ::tenon::mean(keys, {2}, true).to_vector<float>();
+    for (std::size_t i = 0; i < mean.size(); ++i) CHECK(std::abs(row[i] - mean[i]) < 1e-5F);
+    for (const Tensor& slope : grad(sum(y * y), std::vector<Tensor>{q, k}))
+      for (const float number : slope.to_vector<float>()) CHECK(std::isfinite(number));
+    // Numbers that kernels do not read are cast.
+    const Tensor wide =
+        scaled_dot_product_attention(rows, keys, keys, cast(mask * 1e-38F, DType::Float64));
+    const Tensor same = scaled_dot_product_attention(rows, keys, keys, mask * 1e-38F);
+    CHECK(wide.to_vector<float>() == same.to_vector<float>());
+  }
 }
 
 TEST_CASE("card attention: texts of one tile, values and gradients, one launch each way") {

@@ -437,3 +437,15 @@ TEST_CASE("layout: all passes go by what images were in the graph as it was writ
   CHECK(std::any_of(most->steps.begin(), most->steps.end(),
                     [](const Step& step) { return step.region.contraction.channels_last; }));
 }
+
+TEST_CASE("layout: on a card attention of more heads than a grid has blocks is written out") {
+  const auto launches = [](std::int64_t batch) {
+    const Tensor q = test::leaf({batch, 8, 2, 8});
+    const auto card = test::planned({scaled_dot_product_attention(q, q, q)}, {Device::Kind::Cuda});
+    return std::count_if(card->steps.begin(), card->steps.end(), [](const Step& step) {
+      return step.region.kind == RegionKind::Opaque && step.region.opaque.op == Op::Attention;
+    });
+  };
+  CHECK(launches(8191) == 1);
+  CHECK(launches(8192) == 0);
+}

@@ -50,6 +50,24 @@ TENON_DEVICE bool sees_all(const AttentionArgs& a, long long q0, long long k0, i
   return k0 + keys <= a.keys && (!C::kCausal || k0 + keys - 1 <= q0);
 }
 
+/// A number that a mask adds, in units of log2: finite where it is, so that a row which the least
+/// of numbers hides has weights.
+TENON_DEVICE float added_score(float number) {
+  constexpr float kLeast = -3e38f;
+  const float scaled = kLog2E * number;
+  return scaled < kLeast && number != minus_infinity() ? kLeast : scaled;
+}
+
+/// Of rows that a mask hides by so much that the logarithm of their sum is lost in it, no weight
+/// exceeds 1.
+template <class C>
+TENON_DEVICE float weight_of(float score, float log) {
+  float exponent = score - log;
+  if constexpr (C::kMask != AttentionMask::None && C::kMask != AttentionMask::Bool)
+    if (exponent > 0) exponent = 0;
+  return exp2_fast(exponent);
+}
+
 /// The score in units of log2 as it counts: scaled, masked, -infinity where it is hidden. `all`:
 /// the tile has nothing that is hidden but by the mask.
 template <class C>
@@ -67,11 +85,11 @@ TENON_DEVICE float seen_score(const AttentionArgs& a, float score, long long b, 
     if constexpr (C::kMask == AttentionMask::Bool)
       return static_cast<const unsigned char*>(a.mask.data)[at] != 0 ? scaled : hidden;
     else if constexpr (C::kMask == AttentionMask::Float32)
-      return scaled + kLog2E * element::Float32::load(a.mask.data, at);
+      return scaled + added_score(element::Float32::load(a.mask.data, at));
     else if constexpr (C::kMask == AttentionMask::Float16)
-      return scaled + kLog2E * element::Float16::load(a.mask.data, at);
+      return scaled + added_score(element::Float16::load(a.mask.data, at));
     else
-      return scaled + kLog2E * element::BFloat16::load(a.mask.data, at);
+      return scaled + added_score(element::BFloat16::load(a.mask.data, at));
   }
 }
 
@@ -368,7 +386,7 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
         const int i = n * 8 + 2 * t + e % 2;
         const float score =
             seen_score<C>(a, p[n][e], b, h, q0 + i, k0 + warp_row + g + e / 2 * 8, all);
-        p[n][e] = q0 + i < a.queries ? exp2_fast(score - q.beside(i)[0]) : 0.0f;
+        p[n][e] = q0 + i < a.queries ? weight_of<C>(score, q.beside(i)[0]) : 0.0f;
         if constexpr (C::kDrops == AttentionDrops::None)
           ds[n][e] = p[n][e] * (ds[n][e] - q.beside(i)[1]) * a.scale;
       }
@@ -479,7 +497,7 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
       for (int e = 0; e < 4; ++e) {
         const long long row = q0 + warp_row + g + e / 2 * 8, key = k0 + n * 8 + 2 * t + e % 2;
         const float score = seen_score<C>(a, p[n][e], b, h, row, key, all);
-        const float weight = row < a.queries ? exp2_fast(score - log[e / 2]) : 0.0f;
+        const float weight = row < a.queries ? weight_of<C>(score, log[e / 2]) : 0.0f;
         ds[n][e] = weight * (ds[n][e] - delta[e / 2]) * a.scale;
       }
     multiply_weights<kKeys>(dq, ds, k_tile(j % 2));

@@ -2,9 +2,9 @@
 //
 // For the latter each operand is a high and a low part in tf32, and three of the four products are
 // added, the largest apart from the others (Ootomo and Yokota, "Recovering single precision
-// accuracy from Tensor Cores", 2022): 2^-22 of a product is lost at most, as the tensor cores
+// accuracy from Tensor Cores", 2022): 2^-21 of a product is lost at most, as the tensor cores
 // multiply, and they cut sums off instead of rounding them, so sums of a tile begin at zero and are
-// added up in float32. An operand that is infinite gives NaN.
+// added up in float32. An operand that is infinite, or rounds to infinity, gives NaN.
 //
 // Products of weights: a lane holds columns 2t and 2t + 1 of them, the left operand wants t and
 // t + 4. The order of a sum is free, so row 2t of the right tile is taken for t, row 2t + 1 for

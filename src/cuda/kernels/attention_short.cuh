@@ -40,11 +40,11 @@ struct ShortScores {
       if constexpr (C::kMask == AttentionMask::Bool)
         return mask[at] != 0 ? scaled : minus_infinity();
       else if constexpr (C::kMask == AttentionMask::Float32)
-        return scaled + kLog2E * element::Float32::load(mask, at);
+        return scaled + added_score(element::Float32::load(mask, at));
       else if constexpr (C::kMask == AttentionMask::Float16)
-        return scaled + kLog2E * element::Float16::load(mask, at);
+        return scaled + added_score(element::Float16::load(mask, at));
       else
-        return scaled + kLog2E * element::BFloat16::load(mask, at);
+        return scaled + added_score(element::BFloat16::load(mask, at));
     }
   }
 };
@@ -219,7 +219,8 @@ __device__ __forceinline__ void attention_short_backward(const AttentionArgs& a)
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const int row = warp_row + g + e / 2 * 8;
-      const float weight = exp2_fast(scores.seen(p[n][e], row, n * 8 + 2 * t + e % 2) - log[e / 2]);
+      const float weight =
+          weight_of<C>(scores.seen(p[n][e], row, n * 8 + 2 * t + e % 2), log[e / 2]);
       const float factor = (bits >> e & 1u) != 0 ? keeps.scale : 0.0f;
       p[n][e] = row < a.queries ? weight : 0.0f;
       ds[n][e] *= factor;
