@@ -246,8 +246,8 @@ Command bench_command() {
   command.about =
       "Times whole steps: for training, forward, loss, gradients and the update (SGD, momentum "
       "0.9, weight decay 5e-4; of gpt2_124m_b16, gpt2_124m_b4_t64 and transformer_b64 AdamW; "
-      "lstm_b128 clips its gradients' norm to 5); an inference in bf16 or fp16 stores what the "
-      "network gives in 16 bits, as under PyTorch's autocast. "
+      "lstm_b128 clips its gradients' norm to 5); an inference in bf16 or fp16 on a card stores "
+      "what the network gives in 16 bits, as under PyTorch's autocast. "
       "After three warm-ups, steps are timed for as long as --budget says, and three at least; ms "
       "is "
       "the median, ms_min the minimum. Prints one JSON "

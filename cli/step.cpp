@@ -1,6 +1,7 @@
 // The measured step is what a trainer runs: forward, loss, gradients and update in one program.
 #include "step.h"
 
+#include <tenon/context.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 #include <tenon/shapes_only.h>
@@ -10,9 +11,10 @@
 namespace tenon::cli {
 namespace {
 
-// What products take in the precision at hand, which under PyTorch's autocast is also what a last
-// layer gives.
-DType product_type() {
+// What a last layer gives on a card under PyTorch's autocast: what products take in the precision
+// at hand. On the CPU results stay as the network gives them, as OpenVINO's do.
+DType result_type() {
+  if (current_context().device.kind != Device::Kind::Cuda) return DType::Float32;
   switch (precision()) {
     case Precision::Bf16:
       return DType::BFloat16;
@@ -112,7 +114,7 @@ std::vector<Tensor> shared_inputs(const Step& step) {
 Step make_step(const std::string& phase, const Network& network, std::int64_t batch,
                const UpdateOptions& update) {
   return phase == "train" ? training_step(network, batch, update)
-                          : inference_step(network, batch, product_type());
+                          : inference_step(network, batch, result_type());
 }
 
 }  // namespace tenon::cli
