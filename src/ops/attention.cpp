@@ -256,10 +256,11 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   sizes.insert(sizes.end(), {query.size(-2), key.size(-2)});
   if (mask.defined()) {
     broadcast_shapes(mask.shape(), to_shape(sizes), kName);
-    // Kernels read truth values and floating numbers of up to 32 bits.
-    const bool is_read = mask.dtype() == DType::Bool || mask.dtype() == DType::Float32 ||
-                         mask.dtype() == DType::Float16 || mask.dtype() == DType::BFloat16;
-    const Tensor read = is_read ? mask : cast(mask, query.dtype());
+    // Kernels read truth values and floating numbers of up to 32 bits, whose range is not cut down.
+    const bool is_read = mask.dtype() == DType::Bool ||
+                         (is_floating(mask.dtype()) && mask.dtype() != DType::Float64);
+    const bool is_wide = query.dtype() == DType::Float64;
+    const Tensor read = is_read ? mask : cast(mask, is_wide ? DType::Float64 : DType::Float32);
     inputs.push_back(as_four_axes(broadcast_to(read, to_shape(sizes)), lead.query));
   }
   if (drops_some) {
