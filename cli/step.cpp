@@ -1,7 +1,6 @@
 // The measured step is what a trainer runs: forward, loss, gradients and update in one program.
 #include "step.h"
 
-#include <tenon/context.h>
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 #include <tenon/shapes_only.h>
@@ -14,7 +13,7 @@ namespace {
 // What a last layer gives on a card under PyTorch's autocast: what products take in the precision
 // at hand. On the CPU results stay as the network gives them, as OpenVINO's do.
 DType result_type() {
-  if (current_context().device.kind != Device::Kind::Cuda) return DType::Float32;
+  if (current_device().kind != Device::Kind::Cuda) return DType::Float32;
   switch (precision()) {
     case Precision::Bf16:
       return DType::BFloat16;

@@ -372,15 +372,14 @@ Tensor by_groups(const Node& node, std::span<const Tensor> inputs) {
 }  // namespace
 
 Roots legalize(Roots roots, const PlanOptions& options) {
-  const bool channels_last = options.channels_last;
   // What is asked for is not rounded to the 16 bits of images.
   std::unordered_set<const Node*> wanted;
   for (const Tensor& root : roots) wanted.insert(root.node());
   return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const bool strided =
-        channels_last && node.op == Op::Conv2dInputGrad && is_image_convolution(node);
+        options.channels_last && node.op == Op::Conv2dInputGrad && is_image_convolution(node);
     if (options.traits.is_queued && op_info(node.op).kind == OpKind::Contraction) {
-      if (channels_last)
+      if (options.channels_last)
         for (const auto rule : {with_full_channels, by_groups})
           if (Tensor other = rule(node, inputs); other.defined()) return other;
       if (!strided) return without_stride(node, inputs);
@@ -423,7 +422,7 @@ Roots decompose(Roots roots, const PlanOptions& options) {
     nodes = topological_order(roots);
   }
   return options.channels_last || keeps_images_narrow(nodes, options)
-             ? narrow_images(std::move(roots), options, options.channels_last)
+             ? narrow_images(std::move(roots), options)
              : roots;
 }
 

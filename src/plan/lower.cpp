@@ -453,23 +453,24 @@ class Lowering {
     const auto lie = [&](const Ref& images) {
       return channels_last(channels_inside(images, node.label));
     };
-    int number = -1;
-    if (pools_.has_gradient(node)) {
-      number = add_result(add_pool(node, lie(args[0]), node.shape), 0, node);
-    } else {
-      if (is_max_pool_grad(node)) {
-        args[0] = maxima(node, [&] { return lie(args[0]); });
-        args[1] = lie(args[1]);
-      } else {
-        for (Ref& arg : args) arg = lie(arg);
-      }
-      number = push(node.op, node);
-      Item& item = out_.items[number];
-      item.args = std::move(args);
-      item.channels_last = true;
-      item.shape = channels_last(node.shape);
+    NumberedPools::Pool* const pool = pools_.find(node);
+    const bool pools = node.op == NumberedPools::kOp;
+    if (pool != nullptr && pool->item < 0)  // a gradient's, where nobody else asks for the maxima
+      pool->item = add_pool(node, lie(args[0]), pools ? node.shape : node.input(1)->shape);
+    if (pool != nullptr && pools) {
+      if (pool->maxima < 0) pool->maxima = add_result(pool->item, 0, node);
+      refs_[&node] = images_of(pool->maxima, out_.items[pool->maxima].shape);
+      return;
     }
-    refs_[&node] = images_of(number, out_.items[number].shape);
+    if (pool != nullptr && pool->numbers < 0) pool->numbers = add_result(pool->item, 1, node);
+    for (std::size_t k = 0; k < args.size(); ++k)
+      args[k] = pool != nullptr && k == 0 ? whole(pool->numbers) : lie(args[k]);
+    const int number = push(node.op, node);
+    Item& item = out_.items[number];
+    item.args = std::move(args);
+    item.channels_last = true;
+    item.shape = channels_last(node.shape);
+    refs_[&node] = images_of(number, item.shape);
   }
 
   /// A pooling whose second result are the numbers of the maxima in their windows.
@@ -480,7 +481,6 @@ class Lowering {
     item.shape = channels_last(pooled);
     item.channels_last = true;
     item.results = 2;
-    pools_.add(node, number);
     return number;
   }
 
@@ -492,16 +492,6 @@ class Lowering {
     item.attrs = ResultAttrs{index};
     item.args.push_back(whole(of));
     return number;
-  }
-
-  /// What the gradient of a pooling reads; the pooling is done for it where nobody else asks for
-  /// it.
-  template <class Images>
-  Ref maxima(const Node& gradient, Images&& images) {
-    if (pools_.find(gradient) == nullptr) add_pool(gradient, images(), gradient.input(1)->shape);
-    NumberedPools::Pool& pool = *pools_.find(gradient);
-    if (pool.maxima < 0) pool.maxima = add_result(pool.item, 1, gradient);
-    return whole(pool.maxima);
   }
 
   void add(Node& node) {

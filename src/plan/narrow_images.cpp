@@ -245,8 +245,8 @@ class ImageNarrowing {
 
 }  // namespace
 
-Roots narrow_images(Roots roots, const PlanOptions& options, bool channels_last) {
-  return ImageNarrowing(roots, options.traits.is_queued, channels_last).rewritten(roots);
+Roots narrow_images(Roots roots, const PlanOptions& options) {
+  return ImageNarrowing(roots, options.traits.is_queued, options.channels_last).rewritten(roots);
 }
 
 }  // namespace tenon

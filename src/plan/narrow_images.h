@@ -7,6 +7,6 @@ namespace tenon {
 
 /// Of a graph that keeps its images so (plan/layout.h): with their channels last, or in their
 /// order.
-Roots narrow_images(Roots roots, const PlanOptions& options, bool channels_last);
+Roots narrow_images(Roots roots, const PlanOptions& options);
 
 }  // namespace tenon

@@ -200,7 +200,8 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
                                             const PlanOptions& given) {
   const auto start = Clock::now();
   PlanOptions options = given;
-  options.channels_last = keeps_channels_last(topological_order(wanted), given);
+  options.channels_last =
+      given.traits.convolves_channels_last && keeps_channels_last(topological_order(wanted), given);
   auto program = std::make_shared<Program>();
   Program& p = *program;
   p.device = options.device;

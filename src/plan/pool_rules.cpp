@@ -65,18 +65,14 @@ bool is_max_pool_grad(const Node& node) { return node.op == Op::MaxPool2dGrad &&
 
 const Op NumberedPools::kOp = Op::MaxPool2d;
 
-bool NumberedPools::has_gradient(const Node& node) const {
-  if (node.op != kOp) return false;
-  const auto [first, last] = gradients_.equal_range(node.input(0));
-  return std::any_of(first, last,
-                     [&node](const auto& entry) { return *entry.second == node.attrs; });
+void NumberedPools::add_gradient(const Node& gradient) {
+  if (find(gradient) == nullptr) pools_.emplace(gradient.input(0), Pool{&gradient.attrs});
 }
 
-NumberedPools::Pool* NumberedPools::find(const Node& gradient) {
-  const auto [first, last] = pools_.equal_range(gradient.input(0));
-  const auto found = std::find_if(first, last, [&gradient](const auto& entry) {
-    return *entry.second.attrs == gradient.attrs;
-  });
+NumberedPools::Pool* NumberedPools::find(const Node& node) {
+  const auto [first, last] = pools_.equal_range(node.input(0));
+  const auto found = std::find_if(
+      first, last, [&node](const auto& entry) { return *entry.second.attrs == node.attrs; });
   return found == last ? nullptr : &found->second;
 }
 

@@ -18,28 +18,21 @@ Tensor before_pool_grad(const Node& node, std::span<const Tensor> inputs);
 
 bool is_max_pool_grad(const Node& node);
 
-/// Poolings of a graph that is lowered, by their images and attributes: those that a gradient is
-/// asked of, and the items that stand for them.
+/// Poolings of a graph that is lowered whose gradients are asked for, by their images and
+/// attributes, and the items that stand for them.
 class NumberedPools {
  public:
   struct Pool {
     const Attrs* attrs = nullptr;
-    int item = -1, maxima = -1;  // and its second result, where that is read
+    int item = -1, maxima = -1, numbers = -1;  // the pooling and its results, once they are made
   };
   static const Op kOp;
 
-  void add_gradient(const Node& gradient) {
-    gradients_.emplace(gradient.input(0), &gradient.attrs);
-  }
-  /// `node`: the pooling, or its gradient.
-  void add(const Node& node, int item) { pools_.emplace(node.input(0), Pool{&node.attrs, item}); }
-  /// Whether the node is a pooling whose gradient is asked for.
-  bool has_gradient(const Node& node) const;
-  /// Null where there is none yet.
-  Pool* find(const Node& gradient);
+  void add_gradient(const Node& gradient);
+  /// `node`: a pooling, or the gradient of one. Null where no gradient is asked for.
+  Pool* find(const Node& node);
 
  private:
-  std::unordered_multimap<const Node*, const Attrs*> gradients_;
   std::unordered_multimap<const Node*, Pool> pools_;
 };
 

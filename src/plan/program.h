@@ -142,7 +142,7 @@ struct PlanOptions {
   std::uint32_t disabled = 0;           // bit mask of PassId
   std::int64_t memory_limit = 0;        // 0: none
   bool results_apart = false;           // no two results share a value, as bodies of loops need it
-  bool channels_last = false;           // of images (plan/layout.h): decided once for all passes
+  bool channels_last = false;           // of images (plan/layout.h): plan_program() decides, once
   bool enabled(PassId pass) const { return (disabled >> pass & 1u) == 0; }
 };
 
