@@ -95,6 +95,10 @@ Tensor MultiheadAttention::attention_mask(const AttentionMask& m, const Shape& s
                                           DType dtype) const {
   const std::int64_t batch = scores[0], queries = scores[2], keys = scores[3];
   Tensor mask = m.mask, padding = m.key_padding;
+  for (const Tensor& given : {mask, padding})
+    if (given.defined() && given.dtype() != DType::Bool && !is_floating(given.dtype()))
+      throw DTypeError(cat(where("attention"), ": a mask is ", given.dtype(),
+                           ", must be bool (true: not seen) or floating (added to the scores)"));
   if (mask.defined()) {
     if (mask.shape() == Shape{batch * heads_, queries, keys})
       mask = reshape(mask, {batch, heads_, queries, keys});

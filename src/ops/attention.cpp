@@ -222,6 +222,9 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   const Called called(kName);
   require_defined(kName, query, key, value);
   check(query, key, value);
+  if (mask.defined() && mask.dtype() != DType::Bool && !is_floating(mask.dtype()))
+    throw DTypeError(cat(where(kName), ": the mask is ", mask.dtype(),
+                         ", must be bool (true: seen) or floating (added to the scores)"));
   const int rank = std::max({query.rank(), key.rank(), value.rank()});
   const Tensor q = with_rank(query, rank);
   Tensor k = with_rank(key, rank), v = with_rank(value, rank);
@@ -256,11 +259,9 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   sizes.insert(sizes.end(), {query.size(-2), key.size(-2)});
   if (mask.defined()) {
     broadcast_shapes(mask.shape(), to_shape(sizes), kName);
-    // Kernels read truth values and floating numbers of up to 32 bits, whose range is not cut down.
-    const bool is_read = mask.dtype() == DType::Bool ||
-                         (is_floating(mask.dtype()) && mask.dtype() != DType::Float64);
-    const bool is_wide = query.dtype() == DType::Float64;
-    const Tensor read = is_read ? mask : cast(mask, is_wide ? DType::Float64 : DType::Float32);
+    // Kernels read floating numbers of up to 32 bits.
+    const bool is_wider = mask.dtype() == DType::Float64 && query.dtype() != DType::Float64;
+    const Tensor read = is_wider ? cast(mask, DType::Float32) : mask;
     inputs.push_back(as_four_axes(broadcast_to(read, to_shape(sizes)), lead.query));
   }
   if (drops_some) {

@@ -132,6 +132,8 @@ TEST_CASE("attention: what does not fit is refused by name") {
                        ShapeError);
   CHECK_THROWS_AS(net(x, x, x, nn::AttentionMask{.mask = zeros({3, 4})}), ShapeError);
   CHECK_THROWS_AS(net(x, x, x, nn::AttentionMask{.key_padding = zeros({4, 2})}), ShapeError);
+  const Tensor whole = zeros({2, 4}, DType::Int64);  // as tokenizers give them
+  CHECK_THROWS_AS(net(x, x, x, nn::AttentionMask{.key_padding = whole}), DTypeError);
   CHECK_THROWS_AS(nn::TransformerEncoderLayer(8, 2, {.activation = "rellu"}), ValueError);
 }
 

@@ -51,6 +51,9 @@ TEST_CASE("errors: element by element") {
   REFUSES(neg(input({2}, B)), DTypeError, "neg: does not take bool");
   REFUSES(sub(input({2}, B), input({2}, B)), DTypeError, "use logical_xor");
   REFUSES(floor(input({2}, B)), DTypeError, "floor");
+  const Tensor texts = input({1, 2, 3, 4});
+  REFUSES(scaled_dot_product_attention(texts, texts, texts, input({3, 3}, I64)), DTypeError,
+          "the mask is int64, must be bool");
   REFUSES(pow(input({2}, I64), -1), ValueError, "int64 to the negative power -1");
   REFUSES(add(input({2}, U8), 256), ValueError, "add: the number 256 does not fit uint8");
   REFUSES(where(input({2}), input({2}), input({2})), DTypeError,
