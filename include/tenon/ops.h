@@ -29,7 +29,9 @@ TENON_API Tensor zeros_like(const Tensor& x);
 TENON_API Tensor ones_like(const Tensor& x);
 TENON_API Tensor scalar(Scalar value, DType dtype = DType::Float32);
 /// The same values on another device; the gradient comes back to this one. A transfer is a step of
-/// the program that computes what depends on it. Not in the body of a loop.
+/// the program that computes what depends on it. Not in the body of a loop. Constants and ramps,
+/// and what is made of them alone, go to the device of what they meet; to() has them computed on
+/// that device.
 TENON_API Tensor to(const Tensor& x, Device device);
 /// start, start + step, …, below end (above it for a negative step). int64 unless another dtype is
 /// asked for.

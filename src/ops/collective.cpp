@@ -38,15 +38,6 @@ bool stand_apart(const char* name, std::span<const Device> devices) {
   return equal == 0;
 }
 
-// `x` as a value that is computed on a device: numbers belong to none.
-Tensor on_device(const Tensor& x, Device device) {
-  if (x.node()->placed) return x;
-  Tensor out = build_as(Op::Cast, x.dtype(), x.shape(), {x});
-  out.node()->placed = true;
-  out.node()->device = device;
-  return out;
-}
-
 std::vector<Device> devices_of_parts(const char* name, std::span<const Tensor> parts) {
   if (parts.empty()) throw ValueError(cat(where(name), ": a group has one member or more"));
   std::vector<Device> devices;
@@ -91,7 +82,7 @@ std::vector<Tensor> exchange(const char* name, CollectiveKind kind, std::span<co
     throw DTypeError(cat(where(name), ": a mean of ", parts[0].dtype(), ": cast it to floating"));
   const bool apart = stand_apart(name, devices);
   std::vector<Tensor> given;
-  for (std::size_t k = 0; k < parts.size(); ++k) given.push_back(on_device(parts[k], devices[k]));
+  for (std::size_t k = 0; k < parts.size(); ++k) given.push_back(placed_on(parts[k], devices[k]));
   const Tensor node = build(Op::Collective, given, CollectiveAttrs{kind});
   std::vector<Tensor> results =
       apart && parts.size() > 1 ? results_of(node) : here(*node.node(), parts);
@@ -115,7 +106,7 @@ std::vector<Tensor> reduce_scatter(std::span<const Tensor> parts, Reduction redu
 std::vector<Tensor> broadcast(const Tensor& x, std::span<const Device> members) {
   const Called called("broadcast");
   const Device home = devices_of_parts("broadcast", {&x, 1})[0];
-  const Tensor given = on_device(x, home);
+  const Tensor given = placed_on(x, home);
   if (std::find(members.begin(), members.end(), home) == members.end())
     throw DeviceError(cat(where("broadcast"), ": the tensor lives on ", home.str(),
                           ", which is no member of the group"));
@@ -199,7 +190,7 @@ Gradients vjp_collective(const Tensor& out, std::span<const Tensor> cotangents) 
   std::vector<Tensor> parts;
   for (std::size_t k = 0; k < members.size(); ++k) {
     const Tensor& given = cotangents[k];
-    parts.push_back(on_device(given.defined() ? given : zeros(type.shape, type.dtype), members[k]));
+    parts.push_back(placed_on(given.defined() ? given : zeros(type.shape, type.dtype), members[k]));
   }
   switch (attrs_of(node).kind) {
     case CollectiveKind::AllReduce:

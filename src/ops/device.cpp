@@ -7,15 +7,22 @@ namespace tenon {
 
 Tensor to(const Tensor& x, Device device) {
   require_defined("to", x);
-  if (x.defined() && x.node()->placed && x.node()->device == device) return x;
-  // Numbers and ramps belong to every device that is there; allocating refuses others, as it does
-  // for data.
-  if (x.defined() && !x.node()->placed) {
+  if (!x.node()->placed) {
+    // Allocating refuses devices that are not there, as it does for data.
     if (device.kind != Device::Kind::Cpu && !ShapesOnly::is_on()) Buffer::allocate(0, device);
-    return x;
+    return placed_on(x, device);
   }
+  if (x.node()->device == device) return x;
   Tensor out =
       build(Op::ToDevice, {x}, DeviceAttrs{static_cast<std::int32_t>(device.kind), device.index});
+  out.node()->device = device;
+  return out;
+}
+
+Tensor placed_on(const Tensor& x, Device device) {
+  if (x.node()->placed) return x;
+  Tensor out = build_as(Op::Cast, x.dtype(), x.shape(), {x});
+  out.node()->placed = true;
   out.node()->device = device;
   return out;
 }

@@ -48,6 +48,10 @@ inline bool is_number(const Tensor& x) {
 
 inline Scalar constant_value(const Tensor& x) { return x.node()->attrs.as<ConstantAttrs>().value; }
 
+/// `x` as a value that is computed on a device: numbers and ramps belong to none, and are computed
+/// on this one. What has one already keeps it.
+Tensor placed_on(const Tensor& x, Device device);
+
 /// A number as an element of this dtype holds it.
 double stored_value(double value, DType dtype);
 /// Whether an element of this dtype can be the number, but for rounding.

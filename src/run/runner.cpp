@@ -342,35 +342,40 @@ std::shared_ptr<Buffer> buffer_with(T number, Device device) {
   return buffer;
 }
 
-std::shared_ptr<Buffer> number_of(const Node& node) {
-  const Scalar value = node.attrs.as<ConstantAttrs>().value;
-  switch (node.dtype) {
+std::shared_ptr<Buffer> number_of(const Node& constant, Device device) {
+  const Scalar value = constant.attrs.as<ConstantAttrs>().value;
+  switch (constant.dtype) {
     case DType::Bool:
-      return buffer_with<std::uint8_t>(value.is_zero() ? 0 : 1, node.device);
+      return buffer_with<std::uint8_t>(value.is_zero() ? 0 : 1, device);
     case DType::UInt8:
-      return buffer_with(static_cast<std::uint8_t>(value.whole()), node.device);
+      return buffer_with(static_cast<std::uint8_t>(value.whole()), device);
     case DType::Int8:
-      return buffer_with(static_cast<std::int8_t>(value.whole()), node.device);
+      return buffer_with(static_cast<std::int8_t>(value.whole()), device);
     case DType::Int32:
-      return buffer_with(static_cast<std::int32_t>(value.whole()), node.device);
+      return buffer_with(static_cast<std::int32_t>(value.whole()), device);
     case DType::Int64:
-      return buffer_with(value.whole(), node.device);
+      return buffer_with(value.whole(), device);
     case DType::Float16:
-      return buffer_with(float16(static_cast<float>(value.real())), node.device);
+      return buffer_with(float16(static_cast<float>(value.real())), device);
     case DType::BFloat16:
-      return buffer_with(bfloat16(static_cast<float>(value.real())), node.device);
+      return buffer_with(bfloat16(static_cast<float>(value.real())), device);
     case DType::Float32:
-      return buffer_with(static_cast<float>(value.real()), node.device);
+      return buffer_with(static_cast<float>(value.real()), device);
     case DType::Float64:
-      return buffer_with(value.real(), node.device);
+      return buffer_with(value.real(), device);
   }
   throw InternalError("a number of an unknown dtype");
 }
 
-// A number by itself is written, not computed: each other one, such as a learning rate, would be
-// another program.
-bool is_lone_number(const Node& node) {
-  return node.op == Op::Constant && node.shape.numel() == 1 && !ShapesOnly::is_on();
+// The constant that a node is, or that to() has given a device; null where it is more than one
+// number. A number by itself is written, not computed: each other one, such as a learning rate,
+// would be another program.
+const Node* lone_number(const Node& node) {
+  if (node.shape.numel() != 1 || ShapesOnly::is_on()) return nullptr;
+  if (node.op == Op::Constant) return &node;
+  const bool is_moved = node.op == Op::Cast && node.input(0)->op == Op::Constant &&
+                        node.dtype == node.input(0)->dtype && !node.input(0)->realised();
+  return is_moved ? node.input(0) : nullptr;
 }
 
 }  // namespace
@@ -380,8 +385,8 @@ void eval(std::span<const Tensor> tensors) {
   std::vector<Tensor> roots, numbers;
   for (const Tensor& t : tensors) {
     if (!t.defined() || t.node()->realised()) continue;
-    if (is_lone_number(*t.node()))
-      set_realised(*t.node(), number_of(*t.node()));
+    if (const Node* number = lone_number(*t.node()))
+      set_realised(*t.node(), number_of(*number, t.device()));
     else
       roots.push_back(t);
   }

@@ -84,6 +84,35 @@ TEST_CASE("backends: a net trains on a third backend, to the bits of its engines
   CHECK(counts.in_use == before.in_use);
 }
 
+TEST_CASE("transfers: what is made of numbers alone is computed where to() sends it") {
+  null_backend();
+  const Device there = null_device(1);
+  const Tensor ramp = arange(0, 4),
+               all[] = {zeros({3}), full({2, 2}, 1.5), scalar(7, DType::Int64),
+                        ramp,       ramp * 2 + 1,      full({}, 0.1, DType::BFloat16)};
+  for (const Tensor& x : all) {
+    const Tensor moved = x.to(there);
+    CHECK(moved.device() == there);
+    CHECK(moved.eval().device() == there);
+    CHECK(x.eval().device() == Device{});
+    CHECK(moved.to(DType::Float64).to_vector<double>() == x.to(DType::Float64).to_vector<double>());
+  }
+  // It computes with what lives there, and is refused beside what lives elsewhere.
+  const Tensor x = numbers({3}).to(there), y = (x + ones({3}).to(there)).eval();
+  CHECK(y.device() == there);
+  CHECK(y.to_vector<float>() == (numbers({3}) + 1.0).to_vector<float>());
+  CHECK_THROWS_AS(x + ones({3}).to(Device{}), DeviceError);
+  CHECK(zeros({2}).to(there).to(Device{}).eval().device() == Device{});
+  CHECK(variable(zeros({2}).to(there)).device() == there);
+  // Another number by itself is no other program.
+  const RunnerStats before = runner_stats();
+  for (int k = 0; k < 3; ++k) CHECK(scalar(0.5 + k).to(there).eval().item() == 0.5 + k);
+  CHECK(runner_stats().programs_planned == before.programs_planned);
+  // Gradients reach what was moved.
+  const Tensor w = full({3}, 2.0), loss = sum(square(w.to(there)) * x);
+  CHECK(grad(loss, w).to_vector<float>() == (x * 4.0).to_vector<float>());
+}
+
 TEST_CASE("backends: one program computes on the host and two devices, with transfers as steps") {
   const Device first = null_device(0), second = null_device(2);
   const Tensor a = numbers({5, 3}), w = variable(to(numbers({3, 4}), first), "w"),
