@@ -69,7 +69,8 @@ class TENON_API Outputs {
 /// A function traced once for each combination of input shapes and dtypes; later calls bind the
 /// inputs and replay the program: no graph is built and nothing is allocated. Variables are read
 /// and assigned at each call; effects that must run (updates) are returned among the outputs.
-/// Random draws advance the generator by the same counts at each call.
+/// Random draws advance the generator by the same counts at each call. What it returns are values
+/// without a graph: gradients are asked for inside of it, not of what comes out.
 ///
 /// The function is traced, planned and run in the context that was current when it was compiled,
 /// whoever calls it. Any number of threads may call it at once: each call has memory of its own. On

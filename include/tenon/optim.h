@@ -57,12 +57,13 @@ class TENON_API Optimizer {
   /// In which `rates` have the digits that the updates use: Float32 unless a parameter is Float64.
   DType rate_dtype() const;
   /// Gradients of the loss, clipped where asked for, updates, evaluation: one step of a plain
-  /// loop. Returns the loss. One thread at a time takes steps: a second one meets
-  /// a ValueError. So does a class or an index that is out of range: on the CPU the weights are
-  /// then as they were; a card tells of it when the step has run, and the weights are what the
-  /// other samples made of them, unless updates(grads, isfinite(loss)) is what is evaluated.
-  /// As in PyTorch, a loss that is not finite is no error and makes the weights NaN: guard
-  /// updates() where that may come.
+  /// loop. Returns the loss. Throws ValueError where the loss is made of none of the parameters, as
+  /// behind detach() or of what a compiled function returned. One thread at a time takes steps: a
+  /// second one meets a ValueError. So does a class or an index that is out of range: on the CPU
+  /// the weights are then as they were; a card tells of it when the step has run, and the weights
+  /// are what the other samples made of them, unless updates(grads, isfinite(loss)) is what is
+  /// evaluated. As in PyTorch, a loss that is not finite is no error and makes the weights NaN:
+  /// guard updates() where that may come.
   double step(const Tensor& loss, const Clip& clip = {});
 
   /// The learning rate that schedules start from.

@@ -15,6 +15,7 @@
 #include <tenon/ops.h>
 
 #include "base/str.h"
+#include "grad/gradients.h"
 #include "grad/scan.h"
 #include "grad/sum.h"
 #include "graph/effects.h"
@@ -108,6 +109,9 @@ class Walk {
       if (passes_gradient(node) && depends(node)) propagate(node, gradient);
     }
   }
+
+  /// Whether gradients pass from the output to any of the inputs.
+  bool reaches(const Tensor& output) const { return is_between(output.node()); }
 
   /// Undefined where none arrives.
   Tensor gradient(const Tensor& input) const {
@@ -222,19 +226,24 @@ void refuse_cut(const Walk& walk, const Tensor& output, const Tensor& start, con
 
 }  // namespace
 
-std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
+GradientsOfLoss gradients_of(const Tensor& output, std::span<const Tensor> inputs,
+                             const Tensor& seed) {
   check(output, inputs, seed);
   const Tensor start = seed.defined() ? seed : constant(output.shape(), 1, output.dtype());
   Walk walk({&output, 1}, inputs);
   walk.run({&output, 1}, {&start, 1});
-  std::vector<Tensor> gradients;
+  GradientsOfLoss out{{}, walk.reaches(output)};
   for (const Tensor& input : inputs) {
-    gradients.push_back(walk.gradient(input));
-    if (gradients.back().defined()) continue;
+    out.gradients.push_back(walk.gradient(input));
+    if (out.gradients.back().defined()) continue;
     refuse_cut(walk, output, start, input);
-    gradients.back() = zeros_like(input);
+    out.gradients.back() = zeros_like(input);
   }
-  return gradients;
+  return out;
+}
+
+std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
+  return gradients_of(output, inputs, seed).gradients;
 }
 
 std::vector<Tensor> grad_of_several(std::span<const Tensor> outputs, std::span<const Tensor> inputs,

@@ -5,11 +5,11 @@
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
-#include <tenon/grad.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
 #include "base/str.h"
+#include "grad/gradients.h"
 
 namespace tenon::optim {
 namespace {
@@ -133,7 +133,17 @@ double Optimizer::step(const Tensor& loss, const Clip& clip) {
   if (loss.numel() != 1)
     throw ShapeError(
         cat("step: the loss is ", loss.shape(), ", not a scalar: reduce it with sum or mean"));
-  std::vector<Tensor> work = updates(clipped(grad(loss, parameters_), clip));
+  const auto [gradients, reached] = gradients_of(loss, parameters_);
+  if (!reached)
+    throw ValueError(cat("step: the loss does not depend on '", names_[0], "' or any other of the ",
+                         parameters_.size(),
+                         " parameters, so nothing would learn: is it made by another network, "
+  if (!loss.defined())
+    throw ValueError("step: the loss is a tensor without a value: it was never assigned");
+                         "behind detach(), or of what a compiled function returned, which is "
+                         "values without a graph? Compile the whole step instead: forward pass, "
+                         "grad() and updates()"));
+  std::vector<Tensor> work = updates(clipped(gradients, clip));
   work.push_back(loss);
   tenon::eval(work);
   return loss.item();

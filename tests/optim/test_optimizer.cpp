@@ -7,6 +7,7 @@
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>
 #include <tenon/optim.h>
@@ -191,6 +192,35 @@ TEST_CASE("optim: what cannot be trained is refused") {
                        doctest::Contains("'momentum'"), ValueError);
   CHECK_THROWS_AS(optim::clip_grad_norm({p}, 0), ValueError);
   CHECK_THROWS_AS(optim::clip_grad_value({p}, -1), ValueError);
+}
+
+TEST_CASE("optim: a step refuses a loss that none of its parameters takes part in") {
+  const nn::AnyModule net = nn::Sequential(nn::Linear(3, 2));
+  optim::Sgd sgd(net, {.lr = 0.5});
+  const Tensor x = randn({4, 3}).eval(), before = (net(x) * 1.0).eval();
+  const auto refuses = [&](const Tensor& loss) {
+    CHECK_THROWS_WITH_AS(sgd.step(loss),
+                         doctest::Contains("step: the loss does not depend on '0.weight'"),
+                         ValueError);
+  };
+  // What a compiled function gives has no graph behind it.
+  const CompiledFunction f =
+      compile([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{net(in[0])}; });
+  refuses(sum(square(f({x})[0])));
+  refuses(sum(square(net(x).detach())));
+  refuses(scalar(1.0));
+  const nn::AnyModule other = nn::Sequential(nn::Linear(3, 2));
+  refuses(sum(other(x)));
+  CHECK_THROWS_WITH_AS(sgd.step(Tensor()), doctest::Contains("step: the loss"), ValueError);
+  CHECK(equal(net(x), before));
+  CHECK(sgd.steps() == 0);
+  // One is enough, also where its gradient is zero; so is a loss whose value is known already.
+  sgd.step(sum(floor(net(x))));
+  const Tensor loss = sum(square(net(x)));
+  (void)loss.item();
+  sgd.step(loss);
+  CHECK(sgd.steps() == 2);
+  CHECK_FALSE(equal(net(x), before));
 }
 
 TEST_CASE("optim: a changed rate plans nothing anew") {
