@@ -65,8 +65,11 @@ class TENON_API MultiheadAttention : public ModuleOf<MultiheadAttention> {
   WeightedResult forward(const Tensor& query, const Tensor& key, const Tensor& value,
                          const AttentionMask& mask, HeadWeights heads) const;
   /// One place more of a sequence: x [1, N, E] ([N, 1, E] with batch_first), which stands at
-  /// `place` (int64, one number, from 0) and sees all places before it. Its key and value are
-  /// written there.
+  /// `place` (int64 or int32, one number, from 0) and sees all places before it. Its key and value
+  /// are written there. Throws ShapeError or DTypeError for a cache unlike empty_cache()'s, and
+  /// ValueError for a place outside of it whose number is in the host's memory. One that is still
+  /// to be computed, on a card or an input of a compiled function is not looked at: outside of the
+  /// cache nothing is written, and below 0 the output is NaN.
   CachedResult forward(const Tensor& x, const KeyValueCache& cache, const Tensor& place) const;
   /// Queries against keys and values that keys_of() made.
   Tensor forward(const Tensor& query, const KeyValueCache& cache,
@@ -94,6 +97,7 @@ class TENON_API MultiheadAttention : public ModuleOf<MultiheadAttention> {
   WeightedResult weigh(const Tensor& queries, const KeyValueCache& cache, const AttentionMask& mask,
                        HeadWeights heads) const;
   Tensor joined(const Tensor& y) const;
+  void check_cache(const KeyValueCache& cache, std::int64_t batch) const;
   Tensor attention_mask(const AttentionMask& mask, const Shape& scores, DType dtype) const;
   std::int64_t width_, heads_, kv_heads_;
   MultiheadAttentionOptions options_;

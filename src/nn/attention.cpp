@@ -1,5 +1,8 @@
 // Multi-head attention as a layer, over scaled_dot_product_attention; positions.
 #include <cmath>
+#include <initializer_list>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <tenon/error.h>
@@ -10,6 +13,42 @@
 #include "graph/node.h"
 
 namespace tenon::nn {
+
+namespace {
+
+void require_defined(std::initializer_list<std::pair<const char*, Tensor>> given) {
+  for (const auto& [name, tensor] : given)
+    if (!tensor.defined())
+      throw ValueError(cat(where("attention"), ": the tensor given as ", name,
+                           " has no value: it was never assigned"));
+}
+
+// A whole number that is there already, in the host's memory.
+std::optional<std::int64_t> number_at_hand(const Tensor& x) {
+  const Node& node = *x.node();
+  if (node.op == Op::Constant) return node.attrs.as<ConstantAttrs>().value.whole();
+  if (!node.realised() || node.op == Op::Variable || node.device.kind != Device::Kind::Cpu ||
+      node.value->bytes() < item_size(node.dtype))
+    return {};
+  if (node.dtype == DType::Int64) return *static_cast<const std::int64_t*>(node.value->data());
+  return *static_cast<const std::int32_t*>(node.value->data());
+}
+
+void check_place(const Tensor& place, std::int64_t places) {
+  require_defined({{"place", place}});
+  if (place.dtype() != DType::Int64 && place.dtype() != DType::Int32)
+    throw DTypeError(
+        cat(where("attention"), ": the place is ", place.dtype(), ", must be int64 or int32"));
+  if (place.numel() != 1)
+    throw ShapeError(
+        cat(where("attention"), ": the place is ", place.shape(), ", must be one number"));
+  const std::optional<std::int64_t> number = number_at_hand(place);
+  if (number && (*number < 0 || *number >= places))
+    throw ValueError(cat(where("attention"), ": the place ", *number, " is outside a cache of ",
+                         places, " places, which count from 0"));
+}
+
+}  // namespace
 
 MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t heads,
                                        const MultiheadAttentionOptions& options)
@@ -204,6 +243,7 @@ struct Batched {
 
 Batched batched(const Tensor& query, const Tensor& key, const Tensor& value,
                 const AttentionMask& mask, bool batch_first) {
+  require_defined({{"query", query}, {"key", key}, {"value", value}});
   if (query.rank() != 2 || key.rank() != 2 || value.rank() != 2) return {query, key, value, mask};
   const int axis = batch_first ? 0 : 1;
   Batched out{unsqueeze(query, axis), unsqueeze(key, axis), unsqueeze(value, axis), mask, axis};
@@ -244,17 +284,41 @@ WeightedResult MultiheadAttention::forward(const Tensor& query, const Tensor& ke
 
 Tensor MultiheadAttention::forward(const Tensor& query, const KeyValueCache& cache,
                                    const AttentionMask& mask) const {
-  return attend(project(0, 1, query)[0], cache, mask);
+  require_defined({{"query", query}});
+  const Tensor queries = project(0, 1, query)[0];
+  check_cache(cache, queries.size(0));
+  return attend(queries, cache, mask);
+}
+
+// Keys and values for queries of a batch: [batch, kv_heads, places, size of a head] both.
+void MultiheadAttention::check_cache(const KeyValueCache& cache, std::int64_t batch) const {
+  require_defined({{"keys of the cache", cache.keys}, {"values of the cache", cache.values}});
+  const std::int64_t places = cache.keys.rank() == 4 ? cache.keys.size(2) : 0;
+  const Shape wanted{batch, kv_heads_, places, size_of_head()};
+  for (const Tensor& part : {cache.keys, cache.values}) {
+    if (part.shape() != wanted)
+      throw ShapeError(cat(where("attention"), ": ", describe(),
+                           " takes a cache of keys and values [", batch, ", ", kv_heads_,
+                           ", places, ", size_of_head(), "] for a batch of ", batch, ", not ",
+                           cache.keys.shape(), " and ", cache.values.shape()));
+    const DType dtype = out_proj_->weight().dtype();
+    if (part.dtype() != dtype)
+      throw DTypeError(cat(where("attention"), ": the cache is ", part.dtype(),
+                           ", the layer's weights are ", dtype, ": cast it"));
+  }
 }
 
 CachedResult MultiheadAttention::forward(const Tensor& x, const KeyValueCache& cache,
                                          const Tensor& place) const {
   const int along = options_.batch_first ? 1 : 0;
+  require_defined({{"input", x}});
   if (x.rank() != 3 || x.size(along) != 1)
     throw ShapeError(
         cat(where("attention"), ": ", describe(), " decodes one place at a time, not ", x.shape()));
-  const Tensor places = arange(0, cache.keys.size(2));
-  const Tensor here = unsqueeze(eq(places, place), 1), behind = gt(places, place);
+  check_cache(cache, x.size(1 - along));
+  check_place(place, cache.keys.size(2));
+  const Tensor number = reshape(place, {}), places = arange(0, cache.keys.size(2));
+  const Tensor here = unsqueeze(eq(places, number), 1), behind = gt(places, number);
   const KeyValueCache made = keys_of(x, x);
   const KeyValueCache next{tenon::where(here, made.keys, cache.keys),
                            tenon::where(here, made.values, cache.values)};

@@ -8,6 +8,7 @@
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/functional.h>
 #include <tenon/grad.h>
 #include <tenon/optim.h>
 #include <tenon/transformer.h>
@@ -135,6 +136,68 @@ TEST_CASE("attention: what does not fit is refused by name") {
   const Tensor whole = zeros({2, 4}, DType::Int64);  // as tokenizers give them
   CHECK_THROWS_AS(net(x, x, x, nn::AttentionMask{.key_padding = whole}), DTypeError);
   CHECK_THROWS_AS(nn::TransformerEncoderLayer(8, 2, {.activation = "rellu"}), ValueError);
+}
+
+TEST_CASE("attention: a place outside the cache, and what is no cache, are refused by name") {
+  const nn::MultiheadAttention net(8, 4, {.batch_first = true, .kv_heads = 2});
+  const Tensor x = randn({3, 1, 8}).eval();
+  const nn::KeyValueCache cache = net.empty_cache(3, 5);
+  const Scope scope("decoder.self_attn");
+  const auto at = [&](const Tensor& place) { return net(x, cache, place).output.eval(); };
+  const auto index = [](std::int64_t place) {
+    return Tensor::from(std::vector<std::int64_t>{place}, {});
+  };
+  for (const std::int64_t place : {std::int64_t{-1}, std::int64_t{5}}) {
+    const std::string text = "attention (decoder.self_attn): the place " + std::to_string(place) +
+                             " is outside a cache of 5";
+    CHECK_THROWS_WITH_AS(at(index(place)), doctest::Contains(text.c_str()), ValueError);
+    CHECK_THROWS_AS(at(scalar(place, DType::Int64)), ValueError);
+    CHECK_THROWS_AS(at(cast(index(place), DType::Int32).eval()), ValueError);
+  }
+  CHECK_THROWS_WITH_AS(at(scalar(1.0)), doctest::Contains("the place is float32"), DTypeError);
+  CHECK_THROWS_AS(at(zeros({}, DType::Bool)), DTypeError);
+  for (const Shape& shape : {Shape{2}, Shape{5}, Shape{3, 5}})
+    CHECK_THROWS_WITH_AS(at(zeros(shape, DType::Int64)), doctest::Contains("must be one number"),
+                         ShapeError);
+  CHECK_THROWS_WITH_AS(at(Tensor()), doctest::Contains("given as place has no value"), ValueError);
+  CHECK(equal(at(zeros({1}, DType::Int64)), at(index(0))));
+  CHECK(equal(at(cast(index(4), DType::Int32)), at(index(4))));
+
+  const auto with = [&](const Tensor& keys, const Tensor& values) {
+    const nn::KeyValueCache given{keys, values};
+    (void)net(x, given, index(0)).output.eval();
+  };
+  const auto refuses_shape = [&](const Tensor& keys, const Tensor& values) {
+    CHECK_THROWS_WITH_AS(with(keys, values),
+                         doctest::Contains("takes a cache of keys and values [3, 2, places, 2]"),
+                         ShapeError);
+    CHECK_THROWS_AS(net(x, nn::KeyValueCache{keys, values}).eval(), ShapeError);
+  };
+  const Tensor keys = cache.keys;
+  for (const Shape& shape : {Shape{2, 2, 5, 2}, Shape{1, 2, 5, 2}, Shape{3, 4, 5, 2},
+                             Shape{3, 2, 5, 3}, Shape{3, 2, 5}, Shape{3, 2, 6, 2}})
+    refuses_shape(keys, zeros(shape));
+  refuses_shape(zeros({3, 2, 5}), zeros({3, 2, 5}));
+  for (const DType dtype : {DType::Int64, DType::BFloat16, DType::Float64})
+    CHECK_THROWS_AS(with(cast(keys, dtype), cast(keys, dtype)), DTypeError);
+  CHECK_THROWS_WITH_AS(with(keys, Tensor()),
+                       doctest::Contains("given as values of the cache has no value"), ValueError);
+}
+
+TEST_CASE("attention: a query, key or value that was never assigned is named") {
+  const nn::MultiheadAttention net(8, 2);
+  const Tensor x = zeros({4, 2, 8}), none;
+  CHECK_THROWS_WITH_AS(net(none, x, x), doctest::Contains("given as query has no value"),
+                       ValueError);
+  CHECK_THROWS_WITH_AS(net(x, none, x), doctest::Contains("given as key has no value"), ValueError);
+  CHECK_THROWS_WITH_AS(net(x, x, none), doctest::Contains("given as value has no value"),
+                       ValueError);
+}
+
+TEST_CASE("attention: of no keys at all the result is zeros, as PyTorch's is") {
+  const Tensor q = randn({2, 3, 4}).eval(), keys = zeros({2, 0, 4}), values = zeros({2, 0, 5});
+  CHECK(equal(scaled_dot_product_attention(q, keys, values), zeros({2, 3, 5})));
+  CHECK(equal(grad(sum(scaled_dot_product_attention(q, keys, values)), q), zeros({2, 3, 4})));
 }
 
 TEST_CASE("positions: sinusoids are the paper's, a rotation keeps products of distances") {
