@@ -35,8 +35,8 @@ struct ScanOptions {
 /// gradient is a scan from the end to the beginning: results of products are kept for it, and what
 /// is computed from them element by element is computed again. Gradients of weights that a step
 /// multiplies by are one product over all steps. On a card the steps are launches of one captured
-/// graph. Throws ShapeError and DTypeError that name the carry, the row or the length that does not
-/// fit, NotSupported for an assignment inside.
+/// graph. Throws ShapeError, DTypeError and ValueError that name the carry, the row or the length
+/// that does not fit, NotSupported for an assignment inside.
 TENON_API ScanResult scan(const ScanStep& step, const std::vector<Tensor>& carry,
                           const std::vector<Tensor>& xs, const ScanOptions& options = {});
 

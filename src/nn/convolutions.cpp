@@ -1,6 +1,5 @@
 // Convolutions over one and three axes and transposed ones as layers; that over two stands in
 // layers.cpp.
-#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -8,6 +7,7 @@
 #include <tenon/layers.h>
 
 #include "base/str.h"
+#include "nn/windows.h"
 
 namespace tenon::nn {
 namespace {
@@ -30,13 +30,19 @@ std::string size_text(const char* name, const Ints& sizes) {
 }
 
 template <class Options, class LayerOptions>
-Options conv_options(const LayerOptions& o) {
+Options conv_options(const char* layer, const LayerOptions& o) {
   Options out;
   out.stride = conv_sizes(o.stride);
   out.padding = conv_sizes(o.padding);
   out.dilation = conv_sizes(o.dilation);
   out.groups = o.groups;
-  if constexpr (requires { o.output_padding; }) out.output_padding = conv_sizes(o.output_padding);
+  check_window(layer, {{"the stride", size_list(out.stride), 1},
+                       {"the padding", size_list(out.padding), 0},
+                       {"the dilation", size_list(out.dilation), 1}});
+  if constexpr (requires { o.output_padding; }) {
+    out.output_padding = conv_sizes(o.output_padding);
+    check_window(layer, {{"the output padding", size_list(out.output_padding), 0}});
+  }
   return out;
 }
 
@@ -49,7 +55,7 @@ Shape filter_shape(const char* layer, std::int64_t in, std::int64_t out, std::in
   check(in, "the number of input channels");
   check(out, "the number of output channels");
   check(groups, "groups");
-  check(*std::min_element(kernel.begin(), kernel.end()), "the kernel size");
+  check_window(layer, {{"the kernel size", kernel, 1}});
   if (in % groups != 0 || out % groups != 0)
     throw ValueError(cat(layer, ": ", in, " input and ", out,
                          " output channels do not divide into ", groups, " groups"));
@@ -89,7 +95,7 @@ std::string describe_conv(const char* layer, const Tensor& weight, const Options
 
 #define TENON_CONVOLUTION(Name, Options, Sizes, OptionsOf, transposed)                     \
   Name::Name(std::int64_t in, std::int64_t out, Sizes kernel, const OptionsOf<Sizes>& o)   \
-      : options_(conv_options<Options>(o)) {                                               \
+      : options_(conv_options<Options>(#Name, o)) {                                        \
     const Shape shape =                                                                    \
         filter_shape(#Name, in, out, o.groups, size_list(conv_sizes(kernel)), transposed); \
     weight_ = parameter("weight", filter(shape, o.generator));                             \

@@ -6,6 +6,7 @@
 #include <tenon/pooling.h>
 
 #include "base/str.h"
+#include "nn/windows.h"
 
 namespace tenon::nn {
 namespace {
@@ -61,7 +62,10 @@ Conv2d::Conv2d(std::int64_t in, std::int64_t out, Pair kernel, const Conv2dOptio
   check_positive(in, "Conv2d", "the number of input channels");
   check_positive(out, "Conv2d", "the number of output channels");
   check_positive(options.groups, "Conv2d", "groups");
-  check_positive(std::min(kernel.h, kernel.w), "Conv2d", "the kernel size");
+  check_window("Conv2d", {{"the kernel size", {kernel.h, kernel.w}, 1},
+                          {"the stride", {options.stride.h, options.stride.w}, 1},
+                          {"the padding", {options.padding.h, options.padding.w}, 0},
+                          {"the dilation", {options.dilation.h, options.dilation.w}, 1}});
   if (in % options.groups != 0 || out % options.groups != 0)
     throw ValueError(cat("Conv2d: ", in, " input and ", out, " output channels do not divide into ",
                          options.groups, " groups"));
@@ -87,7 +91,10 @@ std::string Conv2d::describe() const {
 namespace {
 
 Pool2dOptions pool_options(Pair kernel, const PoolOptions& options, const char* layer) {
-  check_positive(std::min(kernel.h, kernel.w), layer, "the kernel size");
+  check_window(layer, {{"the kernel size", {kernel.h, kernel.w}, 1},
+                       {"the stride", {options.stride.h, options.stride.w}, 0},
+                       {"the padding", {options.padding.h, options.padding.w}, 0},
+                       {"the dilation", {options.dilation.h, options.dilation.w}, 1}});
   Pool2dOptions out;
   out.kernel = std_pair(kernel);
   out.stride = std_pair(options.stride);

@@ -5,6 +5,7 @@
 #include <tenon/pooling_layers.h>
 
 #include "base/str.h"
+#include "nn/windows.h"
 
 namespace tenon::nn {
 namespace {
@@ -21,21 +22,17 @@ Ints listed(std::int64_t size) { return {size}; }
 Ints listed(const TwoSizes& p) { return {p.first, p.second}; }
 Ints listed(const Three& t) { return {t.begin(), t.end()}; }
 
-template <class Sizes>
-void check_kernel(const char* layer, const Sizes& kernel) {
-  for (const std::int64_t size : listed(kernel))
-    if (size < 1)
-      throw ValueError(cat(layer, ": the kernel size is ", size, ", must be at least 1"));
-}
-
 template <class Options, class Sizes>
 Options window_options(const char* layer, Sizes kernel, const PoolOptionsOf<Sizes>& options) {
   Options out;
   out.kernel = plain(kernel);
-  check_kernel(layer, out.kernel);
   out.stride = plain(options.stride);
   out.padding = plain(options.padding);
   out.dilation = plain(options.dilation);
+  check_window(layer, {{"the kernel size", listed(out.kernel), 1},
+                       {"the stride", listed(out.stride), 0},
+                       {"the padding", listed(out.padding), 0},
+                       {"the dilation", listed(out.dilation), 1}});
   out.ceil_mode = options.ceil_mode;
   out.count_include_pad = options.count_include_pad;
   out.divisor = options.divisor;
@@ -110,7 +107,8 @@ LPPool1d::LPPool1d(double p, std::int64_t kernel, const PoolOptionsOf<std::int64
 std::string LPPool1d::describe() const { return describe_power("LPPool1d", p_, options_); }
 
 LPPool2d::LPPool2d(double p, Pair kernel, const PoolOptions& options) : p_(p) {
-  check_kernel("LPPool2d", plain(kernel));
+  check_window("LPPool2d", {{"the kernel size", listed(plain(kernel)), 1},
+                            {"the stride", listed(plain(options.stride)), 0}});
   options_.kernel = plain(kernel);
   options_.stride = plain(options.stride);
   options_.ceil_mode = options.ceil_mode;
@@ -126,7 +124,9 @@ MaxUnpool1d::MaxUnpool1d(std::int64_t kernel, const PoolOptionsOf<std::int64_t>&
 std::string MaxUnpool1d::describe() const { return describe_window("MaxUnpool1d", options_); }
 
 MaxUnpool2d::MaxUnpool2d(Pair kernel, const PoolOptions& options) {
-  check_kernel("MaxUnpool2d", plain(kernel));
+  check_window("MaxUnpool2d", {{"the kernel size", listed(plain(kernel)), 1},
+                               {"the stride", listed(plain(options.stride)), 0},
+                               {"the padding", listed(plain(options.padding)), 0}});
   options_.kernel = plain(kernel);
   options_.stride = plain(options.stride);
   options_.padding = plain(options.padding);

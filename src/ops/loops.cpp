@@ -30,6 +30,9 @@ Shape stack_of(std::int64_t length, const Shape& row) {
 
 std::int64_t length_of(const std::vector<Tensor>& xs, const ScanOptions& options) {
   std::int64_t length = options.length;
+  if (length < -1)
+    throw ValueError(cat(where("scan"), ": a length of ", length,
+                         " steps: give 0 or more, or -1 for the first axis of xs"));
   for (std::size_t k = 0; k < xs.size(); ++k) {
     if (xs[k].rank() == 0)
       throw ShapeError(cat(where("scan"), ": xs[", k, "] is a scalar: it needs an axis of steps"));

@@ -65,6 +65,20 @@ TEST_CASE("pooling: the way back refuses what does not fit") {
   CHECK_THROWS_AS(lp_pool1d(zeros({1, 1, 4}, DType::Int64), 2), DTypeError);
 }
 
+TEST_CASE("layers: strides, paddings and dilations that no window has are refused when made") {
+  CHECK_THROWS_WITH_AS(nn::Conv2d(1, 1, 3, {.stride = 0}),
+                       "Conv2d: the stride is 0, must be at least 1", ValueError);
+  CHECK_THROWS_AS(nn::Conv2d(1, 1, 3, {.dilation = {1, 0}}), ValueError);
+  CHECK_THROWS_AS(nn::Conv2d(1, 1, 3, {.padding = -1}), ValueError);
+  CHECK_THROWS_AS(nn::Conv1d(1, 1, 3, {.stride = 0}), ValueError);
+  CHECK_THROWS_AS(nn::Conv3d(1, 1, 3, {.dilation = 0}), ValueError);
+  CHECK_THROWS_AS(nn::ConvTranspose2d(1, 1, 3, {.stride = 0}), ValueError);
+  CHECK_THROWS_AS(nn::ConvTranspose2d(1, 1, 3, {.output_padding = -1}), ValueError);
+  CHECK_THROWS_AS(nn::MaxPool2d(2, {.stride = -1}), ValueError);
+  CHECK_THROWS_AS(nn::AvgPool1d(2, {.padding = -1}), ValueError);
+  CHECK_NOTHROW(nn::MaxPool2d(2, {.stride = 0}));
+}
+
 TEST_CASE("embedding: padding begins as zeros, a table may be given, indices outside are refused") {
   const nn::Embedding drawn(5, 3, {.padding_index = -2});
   CHECK(sum(abs(drawn.weight()[3])).item() == 0);

@@ -180,6 +180,8 @@ TEST_CASE("loops: what does not fit is refused where it is written") {
                        ShapeError);
   CHECK_THROWS_AS(scan(good, {c}, {scalar(1.0)}), ShapeError);
   CHECK_THROWS_AS(scan(good, {c}, {}), ValueError);
+  CHECK_THROWS_WITH_AS(scan(good, {c}, {x}, {.length = -5}),
+                       doctest::Contains("scan (encoder): a length of -5 steps"), ValueError);
   CHECK_THROWS_AS(scan(ScanStep(), {c}, {x}), ValueError);
   CHECK_THROWS_AS(scan(good, {Tensor()}, {x}), ValueError);
   CHECK_THROWS_WITH_AS(scan(

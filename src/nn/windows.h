@@ -1,0 +1,28 @@
+// What convolutions and poolings refuse when they are made, not at the first call.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+
+#include <tenon/error.h>
+#include <tenon/tensor.h>
+
+#include "base/str.h"
+
+namespace tenon::nn {
+
+/// One of a window's settings, in each of its axes.
+struct WindowSetting {
+  const char* name;
+  Ints sizes;
+  std::int64_t least;
+};
+inline void check_window(const char* layer, std::initializer_list<WindowSetting> settings) {
+  for (const WindowSetting& setting : settings)
+    if (const std::int64_t size = *std::min_element(setting.sizes.begin(), setting.sizes.end());
+        size < setting.least)
+      throw ValueError(
+          cat(layer, ": ", setting.name, " is ", size, ", must be at least ", setting.least));
+}
+
+}  // namespace tenon::nn
