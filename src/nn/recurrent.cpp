@@ -205,7 +205,7 @@ RecurrentBase::Stacked RecurrentBase::run(const Tensor& input, std::vector<Tenso
     if (lengths.shape() != Shape{batch})
       throw ShapeError(cat(where("recurrent"), ": ", describe(), ": lengths are ", lengths.shape(),
                            ", must be [", batch, "], one for each sequence"));
-    if (is_floating(lengths.dtype()))
+    if (is_floating(lengths.dtype()) || lengths.dtype() == DType::Bool)
       throw DTypeError(
           cat(where("recurrent"), ": lengths are ", lengths.dtype(), ", must be whole numbers"));
     within = unsqueeze(lt(unsqueeze(arange(0, x.size(0)), 1), inside(lengths, x.size(0))), 2);

@@ -113,14 +113,16 @@ Tensor checked_offsets(const Tensor& offsets, std::int64_t places) {
     return index_select(zeros({size}, DType::Int64), 0, index);
   };
   const std::int64_t last = offsets.size(0) - 1;
-  const Scope of_offsets("offsets");
-  const Tensor checked = offsets + within(offsets, places + 1);
-  Tensor growing;
+  Tensor checked, growing;
   {
-    const Scope scope("steps");
+    const Scope scope("offsets");
+    checked = offsets + within(offsets, places + 1);
+  }
+  {
+    const Scope scope("offsets must not fall");
     growing = within(minimum(narrow(offsets, 0, 1, last) - narrow(offsets, 0, 0, last), 0), 1);
   }
-  const Scope scope("first");
+  const Scope scope("offsets[0] must be 0");
   return checked + concat({within(narrow(offsets, 0, 0, 1), 1), growing}, 0);
 }
 

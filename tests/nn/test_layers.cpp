@@ -159,11 +159,12 @@ TEST_CASE("embedding: offsets that do not grow from 0 to the index's end are ref
         CHECK_THROWS_WITH_AS(bags.eval(), doctest::Contains(message), ValueError);
       }
   };
-  refuses({0, 3, 1, 5}, "embedding_bag (offsets.steps): index -2 is out of range");
+  refuses({0, 3, 1, 5}, "embedding_bag (offsets must not fall): index -2 is out of range");
   refuses({0, 7}, "embedding_bag (offsets): index 7 is out of range");
-  refuses({2, 3}, "embedding_bag (offsets.first): index 2 is out of range for axis 0 of size 1");
+  refuses({2, 3},
+          "embedding_bag (offsets[0] must be 0): index 2 is out of range for axis 0 of size 1");
   const Scope scope("words");
-  refuses({0, 3, 1}, "embedding_bag (words.offsets.steps): index -2 is out of range");
+  refuses({0, 3, 1}, "embedding_bag (words.offsets must not fall): index -2 is out of range");
 }
 
 TEST_CASE("embedding: what lies in no bag has no part in gradients, whatever it is") {
