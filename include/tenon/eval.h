@@ -29,7 +29,8 @@ TENON_API void on_tune(std::function<void(const TuneProgress&)> function);
 /// inside the graph evaluated here that the caller still holds are computed along with an
 /// assignment and keep those values. One outside of it cannot be computed any more once a variable
 /// that it reads was assigned: evaluating it then throws ValueError, which names the variable.
-/// Evaluate it before the update or together with it, or build it anew.
+/// Evaluate it before the update or together with it, or build it anew. A tensor that was never
+/// assigned is a ValueError.
 TENON_API void eval(std::span<const Tensor> tensors);
 TENON_API void eval(std::initializer_list<Tensor> tensors);
 

@@ -38,6 +38,8 @@ Differences compare(const StateDict& own, const StateDict& given) {
     const auto it = given.find(name);
     if (it == given.end())
       only_own.push_back(name);
+    else if (!it->second.defined())
+      throw ValueError(cat("load_state_dict: '", name, "' has no value: it was never assigned"));
     else if (it->second.shape() != tensor.shape())
       d.misshapen.push_back(
           cat("'", name, "' is ", it->second.shape(), " where the model has ", tensor.shape()));

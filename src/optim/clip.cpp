@@ -6,15 +6,33 @@
 #include "base/str.h"
 
 namespace tenon::optim {
+namespace {
+
+void require_gradients(const char* name, const std::vector<Tensor>& grads) {
+  for (std::size_t k = 0; k < grads.size(); ++k)
+    if (!grads[k].defined())
+      throw ValueError(cat(name, ": gradient ", k, " has no value: it was never assigned"));
+}
+
+// In which the common norm has the digits of all gradients.
+DType dtype_of_norm(const std::vector<Tensor>& grads) {
+  for (const Tensor& g : grads)
+    if (g.dtype() == DType::Float64) return DType::Float64;
+  return DType::Float32;
+}
+
+}  // namespace
 
 ClippedGrads clip_grad_norm(const std::vector<Tensor>& grads, double max_norm) {
   if (!(max_norm > 0))
     throw ValueError(cat("clip_grad_norm: the norm is ", max_norm, ", must be above 0"));
   if (grads.empty()) throw ValueError("clip_grad_norm: there are no gradients");
+  require_gradients("clip_grad_norm", grads);
   Scope scope("clip_grad_norm");
+  const DType dtype = dtype_of_norm(grads);
   Tensor squares;
   for (const Tensor& g : grads) {
-    const Tensor s = cast(sum(square(g)), DType::Float32);
+    const Tensor s = cast(sum(square(g)), dtype);
     squares = squares.defined() ? squares + s : s;
   }
   ClippedGrads out;
@@ -22,13 +40,14 @@ ClippedGrads clip_grad_norm(const std::vector<Tensor>& grads, double max_norm) {
   // The small term is PyTorch's: it keeps a zero norm from dividing by zero.
   const Tensor factor = minimum(max_norm / (out.norm + 1e-6), 1.0);
   for (const Tensor& g : grads)
-    out.grads.push_back(g * (g.dtype() == DType::Float32 ? factor : cast(factor, g.dtype())));
+    out.grads.push_back(g * (g.dtype() == dtype ? factor : cast(factor, g.dtype())));
   return out;
 }
 
 std::vector<Tensor> clip_grad_value(const std::vector<Tensor>& grads, double limit) {
   if (!(limit > 0))
     throw ValueError(cat("clip_grad_value: the limit is ", limit, ", must be above 0"));
+  require_gradients("clip_grad_value", grads);
   Scope scope("clip_grad_value");
   std::vector<Tensor> out;
   out.reserve(grads.size());

@@ -24,7 +24,7 @@ constexpr char kStep[] = "step";
 
 DType dtype_of_rate(const std::vector<nn::NamedTensor>& parameters) {
   for (const nn::NamedTensor& p : parameters)
-    if (p.tensor.dtype() == DType::Float64) return DType::Float64;
+    if (p.tensor.defined() && p.tensor.dtype() == DType::Float64) return DType::Float64;
   return DType::Float32;
 }
 
@@ -59,6 +59,8 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
     group.lr = variable(scalar(rate, dtype_of_rate(given.parameters)), "lr");
     group.step = given.own_steps ? variable(scalar(0, DType::Float64), "step") : step_;
     for (const nn::NamedTensor& p : given.parameters) {
+      if (!p.tensor.defined())
+        throw ValueError(cat("optimizer: '", p.name, "' has no value: it was never assigned"));
       if (!is_variable(p.tensor) || !is_floating(p.tensor.dtype()))
         throw ValueError(
             cat("optimizer: '", p.name, "' is not a floating variable and cannot be trained"));
@@ -113,6 +115,12 @@ std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const T
   count(step_);
   for (std::size_t k = 0; k < parameters_.size(); ++k) {
     const Tensor& p = parameters_[k];
+    if (!grads[k].defined())
+      throw ValueError(
+          cat("optimizer: the gradient of '", names_[k], "' has no value: it was never assigned"));
+    if (!is_floating(grads[k].dtype()))
+      throw DTypeError(cat("optimizer: the gradient of '", names_[k], "' is ", grads[k].dtype(),
+                           ", must be floating"));
     if (grads[k].shape() != p.shape())
       throw ShapeError(
           cat("optimizer: '", names_[k], "' is ", p.shape(), ", its gradient ", grads[k].shape()));
@@ -130,6 +138,8 @@ std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const T
 }
 
 double Optimizer::step(const Tensor& loss, const Clip& clip) {
+  if (!loss.defined())
+    throw ValueError("step: the loss is a tensor without a value: it was never assigned");
   if (loss.numel() != 1)
     throw ShapeError(
         cat("step: the loss is ", loss.shape(), ", not a scalar: reduce it with sum or mean"));
@@ -138,8 +148,6 @@ double Optimizer::step(const Tensor& loss, const Clip& clip) {
     throw ValueError(cat("step: the loss does not depend on '", names_[0], "' or any other of the ",
                          parameters_.size(),
                          " parameters, so nothing would learn: is it made by another network, "
-  if (!loss.defined())
-    throw ValueError("step: the loss is a tensor without a value: it was never assigned");
                          "behind detach(), or of what a compiled function returned, which is "
                          "values without a graph? Compile the whole step instead: forward pass, "
                          "grad() and updates()"));
@@ -214,6 +222,8 @@ void Optimizer::load_state_dict(const StateDict& given) {
     if (it == state.end())
       throw ValueError(
           cat("optimizer: the saved state lacks '", name, "': it belongs to another optimizer"));
+    if (!it->second.defined())
+      throw ValueError(cat("optimizer: '", name, "' of the saved state has no value"));
     if (it->second.shape() != tensor.shape() || it->second.dtype() != tensor.dtype())
       throw ShapeError(cat("optimizer: '", name, "' is saved as ", it->second.dtype(),
                            it->second.shape(), " where ", tensor.dtype(), tensor.shape(),

@@ -1,6 +1,8 @@
 // What a plan tells about itself.
 #include <memory>
 
+#include <tenon/error.h>
+
 #include "run/plan_api.h"
 
 #include "graph/effects.h"
@@ -27,8 +29,10 @@ std::string Plan::passes() const { return print_passes(*impl_->program); }
 
 Plan plan(std::span<const Tensor> tensors) {
   std::vector<Tensor> roots;
-  for (const Tensor& t : tensors)
-    if (t.defined() && !t.node()->realised()) roots.push_back(t);
+  for (const Tensor& t : tensors) {
+    if (!t.defined()) throw ValueError("plan: a tensor has no value: it was never assigned");
+    if (!t.node()->realised()) roots.push_back(t);
+  }
   roots = with_effects(roots, topological_order(roots)).roots;
   std::vector<Node*> leaves;
   for (Node* node : topological_order(roots))

@@ -383,8 +383,12 @@ const Node* lone_number(const Node& node) {
 void eval(std::span<const Tensor> tensors) {
   // Numbers, which belong to no device, are computed for themselves where others live elsewhere.
   std::vector<Tensor> roots, numbers;
-  for (const Tensor& t : tensors) {
-    if (!t.defined() || t.node()->realised()) continue;
+  for (std::size_t k = 0; k < tensors.size(); ++k) {
+    const Tensor& t = tensors[k];
+    if (!t.defined())
+      throw ValueError(cat("eval: tensor ", k + 1, " of ", tensors.size(),
+                           " has no value: it was never assigned"));
+    if (t.node()->realised()) continue;
     if (const Node* number = lone_number(*t.node()))
       set_realised(*t.node(), number_of(*number, t.device()));
     else

@@ -223,6 +223,35 @@ TEST_CASE("optim: a step refuses a loss that none of its parameters takes part i
   CHECK_FALSE(equal(net(x), before));
 }
 
+TEST_CASE("optim: what was never assigned is refused by its name") {
+  const Tensor p = parameter({1}), none;
+  const auto names = [](const char* what, const auto& f) {
+    CHECK_THROWS_WITH_AS(f(), doctest::Contains(what), ValueError);
+  };
+  names("'param.1' has no value", [&] { optim::Sgd(std::vector<Tensor>{p, none}); });
+  optim::Sgd sgd(std::vector<Tensor>{p});
+  names("the gradient of 'param.0' has no value", [&] { eval(sgd.updates({none})); });
+  CHECK_THROWS_AS(eval(sgd.updates({zeros({1}, DType::Int64)})), DTypeError);
+  names("clip_grad_norm: gradient 1 has no value", [&] { optim::clip_grad_norm({p, none}, 1); });
+  names("clip_grad_value: gradient 0 has no value", [&] { optim::clip_grad_value({none}, 1); });
+  StateDict state = sgd.state_dict();
+  state.at("step") = none;
+  names("'step' of the saved state has no value", [&] { sgd.load_state_dict(state); });
+  const nn::AnyModule net = nn::Sequential(nn::Linear(3, 2));
+  names("load_state_dict: '0.bias' has no value", [&] {
+    StateDict weights = net.state_dict();
+    weights.at("0.bias") = none;
+    net.load_state_dict(weights);
+  });
+}
+
+TEST_CASE("optim: the norm of float64 gradients has the digits of float64") {
+  const Tensor g = Tensor::from(std::vector<double>{1.0, 1e-5}, {2});
+  const optim::ClippedGrads clipped = optim::clip_grad_norm({g}, 1e9);
+  CHECK(clipped.norm.dtype() == DType::Float64);
+  CHECK(clipped.norm.item() == std::sqrt(1.0 + 1e-10));
+}
+
 TEST_CASE("optim: a changed rate plans nothing anew") {
   const Tensor p = parameter({1, 2});
   optim::Adam adam(std::vector<Tensor>{p});

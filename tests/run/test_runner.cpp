@@ -186,6 +186,14 @@ TEST_CASE("run: an empty function is not compiled, and what was not compiled is 
   CHECK_THROWS_AS(nothing.profile({}), ValueError);
 }
 
+TEST_CASE("run: a tensor that was never assigned is not evaluated in silence") {
+  const Tensor x = scalar(2) * 3, none;
+  CHECK_THROWS_WITH_AS(eval({x, none}), "eval: tensor 2 of 2 has no value: it was never assigned",
+                       ValueError);
+  CHECK_THROWS_AS(plan(std::vector<Tensor>{none}), ValueError);
+  CHECK(x.item() == 6);
+}
+
 TEST_CASE("run: nothing, scalars and empty tensors") {
   eval(std::vector<Tensor>{});
   CHECK(scalar(4).item() == 4);
