@@ -81,8 +81,8 @@ class TENON_API RecurrentBase : public ModuleBase {
 /// x is [T, N, in] ([N, T, in] with batch_first, [T, in] without a batch); the initial state
 /// [num_layers · directions, N, hidden] is zeros where none is given. With `lengths` (int64 [N],
 /// each from 0 to T) a sequence ends there: outputs behind it are zeros, the final state is the one
-/// at its end, of no step the initial one, and the reverse direction begins there. Throws ShapeError or DTypeError; a length
-/// outside is a ValueError at run time.
+/// at its end, of no step the initial one, and the reverse direction begins there. Throws
+/// ShapeError or DTypeError; a length outside is a ValueError at run time.
 class TENON_API RNN : public ModuleOf<RNN, RecurrentBase> {
  public:
   RNN(std::int64_t in, std::int64_t hidden, const RecurrentOptions& options = {})
