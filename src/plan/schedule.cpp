@@ -12,6 +12,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "plan/calls.h"
+#include "plan/late_sweeps.h"
 #include "plan/tune.h"
 
 namespace tenon {
@@ -237,6 +238,7 @@ void order_steps(Program& program, std::vector<std::vector<int>> before, bool gr
   }
   if (order.size() != n)
     throw InternalError("the steps of a program depend on each other in a circle");
+  if (greedy && !by_path) delay_sweeps(program, after, order);
   std::vector<Step> sorted;
   sorted.reserve(n);
   for (int s : order) sorted.push_back(std::move(program.steps[static_cast<std::size_t>(s)]));
