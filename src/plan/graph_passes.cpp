@@ -20,6 +20,7 @@
 #include "plan/narrow_arguments.h"
 #include "plan/narrow_images.h"
 #include "plan/narrow_products.h"
+#include "plan/narrow_residuals.h"
 #include "plan/pool_rules.h"
 #include "plan/rounding.h"
 #include "plan/strided.h"
@@ -418,7 +419,7 @@ Roots decompose(Roots roots, const PlanOptions& options) {
   std::vector<Node*> nodes = topological_order(roots);
   if (!rounds_to_16_bits(nodes)) return roots;
   if (options.traits.is_queued) {
-    roots = narrow_products(narrow_arguments(std::move(roots)));
+    roots = narrow_residuals(narrow_products(narrow_arguments(std::move(roots))));
     nodes = topological_order(roots);
   }
   return options.channels_last || keeps_images_narrow(nodes, options)

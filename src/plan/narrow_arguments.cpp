@@ -3,8 +3,8 @@
 // lost in kind when x itself is rounded: it is then stored with half the bytes by the first product
 // and read so by the gradient's.
 //
-// Both see the same rounded x. Sums, normalisations and residual streams stay float32: from there
-// on values are not rounded at once.
+// Both see the same rounded x. Where sums or normalisations follow, x stays as it is: from there on
+// values are not rounded at once.
 #include "plan/narrow_arguments.h"
 
 #include <unordered_map>

@@ -1,7 +1,6 @@
 // What a layer adds to a residual stream, and the gradient that a normalisation's takes rows' sums
 // of, cross memory twice: no product can have a row's sum as its epilogue. Such a product is stored
-// rounded to the type of its operands, once, from float32 sums; who reads it goes on in float32, as
-// the stream and all sums do.
+// rounded to the type of its operands, once, from float32 sums; who reads it goes on in float32.
 //
 // The same serves where an activation's gradient is rounded and its columns are summed: see
 // ends_in_columns().
@@ -19,7 +18,6 @@
 #include "graph/attrs.h"
 #include "graph/node.h"
 #include "ops/table.h"
-#include "plan/node_users.h"
 
 namespace tenon {
 namespace {
@@ -48,27 +46,6 @@ bool meets_another(const Node& node) {
     if (in->op != Op::Constant && in->op != Op::Expand && in->shape.numel() == node.shape.numel())
       ++whole;
   return whole > 1;
-}
-
-/// Whether sums of rows follow from x element by element, and no largest element of rows.
-bool ends_in_sums(const Node& x, const NodeUsers& users) {
-  std::vector<const Node*> open{&x};
-  std::unordered_set<const Node*> seen{&x};
-  bool sums = false;
-  while (!open.empty()) {
-    const Node* node = open.back();
-    open.pop_back();
-    for (const Node* user : users.of(node)) {
-      if (!seen.insert(user).second) continue;
-      if (user->op == Op::Max) return false;
-      if (user->op == Op::Sum && is_of_rows(*user)) sums = true;
-      const bool goes_on = op_info(user->op).kind == OpKind::Elementwise || user->op == Op::Reshape;
-      if (goes_on && user->shape.numel() == x.shape.numel() && user->dtype == DType::Float32 &&
-          seen.size() <= kMostFollowing)
-        open.push_back(user);
-    }
-  }
-  return sums;
 }
 
 /// Whether numbers that are rounded anyway follow from x and others like it element by element, and
@@ -104,6 +81,26 @@ bool ends_in_columns(const Node& x, const NodeUsers& users) {
 
 }  // namespace
 
+bool ends_in_row_sums(const Node& x, const NodeUsers& users) {
+  std::vector<const Node*> open{&x};
+  std::unordered_set<const Node*> seen{&x};
+  bool sums = false;
+  while (!open.empty()) {
+    const Node* node = open.back();
+    open.pop_back();
+    for (const Node* user : users.of(node)) {
+      if (!seen.insert(user).second) continue;
+      if (user->op == Op::Max) return false;
+      if (user->op == Op::Sum && is_of_rows(*user)) sums = true;
+      const bool goes_on = op_info(user->op).kind == OpKind::Elementwise || user->op == Op::Reshape;
+      if (goes_on && user->shape.numel() == x.shape.numel() && user->dtype == DType::Float32 &&
+          seen.size() <= kMostFollowing)
+        open.push_back(user);
+    }
+  }
+  return sums;
+}
+
 Roots narrow_products(Roots roots) {
   const NumberedOrder order = numbered_order(roots);
   std::unordered_set<const Node*> wanted, found;
@@ -114,7 +111,7 @@ Roots narrow_products(Roots roots) {
   if (candidates.empty()) return roots;
   const NodeUsers users(order);
   for (const Node* node : candidates)
-    if (ends_in_sums(*node, users) || ends_in_columns(*node, users)) found.insert(node);
+    if (ends_in_row_sums(*node, users) || ends_in_columns(*node, users)) found.insert(node);
   if (found.empty()) return roots;
   std::unordered_set<const Node*> wide;  // rounded numbers made wide again
   const auto widened = [&wide](const Tensor& narrow) {

@@ -1,0 +1,139 @@
+// Residual streams on a card, real or emulated: stored in 16 bits with their gradients, which are
+// as near to float64's as the products' operands allow.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <tenon/eval.h>
+#include <tenon/functional.h>
+#include <tenon/grad.h>
+#include <tenon/ops.h>
+
+#include "../base/distance.h"
+#include "../null/planning.h"
+#include "card.h"
+
+using namespace tenon;
+using test::distance;
+
+namespace {
+
+constexpr std::int64_t kRows = 4096, kWidth = 256;
+constexpr int kBlocks = 2;
+
+enum class Norm : std::uint8_t { Before, Behind };  // each part
+
+Tensor numbers(const Shape& shape, double scale) {
+  const Tensor k = arange(0, shape.numel());
+  const Tensor x = cast(remainder(k * k * 31 + k * 7919, 1009), DType::Float32) / 504 - 1;
+  return (x * scale).reshape(Ints(shape.begin(), shape.end())).eval();
+}
+
+/// Blocks of one layer each on a stream [kRows, kWidth].
+struct Stack {
+  Tensor x;
+  std::vector<Tensor> weights, biases;
+  Norm norm = Norm::Before;
+
+  Tensor forward() const {
+    const auto normalised = [](const Tensor& t) { return layer_norm(t, {kWidth}, {}, {}, 1e-5); };
+    Tensor y = x;
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      const auto part = [&](const Tensor& t) { return matmul(t, weights[k]) + biases[k]; };
+      y = norm == Norm::Before ? y + part(normalised(y)) : normalised(y + part(y));
+    }
+    return norm == Norm::Before ? normalised(y) : y;
+  }
+  std::vector<Tensor> roots(const Tensor& target) const {
+    std::vector<Tensor> leaves = weights;
+    leaves.insert(leaves.end(), biases.begin(), biases.end());
+    leaves.push_back(x);
+    const Tensor loss = sum(square(forward() - target)) / kRows;
+    std::vector<Tensor> all = grad(loss, leaves);
+    all.push_back(loss);
+    return all;
+  }
+};
+
+Stack stack(DType dtype, Norm norm) {
+  Stack s;
+  s.norm = norm;
+  s.x = cast(numbers({kRows, kWidth}, 1), dtype);
+  for (int k = 0; k < kBlocks; ++k) {
+    s.weights.push_back(cast(numbers({kWidth, kWidth}, 0.05 + 0.01 * k), dtype));
+    s.biases.push_back(cast(numbers({kWidth}, 0.5), dtype));
+  }
+  return s;
+}
+
+std::vector<std::vector<double>> gradients(DType dtype, Norm norm) {
+  const Tensor target = cast(numbers({1, kWidth}, 2), dtype);
+  std::vector<Tensor> all = stack(dtype, norm).roots(target);
+  for (Tensor& t : all) t = cast(t, DType::Float64);
+  eval(all);
+  std::vector<std::vector<double>> out;
+  out.reserve(all.size());
+  for (const Tensor& t : all) out.push_back(t.to_vector<double>());
+  return out;
+}
+
+/// Values as large as the stream in the plan's memory, of a type.
+int stored(const Program& program, DType dtype) {
+  int found = 0;
+  for (const Value& value : program.values)
+    found += value.kind == Value::Kind::Arena && value.shape.numel() == kRows * kWidth &&
+                     value.dtype == dtype
+                 ? 1
+                 : 0;
+  return found;
+}
+
+std::shared_ptr<const Program> planned(Precision precision, Device::Kind kind, Norm norm) {
+  const PrecisionScope scope(precision);
+  Stack s;
+  s.norm = norm;
+  s.x = test::leaf({kRows, kWidth});
+  for (int k = 0; k < kBlocks; ++k) {
+    s.weights.push_back(test::leaf({kWidth, kWidth}));
+    s.biases.push_back(test::leaf({kWidth}));
+  }
+  std::vector<Tensor> roots = s.roots(test::leaf({1, kWidth}));
+  roots.erase(roots.end() - 2);  // the gradient with regard to x, which is as large
+  return test::planned(roots, {kind});
+}
+
+}  // namespace
+
+TEST_CASE("cuda narrow residuals: gradients are float64's within the operands' rounding") {
+  if (!test::has_card()) return;
+  for (const Norm norm : {Norm::Before, Norm::Behind}) {
+    CAPTURE(static_cast<int>(norm));
+    const auto wanted = gradients(DType::Float64, norm);
+    set_device("cuda");
+    set_precision(Precision::Bf16);
+    const auto got = gradients(DType::Float32, norm);
+    set_precision(Precision::Fp32);
+    set_device("cpu");
+    for (std::size_t k = 0; k < got.size(); ++k) {
+      CAPTURE(k);
+      CHECK(distance(got[k], wanted[k]) < 1e-2);
+    }
+  }
+}
+
+TEST_CASE("cuda narrow residuals: in bfloat16 on a card neither stream nor gradient is float32") {
+  constexpr Device::Kind kCard = Device::Kind::Cuda;
+  for (const Norm norm : {Norm::Before, Norm::Behind}) {
+    CAPTURE(static_cast<int>(norm));
+    CHECK(stored(*planned(Precision::Bf16, kCard, norm), DType::Float32) == 0);
+    CHECK(stored(*planned(Precision::Bf16, kCard, norm), DType::BFloat16) >= kBlocks);
+    // Scaled gradients and a stream's largest numbers may lie beyond float16's.
+    CHECK(stored(*planned(Precision::Fp16, kCard, norm), DType::Float32) >= kBlocks);
+    CHECK(stored(*planned(Precision::Fp32, kCard, norm), DType::BFloat16) == 0);
+    CHECK(stored(*planned(Precision::Bf16, Device::Kind::Cpu, norm), DType::BFloat16) == 0);
+  }
+}
