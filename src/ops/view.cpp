@@ -337,8 +337,9 @@ Tensor spread(const Tensor& g, int axis, std::int64_t start, std::int64_t step, 
   for (int a = 0; a < axis; ++a) outer *= g.shape()[a];
   for (int a = axis + 1; a < g.rank(); ++a) inner *= g.shape()[a];
   Tensor t = pad(reshape(g, {outer, length, 1, inner}), {0, 0, 0, step - 1});
-  t = slice(reshape(t, {outer, length * step, inner}), 1, 0, (length - 1) * step + 1);
-  t = pad(t, {0, 0, start, size - start - t.size(1)});
+  const std::int64_t reached = std::min(length * step, size - start);
+  t = slice(reshape(t, {outer, length * step, inner}), 1, 0, reached);
+  t = pad(t, {0, 0, start, size - start - reached});
   Ints sizes = to_ints(g.shape());
   sizes[static_cast<std::size_t>(axis)] = size;
   return reshape(t, sizes);

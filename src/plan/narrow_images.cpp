@@ -5,6 +5,8 @@
 // * results of convolutions and gradients with respect to their inputs are rounded;
 // * an image that a convolution reads rounded is read rounded by everyone else;
 // * sums of such gradients, where a network branches, are rounded behind the mask that follows;
+// * on a card that keeps images in their own order, what picks, pads or turns an image that was
+//   widened does so before that;
 // and, with the channels last alone,
 //
 // * max pooling of such an image, and its gradient, are of 16 bits: the maximum of rounded values
@@ -61,6 +63,7 @@ class ImageNarrowing {
       if (last_ && sweeps_narrow(node.op))
         if (const auto pooled = narrow_.find(node.input(0)); pooled != narrow_.end())
           return narrow_pooling(node, inputs, pooled->second);
+      if (Tensor moved = moved_narrow(node, inputs); moved.defined()) return moved;
       const auto found = narrow_.find(&node);
       if (found == narrow_.end()) return {};
       const Tensor image = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
@@ -99,6 +102,25 @@ class ImageNarrowing {
     const Tensor sum = total(x);
     const Tensor of_mean = sum * (sum / static_cast<double>(summands));
     return maximum(total(tenon::square(x)) - of_mean, 0.0);
+  }
+
+  /// Elements of 16 bits that are moved and then widened, rather than the reverse: what moves them
+  /// reads and writes half the bytes, and widening is part of whatever reads them.
+  Tensor moved_narrow(const Node& node, std::span<const Tensor> inputs) const {
+    if (last_ || !on_card_ || !moves(node)) return {};
+    const Node& wide = *inputs[0].node();
+    if (wide.realised() || wide.op != Op::Cast || wide.dtype != DType::Float32) return {};
+    const Tensor inner(wide.input(0));
+    if (!is_narrow(inner.dtype())) return {};
+    if (node.op == Op::Reshape && (inner.node()->realised() || !moves(*inner.node()))) return {};
+    return cast(make_node(node.op, inner.dtype(), node.shape, node.attrs, std::span(&inner, 1)),
+                node.dtype);
+  }
+
+  /// Whether the node has an image's elements, or zeros, at other places.
+  static bool moves(const Node& node) {
+    if (const auto* pad = node.attrs.get_if<PadAttrs>()) return pad->value.is_zero();
+    return node.op == Op::Slice || node.op == Op::Permute || node.op == Op::Reshape;
   }
 
   static Tensor narrow_pooling(const Node& node, std::span<const Tensor> inputs, DType dtype) {
@@ -217,9 +239,11 @@ class ImageNarrowing {
   /// none.
   DType summed_gradient(const Node& node) const {
     if (node.op != Op::Add) return DType::Float32;
-    for (const Node* part : node.in())
+    for (const Node* part : node.in()) {
+      while (on_card_ && !last_ && !part->realised() && moves(*part)) part = part->input(0);
       if (!part->realised() && part->op == Op::Conv2dInputGrad && is_narrow_convolution(*part))
         return type_of_images(*part);
+    }
     return DType::Float32;
   }
 

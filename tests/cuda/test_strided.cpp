@@ -13,6 +13,7 @@
 
 #include "../null/planning.h"
 #include "card.h"
+#include "made_on.h"
 
 using namespace tenon;
 
@@ -104,4 +105,31 @@ TEST_CASE("strided: no slow gradient is left in a plan") {
   CHECK(has_strided(*plan({{2, 2}, {1, 1}}, 3, Precision::Fp32, kCard), Op::Conv2dInputGrad));
   CHECK(has_strided(*plan({{2, 2}, {1, 1}}, 3, Precision::Bf16, Device::Kind::Cpu),
                     Op::Conv2dInputGrad));
+}
+
+TEST_CASE("strided: a shortcut that is padded beside one, with images of 16 bits") {
+  if (!test::has_card()) return;
+  for (const std::int64_t size : {8, 9}) {
+    CAPTURE(size);
+    const auto step = [size] {
+      std::vector<Tensor> wrt;
+      const auto filter = [&wrt](std::int64_t to, std::int64_t from) {
+        wrt.push_back(numbers({to, from, 3, 3}, 5) * 0.03f);
+        return wrt.back();
+      };
+      Tensor x = numbers({3, 16, size, size}, 3) * 0.2f;
+      for (int k = 0; k < 2; ++k) x = relu(conv2d(x, filter(16, 16), {}, {.padding = {1, 1}}) + x);
+      const Tensor half = slice(slice(x, 2, 0, size, 2), 3, 0, size, 2);
+      Tensor y = conv2d(x, filter(32, 16), {}, {.stride = {2, 2}, .padding = {1, 1}});
+      y = relu(y + pad(half, {0, 0, 0, 0, 8, 8}));
+      y = relu(conv2d(y, filter(32, 32), {}, {.padding = {1, 1}}) + y);
+      std::vector<Tensor> all = grad(sum(square(y)), wrt);
+      all.push_back(y);
+      return all;
+    };
+    constexpr double kRounded = 0.04;
+    const auto got = test::made_on("cuda", Precision::Bf16, step);
+    test::check_near(got, test::made_on("cpu", Precision::Fp32, step), kRounded);
+    CHECK(test::made_on("cuda", Precision::Bf16, step) == got);
+  }
 }

@@ -97,3 +97,28 @@ TEST_CASE("narrow images: not of float32, nor of few convolutions or without rou
   CHECK(sums_in_products(*on_host({sum(network(2, false))})) == 0);
   CHECK(sums_in_products(*on_host({sum(network(3, false))}, 1u << kAutocast)) == 0);
 }
+
+TEST_CASE("narrow images: on a card what moves an image moves 16 bits") {
+  const PrecisionScope scope(Precision::Bf16);
+  std::vector<Tensor> filters;
+  const Tensor x = network(3, false, &filters);
+  // A shortcut that takes every second pixel and pads channels, beside a strided convolution.
+  const Tensor half = slice(slice(x, 2, 0, 12, 2), 3, 0, 12, 2);
+  const Tensor w = leaf({32, 16, 3, 3});
+  filters.push_back(w);
+  Tensor y = conv2d(x, w, {}, {.stride = {2, 2}, .padding = {1, 1}});
+  const Moments m = batch_moments(y);
+  y = relu(batch_norm(y, m.mean, m.var, {}, {}, 1e-5) + pad(half, {0, 0, 0, 0, 8, 8}));
+  filters.push_back(leaf({32, 32, 3, 3}));
+  y = y + conv2d(y, filters.back(), {}, {.padding = {1, 1}});
+  const auto p = planned(grad(sum(square(y)), filters));
+  INFO(print_steps(*p));
+  int wide = 0, narrow = 0;
+  for (const Step& step : p->steps)
+    if (contains(step.region.title, "pad"))
+      for (const ValueId id : step.region.writes)
+        ++(p->values[static_cast<std::size_t>(id)].dtype == DType::Float32 ? wide : narrow);
+  CHECK(wide == 1);    // a filter
+  CHECK(narrow == 3);  // channels of the shortcut, rows and columns of its gradient
+  CHECK(images(*p).wide == 0);
+}
