@@ -2,7 +2,8 @@
 //
 // What does not live at the same time may share a place. Where steps that do not depend on each
 // other run side by side, sharing a place makes them wait for each other: there, all that is small
-// has a place of its own, and a larger arena hands a place out again only after a while.
+// has a place of its own, and a larger arena hands a place out again only after a while, unless its
+// peak would rise much by that.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -21,6 +22,8 @@ namespace {
 constexpr std::int64_t kAlign = 64;
 /// Bytes that steps which run side by side may take so that they need not wait for each other.
 constexpr std::int64_t kApart = std::int64_t{64} << 20;
+/// What lies idle may raise the peak up to here, or by such a part of it.
+constexpr std::int64_t kLittle = std::int64_t{384} << 20, kMore = 32;
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
 std::int64_t workspace_of(const Step& step) {
@@ -172,14 +175,26 @@ std::int64_t place_apart(std::span<const Tenant> tenants) {
   return top;
 }
 
-/// Holds places back until so much has come free, theirs included, as may lie idle.
+/// Holds places back until so much has come free, theirs included, as may lie idle; of much memory
+/// no longer than all fit beside one another in little more than they take at their peak.
 void let_rest(Tenants& tenants, std::size_t steps) {
   std::vector<std::int64_t> freed(steps + 1, 0);  // before each step
-  for (const Tenant& t : tenants) freed[at(t.last) + 1] += t.bytes;
-  for (std::size_t s = 1; s <= steps; ++s) freed[s] += freed[s - 1];
+  std::vector<std::int64_t> live(steps + 1, 0);   // at each step
+  for (const Tenant& t : tenants) {
+    freed[at(t.last) + 1] += t.bytes;
+    live[at(t.first)] += t.bytes;
+    live[at(t.last) + 1] -= t.bytes;
+  }
+  for (std::size_t s = 1; s <= steps; ++s) {
+    freed[s] += freed[s - 1];
+    live[s] += live[s - 1];
+  }
+  const std::int64_t peak = *std::max_element(live.begin(), live.end());
+  const std::int64_t room = std::max(kLittle, peak + peak / kMore);
   for (Tenant& t : tenants) {
     const auto end = std::upper_bound(freed.begin(), freed.end(), freed[at(t.last)] + kApart);
-    t.last = std::max(t.last, static_cast<int>(end - freed.begin()) - 2);
+    const int last = static_cast<int>(end - freed.begin()) - 2;
+    while (t.last < last && live[at(t.last) + 1] + t.bytes <= room) live[at(++t.last)] += t.bytes;
   }
 }
 

@@ -58,6 +58,22 @@ TEST_CASE("memory: beside other steps 64 MiB rest before they serve again") {
     }
 }
 
+TEST_CASE("memory: what rests hardly raises the peak of much memory") {
+  // Thirty products of 16 MiB are kept for those that go back over them.
+  std::vector<Tensor> kept{leaf({2048, 2048})};
+  for (int k = 0; k < 30; ++k) kept.push_back(matmul(kept.back(), leaf({2048, 2048})));
+  Tensor y = kept.back();
+  for (int k = 29; k > 0; --k) y = matmul(y, kept[static_cast<std::size_t>(k)]);
+  const auto p = planned({y});
+  std::vector<std::int64_t> live(p->steps.size(), 0);
+  for (const Value* value : arena_of(*p))
+    for (int s = value->first_step; s <= value->last_step; ++s)
+      live[static_cast<std::size_t>(s)] += value->bytes;
+  const std::int64_t peak = *std::max_element(live.begin(), live.end());
+  CHECK(peak > std::int64_t{384} << 20);
+  CHECK(p->arena_bytes <= peak + peak / 32 + kMatrix);
+}
+
 TEST_CASE("memory: places rest only where the limit leaves room for that") {
   const auto rested = products(20, Device::Kind::Cuda);
   const auto p = products(20, Device::Kind::Cuda, rested->peak_bytes() - 1);
