@@ -14,6 +14,7 @@
 #include <tenon/error.h>
 
 #include "../cpu/region_builders.h"
+#include "base/index.h"
 #include "cuda/engines/products/conversions.h"
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/vendor/cublaslt_engine.h"
@@ -94,8 +95,9 @@ void add_epilogue(DeviceCheck& t, const Shape& space) {
   t.region.map.space = space;
   const int acc = t.accumulator(), bias = t.load(t.leaf(F, {1, 1, space[2]}));
   const int sum = t.compute(Op::Add, F, acc, bias);
-  t.store(t.compute(Op::Tanh, F, sum));
-  t.store(t.compute(Op::Mul, F, sum, t.load(t.leaf(F, space))));
+  const ValueId results[] = {t.store(t.compute(Op::Tanh, F, sum)),
+                             t.store(t.compute(Op::Mul, F, sum, t.load(t.leaf(F, space))))};
+  for (const ValueId result : results) t.values[at(result)].kind = Value::Kind::Arena;
 }
 
 }  // namespace
@@ -173,6 +175,18 @@ TEST_CASE("vendor: a convolution by filters of one pixel is a product for each i
   c.attrs.conv = {};
   c.op = Op::Conv2dWeightGrad;
   CHECK(cuda::as_product(c).op == Op::Conv2dWeightGrad);
+}
+
+TEST_CASE("vendor: a product lies where its epilogue writes what is as large and read by nobody") {
+  DeviceCheck t = product(5, 6, 7, kFp32, false);
+  add_epilogue(t, {1, 5, 6});
+  const ValueId first = t.region.map.stores.at(0).view.value;
+  CHECK(cuda::product_place(t.region, t.values, F) == first);
+  CHECK(cuda::product_place(t.region, t.values, DType::BFloat16) == kNoValue);
+  t.region.reads.push_back(first);  // an update
+  CHECK(cuda::product_place(t.region, t.values, F) == t.region.map.stores.at(1).view.value);
+  for (MapStore& store : t.region.map.stores) store.view.stride[2] = 0;
+  CHECK(cuda::product_place(t.region, t.values, F) == kNoValue);
 }
 
 TEST_CASE("vendor: which epilogues a library fuses") {

@@ -233,7 +233,9 @@ class LtKernel final : public Kernel {
     } else if (c_.has_epilogue) {
       if (vendor_is_short(result)) result = DType::Float32;
       epilogue_.emplace(target, region, values, region.map.space, result);
-      product_bytes_ = conversion_room(at(c_.out_shape.numel()) * item_size(result));
+      out_ = product_place(region, values, result);
+      if (out_ == kNoValue)
+        product_bytes_ = conversion_room(at(c_.out_shape.numel()) * item_size(result));
     } else {
       out_ = c_.out;
     }
@@ -267,12 +269,8 @@ class LtKernel final : public Kernel {
     std::byte* place = aligned_workspace(binding.workspace);
     const std::byte* a = operand(binding, c_.a, offset_a_, cast_a_, place);
     const std::byte* b = operand(binding, c_.b, offset_b_, cast_b_, place);
-    std::byte* out = place;
-    if (out_ != kNoValue) {
-      out = binding.values[at(out_)];
-    } else {
-      place += product_bytes_;
-    }
+    std::byte* out = out_ == kNoValue ? place : binding.values[at(out_)];
+    place += product_bytes_;
     const std::byte* bias = bias_ == kNoValue ? nullptr : binding.values[at(bias_)] + bias_offset_;
     call_->run(binding.stream, a, b, out, bias, place);
     if (epilogue_) epilogue_->run(binding, out);
@@ -324,7 +322,8 @@ class LtKernel final : public Kernel {
   std::optional<RowCast> cast_a_, cast_b_;
   std::optional<VendorEpilogue> epilogue_;
   std::optional<LtCall> call_;
-  ValueId out_ = kNoValue, bias_ = kNoValue;
+  ValueId out_ = kNoValue;  // where the product lies; kNoValue: in the workspace
+  ValueId bias_ = kNoValue;
   std::size_t bias_offset_ = 0, product_bytes_ = 0;
 };
 

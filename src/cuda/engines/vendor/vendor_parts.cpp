@@ -54,6 +54,19 @@ void VendorEpilogue::run(const Binding& binding, const std::byte* product) const
   kernel_->launch(binding.stream, grid_, {kFlatThreads, 1, 1}, 0, params);
 }
 
+ValueId product_place(const Region& region, std::span<const Value> values, DType product) {
+  const auto& reads = region.reads;
+  for (const MapStore& store : region.map.stores) {
+    const Value& value = values[at(store.view.value)];
+    const bool is_whole = value.kind == Value::Kind::Arena && value.dtype == product &&
+                          store.view.offset == 0 && is_contiguous(store.view, region.map.space) &&
+                          value.shape.numel() == region.map.space.numel();
+    if (is_whole && std::find(reads.begin(), reads.end(), store.view.value) == reads.end())
+      return store.view.value;
+  }
+  return kNoValue;
+}
+
 namespace {
 
 /// The one axis that a view moves along, by neighbours; -1 for any other view.

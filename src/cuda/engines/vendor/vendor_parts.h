@@ -40,6 +40,10 @@ class VendorEpilogue {
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 
+/// A value of the arena where a product of this type may lie until its epilogue overwrites it
+/// there, element by element; kNoValue where there is none.
+ValueId product_place(const Region& region, std::span<const Value> values, DType product);
+
 /// An epilogue that vendor libraries fuse: result + bias, then max(., 0), either of them, into one
 /// contiguous value: float32, or rounded to what the operands are multiplied as, and then it may be
 /// that alone.
