@@ -272,7 +272,7 @@ TEST_CASE("cuda map: every op in every dtype") {
 }
 
 TEST_CASE("cuda map: a value used before and after a row's result, in rows of every length") {
-  for (const std::int64_t length : {30, 900, 2500, 50000, 100000}) {
+  for (const std::int64_t length : {30, 900, 2500, 40001, 50000, 100000}) {
     CAPTURE(length);
     DeviceCheck t = with_space({3, length}, true);
     const ValueId p = t.leaf(F, {3, length});
@@ -287,6 +287,8 @@ TEST_CASE("cuda map: a value used before and after a row's result, in rows of ev
     t.store(squares);
     t.store(t.compute(Op::Exp, F, x));
     t.store_to(t.compute(Op::Add, F, x, squares), t.broadcast(p), p);
+    const std::string text = engine().prepare(t.region, t.values, 1)->source();
+    CHECK((text.find("staged") != std::string::npos) == (length == 40001 || length == 50000));
     check(t, 1e-5);
   }
 }

@@ -40,6 +40,7 @@ class MapKernel final : public Kernel {
       }
       launches_.push_back({compile(target, std::move(launch.source)), std::move(launch.arguments),
                            static_cast<std::uint32_t>(launch.threads),
+                           static_cast<std::uint32_t>(launch.shared_bytes),
                            static_cast<std::uint32_t>(launch.blocks), launch.resident});
     }
   }
@@ -55,8 +56,8 @@ class MapKernel final : public Kernel {
       if (launch.resident)
         launch.kernel->launch_resident(binding.stream, launch.blocks, launch.threads, params);
       else
-        launch.kernel->launch(binding.stream, {launch.blocks, 1, 1}, {launch.threads, 1, 1}, 0,
-                              params);
+        launch.kernel->launch(binding.stream, {launch.blocks, 1, 1}, {launch.threads, 1, 1},
+                              launch.shared_bytes, params);
     }
   }
 
@@ -71,7 +72,7 @@ class MapKernel final : public Kernel {
   struct Launch {
     std::shared_ptr<const CompiledKernel> kernel;
     ArgumentBlock arguments;
-    std::uint32_t threads, blocks;
+    std::uint32_t threads, shared_bytes, blocks;
     bool resident;
   };
 
@@ -139,7 +140,7 @@ class MapEngine final : public Engine {
     const std::size_t words = launch_words(target_);
     PrintedMap printed = region.kind == RegionKind::Joined
                              ? print_together(region.parts, values, words)
-                             : print_map(region, values, words);
+                             : print_map(region, values, words, target_.shared_bytes);
     return std::make_unique<MapKernel>(std::move(printed), values.size(), target_);
   }
 

@@ -95,6 +95,7 @@ PrintedLaunch launch_of(std::span<const Part> parts, const std::string& entry,
   PrintedLaunch launch;
   launch.source.entry = entry;
   launch.threads = parts[0].threads;
+  launch.shared_bytes = parts[0].shared_bytes;
   launch.blocks = parts.size() == 1 ? parts[0].blocks : 1;
   std::string code, members, calls;
   for (std::size_t k = 0; k < parts.size(); ++k) {
@@ -334,11 +335,15 @@ void take_temporaries(PrintedMap& map, const Sweeps& sweeps, ArgumentBlock* argu
 
 }  // namespace
 
-PrintedMap print_map(const Region& region, std::span<const Value> values, std::size_t most_words) {
+PrintedMap print_map(const Region& region, std::span<const Value> values, std::size_t most_words,
+                     std::int64_t most_shared) {
   Sweeps sweeps = cut_into_sweeps(region.map, values);
   const bool one_block = sweeps.sweeps.size() > 1 && region.map.space.numel() <= kOneBlockElements;
   PartOptions options;
-  if (one_block) options = {kOneBlockThreads, true};
+  if (one_block)
+    options = {kOneBlockThreads, true};
+  else
+    options.shared_bytes = most_shared;
   std::vector<Part> parts;
   std::vector<PrintedLaunch> launches;
   for (const Sweep& sweep : sweeps.sweeps) {
@@ -526,7 +531,7 @@ PrintedMap print_phases(std::span<const Region> regions, std::span<const Value> 
 
 PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values,
                           std::size_t most_words) {
-  if (regions.size() == 1) return print_map(regions[0], values, most_words);
+  if (regions.size() == 1) return print_map(regions[0], values, most_words, 0);
   if (std::any_of(regions.begin(), regions.end(),
                   [&](const Region& region) { return region.phase != regions[0].phase; }))
     return print_phases(regions, values, most_words);

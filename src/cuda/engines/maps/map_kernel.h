@@ -20,6 +20,7 @@ struct PrintedLaunch {
   Source source;
   ArgumentBlock arguments;
   int threads = 256;
+  std::int64_t shared_bytes = 0;  // of dynamic shared memory
   std::int64_t blocks = 1;
   // Tickets that it counts in, and the words for the number of each part's first one.
   std::int64_t tickets = 0;
@@ -44,7 +45,9 @@ inline std::size_t launch_words(const Target& target) {
   return static_cast<std::size_t>(target.launch_bytes - kSpareBytes) / 8;
 }
 
-PrintedMap print_map(const Region& region, std::span<const Value> values, std::size_t most_words);
+/// `most_shared`: bytes of shared memory that a block may ask for.
+PrintedMap print_map(const Region& region, std::span<const Value> values, std::size_t most_words,
+                     std::int64_t most_shared);
 
 /// Fills in what the region takes of a launch that it shares with others. Null, or why it cannot.
 const char* share_of(const Region& region, std::span<const Value> values, LaunchShare& share);

@@ -3,8 +3,8 @@
 //
 // Pass p computes what waits for p reductions of the row. Short rows stay in registers from pass to
 // pass. Longer ones are computed again, each value in the pass that needs it: from their 16-bit
-// elements, which stay in registers packed as they lie in memory, or, where they are not of 16 bits
-// or longer still, loaded again.
+// elements, which stay in registers packed as they lie in memory, from elements of 32 bits that
+// stay in shared memory, or, where they are longer still, loaded again.
 //
 // Columns of short rows are reduced on the way (map_sweeps.h): a block has a chunk of rows, one
 // after the other, gathers in registers what its threads' columns come to, and leaves it in a row
@@ -33,6 +33,11 @@ constexpr std::int64_t most_kept(std::int64_t lanes) {
 
 /// Registers that a thread may fill with packed elements: in the widest blocks it has 64.
 constexpr std::int64_t kMostPacked = 28;
+
+/// Bytes of an element that may stay in shared memory.
+constexpr std::int64_t kStagedSize = 4;
+/// Shared memory beside a row's: what reductions exchange.
+constexpr std::int64_t kReductionBytes = 2048;
 
 // Accesses of a thread along a row whose columns are reduced too: the fewer threads a row has, the
 // fewer instructions put its sums together.
@@ -66,6 +71,7 @@ class RowsPrinter {
     packed_.assign(map_.instrs.size(), false);
     choose_packed();
     if (!keeps_) kept_.assign(map_.instrs.size(), false);
+    choose_staged();
     if (!options.one_block) printer_.allow_constant_loads(options.written);
   }
 
@@ -74,6 +80,7 @@ class RowsPrinter {
     const std::string sweep = print_sweep();
     Part part;
     part.threads = threads_;
+    if (staged_ >= 0) part.shared_bytes = divide_up(length_, wide_) * wide_ * kStagedSize;
     part.includes = cat(printer_.includes(), "#include \"cuda/kernels/map_reduce.cuh\"\n");
     part.code = cat("constexpr int kThreads = ", threads_, ", kLanes = ", lanes_, ", N = ", wide_,
                     in_steps() ? cat(", kSteps = ", steps_) : "", ";\nusing Index = ", index_,
@@ -249,6 +256,22 @@ class RowsPrinter {
     packed_ = std::move(packed);
     packs_ = true;
   }
+  /// The one load of a long row of 32 bits an element, which several passes need, stays in shared
+  /// memory; a thread reads there what it has written itself.
+  void choose_staged() {
+    if (keeps_ || packs_ || options_.shared_bytes == 0 || has_columns() || lanes_ != kWidestBlock)
+      return;
+    int row = -1;
+    for (int i = 0; i < count(); ++i) {
+      if (!varies(i) || instr(i).code != MapCode::Load || !differs_by_row(instr(i).view)) continue;
+      if (row >= 0 || item_size(instr(i).dtype) != kStagedSize) return;
+      row = i;
+    }
+    if (row < 0 || length_ * kStagedSize + kReductionBytes > options_.shared_bytes) return;
+    int needing = 0;
+    for (int p = 0; p < passes_; ++p) needing += needed_in(p)[at(row)] ? 1 : 0;
+    if (needing > 1) staged_ = row;
+  }
   /// Whether registers keep more than what was loaded and what is made of that in a step.
   bool keeps_costly() const {
     for (int i = 0; keeps_ && i < count(); ++i)
@@ -299,6 +322,10 @@ class RowsPrinter {
       out.line(cat("widen_row(x", i, ", w", i, "[s]);"));
       return printer_.set(i, kept_element('x', i));
     }
+    if (i == staged_ && is_staged_) {
+      out.line(cat("load_row<N>(x", i, ", staged + j);"));
+      return printer_.set(i, kept_element('x', i));
+    }
     const View& view = instr(i).view;
     const std::string address = printer_.address(view, true), x = kept_row('x', i);
     if (printer_.inner_step(view) == InnerStep::One) {
@@ -309,6 +336,7 @@ class RowsPrinter {
       out.line(cat("for (int i = 0; i < N; ++i) ", x, "[i] = ", printer_.load_function(view), "(",
                    address, " + i * ", printer_.inner_stride(view), ");"));
     }
+    if (i == staged_) out.line(cat("save_row<N>(staged + j, x", i, ");"));
     printer_.set(i, kept_element('x', i));
   }
 
@@ -472,6 +500,7 @@ class RowsPrinter {
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       if (store_pass(s) == p && !once_a_row(s)) printer_.save_row(out, s);
     close_steps(out, inside());
+    is_staged_ = is_staged_ || (staged_ >= 0 && needed[at(staged_)]);
     // From now on an element is what was kept of it.
     for (int i = 0; keeps_ && i < count(); ++i)
       if (needed[at(i)] && instr(i).code != MapCode::Load && kept_[at(i)])
@@ -550,6 +579,11 @@ class RowsPrinter {
         "blocks) {");
     out.line("const Index rows = Index(a.rows), length = Index(a.length);");
     out.line("const Index lane = Index(threadIdx.x) % kLanes;");
+    if (staged_ >= 0) {
+      const std::string type = memory_type(instr(staged_).dtype);
+      out.line("TENON_DYNAMIC_SHARED(shared);");
+      out.line(cat(type, "* const staged = reinterpret_cast<", type, "*>(shared);"));
+    }
     open_rows(out);
     const std::vector<int> outer = outer_axes();
     const bool alone = lanes_ == threads_;
@@ -586,6 +620,8 @@ class RowsPrinter {
   int wide_, lanes_ = 1, threads_ = 256, steps_ = 1;
   bool keeps_ = true, packs_ = false, uses_random_ = false;
   std::vector<bool> kept_;    // in registers, from the pass that makes it on
+  int staged_ = -1;           // the load whose row stays in shared memory
+  bool is_staged_ = false;    // by the passes printed so far
   std::vector<bool> packed_;  // loads that stay in registers as they lie in memory
   Arguments arguments_;
   InstrPrinter printer_;

@@ -24,7 +24,8 @@ struct Part {
   // Blocks that a multiprocessor should at least hold, 0: whatever the compiler finds. It schedules
   // for as many as possible unless told, and then spares registers that loads under way need.
   int resident = 0;
-  std::int64_t blocks = 1;  // as many as are worth while
+  std::int64_t shared_bytes = 0;  // of dynamic shared memory
+  std::int64_t blocks = 1;        // as many as are worth while
   std::int64_t tickets = 0;
   int ticket_word = 0;
 };
@@ -42,6 +43,7 @@ struct PartOptions {
   bool by_all = false;
   // Of a sweep over columns: what the block that has a result makes of it (made_of_columns).
   const MapProgram* then = nullptr;
+  std::int64_t shared_bytes = 0;  // that a block may ask for
 };
 
 Part print_part(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options);
