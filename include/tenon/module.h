@@ -67,7 +67,8 @@ class TENON_API ModuleBase {
   void train(bool on = true) const;
   void eval() const { train(false); }
   bool is_training() const;
-  /// Frozen parameters get no gradient and are left out by trainable_parameters(). With a path
+  /// Optimizers leave frozen parameters alone, whenever they were made, and trainable_parameters()
+  /// leaves them out; a compiled step keeps what was frozen when it was traced. With a path
   /// ("features" or "0.weight") only what lies there; throws ValueError when nothing does.
   void freeze(const std::string& path = "") const { set_frozen(path, true); }
   void unfreeze(const std::string& path = "") const { set_frozen(path, false); }

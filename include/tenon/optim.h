@@ -44,11 +44,11 @@ class TENON_API Optimizer {
   const std::vector<Tensor>& parameters() const { return parameters_; }
   /// In the order of parameters().
   const std::vector<std::string>& parameter_names() const { return names_; }
-  /// Assignments that take one step with these gradients, when evaluated. With `guard` (a bool
-  /// scalar) nothing changes where it is false: updates(grads, isfinite(loss)) never lets a NaN
-  /// into the weights.
-  /// With `rates` (a vector, one a group) these are the learning rates instead of those in force:
-  /// for steps that are queued together, each with its own.
+  /// Assignments that take one step with these gradients, when evaluated. Parameters that are
+  /// frozen by now stay as they are. With `guard` (a bool scalar) nothing changes where it is
+  /// false: updates(grads, isfinite(loss)) never lets a NaN into the weights. With `rates` (a
+  /// vector, one a group) these are the learning rates instead of those in force: for steps that
+  /// are queued together, each with its own.
   [[nodiscard("an update happens when it is evaluated")]]  //
   std::vector<Tensor>
   updates(const std::vector<Tensor>& grads, const Tensor& guard = {}, const Tensor& rates = {});
@@ -64,7 +64,10 @@ class TENON_API Optimizer {
   /// are what the other samples made of them, unless updates(grads, isfinite(loss)) is what is
   /// evaluated. As in PyTorch, a loss that is not finite is no error and makes the weights NaN:
   /// guard updates() where that may come.
-  double step(const Tensor& loss, const Clip& clip = {});
+  ///
+  /// `with` is evaluated in the same program, with the values from before the update: a recurrent
+  /// state that the next step begins with, or what one wants to look at.
+  double step(const Tensor& loss, const Clip& clip = {}, const std::vector<Tensor>& with = {});
 
   /// The learning rate that schedules start from.
   double base_lr() const { return base_lr_; }
@@ -101,6 +104,7 @@ class TENON_API Optimizer {
   const Tensor& parameter(std::size_t k) const { return parameters_[k]; }
 
  private:
+  std::vector<Tensor> gradients_for_step(const Tensor& loss, const Clip& clip) const;
   bool begins_own_steps(std::size_t k) const;
   StateDict beginnings(const StateDict& state) const;
   struct Slot {

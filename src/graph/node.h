@@ -35,6 +35,7 @@ struct LeafState {
   // such a copy: assigned_at of its variable when it was made; stale once that has moved on.
   Tensor rounded;
   std::uint64_t rounded_at = 0;
+  bool frozen = false;  // a variable that optimizers leave alone
 };
 
 struct Node {

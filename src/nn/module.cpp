@@ -286,7 +286,7 @@ void ModuleBase::set_frozen(const std::string& path, bool frozen) const {
     if (entry.buffer) return;
     names.push_back(name);
     if (!path.empty() && name != path && name.rfind(path + ".", 0) != 0) return;
-    entry.frozen = frozen;
+    entry.frozen = entry.tensor.node()->leaf->frozen = frozen;
     ++found;
   });
   if (found != 0 || path.empty()) return;

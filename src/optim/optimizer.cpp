@@ -1,6 +1,7 @@
 // What all optimizers share: groups, the learning rate, the step count, guarded assignments, state
 // by name.
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include <tenon/error.h>
@@ -10,6 +11,7 @@
 
 #include "base/str.h"
 #include "grad/gradients.h"
+#include "graph/node.h"
 
 namespace tenon::optim {
 namespace {
@@ -27,6 +29,8 @@ DType dtype_of_rate(const std::vector<nn::NamedTensor>& parameters) {
     if (p.tensor.defined() && p.tensor.dtype() == DType::Float64) return DType::Float64;
   return DType::Float32;
 }
+
+bool is_frozen(const Tensor& parameter) { return parameter.node()->leaf->frozen; }
 
 void write_scalar(const Tensor& target, double value) {
   if (target.dtype() == DType::Float64) return set_value(target, &value, sizeof value);
@@ -115,6 +119,7 @@ std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const T
   count(step_);
   for (std::size_t k = 0; k < parameters_.size(); ++k) {
     const Tensor& p = parameters_[k];
+    if (is_frozen(p)) continue;
     if (!grads[k].defined())
       throw ValueError(
           cat("optimizer: the gradient of '", names_[k], "' has no value: it was never assigned"));
@@ -137,21 +142,36 @@ std::vector<Tensor> Optimizer::updates(const std::vector<Tensor>& grads, const T
   return out;
 }
 
-double Optimizer::step(const Tensor& loss, const Clip& clip) {
+// Of the loss, within the limits; undefined for frozen parameters.
+std::vector<Tensor> Optimizer::gradients_for_step(const Tensor& loss, const Clip& clip) const {
+  std::vector<Tensor> learning;
+  std::copy_if(parameters_.begin(), parameters_.end(), std::back_inserter(learning),
+               [](const Tensor& p) { return !is_frozen(p); });
+  if (learning.empty())
+    throw ValueError(cat("step: all of the ", parameters_.size(),
+                         " parameters are frozen: unfreeze() what is to learn"));
+  const auto [gradients, reached] = gradients_of(loss, learning);
+  if (!reached)
+    throw ValueError(cat("step: the loss does not depend on any of the ", learning.size(),
+                         " parameters that learn, so nothing would: is it made by another network, "
+                         "behind detach(), or of what a compiled function returned, which is "
+                         "values without a graph? Compile the whole step instead: forward pass, "
+                         "grad() and updates()"));
+  const std::vector<Tensor> limited = clipped(gradients, clip);
+  std::vector<Tensor> out;
+  std::size_t next = 0;
+  for (const Tensor& p : parameters_) out.push_back(is_frozen(p) ? Tensor() : limited[next++]);
+  return out;
+}
+
+double Optimizer::step(const Tensor& loss, const Clip& clip, const std::vector<Tensor>& with) {
   if (!loss.defined())
     throw ValueError("step: the loss is a tensor without a value: it was never assigned");
   if (loss.numel() != 1)
     throw ShapeError(
         cat("step: the loss is ", loss.shape(), ", not a scalar: reduce it with sum or mean"));
-  const auto [gradients, reached] = gradients_of(loss, parameters_);
-  if (!reached)
-    throw ValueError(cat("step: the loss does not depend on '", names_[0], "' or any other of the ",
-                         parameters_.size(),
-                         " parameters, so nothing would learn: is it made by another network, "
-                         "behind detach(), or of what a compiled function returned, which is "
-                         "values without a graph? Compile the whole step instead: forward pass, "
-                         "grad() and updates()"));
-  std::vector<Tensor> work = updates(clipped(gradients, clip));
+  std::vector<Tensor> work = updates(gradients_for_step(loss, clip));
+  work.insert(work.end(), with.begin(), with.end());
   work.push_back(loss);
   tenon::eval(work);
   return loss.item();

@@ -133,7 +133,7 @@ void refuse_stale(std::span<Node* const> order, std::span<const Tensor> wanted) 
                          node->label == 0 ? "" : cat(" (", label_text(node->label), ")"),
                          ": the variable ", variable.empty() ? "it reads" : variable,
                          " was assigned after this tensor was built and before it was evaluated: "
-                         "evaluate the tensor before the update"));
+                         "evaluate the tensor before the update or together with it"));
   }
 }
 

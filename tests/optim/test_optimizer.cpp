@@ -11,6 +11,7 @@
 #include <tenon/grad.h>
 #include <tenon/nn.h>
 #include <tenon/optim.h>
+#include <tenon/recurrent.h>
 
 using namespace tenon;
 
@@ -199,9 +200,9 @@ TEST_CASE("optim: a step refuses a loss that none of its parameters takes part i
   optim::Sgd sgd(net, {.lr = 0.5});
   const Tensor x = randn({4, 3}).eval(), before = (net(x) * 1.0).eval();
   const auto refuses = [&](const Tensor& loss) {
-    CHECK_THROWS_WITH_AS(sgd.step(loss),
-                         doctest::Contains("step: the loss does not depend on '0.weight'"),
-                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        sgd.step(loss),
+        doctest::Contains("step: the loss does not depend on any of the 2 parameters"), ValueError);
   };
   // What a compiled function gives has no graph behind it.
   const CompiledFunction f =
@@ -221,6 +222,43 @@ TEST_CASE("optim: a step refuses a loss that none of its parameters takes part i
   sgd.step(loss);
   CHECK(sgd.steps() == 2);
   CHECK_FALSE(equal(net(x), before));
+}
+
+TEST_CASE("optim: what is frozen after the optimizer was made stays, and learns once it is not") {
+  const nn::Sequential net(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
+  optim::Adam adam(net, {.lr = 0.1});
+  const Tensor x = randn({4, 3}).eval();
+  const auto moves = [&](const std::string& name, const auto& step) {
+    const Tensor weight = net.state_dict().at(name), before = (weight * 1.0).eval();
+    step();
+    return !equal(weight, before);
+  };
+  const auto plain = [&] { adam.step(sum(square(net(x))), {.norm = 0.5}); };
+  const auto by_hand = [&] { eval(adam.updates(grad(sum(square(net(x))), adam.parameters()))); };
+  net.freeze("0");
+  CHECK_FALSE(moves("0.weight", plain));
+  CHECK_FALSE(moves("0.weight", by_hand));
+  CHECK(moves("2.weight", plain));
+  net.unfreeze("0.weight");
+  CHECK(moves("0.weight", plain));
+  CHECK_FALSE(moves("0.bias", by_hand));
+  net.freeze();
+  CHECK_THROWS_WITH_AS(plain(), doctest::Contains("all of the 4 parameters are frozen"),
+                       ValueError);
+}
+
+TEST_CASE("optim: a step evaluates what it is given beside the loss, from before the update") {
+  const nn::LSTM lstm(3, 4);
+  optim::Sgd sgd(lstm.parameters(), {.lr = 0.1});
+  nn::LstmState state{zeros({1, 2, 4}), zeros({1, 2, 4})};
+  for (int k = 0; k < 3; ++k) {
+    const Tensor x = randn({5, 2, 3}).eval();
+    const Tensor expected = lstm(x, state).state.cell.eval();
+    const nn::LstmResult made = lstm(x, state);
+    state = {made.state.hidden.detach(), made.state.cell.detach()};
+    sgd.step(sum(square(made.output)), {}, {state.hidden, state.cell});
+    CHECK(equal(state.cell, expected));
+  }
 }
 
 TEST_CASE("optim: what was never assigned is refused by its name") {
