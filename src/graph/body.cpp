@@ -12,34 +12,20 @@
 namespace tenon {
 namespace {
 
-// Constants and views of them with regard to which somebody may ask for gradients: beside the
-// graph, the user holds them.
-std::unordered_set<const Node*> held_constants(std::span<Node* const> nodes) {
-  std::unordered_map<const Node*, std::uint32_t> uses;
-  for (const Node* node : nodes) {
-    if (node->realised()) continue;
-    for (const Node* in : node->in())
-      if (const auto it = uses.find(in); it != uses.end()) ++it->second;
-    const bool views = kind_of(node->op) == OpKind::View && uses.contains(node->input(0));
-    if (node->differentiable || views) uses.emplace(node, 0);
-  }
-  std::unordered_set<const Node*> held;
-  for (const auto& [node, inside] : uses)
-    if (node->refs.load(std::memory_order_relaxed) > inside) held.insert(node);
-  return held;
+// Numbers, index ramps and views of them: cheaper made than bound. A tensor of one value that was
+// made outside of the body (ones() and its kin) is none.
+bool is_number(const Node& node, const std::unordered_set<const Node*>& numbers,
+               std::uint32_t trace) {
+  if (node.realised()) return false;
+  if (node.op == Op::Constant) return !node.differentiable || node.traced_in == trace;
+  return node.op == Op::Iota ||
+         (kind_of(node.op) == OpKind::View && numbers.contains(node.input(0)));
 }
 
-// Numbers, index ramps and views of them: cheaper made than bound.
-bool is_number(const Node& node, const std::unordered_set<const Node*>& numbers) {
-  if (node.realised() || node.op == Op::Random) return false;
-  if (node.op == Op::Constant || node.op == Op::Iota) return true;
-  return kind_of(node.op) == OpKind::View && numbers.contains(node.input(0));
-}
-
-// What views of it are taken of: those are free where they are read, copies where they are bound. A
-// view that is held is a tensor of its own.
-Node* base_of(Node* node, const std::unordered_set<const Node*>& held) {
-  while (!node->realised() && kind_of(node->op) == OpKind::View && !held.contains(node))
+// What the views of it that the body itself takes are taken of: those are free where they are
+// read, copies where they are bound.
+Node* base_of(Node* node, std::uint32_t trace) {
+  while (!node->realised() && kind_of(node->op) == OpKind::View && node->traced_in == trace)
     node = node->input(0);
   return node;
 }
@@ -92,23 +78,21 @@ std::vector<Tensor> stand_ins_for(std::span<const Tensor> like, Device home) {
 }
 
 ClosedBody close_over(const char* op, const std::vector<Tensor>& results,
-                      const std::vector<Tensor>& parameters, Device home) {
+                      const std::vector<Tensor>& parameters, Device home, std::uint32_t trace) {
   std::unordered_set<const Node*> inside, numbers;
   for (const Tensor& parameter : parameters) inside.insert(parameter.node());
   ClosedBody out;
   Substitution instead;
-  const std::vector<Node*> nodes = topological_order(results);
-  const std::unordered_set<const Node*> held = held_constants(nodes);
   const auto capture = [&](Node* node) {
     if (inside.contains(node) || numbers.contains(node)) return;
-    node = base_of(node, held);
+    node = base_of(node, trace);
     if (instead.contains(node)) return;
     const Tensor outside(node);
     out.captured.push_back(outside);
     instead.emplace(node, stand_in_for(outside, home));
   };
-  for (Node* node : nodes) {
-    if (!held.contains(node) && is_number(*node, numbers)) numbers.insert(node);
+  for (Node* node : topological_order(results)) {
+    if (is_number(*node, numbers, trace)) numbers.insert(node);
     if (node->realised()) continue;
     if (node->op == Op::Assign)
       throw NotSupported(cat(where(op), ": the variable ", label_text(node->input(0)->label),

@@ -31,14 +31,16 @@ std::vector<Tensor> stand_ins_for(std::span<const Tensor> like, Device home);
 Tensor stand_in_for(const Tensor& like, Device home);
 
 /// A body of these results, and what it takes in beside `parameters`: one more parameter each, in
-/// this order. Nodes that depend on no parameter stay outside and are computed once, numbers and
-/// index ramps aside. Throws NotSupported for an effect inside.
+/// this order. Nodes that depend on no parameter stay outside and are computed once; numbers, index
+/// ramps and views of them are made in the body. Tensors that were made before the body's function
+/// ran (`trace`) are taken in as they are, for gradients with regard to each may be asked for.
+/// Throws NotSupported for an effect inside.
 struct ClosedBody {
   std::shared_ptr<const Body> body;
   std::vector<Tensor> captured;
 };
 ClosedBody close_over(const char* op, const std::vector<Tensor>& results,
-                      const std::vector<Tensor>& parameters, Device home);
+                      const std::vector<Tensor>& parameters, Device home, std::uint32_t trace);
 
 /// A body as it stands: its results depend on no leaf but the parameters.
 std::shared_ptr<const Body> make_body(const std::vector<Tensor>& parameters,

@@ -23,6 +23,9 @@ namespace {
 std::atomic<std::uint64_t> g_assignments{0};
 thread_local std::uint32_t t_label = 0;
 
+std::atomic<std::uint32_t> g_body_traces{0};
+thread_local std::uint32_t t_body_trace = 0;
+
 thread_local const char* t_called = nullptr;
 
 struct Label {
@@ -138,6 +141,7 @@ Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
   node->shape = shape;
   node->attrs = attrs;
   node->label = label_for(op);
+  node->traced_in = t_body_trace;
   node->built_at = g_assignments.load(std::memory_order_relaxed);
   if (op == Op::Variable) node->leaf = std::make_unique<LeafState>();
   node->input_count = static_cast<std::uint8_t>(inputs.size());
@@ -218,6 +222,11 @@ LabelGuard::~LabelGuard() {
   t_label = previous_;
   t_called = called_;
 }
+
+BodyTrace::BodyTrace() noexcept
+    : id_(g_body_traces.fetch_add(1, std::memory_order_relaxed) + 1),
+      previous_(std::exchange(t_body_trace, id_)) {}
+BodyTrace::~BodyTrace() { t_body_trace = previous_; }
 
 Scope::Scope(const std::string& scope) : previous_(t_label) {
   const std::string& outer = label_entry(previous_).text;

@@ -60,7 +60,8 @@ struct Node {
   Device device;
   std::uint32_t label = 0;  // Scope it was built in; not part of its identity
   std::atomic<std::uint32_t> refs{0};
-  const std::uint32_t number;  // of its block: no other living node has it (graph/node_pool.h)
+  const std::uint32_t number;   // of its block: no other living node has it (graph/node_pool.h)
+  std::uint32_t traced_in = 0;  // the body whose function built it (BodyTrace); 0: none
   Node* inputs_inline[kInlineInputs] = {};
   std::unique_ptr<Node*[]> inputs_heap;  // for more inputs (Concat)
   // The value, once realised (leaves of kind Data and Variable always have one). Contiguous,
@@ -135,6 +136,20 @@ class LabelGuard {
  private:
   std::uint32_t previous_;
   const char* called_;
+};
+
+/// While it lives, this thread runs the function of a loop's or branch's body: what it builds is
+/// the body's (Node::traced_in). Traces nest; no two have one id.
+class BodyTrace {
+ public:
+  BodyTrace() noexcept;
+  ~BodyTrace();
+  BodyTrace(const BodyTrace&) = delete;
+  BodyTrace& operator=(const BodyTrace&) = delete;
+  std::uint32_t id() const noexcept { return id_; }
+
+ private:
+  std::uint32_t id_, previous_;
 };
 
 /// Whether a wrong index is refused only when it runs, by an error that has the node's label.

@@ -71,6 +71,7 @@ struct Traced {
   std::vector<Tensor> parameters;
   ScanResult result;
   RandomTrace random;
+  std::uint32_t id = 0;  // of the BodyTrace
 };
 
 Traced trace(const ScanStep& step, const std::vector<Tensor>& carry, const std::vector<Tensor>& xs,
@@ -83,6 +84,8 @@ Traced trace(const ScanStep& step, const std::vector<Tensor>& carry, const std::
   out.random.leaf = without_memory(Shape{2}, DType::Int64, home);
   {
     const RandomTraceGuard guard(&out.random);
+    const BodyTrace body;
+    out.id = body.id();
     out.result = step(states, rows);
   }
   check_carry(carry, out.result.carry);
@@ -124,7 +127,7 @@ ScanResult scan(const ScanStep& step, const std::vector<Tensor>& carry,
   if (traced.random.draws > 0) inputs.push_back(random_states(traced.random, length));
   std::vector<Tensor> results = traced.result.carry;
   results.insert(results.end(), traced.result.ys.begin(), traced.result.ys.end());
-  ClosedBody closed = close_over("scan", results, traced.parameters, home);
+  ClosedBody closed = close_over("scan", results, traced.parameters, home, traced.id);
   ScanAttrs attrs;
   attrs.length = length;
   attrs.reverse = options.reverse ? 1 : 0;
@@ -173,6 +176,14 @@ void check_branches(const std::vector<Tensor>& a, const std::vector<Tensor>& b) 
   }
 }
 
+/// The branch's results; the id of the trace that made them.
+std::uint32_t trace(const Branch& branch, const std::vector<Tensor>& parameters,
+                    std::vector<Tensor>* results) {
+  const BodyTrace body;
+  *results = branch(parameters);
+  return body.id();
+}
+
 }  // namespace
 
 std::vector<Tensor> cond(const Tensor& predicate, const Branch& on_true, const Branch& on_false,
@@ -186,10 +197,11 @@ std::vector<Tensor> cond(const Tensor& predicate, const Branch& on_true, const B
   const Device home = home_of(read);
   const std::vector<Tensor> parameters = stand_ins_for(operands, home),
                             others = stand_ins_for(operands, home);
-  const std::vector<Tensor> a = on_true(parameters), b = on_false(others);
+  std::vector<Tensor> a, b;
+  const std::uint32_t of_a = trace(on_true, parameters, &a), of_b = trace(on_false, others, &b);
   check_branches(a, b);
-  ClosedBody first = close_over("cond", a, parameters, home),
-             second = close_over("cond", b, others, home);
+  ClosedBody first = close_over("cond", a, parameters, home, of_a),
+             second = close_over("cond", b, others, home, of_b);
   CondAttrs attrs;
   attrs.operands = std::ssize(operands);
   attrs.captured = std::ssize(first.captured);
