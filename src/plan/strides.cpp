@@ -19,6 +19,12 @@ bool is_contiguous(const View& view, const Shape& space) {
   return view.offset == 0;
 }
 
+bool same_elements(const View& a, const View& b, const Shape& space) {
+  for (int d = 0; d < space.rank(); ++d)
+    if (space[d] != 1 && a.stride[d] != b.stride[d]) return false;
+  return a.offset == b.offset;
+}
+
 bool reshape_strides(const Shape& from, const std::int64_t* stride, const Shape& to,
                      std::int64_t* out) {
   if (from.numel() != to.numel()) return false;

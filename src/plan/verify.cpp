@@ -9,17 +9,15 @@
 
 #include <tenon/error.h>
 
+#include "base/contains.h"
 #include "base/index.h"
 #include "base/str.h"
 #include "plan/fuse.h"
 #include "plan/merge/bands.h"
+#include "plan/strides.h"
 
 namespace tenon {
 namespace {
-
-bool has(const std::vector<ValueId>& list, ValueId id) {
-  return std::find(list.begin(), list.end(), id) != list.end();
-}
 
 /// Whether the lists hold the same values, each once.
 bool same_values(std::vector<ValueId> a, std::vector<ValueId> b) {
@@ -80,9 +78,10 @@ class RegionCheck {
     for (const Region& part : region_.parts) {
       RegionCheck(p_, part).run();
       for (ValueId id : part.reads)
-        if (!has(writes, id) && !has(region_.local, id) && !has(reads, id)) reads.push_back(id);
+        if (!contains(writes, id) && !contains(region_.local, id) && !contains(reads, id))
+          reads.push_back(id);
       for (ValueId id : part.writes)
-        if (!has(region_.local, id) && !has(writes, id)) writes.push_back(id);
+        if (!contains(region_.local, id) && !contains(writes, id)) writes.push_back(id);
     }
     check_lists(reads, writes);
   }
@@ -114,7 +113,7 @@ class RegionCheck {
       require(why == nullptr, "cuts rows of ", part.title, ", which ", why == nullptr ? "" : why);
       const bool is_last = &part == &region_.parts.back();
       for (ValueId id : part.writes)
-        require(has(region_.local, id) != is_last, "writes value ", id,
+        require(contains(region_.local, id) != is_last, "writes value ", id,
                 is_last ? " and drops it" : " in rows that overlap");
     }
     const std::int64_t rows = parts.back().rows;
@@ -226,25 +225,72 @@ class RegionCheck {
   const Region& region_;
 };
 
+bool loads(const MapProgram& map, ValueId id) {
+  return std::any_of(map.instrs.begin(), map.instrs.end(),
+                     [id](const MapInstr& instr) { return instr.view.value == id; });
+}
+
+/// Whether a region meets a value that it reads and writes at the same elements only, which it may
+/// then overwrite one by one: all loads of an element stand before its store.
+bool overwrites_what_it_reads(const Region& region, ValueId id) {
+  if (region.kind != RegionKind::Map && region.kind != RegionKind::Contraction) return false;
+  const Contraction& c = region.contraction;
+  if (c.a.value == id || c.b.value == id || c.out == id || loads(region.prologue_a, id) ||
+      loads(region.prologue_b, id))
+    return false;
+  const MapProgram& map = region.map;
+  for (const MapStore& store : map.stores) {
+    if (store.view.value != id) continue;
+    View written = store.view;
+    if (map.instrs[at(store.source)].per_row) written.stride[map.space.rank() - 1] = 0;
+    for (const MapInstr& instr : map.instrs)
+      if (instr.view.value == id &&
+          (instr.code != MapCode::Load || !same_elements(instr.view, written, map.space)))
+        return false;
+  }
+  return std::none_of(map.reduces.begin(), map.reduces.end(),
+                      [id](const MapReduce& reduce) { return reduce.value == id; });
+}
+
+/// The same of a step: of parts that run side by side, the one that writes it alone reads it. Parts
+/// of another phase are the engine's to order.
+bool may_overwrite(const Region& region, ValueId id) {
+  if (region.kind != RegionKind::Joined && region.kind != RegionKind::Chain)
+    return overwrites_what_it_reads(region, id);
+  for (const Region& writer : region.parts) {
+    if (!contains(writer.writes, id)) continue;
+    for (const Region& part : region.parts) {
+      if (!contains(part.reads, id)) continue;
+      if (&part == &writer ? !overwrites_what_it_reads(part, id) : part.phase == writer.phase)
+        return false;
+    }
+  }
+  return true;
+}
+
 /// Who writes and reads each value, step by step.
 class Flow {
  public:
   explicit Flow(const Program& program)
-      : p_(program), written_(program.values.size(), 0), read_(program.values.size(), 0) {}
+      : p_(program),
+        written_(program.values.size(), 0),
+        first_reader_(program.values.size(), kNone),
+        last_reader_(program.values.size(), kNone) {}
 
   void run() {
     for (std::size_t v = 0; v < p_.values.size(); ++v) written_[v] = is_given(p_.values[v]) ? 1 : 0;
-    for (const Step& step : p_.steps) follow(step.region);
+    for (const Step& step : p_.steps) follow(step.region), ++step_;
     for (const OutputSlot& out : p_.outputs) {
       if (written_[at(out.value)] == 0)
         throw InternalError(cat("output value ", out.value, " is never written"));
-      read_[at(out.value)] = 1;
+      mark_read(out.value);
     }
     for (std::size_t v = 0; v < p_.values.size(); ++v) {
       const bool has_memory = p_.values[v].kind != Value::Kind::Elided;
-      if (has_memory && read_[v] == 0)
+      const bool is_read = first_reader_[v] != kNone;
+      if (has_memory && !is_read)
         throw InternalError(cat("value ", v, " is read by no step: one that did was lost"));
-      if (!has_memory && (read_[v] != 0 || written_[v] != 0))
+      if (!has_memory && (is_read || written_[v] != 0))
         throw InternalError(cat("value ", v, " has no memory and is asked for"));
     }
   }
@@ -259,22 +305,42 @@ class Flow {
       if (written_[at(id)] == 0)
         throw InternalError(
             cat("step ", region.title, " reads value ", id, " before it is written"));
-      read_[at(id)] = 1;
+      mark_read(id);
+    }
+    for (ValueId id : region.writes) {
+      if (last_reader_[at(id)] == step_)
+        check_overwriting(region, id);
+      else if (written_[at(id)] != 0 && !is_given(p_.values[at(id)]))
+        throw InternalError(cat("step ", region.title, " writes value ", id, " a second time"));
+      written_[at(id)] = 1;
     }
     // What one phase of a launch leaves for another.
     if (region.kind == RegionKind::Joined)
       for (const Region& part : region.parts)
-        for (ValueId id : part.reads) read_[at(id)] = 1;
-    for (ValueId id : region.writes) {
-      const bool given = is_given(p_.values[at(id)]);
-      if (written_[at(id)] != 0 && !given && !has(region.reads, id))
-        throw InternalError(cat("step ", region.title, " writes value ", id, " a second time"));
-      written_[at(id)] = 1;
-    }
+        for (ValueId id : part.reads) mark_read(id);
   }
 
+  /// A step that writes over what it reads: a variable's new value, or the result of a map in the
+  /// place of what nobody else read (plan/merge/overwrites.cpp).
+  void check_overwriting(const Region& region, ValueId id) const {
+    if (!may_overwrite(region, id))
+      throw InternalError(cat("step ", region.title, " writes value ", id,
+                              " where it still reads other elements of it"));
+    if (!is_given(p_.values[at(id)]) && first_reader_[at(id)] != step_)
+      throw InternalError(
+          cat("step ", region.title, " writes over value ", id, ", which another step reads"));
+  }
+
+  void mark_read(ValueId id) {
+    if (first_reader_[at(id)] == kNone) first_reader_[at(id)] = step_;
+    last_reader_[at(id)] = step_;
+  }
+
+  static constexpr int kNone = -1;
   const Program& p_;
-  std::vector<char> written_, read_;
+  int step_ = 0;
+  std::vector<char> written_;
+  std::vector<int> first_reader_, last_reader_;  // steps, by value
 };
 
 /// Something in the arena, for messages.

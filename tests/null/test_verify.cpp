@@ -4,10 +4,13 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
 
+#include "base/contains.h"
 #include "plan/verify.h"
 #include "planning.h"
 
@@ -160,6 +163,115 @@ TEST_CASE("verify: regions that are not whole") {
   check_seen([](Program& p) { product(p).map.space = Shape{1, 84, 64}; }, "epilogue over");
   check_seen([](Program& p) { product(p).map.instrs[1].args[0] = 7; }, "before its argument");
   check_seen([](Program& p) { product(p).contraction.has_epilogue = false; }, "half an epilogue");
+}
+
+namespace {
+
+/// A map on a card that writes over what it alone reads (plan/merge/overwrites.cpp): its region,
+/// and the value.
+struct Overwriting {
+  Program program;
+  std::size_t step = 0;
+  ValueId value = kNoValue;
+
+  Overwriting() {
+    const Tensor table = leaf({7, 1031}), index = leaf({1 << 14}, DType::Int64),
+                 places = leaf({40}, DType::Int64);
+    const Tensor x = index_select(table, 0, index);
+    program = unprepared(*planned({index_select(exp(x) + x, 0, places)}));
+    for (std::size_t s = 0; s < program.steps.size(); ++s)
+      for (const ValueId id : region(s).writes)
+        if (region(s).kind == RegionKind::Map && tenon::contains(region(s).reads, id))
+          step = s, value = id;
+    REQUIRE(value != kNoValue);
+  }
+  Region& region(std::size_t s) { return program.steps[s].region; }
+  Region& map() { return region(step); }
+  std::string refusal() const {
+    try {
+      verify_program(program);
+    } catch (const InternalError& e) {
+      return e.what();
+    }
+    return "";
+  }
+};
+
+}  // namespace
+
+TEST_CASE("verify: a step that writes over what it reads") {
+  CHECK(Overwriting().refusal().empty());
+  const auto check_refused = [](const std::function<void(Overwriting&)>& broken,
+                                const std::string& what) {
+    Overwriting plan;
+    broken(plan);
+    const std::string text = plan.refusal();
+    CAPTURE(text);
+    CHECK(contains(text, what));
+  };
+  const auto load = [](Overwriting& plan) -> View& {
+    for (MapInstr& instr : plan.map().map.instrs)
+      if (instr.code == MapCode::Load && instr.view.value == plan.value) return instr.view;
+    throw InternalError("no load");
+  };
+  const char* const kElsewhere = "where it still reads other elements";
+  check_refused([&](Overwriting& p) { load(p).stride[p.map().map.space.rank() - 1] = 0; },
+                kElsewhere);
+  check_refused(
+      [&](Overwriting& p) {
+        View& view = load(p);
+        const Shape& space = p.map().map.space;
+        for (int d = 0; d < space.rank(); ++d) {
+          view.offset += (space[d] - 1) * view.stride[d];
+          view.stride[d] = -view.stride[d];
+        }
+      },
+      kElsewhere);
+  // Another step reads it, before the map does.
+  check_refused(
+      [](Overwriting& p) {
+        Step reader;
+        Region& r = reader.region;
+        r.map.space = Shape{1};
+        r.map.instrs.resize(1);
+        r.map.instrs[0].view.value = p.value;
+        Value made;
+        made.shape = Shape{1};
+        made.kind = Value::Kind::Output;
+        r.map.stores.push_back({0, {}});
+        r.map.stores[0].view.value = static_cast<ValueId>(p.program.values.size());
+        p.program.values.push_back(made);
+        list_values(r, r.reads, r.writes);
+        p.program.outputs.push_back({r.writes[0], made.dtype, made.shape});
+        p.program.steps.insert(p.program.steps.begin() + static_cast<std::ptrdiff_t>(p.step),
+                               std::move(reader));
+      },
+      "which another step reads");
+  // An op with a kernel of its own meets elements in an order of its own.
+  check_refused(
+      [](Overwriting& p) {
+        Region& last = p.program.steps.back().region;
+        REQUIRE(last.kind == RegionKind::Opaque);
+        last.opaque.outs.push_back(p.value);
+        last.writes.push_back(p.value);
+      },
+      kElsewhere);
+}
+
+TEST_CASE("verify: a variable is written where it is read") {
+  const Tensor w = variable(leaf({64, 64})), g = leaf({64, 64});
+  for (const Device::Kind kind : {Device::Kind::Cpu, Device::Kind::Cuda}) {
+    Program p = unprepared(*planned({assign(w, w - g * 0.1F)}, {.kind = kind}));
+    CHECK_NOTHROW(verify_program(p));
+    Region& update = p.steps[0].region;
+    REQUIRE(update.kind == RegionKind::Map);
+    for (MapInstr& instr : update.map.instrs)
+      if (instr.code == MapCode::Load &&
+          p.values[static_cast<std::size_t>(instr.view.value)].kind == Value::Kind::Variable)
+        std::fill(std::begin(instr.view.stride), std::end(instr.view.stride), 0);
+    CHECK_THROWS_WITH_AS(verify_program(p), doctest::Contains("where it still reads"),
+                         InternalError);
+  }
 }
 
 TEST_CASE("verify: values that are written too late, twice or on one another") {

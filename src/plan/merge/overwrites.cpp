@@ -3,16 +3,13 @@
 #include <algorithm>
 
 #include "plan/merge/merge.h"
+#include "plan/strides.h"
 
 namespace tenon {
 namespace {
 
 /// Smaller ones share places with others that live at other times.
 constexpr std::int64_t kLarge = std::int64_t{64} << 20;
-
-bool same_elements(const View& a, const View& b, const Shape& space) {
-  return a.offset == b.offset && std::equal(a.stride, a.stride + space.rank(), b.stride);
-}
 
 class Overwriter {
  public:
