@@ -39,7 +39,7 @@ class CardBackend final : public Backend {
             .rounds_operands = true,
             .convolves_channels_last = has_cudnn,
             .remake = {.most_cost = std::numeric_limits<std::int64_t>::max()},
-            .attention = {.largest_size = 128, .size_step = 8, .wide = true, .most_heads = 65535},
+            .attention = {.largest_size = 128, .size_step = 8, .most_heads = 65535},
             .longest_row = 65536};
   }
   void open(int index) override { target_of(index); }

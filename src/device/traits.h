@@ -9,8 +9,6 @@ struct AttentionTraits {
   /// Sizes of heads up to this one and multiples of the step are known; rows of 16-bit operands
   /// begin at multiples of the step too.
   std::int64_t largest_size = 0, size_step = 1;
-  /// Of float32 operands too; else of 16-bit ones.
-  bool wide = false;
   /// Of all texts together; 0: any number.
   std::int64_t most_heads = 0;
 };

@@ -22,7 +22,6 @@
 #include "plan/narrow_products.h"
 #include "plan/narrow_residuals.h"
 #include "plan/pool_rules.h"
-#include "plan/rounding.h"
 #include "plan/strided.h"
 #include "plan/sum_rules.h"
 #include "plan/wide_rows.h"
@@ -335,13 +334,12 @@ bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
   const auto fits = [&known](std::int64_t size) {
     return size <= known.largest_size && size % known.size_step == 0;
   };
-  const bool floats = attention_dtype(attention, options) != DType::Float32 || known.wide;
   // Of weights that are dropped, cards make the random numbers where they are used.
   const bool draws = drops_weights(attention);
   const Shape& q = attention.input(0)->shape;
   if (known.most_heads > 0 && q[0] * q[2] > known.most_heads) return false;
-  return floats && (!draws || options.traits.is_queued) && attention.dtype != DType::Float64 &&
-         q[1] > 1 && fits(q[3]) && fits(attention.input(2)->shape[3]);
+  return (!draws || options.traits.is_queued) && attention.dtype != DType::Float64 && q[1] > 1 &&
+         fits(q[3]) && fits(attention.input(2)->shape[3]);
 }
 
 }  // namespace
