@@ -157,10 +157,10 @@ struct MergeRule {
   PassId pass;
   void (*apply)(Merger&);
 };
-constexpr MergeRule kMergeRules[] = {{kFuse, merge_concats},          {kPrologue, merge_prologues},
-                                     {kReductions, merge_reductions}, {kReductions, merge_vectors},
-                                     {kJoin, merge_side_by_side},     {kPhases, merge_in_a_row},
-                                     {kChain, merge_slices}};
+constexpr MergeRule kMergeRules[] = {
+    {kFuse, merge_concats},       {kPrologue, merge_prologues},   {kReductions, merge_reductions},
+    {kReductions, merge_vectors}, {kJoin, merge_side_by_side},    {kPhases, merge_in_a_row},
+    {kChain, merge_slices},       {kPlanMemory, merge_overwrites}};
 
 void merge_neighbours(Program& program, Lists& before, const PlanOptions& options,
                       Pipeline& pipeline) {
@@ -171,7 +171,6 @@ void merge_neighbours(Program& program, Lists& before, const PlanOptions& option
       rule.apply(merger);
       return std::pair(regions, merger.size());
     });
-  merge_overwrites(merger);
 }
 
 // Programs of loops and branches, each planned once, whatever the number of steps.
