@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "graph/called.h"
 #include "graph/node.h"
+#include "ops/index_check.h"
 
 namespace tenon::nn {
 namespace {
@@ -140,10 +141,10 @@ std::string RecurrentBase::describe() const {
 namespace {
 
 // The lengths, which are refused when they run unless they lie in [0, steps].
-Tensor inside(const Tensor& lengths, std::int64_t steps) {
+Tensor checked_lengths(const Tensor& lengths, std::int64_t steps) {
   const Called called("lengths");
   const Tensor whole = cast(lengths, DType::Int64);
-  return whole + index_select(zeros({steps + 1}, DType::Int64), 0, whole);
+  return whole + zeros_within(whole, steps + 1);
 }
 
 }  // namespace
@@ -208,7 +209,8 @@ RecurrentBase::Stacked RecurrentBase::run(const Tensor& input, std::vector<Tenso
     if (is_floating(lengths.dtype()) || lengths.dtype() == DType::Bool)
       throw DTypeError(
           cat(where("recurrent"), ": lengths are ", lengths.dtype(), ", must be whole numbers"));
-    within = unsqueeze(lt(unsqueeze(arange(0, x.size(0)), 1), inside(lengths, x.size(0))), 2);
+    within =
+        unsqueeze(lt(unsqueeze(arange(0, x.size(0)), 1), checked_lengths(lengths, x.size(0))), 2);
     x = tenon::where(within, x, 0);  // what lies behind an end may be anything
   }
   std::vector<std::vector<Tensor>> last(initial.size());

@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "ops/embedding.h"
+#include "ops/index_check.h"
 #include "ops/infer.h"
 
 namespace tenon {
@@ -109,21 +110,19 @@ Tensor reduced_rows(const Tensor& rows, const Tensor& bag, std::int64_t bags, co
 
 // The offsets, which are refused when they run unless they grow from 0 to `places` at most.
 Tensor checked_offsets(const Tensor& offsets, std::int64_t places) {
-  const auto within = [](const Tensor& index, std::int64_t size) {  // zeros
-    return index_select(zeros({size}, DType::Int64), 0, index);
-  };
   const std::int64_t last = offsets.size(0) - 1;
   Tensor checked, growing;
   {
     const Scope scope("offsets");
-    checked = offsets + within(offsets, places + 1);
+    checked = offsets + zeros_within(offsets, places + 1);
   }
   {
     const Scope scope("offsets must not fall");
-    growing = within(minimum(narrow(offsets, 0, 1, last) - narrow(offsets, 0, 0, last), 0), 1);
+    growing =
+        zeros_within(minimum(narrow(offsets, 0, 1, last) - narrow(offsets, 0, 0, last), 0), 1);
   }
   const Scope scope("offsets[0] must be 0");
-  return checked + concat({within(narrow(offsets, 0, 0, 1), 1), growing}, 0);
+  return checked + concat({zeros_within(narrow(offsets, 0, 0, 1), 1), growing}, 0);
 }
 
 // The bag that each place of a vector lies in: how many bags begin up to there, less one.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/contains.h"
 #include "base/index.h"
 #include "base/str.h"
 #include "ops/table.h"
@@ -272,9 +273,8 @@ class Fuser {
     const std::vector<int>& users = g_.items[item].users;
     if (std::none_of(users.begin(), users.end(), elsewhere)) return false;
     const std::vector<int> waited = groups_before(a), more = groups_before(b);
-    return std::any_of(more.begin(), more.end(), [&](int g) {
-      return g != a && std::find(waited.begin(), waited.end(), g) == waited.end();
-    });
+    return std::any_of(more.begin(), more.end(),
+                       [&](int g) { return g != a && !contains(waited, g); });
   }
 
   std::vector<int> groups_before(int group_number) const {
@@ -494,9 +494,7 @@ class Fuser {
         (to.contraction >= 0 && to.items.size() < 2))
       return;
     std::vector<int> moved;
-    auto moves = [&moved](int i) {
-      return std::find(moved.begin(), moved.end(), i) != moved.end();
-    };
+    auto moves = [&moved](int i) { return contains(moved, i); };
     for (auto it = from.items.rbegin(); it != from.items.rend(); ++it)
       if (sinks(*it, a, b, moves)) moved.push_back(*it);
     if (moved.empty()) return;

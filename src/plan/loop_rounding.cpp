@@ -35,13 +35,6 @@ Users users_of(const Roots& roots) {
   return users;
 }
 
-bool is_view(const Node& node) { return !node.realised() && op_info(node.op).kind == OpKind::View; }
-
-const Node* base_of(const Node* node) {
-  while (is_view(*node)) node = node->input(0);
-  return node;
-}
-
 bool is_scan(const Node& node) { return node.op == Op::Scan && !node.realised(); }
 
 // Of one scan: which of its parameters are to be of 16 bits, and which type.

@@ -14,6 +14,7 @@
 #include <tenon/error.h>
 
 #include <tenon/shapes_only.h>
+#include "base/contains.h"
 #include "base/index.h"
 #include "base/str.h"
 #include "device/backend.h"
@@ -506,8 +507,7 @@ class Cutter {
 std::vector<Device> devices_of(std::span<Node* const> order) {
   std::vector<Device> devices;
   const auto add = [&devices](Device device) {
-    if (std::find(devices.begin(), devices.end(), device) == devices.end())
-      devices.push_back(device);
+    if (!contains(devices, device)) devices.push_back(device);
   };
   for (const Node* node : order) {
     if (node->placed) add(node->device);

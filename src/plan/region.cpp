@@ -1,13 +1,13 @@
 // What regions read and write, from their instructions.
 #include "plan/region.h"
 
-#include <algorithm>
+#include "base/contains.h"
 
 namespace tenon {
 namespace {
 
 void once(std::vector<ValueId>& list, ValueId id) {
-  if (id != kNoValue && std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
+  if (id != kNoValue && !contains(list, id)) list.push_back(id);
 }
 
 }  // namespace

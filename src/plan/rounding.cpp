@@ -89,12 +89,6 @@ DType kept_dtype(const Node& node, Precision precision, const PlanOptions& optio
                                                : rounded_dtype(precision, options);
 }
 
-// What views of it are taken of.
-Node* base_of(Node* node) {
-  while (!node->realised() && op_info(node->op).kind == OpKind::View) node = node->input(0);
-  return node;
-}
-
 bool may_be_kept(const Node& node) {
   constexpr std::int64_t kLarge = 1 << 18;
   return node.op == Op::Variable && node.dtype == DType::Float32 && node.shape.numel() >= kLarge;
@@ -131,7 +125,7 @@ using Rounded = std::unordered_map<const Node*, Tensor>;
 bool was_narrow(const Node& node, DType dtype) {
   if (node.realised()) return false;
   if (node.op == Op::Cast) return node.input(0)->dtype == dtype;
-  if (op_info(node.op).kind == OpKind::View) return was_narrow(*node.input(0), dtype);
+  if (is_view(node)) return was_narrow(*node.input(0), dtype);
   const auto in = node.in();
   return node.op == Op::Concat && std::all_of(in.begin(), in.end(), [dtype](const Node* part) {
            return was_narrow(*part, dtype);
@@ -154,14 +148,14 @@ bool joins_rounded(const Node& node, const Rounded& rounded, const PlanOptions& 
 // Whether it is a view of a parameter of a loop that is of that type (plan/loop_rounding.h).
 bool was_rounded(const Node& node, DType dtype) {
   if (node.realised()) return false;
-  if (op_info(node.op).kind == OpKind::View) return was_rounded(*node.input(0), dtype);
+  if (is_view(node)) return was_rounded(*node.input(0), dtype);
   return node.op == Op::Cast && node.input(0)->realised() && node.input(0)->dtype == dtype;
 }
 
 // Views go on top of the cast, so that a product and its transpose share one.
 Tensor narrowed(const Tensor& x, DType dtype, const PlanOptions& options, Rounded& rounded) {
   const Node& node = *x.node();
-  if (!node.realised() && op_info(node.op).kind == OpKind::View) {
+  if (is_view(node)) {
     const Tensor base = narrowed(Tensor(node.input(0)), dtype, options, rounded);
     return make_node(node.op, dtype, node.shape, node.attrs, std::span(&base, 1));
   }
@@ -173,6 +167,13 @@ Tensor narrowed(const Tensor& x, DType dtype, const PlanOptions& options, Rounde
     return rounded[&node] = make_node(node.op, dtype, node.shape, node.attrs, parts);
   }
   return rounded[&node] = make_node(Op::Cast, dtype, x.shape(), {}, std::span(&x, 1));
+}
+
+// The type that an attention's operands are multiplied in.
+DType attention_dtype(const Node& attention, const PlanOptions& options) {
+  const DType memory = attention.input(0)->dtype;
+  if (memory != DType::Float32 || !options.enabled(kAutocast)) return memory;
+  return rounded_dtype(attention.attrs.as<AttentionAttrs>().precision, options);
 }
 
 // Attention in 16 bits: all that it multiplies is rounded, and its results are of that type too.
@@ -223,10 +224,11 @@ DType rounded_ahead(const Node& product, const std::array<bool, 2>& kept,
   return worth_rounding_first(product, a, b, kept[0], kept[1], false) ? narrow : DType::Float32;
 }
 
-DType attention_dtype(const Node& attention, const PlanOptions& options) {
-  const DType memory = attention.input(0)->dtype;
-  if (memory != DType::Float32 || !options.enabled(kAutocast)) return memory;
-  return rounded_dtype(attention.attrs.as<AttentionAttrs>().precision, options);
+bool is_view(const Node& node) { return !node.realised() && op_info(node.op).kind == OpKind::View; }
+
+Node* base_of(Node* node) {
+  while (is_view(*node)) node = node->input(0);
+  return node;
 }
 
 Roots autocast(Roots roots, const PlanOptions& options) {

@@ -9,8 +9,10 @@
 
 namespace tenon {
 
-/// The type that an attention's operands are multiplied in.
-DType attention_dtype(const Node& attention, const PlanOptions& options);
+/// Whether a node is a view that is still to be computed.
+bool is_view(const Node& node);
+/// What a node is a view of, through views of views; of others, the node.
+Node* base_of(Node* node);
 
 /// The 16-bit type that both operands of a product are rounded to ahead of it, where rounding those
 /// that are `kept` costs nothing; Float32: they are not.

@@ -9,6 +9,7 @@
 
 #include <tenon/error.h>
 
+#include "base/contains.h"
 #include "base/index.h"
 #include "base/str.h"
 #include "plan/calls.h"
@@ -114,8 +115,7 @@ std::int64_t growth(const Program& program, int s, const ReadersLeft& left) {
   std::int64_t bytes = 0;
   for (ValueId id : r.writes)
     if (const Value& v = program.values[at(id)];
-        v.kind == Value::Kind::Arena &&
-        std::find(r.reads.begin(), r.reads.end(), id) == r.reads.end())
+        v.kind == Value::Kind::Arena && !contains(r.reads, id))
       bytes += v.bytes;
   for (ValueId id : r.reads)
     if (const Value& v = program.values[at(id)];

@@ -10,16 +10,22 @@ namespace {
 // Duration of a contraction where that of another step is 1: several launches' time.
 constexpr int kContractionTime = 4;
 
-// Elements of a short vector, and how long before it is read, at least, it is ready.
-constexpr std::int64_t kShortVector = 4096;
+// How long before it is read, at least, a short vector is ready.
 constexpr int kAhead = 4 * kContractionTime;
 
-bool makes_short_vectors(const Region& region) {
-  return region.kind == RegionKind::Map && region.map.reduces.empty() && !region.map.has_rows &&
-         region.map.space.numel() <= kShortVector;
+// Whether a step can be put off for nothing: a few elements of a large value would keep all of that
+// in memory until then.
+bool makes_short_of_short(const Region& region, std::span<const Value> values) {
+  return region.kind == RegionKind::Map && is_short(region.map) &&
+         std::all_of(region.reads.begin(), region.reads.end(),
+                     [values](ValueId id) { return values[at(id)].shape.numel() <= kShortVector; });
 }
 
 }  // namespace
+
+bool is_short(const MapProgram& map) {
+  return map.reduces.empty() && !map.has_rows && map.space.numel() <= kShortVector;
+}
 
 Times::Times(const Program& program, const Lists& before)
     : graph_(before),
@@ -35,7 +41,7 @@ Times::Times(const Program& program, const Lists& before)
     const RegionKind kind = program.steps[at(s)].region.kind;
     is_map_[at(s)] = kind == RegionKind::Map || kind == RegionKind::Joined ? 1 : 0;
     if (kind == RegionKind::Contraction) time_[at(s)] = kContractionTime;
-    is_short_[at(s)] = makes_short_vectors(program.steps[at(s)].region) ? 1 : 0;
+    is_short_[at(s)] = makes_short_of_short(program.steps[at(s)].region, program.values) ? 1 : 0;
     order[at(s)] = s;
   }
   std::sort(order.begin(), order.end(),

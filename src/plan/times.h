@@ -12,6 +12,11 @@
 
 namespace tenon {
 
+/// Elements of a short vector at most.
+inline constexpr std::int64_t kShortVector = 4096;
+/// Whether a map computes few elements, each by itself.
+bool is_short(const MapProgram& map);
+
 /// The steps, of which some are contracted to one node: that of its first member.
 class Times {
  public:
@@ -50,7 +55,7 @@ class Times {
   std::vector<int> tail_;  // from its begin to the end of all that waits for it
   std::vector<char> is_map_;
   std::vector<char> may_wait_;  // only maps that may wait as well wait for it
-  std::vector<char> is_short_;  // makes short vectors
+  std::vector<char> is_short_;  // makes short vectors of such
   int end_ = 0;
 };
 

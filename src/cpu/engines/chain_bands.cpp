@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/contains.h"
 #include "base/index.h"
 #include "base/thread_pool.h"
 #include "cpu/engines/workspace.h"
@@ -24,10 +25,6 @@ namespace tenon::cpu {
 namespace {
 
 using Engines = std::span<const Engine* const>;
-
-bool is_listed(const std::vector<ValueId>& list, ValueId id) {
-  return std::find(list.begin(), list.end(), id) != list.end();
-}
 
 /// The parts and how they meet entries and rows.
 struct BandChain {
@@ -144,7 +141,7 @@ class BandKernel final : public Kernel {
     Place place;
     place.value = access.value;
     place.entry = access.step;
-    place.local = is_listed(chain_.local, access.value);
+    place.local = contains(chain_.local, access.value);
     place.operand = access.value == own.operand;
     const ChainAccess* rows = own.find(access.value);
     if (rows == nullptr) return place;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/contains.h"
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
@@ -26,10 +27,6 @@ namespace tenon::cpu {
 namespace {
 
 using Engines = std::span<const Engine* const>;
-
-bool has(const std::vector<ValueId>& list, ValueId id) {
-  return std::find(list.begin(), list.end(), id) != list.end();
-}
 
 /// A slice of a part that sums over them: its bare sum, as the value `partial`.
 Region without_epilogue(Region part, ValueId partial) {
@@ -100,7 +97,7 @@ class ChainKernel final : public Kernel {
         if (kernel != nullptr) kernels = std::max(kernels, kernel->workspace_bytes);
     }
     for (const ChainAccess& access : accesses)
-      places_.push_back({access.value, access.step, has(chain.local, access.value), 0,
+      places_.push_back({access.value, access.step, contains(chain.local, access.value), 0,
                          at(access.places * access.step * slice_)});
     kernels_offset_ = lay_out_locals();
     scratch_bytes_ = kernels_offset_ + whole_lines(kernels);

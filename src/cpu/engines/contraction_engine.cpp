@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/contains.h"
 #include "base/index.h"
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
@@ -228,7 +229,7 @@ class ContractionKernel : public Kernel {
     for (const MapInstr& instr : map.instrs) {
       const View& view = instr.view;
       const bool matrix = instr.code == MapCode::Load && view.stride[2] == 1 && view.stride[1] > 0;
-      const bool known = std::find(listed.begin(), listed.end(), view.value) != listed.end();
+      const bool known = contains(listed, view.value);
       if (!matrix || known || reads_.size() == at(kMaxEpilogueReads)) continue;
       listed.push_back(view.value);
       reads_.push_back(instr);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/contains.h"
 #include "cpu/engines/tile_compiler.h"
 #include "device/cpu_model.h"
 
@@ -145,13 +146,9 @@ void TileCompiler::find_levels() {
   for (const MapStore& store : map_.stores) stored_.push_back(store.view.value);
 }
 
-bool TileCompiler::is_loaded(ValueId value) const {
-  return std::find(loaded_.begin(), loaded_.end(), value) != loaded_.end();
-}
+bool TileCompiler::is_loaded(ValueId value) const { return contains(loaded_, value); }
 
-bool TileCompiler::is_stored(ValueId value) const {
-  return std::find(stored_.begin(), stored_.end(), value) != stored_.end();
-}
+bool TileCompiler::is_stored(ValueId value) const { return contains(stored_, value); }
 
 void TileCompiler::choose_tile(std::int64_t elements) {
   const bool across = reads_across(), blocks = across && may_block();

@@ -13,6 +13,7 @@
 
 #include <tenon/error.h>
 
+#include "base/contains.h"
 #include "base/index.h"
 #include "base/str.h"
 #include "cuda/capture/graph.h"
@@ -228,8 +229,7 @@ class GraphReplay final : public Replay {
     Nodes last;
     for (int e = 0; e < steps * runs; ++e) {
       const std::vector<ValueId>& writes = program_->steps[at(e % steps)].region.writes;
-      if (std::find(writes.begin(), writes.end(), static_cast<ValueId>(k)) != writes.end())
-        add(last, ends[at(e)]);
+      if (contains(writes, static_cast<ValueId>(k))) add(last, ends[at(e)]);
     }
     std::byte* from = places.base[k];
     const std::int64_t stride = out.given.stride[k];
@@ -286,7 +286,7 @@ class GraphReplay final : public Replay {
 
   static void add(Nodes& to, const Nodes& from) {
     for (CUgraphNode node : from)
-      if (std::find(to.begin(), to.end(), node) == to.end()) to.push_back(node);
+      if (!contains(to, node)) to.push_back(node);
   }
 
   // Without a graph.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "base/contains.h"
 #include "base/index.h"
 #include "base/str.h"
 #include "device/cpu_model.h"
@@ -189,9 +190,7 @@ class PathFinder {
     out.kept += out.copied_in + out.copied_out;
     return out;
   }
-  static bool is_local(const BandPath& path, ValueId id) {
-    return std::find(path.local.begin(), path.local.end(), id) != path.local.end();
-  }
+  static bool is_local(const BandPath& path, ValueId id) { return contains(path.local, id); }
 
   // Chooses the height of a band too.
   std::string refused(BandPath& path) {

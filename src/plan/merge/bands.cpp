@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/contains.h"
 #include "base/index.h"
 #include "plan/lower.h"
 
@@ -14,10 +15,6 @@ constexpr int kPixels = 2;              // of an epilogue's: rows and columns as
 
 std::int64_t item_bytes(const Value& value) {
   return static_cast<std::int64_t>(item_size(value.dtype));
-}
-
-bool is_listed(const std::vector<ValueId>& list, ValueId id) {
-  return std::find(list.begin(), list.end(), id) != list.end();
 }
 
 ChainAccess rows_of(ValueId id, const Shape& image, const Value& value) {
@@ -84,7 +81,7 @@ class Handed {
  public:
   explicit Handed(const std::vector<ValueId>& local) : local_(local) {}
 
-  bool is_local(ValueId id) const { return is_listed(local_, id); }
+  bool is_local(ValueId id) const { return contains(local_, id); }
 
   bool need(const ChainAccess& access, std::int64_t of, Rows rows) {
     if (!is_local(access.value)) return true;
@@ -142,7 +139,7 @@ bool list_band(const Region& part, const PartRows& own, bool clipped, Handed& ha
     band.pad = first - all.first;
   }
   for (const ChainAccess& access : own.accesses) {
-    if (!is_listed(part.reads, access.value)) continue;
+    if (!contains(part.reads, access.value)) continue;
     const bool operand = access.value == own.operand;
     if (!handed.need(access, operand ? own.operand_rows : own.rows,
                      operand ? band.read : band.made))
@@ -202,7 +199,7 @@ Region narrowed_to_band(const Region& part, const PartRows& rows, const PartBand
     MapProgram& map = narrow.map;
     map.space[axis] = band.made.count * columns;
     const auto keep = [&](View& view) {
-      if (is_listed(chain.local, view.value))
+      if (contains(chain.local, view.value))
         keep_slice(view, axis, map.space.rank(), rows.rows * columns, map.space[axis]);
     };
     for (MapInstr& instr : map.instrs)

@@ -17,6 +17,7 @@
 
 #include <tenon/error.h>
 
+#include "base/contains.h"
 #include "base/str.h"
 #include "device/cpu_model.h"
 #include "plan/merge/band_path.h"
@@ -39,12 +40,6 @@ constexpr std::int64_t kMostWorkOfByte = kCpu.most_work_of_byte;
 constexpr auto kMostWork = static_cast<double>(kCpu.multiply_adds_instead_of(4));
 // Steps that one search looks at.
 constexpr int kMostLooks = 96;
-
-// Of values or of steps.
-template <class List>
-bool has(const List& list, int number) {
-  return std::find(list.begin(), list.end(), number) != list.end();
-}
 
 /// Steps that would run slice by slice.
 struct Chain {
@@ -192,7 +187,7 @@ class Chainer {
   void visit(Growth& g, int s) {
     const int node = graph_.node(s);
     const std::int64_t at_place = place(s);
-    const auto is_member = [&](int n) { return has(g.chain.steps, n); };
+    const auto is_member = [&](int n) { return contains(g.chain.steps, n); };
     bool follows = false, is_apart = chain_of_[at(s)] >= 0;
     for (int p : graph_.needs(node)) {
       is_apart = is_apart || g.outside.count(p) != 0;
@@ -212,7 +207,7 @@ class Chainer {
   // Whether a member waits for a step that waits for this one, which comes before it.
   bool goes_around(const Growth& g, int node) {
     for (int next : graph_.after(node)) {
-      if (has(g.chain.steps, next)) continue;
+      if (contains(g.chain.steps, next)) continue;
       for (int member : g.chain.steps)
         if (graph_.reaches(next, graph_.node(member))) return true;
     }
@@ -267,7 +262,7 @@ class Chainer {
     for (const Region& part : chain.parts) {
       for (ValueId id : part.reads) ++met[id];
       for (ValueId id : part.writes)
-        if (!has(part.reads, id)) ++met[id];
+        if (!contains(part.reads, id)) ++met[id];
       if (part.kind != RegionKind::Contraction) continue;
       const Capabilities can = capabilities(part);
       const Contraction& c = part.contraction;
@@ -290,7 +285,7 @@ class Chainer {
       if (!counts(access)) continue;
       int met = 0;
       for (const Region& part : chain.parts)
-        met += has(part.reads, access.value) || has(part.writes, access.value) ? 1 : 0;
+        met += contains(part.reads, access.value) || contains(part.writes, access.value) ? 1 : 0;
       if (met > 1) bytes += access.step;
     }
     return bytes;
@@ -311,7 +306,7 @@ class Chainer {
     for (std::size_t k = chain.steps.size(); k-- > 0;) {
       const int node = chain.steps[k];
       const std::vector<int>& after = graph_.after(graph_.node(node));
-      if (std::any_of(after.begin(), after.end(), [&](int t) { return has(chain.steps, t); }))
+      if (std::any_of(after.begin(), after.end(), [&](int t) { return contains(chain.steps, t); }))
         continue;
       Chain shorter = chain;
       const auto place = static_cast<std::ptrdiff_t>(k);
@@ -323,7 +318,7 @@ class Chainer {
     std::vector<ChainAccess> met;
     for (const ChainAccess& access : chain.accesses)
       for (const Region& part : chain.parts)
-        if (has(part.reads, access.value) || has(part.writes, access.value)) {
+        if (contains(part.reads, access.value) || contains(part.writes, access.value)) {
           met.push_back(access);
           break;
         }
@@ -370,7 +365,7 @@ class Chainer {
       const ValueId id = chain.accesses[k].value;
       if (is_large_[at(id)] == 0 || writers(id).size() != 1) continue;
       const int maker = writers(id)[0];
-      if (has(chain.steps, maker) || !may_make_again(maker, id, chain)) continue;
+      if (contains(chain.steps, maker) || !may_make_again(maker, id, chain)) continue;
       Chain longer = chain;
       Region part = region(maker);
       const Capabilities can = capabilities(part);
@@ -401,10 +396,10 @@ class Chainer {
     }
     // Everybody else who reads it gets it from a chain as well.
     for (int s : readers(made))
-      if (!has(chain.steps, s) && !is_made_there(s, maker)) return false;
+      if (!contains(chain.steps, s) && !is_made_there(s, maker)) return false;
     for (int s : writers_of_inputs(r))
       for (int member : chain.steps)
-        if (!has(chain.steps, s) && graph_.reaches(graph_.node(s), graph_.node(member)))
+        if (!contains(chain.steps, s) && graph_.reaches(graph_.node(s), graph_.node(member)))
           return false;
     return true;
   }
@@ -416,14 +411,14 @@ class Chainer {
   bool is_made_there(int step, int maker) const {
     const int chain = chain_of_[at(step)];
     return chain >= 0 &&
-           (chains_[at(chain)].again == maker || has(chains_[at(chain)].steps, maker));
+           (chains_[at(chain)].again == maker || contains(chains_[at(chain)].steps, maker));
   }
 
   // What is made again reads its variables later: who assigns them comes after.
   void wait_for(const Chain& chain) {
     if (chain.again < 0) return;
     for (int s : writers_of_inputs(region(chain.again))) {
-      if (has(chain.steps, s)) continue;
+      if (contains(chain.steps, s)) continue;
       std::vector<int>& waits = m_.before[at(s)];
       waits.insert(waits.end(), chain.steps.begin(), chain.steps.end());
       graph_.add_edge(graph_.node(chain.steps[0]), graph_.node(s));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/contains.h"
 #include "base/index.h"
 #include "plan/fuse.h"
 #include "plan/strides.h"
@@ -30,9 +31,7 @@ int source_of(Region& product, ValueId id) {
 
 }  // namespace
 
-bool is_written(const Region& region, ValueId id) {
-  return std::find(region.writes.begin(), region.writes.end(), id) != region.writes.end();
-}
+bool is_written(const Region& region, ValueId id) { return contains(region.writes, id); }
 
 Shape space_of_epilogue(const Region& product) {
   const Contraction& c = product.contraction;

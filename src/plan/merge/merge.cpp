@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/contains.h"
 #include "base/str.h"
 
 namespace tenon {
@@ -55,6 +56,12 @@ Merger::Answer Merger::answer(const Region& r) {
   return place->second;
 }
 
+bool Merger::is_run(const Region& r) const {
+  std::string why;
+  return std::any_of(options.engines.begin(), options.engines.end(),
+                     [&](const Engine* engine) { return runs(*engine, r, values(), &why); });
+}
+
 double Merger::estimate(const Region& r) const {
   const Engine* engine = preferred(options.engines, r, values());
   return engine == nullptr ? 0 : engine->estimate(r, values());
@@ -102,17 +109,14 @@ void Merger::replace(const Lists& groups, const std::function<Step(const std::ve
 
 void merge(std::vector<ValueId>& to, const std::vector<ValueId>& from) {
   for (ValueId id : from)
-    if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
+    if (!contains(to, id)) to.push_back(id);
 }
 
 void add_accesses(Region& all, const Region& part) {
-  const auto is_in = [](const std::vector<ValueId>& list, ValueId id) {
-    return std::find(list.begin(), list.end(), id) != list.end();
-  };
   for (ValueId id : part.reads)
-    if (!is_in(all.writes, id) && !is_in(all.local, id)) merge(all.reads, {id});
+    if (!contains(all.writes, id) && !contains(all.local, id)) merge(all.reads, {id});
   for (ValueId id : part.writes)
-    if (!is_in(all.local, id)) merge(all.writes, {id});
+    if (!contains(all.local, id)) merge(all.writes, {id});
 }
 
 void note(Region& region, const std::string& text) {

@@ -43,6 +43,8 @@ class Merger {
   /// Asks once. Empty, with *why, where the step can share no launch.
   const std::vector<Shared>& shared(int step, std::string* why);
 
+  /// Whether any engine runs the region, which is told sooner than which one is the best.
+  bool is_run(const Region& region) const;
   /// What the engine expects that runs the region; 0: none, or it has no model.
   double estimate(const Region& region) const;
   /// A value that nobody reads from memory any more.

@@ -156,10 +156,7 @@ class ColumnReducer {
       part.rows = rows;
       with.map.reduces.push_back(part);
     }
-    const bool is_run =
-        std::any_of(m_.options.engines.begin(), m_.options.engines.end(),
-                    [&](const Engine* engine) { return runs(*engine, with, m_.values(), why); });
-    if (!is_run) {
+    if (!m_.is_run(with)) {
       m_.program.values.resize(known);
       *why = "no engine runs that";
       return false;

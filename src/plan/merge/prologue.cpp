@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/contains.h"
 #include "base/str.h"
 #include "plan/lower.h"
 #include "plan/merge/merge.h"
@@ -124,8 +125,7 @@ class Attacher {
 
   void run() {
     for (int s = 0; s < m_.size(); ++s) consider(s);
-    if (std::find(dropped_.begin(), dropped_.end(), 1) != dropped_.end())
-      m_.replace({}, nullptr, dropped_);
+    if (contains(dropped_, 1)) m_.replace({}, nullptr, dropped_);
   }
 
  private:
@@ -186,8 +186,7 @@ class Attacher {
           reads(r.prologue_b, made))
         return cat("is read by ", r.title, " too, not as an operand");
       for (ValueId id : region(s).reads)
-        if (std::find(r.writes.begin(), r.writes.end(), id) != r.writes.end())
-          return cat("reads what ", r.title, " overwrites");
+        if (contains(r.writes, id)) return cat("reads what ", r.title, " overwrites");
       const char* why = nullptr;
       if (r.contraction.a.value == made)
         why = compose(map, r.contraction.a_shape, m_.values(), r.contraction.a, r.prologue_a);

@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "base/contains.h"
 #include "base/str.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
@@ -192,7 +193,7 @@ class Reducer {
       return "that costs more than reading it beside other work";
     const Region bare = with;
     add_sweep(with, sweep.map, reduced);
-    if (reduced.channels >= 0 && !is_run(with)) return "no engine reduces channels of that";
+    if (reduced.channels >= 0 && !m_.is_run(with)) return "no engine reduces channels of that";
     const Engine *now = preferred(m_.options.engines, bare, m_.values()),
                  *then = preferred(m_.options.engines, with, m_.values());
     if (now == nullptr) return "no engine runs that";
@@ -209,14 +210,6 @@ class Reducer {
     return together > alone + read
                ? cat("its engine would be ", then->name(), ", not ", now->name())
                : std::string();
-  }
-
-  /// Whether any engine does, which is told sooner than which one is the best.
-  bool is_run(const Region& with) const {
-    std::string why;
-    return std::any_of(
-        m_.options.engines.begin(), m_.options.engines.end(),
-        [&](const Engine* engine) { return runs(*engine, with, m_.values(), &why); });
   }
 
   void attach(int s, int product, Region with) {
@@ -242,7 +235,7 @@ class Reducer {
     if (m_.values()[at(id)].kind != Value::Kind::Arena) return;
     const std::vector<int>& taken = sweeps_of_[product];
     for (const int t : m_.readers[at(id)])
-      if (std::find(taken.begin(), taken.end(), t) == taken.end()) return;
+      if (!contains(taken, t)) return;
     Region& r = region(product);
     if (r.contraction.out == id) r.contraction.out = kNoValue;
     std::erase_if(r.map.stores, [id](const MapStore& store) { return store.view.value == id; });

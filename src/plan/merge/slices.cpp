@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/contains.h"
 #include "base/index.h"
 #include "plan/lower.h"
 
@@ -261,9 +262,7 @@ void keep_slice(View& view, int axis, int rank, std::int64_t entries, std::int64
 Region narrowed(const Region& part, const Capabilities& can, const Region& chain,
                 std::int64_t count, std::span<Value> values) {
   Region narrow = part;
-  const auto is_local = [&](ValueId id) {
-    return std::find(chain.local.begin(), chain.local.end(), id) != chain.local.end();
-  };
+  const auto is_local = [&](ValueId id) { return contains(chain.local, id); };
   const bool has_map = part.kind == RegionKind::Map ||
                        (part.kind == RegionKind::Contraction && part.contraction.has_epilogue);
   if (has_map && !can.sums_slices) {

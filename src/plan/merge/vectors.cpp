@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/contains.h"
 #include "base/str.h"
 #include "plan/lower.h"
 #include "plan/merge/merge.h"
@@ -11,10 +12,9 @@
 namespace tenon {
 namespace {
 
-constexpr std::int64_t kFewElements = 4096;  // of a short map
-constexpr std::int64_t kTimesLonger = 64;    // than that, what makes it again
-constexpr std::size_t kMostInstrs = 64;      // of a sweep with what it makes again
-constexpr int kMostSteps = 4;                // from the end of the product to the sweep
+constexpr std::int64_t kTimesLonger = 64;  // than a short map, what makes it again
+constexpr std::size_t kMostInstrs = 64;    // of a sweep with what it makes again
+constexpr int kMostSteps = 4;              // from the end of the product to the sweep
 
 bool reads_one_number(const View& view, const Shape& space) {
   for (int d = 0; d < space.rank(); ++d)
@@ -22,15 +22,9 @@ bool reads_one_number(const View& view, const Shape& space) {
   return true;
 }
 
-bool is_among(const std::vector<ValueId>& list, ValueId id) {
-  return std::find(list.begin(), list.end(), id) != list.end();
-}
-
 /// Whether a map computes a vector element by element.
 bool makes_vectors(const MapProgram& map) {
-  if (map.has_rows || !map.reduces.empty() || map.space.numel() == 0 ||
-      map.space.numel() > kFewElements)
-    return false;
+  if (!is_short(map) || map.space.numel() == 0) return false;
   const auto is_stored = [&](const MapStore& store) {
     return store.view.offset == 0 && is_contiguous(store.view, map.space);
   };
@@ -159,7 +153,7 @@ class VectorRemaker {
     // What overwrites a value that is read here too has to wait.
     std::vector<int> later;
     for (const ValueId id : with.reads)
-      if (!is_among(region(s).reads, id) && m_.values()[at(id)].kind == Value::Kind::Variable)
+      if (!contains(region(s).reads, id) && m_.values()[at(id)].kind == Value::Kind::Variable)
         for (const int writer : m_.writers[at(id)]) {
           if (writer == s || graph_.reaches(writer, s)) return false;
           later.push_back(writer);
@@ -212,9 +206,9 @@ class VectorRemaker {
 
   bool is_passed_over(int s, int step, const Region& with) {
     const Region& r = region(step);
-    const auto is_read = [&](ValueId id) { return is_among(with.reads, id); };
+    const auto is_read = [&](ValueId id) { return contains(with.reads, id); };
     const auto is_remade = [&](ValueId id) { return maker_of(s, id, kMostSteps) == step; };
-    const auto is_written = [&](ValueId id) { return is_among(with.writes, id); };
+    const auto is_written = [&](ValueId id) { return contains(with.writes, id); };
     return std::none_of(r.writes.begin(), r.writes.end(), is_read) &&
            std::any_of(r.writes.begin(), r.writes.end(), is_remade) &&
            std::none_of(r.reads.begin(), r.reads.end(), is_written);
@@ -228,7 +222,7 @@ class VectorRemaker {
       const ValueId id = store.view.value;
       if (m_.values()[at(id)].kind != Value::Kind::Arena) return false;
       return std::none_of(m_.readers[at(id)].begin(), m_.readers[at(id)].end(),
-                          [&](int t) { return is_among(region(t).reads, id); });
+                          [&](int t) { return contains(region(t).reads, id); });
     };
     for (const MapStore& store : r.map.stores)
       if (is_unread(store)) {

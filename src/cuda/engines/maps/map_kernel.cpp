@@ -11,6 +11,7 @@
 
 #include <tenon/error.h>
 
+#include "base/contains.h"
 #include "base/str.h"
 #include "cuda/engines/maps/column_results.h"
 #include "cuda/engines/maps/print_sweep.h"
@@ -367,7 +368,7 @@ LaunchShare share_of(const Part& part) {
 }
 
 const char* refusal_of(const Part& part) {
-  if (part.threads != kJoinedThreads) return "keeps long rows in wider blocks";
+  if (part.threads != kJoinedThreads) return "keeps rows in blocks of a size of their own";
   return part.arguments.words.size() <= kPartWords ? nullptr : "takes too many arguments";
 }
 
@@ -400,10 +401,6 @@ Part joined_part(const Region& region, std::span<const Value> values, const Part
   return part;
 }
 
-bool is_one_of(ValueId value, std::span<const ValueId> values) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
 /// Whether every block may make the row of the first phase for itself, at any time: what it comes
 /// to depends on nothing that the launch writes, and nothing else needs what becomes of its
 /// elements, which comes behind it.
@@ -428,7 +425,7 @@ bool can_be_by_all(const MapProgram& map, std::span<const LaunchPart> parts) {
     const MapInstr& instr = map.instrs[i];
     if (instr.per_row || instr.code == MapCode::RowReduce) counts[i] = 1;
     if (counts[i] == 0) continue;
-    if (instr.code == MapCode::Load && is_one_of(instr.view.value, elements)) return false;
+    if (instr.code == MapCode::Load && contains(elements, instr.view.value)) return false;
     for (const int arg : instr.args)
       if (arg >= 0) counts[at(arg)] = 1;
   }
@@ -439,9 +436,9 @@ bool can_be_by_all(const MapProgram& map, std::span<const LaunchPart> parts) {
     written.clear();
     add_written(other, written);
     for (const MapInstr& instr : map.instrs)
-      if (instr.code == MapCode::Load && is_one_of(instr.view.value, written)) return false;
+      if (instr.code == MapCode::Load && contains(written, instr.view.value)) return false;
     for (const ValueId value : elements)
-      if (loads(other, value) || is_one_of(value, written)) return false;
+      if (loads(other, value) || contains(written, value)) return false;
   }
   return true;
 }

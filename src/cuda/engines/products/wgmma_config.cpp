@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/contains.h"
 #include "base/index.h"
 #include "base/str.h"
 #include "cuda/engines/launch/tile.h"
@@ -74,8 +75,7 @@ std::vector<WgmmaConfig> wgmma_configs(const CardModel& card, const WgmmaSizes& 
   const WgmmaConfig chosen = choose_wgmma(card, s);
   std::vector<WgmmaConfig> all = {chosen};
   const auto add = [&](WgmmaConfig other) {
-    if (is_possible(s, other) && std::find(all.begin(), all.end(), other) == all.end())
-      all.push_back(other);
+    if (is_possible(s, other) && !contains(all, other)) all.push_back(other);
   };
   add({chosen.rows, s.m > 128 ? 3 - chosen.cluster : 1, 1});
   add({chosen.rows, 1, 2 * chosen.splits});
