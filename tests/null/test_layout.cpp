@@ -365,13 +365,14 @@ TEST_CASE("layout: a normalisation's gradient is two sweeps over images of 16 bi
 }
 
 TEST_CASE("layout: planning images channels last takes a time in proportion to the graph") {
-  const std::vector<Tensor> one = residual_blocks(12, 64), two = residual_blocks(24, 64);
-  test::Twice times;
+  const std::vector<Tensor> one = residual_blocks(6, 64), four = residual_blocks(24, 64);
+  test::InTurn times;
   for (int k = 0; k < test::kMostAttempts; ++k) {
-    times.attempt([&] { test::planned(one, kWithCudnn); }, [&] { test::planned(two, kWithCudnn); });
-    if (k > 1 && times.ratio() < 3) break;
+    times.attempt([&] { test::planned(one, kWithCudnn); },
+                  [&] { test::planned(four, kWithCudnn); });
+    if (k > 1 && times.ratio() < 10) break;
   }
-  CHECK(times.ratio() < 3);
+  CHECK(times.ratio() < 10);  // 16 where all pairs are asked
 }
 
 TEST_CASE("layout: pixels that a strided filter of one pixel meets are spread as they lie") {

@@ -30,26 +30,22 @@ class Least {
   double seconds_ = std::numeric_limits<double>::infinity();
 };
 
-/// A piece of work and twice as much of it, in turn: a clock that changes between attempts does not
-/// change how the two of one attempt compare.
-class Twice {
+/// Two pieces of work, in turn: a clock that changes between attempts, or a neighbour on the
+/// machine, does not change how the two of one attempt compare.
+class InTurn {
  public:
-  template <class Half, class Whole>
-  void attempt(Half&& half, Whole&& whole) {
+  template <class First, class Second>
+  void attempt(First&& first, Second&& second) {
     Least one, two;
-    one.attempt(half);
-    two.attempt(whole);
-    least_ = std::min(least_, two.seconds());
+    one.attempt(first);
+    two.attempt(second);
     ratios_.push_back(two.seconds() / one.seconds());
     std::sort(ratios_.begin(), ratios_.end());
   }
-  /// Of the whole, the least of all attempts.
-  double seconds() const { return least_; }
-  /// Of the whole to the half, the middle one of all attempts.
+  /// Of the second to the first, the middle one of all attempts.
   double ratio() const { return ratios_[ratios_.size() / 2]; }
 
  private:
-  double least_ = std::numeric_limits<double>::infinity();
   std::vector<double> ratios_;
 };
 
