@@ -129,8 +129,9 @@ TEST_CASE("card attention: weights are dropped where they are made, values and g
 
 TEST_CASE("card attention: the weights that are dropped are those of the CPU") {
   if (!test::has_card()) return;
-  for (const auto& [queries, keys] :
-       {std::pair<std::int64_t, std::int64_t>{128, 64}, {128, 61}, {64, 64}, {64, 61}}) {
+  using Places = std::pair<std::int64_t, std::int64_t>;
+  for (const Places& places : {Places{128, 64}, {128, 61}, {64, 64}, {64, 61}}) {
+    const std::int64_t queries = places.first, keys = places.second;
     CAPTURE(queries);
     CAPTURE(keys);
     Operands o = operands({1, 2, 2, queries, keys, 16, 64}, Masked::No);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <string>
-#include <tuple>
 
 #include "../cpu/region_builders.h"
 #include "compiler.h"
@@ -226,17 +225,20 @@ TEST_CASE("patch convolution source: texts compile, another batch size is the sa
   // The emulator has compiled such texts above.
   const bool compiles = cuda::nvrtc().problem.empty() && !test::compiler_is_emulated();
   if (!compiles) MESSAGE("texts are compared, not compiled: " << cuda::nvrtc().problem);
+  struct Sizes {
+    std::int64_t batch, another, c, h, k, r;
+  };
   for (const Op op : kOps)
     for (const How& how : kHow)
-      for (const auto& [n, more, c, h, k, r] :
-           {std::tuple{128, 125, 1, 28, 32, 3}, {64, 61, 6, 14, 16, 5}, {128, 65, 32, 13, 64, 3}}) {
+      for (const Sizes& s : {Sizes{128, 125, 1, 28, 32, 3}, Sizes{64, 61, 6, 14, 16, 5},
+                             Sizes{128, 65, 32, 13, 64, 3}}) {
         const auto kernel = [&](std::int64_t batch) {
           const DeviceCheck t =
-              convolution({batch, c, h, h, k, r, r, {1, 1, 0, 0, 1, 1, 1}}, op, how, 0);
+              convolution({batch, s.c, s.h, s.h, s.k, s.r, s.r, {1, 1, 0, 0, 1, 1, 1}}, op, how, 0);
           return cuda::conv_engine({}).prepare(t.region, t.values, 1);
         };
-        const auto first = kernel(n);
-        CHECK(first->source() == kernel(more)->source());
+        const auto first = kernel(s.batch);
+        CHECK(first->source() == kernel(s.another)->source());
         if (compiles) check_compiles(*first, std::to_string(static_cast<int>(op)));
       }
 }

@@ -271,10 +271,10 @@ TEST_CASE("layout: a picture of three channels is written once, in whole rows of
     std::int64_t channels, side, stride, phases, taps;
   };
   // The last two are read as they lie.
-  for (const auto& [channels, side, stride, phases, taps] :
-       {First{3, 11, 4, 48, 3}, First{4, 5, 3, 40, 2}, First{3, 7, 2, 3, 7},
-        First{3, 3, 1, 3, 3}}) {
-    CAPTURE(side);
+  for (const First& first : {First{3, 11, 4, 48, 3}, First{4, 5, 3, 40, 2}, First{3, 7, 2, 3, 7},
+                             First{3, 3, 1, 3, 3}}) {
+    const auto [channels, side, stride, phases, taps] = first;
+    CAPTURE(first.side);
     const PrecisionScope bf16(Precision::Bf16);
     const Tensor picture = test::leaf({2, channels, 43, 47});
     std::vector<Tensor> weights{test::leaf({64, channels, side, side})};
