@@ -496,40 +496,15 @@ class Lowering {
 
   void add(Node& node) {
     const OpKind kind = op_info(node.op).kind;
-    if (node.realised()) {
-      const int item = push(node.op == Op::Variable ? Op::Variable : Op::Data, node);
-      const auto slot = slots_.find(&node);
-      if (slot == slots_.end()) throw InternalError("a leaf of the graph has no slot");
-      out_.items[item].slot = slot->second;
-      out_.items[item].kind = OpKind::Leaf;
-      refs_[&node] = whole(item);
-      return;
-    }
-    if (node.op == Op::StopGradient || node.op == Op::WithUpdates) {
-      refs_[&node] = ref_of(node.input(0));
-      return;
-    }
-    if (kind == OpKind::View) {
-      refs_[&node] = view(node, ref_of(node.input(0)));
-      if (convolves_last_ && node.op == Op::Permute && node.shape.rank() == 4)
-        note_images(refs_[&node]);
-      return;
-    }
+    if (node.realised()) return add_leaf(node);
+    if (kind == OpKind::View || node.op == Op::StopGradient || node.op == Op::WithUpdates)
+      return add_view(node);
     if (kind == OpKind::Transfer)
       throw NotSupported(cat(where(op_info(node.op).name),
                              ": the body of a loop or branch runs on one device: move tensors "
                              "between devices outside of it"));
-    if (convolves_last_ && is_image_convolution(node)) {
-      add_image_convolution(node);
-      return;
-    }
-    std::vector<Ref> args;
-    const auto deviating = deviations_.find(&node);
-    if (deviating != deviations_.end())
-      args.push_back(ref_of(deviating->second));
-    else
-      for (Node* in : node.in())
-        args.push_back(kind == OpKind::Contraction ? operand(node, in) : ref_of(in));
+    if (convolves_last_ && is_image_convolution(node)) return add_image_convolution(node);
+    std::vector<Ref> args = args_of(node);
     if (rounded_filters_.count(&node) != 0) {
       again_.emplace(&node, std::move(args));
       return;
@@ -538,17 +513,51 @@ class Lowering {
       widened_.emplace(&node, args[0]);
       return;
     }
-    if (convolves_last_ && pools_channels_last(node) && is_channels_last(args[0])) {
-      add_pooling(node, std::move(args));
-      return;
-    }
-    if (channels_last_ && is_pixel_product(node)) {
-      add_pixel_product(node, args);
-      return;
-    }
+    if (convolves_last_ && pools_channels_last(node) && is_channels_last(args[0]))
+      return add_pooling(node, std::move(args));
+    if (channels_last_ && is_pixel_product(node)) return add_pixel_product(node, args);
     const bool turned = reads_channels_last(node, args);
     if (turned)
       for (Ref& arg : args) arg = turned_last(arg, node.label);
+    fit(node, args);
+    if (node.op == Op::Assign) return add_assign(node, args);
+    if (!turned && is_made_again(node, args)) {
+      again_.emplace(&node, std::move(args));
+      return;
+    }
+    add_item(node, std::move(args), turned);
+  }
+
+  void add_leaf(const Node& node) {
+    const int item = push(node.op == Op::Variable ? Op::Variable : Op::Data, node);
+    const auto slot = slots_.find(&node);
+    if (slot == slots_.end()) throw InternalError("a leaf of the graph has no slot");
+    out_.items[item].slot = slot->second;
+    out_.items[item].kind = OpKind::Leaf;
+    refs_[&node] = whole(item);
+  }
+
+  /// What reads its input as it stands, or by other strides.
+  void add_view(const Node& node) {
+    const Ref input = ref_of(node.input(0));
+    refs_[&node] = op_info(node.op).kind == OpKind::View ? view(node, input) : input;
+    if (convolves_last_ && node.op == Op::Permute && node.shape.rank() == 4)
+      note_images(refs_[&node]);
+  }
+
+  /// How a node reads its inputs, as the graph says.
+  std::vector<Ref> args_of(const Node& node) {
+    if (const auto deviating = deviations_.find(&node); deviating != deviations_.end())
+      return {ref_of(deviating->second)};
+    std::vector<Ref> args;
+    const bool is_contraction = op_info(node.op).kind == OpKind::Contraction;
+    for (Node* in : node.in()) args.push_back(is_contraction ? operand(node, in) : ref_of(in));
+    return args;
+  }
+
+  /// Puts copies in the place of arguments that kernels of the op cannot read as they lie.
+  void fit(const Node& node, std::vector<Ref>& args) {
+    const OpKind kind = op_info(node.op).kind;
     const bool needs_whole = has_trait(node.op, kReadsWhole);
     if (has_trait(node.op, kIndexed)) narrow_index(node, args[1]);
     if (kind == OpKind::Attention) fit_attention(node, args);
@@ -562,17 +571,13 @@ class Lowering {
     if (stores_narrow_ && options_.traits.is_queued && kind == OpKind::Contraction &&
         args[1].shape.rank() == 4)
       args[1] = narrow_filters(node, args[1]);
-    if (node.op == Op::Assign) {
-      add_assign(node, args);
-      return;
-    }
-    if (!turned && is_made_again(node, args)) {
-      again_.emplace(&node, std::move(args));
-      return;
-    }
+  }
+
+  /// What is computed. `turned`: over images [N, H, W, C].
+  void add_item(const Node& node, std::vector<Ref> args, bool turned) {
     const int item = push(node.op, node);
     out_.items[item].args = std::move(args);
-    out_.items[item].deviations = deviating != deviations_.end();
+    out_.items[item].deviations = deviations_.count(&node) != 0;
     if (has_trait(node.op, kSeveralResults))
       out_.items[item].results = op_info(node.op).result_count(node);
     if (turned) {
