@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "plan/calls.h"
 #include "plan/late_sweeps.h"
+#include "plan/times.h"
 #include "plan/tune.h"
 
 namespace tenon {
@@ -22,16 +23,15 @@ namespace {
 // Of each step, with what waits for it: contractions count for several launches.
 std::vector<int> longest_paths(const Program& p, const std::vector<std::vector<int>>& after,
                                std::vector<int> waiting) {
-  constexpr int kContractionTime = 4;
   std::vector<int> order, path(p.steps.size(), 0);
   for (std::size_t s = 0; s < waiting.size(); ++s)
     if (waiting[s] == 0) order.push_back(static_cast<int>(s));
   for (std::size_t k = 0; k < order.size(); ++k)
-    for (int next : after[static_cast<std::size_t>(order[k])])
-      if (--waiting[static_cast<std::size_t>(next)] == 0) order.push_back(next);
+    for (int next : after[at(order[k])])
+      if (--waiting[at(next)] == 0) order.push_back(next);
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
-    const auto s = static_cast<std::size_t>(*it);
-    for (int next : after[s]) path[s] = std::max(path[s], path[static_cast<std::size_t>(next)]);
+    const auto s = at(*it);
+    for (int next : after[s]) path[s] = std::max(path[s], path[at(next)]);
     path[s] += p.steps[s].region.kind == RegionKind::Contraction ? kContractionTime : 1;
   }
   return path;
@@ -124,10 +124,6 @@ std::int64_t growth(const Program& program, int s, const ReadersLeft& left) {
   return bytes;
 }
 
-}  // namespace
-
-namespace {
-
 /// Steps that refuse an index that is outside, and that assign without a look at the data: a count
 /// of steps. Where a call does the work, the former come first, or a refused call would leave its
 /// count behind. Only those that need no product are waited for: memory is as it was.
@@ -174,74 +170,113 @@ class Checks {
   int left_ = 0;
 };
 
+/// The order of the steps: of those that wait for nothing more, the one that costs least.
+class Ordering {
+ public:
+  Ordering(const Program& program, const std::vector<std::vector<int>>& before, bool greedy)
+      : program_(program),
+        greedy_(greedy),
+        by_path_(greedy && shares_no_memory(program)),
+        left_(readers_of(program)),
+        after_(before.size()),
+        waiting_(before.size()),
+        costs_(before.size(), 0),
+        states_(before.size(), State::Waiting) {
+    for (std::size_t s = 0; s < before.size(); ++s) {
+      waiting_[s] = static_cast<int>(before[s].size());
+      for (int b : before[s]) after_[at(b)].push_back(static_cast<int>(s));
+    }
+    if (by_path_) path_ = longest_paths(program, after_, waiting_);
+  }
+
+  std::vector<int> run() {
+    std::vector<int> order = one_by_one();
+    if (order.size() != program_.steps.size())
+      throw InternalError("the steps of a program depend on each other in a circle");
+    if (greedy_ && !by_path_) delay_sweeps(program_, after_, order);
+    return order;
+  }
+
+ private:
+  enum class State : std::uint8_t { Waiting, Ready, Done };
+  using Entry = std::pair<std::int64_t, int>;  // cost and step: of equal costs the first step
+
+  std::vector<int> one_by_one() {
+    Checks checks(program_, after_, waiting_);
+    std::vector<int> order, held;
+    for (std::size_t s = 0; s < waiting_.size(); ++s)
+      if (waiting_[s] == 0) offer(static_cast<int>(s));
+    for (;;) {
+      if (ready_.empty()) checks.give_up();
+      if (checks.all_done())
+        for (int s : std::exchange(held, {})) offer(s);
+      if (ready_.empty()) return order;
+      const auto [asked, s] = ready_.top();
+      ready_.pop();
+      if (states_[at(s)] == State::Done || asked != costs_[at(s)]) continue;
+      if (checks.holds(s)) {
+        held.push_back(s);
+        continue;
+      }
+      order.push_back(s);
+      checks.done(s);
+      finish(s);
+    }
+  }
+
+  static ReadersLeft readers_of(const Program& program) {
+    ReadersLeft left{std::vector<int>(program.values.size(), 0),
+                     std::vector<std::int64_t>(program.values.size(), 0)};
+    for (std::size_t s = 0; s < program.steps.size(); ++s)
+      for (ValueId id : program.steps[s].region.reads) {
+        ++left.count[at(id)];
+        left.sum[at(id)] += static_cast<std::int64_t>(s);
+      }
+    return left;
+  }
+
+  std::int64_t cost(int s) const {
+    if (by_path_) return -path_[at(s)];
+    return greedy_ ? growth(program_, s, left_) : 0;
+  }
+
+  /// An entry of the queue whose step's cost has changed since is passed over.
+  void offer(int s) {
+    costs_[at(s)] = cost(s);
+    states_[at(s)] = State::Ready;
+    ready_.emplace(costs_[at(s)], s);
+  }
+
+  void finish(int s) {
+    states_[at(s)] = State::Done;
+    for (ValueId id : program_.steps[at(s)].region.reads) {
+      left_.sum[at(id)] -= s;
+      if (--left_.count[at(id)] != 1 || by_path_) continue;
+      // Its last reader is what would free it.
+      const auto last = static_cast<int>(left_.sum[at(id)]);
+      if (states_[at(last)] == State::Ready) offer(last);
+    }
+    for (int next : after_[at(s)])
+      if (--waiting_[at(next)] == 0) offer(next);
+  }
+
+  const Program& program_;
+  const bool greedy_, by_path_;
+  ReadersLeft left_;
+  std::vector<std::vector<int>> after_;
+  std::vector<int> waiting_, path_;  // steps that each still waits for; the longest path behind it
+  std::vector<std::int64_t> costs_;
+  std::vector<State> states_;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready_;
+};
+
 }  // namespace
 
 void order_steps(Program& program, std::vector<std::vector<int>> before, bool greedy) {
-  const std::size_t n = program.steps.size();
-  ReadersLeft left{std::vector<int>(program.values.size(), 0),
-                   std::vector<std::int64_t>(program.values.size(), 0)};
-  for (std::size_t s = 0; s < n; ++s)
-    for (ValueId id : program.steps[s].region.reads) {
-      ++left.count[at(id)];
-      left.sum[at(id)] += static_cast<std::int64_t>(s);
-    }
-  std::vector<std::vector<int>> after(n);
-  std::vector<int> waiting(n);
-  for (std::size_t s = 0; s < n; ++s) {
-    waiting[s] = static_cast<int>(before[s].size());
-    for (int b : before[s]) after[at(b)].push_back(static_cast<int>(s));
-  }
-  const bool by_path = greedy && shares_no_memory(program);
-  std::vector<int> path;
-  if (by_path) path = longest_paths(program, after, waiting);
-  const auto cost = [&](int s) -> std::int64_t {
-    return by_path ? -path[at(s)] : greedy ? growth(program, s, left) : 0;
-  };
-  // Of equal ones the first. An entry whose cost has changed since is passed over.
-  using Entry = std::pair<std::int64_t, int>;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-  std::vector<std::int64_t> costs(n, 0);
-  std::vector<char> state(n, 0);  // 1: ready, 2: done
-  const auto offer = [&](int s) {
-    costs[at(s)] = cost(s);
-    state[at(s)] = 1;
-    ready.emplace(costs[at(s)], s);
-  };
-  Checks checks(program, after, waiting);
-  std::vector<int> order, held;
-  for (std::size_t s = 0; s < n; ++s)
-    if (waiting[s] == 0) offer(static_cast<int>(s));
-  for (;;) {
-    if (ready.empty()) checks.give_up();
-    if (checks.all_done())
-      for (int s : std::exchange(held, {})) offer(s);
-    if (ready.empty()) break;
-    const auto [asked, s] = ready.top();
-    ready.pop();
-    if (state[at(s)] == 2 || asked != costs[at(s)]) continue;
-    if (checks.holds(s)) {
-      held.push_back(s);
-      continue;
-    }
-    state[at(s)] = 2;
-    order.push_back(s);
-    checks.done(s);
-    for (ValueId id : program.steps[at(s)].region.reads) {
-      left.sum[at(id)] -= s;
-      // Its last reader is what would free it.
-      if (--left.count[at(id)] == 1)
-        if (const auto last = static_cast<int>(left.sum[at(id)]); state[at(last)] == 1 && !by_path)
-          offer(last);
-    }
-    for (int next : after[at(s)])
-      if (--waiting[at(next)] == 0) offer(next);
-  }
-  if (order.size() != n)
-    throw InternalError("the steps of a program depend on each other in a circle");
-  if (greedy && !by_path) delay_sweeps(program, after, order);
+  std::vector<int> order = Ordering(program, before, greedy).run();
   std::vector<Step> sorted;
-  sorted.reserve(n);
-  for (int s : order) sorted.push_back(std::move(program.steps[static_cast<std::size_t>(s)]));
+  sorted.reserve(order.size());
+  for (int s : order) sorted.push_back(std::move(program.steps[at(s)]));
   program.steps = std::move(sorted);
   program.before = std::move(before);
   program.order = std::move(order);

@@ -7,9 +7,6 @@
 namespace tenon {
 namespace {
 
-// Duration of a contraction where that of another step is 1: several launches' time.
-constexpr int kContractionTime = 4;
-
 // How long before it is read, at least, a short vector is ready.
 constexpr int kAhead = 4 * kContractionTime;
 

@@ -12,6 +12,9 @@
 
 namespace tenon {
 
+/// Duration of a contraction where that of another step is 1: several launches' time.
+inline constexpr int kContractionTime = 4;
+
 /// Elements of a short vector at most.
 inline constexpr std::int64_t kShortVector = 4096;
 /// Whether a map computes few elements, each by itself.
