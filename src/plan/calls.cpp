@@ -62,9 +62,9 @@ void run_calls(const Program& program, std::byte* const* values, std::byte* aren
   const auto bind = [&](std::size_t k) {
     const KernelCall& call = program.calls[k];
     for (std::uint32_t v = 0; v < call.bound; ++v) {
-      std::byte* const at = values[ids[call.first + v]];
-      table[k & 1][v] = at;
-      __builtin_prefetch(at);  // the call before is at work while memory brings it
+      std::byte* const place = values[ids[call.first + v]];
+      table[k & 1][v] = place;
+      __builtin_prefetch(place);  // the call before is at work while memory brings it
     }
   };
   if (calls > 0) bind(0);

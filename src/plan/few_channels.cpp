@@ -10,6 +10,7 @@
 
 #include <tenon/ops.h>
 
+#include "base/index.h"
 #include "graph/attrs.h"
 #include "plan/layout.h"
 
@@ -28,7 +29,7 @@ struct Axis {
   std::int64_t stride, pad, taps, places;
 
   Axis(std::int64_t by, std::int64_t padding, std::int64_t filter, std::int64_t out)
-      : stride(by), pad(padding), taps((filter + by - 1) / by), places(out + taps - 1) {}
+      : stride(by), pad(padding), taps(divide_up(filter, by)), places(out + taps - 1) {}
   /// Zeros behind `size` elements of the picture; negative: so many are not read.
   std::int64_t behind(std::int64_t size) const { return places * stride - pad - size; }
 };
@@ -41,7 +42,7 @@ class Rewriting {
         w_(w),
         h_(attrs_.conv.stride_h, attrs_.conv.pad_h, w[2], y[2]),
         u_(attrs_.conv.stride_w, attrs_.conv.pad_w, w[3], y[3]),
-        filled_((phases() + kStep - 1) / kStep * kStep - phases()),
+        filled_(round_up(phases(), kStep) - phases()),
         x_(x) {}
 
   bool fits() const {

@@ -342,10 +342,6 @@ bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
          fits(q[3]) && fits(attention.input(2)->shape[3]);
 }
 
-}  // namespace
-
-namespace {
-
 // The gradient of a grouped convolution's filters, group by group: libraries have few kernels for
 // groups that give the same bits every time (AlexNet's 3 x 3 filters over 2 groups of 192 channels
 // and 128 images: .82 ms by our own on an H200, .06 for as many in one group).

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/table.h"
+#include "plan/views.h"
 
 namespace tenon {
 namespace {
@@ -189,8 +190,7 @@ bool reads_narrow_image(const Node& convolution, int index) {
   if (index == 1 && !by_filter) return false;
   const Channels channels = channels_of(convolution);
   const bool of_result = convolution.op == Op::Conv2dInputGrad || index == 1;
-  const Node* image = convolution.input(index);
-  while (!image->realised() && op_info(image->op).kind == OpKind::View) image = image->input(0);
+  const Node* image = base_of(convolution.input(index));
   return (of_result ? channels.out : channels.in) >= kPixelChannelStep && !image->realised() &&
          (is_convolution(*image) || op_info(image->op).kind == OpKind::Elementwise);
 }

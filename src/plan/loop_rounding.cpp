@@ -21,6 +21,7 @@
 #include "ops/loops.h"
 #include "ops/table.h"
 #include "plan/rounding.h"
+#include "plan/views.h"
 
 namespace tenon {
 namespace {

@@ -18,6 +18,7 @@
 #include "ops/table.h"
 #include "plan/layout.h"
 #include "plan/loop_rounding.h"
+#include "plan/views.h"
 
 namespace tenon {
 namespace {
@@ -222,13 +223,6 @@ DType rounded_ahead(const Node& product, const std::array<bool, 2>& kept,
   const DType narrow = rounded_dtype(precision_of(product, options), options);
   const Shape &a = product.input(0)->shape, &b = product.input(1)->shape;
   return worth_rounding_first(product, a, b, kept[0], kept[1], false) ? narrow : DType::Float32;
-}
-
-bool is_view(const Node& node) { return !node.realised() && op_info(node.op).kind == OpKind::View; }
-
-Node* base_of(Node* node) {
-  while (is_view(*node)) node = node->input(0);
-  return node;
 }
 
 Roots autocast(Roots roots, const PlanOptions& options) {

@@ -9,11 +9,6 @@
 
 namespace tenon {
 
-/// Whether a node is a view that is still to be computed.
-bool is_view(const Node& node);
-/// What a node is a view of, through views of views; of others, the node.
-Node* base_of(Node* node);
-
 /// The 16-bit type that both operands of a product are rounded to ahead of it, where rounding those
 /// that are `kept` costs nothing; Float32: they are not.
 DType rounded_ahead(const Node& product, const std::array<bool, 2>& kept,
