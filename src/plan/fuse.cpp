@@ -227,12 +227,12 @@ class Fuser {
       return;
     }
     const Item& base_item = g_.items[base];
-    bool guests = false;
+    bool per_row = false;
     const bool base_per_row = out_.role[base] == Role::RowReduce || out_.role[base] == Role::PerRow;
     if (base_per_row) {
-      guests = is_linear(arg, base_item.shape) && may_be_guests(ours, theirs);
-      if (!guests && !(ours.space == theirs.space &&
-                       reads_rows(arg, base_item.shape, theirs.space, theirs.row_axes)))
+      per_row = is_linear(arg, base_item.shape) && may_be_per_row(ours, theirs);
+      if (!per_row && !(ours.space == theirs.space &&
+                        reads_rows(arg, base_item.shape, theirs.space, theirs.row_axes)))
         return note_stop(k, base, "gives one value a row, which is read in another pattern");
       if (base_item.shape.numel() == 1 && would_keep_others(base, k))
         return note_stop(k, base, "is one value, which others would have to wait for longer");
@@ -246,7 +246,7 @@ class Fuser {
       note_stop(k, base, "stays element-wise, to be the epilogue of a contraction");
       return;
     }
-    merge(k, base, guests);
+    merge(k, base, per_row);
   }
 
   // An image that is rounded to 16 bits is stored so, and whoever reads it makes it wide again.
@@ -288,7 +288,7 @@ class Fuser {
 
   // Whether a whole group of element-wise items over the rows can move into the sweep that makes
   // the rows' values.
-  bool may_be_guests(const Group& ours, const Group& theirs) const {
+  bool may_be_per_row(const Group& ours, const Group& theirs) const {
     if (ours.row_axes != 0 || theirs.row_axes == 0) return false;
     if (!same_but_ones(ours.space, row_shape(theirs.space, theirs.row_axes))) return false;
     for (int i : ours.items)
@@ -296,21 +296,21 @@ class Fuser {
     return ours.space != theirs.space;
   }
 
-  // Joining a sweep over rows as guests turns element-wise items over the rows into per-row ones.
-  Role role_after(int item, int guests) const {
-    return out_.group_of[item] == guests ? Role::PerRow : out_.role[item];
+  // What an item is once the group of this number (-1: none) gives one value a row.
+  Role role_after(int item, int per_row) const {
+    return out_.group_of[item] == per_row ? Role::PerRow : out_.role[item];
   }
 
   // Every argument that one side takes from the other must be at hand when the sweep reaches it.
-  bool edges_allow(int a, int b, int guests, const Shape& space, int rows) const {
+  bool edges_allow(int a, int b, int per_row, const Shape& space, int rows) const {
     for (int side : {a, b})
       for (int i : out_.groups[side].items)
         for (const Ref& arg : g_.items[i].args) {
           const int owner = out_.group_of[arg.item];
           if (owner != a && owner != b) continue;
           const Item& base = g_.items[arg.item];
-          const Role base_role = role_after(arg.item, guests);
-          const bool user_per_row = role_after(i, guests) == Role::PerRow;
+          const Role base_role = role_after(arg.item, per_row);
+          const bool user_per_row = role_after(i, per_row) == Role::PerRow;
           bool at_hand = false;
           if (base_role == Role::Element) {
             at_hand = !user_per_row && base.shape == space && identity(arg, space);
@@ -328,7 +328,7 @@ class Fuser {
     group_note(out_.group_of[k], cat("apart from ", item_title(g_.items[base]), ": it ", reason));
   }
 
-  void merge(int k, int base, bool guests) {
+  void merge(int k, int base, bool per_row) {
     const int a = out_.group_of[base], b = out_.group_of[k];
     Group &theirs = out_.groups[a], &ours = out_.groups[b];
     const int rows = std::max(theirs.row_axes, ours.row_axes);
@@ -347,13 +347,13 @@ class Fuser {
         }
     if (!assignments_allow(a, b))
       return note_stop(k, base, "reads a variable, which this sweep assigns, in another order");
-    if (!edges_allow(a, b, guests ? b : -1, theirs.space, rows))
+    if (!edges_allow(a, b, per_row ? b : -1, theirs.space, rows))
       return note_stop(k, base, "is also read in another pattern");
     if (!waits_.merge(waits_.node(base), waits_.node(k)))
       return note_stop(k, base, "lies on another path between the two");
     theirs.row_axes = rows;
     for (int i : ours.items) {
-      if (guests) out_.role[i] = Role::PerRow;
+      if (per_row) out_.role[i] = Role::PerRow;
       out_.group_of[i] = a;
       theirs.items.push_back(i);
     }

@@ -45,29 +45,29 @@ void find_lifetimes(Program& p) {
 }
 
 /// What needs a place: a value of the arena or a step's workspace, from one step to another.
-struct Tenant {
+struct Allocation {
   std::int64_t bytes = 0;  // aligned
   int first = 0, last = 0;
   std::int64_t* offset = nullptr;
 };
-using Tenants = std::vector<Tenant>;
+using Allocations = std::vector<Allocation>;
 
-// The largest tenants are placed pair by pair, each beside all that live at the same time; there is
-// a limit, so that a plan of any size takes a time in proportion.
+// The largest allocations are placed pair by pair, each beside all that live at the same time;
+// there is a limit, so that a plan of any size takes a time in proportion.
 constexpr std::size_t kMostPairs = 4096;
 
-/// Places of tenants in order of their offsets, with the steps during which they are taken.
+/// Places of allocations in order of their offsets, with the steps during which they are taken.
 class Places {
  public:
-  /// The lowest offset where nothing lives that lives with the tenant; it is taken then.
-  std::int64_t take_lowest(const Tenant& tenant) {
+  /// The lowest offset where nothing lives that lives with the allocation; it is taken then.
+  std::int64_t take_lowest(const Allocation& allocation) {
     std::int64_t offset = 0;
     for (const Place& p : taken_) {
-      if (p.first > tenant.last || p.last < tenant.first) continue;
-      if (offset + tenant.bytes <= p.begin) break;
+      if (p.first > allocation.last || p.last < allocation.first) continue;
+      if (offset + allocation.bytes <= p.begin) break;
       offset = std::max(offset, p.end);
     }
-    const Place own{offset, offset + tenant.bytes, tenant.first, tenant.last};
+    const Place own{offset, offset + allocation.bytes, allocation.first, allocation.last};
     taken_.insert(std::upper_bound(taken_.begin(), taken_.end(), own), own);
     return offset;
   }
@@ -83,7 +83,8 @@ class Places {
   std::vector<Place> taken_;
 };
 
-/// Free room between the places of tenants that live now: each takes the smallest that holds it.
+/// Free room between the places of allocations that live now: each takes the smallest that holds
+/// it.
 class FreeRoom {
  public:
   std::int64_t take(std::int64_t bytes) {
@@ -129,61 +130,62 @@ class FreeRoom {
   std::int64_t end_ = 0;
 };
 
-/// Places tenants from `base` on, step by step; where they end.
-std::int64_t place_by_time(std::span<const Tenant> tenants, std::size_t steps, std::int64_t base) {
-  std::vector<std::vector<const Tenant*>> begin(steps), end(steps);
-  for (const Tenant& t : tenants) {
-    begin[at(t.first)].push_back(&t);
-    end[at(t.last)].push_back(&t);
+/// Places allocations from `base` on, step by step; where they end.
+std::int64_t place_by_time(std::span<const Allocation> allocations, std::size_t steps,
+                           std::int64_t base) {
+  std::vector<std::vector<const Allocation*>> begin(steps), end(steps);
+  for (const Allocation& a : allocations) {
+    begin[at(a.first)].push_back(&a);
+    end[at(a.last)].push_back(&a);
   }
   FreeRoom room;
   for (std::size_t s = 0; s < steps; ++s) {
-    for (const Tenant* t : begin[s])
-      if (t->bytes > 0) *t->offset = base + room.take(t->bytes);
-    for (const Tenant* t : end[s])
-      if (t->bytes > 0) room.give_back(*t->offset - base, t->bytes);
+    for (const Allocation* a : begin[s])
+      if (a->bytes > 0) *a->offset = base + room.take(a->bytes);
+    for (const Allocation* a : end[s])
+      if (a->bytes > 0) room.give_back(*a->offset - base, a->bytes);
   }
   return base + room.end();
 }
 
-/// Places tenants, which stand by descending size; where they end.
-std::int64_t place_together(std::span<const Tenant> tenants, std::size_t steps) {
+/// Places allocations, which stand by descending size; where they end.
+std::int64_t place_together(std::span<const Allocation> allocations, std::size_t steps) {
   Places places;
   std::int64_t top = 0;
-  const std::size_t pairs = std::min(tenants.size(), kMostPairs);
-  for (const Tenant& t : tenants.first(pairs)) {
-    *t.offset = places.take_lowest(t);
-    top = std::max(top, *t.offset + t.bytes);
+  const std::size_t pairs = std::min(allocations.size(), kMostPairs);
+  for (const Allocation& a : allocations.first(pairs)) {
+    *a.offset = places.take_lowest(a);
+    top = std::max(top, *a.offset + a.bytes);
   }
-  if (pairs == tenants.size()) return top;
-  top = place_by_time(tenants.subspan(pairs), steps, top);
+  if (pairs == allocations.size()) return top;
+  top = place_by_time(allocations.subspan(pairs), steps, top);
   // Many of much the same size lie closest as they come.
   std::vector<std::int64_t> offsets;
-  for (const Tenant& t : tenants) offsets.push_back(*t.offset);
-  const std::int64_t as_they_come = place_by_time(tenants, steps, 0);
+  for (const Allocation& a : allocations) offsets.push_back(*a.offset);
+  const std::int64_t as_they_come = place_by_time(allocations, steps, 0);
   if (as_they_come <= top) return as_they_come;
-  for (std::size_t k = 0; k < tenants.size(); ++k) *tenants[k].offset = offsets[k];
+  for (std::size_t k = 0; k < allocations.size(); ++k) *allocations[k].offset = offsets[k];
   return top;
 }
 
-std::int64_t place_apart(std::span<const Tenant> tenants) {
+std::int64_t place_apart(std::span<const Allocation> allocations) {
   std::int64_t top = 0;
-  for (const Tenant& t : tenants) {
-    *t.offset = top;
-    top += t.bytes;
+  for (const Allocation& a : allocations) {
+    *a.offset = top;
+    top += a.bytes;
   }
   return top;
 }
 
 /// Holds places back until so much has come free, theirs included, as may lie idle; of much memory
 /// no longer than all fit beside one another in little more than they take at their peak.
-void let_rest(Tenants& tenants, std::size_t steps) {
+void delay_reuse(Allocations& allocations, std::size_t steps) {
   std::vector<std::int64_t> freed(steps + 1, 0);  // before each step
   std::vector<std::int64_t> live(steps + 1, 0);   // at each step
-  for (const Tenant& t : tenants) {
-    freed[at(t.last) + 1] += t.bytes;
-    live[at(t.first)] += t.bytes;
-    live[at(t.last) + 1] -= t.bytes;
+  for (const Allocation& a : allocations) {
+    freed[at(a.last) + 1] += a.bytes;
+    live[at(a.first)] += a.bytes;
+    live[at(a.last) + 1] -= a.bytes;
   }
   for (std::size_t s = 1; s <= steps; ++s) {
     freed[s] += freed[s - 1];
@@ -191,10 +193,10 @@ void let_rest(Tenants& tenants, std::size_t steps) {
   }
   const std::int64_t peak = *std::max_element(live.begin(), live.end());
   const std::int64_t room = std::max(kLittle, peak + peak / kMore);
-  for (Tenant& t : tenants) {
-    const auto end = std::upper_bound(freed.begin(), freed.end(), freed[at(t.last)] + kApart);
+  for (Allocation& a : allocations) {
+    const auto end = std::upper_bound(freed.begin(), freed.end(), freed[at(a.last)] + kApart);
     const int last = static_cast<int>(end - freed.begin()) - 2;
-    while (t.last < last && live[at(t.last) + 1] + t.bytes <= room) live[at(++t.last)] += t.bytes;
+    while (a.last < last && live[at(a.last) + 1] + a.bytes <= room) live[at(++a.last)] += a.bytes;
   }
 }
 
@@ -205,30 +207,31 @@ void check_limit(const Program& p, std::int64_t limit) {
                         largest_values(p), "): use a smaller batch or raise the limit"));
 }
 
-Tenants values_of(Program& p) {
-  Tenants tenants;
+Allocations values_of(Program& p) {
+  Allocations allocations;
   for (Value& v : p.values)
     if (v.kind == Value::Kind::Arena && v.last_step >= 0)
-      tenants.push_back({aligned(v.bytes), v.first_step, v.last_step, &v.offset});
-  return tenants;
+      allocations.push_back({aligned(v.bytes), v.first_step, v.last_step, &v.offset});
+  return allocations;
 }
 
-void add_workspaces(Program& p, Tenants& tenants) {
+void add_workspaces(Program& p, Allocations& allocations) {
   for (std::size_t s = 0; s < p.steps.size(); ++s) {
     const int step = static_cast<int>(s);
     const std::int64_t bytes = workspace_of(p.steps[s]);
-    if (bytes > 0) tenants.push_back({bytes, step, step, &p.steps[s].workspace_offset});
+    if (bytes > 0) allocations.push_back({bytes, step, step, &p.steps[s].workspace_offset});
   }
 }
 
 /// Places of all values and workspaces in the arena.
-void place_all(Program& program, bool shares, bool rests) {
-  Tenants tenants = values_of(program);
-  if (program.traits.overlaps_steps) add_workspaces(program, tenants);
-  if (rests) let_rest(tenants, program.steps.size());
-  std::stable_sort(tenants.begin(), tenants.end(),
-                   [](const Tenant& a, const Tenant& b) { return a.bytes > b.bytes; });
-  std::int64_t top = shares ? place_together(tenants, program.steps.size()) : place_apart(tenants);
+void place_all(Program& program, bool shares, bool delays) {
+  Allocations allocations = values_of(program);
+  if (program.traits.overlaps_steps) add_workspaces(program, allocations);
+  if (delays) delay_reuse(allocations, program.steps.size());
+  std::stable_sort(allocations.begin(), allocations.end(),
+                   [](const Allocation& a, const Allocation& b) { return a.bytes > b.bytes; });
+  std::int64_t top =
+      shares ? place_together(allocations, program.steps.size()) : place_apart(allocations);
   program.workspace_offset = top;
   // Of steps that follow one another, the largest workspace is everybody's.
   if (!program.traits.overlaps_steps)
@@ -253,10 +256,10 @@ bool shares_no_memory(const Program& p) {
 void plan_memory(Program& program, const PlanOptions& options) {
   find_lifetimes(program);
   const bool shares = options.enabled(kPlanMemory) && !shares_no_memory(program);
-  const bool rests = shares && program.traits.overlaps_steps;
-  place_all(program, shares, rests);
-  // What only resting places make too large fits without them.
-  if (rests && options.memory_limit > 0 && program.peak_bytes() > options.memory_limit)
+  const bool delays = shares && program.traits.overlaps_steps;
+  place_all(program, shares, delays);
+  // What only the delay makes too large fits without it.
+  if (delays && options.memory_limit > 0 && program.peak_bytes() > options.memory_limit)
     place_all(program, shares, false);
   list_calls(program);
   check_limit(program, options.memory_limit);

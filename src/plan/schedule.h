@@ -18,8 +18,8 @@ void order_steps(Program& program, std::vector<std::vector<int>> before, bool gr
 bool shares_no_memory(const Program& program);
 /// Lifetimes and offsets of arena values and of workspaces. Of steps that follow one another the
 /// workspace (the largest any step needs) stands at the end; of others each has a place of its own,
-/// and places rest before they are taken again. Throws MemoryError when a limit is set and the peak
-/// would pass it.
+/// and places are taken again only after a while. Throws MemoryError when a limit is set and the
+/// peak would pass it.
 void plan_memory(Program& program, const PlanOptions& options);
 
 }  // namespace tenon

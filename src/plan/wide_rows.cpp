@@ -29,10 +29,10 @@
 namespace tenon {
 namespace {
 
-constexpr std::int64_t kFewestClasses = 1024;    // classes
-constexpr std::int64_t kFewestScores = 1 << 18;  // scores
-constexpr std::int64_t kCopiedAtOnce = 8;        // elements of 16 bits, for copies of 16 bytes
-constexpr std::int64_t kRowStep = 64;            // what padded rows are a multiple of
+constexpr std::int64_t kFewestClasses = 1024;
+constexpr std::int64_t kFewestScores = 1 << 18;
+constexpr std::int64_t kCopiedAtOnce = 8;  // elements of 16 bits, for copies of 16 bytes
+constexpr std::int64_t kRowStep = 64;      // what padded rows are a multiple of
 
 bool is_short(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
 
@@ -123,7 +123,7 @@ class RowWidener {
     Tensor operands[2] = {inputs[0], inputs[1]};
     std::int64_t columns = classes;
     if (classes % kCopiedAtOnce != 0) {
-      columns = (classes + kRowStep - 1) / kRowStep * kRowStep;
+      columns = round_up(classes, kRowStep);
       operands[1] = padded(operands[1], 1, columns - classes);
     }
     const Tensor narrow =
