@@ -155,6 +155,9 @@ TensorDatasetParts split_parts(const TensorDatasetParts& parts, Split split) {
 
 std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
                                       std::int64_t classes) {
+  if (!input.defined() || !target.defined())
+    throw ValueError(cat("from_tensors: the ", input.defined() ? "target" : "input",
+                         " has no value: it was never assigned"));
   TensorDatasetParts parts{input, target, 0, {}, ""};
   if (input.rank() < 1)
     throw ShapeError(cat("from_tensors: input ", input.shape(), " has no axis of examples"));

@@ -352,6 +352,8 @@ Tensor sinusoid_positions(std::int64_t length, std::int64_t width, DType dtype) 
 }
 
 Tensor rotary(const Tensor& x, const Tensor& places, const RotaryOptions& options) {
+  if (!x.defined())
+    throw ValueError(cat(where("rotary"), ": x has no value: it was never assigned"));
   if (x.rank() < 2 || x.size(-1) % 2 != 0 || !is_floating(x.dtype()))
     throw ShapeError(cat(where("rotary"), ": x is ", x.dtype(), x.shape(),
                          ", must be floating [.., L, size] with an even size"));

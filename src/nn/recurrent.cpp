@@ -281,6 +281,9 @@ Tensor state_before(const char* cell, const Tensor& x, const Tensor& state, cons
 }
 
 void check_cell_input(const char* cell, const Tensor& x, const Tensor& weight_ih) {
+  if (!x.defined())
+    throw ValueError(cat(where("recurrent"), ": ", cell,
+                         " was given an input without a value: it was never assigned"));
   if ((x.rank() != 1 && x.rank() != 2) || x.size(-1) != weight_ih.size(1))
     throw ShapeError(cat(where("recurrent"), ": ", cell, " takes [N, ", weight_ih.size(1), "] or [",
                          weight_ih.size(1), "], not ", x.shape()));

@@ -391,6 +391,8 @@ TEST_CASE("loader: only pictures of bytes are changed") {
   options.augment.flip = true;
   const Tensor rows = zeros({4, 6}), targets = zeros({4}, DType::Int64);
   CHECK_THROWS_AS(Loader(data::from_tensors(rows.eval(), targets.eval(), 2), options), ValueError);
+  CHECK_THROWS_WITH_AS(data::from_tensors(rows, Tensor()),
+                       doctest::Contains("from_tensors: the target has no value"), ValueError);
   options.augment = {-1, false, 0};
   CHECK_THROWS_AS(Loader(numbered_pictures(4), options), ValueError);
   options.augment = {99, false, 0};  // would shift whole pictures away

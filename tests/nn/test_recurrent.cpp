@@ -43,6 +43,8 @@ TEST_CASE("recurrent: what does not fit is refused by name") {
   CHECK_THROWS_AS(nn::RNN(8, 6, {.nonlinearity = "sigmoid"}), ValueError);
   CHECK_THROWS_AS(nn::GRUCell(8, 6)(zeros({2, 7})), ShapeError);
   CHECK_THROWS_AS(nn::GRUCell(8, 6)(zeros({2, 8}), zeros({3, 6})), ShapeError);
+  CHECK_THROWS_WITH_AS(nn::GRUCell(8, 6)(Tensor()),
+                       doctest::Contains("GRUCell was given an input without a value"), ValueError);
 }
 
 TEST_CASE("recurrent: a summary counts the products of all steps") {

@@ -192,6 +192,7 @@ TEST_CASE("attention: a query, key or value that was never assigned is named") {
   CHECK_THROWS_WITH_AS(net(x, none, x), doctest::Contains("given as key has no value"), ValueError);
   CHECK_THROWS_WITH_AS(net(x, x, none), doctest::Contains("given as value has no value"),
                        ValueError);
+  CHECK_THROWS_WITH_AS(nn::rotary(none), doctest::Contains("rotary: x has no value"), ValueError);
 }
 
 TEST_CASE("attention: of no keys at all the result is zeros, as PyTorch's is") {
