@@ -2,17 +2,23 @@
 """Checks and times Tenon on one NVIDIA card, beside PyTorch and JAX, and ends in a table.
 
     ./dev gpu [OPTIONS]          builds, and runs this
-    bench/gpu.py --tenon build/bin/tenon [--tests build/bin/tenon_tests] [--peers FOLDER] [--part all]
-                 [--only lenet5_b64,fcn_r] [--precision bf16,tf32,fp32] [--phase train,infer] [--rounds 3] [--data mnist:FOLDER] [--out FILE]
+    bench/gpu.py --tenon build/bin/tenon [--tests build/bin/tenon_tests] [--peers FOLDER] [--part tests,small]
+                 [--only lenet5_b64,fcn_r] [--precision bf16,tf32,fp32] [--phase train,infer] [--rounds 3] [--within 570]
+                 [--tune write] [--data mnist:FOLDER] [--out FILE]
 
-With --tests the device tests run first, on the card; a failure ends everything. FOLDER holds torch_bench.py and jax_bench.py,
-which time the same steps; without it, or without PyTorch or JAX, the columns stay empty. Each round times Tenon and then the
-peers; a figure is the median over Tenon's rounds and the least of what a peer's modes gave. Milliseconds a step, device-bound:
-work is queued ahead as in training. Floors are bytes and FLOP of the step over the rates measured on the card.
+Parts are the device tests (with --tests; a failure ends everything) and groups of rows, each of which takes less than ten minutes
+on a card with 16 processors, the build aside. After --within seconds nothing begins any more and what runs is ended; the table then has
+what there is. FOLDER holds torch_bench.py and jax_bench.py, which time the same steps; without it, or without PyTorch or JAX, the columns
+stay empty. Peers compile side by side from the start (bench/peer_row.py); whatever is timed has the card to itself. A figure is the
+median over Tenon's rounds and the least of what a peer's modes gave. Milliseconds a step, device-bound: work is queued ahead as in
+training. Choices of engines are measured in the first round (--tune write), as `tenon train --tune write` does. Memory, in MiB, is what
+Tenon plans and the least of PyTorch's peaks.
 """
 import argparse
 import concurrent.futures
+import contextlib
 import datetime
+import fcntl
 import json
 import os
 import pathlib
@@ -25,60 +31,150 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Test files that take long on a card.
-LONG = ("test_wgmma", "test_vendor", "test_contraction", "test_conv", "test_map", "test_prologue", "test_opaque", "test_simt")
+LONG = ("test_wgmma", "test_vendor", "test_contraction", "test_conv", "test_map", "test_prologue", "test_opaque", "test_simt",
+        "test_attention", "test_channels_last", "test_long_sums")
 CASE_SHARES = 6  # processes that share the table of cases
-# ms a training step on one H200 that the project asks of itself (bf16).
-REQUIRED = {"lenet5_b64": 0.10, "keras_cnn_b128": 0.14, "fcn_r": 0.25, "fcn_s": 0.75, "alexnet_s": 1.0, "alexnet_2012_b128": 4.9,
-            "alexnet_r": 0.8, "resnet50_b16": 3.3, "resnet50_b64": 9.5, "resnet50_b256": 33, "resnet56_b128": 1.7, "lstm_b128": 1.2,
-            "vgg16_head_b32": 2.0, "transformer_b64": 6.6, "gpt2_124m_b16": 28}
-# Rows in parts, so that each part with its peers, whose processes compile for minutes, stays within ten minutes.
-PARTS = {"small": "lenet5_b64,keras_cnn_b128,fcn_r,fcn_s", "alexnet": "alexnet_s,alexnet_2012_b128,alexnet_r",
-         "residual": "resnet50_b16,resnet50_b64,resnet50_b256", "cifar": "resnet56_b128,vgg16_head_b32,vgg16_b32",
-         "language": "lstm_b128,transformer_b64,gpt2_124m_b16"}
+# ms on one H200 that the project asks of itself in bf16: of a training step and of an inference.
+REQUIRED = {"train": {"lenet5_b64": 0.10, "keras_cnn_b128": 0.14, "fcn_r": 0.25, "fcn_s": 0.75, "alexnet_s": 1.0, "alexnet_2012_b128": 4.9,
+                      "alexnet_r": 0.8, "resnet50_b16": 3.3, "resnet50_b64": 9.5, "resnet50_b256": 33, "resnet56_b128": 1.7,
+                      "lstm_b128": 1.2, "vgg16_head_b32": 2.0, "transformer_b64": 6.6, "gpt2_124m_b16": 28},
+            "infer": {"resnet50_b16": 1.14, "resnet50_b64": 3.15, "vgg16_b32": 2.54, "gpt2_124m_b16": 8.9}}
+PARTS = {"tests": (), "small": ("lenet5_b64", "keras_cnn_b128", "fcn_r", "fcn_s"),
+         "alexnet": ("alexnet_s", "alexnet_2012_b128", "alexnet_r"), "residual": ("resnet50_b16", "resnet50_b64"),
+         "large": ("resnet50_b256",), "cifar": ("resnet56_b128", "vgg16_head_b32", "vgg16_b32"),
+         "language": ("lstm_b128", "transformer_b64", "gpt2_124m_b16")}
+# What JAX's script has, and how many steps a call are tried: those of small steps cost more than they take.
+JAX = {"lenet5_b64": "1,32", "keras_cnn_b128": "1,32", "fcn_r": "1,32", "fcn_s": "1,32", "alexnet_s": "1", "alexnet_r": "1", "resnet50_b16": "1",
+       "resnet50_b64": "1", "resnet50_b256": "1", "resnet56_b128": "1", "lstm_b128": "1", "gpt2_124m_b16": "1"}
 
 
-def rows_of(command, **environment):
-    """JSON lines that a command prints; none, with a word on standard error, when it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
-    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode != 0:
-        print(f"gpu.py: {' '.join(map(str, command[:3]))} ended with {done.returncode}: {done.stderr.strip()[-300:]}", file=sys.stderr)
-    return rows
+class Card:
+    """Who is timed has it alone: a lock that peers' processes take too."""
+
+    def __init__(self, within):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path, self.end = f"{self.folder.name}/lock", time.monotonic() + within
+        self.file = open(self.path, "w", encoding="utf-8")
+
+    def left(self):
+        return self.end - time.monotonic()
+
+    @contextlib.contextmanager
+    def alone(self):
+        while True:  # peers that hold it may never end
+            try:
+                fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if self.left() <= 0:
+                    break
+                time.sleep(0.05)
+        yield
+        fcntl.flock(self.file, fcntl.LOCK_UN)
 
 
-def tenon_rows(options):
-    return rows_of([options.tenon, "bench", "--device", options.device, "--only", options.only, "--phase", options.phase,
-                    "--precision", options.precision, "--budget", str(options.budget)])
-
-
-def torch_rows(options):
-    script = pathlib.Path(options.peers) / "torch_bench.py"
-    return rows_of([sys.executable, script, "--only", options.only, "--modes", options.modes, "--precision", options.precision,
-                    "--phase", options.phase])
-
-
-def jax_rows(options):
-    script = pathlib.Path(options.peers) / "jax_bench.py"
-    if "train" not in options.phase.split(","):
+def rows_of(command, card, **environment):
+    """JSON lines that a command prints until it ends or must; with a word on standard error when it fails."""
+    name = " ".join(str(part) for part in command if "/" not in str(part))[:90]
+    if card.left() <= 0:
+        print(f"gpu.py: no time is left for {name}", file=sys.stderr)
         return []
-    return rows_of([sys.executable, script, "--only", options.only, "--precision", options.precision, "--scan", "1,32"],
-                   XLA_PYTHON_CLIENT_PREALLOCATE="false")
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
+    try:
+        out, errors = running.communicate(timeout=max(card.left(), 0))
+        if running.returncode != 0:
+            print(f"gpu.py: {name} ended with {running.returncode}: {errors.strip()[-300:]}", file=sys.stderr)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        out = running.communicate()[0]
+        print(f"gpu.py: {name} was ended: no time is left", file=sys.stderr)
+    rows = [json.loads(line) for line in out.splitlines() if line.startswith("{") and line.endswith("}")]
+    for row in rows:
+        if "ms" not in row:
+            print(f"gpu.py: {name}: {row.get('error', 'no time')}", file=sys.stderr)
+    return [row for row in rows if "ms" in row]
+
+
+def wanted_rows(options):
+    """Of each workload its phases, each with precisions. Tables ask for inferences of some networks, in bf16."""
+    wanted = {}
+    names = options.only.split(",") if options.only else [name for part in options.part for name in PARTS[part]]
+    for name in names:
+        for phase in options.phase.split(","):
+            if options.only:
+                wanted.setdefault(name, {})[phase] = options.precision
+            elif phase == "train" and name in REQUIRED["train"]:
+                wanted.setdefault(name, {})[phase] = options.precision
+            elif phase == "infer" and name in REQUIRED["infer"] and "bf16" in options.precision.split(","):
+                wanted.setdefault(name, {})[phase] = "bf16"
+    return wanted
+
+
+def tenon_rows(options, card, name, phases):
+    rows = []
+    for phase, precisions in phases.items():
+        with card.alone():
+            rows += rows_of([options.tenon, "bench", "--device", options.device, "--only", name, "--phase", phase, "--precision", precisions,
+                             "--tune", options.tune, "--budget", str(options.budget)], card)
+    return rows
 
 
 def has(module):
     return subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True).returncode == 0
 
 
+def peer_calls(options, card, wanted):
+    """What peers' processes are asked for, JAX first: while it compiles nobody has the card alone."""
+    if not pathlib.Path(options.peers).is_dir():
+        return []
+    jobs = []
+    if has("jax"):
+        jobs += [("jax", name, "train", precision, JAX[name]) for name, phases in wanted.items() if name in JAX and "train" in phases
+                 for precision in phases["train"].split(",")]
+    if has("torch"):
+        jobs += [("torch", name, phase, precision, options.modes) for name, phases in wanted.items()
+                 for phase, precisions in phases.items() for precision in precisions.split(",")]
+    return [(job[0], [sys.executable, ROOT / "bench" / "peer_row.py", job[0], options.peers, card.path, *job[1:]]) for job in jobs]
+
+
+def time_all(options, card, wanted):
+    """Rows by workload, phase and precision, ours and the peers'."""
+    ours, theirs = {}, {}
+    calls = peer_calls(options, card, wanted)
+    cpus = os.cpu_count() or 2
+    environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TORCHINDUCTOR_COMPILE_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    with concurrent.futures.ThreadPoolExecutor(max(1, cpus - 4)) as pool:
+        running = [(which, pool.submit(rows_of, command, card, **environment)) for which, command in calls]
+        if running:
+            print(f"== {len(running)} rows of peers compile beside Tenon's", flush=True)
+        for number in range(options.rounds):
+            for name, phases in wanted.items():
+                for row in tenon_rows(options, card, name, phases):
+                    ours.setdefault(key(row), []).append(row)
+            print(f"== round {number + 1} of {options.rounds}, {card.left():.0f} s are left", flush=True)
+        for which, rows in running:
+            for row in rows.result():
+                theirs.setdefault(key(row), []).append({**row, "peer": which})
+    return ours, theirs
+
+
 def key(row):
     return row["workload"], row.get("phase", "train"), row["precision"]
 
 
-def run_part(options, name, share=None):
+def run_part(options, card, name, share=None):
     """A file of tests in a process of its own, which keeps its files in a folder of its own."""
+    if card.left() <= 0:
+        print(f"{name}: no time is left", flush=True)
+        return {"file": name, "code": 124, "cases": 0, "checks": 0}
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "TMPDIR": folder, **({"TENON_TEST_SHARE": share} if share else {})}
-        done = subprocess.run([options.tests, f"--source-file=*/tests/cuda/{name}.cpp", "--no-intro"], capture_output=True, text=True,
-                              cwd=ROOT, env=environment)
+        command = [options.tests, f"--source-file=*/tests/cuda/{name}.cpp", "--no-intro"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=ROOT, env=environment, timeout=card.left())
+        except subprocess.TimeoutExpired:
+            print(f"{name} was ended: no time is left", flush=True)
+            return {"file": name, "code": 124, "cases": 0, "checks": 0}
     if done.returncode != 0:
         print(f"{name} ended with {done.returncode}:", *done.stdout.splitlines()[-60:], done.stderr.strip()[-300:], sep="\n", flush=True)
     cases = re.search(r"\[doctest\] test cases: *(\d+)", done.stdout)
@@ -86,17 +182,17 @@ def run_part(options, name, share=None):
     return {"file": name, "code": done.returncode, "cases": int(cases[1]) if cases else 0, "checks": int(checks[1]) if checks else 0}
 
 
-def run_tests(options):
+def run_tests(options, card):
     """Files side by side, for most of their time goes into compiling kernels; those that take long first."""
-    if not options.tests:
+    if "tests" not in options.part or not options.tests:
         return None
     start = time.perf_counter()
     files = sorted(path.stem for path in (ROOT / "tests" / "cuda").glob("test_*.cpp"))
     parts = [("test_cases_cuda", f"{k}/{CASE_SHARES}") for k in range(CASE_SHARES)]
     parts += [(name, None) for name in sorted(files, key=lambda n: n not in LONG) if name != "test_cases_cuda"]
     print(f"== device tests: {len(files)} files", flush=True)
-    with concurrent.futures.ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) // 2))) as pool:
-        done = list(pool.map(lambda part: run_part(options, *part), parts))
+    with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 2)) as pool:
+        done = list(pool.map(lambda part: run_part(options, card, *part), parts))
     failed = [part["file"] for part in done if part["code"] != 0]
     cases = {part["file"]: part["cases"] for part in done}
     print(f"{sum(cases.values())} test cases, {sum(part['checks'] for part in done):,} checks in "
@@ -132,57 +228,76 @@ def commit_here():
     return done.stdout.strip() or None
 
 
-def main():
+def verdict(row):
+    words = []
+    if row["required"] and row["ms"] > row["required"]:
+        words.append("missed")
+    if row["best_peer"] and row["best_peer"]["ms"] < row["ms"]:
+        words.append("slower")
+    if row["peer_mb"] and row["planned_mb"] > row["peer_mb"]:
+        words.append("larger")
+    return " ".join(words)
+
+
+def table_of(ours, theirs):
+    """Prints a line for each row; what goes into the file."""
+    table = []
+    print(f"\n{'workload':<18}{'phase':<6}{'':<5}{'Tenon ms':>9}{'spread':>7}{'best peer':>10}  {'which':<14}{'ratio':>6} {'asked':>6}"
+          f"{'MiB':>8}{'peer':>8}")
+    for name, rows in ours.items():
+        ms = statistics.median(row["ms"] for row in rows)
+        peers = theirs.get(name, [])
+        best = min(peers, key=lambda row: row["ms"], default=None)
+        row = {"workload": name[0], "phase": name[1], "precision": name[2], "ms": round(ms, 4),
+               "spread": round((max(row["ms"] for row in rows) - min(row["ms"] for row in rows)) / ms, 4),
+               "best_peer": best, "ratio": round(best["ms"] / ms, 3) if best else None,
+               "required": REQUIRED[name[1]].get(name[0]) if name[2] == "bf16" else None,
+               "planned_mb": max(row["planned_mb"] for row in rows),
+               "peer_mb": min((row["peak_mb"] for row in peers if row.get("peak_mb")), default=None), "tenon": rows, "peers": peers}
+        table.append(row)
+        print(f"{name[0]:<18}{name[1]:<6}{name[2]:<5}{ms:>9.4f}{row['spread']:>7.1%}" +
+              (f"{best['ms']:>10.4f}  {best['peer'] + ' ' + best['mode']:<14}{row['ratio']:>5.2f}x" if best else " " * 32) +
+              (f" {row['required']:>6.2f}" if row["required"] else " " * 7) + f"{row['planned_mb']:>8,.0f}" +
+              (f"{row['peer_mb']:>8,.0f}" if row["peer_mb"] else " " * 8) + f"  {verdict(row)}")
+    return table
+
+
+def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tenon", required=True)
     parser.add_argument("--tests")
     parser.add_argument("--peers", default=str(ROOT.parent / "shared" / "peers"))
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--part", choices=[*PARTS, "all"], help="rows of one part (default: small)")
+    parser.add_argument("--part", help=f"of {', '.join(PARTS)}, or all (default: tests,small)")
     parser.add_argument("--only", help="rows by name, as tenon bench and the peers' scripts take them")
     parser.add_argument("--precision", default="bf16,tf32,fp32")
     parser.add_argument("--phase", default="train,infer")
-    parser.add_argument("--modes", default="eager,compile")
+    parser.add_argument("--modes", default="compile,eager", help="PyTorch's, in this order")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--within", type=float, default=570, help="seconds, the build aside")
     parser.add_argument("--budget", type=float, default=0.3)
+    parser.add_argument("--tune", default="write", help="as tenon bench takes it")
     parser.add_argument("--data", help="as tenon train takes it: trains LeNet-5 and times the whole command")
     parser.add_argument("--commit", help="what is timed, where there is no git to ask")
     parser.add_argument("--out")
     options = parser.parse_args()
     if options.only and options.part:
         parser.error("--only and --part both choose the rows: give one of them")
-    options.only = options.only or (",".join(PARTS.values()) if options.part == "all" else PARTS[options.part or "small"])
+    options.part = list(PARTS) if options.part == "all" else (options.part or ("" if options.only else "tests,small")).split(",")
+    unknown = [part for part in options.part if part and part not in PARTS]
+    if unknown:
+        parser.error(f"there is no part {unknown[0]}: {', '.join(PARTS)}, all")
+    return options
 
-    tests = run_tests(options)
+
+def main():
+    options = parse()
+    card = Card(options.within)
+    tests = run_tests(options, card)
     training = run_training(options)
-    peers = []
-    if pathlib.Path(options.peers).is_dir():
-        peers = [(name, rows) for name, rows in (("torch", torch_rows), ("jax", jax_rows)) if has(name)]
-    ours, theirs = {}, {}
-    for number in range(options.rounds):
-        for row in tenon_rows(options):
-            ours.setdefault(key(row), []).append(row)
-        if number == options.rounds // 2:  # in the middle: their processes compile for minutes
-            for name, rows in peers:
-                print(f"== timing {name}", flush=True)
-                for row in rows(options):
-                    theirs.setdefault(key(row), []).append({**row, "peer": name})
-    table = []
-    print(f"\n{'workload':<16}{'phase':<7}{'':<6}{'Tenon ms':>10}{'spread':>8}{'best peer':>11}  {'which':<16}{'ratio':>6}  {'asked':>6}")
-    for name, rows in ours.items():
-        ms = statistics.median(row["ms"] for row in rows)
-        spread = (max(row["ms"] for row in rows) - min(row["ms"] for row in rows)) / ms
-        best = min(theirs.get(name, []), key=lambda row: row["ms"], default=None)
-        asked = REQUIRED.get(name[0]) if name[1:] == ("train", "bf16") else None
-        table.append({"workload": name[0], "phase": name[1], "precision": name[2], "ms": round(ms, 4), "spread": round(spread, 4),
-                      "best_peer": best, "ratio": round(best["ms"] / ms, 3) if best else None, "required": asked,
-                      "tenon": rows, "peers": theirs.get(name, [])})
-        print(f"{name[0]:<16}{name[1]:<7}{name[2]:<6}{ms:>10.4f}{spread:>7.1%} " +
-              (f"{best['ms']:>10.4f}  {best['peer'] + ' ' + best['mode']:<16}{best['ms'] / ms:>5.2f}x" if best else " " * 34) +
-              (f"  {asked:>6.2f}{'' if ms <= asked else ' missed'}" if asked else " slower" if best and best["ms"] < ms else ""))
+    table = table_of(*time_all(options, card, wanted_rows(options)))
     facts = subprocess.run([options.tenon, "doctor", "--json"], capture_output=True, text=True).stdout
-    result = {"date": datetime.datetime.now().isoformat(timespec="seconds"),
-              "commit": options.commit or commit_here(),
+    result = {"date": datetime.datetime.now().isoformat(timespec="seconds"), "commit": options.commit or commit_here(),
               "doctor": json.loads(facts) if facts.startswith("{") else None, "tests": tests, "training": training, "rows": table}
     if options.out:
         pathlib.Path(options.out).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
