@@ -390,14 +390,18 @@ Roots legalize(Roots roots, const PlanOptions& options) {
 
 namespace {
 
+bool multiplies_in(std::span<Node* const> nodes, Precision precision) {
+  return std::any_of(nodes.begin(), nodes.end(), [precision](const Node* node) {
+    const auto* attrs = node->realised() ? nullptr : node->attrs.get_if<ContractionAttrs>();
+    return attrs != nullptr && attrs->precision == precision;
+  });
+}
+
 // Whether anything of the graph is of 16 bits or multiplied in them.
 bool rounds_to_16_bits(std::span<Node* const> nodes) {
-  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
-    if (item_size(node->dtype) == 2) return true;
-    const auto* attrs = node->realised() ? nullptr : node->attrs.get_if<ContractionAttrs>();
-    return attrs != nullptr &&
-           (attrs->precision == Precision::Bf16 || attrs->precision == Precision::Fp16);
-  });
+  const auto is_narrow = [](const Node* node) { return item_size(node->dtype) == 2; };
+  return std::any_of(nodes.begin(), nodes.end(), is_narrow) ||
+         multiplies_in(nodes, Precision::Bf16) || multiplies_in(nodes, Precision::Fp16);
 }
 
 }  // namespace
@@ -413,7 +417,10 @@ Roots decompose(Roots roots, const PlanOptions& options) {
   std::vector<Node*> nodes = topological_order(roots);
   if (!rounds_to_16_bits(nodes)) return roots;
   if (options.traits.is_queued) {
-    roots = narrow_residuals(narrow_products(narrow_arguments(std::move(roots))));
+    // Before these passes write products with operands of 16 bits out.
+    const bool in_bfloat16 = multiplies_in(nodes, Precision::Bf16);
+    roots = narrow_products(narrow_arguments(std::move(roots)));
+    if (in_bfloat16) roots = narrow_residuals(std::move(roots));
     nodes = topological_order(roots);
   }
   return options.channels_last || keeps_images_narrow(nodes, options)

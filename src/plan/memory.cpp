@@ -22,6 +22,7 @@ namespace {
 constexpr std::int64_t kAlign = 64;
 /// Bytes that steps which run side by side may take so that they need not wait for each other.
 constexpr std::int64_t kApart = std::int64_t{64} << 20;
+constexpr std::int64_t kSmall = std::int64_t{16} << 10;  // of places that rest without being asked
 /// What lies idle may raise the peak up to here, or by such a part of it.
 constexpr std::int64_t kLittle = std::int64_t{384} << 20, kMore = 32;
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -178,7 +179,8 @@ std::int64_t place_apart(std::span<const Allocation> allocations) {
 }
 
 /// Holds places back until so much has come free, theirs included, as may lie idle; of much memory
-/// no longer than all fit beside one another in little more than they take at their peak.
+/// no longer than all fit beside one another in little more than they take at their peak. Small
+/// ones are not asked, so that what is looked at for each place is bounded.
 void delay_reuse(Allocations& allocations, std::size_t steps) {
   std::vector<std::int64_t> freed(steps + 1, 0);  // before each step
   std::vector<std::int64_t> live(steps + 1, 0);   // at each step
@@ -196,6 +198,10 @@ void delay_reuse(Allocations& allocations, std::size_t steps) {
   for (Allocation& a : allocations) {
     const auto end = std::upper_bound(freed.begin(), freed.end(), freed[at(a.last)] + kApart);
     const int last = static_cast<int>(end - freed.begin()) - 2;
+    if (a.bytes < kSmall) {
+      a.last = std::max(a.last, last);
+      continue;
+    }
     while (a.last < last && live[at(a.last) + 1] + a.bytes <= room) live[at(++a.last)] += a.bytes;
   }
 }

@@ -36,6 +36,8 @@
 namespace tenon {
 namespace {
 
+constexpr int kMostMoves = 8;  // between a gradient and the sum that takes it
+
 bool is_narrow(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
 
 /// Ops that read and write images of 16 bits where they are given such.
@@ -240,7 +242,8 @@ class ImageNarrowing {
   DType summed_gradient(const Node& node) const {
     if (node.op != Op::Add) return DType::Float32;
     for (const Node* part : node.in()) {
-      while (on_card_ && !last_ && !part->realised() && moves(*part)) part = part->input(0);
+      for (int k = 0; k < kMostMoves && !part->realised() && moves(*part); ++k)
+        part = on_card_ && !last_ ? part->input(0) : part;
       if (!part->realised() && part->op == Op::Conv2dInputGrad && is_narrow_convolution(*part))
         return type_of_images(*part);
     }
@@ -256,8 +259,8 @@ class ImageNarrowing {
   }
 
   static Tensor before_widening(const Node& wide, DType dtype) {
-    if (wide.realised() || wide.op != Op::Cast || wide.input(0)->dtype != dtype) return {};
-    return Tensor(wide.input(0));
+    const bool widened = !wide.realised() && wide.op == Op::Cast && wide.dtype == DType::Float32;
+    return widened && wide.input(0)->dtype == dtype ? Tensor(wide.input(0)) : Tensor();
   }
 
   NumberedOrder order_;

@@ -7,10 +7,13 @@
 //
 // * a sum of a rounded product, behind a bias and dropout perhaps, and of another tensor, from
 //   which sums of rows follow: the stream;
-// * a sum that a product reads rounded anyway, with other readers: the stream's gradient, or a
-//   stream that is normalised behind the sum. Everyone reads it rounded.
+// * a sum that a product reads rounded anyway, with other readers, where a summand holds what rows
+//   share of their sums: the stream's gradient behind a normalisation's, or a stream that is
+//   normalised behind the sum. Everyone reads it rounded.
 //
-// bfloat16 only: a stream's largest numbers, and gradients that are scaled, may lie beyond float16.
+// What is assigned or asked for, as it is or by a view, keeps its digits: only what lives inside of
+// a step is rounded. bfloat16 only: a stream's largest numbers, and gradients that are scaled, may
+// lie beyond float16.
 #include "plan/narrow_residuals.h"
 
 #include <algorithm>
@@ -19,21 +22,30 @@
 
 #include <tenon/ops.h>
 
+#include "graph/attrs.h"
 #include "graph/node.h"
 #include "ops/table.h"
 #include "plan/narrow_products.h"
 #include "plan/node_users.h"
+#include "plan/views.h"
 
 namespace tenon {
 namespace {
 
 constexpr std::int64_t kFewestRounded = 1 << 20;
-constexpr int kMostSteps = 8;  // between a product and a sum: shapes, a bias, dropout
+constexpr int kMostSteps = 8;            // between a product and a sum: shapes, a bias, dropout
+constexpr std::size_t kMostBehind = 32;  // nodes of a normalisation, or of its gradient
 
 /// Whether it is one number, or numbers that many elements share.
-bool is_shared(const Node& node) { return node.op == Op::Constant || node.op == Op::Expand; }
+bool is_shared(const Node& node) {
+  return !node.realised() && (node.op == Op::Constant || node.op == Op::Expand);
+}
 
 bool is_reshape(const Node& node) { return !node.realised() && node.op == Op::Reshape; }
+
+bool is_elementwise(const Node& node) {
+  return !node.realised() && kind_of(node.op) == OpKind::Elementwise;
+}
 
 bool is_rounded_product(const Node& node) {
   if (node.realised() || node.op != Op::Cast || node.input(0)->dtype != DType::BFloat16)
@@ -43,13 +55,45 @@ bool is_rounded_product(const Node& node) {
   return !x->realised() && x->op == Op::Matmul;
 }
 
+/// Whether x is what rows share and what is made of their sums: a mean, a deviation, a part of
+/// their gradients.
+bool is_of_row_sums(const Node& shared) {
+  if (shared.realised() || shared.op != Op::Expand) return false;
+  const Node* x = shared.input(0);
+  for (int k = 0; k < kMostSteps && (is_elementwise(*x) || is_reshape(*x)); ++k) x = x->input(0);
+  if (x->realised() || x->op != Op::Sum) return false;
+  const int last = x->input(0)->shape.rank() - 1;
+  return last >= 0 && x->attrs.as<ReduceAttrs>().axes == std::int64_t{1} << last;
+}
+
+/// Whether what rows share of their sums is among what the sum is made of, element by element.
+bool is_of_a_normalisation(const Node& sum) {
+  std::vector<const Node*> open{&sum};
+  std::unordered_set<const Node*> seen{&sum};
+  while (!open.empty() && seen.size() <= kMostBehind) {
+    const Node* node = open.back();
+    open.pop_back();
+    for (const Node* in : node->in()) {
+      if (in->shape.numel() != sum.shape.numel() || !seen.insert(in).second) continue;
+      if (is_of_row_sums(*in)) return true;
+      if ((is_elementwise(*in) && in->op != Op::Cast) || is_reshape(*in)) open.push_back(in);
+    }
+  }
+  return false;
+}
+
 class Residuals {
  public:
   explicit Residuals(const Roots& roots) : order_(numbered_order(roots)), users_(order_) {
-    for (const Tensor& root : roots) wanted_.insert(root.node());
+    for (const Tensor& root : roots)
+      for (const Node* node = root.node();; node = node->input(0)) {
+        wanted_.insert(node);
+        if (!is_view(*node) && (node->realised() || node->op != Op::Cast)) break;
+      }
     for (const Node* node : order_.nodes)
       if (is_large_sum(*node) && users_.of(node).size() > 1 && wanted_.count(node) == 0 &&
-          (is_stream(*node) || is_read_rounded(*node)))
+          !is_kept(*node) &&
+          (is_stream(*node) || (is_read_rounded(*node) && is_of_a_normalisation(*node))))
         found_.insert(node);
   }
 
@@ -59,6 +103,13 @@ class Residuals {
   static bool is_large_sum(const Node& node) {
     return !node.realised() && node.op == Op::Add && node.dtype == DType::Float32 &&
            node.shape.numel() >= kFewestRounded;
+  }
+
+  /// Whether something outlives the step with these numbers.
+  bool is_kept(const Node& sum) const {
+    const std::vector<const Node*>& readers = users_.of(&sum);
+    return std::any_of(readers.begin(), readers.end(),
+                       [](const Node* reader) { return kind_of(reader->op) == OpKind::Effect; });
   }
 
   bool is_stream(const Node& sum) const {
@@ -72,10 +123,11 @@ class Residuals {
     for (int k = 0; k < kMostSteps; ++k) {
       if (x->realised() || users_.of(x).size() != 1) return false;
       if (is_rounded_product(*x)) return true;
-      const bool passes = x->op == Op::Reshape || x->op == Op::Mul || x->op == Op::Where ||
-                          (x->op == Op::Add && is_shared(*x->input(1)));
+      const bool drops = x->op == Op::Where && is_shared(*x->input(2));  // where(kept, x, 0)
+      const bool passes = x->op == Op::Reshape || drops ||
+                          ((x->op == Op::Mul || x->op == Op::Add) && is_shared(*x->input(1)));
       if (!passes) return false;
-      x = x->input(x->op == Op::Where ? 1 : 0);  // where(kept, x, 0)
+      x = x->input(drops ? 1 : 0);
     }
     return false;
   }
@@ -91,7 +143,7 @@ class Residuals {
     const std::vector<const Node*>& readers = users_.of(&node);
     return std::any_of(readers.begin(), readers.end(), [&](const Node* reader) {
       if (reader->op == Op::Matmul) return true;
-      const bool moves = op_info(reader->op).kind == OpKind::View;
+      const bool moves = kind_of(reader->op) == OpKind::View;
       return moves && step < kMostSteps && is_operand(*reader, step + 1);
     });
   }
@@ -115,8 +167,8 @@ Roots narrow_residuals(Roots roots) {
     if (node.op != Op::Cast || node.dtype != DType::BFloat16 || inputs[0].dtype() == node.dtype)
       return {};
     const Node& wide = *inputs[0].node();
-    const bool widened =
-        !wide.realised() && wide.op == Op::Cast && wide.input(0)->dtype == DType::BFloat16;
+    const bool widened = !wide.realised() && wide.op == Op::Cast && wide.dtype == DType::Float32 &&
+                         wide.input(0)->dtype == DType::BFloat16;
     return widened ? Tensor(wide.input(0)) : Tensor();
   });
 }

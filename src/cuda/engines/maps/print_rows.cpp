@@ -36,8 +36,9 @@ constexpr std::int64_t kMostPacked = 28;
 
 /// Bytes of an element that may stay in shared memory.
 constexpr std::int64_t kStagedSize = 4;
-/// Shared memory beside a row's: what reductions exchange.
-constexpr std::int64_t kReductionBytes = 2048;
+/// Shared memory beside a row's: what a reduction exchanges at most, 16 bytes a warp of the widest
+/// block, and how many a margin is left for.
+constexpr std::int64_t kReductionBytes = 512, kFewestReductions = 4;
 
 // Accesses of a thread along a row whose columns are reduced too: the fewer threads a row has, the
 // fewer instructions put its sums together.
@@ -267,7 +268,10 @@ class RowsPrinter {
       if (row >= 0 || item_size(instr(i).dtype) != kStagedSize) return;
       row = i;
     }
-    if (row < 0 || length_ * kStagedSize + kReductionBytes > options_.shared_bytes) return;
+    std::int64_t reductions = 0;
+    for (int i = 0; i < count(); ++i) reductions += instr(i).code == MapCode::RowReduce ? 1 : 0;
+    const std::int64_t beside = kReductionBytes * std::max(kFewestReductions, reductions);
+    if (row < 0 || length_ * kStagedSize + beside > options_.shared_bytes) return;
     int needing = 0;
     for (int p = 0; p < passes_; ++p) needing += needed_in(p)[at(row)] ? 1 : 0;
     if (needing > 1) staged_ = row;
