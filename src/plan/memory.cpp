@@ -22,7 +22,8 @@ namespace {
 constexpr std::int64_t kAlign = 64;
 /// Bytes that steps which run side by side may take so that they need not wait for each other.
 constexpr std::int64_t kApart = std::int64_t{64} << 20;
-constexpr std::int64_t kSmall = std::int64_t{16} << 10;  // of places that rest without being asked
+/// Of a place that rests without being asked.
+constexpr std::int64_t kUnasked = std::int64_t{16} << 10;
 /// What lies idle may raise the peak up to here, or by such a part of it.
 constexpr std::int64_t kLittle = std::int64_t{384} << 20, kMore = 32;
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -198,7 +199,7 @@ void delay_reuse(Allocations& allocations, std::size_t steps) {
   for (Allocation& a : allocations) {
     const auto end = std::upper_bound(freed.begin(), freed.end(), freed[at(a.last)] + kApart);
     const int last = static_cast<int>(end - freed.begin()) - 2;
-    if (a.bytes < kSmall) {
+    if (a.bytes < kUnasked) {
       a.last = std::max(a.last, last);
       continue;
     }

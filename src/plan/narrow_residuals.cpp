@@ -32,8 +32,8 @@
 namespace tenon {
 namespace {
 
-constexpr std::int64_t kFewestRounded = 1 << 20;
-constexpr int kMostSteps = 8;            // between a product and a sum: shapes, a bias, dropout
+constexpr std::int64_t kFewestInStream = 1 << 20;
+constexpr int kMostAhead = 8;            // between a product and a sum: shapes, a bias, dropout
 constexpr std::size_t kMostBehind = 32;  // nodes of a normalisation, or of its gradient
 
 /// Whether it is one number, or numbers that many elements share.
@@ -60,7 +60,7 @@ bool is_rounded_product(const Node& node) {
 bool is_of_row_sums(const Node& shared) {
   if (shared.realised() || shared.op != Op::Expand) return false;
   const Node* x = shared.input(0);
-  for (int k = 0; k < kMostSteps && (is_elementwise(*x) || is_reshape(*x)); ++k) x = x->input(0);
+  for (int k = 0; k < kMostAhead && (is_elementwise(*x) || is_reshape(*x)); ++k) x = x->input(0);
   if (x->realised() || x->op != Op::Sum) return false;
   const int last = x->input(0)->shape.rank() - 1;
   return last >= 0 && x->attrs.as<ReduceAttrs>().axes == std::int64_t{1} << last;
@@ -102,7 +102,7 @@ class Residuals {
  private:
   static bool is_large_sum(const Node& node) {
     return !node.realised() && node.op == Op::Add && node.dtype == DType::Float32 &&
-           node.shape.numel() >= kFewestRounded;
+           node.shape.numel() >= kFewestInStream;
   }
 
   /// Whether something outlives the step with these numbers.
@@ -120,7 +120,7 @@ class Residuals {
   /// Whether x is a rounded product, behind a bias and dropout at most, that nobody else reads.
   bool is_added(const Node& added) const {
     const Node* x = &added;
-    for (int k = 0; k < kMostSteps; ++k) {
+    for (int k = 0; k < kMostAhead; ++k) {
       if (x->realised() || users_.of(x).size() != 1) return false;
       if (is_rounded_product(*x)) return true;
       const bool drops = x->op == Op::Where && is_shared(*x->input(2));  // where(kept, x, 0)
@@ -144,7 +144,7 @@ class Residuals {
     return std::any_of(readers.begin(), readers.end(), [&](const Node* reader) {
       if (reader->op == Op::Matmul) return true;
       const bool moves = kind_of(reader->op) == OpKind::View;
-      return moves && step < kMostSteps && is_operand(*reader, step + 1);
+      return moves && step < kMostAhead && is_operand(*reader, step + 1);
     });
   }
 
