@@ -6,8 +6,8 @@
                  [--only lenet5_b64,fcn_r] [--precision bf16,tf32,fp32] [--phase train,infer] [--rounds 3] [--within 570]
                  [--tune write] [--data mnist:FOLDER] [--out FILE]
 
-Parts are the device tests (with --tests; a failure ends everything) and groups of rows, each of which takes less than ten minutes
-on a card with 16 processors, the build aside. After --within seconds nothing begins any more and what runs is ended; the table then has
+Parts are the device tests (with --tests; a failure ends everything) and groups of rows, small enough for ten minutes each beside a
+card with 16 processors, the build aside. After --within seconds nothing begins any more and what runs is ended; the table then has
 what there is. FOLDER holds torch_bench.py and jax_bench.py, which time the same steps; without it, or without PyTorch or JAX, the columns
 stay empty. Peers compile side by side from the start (bench/peer_row.py); whatever is timed has the card to itself. A figure is the
 median over Tenon's rounds and the least of what a peer's modes gave. Milliseconds a step, device-bound: work is queued ahead as in
