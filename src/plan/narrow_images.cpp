@@ -31,6 +31,7 @@
 #include "graph/node_index.h"
 #include "ops/table.h"
 #include "plan/layout.h"
+#include "plan/narrow_products.h"
 #include "plan/sum_rules.h"
 
 namespace tenon {
@@ -256,11 +257,6 @@ class ImageNarrowing {
     const bool one =
         readers.size() == 1 && readers[0]->op == Op::Where && wanted_.count(readers[0]) == 0;
     return one ? readers[0] : &sum;
-  }
-
-  static Tensor before_widening(const Node& wide, DType dtype) {
-    const bool widened = !wide.realised() && wide.op == Op::Cast && wide.dtype == DType::Float32;
-    return widened && wide.input(0)->dtype == dtype ? Tensor(wide.input(0)) : Tensor();
   }
 
   NumberedOrder order_;

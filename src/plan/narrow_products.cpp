@@ -22,7 +22,6 @@
 namespace tenon {
 namespace {
 
-constexpr std::int64_t kFewestRounded = 1 << 20;
 constexpr std::size_t kMostFollowing = 64;  // between a product and the sum
 
 bool may_be_rounded(const Node& node) {
@@ -31,10 +30,6 @@ bool may_be_rounded(const Node& node) {
          node.input(1)->dtype == DType::BFloat16 && node.input(1)->shape.rank() == 2;
 }
 
-bool is_of_rows(const Node& node) {
-  const int last = node.input(0)->shape.rank() - 1;
-  return last >= 0 && node.attrs.as<ReduceAttrs>().axes == std::int64_t{1} << last;
-}
 bool is_of_columns(const Node& node) {
   const int last = node.input(0)->shape.rank() - 1;
   return last >= 1 && node.attrs.as<ReduceAttrs>().axes == (std::int64_t{1} << last) - 1;
@@ -80,6 +75,16 @@ bool ends_in_columns(const Node& x, const NodeUsers& users) {
 }
 
 }  // namespace
+
+bool is_of_rows(const Node& reduction) {
+  const int last = reduction.input(0)->shape.rank() - 1;
+  return last >= 0 && reduction.attrs.as<ReduceAttrs>().axes == std::int64_t{1} << last;
+}
+
+Tensor before_widening(const Node& wide, DType dtype) {
+  const bool widened = !wide.realised() && wide.op == Op::Cast && wide.dtype == DType::Float32;
+  return widened && wide.input(0)->dtype == dtype ? Tensor(wide.input(0)) : Tensor();
+}
 
 bool ends_in_row_sums(const Node& x, const NodeUsers& users) {
   std::vector<const Node*> open{&x};

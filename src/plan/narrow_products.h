@@ -12,6 +12,15 @@ namespace tenon {
 /// columns beside a rounding (an activation's gradient).
 Roots narrow_products(Roots roots);
 
+/// Elements from which on a product, or a sum of one, is worth rounding.
+constexpr std::int64_t kFewestRounded = 1 << 20;
+
+/// Whether a reduction is over rows: over the last axis alone.
+bool is_of_rows(const Node& reduction);
+
+/// The tensor of `dtype` that `wide` is in float32; undefined when it is something else.
+Tensor before_widening(const Node& wide, DType dtype);
+
 /// Whether sums of rows follow from x element by element, and no largest element of rows.
 bool ends_in_row_sums(const Node& x, const NodeUsers& users);
 

@@ -22,7 +22,6 @@
 
 #include <tenon/ops.h>
 
-#include "graph/attrs.h"
 #include "graph/node.h"
 #include "ops/table.h"
 #include "plan/narrow_products.h"
@@ -32,7 +31,6 @@
 namespace tenon {
 namespace {
 
-constexpr std::int64_t kFewestInStream = 1 << 20;
 constexpr int kMostAhead = 8;            // between a product and a sum: shapes, a bias, dropout
 constexpr std::size_t kMostBehind = 32;  // nodes of a normalisation, or of its gradient
 
@@ -48,9 +46,9 @@ bool is_elementwise(const Node& node) {
 }
 
 bool is_rounded_product(const Node& node) {
-  if (node.realised() || node.op != Op::Cast || node.input(0)->dtype != DType::BFloat16)
-    return false;
-  const Node* x = node.input(0);
+  const Tensor rounded = before_widening(node, DType::BFloat16);
+  if (!rounded.defined()) return false;
+  const Node* x = rounded.node();
   while (is_reshape(*x)) x = x->input(0);
   return !x->realised() && x->op == Op::Matmul;
 }
@@ -61,9 +59,7 @@ bool is_of_row_sums(const Node& shared) {
   if (shared.realised() || shared.op != Op::Expand) return false;
   const Node* x = shared.input(0);
   for (int k = 0; k < kMostAhead && (is_elementwise(*x) || is_reshape(*x)); ++k) x = x->input(0);
-  if (x->realised() || x->op != Op::Sum) return false;
-  const int last = x->input(0)->shape.rank() - 1;
-  return last >= 0 && x->attrs.as<ReduceAttrs>().axes == std::int64_t{1} << last;
+  return !x->realised() && x->op == Op::Sum && is_of_rows(*x);
 }
 
 /// Whether what rows share of their sums is among what the sum is made of, element by element.
@@ -102,7 +98,7 @@ class Residuals {
  private:
   static bool is_large_sum(const Node& node) {
     return !node.realised() && node.op == Op::Add && node.dtype == DType::Float32 &&
-           node.shape.numel() >= kFewestInStream;
+           node.shape.numel() >= kFewestRounded;
   }
 
   /// Whether something outlives the step with these numbers.
@@ -143,8 +139,7 @@ class Residuals {
     const std::vector<const Node*>& readers = users_.of(&node);
     return std::any_of(readers.begin(), readers.end(), [&](const Node* reader) {
       if (reader->op == Op::Matmul) return true;
-      const bool moves = kind_of(reader->op) == OpKind::View;
-      return moves && step < kMostAhead && is_operand(*reader, step + 1);
+      return is_view(*reader) && step < kMostAhead && is_operand(*reader, step + 1);
     });
   }
 
@@ -166,10 +161,7 @@ Roots narrow_residuals(Roots roots) {
     // Rounded once: a cast of what was widened is what it was widened from.
     if (node.op != Op::Cast || node.dtype != DType::BFloat16 || inputs[0].dtype() == node.dtype)
       return {};
-    const Node& wide = *inputs[0].node();
-    const bool widened = !wide.realised() && wide.op == Op::Cast && wide.dtype == DType::Float32 &&
-                         wide.input(0)->dtype == DType::BFloat16;
-    return widened ? Tensor(wide.input(0)) : Tensor();
+    return before_widening(*inputs[0].node(), DType::BFloat16);
   });
 }
 

@@ -2,6 +2,7 @@
 // float64 whatever they are stored in.
 #pragma once
 
+#include <tenon/eval.h>
 #include <tenon/ops.h>
 #include <tenon/tensor.h>
 
@@ -32,6 +33,16 @@ inline double distance(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape()) return std::numeric_limits<double>::infinity();
   return distance(cast(a, DType::Float64).to_vector<double>(),
                   cast(b, DType::Float64).to_vector<double>());
+}
+
+/// What tensors hold, computed together.
+inline std::vector<std::vector<double>> values(std::vector<Tensor> all) {
+  for (Tensor& t : all) t = cast(t, DType::Float64);
+  eval(all);
+  std::vector<std::vector<double>> out;
+  out.reserve(all.size());
+  for (const Tensor& t : all) out.push_back(t.to_vector<double>());
+  return out;
 }
 
 }  // namespace tenon::test

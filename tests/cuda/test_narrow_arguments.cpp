@@ -17,6 +17,7 @@
 
 using namespace tenon;
 using test::distance;
+using test::values;
 
 namespace {
 
@@ -50,24 +51,9 @@ Layers layers(DType dtype) {
           cast(numbers({kHidden}, 1), dtype), cast(numbers({kHidden, kWidth}, 0.05), dtype)};
 }
 
-std::vector<std::vector<double>> values(std::vector<Tensor> all) {
-  for (Tensor& t : all) t = cast(t, DType::Float64);
-  eval(all);
-  std::vector<std::vector<double>> out;
-  out.reserve(all.size());
-  for (const Tensor& t : all) out.push_back(t.to_vector<double>());
-  return out;
-}
-
 /// Hidden values in memory, by type.
 int kept(const Program& program, DType dtype) {
-  int found = 0;
-  for (const Value& value : program.values)
-    found += value.kind == Value::Kind::Arena && value.shape.numel() == kRows * kHidden &&
-                     value.dtype == dtype
-                 ? 1
-                 : 0;
-  return found;
+  return test::stored(program, kRows * kHidden, dtype);
 }
 
 std::shared_ptr<const Program> planned(Precision precision, Device::Kind kind, bool residual,

@@ -72,24 +72,12 @@ Stack stack(DType dtype, Norm norm) {
 
 std::vector<std::vector<double>> gradients(DType dtype, Norm norm) {
   const Tensor target = cast(numbers({1, kWidth}, 2), dtype);
-  std::vector<Tensor> all = stack(dtype, norm).roots(target);
-  for (Tensor& t : all) t = cast(t, DType::Float64);
-  eval(all);
-  std::vector<std::vector<double>> out;
-  out.reserve(all.size());
-  for (const Tensor& t : all) out.push_back(t.to_vector<double>());
-  return out;
+  return test::values(stack(dtype, norm).roots(target));
 }
 
 /// Values as large as the stream in the plan's memory, of a type.
 int stored(const Program& program, DType dtype) {
-  int found = 0;
-  for (const Value& value : program.values)
-    found += value.kind == Value::Kind::Arena && value.shape.numel() == kRows * kWidth &&
-                     value.dtype == dtype
-                 ? 1
-                 : 0;
-  return found;
+  return test::stored(program, kRows * kWidth, dtype);
 }
 
 std::shared_ptr<const Program> planned(Precision precision, Device::Kind kind, Norm norm) {
@@ -141,87 +129,68 @@ TEST_CASE("cuda narrow residuals: in bfloat16 on a card neither stream nor gradi
 TEST_CASE("cuda narrow residuals: what is kept, asked for or no stream has float32's digits") {
   if (!test::has_card()) return;
   constexpr std::int64_t kMany = 1024;  // squared, as large as what is rounded
+  // The first number of the first tensor that `f` gives, all of which are computed together.
   const auto on_card = [](Precision precision, const auto& f) {
     set_device("cuda");
     set_precision(precision);
-    std::vector<float> out = f();
+    std::vector<Tensor> out = f();
+    eval(out);
     set_precision(Precision::Fp32);
     set_device("cpu");
-    return out;
+    return out[0].to_vector<float>()[0];
   };
-  const auto first = [](const Tensor& t) { return t.to_vector<float>()[0]; };
   const auto columns = [] { return full({kMany, 256}, 0.01).eval(); };
 
   // Handles of what lies between are gone when it is computed: it would be asked for otherwise.
   SUBCASE("a state that grows by little and is read by a product") {
-    const auto values = on_card(Precision::Bf16, [&] {
+    const float value = on_card(Precision::Bf16, [&]() -> std::vector<Tensor> {
       const Tensor state = variable(full({kMany, kMany}, 1.0)), w = columns();
       const auto step = [&]() -> std::vector<Tensor> {
         const Tensor next = state + full({kMany, kMany}, 1e-3);
         return {assign(state, next), sum(matmul(next, w))};
       };
       for (int k = 0; k < 3; ++k) eval(step());
-      return std::vector<float>{first(state)};
+      return {state};
     });
-    CHECK(values[0] == doctest::Approx(1.003).epsilon(1e-5));
+    CHECK(value == doctest::Approx(1.003).epsilon(1e-5));
   }
   SUBCASE("weights of steps within a graph") {
-    const auto values = on_card(Precision::Bf16, [&] {
+    const float value = on_card(Precision::Bf16, [&]() -> std::vector<Tensor> {
       const Tensor x = full({256, kMany}, 1.0).eval(), step = full({kMany, kMany}, 1e-3).eval();
-      const auto run = [&]() -> std::vector<Tensor> {
-        Tensor w = full({kMany, kMany}, 1.0).eval(), read = zeros({256, kMany});
-        for (int k = 0; k < 3; ++k) {
-          w = w + step * sigmoid(mean(matmul(x, w))) * 2;  // by the sigmoid of about 1,024: 1
-          read = read + matmul(x, w);
-        }
-        return {amin(w, {0, 1}), read};
-      };
-      std::vector<Tensor> out = run();
-      eval(out);
-      return std::vector<float>{first(out[0])};
+      Tensor w = full({kMany, kMany}, 1.0).eval(), read = zeros({256, kMany});
+      for (int k = 0; k < 3; ++k) {
+        w = w + step * sigmoid(mean(matmul(x, w))) * 2;  // by the sigmoid of about 1,024: 1
+        read = read + matmul(x, w);
+      }
+      return {amin(w, {0, 1}), read};
     });
-    CHECK(values[0] == doctest::Approx(1.006).epsilon(1e-5));
+    CHECK(value == doctest::Approx(1.006).epsilon(1e-5));
   }
   SUBCASE("a sum in float32 that somebody rounds") {
-    const auto values = on_card(Precision::Fp32, [&] {
-      const auto run = [&]() -> std::vector<Tensor> {
-        const Tensor x = full({kMany, kMany}, 1.0).eval(), u = full({kMany, kMany}, 1.00237).eval();
-        const Tensor s = x + u - mean(x, {-1}, true) + mean(u, {-1}, true), w = columns();
-        return {matmul(cast(s, DType::BFloat16), cast(w, DType::BFloat16)), amax(s, {0, 1})};
-      };
-      std::vector<Tensor> out = run();
-      eval(out);
-      return std::vector<float>{first(out[1])};
+    const float value = on_card(Precision::Fp32, [&]() -> std::vector<Tensor> {
+      const Tensor x = full({kMany, kMany}, 1.0).eval(), u = full({kMany, kMany}, 1.00237).eval();
+      const Tensor s = x + u - mean(x, {-1}, true) + mean(u, {-1}, true), w = columns();
+      return {amax(s, {0, 1}), matmul(cast(s, DType::BFloat16), cast(w, DType::BFloat16))};
     });
-    CHECK(values[0] == doctest::Approx(2.00474).epsilon(1e-6));
+    CHECK(value == doctest::Approx(2.00474).epsilon(1e-6));
   }
   const auto stream = [&](double value) {
     const Tensor x = full({kMany, kMany}, value).eval(), w = full({kMany, kMany}, 0.0).eval();
     return x + matmul(layer_norm(x, {kMany}, {}, {}, 1e-5), w);
   };
   SUBCASE("a stream that is asked for by a view") {
-    const auto values = on_card(Precision::Bf16, [&] {
-      const auto run = [&]() -> std::vector<Tensor> {
-        const Tensor y = stream(1.00237);
-        return {reshape(y, {kMany * kMany}), sum(layer_norm(y, {kMany}, {}, {}, 1e-5) * y)};
-      };
-      std::vector<Tensor> out = run();
-      eval(out);
-      return std::vector<float>{first(out[0])};
+    const float value = on_card(Precision::Bf16, [&]() -> std::vector<Tensor> {
+      const Tensor y = stream(1.00237);
+      return {reshape(y, {kMany * kMany}), sum(layer_norm(y, {kMany}, {}, {}, 1e-5) * y)};
     });
-    CHECK(values[0] == doctest::Approx(1.00237).epsilon(1e-6));
+    CHECK(value == doctest::Approx(1.00237).epsilon(1e-6));
   }
   SUBCASE("numbers of 16 bits that were cut to whole ones, beside a stream") {
-    const auto values = on_card(Precision::Bf16, [&] {
-      const auto run = [&]() -> std::vector<Tensor> {
-        const Tensor y = stream(1), b = cast(full({4}, 2.75).eval(), DType::BFloat16);
-        return {cast(cast(cast(b, DType::Int32), DType::BFloat16), DType::Float32),
-                sum(layer_norm(y, {kMany}, {}, {}, 1e-5) * y)};
-      };
-      std::vector<Tensor> out = run();
-      eval(out);
-      return std::vector<float>{first(out[0])};
+    const float value = on_card(Precision::Bf16, [&]() -> std::vector<Tensor> {
+      const Tensor y = stream(1), b = cast(full({4}, 2.75).eval(), DType::BFloat16);
+      return {cast(cast(cast(b, DType::Int32), DType::BFloat16), DType::Float32),
+              sum(layer_norm(y, {kMany}, {}, {}, 1e-5) * y)};
     });
-    CHECK(values[0] == 2);
+    CHECK(value == 2);
   }
 }

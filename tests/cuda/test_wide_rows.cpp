@@ -20,6 +20,7 @@
 
 using namespace tenon;
 using test::distance;
+using test::values;
 
 namespace {
 
@@ -59,15 +60,6 @@ std::vector<Tensor> results(const Loss& s, const Data& d, DType dtype) {
   std::vector<Tensor> all = grad(loss, wanted);
   all.push_back(loss);
   return all;
-}
-
-std::vector<std::vector<double>> values(std::vector<Tensor> all) {
-  for (Tensor& t : all) t = cast(t, DType::Float64);
-  eval(all);
-  std::vector<std::vector<double>> out;
-  out.reserve(all.size());
-  for (const Tensor& t : all) out.push_back(t.to_vector<double>());
-  return out;
 }
 
 std::vector<std::vector<double>> on_card(const Loss& s, Precision precision) {

@@ -3,6 +3,7 @@
 
 #include <tenon/ops.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,6 +27,15 @@ inline Tensor leaf(const Shape& shape, DType dtype = DType::Float32) {
 
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+/// Values of so many elements and of a type in the plan's memory.
+inline int stored(const Program& program, std::int64_t elements, DType dtype) {
+  return static_cast<int>(
+      std::count_if(program.values.begin(), program.values.end(), [&](const Value& value) {
+        return value.kind == Value::Kind::Arena && value.shape.numel() == elements &&
+               value.dtype == dtype;
+      }));
 }
 
 struct Settings {
