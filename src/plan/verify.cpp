@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "plan/fuse.h"
 #include "plan/merge/bands.h"
+#include "plan/plan_graph.h"
 #include "plan/strides.h"
 
 namespace tenon {
@@ -272,10 +273,7 @@ bool may_overwrite(const Region& region, ValueId id) {
 class Flow {
  public:
   explicit Flow(const Program& program)
-      : p_(program),
-        written_(program.values.size(), 0),
-        first_reader_(program.values.size(), kNone),
-        last_reader_(program.values.size(), kNone) {}
+      : p_(program), written_(program.values.size(), 0), readers_(program.values.size()) {}
 
   void run() {
     for (std::size_t v = 0; v < p_.values.size(); ++v) written_[v] = is_given(p_.values[v]) ? 1 : 0;
@@ -287,7 +285,7 @@ class Flow {
     }
     for (std::size_t v = 0; v < p_.values.size(); ++v) {
       const bool has_memory = p_.values[v].kind != Value::Kind::Elided;
-      const bool is_read = first_reader_[v] != kNone;
+      const bool is_read = !readers_[v].empty();
       if (has_memory && !is_read)
         throw InternalError(cat("value ", v, " is read by no step: one that did was lost"));
       if (!has_memory && (is_read || written_[v] != 0))
@@ -308,7 +306,7 @@ class Flow {
       mark_read(id);
     }
     for (ValueId id : region.writes) {
-      if (last_reader_[at(id)] == step_)
+      if (!readers_[at(id)].empty() && readers_[at(id)].back() == step_)
         check_overwriting(region, id);
       else if (written_[at(id)] != 0 && !is_given(p_.values[at(id)]))
         throw InternalError(cat("step ", region.title, " writes value ", id, " a second time"));
@@ -321,26 +319,28 @@ class Flow {
   }
 
   /// A step that writes over what it reads: a variable's new value, or the result of a map in the
-  /// place of what nobody else read (plan/merge/overwrites.cpp).
+  /// place of what others have read by then (plan/merge/overwrites.cpp), for which it waits.
   void check_overwriting(const Region& region, ValueId id) const {
     if (!may_overwrite(region, id))
       throw InternalError(cat("step ", region.title, " writes value ", id,
                               " where it still reads other elements of it"));
-    if (!is_given(p_.values[at(id)]) && first_reader_[at(id)] != step_)
-      throw InternalError(
-          cat("step ", region.title, " writes over value ", id, ", which another step reads"));
+    if (is_given(p_.values[at(id)])) return;
+    const std::vector<int>& waits = p_.before[at(p_.order[at(step_)])];
+    for (int reader : readers_[at(id)])
+      if (reader != step_ && !contains(waits, p_.order[at(reader)]))
+        throw InternalError(cat("step ", region.title, " writes over value ", id, ", which step ",
+                                p_.steps[at(reader)].region.title, " reads"));
   }
 
   void mark_read(ValueId id) {
-    if (first_reader_[at(id)] == kNone) first_reader_[at(id)] = step_;
-    last_reader_[at(id)] = step_;
+    std::vector<int>& readers = readers_[at(id)];
+    if (readers.empty() || readers.back() != step_) readers.push_back(step_);
   }
 
-  static constexpr int kNone = -1;
   const Program& p_;
   int step_ = 0;
   std::vector<char> written_;
-  std::vector<int> first_reader_, last_reader_;  // steps, by value
+  Lists readers_;  // steps, by value
 };
 
 /// Something in the arena, for messages.

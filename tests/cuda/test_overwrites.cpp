@@ -56,9 +56,16 @@ const std::vector<Case>& all_cases() {
          return Tensors{index_select(less_largest(once), 0, places)};
        },
        2.5},
-      {"another step reads it too",
+      {"another step reads it first",
        [](const Tensor& x, const Tensor&, const Tensor& places) {
          return Tensors{index_select(less_largest(x), 0, places), index_select(x, 0, places)};
+       },
+       1.5},
+      {"another step that reads it waits for the map",
+       [](const Tensor& x, const Tensor&, const Tensor& places) {
+         const Tensor less = index_select(less_largest(x), 0, places);
+         const Tensor later = places + cast(amax(less, {1}) * 0.0F, DType::Int64);
+         return Tensors{less, index_select(x, 0, later)};
        }},
       {"it is read in another order too",
        [](const Tensor& x, const Tensor&, const Tensor& places) {

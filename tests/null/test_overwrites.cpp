@@ -58,9 +58,19 @@ TEST_CASE("overwrites: each of several maps, of those in a row every other one")
   CHECK(overwriting({some(one), some(less_largest(large()))}) == 0);
 }
 
-TEST_CASE("overwrites: not what others read, in another order, or that is asked for") {
+TEST_CASE("overwrites: behind the others that read it") {
   const Tensor x = large();
-  CHECK(overwriting({some(less_largest(x)), some(x)}) == 0);
+  const auto p = planned({some(less_largest(x)), some(x), some(exp(x))});
+  CHECK(overwriting(*p) == 1);
+  CHECK(p->arena_bytes < kRows * kColumns * 4 * 5 / 2);
+  // Of those that wait for it none can be first.
+  const Tensor rows = cast(slice(amax(some(less_largest(x)), {1}), 0, 0, 40), DType::Int64);
+  CHECK(overwriting({index_select(x, 0, rows)}) == 0);
+  CHECK(overwriting({index_select(x, 0, rows), some(x)}) == 0);
+}
+
+TEST_CASE("overwrites: not in another order, nor what is asked for") {
+  const Tensor x = large();
   CHECK(overwriting({some(exp(x) + flip(x, {1}))}) == 0);
   CHECK(overwriting({some(exp(x) + slice(x, 0, 0, 1))}) == 0);
   const Tensor square = large(4096, 4099);

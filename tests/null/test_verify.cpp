@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/contains.h"
+#include "base/index.h"
 #include "plan/verify.h"
 #include "planning.h"
 
@@ -23,6 +24,8 @@ Program unprepared(const Program& p) {
   Program copy;
   copy.values = p.values;
   copy.outputs = p.outputs;
+  copy.before = p.before;
+  copy.order = p.order;
   for (const Step& step : p.steps) {
     copy.steps.emplace_back();
     copy.steps.back().region = step.region;
@@ -227,26 +230,32 @@ TEST_CASE("verify: a step that writes over what it reads") {
         }
       },
       kElsewhere);
-  // Another step reads it, before the map does.
-  check_refused(
-      [](Overwriting& p) {
-        Step reader;
-        Region& r = reader.region;
-        r.map.space = Shape{1};
-        r.map.instrs.resize(1);
-        r.map.instrs[0].view.value = p.value;
-        Value made;
-        made.shape = Shape{1};
-        made.kind = Value::Kind::Output;
-        r.map.stores.push_back({0, {}});
-        r.map.stores[0].view.value = static_cast<ValueId>(p.program.values.size());
-        p.program.values.push_back(made);
-        list_values(r, r.reads, r.writes);
-        p.program.outputs.push_back({r.writes[0], made.dtype, made.shape});
-        p.program.steps.insert(p.program.steps.begin() + static_cast<std::ptrdiff_t>(p.step),
-                               std::move(reader));
-      },
-      "which another step reads");
+  // Another step reads it before the map does, which does not wait for it; then it does.
+  const auto add_reader = [](Overwriting& p, bool waits) {
+    Step reader;
+    Region& r = reader.region;
+    r.map.space = Shape{1};
+    r.map.instrs.resize(1);
+    r.map.instrs[0].view.value = p.value;
+    Value made;
+    made.shape = Shape{1};
+    made.kind = Value::Kind::Output;
+    r.map.stores.push_back({0, {}});
+    r.map.stores[0].view.value = static_cast<ValueId>(p.program.values.size());
+    p.program.values.push_back(made);
+    list_values(r, r.reads, r.writes);
+    p.program.outputs.push_back({r.writes[0], made.dtype, made.shape});
+    const auto place = static_cast<std::ptrdiff_t>(p.step);
+    const auto number = static_cast<int>(p.program.before.size());
+    if (waits) p.program.before[at(p.program.order[p.step])].push_back(number);
+    p.program.before.emplace_back();
+    p.program.order.insert(p.program.order.begin() + place, number);
+    p.program.steps.insert(p.program.steps.begin() + place, std::move(reader));
+  };
+  check_refused([&](Overwriting& p) { add_reader(p, false); }, ", which step ");
+  Overwriting behind;
+  add_reader(behind, true);
+  CHECK(behind.refusal().empty());
   // An op with a kernel of its own meets elements in an order of its own.
   check_refused(
       [](Overwriting& p) {

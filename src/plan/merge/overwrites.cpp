@@ -1,5 +1,6 @@
-// Large values that one map alone reads, an element where it writes one: it writes its result over
-// them. The logits of a language model and their gradients are one place then.
+// Large values that a map reads an element of where it writes one: it writes its result over them,
+// behind whoever else reads them. The logits of a language model and their gradients are one place
+// then, though the loss reads the label's logit by itself.
 #include <algorithm>
 
 #include "plan/merge/merge.h"
@@ -42,26 +43,38 @@ class Overwriter {
       if (instr.code != MapCode::Load || !may_be_lost(step, instr.view.value, to)) continue;
       m_.program.limits.push_back({result.bytes, kLarge - 1});
       if (result.bytes < kLarge) return;
-      const ValueId lost = instr.view.value;
-      const int maker = m_.writers[at(lost)].front();
-      rename_value(m_.region(maker), lost, to.value);
-      rename_value(region, lost, to.value);
-      m_.elide(lost);
-      m_.writers[at(to.value)].push_back(maker);
-      m_.readers[at(to.value)].push_back(step);
-      note(region, "writes over what it reads");
+      take_place(step, instr.view.value, to.value);
       return;
     }
   }
 
-  /// Whether nobody else reads a value, and the map only where it writes the result.
+  /// Makes `result` the place of `lost`: the step that makes it and those that read it name that,
+  /// and the map waits for the latter.
+  void take_place(int step, ValueId lost, ValueId result) {
+    const int maker = m_.writers[at(lost)].front();
+    rename_value(m_.region(maker), lost, result);
+    for (int reader : m_.readers[at(lost)]) {
+      rename_value(m_.region(reader), lost, result);
+      m_.readers[at(result)].push_back(reader);
+      if (reader == step) continue;
+      merge(m_.before[at(step)], {reader});
+      m_.times.graph().add_edge(reader, step);
+    }
+    m_.elide(lost);
+    m_.writers[at(result)].push_back(maker);
+    note(m_.region(step), "writes over what it reads");
+  }
+
+  /// Whether all others that read a value can do so first, and the map only reads it where it
+  /// writes the result.
   bool may_be_lost(int step, ValueId id, const View& to) const {
     const Value &operand = value(id), &result = value(to.value);
     const MapProgram& map = m_.program.steps[at(step)].region.map;
     if (operand.kind != Value::Kind::Arena || operand.dtype != result.dtype ||
-        operand.shape != result.shape || m_.writers[at(id)].size() != 1 || is_from(step, id) ||
-        m_.readers[at(id)].size() != 1)
+        operand.shape != result.shape || m_.writers[at(id)].size() != 1 || is_from(step, id))
       return false;
+    for (int reader : m_.readers[at(id)])
+      if (reader != step && m_.times.graph().reaches(step, reader)) return false;
     const RegionKind maker = m_.program.steps[at(m_.writers[at(id)].front())].region.kind;
     return (maker == RegionKind::Map || maker == RegionKind::Contraction ||
             maker == RegionKind::Opaque) &&
