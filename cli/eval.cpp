@@ -72,16 +72,24 @@ int widest(const Names& names, int least) {
   return least;
 }
 
+// Of so many classes all are shown, of more those that occur.
+constexpr int kAllShown = 1000;
+bool is_shown(const metrics::ConfusionMatrix& matrix, int c) {
+  return matrix.classes() <= kAllShown || matrix.support(c) + matrix.predicted(c) > 0;
+}
+
 void print_classes(const metrics::ConfusionMatrix& matrix, const Names& names) {
   const Terminal& terminal = stdout_terminal();
   const int width = widest(names, 5);
   fmt::print("\n{}\n",
              terminal.paint(TextStyle::Bold, pad_left("class", width) +
                                                  "  precision     recall         F1   samples"));
-  for (int c = 0; c < matrix.classes(); ++c)
+  for (int c = 0; c < matrix.classes(); ++c) {
+    if (!is_shown(matrix, c)) continue;
     fmt::print("{}  {:>9}  {:>9}  {:>9}  {:>8}\n",
                pad_left(names[static_cast<std::size_t>(c)], width), percent(matrix.precision(c)),
                percent(matrix.recall(c)), percent(matrix.f1(c)), thousands(matrix.support(c)));
+  }
 }
 
 // Rows are the true classes. Shade follows the share of the row, so that rare classes show their
@@ -89,8 +97,8 @@ void print_classes(const metrics::ConfusionMatrix& matrix, const Names& names) {
 void print_matrix(const metrics::ConfusionMatrix& matrix, const Names& names) {
   const Terminal& terminal = stdout_terminal();
   std::int64_t largest = 0;
-  for (int i = 0; i < matrix.classes(); ++i)
-    for (int j = 0; j < matrix.classes(); ++j) largest = std::max(largest, matrix.count(i, j));
+  for (const metrics::ConfusionMatrix::Cell& cell : matrix.cells())
+    largest = std::max(largest, cell.count);
   const int width = widest(names, columns(std::to_string(largest))) + 2;
   const int left = widest(names, 7);
   if (left + 1 + width * matrix.classes() > std::max(terminal.width, 120)) {
@@ -121,16 +129,11 @@ void print_matrix(const metrics::ConfusionMatrix& matrix, const Names& names) {
 }
 
 void print_worst(const metrics::ConfusionMatrix& matrix, const Names& names) {
-  struct Pair {
-    int truth, predicted;
-    std::int64_t count;
-  };
-  std::vector<Pair> pairs;
-  for (int i = 0; i < matrix.classes(); ++i)
-    for (int j = 0; j < matrix.classes(); ++j)
-      if (i != j && matrix.count(i, j) > 0) pairs.push_back({i, j, matrix.count(i, j)});
+  using Cell = metrics::ConfusionMatrix::Cell;
+  std::vector<Cell> pairs = matrix.cells();
+  std::erase_if(pairs, [](const Cell& cell) { return cell.target == cell.predicted; });
   std::stable_sort(pairs.begin(), pairs.end(),
-                   [](const Pair& a, const Pair& b) { return a.count > b.count; });
+                   [](const Cell& a, const Cell& b) { return a.count > b.count; });
   if (pairs.empty()) {
     fmt::print("\nNo sample was taken for another class.\n");
     return;
@@ -138,9 +141,9 @@ void print_worst(const metrics::ConfusionMatrix& matrix, const Names& names) {
   pairs.resize(std::min<std::size_t>(pairs.size(), 3));
   std::vector<std::string> words;
   words.reserve(pairs.size());
-  for (const Pair& pair : pairs)
+  for (const Cell& pair : pairs)
     words.push_back(fmt::format("{} taken for {} ({} times)",
-                                names[static_cast<std::size_t>(pair.truth)],
+                                names[static_cast<std::size_t>(pair.target)],
                                 names[static_cast<std::size_t>(pair.predicted)], pair.count));
   fmt::print("\nmost frequent errors: {}\n", join(words, ", "));
 }
@@ -178,12 +181,14 @@ void print_json(const train::Evaluation& evaluation, const train::TrainedModel& 
   const metrics::ConfusionMatrix& matrix = evaluation.confusion;
   Json classes = Json::array(), confusion = Json::array();
   for (int c = 0; c < matrix.classes(); ++c) {
+    if (!is_shown(matrix, c)) continue;
     classes.push_back({{"class", c},
                        {"name", names[static_cast<std::size_t>(c)]},
                        {"precision", matrix.precision(c)},
                        {"recall", matrix.recall(c)},
                        {"f1", matrix.f1(c)},
                        {"support", matrix.support(c)}});
+    if (matrix.classes() > kAllShown) continue;
     confusion.push_back(Json::array());
     for (int j = 0; j < matrix.classes(); ++j) confusion.back().push_back(matrix.count(c, j));
   }
@@ -194,7 +199,13 @@ void print_json(const train::Evaluation& evaluation, const train::TrainedModel& 
                        {"macro_recall", matrix.macro_recall()},
                        {"macro_f1", matrix.macro_f1()}});
   json["classes"] = classes;
-  json["confusion"] = confusion;
+  if (matrix.classes() <= kAllShown) {
+    json["confusion"] = confusion;
+  } else {
+    for (const metrics::ConfusionMatrix::Cell& cell : matrix.cells())
+      confusion.push_back({cell.target, cell.predicted, cell.count});
+    json["confusion_cells"] = confusion;
+  }
   print(json);
 }
 

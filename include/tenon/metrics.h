@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/tensor.h>
@@ -20,6 +22,7 @@ TENON_API double top_k_accuracy(const Tensor& scores, const Tensor& targets, int
 TENON_API std::vector<std::int64_t> predictions(const Tensor& scores);
 
 /// Counts by (true class, predicted class), and what follows from them. A ratio without cases is 0.
+/// Memory grows with the classes and with the pairs that occur.
 class TENON_API ConfusionMatrix {
  public:
   explicit ConfusionMatrix(int classes);
@@ -30,12 +33,19 @@ class TENON_API ConfusionMatrix {
 
   int classes() const { return classes_; }
   std::int64_t count(int target, int predicted) const;
-  std::int64_t total() const;
+  struct Cell {
+    int target, predicted;
+    std::int64_t count;
+  };
+  /// The pairs that occurred, row by row.
+  std::vector<Cell> cells() const;
+  std::int64_t total() const { return total_; }
   double accuracy() const;
   double precision(int c) const;  ///< of those predicted as c, the share that are
   double recall(int c) const;     ///< of those that are c, the share predicted so
   double f1(int c) const;
-  std::int64_t support(int c) const;  ///< cases of class c
+  std::int64_t support(int c) const;    ///< cases of class c
+  std::int64_t predicted(int c) const;  ///< cases predicted as c
   double macro_precision() const;
   double macro_recall() const;
   double macro_f1() const;
@@ -45,7 +55,9 @@ class TENON_API ConfusionMatrix {
 
  private:
   int classes_;
-  std::vector<std::int64_t> counts_;
+  std::map<std::pair<int, int>, std::int64_t> counts_;  // by class and prediction
+  std::vector<std::int64_t> support_, predicted_;
+  std::int64_t right_ = 0, total_ = 0;
 };
 
 /// How far predictions of quantities are from their targets. R2 is 1 less the share of the targets'

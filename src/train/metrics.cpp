@@ -71,14 +71,19 @@ double top_k_accuracy(const Tensor& scores, const Tensor& targets, int k) {
 ConfusionMatrix::ConfusionMatrix(int classes) : classes_(classes) {
   if (classes < 1 || classes > 100000)
     throw ValueError(cat("confusion matrix: ", classes, " classes, must lie in [1, 100000]"));
-  counts_.resize(static_cast<std::size_t>(classes) * static_cast<std::size_t>(classes));
+  support_.resize(static_cast<std::size_t>(classes));
+  predicted_.resize(support_.size());
 }
 
 void ConfusionMatrix::add(std::int64_t target, std::int64_t predicted) {
   if (target < 0 || target >= classes_ || predicted < 0 || predicted >= classes_)
     throw ValueError(cat("confusion matrix: (", target, ", ", predicted, ") is outside its ",
                          classes_, " classes"));
-  ++counts_[static_cast<std::size_t>(target * classes_ + predicted)];
+  ++counts_[{static_cast<int>(target), static_cast<int>(predicted)}];
+  ++support_[static_cast<std::size_t>(target)];
+  ++predicted_[static_cast<std::size_t>(predicted)];
+  right_ += target == predicted;
+  ++total_;
 }
 
 void ConfusionMatrix::add(std::span<const std::int64_t> targets,
@@ -98,34 +103,26 @@ std::int64_t ConfusionMatrix::count(int target, int predicted) const {
   if (target < 0 || target >= classes_ || predicted < 0 || predicted >= classes_)
     throw ValueError(cat("confusion matrix: (", target, ", ", predicted, ") is outside its ",
                          classes_, " classes"));
-  return counts_[static_cast<std::size_t>(target) * static_cast<std::size_t>(classes_) +
-                 static_cast<std::size_t>(predicted)];
+  const auto found = counts_.find({target, predicted});
+  return found == counts_.end() ? 0 : found->second;
 }
 
-std::int64_t ConfusionMatrix::total() const {
-  std::int64_t sum = 0;
-  for (const std::int64_t n : counts_) sum += n;
-  return sum;
+std::vector<ConfusionMatrix::Cell> ConfusionMatrix::cells() const {
+  std::vector<Cell> out;
+  out.reserve(counts_.size());
+  for (const auto& [pair, count] : counts_) out.push_back({pair.first, pair.second, count});
+  return out;
 }
 
 std::int64_t ConfusionMatrix::support(int c) const {
-  std::int64_t sum = 0;
-  for (int p = 0; p < classes_; ++p) sum += count(c, p);
-  return sum;
+  return support_.at(static_cast<std::size_t>(c));
+}
+std::int64_t ConfusionMatrix::predicted(int c) const {
+  return predicted_.at(static_cast<std::size_t>(c));
 }
 
-double ConfusionMatrix::accuracy() const {
-  std::int64_t right = 0;
-  for (int c = 0; c < classes_; ++c) right += count(c, c);
-  return ratio(right, total());
-}
-
-double ConfusionMatrix::precision(int c) const {
-  std::int64_t predicted = 0;
-  for (int t = 0; t < classes_; ++t) predicted += count(t, c);
-  return ratio(count(c, c), predicted);
-}
-
+double ConfusionMatrix::accuracy() const { return ratio(right_, total_); }
+double ConfusionMatrix::precision(int c) const { return ratio(count(c, c), predicted(c)); }
 double ConfusionMatrix::recall(int c) const { return ratio(count(c, c), support(c)); }
 
 double ConfusionMatrix::f1(int c) const {
@@ -155,7 +152,7 @@ double ConfusionMatrix::micro_f1() const { return accuracy(); }
 
 std::string ConfusionMatrix::str() const {
   std::size_t width = std::to_string(classes_ - 1).size();
-  for (const std::int64_t n : counts_) width = std::max(width, std::to_string(n).size());
+  for (const Cell& cell : cells()) width = std::max(width, std::to_string(cell.count).size());
   auto cell = [&](const std::string& text) {
     return std::string(width + 1 - text.size(), ' ') + text;
   };

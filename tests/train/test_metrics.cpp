@@ -46,6 +46,15 @@ TEST_CASE("metrics: confusion matrix, precision, recall, F1") {
   CHECK(m.str().find('2') != std::string::npos);
   CHECK_THROWS_AS(m.add(3, 0), ValueError);
   CHECK_THROWS_AS(m.add(0, -1), ValueError);
+  const std::vector<ConfusionMatrix::Cell> cells = m.cells();
+  CHECK(cells.size() == 5);
+  CHECK((cells[0].target == 0 && cells[0].predicted == 0 && cells[0].count == 2));
+  CHECK(m.predicted(1) == 3);
+  ConfusionMatrix many(100'000);  // as many pairs would not fit
+  many.add(99'999, 7);
+  CHECK(many.precision(7) == 0);
+  CHECK(many.cells().size() == 1);
+  CHECK(many.macro_f1() == 0);
   CHECK_THROWS_AS(ConfusionMatrix(0), ValueError);
   CHECK(ConfusionMatrix(2).accuracy() == 0);
 }
