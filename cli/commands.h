@@ -10,8 +10,9 @@ namespace tenon::cli {
 
 /// What --data and SPEC take.
 inline constexpr char kDataSpecHelp[] =
-    "digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED], mnist[:DIR], cifar10[:DIR], "
-    "cifar100[:DIR], idx:DIR, csv:FILE[,label=NAME...], npy:X,Y, text:FILE[,by=UNIT], "
+    "digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED], random[:TRAIN,TEST], mnist[:DIR], "
+    "cifar10[:DIR], cifar100[:DIR], idx:DIR, csv:FILE[,label=NAME...], npy:X,Y, "
+    "text:FILE[,by=UNIT], "
     "lines:FILE, numbers[:TRAIN,TEST], pairs:FILE, spans:FILE, folder:DIR, list:FILE or "
     "shards:PATTERN";
 /// What MODEL takes where a run will do too.

@@ -400,7 +400,8 @@ Command data_command() {
   command.summary = "fetch MNIST or CIFAR, look at a data source";
   command.about =
       "Data sources are named the same way everywhere: digits and scenes (drawn on demand, need no "
-      "network), digits:5000,1000 (fewer), scenes:2000,500,size=224 (larger), "
+      "network), digits:5000,1000 (fewer), scenes:2000,500,size=224 (larger), random (vectors of "
+      "random numbers of random classes, for times; with size=N, classes=N), "
       "mnist, cifar10 and cifar100 (fetched) or mnist:DIR, cifar10:DIR (their binary version), "
       "idx:DIR (MNIST's format), csv:FILE (behind commas "
       "label=NAME or column=NUMBER; drop=NAME, category=NAME, header=yes or no, shape=CxHxW; "

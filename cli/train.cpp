@@ -485,8 +485,8 @@ int run_train(const TrainOptions& options) {
 // Words that a setting takes, for shells and the help; the library decides.
 std::vector<std::string> words_for(const std::string& key) {
   if (key == "data")
-    return {"digits", "scenes", "mnist", "cifar10", "cifar100",
-            "idx:",   "csv:",   "npy:",  "text:",   "lines:"};
+    return {"digits", "scenes", "random", "mnist", "cifar10", "cifar100",
+            "idx:",   "csv:",   "npy:",   "text:", "lines:"};
   if (key == "task") return {"classification", "regression"};
   if (key == "augment")
     return {"auto",

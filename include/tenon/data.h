@@ -105,6 +105,12 @@ TENON_API std::shared_ptr<Dataset> drawn_digits(std::uint64_t seed, std::int64_t
 /// are not. Drawn when first used. Throws ValueError for a side outside 16 to 1024.
 TENON_API std::shared_ptr<Dataset> drawn_scenes(std::uint64_t seed, std::int64_t count,
                                                 std::int64_t side = 32);
+/// `count` vectors of `size` random numbers of mean 0 and variance 1, each of a class that is drawn
+/// as well: for times, as in the benchmark of FCN-S; there is nothing to learn but the examples
+/// themselves. The same for the same seed on every machine. Throws ValueError for numbers outside 1
+/// to 100,000,000.
+TENON_API std::shared_ptr<Dataset> random_vectors(std::uint64_t seed, std::int64_t count,
+                                                  std::int64_t size, std::int64_t classes);
 /// CIFAR-10's or CIFAR-100's binary files (data_batch_1.bin …, or train.bin and test.bin) in a
 /// folder.
 TENON_API std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split split);
@@ -150,6 +156,7 @@ TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file, Split part,
                                             const CsvOptions& options);
 
 /// A set by its name: "digits[:TRAIN[,TEST[,SEED]]]", "scenes[:TRAIN[,TEST[,SEED]]][,size=SIDE]",
+/// "random[:TRAIN[,TEST[,SEED]]][,size=N][,classes=N]" (random_vectors(), as FCN-S takes them),
 /// "mnist[:FOLDER]", "cifar10[:FOLDER]", "cifar100[:FOLDER]", "idx:FOLDER", "npy:INPUTS,TARGETS",
 /// "text:FILE[,by=chars|words|bytes|pieces][,length=N][,words=N]",
 /// "numbers[:TRAIN[,TEST[,SEED]]][,below=N][,to=french|german][,pieces=N]",

@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::int64_t kTrainDigits = 60'000, kTestDigits = 10'000;
 constexpr std::int64_t kTrainScenes = 50'000, kTestScenes = 10'000;
+constexpr std::int64_t kTrainVectors = 2048, kTestVectors = 256, kVectorSize = 26'752;  // FCN-S's
 constexpr std::uint64_t kTestSeeds =
     0x7e57'0000'0000'0000ull;  // What is drawn for testing comes from other seeds.
 
@@ -81,6 +82,30 @@ std::shared_ptr<Dataset> open_scenes(const std::string& rest, const std::string&
   const auto key = static_cast<std::uint64_t>(numbers[2]);
   return split == Split::Train ? drawn_scenes(key, numbers[0], side)
                                : drawn_scenes(key ^ kTestSeeds, numbers[1], side);
+}
+
+// "random:TRAIN,TEST,SEED,size=N,classes=N".
+std::shared_ptr<Dataset> open_random(const std::string& rest, const std::string& spec,
+                                     Split split) {
+  std::int64_t numbers[] = {kTrainVectors, kTestVectors, 0}, size = kVectorSize,
+               classes = kVectorSize;
+  std::size_t given = 0;
+  for (const std::string& part :
+       rest.empty() ? std::vector<std::string>() : split_text(rest, ',')) {
+    if (part.starts_with("size="))
+      size = whole_number(part.substr(5), spec);
+    else if (part.starts_with("classes="))
+      classes = whole_number(part.substr(8), spec);
+    else if (given < std::size(numbers))
+      numbers[given++] = whole_number(part, spec);
+    else
+      throw ValueError(cat("data '", spec,
+                           "': random takes at most three numbers, a size and classes: "
+                           "random:TRAIN,TEST,SEED,size=N,classes=N"));
+  }
+  const auto key = static_cast<std::uint64_t>(numbers[2]);
+  return split == Split::Train ? random_vectors(key, numbers[0], size, classes)
+                               : random_vectors(key ^ kTestSeeds, numbers[1], size, classes);
 }
 
 std::string find_idx(const std::string& folder, const std::string& stem, const std::string& kind) {
@@ -392,6 +417,7 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
   if (is_picture_source(spec)) return open_picture_source(spec, split);
   if (kind == "digits") return open_digits(rest, spec, split);
   if (kind == "scenes") return open_scenes(rest, spec, split);
+  if (kind == "random") return open_random(rest, spec, split);
   if (kind == "numbers") return open_numbers(rest, spec, split);
   if (kind == "mnist") return open_mnist(rest, split);
   if (kind == "cifar10" || kind == "cifar100") return open_cifar_spec(kind, rest, split);
@@ -409,14 +435,15 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
   if (kind == "lines") return open_lines_spec(rest, spec, split, options);
   if (kind == "pairs") return open_pairs_spec(rest, spec, split);
   if (kind == "spans") return open_spans_spec(rest, spec, split, options);
-  const std::string kinds[] = {"digits", "scenes", "mnist", "cifar10", "cifar100", "idx",
-                               "csv",    "npy",    "text",  "lines",   "numbers",  "pairs",
-                               "spans",  "folder", "list",  "shards"};
+  const std::string kinds[] = {"digits", "scenes", "random", "mnist", "cifar10", "cifar100",
+                               "idx",    "csv",    "npy",    "text",  "lines",   "numbers",
+                               "pairs",  "spans",  "folder", "list",  "shards"};
   const std::string near = nearest(kind, kinds, static_cast<int>(std::size(kinds)));
   throw ValueError(
       cat("data '", spec, "' is unknown", near.empty() ? "." : cat("; did you mean '", near, "'?"),
           " It is one of digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED,size=SIDE], "
-          "mnist[:FOLDER], cifar10[:FOLDER], cifar100[:FOLDER], idx:FOLDER, "
+          "random[:TRAIN,TEST,SEED,size=N,classes=N], mnist[:FOLDER], cifar10[:FOLDER], "
+          "cifar100[:FOLDER], idx:FOLDER, "
           "csv:FILE, npy:INPUTS,TARGETS, text:FILE, lines:FILE, numbers[:TRAIN,TEST,SEED], "
           "pairs:FILE, spans:FILE, folder:DIR, list:FILE, shards:PATTERN"));
 }

@@ -135,8 +135,12 @@ std::vector<Entry> perceptron_entries() {
   const Recipe sgd{.epochs = 8, .lr = 0.05, .weight_decay = 5e-4, .warmup = 0.5};
   const Recipe adam{
       .epochs = 5, .batch = 256, .optimizer = "adam", .lr = 0.0015, .momentum = 0, .warmup = 0.5};
-  const Recipe benchmark{
-      .epochs = 1, .lr = 0.01, .momentum = 0, .schedule = "constant", .warmup = 0};
+  const Recipe benchmark{.epochs = 1,
+                         .lr = 0.01,
+                         .momentum = 0,
+                         .schedule = "constant",
+                         .warmup = 0,
+                         .data = "random"};
   return {
       {{"mlp", "fully connected layers; mlp:784-300-10 gives the sizes", {784}, 10, 535'818, sgd},
        mlp,

@@ -75,7 +75,8 @@ const Field kFields[] = {
     {"tokenizer", "of text: tokenizer.json, vocab.txt, vocab.json, or the folder of one",
      &Settings::tokenizer},
     {"data",
-     "digits[:TRAIN,TEST], scenes[:TRAIN,TEST], mnist[:DIR], cifar10[:DIR], cifar100[:DIR], "
+     "digits[:TRAIN,TEST], scenes[:TRAIN,TEST], random[:TRAIN,TEST], mnist[:DIR], cifar10[:DIR], "
+     "cifar100[:DIR], "
      "idx:DIR, csv:FILE, npy:X,Y, text:FILE, lines:FILE, numbers[:TRAIN,TEST], pairs:FILE, "
      "spans:FILE, folder:DIR, list:FILE or shards:PATTERN",
      &Settings::data},

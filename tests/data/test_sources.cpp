@@ -60,6 +60,35 @@ TEST_CASE("names: digits with their numbers") {
   CHECK(refusal<ValueError>("digits:99999999999999999999") != "");
 }
 
+TEST_CASE("names: random vectors with their numbers, the same each time") {
+  const auto train = open_dataset("random:5,3,7,size=40,classes=9", Split::Train),
+             test = open_dataset("random:5,3,7,size=40,classes=9", Split::Test);
+  CHECK(train->size() == 5);
+  CHECK(test->size() == 3);
+  CHECK(train->input_shape() == Shape{40});
+  CHECK(train->classes() == 9);
+  std::vector<float> a(80), b(80), other(40);
+  std::vector<std::int64_t> label(2), again(2);
+  const std::int64_t order[] = {4, 0}, zero = 0;
+  train->get(order, a.data(), label.data());
+  open_dataset("random:5,3,7,size=40,classes=9", Split::Train)->get(order, b.data(), again.data());
+  CHECK(a == b);
+  CHECK(label == again);
+  test->get({&zero, 1}, other.data(), again.data());
+  CHECK(!std::equal(other.begin(), other.end(), a.begin() + 40));
+  double sum = 0, squares = 0;
+  const auto many = data::random_vectors(1, 1, 20'000, 10);
+  std::vector<float> x(20'000);
+  many->get({&zero, 1}, x.data(), label.data());
+  for (const float value : x) sum += value, squares += value * value;
+  CHECK(std::abs(sum / 20'000) < 0.03);
+  CHECK(std::abs(squares / 20'000 - 1) < 0.03);
+  CHECK(open_dataset("random", Split::Train)->input_shape() == Shape{26'752});
+  CHECK_THROWS_AS(open_dataset("random:1,2,3,4", Split::Train), ValueError);
+  CHECK_THROWS_AS(open_dataset("random:size=0", Split::Train), ValueError);
+  CHECK_THROWS_AS(open_dataset("random:classes=x", Split::Train), ValueError);
+}
+
 TEST_CASE("names: near misses are named") {
   CHECK(refusal<ValueError>("minst").find("'mnist'") != std::string::npos);
   CHECK(refusal<ValueError>("").find("digits") != std::string::npos);
