@@ -20,6 +20,7 @@
 #include "errors.h"
 #include "json.h"
 #include "picture.h"
+#include "predict_language.h"
 #include "progress.h"
 #include "terminal.h"
 #include "trained.h"
@@ -389,17 +390,8 @@ Json json_of_values(const Sample& sample, const std::vector<float>& values) {
   return json;
 }
 
-Json json_of(const std::string& question, const train::Answer& answer) {
-  return {{"question", question},
-          {"answer", answer.text},
-          {"place", answer.place},
-          {"probability", answer.probability}};
-}
-
-std::string answer_text(const train::Answer& answer) {
-  if (answer.text.empty()) return stdout_terminal().paint(TextStyle::Dim, "no answer");
-  return fmt::format("{}  {}", stdout_terminal().paint(TextStyle::Bold, answer.text),
-                     percent(answer.probability));
+TextQuestions questions_of(const PredictOptions& o) {
+  return {o.texts, o.questions, o.data, o.start, o.count, o.top, o.json};
 }
 
 // Answers to every question from every text, or to those of a set.
@@ -413,32 +405,29 @@ int run_answers(const train::TrainedModel& model, const PredictOptions& options)
         fmt::format("tenon predict {} --question 'Who?' --text 'The text that says it.', or --data "
                     "spans:FILE",
                     options.trained.run));
-  Json json = Json::array();
-  std::vector<std::string> texts = options.texts;
-  for (const std::string& file : options.files) texts.push_back(io::read_file(file));
-  for (const std::string& text : texts)
-    for (const std::string& question : options.questions) {
-      const train::Answer answer = model.answer(question, text);
-      if (options.json)
-        json.push_back(json_of(question, answer));
-      else
-        fmt::print("{}  {}\n", question, answer_text(answer));
-    }
-  if (!options.data.empty())
-    for (const train::AskedQuestion& one :
-         model.answers(options.data, options.start, options.count)) {
-      if (options.json) {
-        json.push_back(json_of(one.question, one.answer));
-        json.back().update(Json{{"right", one.right}, {"exact", one.exact}, {"f1", one.f1}});
-        continue;
-      }
-      const std::string right = one.right.empty() ? std::string("there is none")
-                                                  : fmt::format("it is {}", join(one.right, ", "));
-      fmt::print("{}  {}{}\n", one.question, answer_text(one.answer),
-                 one.exact == 1 ? std::string() : fmt::format("  ({})", right));
-    }
-  if (options.json) print(json);
-  return kOk;
+  TextQuestions all = questions_of(options);
+  for (const std::string& file : options.files) all.texts.push_back(io::read_file(file));
+  return predict_answers(model, all);
+}
+
+// The token behind each text, or its translation.
+int run_language(const train::TrainedModel& model, const PredictOptions& options) {
+  TextQuestions asked = questions_of(options);
+  for (const std::string& file : options.files) {
+    if (!file.ends_with(".txt"))
+      throw UsageError(
+          fmt::format("{}: {} {} texts", file, model.settings().model,
+                      model.is_translator() ? "translates" : "goes on from"),
+          fmt::format("give --text WORDS or lines in a file that ends in .txt; tenon generate {} "
+                      "--prompt WORDS writes on",
+                      options.trained.run));
+    for (std::string& line : lines_of(file, options)) asked.texts.push_back(std::move(line));
+  }
+  if (!options.questions.empty())
+    throw UsageError(
+        fmt::format("--question: {} finds no answers in texts", model.settings().model),
+        "bert_spans does");
+  return predict_language(model, asked);
 }
 
 void check(const PredictOptions& options) {
@@ -460,14 +449,8 @@ int run_predict(const PredictOptions& options) {
   set_tuning(options.tune);
   const train::TrainedModel model = open_trained(options.trained);
   const models::Info info = model.settings().model_info();
-  if (info.pairs)
-    throw UsageError(
-        fmt::format("tenon predict: {} translates texts", model.settings().model),
-        fmt::format("tenon generate {} --prompt 'German: twenty-one'", options.trained.run));
-  if (info.tokens && !info.masked && !info.finds_spans())
-    throw UsageError(fmt::format("tenon predict: {} goes on from texts", model.settings().model),
-                     fmt::format("tenon generate {} --prompt 'To be'", options.trained.run));
   set_precision(precision_from_name(model.settings().precision));
+  if (info.tokens && !info.masked && !info.finds_spans()) return run_language(model, options);
   if (info.finds_spans()) return run_answers(model, options);
   if (!options.questions.empty())
     throw UsageError(
@@ -543,7 +526,8 @@ Command predict_command() {
       "one digit is prepared first: dark ink on light paper is inverted, uneven light taken away, "
       "the ink cut out, scaled and centred as the training data is; a picture that already has the "
       "network's input size and a dark background is taken as it is. The output says what was "
-      "done.";
+      "done. A model of language tells the "
+      "likeliest tokens behind a text, one that translates the translation.";
   command.examples = {
       {"tenon predict runs/lenet5 seven.jpg", "A photograph of a handwritten digit."},
       {"tenon predict runs/lenet5 --data digits --count 5",
@@ -555,6 +539,9 @@ Command predict_command() {
       {"tenon predict runs/bert_classifier --text 'a fine evening'", "The class of a text."},
       {"tenon predict runs/bert_spans --question 'Who wrote it?' --text 'It was written by Ann.'",
        "An answer that stands in a text."},
+      {"tenon predict runs/gpt2 --text 'To be'", "The likeliest tokens behind it."},
+      {"tenon predict runs/transformer --data numbers --count 3",
+       "Held-out translations, with the truth."},
       {"tenon predict runs/lenet5 *.png --json", "Many files, for programs."}};
   add_trained(command, options->trained);
   add_picture(command, options->trained);
@@ -565,14 +552,15 @@ Command predict_command() {
                   false)
       .completes = Completes::Files;
   command.option(options->texts, "--text", "WORDS",
-                 "a text for a model that reads by a tokenizer, with [MASK] for one that tells "
-                 "words, or a tab between two texts; may be given again and again");
+                 "a text for a model that reads texts, with [MASK] for one that tells words, or a "
+                 "tab between two texts; may be given again and again");
   command.option(
       options->questions, "--question", "WORDS",
       "what a model that finds answers in texts is asked about each --text or .txt file");
   command.option(
       options->data, "--data", "SPEC",
-      "held-out examples of digits, mnist[:DIR], idx:DIR, csv:FILE, npy:X,Y or spans:FILE");
+      "held-out examples of digits, mnist[:DIR], idx:DIR, csv:FILE, npy:X,Y, text:FILE, numbers, "
+      "pairs:FILE or spans:FILE");
   command.option(options->count, "--count", "N",
                  "examples of --data, pictures of an IDX file, or frames of a video", "5");
   command.option(options->start, "--start", "N", "the first of them", "0");

@@ -407,10 +407,16 @@ class TENON_API TrainedModel {
   /// inputs.
   Tensor predict(const Tensor& images) const;
   /// Class probabilities [classes] of a text, or of two with a tab between them; of a model that
-  /// learnt masked words, of the tokens
-  /// [vocabulary] for its first [MASK]. Throws ValueError for a model that does not read text by a
-  /// tokenizer, or has nothing to tell of this one.
+  /// learnt masked words, of the tokens [vocabulary] for its first [MASK]; of a model of language,
+  /// of the token behind the text. Throws ValueError for a model that reads no text, or has nothing
+  /// to tell of this one.
   Tensor predict_text(const std::string& text) const;
+  /// Of a model of language: the probabilities [classes] of the token behind these, of which it
+  /// sees the last of its context. Throws ValueError for another model, and for none.
+  Tensor next_token(const std::vector<std::int64_t>& tokens) const;
+  /// The text of tokens that the model knows. Throws ValueError for a model that does not say which
+  /// they are, and for a number outside.
+  std::string text_of(std::span<const std::int64_t> tokens) const;
   /// The answer that stands in a text, of a model that finds them. Throws ValueError for another.
   Answer answer(const std::string& question, const std::string& text) const;
   /// Questions of the test part of "spans:FILE" from `start` on, answered. Throws ValueError for
@@ -438,6 +444,7 @@ class TENON_API TrainedModel {
   void compute_here();
   void name_classes(std::int64_t classes);
   void require_spans() const;
+  std::vector<std::int64_t> tokens_of(const std::string& text) const;
   Settings settings_;
   Context context_;
   nn::AnyModule net_;

@@ -128,11 +128,15 @@ class Speech {
   virtual std::string piece(std::int64_t token) = 0;  // "" while a sign is not whole
 };
 
+data::Vocabulary vocabulary_of(const std::string& unit, const std::vector<std::string>& tokens) {
+  const data::TextUnit known = data::text_unit(unit);
+  return known == data::TextUnit::Bytes ? data::Vocabulary::of("", known)
+                                        : data::Vocabulary(known, tokens);
+}
+
 class TrainedSpeech : public Speech {
  public:
-  TrainedSpeech(data::TextUnit unit, const std::vector<std::string>& tokens)
-      : vocabulary_(unit == data::TextUnit::Bytes ? data::Vocabulary::of("", unit)
-                                                  : data::Vocabulary(unit, tokens)) {}
+  explicit TrainedSpeech(data::Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
   // Without a prompt a line begins; where there are no lines, the first token there is.
   std::vector<std::int64_t> begin(const std::string& prompt) override {
     text_ = prompt;
@@ -197,7 +201,7 @@ std::string TrainedModel::generate(const std::string& prompt,
   if (tokenizer != nullptr)
     speech = std::make_unique<TokenizerSpeech>(*tokenizer);
   else
-    speech = std::make_unique<TrainedSpeech>(data::text_unit(text_unit_), class_names_);
+    speech = std::make_unique<TrainedSpeech>(vocabulary_of(text_unit_, class_names_));
   Speaker speaker(*net);
   for (const std::int64_t token : speech->begin(prompt)) speaker.take(token);
   std::string added;
@@ -211,6 +215,36 @@ std::string TrainedModel::generate(const std::string& prompt,
     if (k + 1 < options.tokens) speaker.take(token);
   }
   return added;
+}
+
+Tensor TrainedModel::next_token(const std::vector<std::int64_t>& tokens) const {
+  const auto* net = net_.as<models::Decoder>();
+  if (net == nullptr)
+    throw ValueError(cat(file_, ": model '", settings_.model, "' is no model of language"));
+  if (tokens.empty()) throw ValueError("predict: there is no text");
+  const std::int64_t known = std::ssize(tokens),
+                     seen = net->context() > 0 ? std::min(known, net->context()) : known;
+  const ContextScope scope(context_);
+  const Tensor scores =
+      net_(Tensor::from(std::vector<std::int64_t>(tokens.end() - seen, tokens.end()), {1, seen}));
+  return softmax(cast(reshape(select(scores, 1, -1), {scores.size(2)}), DType::Float32)).eval();
+}
+
+std::vector<std::int64_t> TrainedModel::tokens_of(const std::string& text) const {
+  if (tokenizer_ != nullptr) return tokenizer_->encode(text, false);
+  if (text_unit_.empty())
+    throw ValueError(cat(file_, ": model '", settings_.model,
+                         "' does not say which tokens it knows: name a tokenizer"));
+  return vocabulary_of(text_unit_, class_names_).encode(text);
+}
+
+std::string TrainedModel::text_of(std::span<const std::int64_t> tokens) const {
+  if (tokenizer_ != nullptr)
+    return tokenizer_->decode(std::vector<std::int64_t>(tokens.begin(), tokens.end()));
+  if (text_unit_.empty())
+    throw ValueError(
+        cat(file_, ": model '", settings_.model, "' does not say which tokens it knows"));
+  return vocabulary_of(text_unit_, class_names_).decode(tokens);
 }
 
 }  // namespace tenon::train

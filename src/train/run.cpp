@@ -386,12 +386,12 @@ Tensor TrainedModel::predict(const Tensor& images) const {
 
 Tensor TrainedModel::predict_text(const std::string& text) const {
   const models::Info info = settings_.model_info();
+  if (!given_net_ && net_.as<models::Decoder>() != nullptr) return next_token(tokens_of(text));
   if (tokenizer_ == nullptr || given_net_ || !info.takes_tokens() || (info.tokens && !info.masked))
     throw ValueError(cat(file_, ": model '", settings_.model,
                          info.finds_spans() ? "' finds answers in texts: ask it a question"
-                         : info.tokens && !info.masked
-                             ? "' goes on from texts and has no class for one: use generate()"
-                             : "' reads no text by a tokenizer"));
+                         : info.pairs       ? "' translates texts: use translate()"
+                                            : "' reads no text by a tokenizer"));
   const ContextScope scope(context_);
   const std::size_t tab = info.masked ? std::string::npos : text.find('\t');
   data::TypedTokens row;

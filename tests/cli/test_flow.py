@@ -122,6 +122,12 @@ class Flow(CommandTest):
         write_png(self.folder / "any.png", [[0] * 28] * 28)
         self.fails(2, "predict", "verse", "any.png", says="tenon generate verse")
         self.fails(2, "predict", "verse", "tick tock", says="goes on from texts")
+        self.assertIn("'", self.ok("predict", "verse", "--text", "tick to").out)
+        self.assertIn("2 of 2 right" if figures["accuracy"] == 1 else " of 2 right",
+                      self.ok("predict", "verse", "--data", "text:verse.txt,length=16", "--count", "2").out)
+        row = self.json("predict", "verse", "--text", "tick to", "--top", "2", "--json")[0]
+        self.assertEqual((row["text"], len(row["likeliest"])), ("tick to", 2))
+        self.fails(2, "predict", "verse", "--text", "9", says="'9'")
         refused = self.fails(2, "generate", "verse", "--prompt", "tick", "--top-p", "2", says="top_p")
         self.assertEqual(refused.out, "")  # nothing before a refusal
 
@@ -132,7 +138,11 @@ class Flow(CommandTest):
         self.assertNotIn("text of its own", out)
         self.ok("generate", "words", "--prompt", "French: twenty-one")
         self.fails(2, "generate", "words", says="--prompt")
-        self.fails(2, "predict", "words", "--data", "numbers:10,5", says="tenon generate words")
+        made = self.ok("generate", "words", "--prompt", "French: twenty-one").out.strip()
+        self.assertEqual(self.json("predict", "words", "--text", "French: twenty-one", "--json")[0]["translation"], made)
+        rows = self.json("predict", "words", "--data", "numbers", "--count", "3", "--json")
+        self.assertEqual([row["right"] for row in rows], [row["translation"] == row["target"] for row in rows])
+        self.assertIn("of 2 right", self.ok("predict", "words", "--data", "numbers", "--count", "2").out)
         self.assertEqual(self.json("eval", "words", "--json")["exact"], 0)  # after five steps
 
     def test_verify(self):

@@ -93,6 +93,21 @@ TEST_CASE("generate: by words, with the spaces that people set") {
   CHECK(model.generate("ab", {.tokens = 9, .temperature = 0}) == " cd, ef. ab cd, ef.");
 }
 
+TEST_CASE("generate: the token behind a text, of what a context holds") {
+  const TestFolder folder;
+  const train::TrainedModel model = train::TrainedModel::open(trained(folder, "chars"));
+  const auto likeliest = [&](const Tensor& shares) {
+    CHECK(sum(shares).item() == doctest::Approx(1));
+    return model.class_names()[static_cast<std::size_t>(argmax(shares).item<std::int64_t>())];
+  };
+  CHECK(likeliest(model.predict_text("ab ")) == "c");
+  CHECK(likeliest(model.predict_text("ab cd, ef. ab cd, ef. ab cd,")) == " ");
+  CHECK(model.text_of(std::vector<std::int64_t>{0, 1}) == " ,");
+  CHECK_THROWS_AS(model.predict_text(""), ValueError);
+  CHECK_THROWS_AS(model.predict_text("xyz"), ValueError);
+  CHECK_THROWS_AS(model.text_of(std::vector<std::int64_t>{99}), ValueError);
+}
+
 TEST_CASE("generate: a classifier cannot write") {
   const TestFolder folder;
   train::Settings s = train::Settings::for_model("mlp:784-4-10");

@@ -1,0 +1,201 @@
+// Tokens, translations and answers in words, on lines or as JSON.
+#include "predict_language.h"
+
+#include <fmt/core.h>
+#include <tenon/data.h>
+#include <tenon/text.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
+
+#include "errors.h"
+#include "json.h"
+#include "progress.h"
+#include "terminal.h"
+
+namespace tenon::cli {
+namespace {
+
+using Tokens = std::vector<std::int64_t>;
+
+// On one line; of a long one the end, for what follows stands behind it.
+std::string one_line(const std::string& text) {
+  constexpr std::size_t kMost = 100;
+  std::size_t from = text.size() > kMost ? text.size() - kMost : 0;
+  while (from < text.size() && (text[from] & 0xc0) == 0x80) ++from;
+  std::string out = from > 0 ? "..." : "";
+  for (const char c : text.substr(from)) {
+    if (c == '\n')
+      out += "\\n";
+    else if (static_cast<unsigned char>(c) >= ' ')
+      out += c;
+  }
+  return out;
+}
+
+std::string token_name(const train::TrainedModel& model, std::int64_t token) {
+  const auto place = static_cast<std::size_t>(token);
+  if (model.tokenizer() == nullptr && place < model.class_names().size())
+    return model.class_names()[place];
+  return model.text_of(std::span(&token, 1));
+}
+
+struct Window {
+  std::string text;
+  Tokens tokens;
+  std::int64_t truth = -1;  ///< the token behind it, where it is known
+};
+
+// Prints what follows a window, and returns whether that is the truth.
+bool show_next(const train::TrainedModel& model, const Window& window, int top, Json* json) {
+  const std::vector<float> shares =
+      (window.tokens.empty() ? model.predict_text(window.text) : model.next_token(window.tokens))
+          .to_vector<float>();
+  Tokens order(shares.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  const auto shown =
+      static_cast<std::ptrdiff_t>(std::min(order.size(), static_cast<std::size_t>(top)));
+  const auto share = [&](std::int64_t token) {
+    return static_cast<double>(shares[static_cast<std::size_t>(token)]);
+  };
+  std::partial_sort(order.begin(), order.begin() + shown, order.end(),
+                    [&](std::int64_t a, std::int64_t b) {
+                      return share(a) != share(b) ? share(a) > share(b) : a < b;
+                    });
+  const bool right = window.truth == order[0];
+  if (json != nullptr) {
+    Json one{{"text", window.text}, {"likeliest", Json::array()}};
+    for (std::ptrdiff_t k = 0; k < shown; ++k)
+      one["likeliest"].push_back({{"token", token_name(model, order[static_cast<std::size_t>(k)])},
+                                  {"probability", share(order[static_cast<std::size_t>(k)])}});
+    if (window.truth >= 0) {
+      one["token"] = token_name(model, window.truth);
+      one["probability"] = share(window.truth);
+      one["right"] = right;
+    }
+    json->push_back(one);
+    return right;
+  }
+  const Terminal& terminal = stdout_terminal();
+  fmt::print("{}\n", terminal.paint(TextStyle::Bold, one_line(window.text)));
+  for (std::ptrdiff_t k = 0; k < shown; ++k) {
+    const std::int64_t token = order[static_cast<std::size_t>(k)];
+    const std::string name = fmt::format("'{}'", one_line(token_name(model, token)));
+    fmt::print("  {} {:>8}{}\n", pad_right(name, 16), percent(share(token)),
+               token == window.truth ? terminal.paint(TextStyle::Green, "  it is") : "");
+  }
+  if (window.truth >= 0 &&
+      std::find(order.begin(), order.begin() + shown, window.truth) == order.begin() + shown)
+    fmt::print("  {}\n",
+               terminal.paint(TextStyle::Red, fmt::format("it is '{}', {}",
+                                                          one_line(token_name(model, window.truth)),
+                                                          percent(share(window.truth)))));
+  return right;
+}
+
+bool show_translation(const std::string& source, const std::string& made, const std::string* right,
+                      Json* json) {
+  const bool exact = right != nullptr && made == *right;
+  if (json != nullptr) {
+    Json one{{"text", source}, {"translation", made}};
+    if (right != nullptr) one["target"] = *right, one["right"] = exact;
+    json->push_back(one);
+    return exact;
+  }
+  const Terminal& terminal = stdout_terminal();
+  fmt::print("{}\n  {}{}\n", terminal.paint(TextStyle::Bold, source), made,
+             right == nullptr ? std::string()
+             : exact          ? terminal.paint(TextStyle::Green, "  right")
+                              : terminal.paint(TextStyle::Red, "  wrong: it is " + *right));
+  return exact;
+}
+
+std::string text_until_end(const train::TrainedModel& model, std::span<const std::int64_t> row) {
+  return model.text_of(row.first(
+      static_cast<std::size_t>(std::find(row.begin(), row.end(), data::kEnd) - row.begin())));
+}
+
+Json json_of(const std::string& question, const train::Answer& answer) {
+  return {{"question", question},
+          {"answer", answer.text},
+          {"place", answer.place},
+          {"probability", answer.probability}};
+}
+
+std::string answer_text(const train::Answer& answer) {
+  if (answer.text.empty()) return stdout_terminal().paint(TextStyle::Dim, "no answer");
+  return fmt::format("{}  {}", stdout_terminal().paint(TextStyle::Bold, answer.text),
+                     percent(answer.probability));
+}
+
+}  // namespace
+
+int predict_language(const train::TrainedModel& model, const TextQuestions& asked) {
+  Json list = Json::array();
+  Json* const json = asked.json ? &list : nullptr;
+  const bool translates = model.is_translator();
+  if (translates) {
+    const std::vector<std::string> made = model.translate(asked.texts);
+    for (std::size_t k = 0; k < made.size(); ++k)
+      show_translation(asked.texts[k], made[k], nullptr, json);
+  } else {
+    for (const std::string& text : asked.texts) show_next(model, {text, {}, -1}, asked.top, json);
+  }
+  std::int64_t right = 0, shown = 0;
+  if (!asked.data.empty()) {
+    const auto set = model.test_set(asked.data);
+    if (asked.start >= set->size())
+      throw UsageError(
+          fmt::format("--start: {} has {} test samples, numbered from 0", asked.data, set->size()));
+    Tokens input(static_cast<std::size_t>(set->input_shape().numel())),
+        target(static_cast<std::size_t>(set->target_shape().numel()));
+    for (std::int64_t i = asked.start; i < std::min(set->size(), asked.start + asked.count); ++i) {
+      set->get({&i, 1}, input.data(), target.data());
+      ++shown;
+      if (translates) {
+        const std::string source = text_until_end(model, std::span(input).first(target.size())),
+                          wanted = text_until_end(model, target);
+        right += show_translation(source, model.translate({source})[0], &wanted, json);
+      } else {
+        right += show_next(model, {model.text_of(input), input, target.back()}, asked.top, json);
+      }
+    }
+  }
+  if (json != nullptr)
+    print(list);
+  else if (shown > 0)
+    fmt::print("{} of {} right\n", right, shown);
+  return kOk;
+}
+
+int predict_answers(const train::TrainedModel& model, const TextQuestions& asked) {
+  Json json = Json::array();
+  for (const std::string& text : asked.texts)
+    for (const std::string& question : asked.questions) {
+      const train::Answer answer = model.answer(question, text);
+      if (asked.json)
+        json.push_back(json_of(question, answer));
+      else
+        fmt::print("{}  {}\n", question, answer_text(answer));
+    }
+  if (!asked.data.empty())
+    for (const train::AskedQuestion& one : model.answers(asked.data, asked.start, asked.count)) {
+      if (asked.json) {
+        json.push_back(json_of(one.question, one.answer));
+        json.back().update(Json{{"right", one.right}, {"exact", one.exact}, {"f1", one.f1}});
+        continue;
+      }
+      const std::string right = one.right.empty() ? std::string("there is none")
+                                                  : fmt::format("it is {}", join(one.right, ", "));
+      fmt::print("{}  {}{}\n", one.question, answer_text(one.answer),
+                 one.exact == 1 ? std::string() : fmt::format("  ({})", right));
+    }
+  if (asked.json) print(json);
+  return kOk;
+}
+
+}  // namespace tenon::cli
