@@ -293,6 +293,7 @@ Entry entry() {
                 .weight_decay = 0.1,
                 .warmup = 0.1};
   recipe.clip_norm = 1;
+  recipe.beta2 = 0.95;
   Info info{p.name, p.about, {p.sizes.context}, kVocabulary, gpt2_parameters(p.sizes, kVocabulary),
             recipe};
   info.tokens = true;

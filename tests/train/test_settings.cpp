@@ -18,6 +18,43 @@ TEST_CASE("settings: a model brings its recipe") {
                        ValueError);
 }
 
+TEST_CASE("settings: recipes are those of docs/models.md") {
+  struct Row {
+    const char *name, *optimizer, *schedule;
+    double lr, momentum, weight_decay;
+    std::int64_t batch, epochs;
+    double clip_norm;
+  };
+  const Row rows[] = {{"fcn_s", "sgd", "constant", 0.01, 0, 0, 64, 1, 0},
+                      {"alexnet_s", "sgd", "constant", 0.01, 0, 0, 16, 1, 0},
+                      {"alexnet_r", "sgd", "cosine", 0.01, 0.9, 0, 128, 40, 0},
+                      {"alexnet_2012", "sgd", "multistep", 0.01, 0.9, 5e-4, 128, 90, 0},
+                      {"vgg16", "sgd", "cosine", 0.01, 0.9, 5e-4, 32, 74, 0},
+                      {"vgg16_bn", "sgd", "cosine", 0.01, 0.9, 5e-4, 32, 74, 0},
+                      {"vgg16_head", "sgd", "cosine", 0.01, 0.9, 0, 32, 10, 0},
+                      {"resnet50", "sgd", "cosine", 0.0125, 0.9, 1e-4, 16, 90, 0},
+                      {"resnet56", "sgd", "cosine", 0.1, 0.9, 1e-4, 128, 15, 0},
+                      {"lstm", "sgd", "constant", 0.1, 0, 0, 128, 20, 5},
+                      {"keras_rnn", "adam", "constant", 0.001, 0, 0, 64, 10, 0},
+                      {"gpt2", "adamw", "cosine", 6e-4, 0, 0.1, 12, 2, 1},
+                      {"lenet5_1998", "levenberg", "multistep", 0.005, 0, 0.002, 10, 20, 0}};
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    const Settings s = Settings::for_model(row.name);
+    CHECK(s.optimizer == row.optimizer);
+    CHECK(s.schedule == row.schedule);
+    CHECK(s.lr == doctest::Approx(row.lr));
+    CHECK(s.momentum == doctest::Approx(row.momentum));
+    CHECK(s.weight_decay == doctest::Approx(row.weight_decay));
+    CHECK(s.batch == row.batch);
+    CHECK(s.epochs == row.epochs);
+    CHECK(s.clip_norm == doctest::Approx(row.clip_norm));
+  }
+  CHECK(Settings::for_model("alexnet_2012").milestones == "30,60,80");
+  CHECK(Settings::for_model("gpt2").beta2 == doctest::Approx(0.95));
+  CHECK(Settings::for_model("transformer").label_smoothing == doctest::Approx(0.1));
+}
+
 TEST_CASE("settings: every key is written, read back and described") {
   Settings s = Settings::for_model("keras_cnn");
   s.set("data", "csv:a \"b\"\\c.csv");
