@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <tenon/error.h>
 #include <tenon/models.h>
+#include <tenon/shapes_only.h>
 
 using namespace tenon;
 
@@ -44,6 +45,57 @@ TEST_CASE("models: numbers of parameters, and scores for every class") {
     const Tensor y = net(zeros(batch, info.takes_tokens() ? DType::Int64 : DType::Float32));
     CHECK(y.shape() == (info.tokens ? Shape{2, info.input[info.input.rank() - 1], info.classes}
                                     : Shape{2, info.classes}));
+  }
+}
+
+TEST_CASE("models: parameters and multiply-adds of all networks as published") {
+  struct Published {
+    const char* name;
+    std::int64_t parameters, multiply_adds;  // of one example; 0: nobody has published them
+    std::int64_t classes = 0;
+  };
+  const Published published[] = {{"fcn_s", 117'997'696, 117'964'800},
+                                 {"fcn_r", 14'205'962, 14'198'784},
+                                 {"alexnet_s", 62'378'344, 1'135'256'096},
+                                 {"alexnet_r", 85'098, 10'732'160},
+                                 {"alexnet_2012", 60'965'224, 724'406'816},
+                                 {"alexnet", 61'100'840, 714'188'480},
+                                 {"vgg16", 138'357'544, 15'470'264'320},
+                                 {"vgg16_bn", 138'365'992, 15'470'264'320},
+                                 {"resnet18", 11'689'512, 0},
+                                 {"resnet34", 21'797'672, 0},
+                                 {"resnet50", 25'557'032, 4'089'184'256},
+                                 {"resnet101", 44'549'160, 0},
+                                 {"resnet152", 60'192'808, 0},
+                                 {"resnet20", 269'722, 0},
+                                 {"resnet32", 464'154, 0},
+                                 {"resnet44", 658'586, 0},
+                                 {"resnet56", 853'018, 125'485'696},
+                                 {"resnet110", 1'727'962, 0},
+                                 {"lstm", 6'182'672, 32 * std::int64_t{3'608'576}},
+                                 {"lenet5", 61'706, 416'520},
+                                 {"lenet5_1998", 60'000, 0},
+                                 {"keras_cnn", 93'322, 2'794'240},
+                                 {"inception_resnet_v2", 55'843'464, 0},
+                                 {"gpt2", 124'439'808, 0},
+                                 {"gpt2", 124'475'904, 0, 50'304},
+                                 {"gpt2_medium", 354'823'168, 0},
+                                 {"gpt2_large", 774'030'080, 0},
+                                 {"gpt2_xl", 1'557'611'200, 0},
+                                 {"transformer", 63'082'496, 0},
+                                 {"transformer", 60'915'712, 0, 32'768}};
+  const ShapesOnly shapes;
+  for (const auto& [name, parameters, multiply_adds, classes] : published) {
+    CAPTURE(name);
+    const models::Info info = models::info(name);
+    const nn::AnyModule net = models::create(name, {.classes = classes});
+    CHECK(net.parameter_count() == parameters);
+    if (classes == 0) CHECK(info.parameters == parameters);
+    if (multiply_adds == 0) continue;
+    Shape batch{1};
+    for (const std::int64_t size : info.input) batch.push_back(size);
+    const Tensor input = zeros(batch, info.takes_tokens() ? DType::Int64 : DType::Float32);
+    CHECK(net.summary(input).multiply_adds == multiply_adds);
   }
 }
 
