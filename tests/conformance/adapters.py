@@ -472,7 +472,6 @@ def _linear(x, weight, bias=None):
 
 @adapter("nn.functional.conv2d")
 def _conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    need(x.dim() == 4, "an image without a batch axis")
     stride, dilation = pair(stride), pair(dilation)
     if padding == "valid":
         padding = 0
@@ -486,7 +485,6 @@ def _conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 def max_pooling(count):
     def adapt(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-        need(x.dim() == count + 2, "pooling without a batch axis")
         return f"max_pool{count}d" + ("_with_indices" if return_indices else ""), [x], {"kernel": many(kernel_size, count), "stride": many(stride or kernel_size, count),
                                           "padding": many(padding, count), "dilation": many(dilation, count), "ceil": int(ceil_mode)}
     return adapt
@@ -494,7 +492,6 @@ def max_pooling(count):
 
 def average_pooling(count):
     def adapt(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
-        need(x.dim() == count + 2, "pooling without a batch axis")
         divisor = {"divisor": divisor_override} if divisor_override else {}
         return f"avg_pool{count}d", [x], {"kernel": many(kernel_size, count), "stride": many(stride or kernel_size, count),
                                           "padding": many(padding, count), "ceil": int(ceil_mode),
@@ -746,7 +743,7 @@ def convolution(name, count, transposed):
             output_padding, groups, dilation = [*rest, *[output_padding, groups, dilation][len(rest):]]
         else:
             dilation, groups = [*rest, *[dilation, groups][len(rest):]]
-        need(x.dim() == count + 2 and not isinstance(padding, str), "an input without a batch axis, or padding with a name")
+        need(not isinstance(padding, str), "padding with a name")
         extra = {"output_padding": many(output_padding, count)} if transposed else {}
         return name, [x, weight] + given(bias), {"stride": many(stride, count), "padding": many(padding, count),
                                                  "dilation": many(dilation, count), "groups": groups} | extra
@@ -761,8 +758,7 @@ for _count in 1, 2, 3:
 
 def adaptive(name, count):
     def adapt(x, output_size, return_indices=False):
-        sizes = many(output_size, count)
-        need(None not in sizes, "a size that is left as it is")
+        sizes = [now if size is None else size for size, now in zip(many(output_size, count), x.shape[-count:])]
         return name + ("_with_indices" if return_indices else ""), [x], {"sizes": sizes}
     return adapt
 
