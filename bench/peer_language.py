@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains PyTorch's form of `keras_rnn` or `lstm` on a text by words, as `tenon train` does, and prints the perplexity of its last tenth.
 
-    peer_language.py TEXT keras_rnn|lstm [epochs] [seed]    TORCH_THREADS: threads (default 2)
+    peer_language.py TEXT keras_rnn|lstm [epochs] [seed]    TORCH_THREADS: threads (default 2), TORCH_DEVICE: cpu or cuda
     tenon train keras_rnn --data text:TEXT,by=words,words=1000,length=20 --epochs EPOCHS --set keep_best=false --out RUN && tenon eval RUN
 
 Tokens, windows, model, initial distributions and recipe are Tenon's; the order of windows and the drawn weights are not.
@@ -66,10 +66,12 @@ def main():
     torch.set_num_threads(int(os.environ.get("TORCH_THREADS", "2")))
     torch.manual_seed(seed)
     net, optimizer, recipe = {"keras_rnn": keras_rnn, "lstm": lstm}[name]()
-    (x, y), (test_x, test_y) = windows(path, recipe["words"], recipe["length"])
+    device = os.environ.get("TORCH_DEVICE", "cpu")
+    net.to(device)  # as optimizers keep the parameters, whose place alone changes
+    (x, y), (test_x, test_y) = ([t.to(device) for t in part] for part in windows(path, recipe["words"], recipe["length"]))
     print(f"{name}: {len(x)} and {len(test_x)} windows", flush=True)
     for epoch in range(epochs):
-        for rows in torch.randperm(len(x)).split(recipe["batch"]):
+        for rows in torch.randperm(len(x)).to(device).split(recipe["batch"]):
             optimizer.zero_grad()
             F.cross_entropy(net(x[rows]).flatten(0, 1), y[rows].flatten()).backward()
             torch.nn.utils.clip_grad_norm_(net.parameters(), recipe["clip"])

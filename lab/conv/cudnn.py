@@ -62,6 +62,7 @@ def main():
                 row = {"system": "cudnn", "layer": layer, "pass": name, "precision": precision, "batch": int(batch), "ms": round(ms, 4),
                        "tflops": round(2e-9 * int(batch) * w.numel() * out * out / ms, 2), "extra_mb": round(max(0, extra) / 2**20, 2),
                        "engine": layout}
+                print(f"# {layer} {name} {layout}: {ms:.4f} ms", file=sys.stderr, flush=True)
                 if name not in rows or ms < rows[name]["ms"]:
                     rows[name] = row
         for row in rows.values():

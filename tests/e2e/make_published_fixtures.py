@@ -110,11 +110,12 @@ NARROW = {
     f"bert_spans:{NAMED_SMALL},vocabulary=61": lambda: bert(BertForQuestionAnswering, 4, 13, 13, **SMALL_BERT),
 }
 FULL = {
-    "resnet50": lambda: pictures("resnet50", 224, 2, classes=1000),
-    "vgg16": lambda: pictures("vgg16", 224, 2, classes=1000),
-    "alexnet": lambda: pictures("alexnet", 224, 2, classes=1000),
+    name: lambda name=name: pictures(name, 224, 2, classes=1000)
+    for name in ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "vgg16", "vgg16_bn", "alexnet")
+} | {
     "inception_resnet_v2": lambda: inception(299, 2, classes=1000),
     "gpt2": lambda: gpt2(2, 64),
+    "gpt2_medium": lambda: gpt2(2, 64, n_layer=24, n_head=16, n_embd=1024),
     "bert": lambda: bert(BertForMaskedLM, 2, 64, 30522),
     "bert_classifier": lambda: bert(BertForSequenceClassification, 2, 64, 2),
     "bert_spans": lambda: bert(BertForQuestionAnswering, 2, 64, 64),
@@ -217,9 +218,10 @@ def fixture(name, build, folder, full):
     x, y = inputs(shape, classes, net)
     state = state_of(net)
     if full:
+        last = "bn3.weight" if any(key.endswith("bn3.weight") for key in state) else ".bn2.weight"
         for key, value in state.items():
-            if key.endswith("bn3.weight"):
-                value.fill_(1 / 8)  # what a bottleneck adds, as values() has it
+            if key.endswith(last):
+                value.fill_(1 / 8)  # what a residual block adds, as values() has it
         save_file(state, folder / f"{name}.weights.safetensors", metadata={"format": "pt"})
     else:
         for key, value in state.items():
