@@ -21,9 +21,9 @@ namespace {
 
 // Copies of planes make up for the arithmetic that a chunk has less than a product's.
 constexpr double kChunkWork = 0.6 * kCpu.chunk_multiply_adds;
-constexpr UnitLimits kLimits{kChunkWork, kChunkWork, kCpu.second_floats()};
-constexpr std::int64_t kStretch = 64;    // elements of a filter transposed at a time
-constexpr std::int64_t kRunPixels = 32;  // of channel-lane tiles, transposed at a time
+constexpr UnitLimits kVectorLimits{kChunkWork, kChunkWork, kCpu.second_floats()};
+constexpr std::int64_t kVectorStretch = 64;  // elements of a filter transposed at a time
+constexpr std::int64_t kRunPixels = 32;      // of channel-lane tiles, transposed at a time
 // Steps that are added up one after another, at most: beyond what networks have in use, for the
 // order of a sum decides its bits.
 constexpr std::int64_t kMostSteps = 16384;
@@ -94,7 +94,7 @@ class VectorBody final : public TileBody {
     each_phase(pass, [&](const Axis& rows, const Axis& cols) { cut_.steps += steps(rows, cols); });
     const double row_work =
         static_cast<double>(pass.out_w * pass.out_channels * cut_.steps * (pairs_ ? 2 : 1));
-    cut_units(pass, row_work, kLimits, cut_);
+    cut_units(pass, row_work, kVectorLimits, cut_);
     choose_tiles();
     cut_.step_floats = width_;
     cut_.panels = divide_up(pass.out_channels, width_);
@@ -140,11 +140,11 @@ class VectorBody final : public TileBody {
     const std::int64_t channels = pairs_ ? 2 : 1;  // of a word
     const bool runs_on = pass_.filter_in_stride == taps;
     const std::int64_t block =
-        runs_on ? std::max<std::int64_t>(1, kStretch / (channels * taps)) : 1;
+        runs_on ? std::max<std::int64_t>(1, kVectorStretch / (channels * taps)) : 1;
     for (std::int64_t c = 0; c < cut_.words; c += block) {
       const std::int64_t words = std::min(block, cut_.words - c);
       const std::int64_t at = base + channels * c * pass_.filter_in_stride;
-      if (pairs_ && runs_on && channels * taps <= kStretch) {
+      if (pairs_ && runs_on && channels * taps <= kVectorStretch) {
         pack_run(phase, w, at, lines, c, words, dst);
       } else {
         pack_words(phase, w, at, lines, c, words, dst);
@@ -224,9 +224,9 @@ class VectorBody final : public TileBody {
                   std::int64_t words, float* dst) const {
     const std::int64_t taps = pass_.rows.filter * pass_.cols.filter;
     const bool both = pairs_ && 2 * c + 1 < pass_.in_channels;
-    float lo[kStretch * kMaxNr], hi[kStretch * kMaxNr];
-    for (std::int64_t e = 0; e < words * taps; e += kStretch) {
-      const std::int64_t count = std::min(kStretch, words * taps - e);
+    float lo[kVectorStretch * kMaxNr], hi[kVectorStretch * kMaxNr];
+    for (std::int64_t e = 0; e < words * taps; e += kVectorStretch) {
+      const std::int64_t count = std::min(kVectorStretch, words * taps - e);
       transpose_filters(w, at + e, lines, count, width_, lo);
       if (both) transpose_filters(w, at + pass_.filter_in_stride + e, lines, count, width_, hi);
       for (std::int64_t i = 0; i < count; ++i)
@@ -240,7 +240,7 @@ class VectorBody final : public TileBody {
                 std::int64_t words, float* dst) const {
     const std::int64_t taps = pass_.rows.filter * pass_.cols.filter;
     const std::int64_t channels = std::min(2 * words, pass_.in_channels - 2 * c);
-    float rows[kStretch * kMaxNr];
+    float rows[kVectorStretch * kMaxNr];
     transpose_filters(w, at, lines, channels * taps, width_, rows);
     for (std::int64_t i = 0; i < channels; i += 2) {
       for (std::int64_t tap = 0; tap < taps; ++tap) {

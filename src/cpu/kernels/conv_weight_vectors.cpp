@@ -19,11 +19,11 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr std::int64_t kMostParts = kCpu.many_chunks;
-constexpr std::int64_t kPlaneFloats = kCpu.second_floats() / 2;
+constexpr std::int64_t kMostVectorParts = kCpu.many_chunks;
+constexpr std::int64_t kVectorPlaneFloats = kCpu.second_floats() / 2;
 constexpr std::int64_t kPixels = 256;  // of one stretch, at least, where images are small
 // Rows added and transposed at a time: an update reads and writes weights in pieces as long.
-constexpr std::int64_t kSumRows = 256;
+constexpr std::int64_t kSummedRows = 256;
 
 // How a tile reaches its rows of x in the planes.
 enum class XRows { Taps, Channels, Packed };
@@ -61,8 +61,9 @@ class VectorWeights final : public WeightBody {
     cut_.panels = divide_up(cut_.outputs, width_);
     cut_.panel_floats = rows_ * row_floats();
     cut_.images_per_word = pairs_ ? 2 : 1;
-    cut_bands(shape, kPlaneFloats, cut_);
-    cut_parts(shape, kPlaneFloats, kMostParts, divide_up(kPixels, shape.p * shape.q), cut_);
+    cut_bands(shape, kVectorPlaneFloats, cut_);
+    cut_parts(shape, kVectorPlaneFloats, kMostVectorParts, divide_up(kPixels, shape.p * shape.q),
+              cut_);
     if (!in_place_) return;
     cut_.planes.rows = shape.h;
     cut_.planes.width = shape.w;
@@ -117,13 +118,13 @@ class VectorWeights final : public WeightBody {
   }
 
   std::int64_t pieces() const override {
-    return s_.groups * cut_.panels * divide_up(rows_, kSumRows);
+    return s_.groups * cut_.panels * divide_up(rows_, kSummedRows);
   }
 
   SumPiece piece(std::int64_t index) const override {
-    const std::int64_t blocks = divide_up(rows_, kSumRows);
-    const std::int64_t line = index / blocks, row = index % blocks * kSumRows;
-    const std::int64_t rows = std::min(kSumRows, rows_ - row), panel = line % cut_.panels;
+    const std::int64_t blocks = divide_up(rows_, kSummedRows);
+    const std::int64_t line = index / blocks, row = index % blocks * kSummedRows;
+    const std::int64_t rows = std::min(kSummedRows, rows_ - row), panel = line % cut_.panels;
     const std::int64_t k = line / cut_.panels * cut_.outputs + panel * width_;
     return {(line * rows_ + row) * row_floats(),
             rows * row_floats(),
