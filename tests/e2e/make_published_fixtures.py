@@ -115,7 +115,6 @@ FULL = {
 } | {
     "inception_resnet_v2": lambda: inception(299, 2, classes=1000),
     "gpt2": lambda: gpt2(2, 64),
-    "gpt2_medium": lambda: gpt2(2, 64, n_layer=24, n_head=16, n_embd=1024),
     "bert": lambda: bert(BertForMaskedLM, 2, 64, 30522),
     "bert_classifier": lambda: bert(BertForSequenceClassification, 2, 64, 2),
     "bert_spans": lambda: bert(BertForQuestionAnswering, 2, 64, 64),
