@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <new>
+#include <system_error>
 
 #include "terminal.h"
 
@@ -46,26 +47,39 @@ Verdict verdict(const std::exception& error) {
   return {kFailed, ""};
 }
 
+// Where nobody reads stderr any more (2>&1 | head), what is said is lost, and the exit code stays.
+template <class F>
+void say(const F& print) {
+  try {
+    print();
+  } catch (const std::system_error&) {  // fmt's, of a write that failed
+  }
+}
+
 }  // namespace
 
 void show_notes() {
   set_log_sink([](LogLevel level, std::string_view message, void*) {
     if (level != LogLevel::Warning) return;
-    clear_status_line();
-    fmt::print(stderr, "{} {}\n", stderr_terminal().paint(TextStyle::Yellow, "note:"), message);
+    say([&] {
+      clear_status_line();
+      fmt::print(stderr, "{} {}\n", stderr_terminal().paint(TextStyle::Yellow, "note:"), message);
+    });
   });
 }
 
 int report(const std::exception& error) {
   const auto* usage = dynamic_cast<const UsageError*>(&error);
   const Verdict known = usage != nullptr ? Verdict{kUsage, usage->hint().c_str()} : verdict(error);
-  const Terminal& terminal = stderr_terminal();
-  clear_status_line();
-  std::fflush(stdout);
-  const char* text = is<std::bad_alloc>(error) ? "out of memory" : error.what();
-  fmt::print(stderr, "{} {}\n", terminal.paint(TextStyle::Red, "error:"), text);
-  if (known.hint[0] != '\0')
-    fmt::print(stderr, "{} {}\n", terminal.paint(TextStyle::Cyan, "hint:"), known.hint);
+  say([&] {
+    const Terminal& terminal = stderr_terminal();
+    clear_status_line();
+    std::fflush(stdout);
+    const char* text = is<std::bad_alloc>(error) ? "out of memory" : error.what();
+    fmt::print(stderr, "{} {}\n", terminal.paint(TextStyle::Red, "error:"), text);
+    if (known.hint[0] != '\0')
+      fmt::print(stderr, "{} {}\n", terminal.paint(TextStyle::Cyan, "hint:"), known.hint);
+  });
   return known.code;
 }
 

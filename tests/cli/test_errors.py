@@ -1,9 +1,25 @@
 """Wrong words, keys, files and sizes: the exit code of docs/errors.md and the words that help."""
+import os
+import signal
+import subprocess
 import unittest
 
-from command import CommandTest, write_idx, write_png
+from command import TENON, CommandTest, write_idx, write_png
 
 TINY = ["--data", "digits:200,50", "--epochs", "1"]
+
+
+class Unread(CommandTest):
+    """As behind `tenon ... 2>&1 | head -1`: what cannot be said does not end the program by abort."""
+
+    def test_nobody_reads(self):
+        for words in (["train", "lenet5", *TINY, "--out", "unread"], ["trian"]):
+            read, write = os.pipe()
+            os.close(read)
+            process = subprocess.Popen([TENON, *words], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=write,
+                                       stderr=write)
+            os.close(write)
+            self.assertIn(process.wait(timeout=120), (1, 2, 4, -signal.SIGPIPE), words)
 
 
 class WrongWords(CommandTest):
