@@ -148,6 +148,9 @@ int predict_language(const train::TrainedModel& model, const TextQuestions& aske
   std::int64_t right = 0, shown = 0;
   if (!asked.data.empty()) {
     const auto set = model.test_set(asked.data);
+    if (set->text_unit().empty() && model.tokenizer() == nullptr)
+      throw UsageError(fmt::format("--data {}: {} takes text", asked.data, model.settings().model),
+                       translates ? "as in --data pairs:FILE" : "as in --data text:FILE");
     if (asked.start >= set->size())
       throw UsageError(
           fmt::format("--start: {} has {} test samples, numbered from 0", asked.data, set->size()));

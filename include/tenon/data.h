@@ -38,6 +38,7 @@ struct TableColumns {
 };
 
 class Tokenizer;
+class Vocabulary;
 
 /// The target of what counts for nothing: of a place that is filled up, of a picture that cannot be
 /// decoded.
@@ -180,6 +181,9 @@ struct SourceOptions {
   std::shared_ptr<const TableColumns> columns{};  ///< how a table is read
   std::shared_ptr<const Tokenizer> tokenizer{};   ///< of text; without, a text has its own tokens
   bool hide_words = false;                        ///< of a text with a tokenizer
+  /// The tokens of a text without one and of pairs, as a trained model knows them; unset: those of
+  /// the source itself.
+  std::shared_ptr<const Vocabulary> vocabulary{};
 };
 /// The same, and with a tokenizer "lines:FILE[,length=N][,test=FILE]" (open_class_lines()), and
 /// text by it (open_token_text()).

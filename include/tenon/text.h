@@ -63,8 +63,9 @@ class TENON_API Vocabulary {
 
 struct TextOptions {
   TextUnit unit = TextUnit::Characters;
-  std::int64_t length = 64;     ///< tokens in a window
-  std::int64_t words = 10'000;  ///< the largest vocabulary, for words and pieces
+  std::int64_t length = 64;                        ///< tokens in a window
+  std::int64_t words = 10'000;                     ///< the largest vocabulary, for words and pieces
+  std::shared_ptr<const Vocabulary> vocabulary{};  ///< in place of the text's own, whatever `unit`
 };
 /// Windows of a text file: input [length] int64, target [length]: the same one token later. The
 /// last tenth of the text is for testing. Windows of training begin at every `length`-th token, so
@@ -147,6 +148,7 @@ TENON_API std::string number_words(std::int64_t number, Language language);
 struct PairOptions {
   std::int64_t pieces = 8'000;  ///< of the vocabulary that both sides share
   std::int64_t length = 0;      ///< pairs with a side of more tokens are left out; 0: none is
+  std::shared_ptr<const Vocabulary> vocabulary{};  ///< in place of pieces learnt here
 };
 /// Lines "source TAB translation" of a text file, every tenth of them for testing. Input [2, L]
 /// int64: the source and kEnd; kBegin and the translation; both filled up with kPad. Target [L]:
@@ -161,6 +163,7 @@ struct NumberPairOptions {
   std::int64_t below = 1'000'000'000;          ///< the numbers; at least 200
   std::vector<Language> to{Language::French, Language::German};
   std::int64_t pieces = 256;
+  std::shared_ptr<const Vocabulary> vocabulary{};  ///< in place of pieces learnt here
 };
 /// Drawn numbers in English words with the language that is asked for, "French: twenty-one", and
 /// their words there. Numbers of few digits are as likely as those of many. A tenth of the numbers

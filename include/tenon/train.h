@@ -30,7 +30,8 @@ struct TableColumns;
 
 namespace tenon::data {
 class Tokenizer;
-}
+class Vocabulary;
+}  // namespace tenon::data
 namespace tenon::io {
 struct Image;
 }
@@ -445,6 +446,7 @@ class TENON_API TrainedModel {
   void name_classes(std::int64_t classes);
   void require_spans() const;
   std::vector<std::int64_t> tokens_of(const std::string& text) const;
+  std::shared_ptr<const data::Vocabulary> vocabulary() const;  // of text_unit_; null without one
   Settings settings_;
   Context context_;
   nn::AnyModule net_;

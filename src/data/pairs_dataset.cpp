@@ -171,7 +171,9 @@ std::shared_ptr<Dataset> open_pairs(const std::string& file, Split split,
     if (test.empty()) throw ValueError(cat("has ", train.size(), " pairs: 10 or more are needed"));
     // Every character must have a number; which pieces are common, only the training part says.
     const Vocabulary vocabulary =
-        Vocabulary::pieces(text_of(train), options.pieces, text_of(test), kMarks);
+        options.vocabulary != nullptr
+            ? *options.vocabulary
+            : Vocabulary::pieces(text_of(train), options.pieces, text_of(test), kMarks);
     std::vector<TokenPair> pairs = encode(split == Split::Train ? train : test, vocabulary);
     const std::size_t all = pairs.size();
     if (options.length > 0)
@@ -203,8 +205,11 @@ std::shared_ptr<Dataset> number_pairs(Split split, const NumberPairOptions& opti
   const std::vector<TextPair> train = draw_pairs(Split::Train, options.train, options);
   const auto some = std::span(train).first(std::min(train.size(), kPairsThatTeachPieces));
   // Whatever was drawn, all characters of the three languages are known.
-  const Vocabulary vocabulary = Vocabulary::pieces(
-      text_of(some), options.pieces, "FrenchGerman: -abcdefghijklmnopqrstuvwxyzßäéöüM", kMarks);
+  const Vocabulary vocabulary =
+      options.vocabulary != nullptr
+          ? *options.vocabulary
+          : Vocabulary::pieces(text_of(some), options.pieces,
+                               "FrenchGerman: -abcdefghijklmnopqrstuvwxyzßäéöüM", kMarks);
   const std::vector<TextPair> pairs =
       split == Split::Train ? train : draw_pairs(split, options.test, options);
   return std::make_shared<PairsDataset>(

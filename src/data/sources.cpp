@@ -283,9 +283,9 @@ std::shared_ptr<Dataset> open_spans_spec(const std::string& rest, const std::str
 }
 
 std::shared_ptr<Dataset> open_text_spec(const std::string& rest, const std::string& spec,
-                                        Split split) {
+                                        Split split, const SourceOptions& source) {
   const std::vector<std::string> parts = split_text(rest, ',');
-  TextOptions options;
+  TextOptions options{.vocabulary = source.vocabulary};
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const std::string& part = parts[i];
     if (part.starts_with("by="))
@@ -297,14 +297,18 @@ std::shared_ptr<Dataset> open_text_spec(const std::string& rest, const std::stri
     else
       throw ValueError(
           cat("data '", spec, "': '", part, "' is none of by=UNIT, length=N, words=N"));
+    if (part.starts_with("by=") && source.vocabulary != nullptr &&
+        options.unit != source.vocabulary->unit())
+      throw ValueError(cat("data '", spec, "': the model reads text by ",
+                           name(source.vocabulary->unit()), ": leave out ", part));
   }
   return open_text(parts[0], split, options);
 }
 
 // "numbers:TRAIN,TEST,SEED,below=N,to=LANGUAGE,pieces=N".
-std::shared_ptr<Dataset> open_numbers(const std::string& rest, const std::string& spec,
-                                      Split split) {
-  NumberPairOptions options;
+std::shared_ptr<Dataset> open_numbers(const std::string& rest, const std::string& spec, Split split,
+                                      const SourceOptions& source) {
+  NumberPairOptions options{.vocabulary = source.vocabulary};
   std::int64_t seed = 0;
   std::int64_t* const numbers[] = {&options.train, &options.test, &seed};
   std::size_t given = 0;
@@ -330,9 +334,9 @@ std::shared_ptr<Dataset> open_numbers(const std::string& rest, const std::string
 }
 
 std::shared_ptr<Dataset> open_pairs_spec(const std::string& rest, const std::string& spec,
-                                         Split split) {
+                                         Split split, const SourceOptions& source) {
   const std::vector<std::string> parts = split_text(rest, ',');
-  PairOptions options;
+  PairOptions options{.vocabulary = source.vocabulary};
   for (std::size_t i = 1; i < parts.size(); ++i) {
     if (parts[i].starts_with("pieces="))
       options.pieces = whole_number(parts[i].substr(7), spec);
@@ -418,7 +422,7 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
   if (kind == "digits") return open_digits(rest, spec, split);
   if (kind == "scenes") return open_scenes(rest, spec, split);
   if (kind == "random") return open_random(rest, spec, split);
-  if (kind == "numbers") return open_numbers(rest, spec, split);
+  if (kind == "numbers") return open_numbers(rest, spec, split, options);
   if (kind == "mnist") return open_mnist(rest, split);
   if (kind == "cifar10" || kind == "cifar100") return open_cifar_spec(kind, rest, split);
   const bool known = kind == "idx" || kind == "csv" || kind == "npy" || kind == "text" ||
@@ -431,9 +435,9 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
   if (kind == "npy") return open_npy_spec(rest, spec, split, classes);
   if (kind == "text" && options.tokenizer != nullptr)
     return open_token_text_spec(rest, spec, split, options);
-  if (kind == "text") return open_text_spec(rest, spec, split);
+  if (kind == "text") return open_text_spec(rest, spec, split, options);
   if (kind == "lines") return open_lines_spec(rest, spec, split, options);
-  if (kind == "pairs") return open_pairs_spec(rest, spec, split);
+  if (kind == "pairs") return open_pairs_spec(rest, spec, split, options);
   if (kind == "spans") return open_spans_spec(rest, spec, split, options);
   const std::string kinds[] = {"digits", "scenes", "random", "mnist", "cifar10", "cifar100",
                                "idx",    "csv",    "npy",    "text",  "lines",   "numbers",

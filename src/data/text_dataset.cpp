@@ -79,7 +79,8 @@ std::shared_ptr<Dataset> open_text(const std::string& file, Split split,
                          part = split == Split::Train ? train : whole.substr(middle);
   try {
     // Every character must have a number; which words are common, only the training part says.
-    Vocabulary vocabulary = options.unit == TextUnit::Pieces
+    Vocabulary vocabulary = options.vocabulary != nullptr ? *options.vocabulary
+                            : options.unit == TextUnit::Pieces
                                 ? Vocabulary::pieces(train, options.words, whole)
                                 : Vocabulary::of(options.unit == TextUnit::Words ? train : whole,
                                                  options.unit, options.words);

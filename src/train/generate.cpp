@@ -128,12 +128,6 @@ class Speech {
   virtual std::string piece(std::int64_t token) = 0;  // "" while a sign is not whole
 };
 
-data::Vocabulary vocabulary_of(const std::string& unit, const std::vector<std::string>& tokens) {
-  const data::TextUnit known = data::text_unit(unit);
-  return known == data::TextUnit::Bytes ? data::Vocabulary::of("", known)
-                                        : data::Vocabulary(known, tokens);
-}
-
 class TrainedSpeech : public Speech {
  public:
   explicit TrainedSpeech(data::Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
@@ -201,7 +195,7 @@ std::string TrainedModel::generate(const std::string& prompt,
   if (tokenizer != nullptr)
     speech = std::make_unique<TokenizerSpeech>(*tokenizer);
   else
-    speech = std::make_unique<TrainedSpeech>(vocabulary_of(text_unit_, class_names_));
+    speech = std::make_unique<TrainedSpeech>(*vocabulary());
   Speaker speaker(*net);
   for (const std::int64_t token : speech->begin(prompt)) speaker.take(token);
   std::string added;
@@ -230,12 +224,20 @@ Tensor TrainedModel::next_token(const std::vector<std::int64_t>& tokens) const {
   return softmax(cast(reshape(select(scores, 1, -1), {scores.size(2)}), DType::Float32)).eval();
 }
 
+std::shared_ptr<const data::Vocabulary> TrainedModel::vocabulary() const {
+  if (text_unit_.empty() || tokenizer_ != nullptr) return nullptr;
+  const data::TextUnit unit = data::text_unit(text_unit_);
+  return std::make_shared<data::Vocabulary>(unit == data::TextUnit::Bytes
+                                                ? data::Vocabulary::of("", unit)
+                                                : data::Vocabulary(unit, class_names_));
+}
+
 std::vector<std::int64_t> TrainedModel::tokens_of(const std::string& text) const {
   if (tokenizer_ != nullptr) return tokenizer_->encode(text, false);
   if (text_unit_.empty())
     throw ValueError(cat(file_, ": model '", settings_.model,
                          "' does not say which tokens it knows: name a tokenizer"));
-  return vocabulary_of(text_unit_, class_names_).encode(text);
+  return vocabulary()->encode(text);
 }
 
 std::string TrainedModel::text_of(std::span<const std::int64_t> tokens) const {
@@ -244,7 +246,7 @@ std::string TrainedModel::text_of(std::span<const std::int64_t> tokens) const {
   if (text_unit_.empty())
     throw ValueError(
         cat(file_, ": model '", settings_.model, "' does not say which tokens it knows"));
-  return vocabulary_of(text_unit_, class_names_).decode(tokens);
+  return vocabulary()->decode(tokens);
 }
 
 }  // namespace tenon::train

@@ -333,7 +333,9 @@ std::shared_ptr<data::Dataset> TrainedModel::test_set(const std::string& data) c
   if (data::is_picture_source(data))
     return fitted(settings_, data::open_picture_source(data, data::Split::Test, class_names_),
                   data::Split::Test);
-  return data::open_dataset(data, data::Split::Test, source_options(settings_, table_, tokenizer_));
+  data::SourceOptions options = source_options(settings_, table_, tokenizer_);
+  options.vocabulary = vocabulary();
+  return data::open_dataset(data, data::Split::Test, options);
 }
 
 void TrainedModel::set_picture(const std::string& steps) {

@@ -128,6 +128,7 @@ class Flow(CommandTest):
         row = self.json("predict", "verse", "--text", "tick to", "--top", "2", "--json")[0]
         self.assertEqual((row["text"], len(row["likeliest"])), ("tick to", 2))
         self.fails(2, "predict", "verse", "--text", "9", says="'9'")
+        self.fails(2, "predict", "verse", "--data", "digits:20,10", says="takes text")
         refused = self.fails(2, "generate", "verse", "--prompt", "tick", "--top-p", "2", says="top_p")
         self.assertEqual(refused.out, "")  # nothing before a refusal
 

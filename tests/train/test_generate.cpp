@@ -108,6 +108,21 @@ TEST_CASE("generate: the token behind a text, of what a context holds") {
   CHECK_THROWS_AS(model.text_of(std::vector<std::int64_t>{99}), ValueError);
 }
 
+TEST_CASE("generate: other texts are read by the tokens that the model knows") {
+  const TestFolder folder;
+  const train::TrainedModel model = train::TrainedModel::open(trained(folder, "chars"));
+  std::string fewer, foreign;
+  for (int i = 0; i < 100; ++i) fewer += "cd, ef. ", foreign += "ab xy. ";
+  std::ofstream(folder / "fewer.txt") << fewer;  // of whose own letters c were the first
+  std::ofstream(folder / "foreign.txt") << foreign;
+  const std::string spec = "text:" + (folder / "fewer.txt") + ",length=8";
+  const auto set = model.test_set(spec);
+  CHECK(set->class_names() == model.class_names());
+  CHECK(model.evaluate(spec).accuracy > 0.6);
+  CHECK_THROWS_AS(model.test_set(spec + ",by=words"), ValueError);
+  CHECK_THROWS_AS(model.test_set("text:" + (folder / "foreign.txt") + ",length=8"), ValueError);
+}
+
 TEST_CASE("generate: a classifier cannot write") {
   const TestFolder folder;
   train::Settings s = train::Settings::for_model("mlp:784-4-10");

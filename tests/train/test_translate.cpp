@@ -112,6 +112,8 @@ TEST_CASE("translate: a network learns numbers that it has not seen") {
         std::vector<std::string>{"deux cent vingt-trois", "quarante et un"});
   CHECK_THROWS_AS(model.translate({"9"}), ValueError);
   CHECK_THROWS_AS(model.generate("French: two"), ValueError);
+  // Numbers of another draw are in the same pieces.
+  CHECK(model.test_set("numbers:30,20,5,below=1000")->class_names() == model.class_names());
   const train::TrainedModel file = train::TrainedModel::open(folder / "run/model.safetensors");
   CHECK(file.translate({"French: seven"}) == std::vector<std::string>{"sept"});
 }
