@@ -9,7 +9,8 @@
 // On a card a value that is stored all the same is made again too where a sweep reads anyway what
 // it is made of and the arithmetic is little: the mask of an activation behind a normalisation
 // comes from what was normalised. There variables are sources, whose assignments then wait for the
-// reader.
+// reader. A mask with one reader, which costs a byte to write and one to read, is made again of two
+// bytes that are stored until then anyway: of the image of 16 bits that a filters' gradient reads.
 #include "plan/remake.h"
 
 #include <algorithm>
@@ -60,6 +61,7 @@ class Remaker {
       for (const int i : f_.groups[at(g)].items)
         for (const Ref& arg : g_.items[at(i)].args)
           if (f_.group_of[at(arg.item)] != g) add_read(g, arg.item);
+    if (computes_free_) depth_ = depths();
   }
 
   void run() {
@@ -175,8 +177,11 @@ class Remaker {
       good = good && (!readers_[at(source)].empty() || f_.group_of[at(source)] != a ||
                       is_small(source, i) ||
                       2 * bytes_of(g_.items[at(source)]) <= bytes_of(g_.items[at(i)]));
-    const std::int64_t most =
-        bytes_of(g_.items[at(i)]) * (readers.size() == 1 ? 1 + traits_.store : 1);
+    const std::int64_t bytes = bytes_of(g_.items[at(i)]);
+    std::int64_t most = readers.size() == 1 ? bytes * (1 + traits_.store) : bytes;
+    if (good && computes_free_ && is_mask(i) && readers.size() == 1 &&
+        is_kept(recipe, *readers.begin()))
+      most = std::max(most, 2 * bytes);
     for (const int b : readers) good = good && can_make(b, i, recipe, most);
     if (!good) {
       readers_[at(i)] = readers;
@@ -187,6 +192,39 @@ class Remaker {
       made_[at(b)].insert(recipe.steps.begin(), recipe.steps.end());
       for (const int source : recipe.sources) add_read(b, source);
     }
+  }
+
+  bool is_mask(int i) const { return g_.items[at(i)].dtype == DType::Bool; }
+
+  /// Whether all that group b would read to make an item is stored until then anyway: another group
+  /// that reads it has as long a chain of groups behind it.
+  bool is_kept(const Recipe& recipe, int b) const {
+    return std::all_of(recipe.sources.begin(), recipe.sources.end(), [&](int source) {
+      const std::set<int>& readers = readers_[at(source)];
+      return f_.group_of[at(source)] < 0 || g_.items[at(source)].wanted ||
+             std::any_of(readers.begin(), readers.end(),
+                         [&](int r) { return depth_[at(r)] >= depth_[at(b)]; });
+    });
+  }
+
+  /// By group: how many others it waits for in a row.
+  std::vector<int> depths() const {
+    std::vector<std::vector<int>> after(read_.size());
+    std::vector<int> waits(read_.size(), 0), depth(read_.size(), 0), ready;
+    for (std::size_t g = 0; g < read_.size(); ++g)
+      for (const int i : read_[g])
+        if (const int owner = f_.group_of[at(i)]; owner >= 0) {
+          after[at(owner)].push_back(static_cast<int>(g));
+          ++waits[g];
+        }
+    for (std::size_t g = 0; g < waits.size(); ++g)
+      if (waits[g] == 0) ready.push_back(static_cast<int>(g));
+    for (std::size_t k = 0; k < ready.size(); ++k)
+      for (const int next : after[at(ready[k])]) {
+        depth[at(next)] = std::max(depth[at(next)], depth[at(ready[k])] + 1);
+        if (--waits[at(next)] == 0) ready.push_back(next);
+      }
+    return depth;
   }
 
   /// Of one element, in the units of OpCost.
@@ -215,6 +253,7 @@ class Remaker {
       const Item& item = g_.items[at(step)];
       if (epilogue ? item.shape.numel() != space.numel() : item.shape != space) return false;
       for (const Ref& arg : item.args) {
+        if (g_.items[at(arg.item)].op == Op::Constant) continue;
         if (!reshape_strides(arg.shape, arg.stride, space, scratch)) return false;
         const bool made = made_[at(b)].count(arg.item) != 0 || recipe.steps.count(arg.item) != 0;
         if (made && !is_in_order(arg)) return false;
@@ -273,6 +312,7 @@ class Remaker {
   const std::vector<int> assignment_of_;    // by item
   std::vector<std::set<int>> made_, read_;  // by group: items made again there, items read
   std::vector<std::set<int>> readers_;      // by item: other groups
+  std::vector<int> depth_;                  // by group, on a card
 };
 
 }  // namespace

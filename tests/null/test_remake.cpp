@@ -91,3 +91,49 @@ TEST_CASE("remake: a card makes a mask of what a sweep reads anyway") {
     if (!multiplies) CHECK(std::find(r.reads.begin(), r.reads.end(), stored) == r.reads.end());
   }
 }
+
+namespace {
+
+/// Blocks whose input is added before the last rectifier, and filters of theirs that get gradients.
+struct Blocks {
+  Tensor loss;
+  std::vector<Tensor> filters;
+};
+enum class Learns { All, First };
+
+/// `window`: of each block's second filters.
+Blocks residual_blocks(std::int64_t window, Learns learns) {
+  Blocks net;
+  constexpr std::int64_t kChannels = 32;
+  const auto normalised = [&](const Tensor& image, std::int64_t size) {
+    const Tensor w = leaf({kChannels, kChannels, size, size});
+    if (net.filters.empty() || learns == Learns::All) net.filters.push_back(w);
+    const Tensor y = conv2d(image, w, {}, {.padding = {size / 2, size / 2}});
+    const Moments m = batch_moments(y);
+    return batch_norm(y, m.mean, m.var, leaf({kChannels}), leaf({kChannels}), 1e-5);
+  };
+  Tensor x = relu(normalised(leaf({4, kChannels, 12, 12}), 3));
+  for (int k = 0; k < 3; ++k) x = relu(x + normalised(relu(normalised(x, 3)), window));
+  net.loss = sum(square(normalised(x, 3)));
+  return net;
+}
+
+int masks(const Blocks& net, bool channels_last = false) {
+  const auto p = planned(grad(net.loss, net.filters), {.convolves_channels_last = channels_last});
+  INFO(print_steps(*p));
+  return test::stored(*p, 4 * 32 * 12 * 12, DType::Bool);
+}
+
+}  // namespace
+
+TEST_CASE("remake: a card makes masks of images that filters' gradients read") {
+  const PrecisionScope scope(Precision::Bf16);
+  for (const bool channels_last : {false, true})
+    for (const std::int64_t window : {1, 3})
+      CHECK(masks(residual_blocks(window, Learns::All), channels_last) == 0);
+}
+
+TEST_CASE("remake: a mask is stored where the image would be kept for it alone") {
+  const PrecisionScope scope(Precision::Bf16);
+  CHECK(masks(residual_blocks(3, Learns::First)) == 3);
+}
