@@ -3,8 +3,9 @@
 // What does not live at the same time may share a place. Where steps that do not depend on each
 // other run side by side, sharing a place makes them wait for each other: there, all that is small
 // has a place of its own, and a larger arena hands a place out again only after a while, unless its
-// peak would rise much by that.
+// peak would rise much by that, or to steps that wait for all who used it anyway.
 #include <algorithm>
+#include <bitset>
 #include <map>
 #include <set>
 #include <utility>
@@ -51,6 +52,7 @@ struct Allocation {
   std::int64_t bytes = 0;  // aligned
   int first = 0, last = 0;
   std::int64_t* offset = nullptr;
+  std::vector<int> users;  // steps that write or read it; of one that may rest
 };
 using Allocations = std::vector<Allocation>;
 
@@ -179,10 +181,42 @@ std::int64_t place_apart(std::span<const Allocation> allocations) {
   return top;
 }
 
-/// Holds places back until so much has come free, theirs included, as may lie idle; of much memory
-/// no longer than all fit beside one another in little more than they take at their peak. Small
-/// ones are not asked, so that what is looked at for each place is bounded.
-void delay_reuse(Allocations& allocations, std::size_t steps) {
+/// Which steps a step waits for, itself or through others.
+class Waits {
+ public:
+  explicit Waits(const Program& p) : near_(p.steps.size()) {
+    std::vector<int> place(p.order.size());
+    for (std::size_t k = 0; k < place.size(); ++k) place[at(p.order[k])] = static_cast<int>(k);
+    for (std::size_t k = 0; k < place.size(); ++k)
+      for (const int earlier : p.before[at(p.order[k])])
+        if (const std::size_t back = k - at(place[at(earlier)]); back < kNear)
+          near_[k] |= near_[k - back] << back, near_[k].set(back);
+  }
+  /// One far in front has ended anyway.
+  bool has(int step, int earlier) const {
+    const std::size_t back = at(step) - at(earlier);
+    return back >= kNear || near_[at(step)].test(back);
+  }
+
+ private:
+  static constexpr std::size_t kNear = 256;
+  std::vector<std::bitset<kNear>> near_;  // by step: which of those before it, counted back
+};
+
+/// Holds places back until so much has come free, theirs included, as may lie idle, but not from
+/// steps that wait for all who used them; of much memory no longer than all fit beside one another
+/// in little more than they take at their peak. Small ones are not asked, so that what is looked at
+/// for each place is bounded.
+void delay_reuse(Allocations& allocations, const Program& program) {
+  const std::size_t steps = program.steps.size();
+  const Waits waits(program);
+  std::vector<char> begins(steps, 0);  // by step: whether it writes what is not small
+  for (const Allocation& a : allocations)
+    if (a.bytes >= kUnasked) begins[at(a.first)] = 1;
+  const auto must_wait = [&](const Allocation& a, int step) {
+    return begins[at(step)] != 0 && std::any_of(a.users.begin(), a.users.end(),
+                                                [&](int user) { return !waits.has(step, user); });
+  };
   std::vector<std::int64_t> freed(steps + 1, 0);  // before each step
   std::vector<std::int64_t> live(steps + 1, 0);   // at each step
   for (const Allocation& a : allocations) {
@@ -198,11 +232,12 @@ void delay_reuse(Allocations& allocations, std::size_t steps) {
   const std::int64_t room = std::max(kLittle, peak + peak / kMore);
   for (Allocation& a : allocations) {
     const auto end = std::upper_bound(freed.begin(), freed.end(), freed[at(a.last)] + kApart);
-    const int last = static_cast<int>(end - freed.begin()) - 2;
+    int last = static_cast<int>(end - freed.begin()) - 2;
     if (a.bytes < kUnasked) {
       a.last = std::max(a.last, last);
       continue;
     }
+    while (last > a.last && !must_wait(a, last)) --last;
     while (a.last < last && live[at(a.last) + 1] + a.bytes <= room) live[at(++a.last)] += a.bytes;
   }
 }
@@ -218,23 +253,38 @@ Allocations values_of(Program& p) {
   Allocations allocations;
   for (Value& v : p.values)
     if (v.kind == Value::Kind::Arena && v.last_step >= 0)
-      allocations.push_back({aligned(v.bytes), v.first_step, v.last_step, &v.offset});
+      allocations.push_back({aligned(v.bytes), v.first_step, v.last_step, &v.offset, {}});
   return allocations;
+}
+
+/// Fills Allocation::users of values, which stand in the program's order.
+void find_users(const Program& p, Allocations& allocations) {
+  std::vector<Allocation*> by_value(p.values.size(), nullptr);
+  std::size_t k = 0;
+  for (std::size_t v = 0; v < p.values.size(); ++v)
+    if (p.values[v].kind == Value::Kind::Arena && p.values[v].last_step >= 0)
+      by_value[v] = &allocations[k++];
+  for (std::size_t s = 0; s < p.steps.size(); ++s)
+    for (const auto* ids : {&p.steps[s].region.writes, &p.steps[s].region.reads})
+      for (const ValueId id : *ids)
+        if (Allocation* a = by_value[at(id)]; a != nullptr && a->bytes >= kUnasked)
+          a->users.push_back(static_cast<int>(s));
 }
 
 void add_workspaces(Program& p, Allocations& allocations) {
   for (std::size_t s = 0; s < p.steps.size(); ++s) {
     const int step = static_cast<int>(s);
     const std::int64_t bytes = workspace_of(p.steps[s]);
-    if (bytes > 0) allocations.push_back({bytes, step, step, &p.steps[s].workspace_offset});
+    if (bytes > 0) allocations.push_back({bytes, step, step, &p.steps[s].workspace_offset, {step}});
   }
 }
 
 /// Places of all values and workspaces in the arena.
 void place_all(Program& program, bool shares, bool delays) {
   Allocations allocations = values_of(program);
+  if (delays) find_users(program, allocations);
   if (program.traits.overlaps_steps) add_workspaces(program, allocations);
-  if (delays) delay_reuse(allocations, program.steps.size());
+  if (delays) delay_reuse(allocations, program);
   std::stable_sort(allocations.begin(), allocations.end(),
                    [](const Allocation& a, const Allocation& b) { return a.bytes > b.bytes; });
   std::int64_t top =
