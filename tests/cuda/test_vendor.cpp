@@ -19,6 +19,7 @@
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/vendor/cublaslt_engine.h"
 #include "cuda/engines/vendor/cudnn_engine.h"
+#include "cuda/engines/vendor/gelu_epilogue.h"
 #include "cuda/engines/vendor/vendor_parts.h"
 #include "device_check.h"
 #include "plan/fuse.h"
@@ -98,6 +99,46 @@ void add_epilogue(DeviceCheck& t, const Shape& space) {
   const ValueId results[] = {t.store(t.compute(Op::Tanh, F, sum)),
                              t.store(t.compute(Op::Mul, F, sum, t.load(t.leaf(F, space))))};
   for (const ValueId result : results) t.values[at(result)].kind = Value::Kind::Arena;
+}
+
+constexpr double kGeluScale = 1.5957691216057308, kGeluCube = 0.044715;  // 2 sqrt(2 / pi)
+
+enum class Input { Exact, Rounded, Stored };
+
+/// sigmoid(x (cube x^2 + 1) scale), of which gelu by tanh is x times.
+int add_gelu_gate(DeviceCheck& t, int x, double cube) {
+  const int square =
+      t.compute(Op::Mul, F, t.compute(Op::Square, F, x), t.number(cube * kGeluScale));
+  const int slope = t.compute(Op::Add, F, square, t.number(kGeluScale));
+  return t.compute(Op::Sigmoid, F, t.compute(Op::Mul, F, slope, x));
+}
+
+/// gelu(result + bias) in 16 bits; of the sum, of that rounded, or of that rounded and stored too.
+void add_gelu(DeviceCheck& t, const Shape& space, DType to, Input input, double cube = kGeluCube) {
+  t.region.contraction.has_epilogue = true;
+  t.region.map.space = space;
+  int x = t.compute(Op::Add, F, t.accumulator(), t.load(t.leaf(F, {1, 1, space[2]})));
+  if (input != Input::Exact) {
+    const int rounded = t.compute(Op::Cast, to, x);
+    if (input == Input::Stored) t.store(rounded);
+    x = t.compute(Op::Cast, F, rounded);
+  }
+  t.store(t.compute(Op::Cast, to, t.compute(Op::Mul, F, add_gelu_gate(t, x, cube), x)));
+}
+
+/// result * gelu'(x) in 16 bits, x of 16 bits in memory.
+void add_gelu_gradient(DeviceCheck& t, const Shape& space, DType to) {
+  t.region.contraction.has_epilogue = true;
+  t.region.map.space = space;
+  const int x = t.compute(Op::Cast, F, t.load(t.leaf(to, space))), acc = t.accumulator();
+  const int gate = add_gelu_gate(t, x, kGeluCube);
+  const int rest = t.compute(Op::Mul, F, t.compute(Op::Sub, F, t.number(1), gate), x);
+  const int cube = t.compute(Op::Mul, F, t.compute(Op::Square, F, x), t.number(3 * kGeluCube));
+  const int inner =
+      t.compute(Op::Mul, F, t.compute(Op::Add, F, cube, t.number(1)), t.number(kGeluScale));
+  const int slope = t.compute(Op::Add, F, t.compute(Op::Mul, F, rest, inner), t.number(1));
+  const int all = t.compute(Op::Mul, F, t.compute(Op::Mul, F, acc, gate), slope);
+  t.store(t.compute(Op::Cast, to, all));
 }
 
 }  // namespace
@@ -217,6 +258,42 @@ TEST_CASE("vendor: which epilogues a library fuses") {
   DeviceCheck kept = product(5, 6, 7);
   add_bias_relu(kept, {1, 5, 6}, 2, true);
   CHECK_FALSE(fuses(kept));
+}
+
+TEST_CASE("vendor: which epilogues are GELU") {
+  constexpr Arithmetic kHow{BF, BF, F, false, 0};
+  const Shape space{1, 5, 8};
+  const auto found = [](const DeviceCheck& t) { return cuda::gelu_epilogue(t.region, t.values); };
+  for (const Input input : {Input::Exact, Input::Rounded, Input::Stored}) {
+    DeviceCheck t = product(5, 8, 7, kHow, false);
+    add_gelu(t, space, BF, input);
+    const auto e = found(t);
+    REQUIRE(e.has_value());
+    CHECK_FALSE(e->gradient);
+    CHECK(e->bias.value != kNoValue);
+    CHECK(e->out == t.region.map.stores.back().view.value);
+    CHECK((e->input == t.region.map.stores.front().view.value) == (input == Input::Stored));
+    CHECK_FALSE(cuda::simple_epilogue(t.region, t.values).has_value());
+  }
+  DeviceCheck back = product(5, 8, 7, kHow, false);
+  add_gelu_gradient(back, space, BF);
+  const auto e = found(back);
+  REQUIRE(e.has_value());
+  CHECK(e->gradient);
+  CHECK(e->bias.value == kNoValue);
+  CHECK(e->input != kNoValue);
+
+  const auto refused = [&](const Arithmetic& how, bool keep_result, double cube, Op behind) {
+    DeviceCheck t = product(5, 8, 7, how, keep_result);
+    add_gelu(t, space, BF, Input::Stored, cube);
+    if (behind != Op::Data) t.store(t.compute(Op::Cast, BF, t.compute(behind, F, t.accumulator())));
+    return !found(t).has_value();
+  };
+  CHECK_FALSE(refused(kHow, false, kGeluCube, Op::Data));
+  CHECK(refused(kHow, false, .0448, Op::Data));
+  CHECK(refused(kFp32, false, kGeluCube, Op::Data));
+  CHECK(refused(kHow, true, kGeluCube, Op::Data));
+  CHECK(refused(kHow, false, kGeluCube, Op::Square));
 }
 
 TEST_CASE("vendor: what is not claimed, and why") {
@@ -467,6 +544,32 @@ TEST_CASE("vendor: cuBLASLt's batches and epilogues") {
     add_epilogue(t, {1, 50, 36});
     t.check_device(engine, how.tolerance);
   }
+}
+
+TEST_CASE("vendor: cuBLASLt's biases and GELU in 16 bits") {
+  const cuda::Target* target = card_with(&cuda::Target::cublaslt);
+  if (target == nullptr) return;
+  const Engine& engine = cuda::cublaslt_engine(*target);
+  for (const DType to : {BF, H})
+    for (const std::int64_t n : {40, 36})
+      for (const Input input : {Input::Exact, Input::Rounded, Input::Stored}) {
+        CAPTURE(n);
+        CAPTURE(static_cast<int>(input));
+        const Arithmetic how{to, to, F, false, 2e-3};
+        DeviceCheck t = product(50, n, 72, how, false);
+        add_gelu(t, {1, 50, n}, to, input);
+        t.check_device(engine, how.tolerance);
+        DeviceCheck back = product(50, n, 72, how, false);
+        add_gelu_gradient(back, {1, 50, n}, to);
+        back.check_device(engine, how.tolerance);
+        DeviceCheck biased = product(50, n, 72, how, false);
+        biased.region.contraction.has_epilogue = true;
+        biased.region.map.space = {1, 50, n};
+        const int bias = biased.load(biased.leaf(F, {1, 1, n}));
+        biased.store(
+            biased.compute(Op::Cast, to, biased.compute(Op::Add, F, biased.accumulator(), bias)));
+        biased.check_device(engine, how.tolerance);
+      }
 }
 
 TEST_CASE("vendor: ReLU that a library fuses keeps NaN") {

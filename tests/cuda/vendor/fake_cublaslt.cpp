@@ -4,6 +4,7 @@
 // Opaque structs hold their attributes in order; a call that breaks a rule is refused. With
 // TENON_FAKE_IDLE it computes nothing, for cards without memory (tools/idle_card.cpp), and has as
 // many algorithms as it is asked for.
+#include <cmath>
 #include <cstring>
 
 #include "cuda/engines/vendor/cublaslt_api.h"
@@ -33,6 +34,8 @@ struct Layout {
 struct Description {
   std::uint64_t compute, scale, epilogue;
   const void* bias;
+  void* input;
+  std::int64_t input_ld;
   std::int32_t transposed[2];
 };
 struct Algorithm {
@@ -57,6 +60,13 @@ Type type_of(std::uint64_t type) {
          : type == CUDA_R_16F  ? Type::F16
          : type == CUDA_R_16BF ? Type::BF16
                                : Type::F32;
+}
+
+constexpr double kGeluScale = 1.5957691216057308, kGeluCube = 0.044715;  // 2 sqrt(2 / pi)
+double gelu_gate(double x) { return 1 / (1 + std::exp(-kGeluScale * x * (1 + kGeluCube * x * x))); }
+double gelu_slope(double x) {
+  const double gate = gelu_gate(x);
+  return gate * (1 + x * (1 - gate) * kGeluScale * (1 + 3 * kGeluCube * x * x));
 }
 
 /// Rows of op(x) and of x's columns, as the description turns them.
@@ -134,6 +144,11 @@ TENON_EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDescOpa
     std::memcpy(&d.epilogue, value, size);
   } else if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER && size == 8) {
     std::memcpy(&d.bias, value, size);
+  } else if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER && size == 8) {
+    std::memcpy(&d.input, value, size);
+  } else if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD && size == 8) {
+    std::memcpy(&d.input_ld, value, size);
+    if (d.input_ld % 8 != 0) return kInvalid;
   } else {
     return kInvalid;
   }
@@ -198,6 +213,13 @@ TENON_EXPORT cublasStatus_t cublasLtMatmul(
         if ((d.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0)
           sum += tenon_fake::load(d.bias, type_of(lo.type), i);
         if ((d.epilogue & CUBLASLT_EPILOGUE_RELU) != 0 && sum < 0) sum = 0;
+        if (d.epilogue == CUBLASLT_EPILOGUE_DGELU)
+          sum *= gelu_slope(tenon_fake::load(d.input, type_of(lo.type), i + j * d.input_ld));
+        if (d.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
+          tenon_fake::store(d.input, type_of(lo.type), i + j * d.input_ld, sum);
+        if (d.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
+            d.epilogue == CUBLASLT_EPILOGUE_GELU_BIAS)
+          sum *= gelu_gate(sum);
         tenon_fake::store(out, type_of(lo.type), z * lo.batch_stride + i + j * lo.ld, sum);
       }
   return 0;

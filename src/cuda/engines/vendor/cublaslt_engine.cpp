@@ -18,6 +18,7 @@
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/products/native_config.h"
 #include "cuda/engines/vendor/cublaslt_api.h"
+#include "cuda/engines/vendor/gelu_epilogue.h"
 #include "cuda/engines/vendor/vendor_parts.h"
 #include "cuda/jit/workers.h"
 
@@ -74,11 +75,44 @@ double product_microseconds(const CardModel& card, MatrixShape shape, const Cont
          card.cycles_to_microseconds(kRounds * card.latency);
 }
 
+/// What the library does to a product's results before it stores them, of the type `out` has.
+struct LtEpilogue {
+  std::uint32_t kind = CUBLASLT_EPILOGUE_DEFAULT;
+  ValueId bias = kNoValue;  // float32, along the columns
+  std::int64_t bias_offset = 0;
+  ValueId input = kNoValue;  // GELU's: stored, or read for the gradient
+  ValueId out = kNoValue;
+};
+
+/// Null when it fuses no such epilogue.
+std::optional<LtEpilogue> fused(const Region& region, std::span<const Value> values) {
+  constexpr std::int64_t kLeadingDimension = 8;  // that of GELU's input is a multiple of it
+  LtEpilogue e;
+  if (const std::optional<SimpleEpilogue> simple = simple_epilogue(region, values)) {
+    if (simple->bias != kNoValue && simple->bias_axis != 2) return {};
+    e.bias = simple->bias, e.bias_offset = simple->bias_offset, e.out = simple->out;
+    if (simple->relu) e.kind = CUBLASLT_EPILOGUE_RELU;
+    if (e.bias != kNoValue)
+      e.kind = simple->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+  } else if (const std::optional<GeluEpilogue> gelu = gelu_epilogue(region, values)) {
+    if (region.map.space[0] != 1 || region.map.space[2] % kLeadingDimension != 0) return {};
+    e.bias = gelu->bias.value, e.bias_offset = gelu->bias.offset;
+    e.input = gelu->input, e.out = gelu->out;
+    e.kind = gelu->gradient        ? CUBLASLT_EPILOGUE_DGELU
+             : e.input != kNoValue ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS
+                                   : CUBLASLT_EPILOGUE_GELU_BIAS;
+  } else {
+    return {};
+  }
+  constexpr std::int64_t kAlignedFloats = 4;
+  return e.bias_offset % kAlignedFloats == 0 ? std::optional(e) : std::nullopt;
+}
+
 /// One call of the library, described and decided once.
 class LtCall {
  public:
   LtCall(const Target& target, const Contraction& c, const MatrixShape& shape, DType operands,
-         DType result, const SimpleEpilogue* epilogue, int rank)
+         DType result, const LtEpilogue* epilogue, int rank)
       : ordinal_(target.ordinal), is_double_(operands == DType::Float64) {
     const CublasLt& lt = cublaslt();
     const cublasLtHandle_t handle = cublaslt_handle(ordinal_);
@@ -94,20 +128,21 @@ class LtCall {
     out.batch = shape.batch, out.outer = shape.m, out.inner = shape.n;
     out.outer_stride = shape.n, out.batch_stride = shape.m * shape.n;
     layout(out_, {out, true}, result, -1);
-    if (epilogue != nullptr) set_epilogue(*epilogue);
+    if (epilogue != nullptr) set_epilogue(*epilogue, shape.n);
     decide(handle, alignment_of(shape.b.rows, operands), alignment_of(shape.a.rows, operands),
            rank);
   }
 
   std::size_t workspace_bytes() const { return chosen_.workspaceSize; }
 
-  void run(void* stream, const void* a, const void* b, void* out, const void* bias,
+  void run(void* stream, const void* a, const void* b, void* out, const void* bias, void* input,
            void* workspace) const {
     const CublasLt& lt = cublaslt();
     const double one = 1, zero = 0;
     const float one_f = 1, zero_f = 0;
     cublasLtMatmulDescOpaque_t operation = operation_;
     if (bias != nullptr) set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    if (input != nullptr) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, input);
     const void* alpha = is_double_ ? static_cast<const void*>(&one) : &one_f;
     const void* beta = is_double_ ? static_cast<const void*>(&zero) : &zero_f;
     check_cublaslt(lt.cublasLtMatmul(cublaslt_handle(ordinal_), &operation, alpha, b, &a_, a, &b_,
@@ -149,15 +184,15 @@ class LtCall {
     set(operation_, transpose, operation);
   }
 
-  void set_epilogue(const SimpleEpilogue& e) {
-    const bool bias = e.bias != kNoValue;
-    const cublasLtEpilogue_t both = bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    const cublasLtEpilogue_t linear = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-    set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, e.relu ? both : linear);
+  void set_epilogue(const LtEpilogue& e, std::int64_t columns) {
+    set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, e.kind);
     // The heuristics look at its alignment only.
     // NOLINTNEXTLINE(performance-no-int-to-ptr): never read
     const void* aligned = reinterpret_cast<const void*>(kConversionAlignment);
-    if (bias) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
+    if (e.bias != kNoValue) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
+    if (e.input == kNoValue) return;
+    set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
+    set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, columns);
   }
 
   void decide(cublasLtHandle_t handle, std::uint32_t alignment_a, std::uint32_t alignment_b,
@@ -223,13 +258,19 @@ class LtKernel final : public Kernel {
         offset_b_(bytes_of(c_.b, values)) {
     convert(target, values, c_.a, shape.a.rows, cast_a_);
     convert(target, values, c_.b, shape.b.rows, cast_b_);
-    const std::optional<SimpleEpilogue> simple = fused(region, values);
+    const std::optional<LtEpilogue> simple = fused(region, values);
     DType result = c_.dtype;
     if (simple) {
       out_ = simple->out;
       result = values[at(out_)].dtype;
       bias_ = simple->bias;
       bias_offset_ = at(simple->bias_offset) * sizeof(float);
+      input_ = simple->input;
+      if (bias_ != kNoValue && vendor_is_short(result)) {
+        MatrixRows row;
+        row.inner = row.outer_stride = shape.n;
+        cast_bias_.emplace(target, row, DType::Float32, result);
+      }
     } else if (c_.has_epilogue) {
       if (vendor_is_short(result)) result = DType::Float32;
       epilogue_.emplace(target, region, values, region.map.space, result);
@@ -240,8 +281,8 @@ class LtKernel final : public Kernel {
       out_ = c_.out;
     }
     call_.emplace(target, c_, shape, c_.compute(), result, simple ? &*simple : nullptr, rank);
-    workspace_bytes = cast_bytes(cast_a_) + cast_bytes(cast_b_) + product_bytes_ +
-                      conversion_room(call_->workspace_bytes());
+    workspace_bytes = cast_bytes(cast_a_) + cast_bytes(cast_b_) + cast_bytes(cast_bias_) +
+                      product_bytes_ + conversion_room(call_->workspace_bytes());
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
   }
 
@@ -272,7 +313,13 @@ class LtKernel final : public Kernel {
     std::byte* out = out_ == kNoValue ? place : binding.values[at(out_)];
     place += product_bytes_;
     const std::byte* bias = bias_ == kNoValue ? nullptr : binding.values[at(bias_)] + bias_offset_;
-    call_->run(binding.stream, a, b, out, bias, place);
+    if (cast_bias_) {
+      cast_bias_->run(binding.stream, bias, place);
+      bias = place;
+      place += cast_bias_->bytes();
+    }
+    std::byte* input = input_ == kNoValue ? nullptr : binding.values[at(input_)];
+    call_->run(binding.stream, a, b, out, bias, input, place);
     if (epilogue_) epilogue_->run(binding, out);
   }
 
@@ -299,14 +346,6 @@ class LtKernel final : public Kernel {
     rows = cast->result();
   }
 
-  static std::optional<SimpleEpilogue> fused(const Region& region, std::span<const Value> values) {
-    std::optional<SimpleEpilogue> simple = simple_epilogue(region, values);
-    const bool fits = simple && (simple->bias == kNoValue ||
-                                 (simple->bias_axis == 2 && simple->bias_offset % 4 == 0 &&
-                                  values[at(simple->out)].dtype == DType::Float32));
-    return fits ? simple : std::nullopt;
-  }
-
   static const std::byte* operand(const Binding& binding, const View& view, std::size_t offset,
                                   const std::optional<RowCast>& cast, std::byte*& place) {
     const std::byte* memory = binding.values[at(view.value)];
@@ -319,11 +358,11 @@ class LtKernel final : public Kernel {
 
   const Contraction c_;
   const std::size_t offset_a_, offset_b_;
-  std::optional<RowCast> cast_a_, cast_b_;
+  std::optional<RowCast> cast_a_, cast_b_, cast_bias_;
   std::optional<VendorEpilogue> epilogue_;
   std::optional<LtCall> call_;
   ValueId out_ = kNoValue;  // where the product lies; kNoValue: in the workspace
-  ValueId bias_ = kNoValue;
+  ValueId bias_ = kNoValue, input_ = kNoValue;
   std::size_t bias_offset_ = 0, product_bytes_ = 0;
 };
 
