@@ -53,7 +53,7 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
 
 }  // namespace part0
 
-// sum
+// cast+sum
 namespace part1 {
 
 constexpr int kThreads = 256, kKept = 16, kReduced = 16;
@@ -62,7 +62,7 @@ __device__ unsigned tickets[16384];
 
 struct Arguments {
   long long s0_0;
-  const float* p0;
+  const BF16* p0;
   long long kept;
   long long reduced;
   long long tiles;
@@ -81,7 +81,7 @@ struct Held {
 template <int N>
 __device__ __forceinline__ Held<N> hold(const Arguments& a, Index c0, Index c1) {
   Held<N> held;
-  load_constant_row<4>(held.x0, a.p0 + c0 * Index(a.s0_0) + c1);
+  load_constant_row<8>(held.x0, a.p0 + c0 * Index(a.s0_0) + c1);
   return held;
 }
 
@@ -89,7 +89,8 @@ template <int N, int kResults>
 __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1, const Held<N>& held, bool inside, float (&g0)[kResults]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    if (inside) g0[i % kResults] = SumOf::combine(g0[i % kResults], held.x0[i]);
+    const float t1 = held.x0[i];
+    if (inside) g0[i % kResults] = SumOf::combine(g0[i % kResults], t1);
   }
 }
 
@@ -100,29 +101,29 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
        tile += Index(blocks)) {
     const Index part = quotient(tile, a.by_tiles, a.tiles);
     const Index column = tile - part * Index(a.tiles);
-    const Index k_step = column * kKept + result, k = k_step * 4;
+    const Index k_step = column * kKept + result, k = k_step * 8;
     const bool active = k < kept;
-    const Index place = column * (kKept * 4) + thread;
-    const bool leads = thread < kKept * 4 && place < kept;
-    float g0[4];
-    for (int v = 0; v < 4; ++v) g0[v] = 0;
+    const Index place = column * (kKept * 8) + thread;
+    const bool leads = thread < kKept * 8 && place < kept;
+    float g0[8];
+    for (int v = 0; v < 8; ++v) g0[v] = 0;
     if (active) {
-      const Index c1 = k_step * 4;
+      const Index c1 = k_step * 8;
       const Index start = part * Index(a.chunk), stop = start + Index(a.chunk);
       const Index end = (stop < Index(a.reduced) ? stop : Index(a.reduced));
       for (Index first = start + lane; first < end; first += kReduced * 8) {
-        Held<4> held[8];
+        Held<8> held[8];
 #pragma unroll
         for (int u = 0; u < 8; ++u) {
           const Index at = first + u * kReduced, r = at < end ? at : end - 1;
           const Index c0 = r;
-          held[u] = hold<4>(a, c0, c1);
+          held[u] = hold<8>(a, c0, c1);
         }
 #pragma unroll
         for (int u = 0; u < 8; ++u) {
           const Index at = first + u * kReduced, r = at < end ? at : end - 1;
           const Index c0 = r;
-          elements<4, 4>(a, c0, c1, held[u], at < end, g0);
+          elements<8, 8>(a, c0, c1, held[u], at < end, g0);
         }
       }
     }
@@ -136,12 +137,12 @@ __device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsign
         a.partial0[part * kept + place] = sum0;
       }
       if (is_last_block(&tickets[Index(a.first_ticket) + column], static_cast<unsigned>(a.chunks))) {
-        for (int v = 0; v < 4; ++v) g0[v] = 0;
+        for (int v = 0; v < 8; ++v) g0[v] = 0;
         if (active) {
 #pragma unroll 4
           for (Index p = lane; p < Index(a.chunks); p += kReduced) {
-            const auto part0 = *reinterpret_cast<const Packed<float, 4>*>(a.partial0 + p * kept + k);
-            for (int v = 0; v < 4; ++v) g0[v] = SumOf::combine(g0[v], part0.element[v]);
+            const auto part0 = *reinterpret_cast<const Packed<float, 8>*>(a.partial0 + p * kept + k);
+            for (int v = 0; v < 8; ++v) g0[v] = SumOf::combine(g0[v], part0.element[v]);
           }
         }
         const float total0 = reduce_columns<SumOf, kThreads, kKept>(g0);
