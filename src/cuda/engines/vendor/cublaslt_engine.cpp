@@ -48,16 +48,27 @@ std::uint32_t alignment_of(const MatrixRows& rows, DType dtype) {
   return static_cast<std::uint32_t>(bits & -bits);
 }
 
+/// Whether all rows are multiples of 16 bytes: Hopper's kernels copy nothing else.
+bool has_whole_lines(const MatrixShape& shape, DType compute) {
+  const std::int64_t line = 16 / static_cast<std::int64_t>(item_size(compute));
+  const auto is_whole = [&](const MatrixRows& rows) {
+    return rows.inner % line == 0 && (rows.outer == 1 || rows.outer_stride % line == 0);
+  };
+  return is_whole(shape.a.rows) && is_whole(shape.b.rows) && shape.n % line == 0;
+}
+
 /// What a product takes, by tiles and splits such as its heuristics choose. The share of a card's
 /// rate was fitted to what an H200 measured (cuda/tuned).
 double product_microseconds(const CardModel& card, MatrixShape shape, const Contraction& c) {
   constexpr std::int64_t kTile = 64, kShortestSplit = 256;
   constexpr double kShare = 0.7;
+  constexpr double kShareOfOthers = 0.12;  // of 16 bits, by kernels for older cards
   constexpr double kRounds = 4;  // of loads, until all of a multiprocessor computes and back
   const auto real = [](std::int64_t x) { return static_cast<double>(x); };
+  const bool whole = !vendor_is_short(c.compute()) || has_whole_lines(shape, c.compute());
   // By class: an incomplete batch is planned as a whole one is.
   shape.m = power_above(shape.m), shape.k = power_above(shape.k);
-  const double rate = kShare * card.rate(c.compute(), c.tf32());
+  const double rate = (whole ? kShare : kShareOfOthers) * card.rate(c.compute(), c.tf32());
   const double tiles = real(divide_up(shape.m, kTile) * divide_up(shape.n, kTile) * shape.batch);
   double best = 0;
   for (std::int64_t splits = 1; splits == 1 || shape.k / splits >= kShortestSplit; splits *= 2) {
