@@ -21,7 +21,7 @@
 namespace tenon {
 namespace {
 
-constexpr double kSecondsARegion = 0.5;
+constexpr double kSecondsARegion = 1;
 // A library takes a tenth of a second or two to start, which so little a step does not make good in
 // 40,000 steps.
 constexpr double kMicrosecondsToStart = 4;

@@ -14,7 +14,7 @@
 namespace tenon {
 namespace {
 
-constexpr double kDrop = 1.25, kSame = 1.02, kMuchMemoryFactor = 2;
+constexpr double kDrop = 1.25, kSame = 1.02, kHopeless = 3, kMuchMemoryFactor = 2;
 constexpr int kRounds = 4;
 
 using Clock = std::chrono::steady_clock;
@@ -56,6 +56,17 @@ double least(const std::vector<Runner>& runners) {
   double us = std::numeric_limits<double>::infinity();
   for (const Runner& r : runners) us = std::min(us, r.us);
   return us;
+}
+
+// Whether an engine's first ways are so far behind that others of its are not worth the time. A
+// library's may be of another kind altogether.
+bool is_hopeless(const std::vector<Runner>& runners, const Engine* engine) {
+  if (!engine->version().empty()) return false;
+  int tried = 0;
+  double us = std::numeric_limits<double>::infinity();
+  for (const Runner& r : runners)
+    if (r.candidate->engine == engine && !std::isinf(r.us)) ++tried, us = std::min(us, r.us);
+  return tried >= 2 && us > kHopeless * least(runners);
 }
 
 // The best one of another engine; failing that, the best other one.
@@ -131,7 +142,8 @@ std::optional<TuneChoice> fastest(std::vector<Candidate>& candidates, Bench& ben
   };
   for (int round = 0; round < kRounds && running.size() > (round == 0 ? 0 : 1); ++round) {
     for (Runner& r : running)
-      if (in_time() || std::isinf(least(running)))
+      if ((in_time() || std::isinf(least(running))) &&
+          (round > 0 || !is_hopeless(running, r.candidate->engine)))
         r.us = std::min(r.us, timed(*r.candidate, bench));
     const double limit = kDrop * least(running);
     for (const Runner& r : running)

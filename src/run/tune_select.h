@@ -42,9 +42,10 @@ std::string rivals_of(const Region& region, std::span<const Value> values,
                       std::span<const Engine* const> engines);
 
 /// Checks and times the candidates in turns and drops those that are 1.25 times as slow as the
-/// best; a candidate that disagrees or fails is out. Of those within 2 % of the best the first
-/// wins; what takes much memory counts twice its time. Timing takes `seconds` or little more.
-/// nullopt when none is right.
+/// best; a candidate that disagrees or fails is out, and so are others of an engine of ours whose
+/// first two take three times as long as the best. Of those within 2 % of the best the first wins;
+/// what takes much memory counts twice its time. Timing takes `seconds` or little more. nullopt
+/// when none is right.
 std::optional<TuneChoice> fastest(std::vector<Candidate>& candidates, Bench& bench, double seconds);
 
 }  // namespace tenon

@@ -381,6 +381,31 @@ TEST_CASE("tune: the fastest wins, in turns, and who is far behind is dropped") 
   CHECK(won->microseconds == 4);
 }
 
+TEST_CASE("tune: an engine whose first two ways are far behind is asked for no other") {
+  World w;
+  w.other.ways = {"c", "d", "e"};
+  w.other.number = "";  // no library
+  Program p = product(3, 4, 5);
+  PlanOptions options;
+  options.engines = w.engines;
+  w.bench.times = {
+      {"good a", {10}}, {"good b", {11}}, {"other c", {40}}, {"other d", {31}}, {"other e", {1}}};
+  std::vector<Candidate> candidates = candidates_of(p.steps[0].region, p.values, options);
+  auto won = fastest(candidates, w.bench, 10);
+  REQUIRE(won);
+  CHECK(won->configuration == "a");
+  CHECK(std::count(w.bench.asked.begin(), w.bench.asked.end(), "other e") == 0);
+  w.bench.times["other d"] = {29};
+  won = fastest(candidates, w.bench, 10);
+  REQUIRE(won);
+  CHECK(won->configuration == "e");
+  w.bench.times["other d"] = {31};
+  w.other.number = "1";
+  won = fastest(candidates, w.bench, 10);
+  REQUIRE(won);
+  CHECK(won->configuration == "e");
+}
+
 TEST_CASE("tune: time that has run out ends the competition with what is known") {
   World w;
   Program p = product(3, 4, 5);
