@@ -40,7 +40,7 @@ struct StoreBf16 {
 
 template <bool kInTurns, int kClusterSize, bool kTransA, bool kTransB>
 struct Config {
-  static constexpr bool kTurns = kInTurns, kShifts = false, kBatches = false;
+  static constexpr bool kTurns = kInTurns, kBatches = false;
   static constexpr int kRows = 128, kStages = 5, kSplits = 1;
   static constexpr int kCluster = kClusterSize, kStoreVector = 4;
   static constexpr WgmmaType kType = WgmmaType::Bf16;

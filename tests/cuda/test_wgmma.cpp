@@ -256,37 +256,3 @@ TEST_CASE("wgmma gives the reference's products") {
     fused.check_device(any_size, tolerance);
   }
 }
-
-TEST_CASE("wgmma stores plain results of 16 bits whose rows begin anywhere") {
-  if (!DeviceCheck::can_run()) return;
-  const cuda::Target target = cuda::target_of(0);
-  if (target.arch != 90 || !cuda::has_tensor_maps()) {
-    MESSAGE("skipped: no Hopper card, or a driver without tensor maps");
-    return;
-  }
-  const Case cases[] = {{1544, 1803, 72, BF, BF, false, true},
-                        {257, 395, 136, BF, BF},
-                        {1544, 1801, 328, H, H, true, false},
-                        {520, 394, 1160, BF, BF},
-                        {97, 131, 130, BF, BF, false, true, 5},
-                        {64, 391, 1160, BF, BF, false, false, 0, "64-1/1"},
-                        {520, 395, 1160, BF, BF, false, true, 0, "128-2/2"}};
-  for (const Case& k : cases)
-    for (const bool cast : {false, true}) {
-      CAPTURE(k.m);
-      CAPTURE(k.n);
-      CAPTURE(cast);
-      DeviceCheck t = product(k);
-      Contraction& c = t.region.contraction;
-      const std::int64_t batch = std::max<std::int64_t>(k.batch, 1);
-      if (cast) {
-        c.has_epilogue = true;
-        t.region.map.space = {batch, k.m, k.n};
-        t.store(t.compute(Op::Cast, k.compute, t.accumulator(F)));
-      } else {
-        c.dtype = k.compute;
-        c.out = t.output(k.compute, c.out_shape);
-      }
-      t.check_device(AnySize(target, k.configuration), 2e-3);
-    }
-}

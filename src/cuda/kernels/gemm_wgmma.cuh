@@ -23,8 +23,7 @@ namespace tenon::cuda {
 
 /// C has kRows (of a tile: 64 or 128), kStages, kTurns, kCluster (blocks above each other: 1 or 2),
 /// kSplits (of k: 1 to 8, more than 1 without turns), kType, kAcrossA, kAcrossB, kBatches,
-/// kStoreVector (4 or 1), kShifts (of a plain epilogue, with 1: rows begin anywhere). E: the
-/// epilogue (engines/print_map.h).
+/// kStoreVector (4 or 1). E: the epilogue (engines/print_map.h).
 template <class C, class E>
 class WgmmaBlock {
   static constexpr int kColumns = kWgmmaColumns, kStages = C::kStages;
@@ -332,7 +331,6 @@ class WgmmaBlock {
   /// keep that memory busy, and an answer takes long.
   TENON_DEVICE void write_inside(const float* place, int m, int n, Held (&held)[kAhead],
                                  bool more) {
-    if constexpr (C::kShifts) return write_shifted(place, m, n);
     if (!has_columns(n)) return;
     constexpr int kUnrolled = kAhead;  // so that `held` stays in registers
     float x[4][kVector];
@@ -359,30 +357,6 @@ class WgmmaBlock {
         const Spot s = place_of_step(m + r, n, u);
         epilogue_.template finish<kVector>(s.batch, s.row, s.column, sums[u], now.of[u], gathered_);
       }
-    }
-  }
-  /// The same rows, which begin anywhere in memory, of a plain epilogue: four neighbours at a time
-  /// from each row's first aligned place on, and the four before and behind these one by one.
-  TENON_DEVICE void write_shifted(const float* place, int m, int n) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll 4
-    for (int r = 0; r < 16; ++r) {
-      const Spot s = spot(m + r, n);
-      unsigned short* row = epilogue_.plain(s.batch, s.row, s.column);
-      const int shift = -static_cast<int>(reinterpret_cast<unsigned long long>(row) >> 1) & 3;
-      const float4 own = *reinterpret_cast<const float4*>(place + offset(r));
-      const unsigned a = E::pack(own.x, own.y), b = E::pack(own.z, own.w),
-                     c = __shfl_down_sync(~0u, a, 1), d = __shfl_down_sync(~0u, b, 1);
-      const bool far = (shift & 2) != 0;
-      const unsigned how = (shift & 1) != 0 ? 0x5432 : 0x3210;
-      const unsigned first = far ? b : a, second = far ? c : b, third = far ? d : c;
-      if (lane < 31 || shift == 0)
-        *reinterpret_cast<uint2*>(row + shift + 4 * lane) =
-            make_uint2(__byte_perm(first, second, how), __byte_perm(second, third, how));
-      const int column = lane < shift ? lane : kColumns - 4 + lane;
-      if (lane < 4 && shift != 0)
-        row[column] = static_cast<unsigned short>(
-            E::pack(place[r * kColumns + (column ^ ((r & 3) << 3))], 0));
     }
   }
   static TENON_DEVICE void read_step(float (&x)[4][kVector], const float* place, int r) {

@@ -87,7 +87,7 @@ using namespace tenon::cuda;
 
 struct Config {
   static constexpr int kRows = 128, kStages = 5, kCluster = 2, kSplits = 1, kStoreVector = 4;
-  static constexpr bool kTurns = false, kShifts = false, kAcrossA = true, kAcrossB = true, kBatches = false;
+  static constexpr bool kTurns = false, kAcrossA = true, kAcrossB = true, kBatches = false;
   static constexpr WgmmaType kType = WgmmaType::Bf16;
 };
 

@@ -91,8 +91,7 @@ class EpiloguePrinter {
     PrintedEpilogue printed;
     printed.code = cat(printer_.includes(), include, "namespace tenon::cuda {\n\n", arrivals, "// ",
                        title, "\nstruct Epilogue {\n", print_sums(), arguments_.members(), "\n",
-                       one, several, end, print_plain(), "};\n\n}  // namespace tenon::cuda\n");
-    printed.plain = is_plain();
+                       one, several, end, "};\n\n}  // namespace tenon::cuda\n");
     if (channels_) printed.channel_numbers = numbers_;
     if (sums_.empty() || by_rows_)
       printed.arguments = EpilogueArguments(arguments_.block());
@@ -105,29 +104,6 @@ class EpiloguePrinter {
   }
 
  private:
-  /// Whether it only stores the result, in 16 bits.
-  bool is_plain() const {
-    if (map_.stores.size() != 1 || !map_.reduces.empty() || accumulator_ != DType::Float32)
-      return false;
-    const MapInstr& stored = map_.instrs[at(map_.stores[0].source)];
-    const bool cast = stored.code == MapCode::Compute && stored.op == Op::Cast;
-    const MapInstr& result = cast ? map_.instrs[at(stored.args[0])] : stored;
-    return is_narrow_float(stored.dtype) && result.code == MapCode::Accumulator &&
-           (!cast || result.dtype == DType::Float32) && map_.stores[0].view.stride[2] == 1;
-  }
-  /// Where a plain epilogue's results go, and what two of them are there.
-  std::string print_plain() {
-    if (!is_plain()) return {};
-    const MapStore& store = map_.stores[0];
-    const bool bf16 = map_.instrs[at(store.source)].dtype == DType::BFloat16;
-    return cat("\n  ", kDevice,
-               "unsigned short* plain(long long batch, long long row, long long column) const {\n"
-               "    return reinterpret_cast<unsigned short*>(",
-               printer_.address(store.view, true), ");\n  }\n  static ", kDevice,
-               "unsigned pack(float lo, float hi) { return ", bf16 ? "pack_bf16" : "pack_f16",
-               "(lo, hi); }\n");
-  }
-
   std::string position(const std::string& step) {
     arguments_.number("rows", map_.space[1]);
     arguments_.number("columns", map_.space[2]);

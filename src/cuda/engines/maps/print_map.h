@@ -54,7 +54,6 @@ struct PrintedEpilogue {
   std::string code;
   EpilogueArguments arguments;
   int channel_numbers = 0;  // of a part of a channel; a partial result of `arguments` is a float
-  bool plain = false;       // it only stores the result, in 16 bits, and has plain() and pack()
 };
 PrintedEpilogue print_epilogue(const Region& region, std::span<const Value> values,
                                const Target& target);

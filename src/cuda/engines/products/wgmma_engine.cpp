@@ -178,7 +178,6 @@ class WgmmaKernel final : public Kernel {
     stages_ = wgmma_stages(config, turns_);
     PrintedEpilogue printed = print_epilogue(region, values, target);
     arguments_ = std::move(printed.arguments);
-    shifts_ = printed.plain && shape.n % 4 != 0;
     kernel_ = compile(target, text(shape, operand_dtype(c, values), printed.code));
     workspace_bytes = a_.workspace_bytes() + b_.workspace_bytes();
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
@@ -229,7 +228,6 @@ class WgmmaKernel final : public Kernel {
                            {"kSplits", config_.splits},
                            {"kStoreVector", shape.n % 4 == 0 ? 4 : 1}})
                     .flags({{"kTurns", turns_},
-                            {"kShifts", shifts_},
                             {"kAcrossA", a_.across()},
                             {"kAcrossB", b_.across()},
                             {"kBatches", batches_}})
@@ -245,7 +243,7 @@ class WgmmaKernel final : public Kernel {
   }
 
   const WgmmaConfig config_;
-  bool turns_ = false, batches_ = false, shifts_ = false;
+  bool turns_ = false, batches_ = false;
   int stages_ = 0;
   const Side a_, b_;
   WgmmaProblem problem_;
