@@ -21,9 +21,11 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 FOREIGN = re.compile("_(avx2|avx512|amx|neon)$")  # files that another processor's build compiles
-FILES_AT_ONCE = 8  # fewer than cmake/TenonLibrary.cmake compiles together: so many define no name twice
-# What the checks for unused names look for in the main file alone; and programs.
-ALONE = re.compile(r"^\s*(namespace \w+ = |using (::)?\w+(::\w+)+;|int main\()", re.MULTILINE)
+FILES_AT_ONCE = 16  # as many as cmake/TenonLibrary.cmake compiles together: so many define no name twice
+PROGRAM = re.compile(r"^int main\(", re.MULTILINE)
+# Names for other names. The checks for unused ones look at the main file alone.
+SHORT_NAME = re.compile(r"^\s*(?:namespace (\w+) = |using (?:::)?(?:\w+::)+(\w+);)", re.MULTILINE)
+COMMENT = re.compile(r"//.*")
 
 
 @functools.lru_cache(maxsize=None)
@@ -70,6 +72,13 @@ def separated(build):
     return commands, folder.resolve()
 
 
+def stands_alone(path):
+    """Whether a file must be looked at by itself: a program, or one that may have a short name that it does not use."""
+    text = COMMENT.sub("", path.read_text(encoding="utf-8"))
+    names = ["".join(found) for found in SHORT_NAME.findall(text)]
+    return bool(PROGRAM.search(text)) or any(len(re.findall(rf"\b{name}\b", text)) < 2 for name in names)
+
+
 def batches(waiting, commands, folder):
     """Lists of files to look at as one, and the file that stands for each. Those that take longest come first."""
     flags, groups = {}, {}
@@ -84,7 +93,7 @@ def batches(waiting, commands, folder):
         group.sort(key=lambda each: each[0])
         for begin in range(0, len(group), FILES_AT_ONCE):
             part = [path for path, _ in group[begin:begin + FILES_AT_ONCE] if path in waiting]
-            alone = [path for path in part if ALONE.search(path.read_text(encoding="utf-8"))]
+            alone = [path for path in part if stands_alone(path)]
             part = [path for path in part if path not in alone]
             found += [([path], path) for path in (alone if len(part) > 1 else alone + part)]
             if len(part) > 1:
@@ -96,10 +105,10 @@ def batches(waiting, commands, folder):
     return sorted(found, key=lambda batch: -sum(path.stat().st_size for path in batch[0]))
 
 
-def clang_tidy(path, build):
-    """Whether it is clean, and what is said of it."""
-    done = subprocess.run(["clang-tidy-14", "--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option",
-                           "--extra-arg=-Wno-unknown-pragmas", path],
+def clang_tidy(path, build, *without):
+    """Whether it is clean, and what is said of it; without some of the compiler's warnings."""
+    done = subprocess.run(["clang-tidy-14", "--quiet", "-p", build,
+                           *(f"--extra-arg=-Wno-{each}" for each in ("unknown-warning-option", "unknown-pragmas", *without)), path],
                           capture_output=True, text=True)
     return done.returncode == 0, done.stdout + ("" if done.stdout else done.stderr)
 
@@ -107,7 +116,8 @@ def clang_tidy(path, build):
 def look_at(batch, build):
     """Of each file of a batch: whether it is clean, and what is said of it."""
     files, together = batch
-    if len(files) > 1 and clang_tidy(together, build)[0]:
+    # A constant of one file may be shadowed, to clang, by a local in another; within a file g++ warns of that.
+    if len(files) > 1 and clang_tidy(together, build, "shadow")[0]:
         return [(path, True, "") for path in files]
     return [(path, *clang_tidy(path, build)) for path in files]
 
