@@ -15,6 +15,7 @@
 #include "device/backend.h"
 #include "graph/node.h"
 #include "plan/program.h"
+#include "plan/tune.h"
 
 namespace tenon::test {
 
@@ -43,6 +44,7 @@ struct Settings {
   std::uint32_t disabled = 0;
   bool convolves_channels_last = false;  // a card with cuDNN
   std::int64_t memory_limit = 0;
+  Tuning* tuning = nullptr;  ///< what is known of engines; null: nothing
 };
 
 inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,
@@ -66,6 +68,7 @@ inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,
   options.engines = engines;
   options.disabled = settings.disabled;
   options.memory_limit = settings.memory_limit;
+  options.tuning = settings.tuning;
   return plan_program(roots, leaves, options);
 }
 

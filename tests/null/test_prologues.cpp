@@ -4,6 +4,7 @@
 
 #include <tenon/ops.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,22 @@ void check_apart(const Program& p, const std::string& why) {
   for (const Step& step : p.steps) CHECK_FALSE(step.region.has_prologue());
   CHECK(contains(text, why));
 }
+
+// What a run recorded that had the product with its prologue, by `native`, and a larger batch of it
+// without, by another engine (an evaluation's).
+class Recorded final : public Tuning {
+ public:
+  std::vector<TuneAdvice> advise(const Program& program, const PlanOptions&) override {
+    return std::vector<TuneAdvice>(program.steps.size());
+  }
+  TuneAdvice known(const Region& region, std::span<const Value>, const PlanOptions&) override {
+    const bool together = region.has_prologue();
+    TuneAdvice advice{"key", TuneChoice(), "as before in this run", true, together};
+    advice.choice->engine = together ? "native" : "wgmma";
+    return advice;
+  }
+  void taken(const std::string&, const TuneChoice&) override {}
+};
 
 Tensor pictures() {
   const Tensor x = leaf({64, 3, 32, 32}, DType::UInt8);
@@ -87,6 +104,17 @@ TEST_CASE("prologues: a second one stands before the first") {
   const auto p = planned({linear(a * 1000 + slice(exp(b * 2), 0, 1, 2), w)});
   check_fused(*p);
   CHECK(p->steps[0].region.reads.size() == 3);
+}
+
+TEST_CASE("prologues: what a run did it does again, whoever ran a larger batch") {
+  const PrecisionScope scope(Precision::Bf16);
+  const Tensor y = linear(relu(leaf({512, 512})), leaf({512, 512}));
+  check_apart(*planned({y}), "whose engine wgmma reads operands as they stand in memory");
+  Recorded record;
+  const auto p = planned({y}, {.tuning = &record});
+  CAPTURE(print_fusion(*p));
+  CHECK(p->steps.size() == 2);  // the weight is rounded beside it
+  CHECK(p->steps.back().region.has_prologue());
 }
 
 TEST_CASE("prologues: why not") {

@@ -230,8 +230,12 @@ class Attacher {
     const bool settled = was_together(changes);
     for (const Change& change : changes) {
       const Region &bare = region(change.step), &with = change.region;
-      if (!settled && advice(bare).repeats)
-        return cat("was apart from ", bare.title, " before in this run");
+      // Who runs it bare may by now be who ran a larger batch of it, and takes no prologue.
+      if (settled) {
+        if (expected(with) == nullptr) return cat("no engine runs ", with.title);
+        continue;
+      }
+      if (advice(bare).repeats) return cat("was apart from ", bare.title, " before in this run");
       const Engine* engine = expected(bare);
       std::string why;
       if (engine == nullptr) return cat("no engine runs ", bare.title);
@@ -243,8 +247,9 @@ class Attacher {
       apart += engine->estimate(bare, m_.values());
       together += engine->estimate(with, m_.values());
     }
+    if (settled) return "";
     saved = apart - together;
-    if (settled || together < apart || (apart == 0 && together == 0)) return "";
+    if (together < apart || (apart == 0 && together == 0)) return "";
     return cat("costs more than it saves in ", changes[0].region.title, ": ", tenths_text(together),
                " against ", tenths_text(apart), " us");
   }
