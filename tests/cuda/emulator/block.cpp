@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -33,7 +32,7 @@ struct Thread {
   Index3 index{};
   Fiber* fiber = nullptr;  // null before its start and after its end
   bool done = false;
-  std::deque<Copy> copies;
+  std::vector<Copy> copies;  // that are still to be made
 };
 
 struct Warp {
@@ -145,7 +144,7 @@ void Block::sync_block() {
 
 void Block::warp_operation(const char* name, const WarpCall& call) {
   Warp& warp = warps_[at_ / 32];
-  if (warp.arrived != 0 && std::strcmp(warp.operation, name) != 0) {
+  if (warp.arrived != 0 && warp.operation != name && std::strcmp(warp.operation, name) != 0) {
     fail(where() + " calls " + name + " while other lanes of its warp wait at " + warp.operation);
   }
   const std::uint32_t lane = 1u << (at_ % 32);
@@ -301,17 +300,18 @@ void copy_async(void* shared, const void* global, int bytes, bool inside) {
 void copy_async_commit() { machine().current().copies.push_back({nullptr, nullptr, 0, false}); }
 
 void copy_async_wait(int groups_left) {
-  std::deque<Copy>& copies = machine().current().copies;
-  int groups = 0;
-  for (const Copy& copy : copies) groups += copy.bytes == 0 ? 1 : 0;
-  while (groups > groups_left) {
-    if (copies.front().bytes == 0) {
-      --groups;
+  std::vector<Copy>& copies = machine().current().copies;
+  auto left =
+      std::count_if(copies.begin(), copies.end(), [](const Copy& copy) { return copy.bytes == 0; });
+  auto next = copies.begin();
+  for (; left > groups_left; ++next) {
+    if (next->bytes == 0) {
+      --left;
     } else {
-      run_copy(copies.front());
+      run_copy(*next);
     }
-    copies.pop_front();
   }
+  copies.erase(copies.begin(), next);
 }
 
 unsigned char* dynamic_shared() { return machine().dynamic_shared(); }

@@ -264,17 +264,17 @@ bool build(const Program& program, const Options& options, const Folder& folder,
     std::ofstream(log, std::ios::app) << program.name << ": error: " << error.what() << "\n";
     return false;
   }
-  // Without the C library, which the process has anyway: linking is a third of the time.
+  // Not optimised: compiling takes far longer than running. Without the C library, which the
+  // process has anyway.
   std::vector<std::string> second = common;
   for (const std::string& flag : instruction_flags()) second.push_back(flag);
 #if defined(__GNUC__) && !defined(__clang__)
-  // Shared variables of templates go into the section of the others (GCC bug 41091), and barriers
-  // may change them.
-  second.insert(second.end(), {"-fno-weak", "-fno-ipa-reference"});
+  // Shared variables of templates go into the section of the others (GCC bug 41091).
+  second.push_back("-fno-weak");
 #endif
   for (const std::string& flag : {std::string("-x"),
                                   std::string("c++-cpp-output"),
-                                  std::string("-O1"),
+                                  std::string("-O0"),
                                   std::string("-fPIC"),
                                   std::string("-shared"),
                                   std::string("-fno-exceptions"),
@@ -283,6 +283,7 @@ bool build(const Program& program, const Options& options, const Folder& folder,
                                   std::string("-fno-math-errno"),
                                   std::string("-fno-trapping-math"),
                                   std::string("-fno-stack-protector"),
+                                  std::string("-fno-asynchronous-unwind-tables"),
                                   std::string("-fno-threadsafe-statics"),
                                   std::string("-fvisibility=hidden"),
                                   expanded,

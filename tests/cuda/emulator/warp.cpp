@@ -7,7 +7,6 @@
 //   d[0..3]:  rows g, g, g+8, g+8, columns 2t, 2t+1, 2t, 2t+1
 #include "warp.h"
 
-#include <cmath>
 #include <cstring>
 
 namespace tenon_emulator {
@@ -57,10 +56,9 @@ float float_of(std::uint32_t bits) {
 
 float half_of(std::uint32_t bits) {
   const std::uint32_t exponent = bits >> 10 & 31u, fraction = bits & 0x3ffu;
-  const float magnitude = exponent == 31  ? float_of(0x7f800000u | fraction << 13)
-                          : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                                          : std::ldexp(static_cast<float>(fraction | 0x400u),
-                                                       static_cast<int>(exponent) - 25);
+  float magnitude = float_of((exponent + 112) << 23 | fraction << 13);
+  if (exponent == 31) magnitude = float_of(0x7f800000u | fraction << 13);
+  if (exponent == 0) magnitude = static_cast<float>(fraction) * 0x1p-24f;
   return (bits & 0x8000u) != 0 ? -magnitude : magnitude;
 }
 
@@ -90,14 +88,14 @@ const char* apply_mma(const WarpCall* lanes, std::uint32_t present) {
       for (int i = 0; i < 2; ++i) b[column + depth / 2 * i][g] = element(kind, right[i], half);
     }
   }
+  // A row at a time, each sum in the order of k.
+  float product[16][8] = {};
+  for (int row = 0; row < 16; ++row)
+    for (int k = 0; k < depth; ++k)
+      for (int column = 0; column < 8; ++column) product[row][column] += a[row][k] * b[k][column];
   for (int lane = 0; lane < 32; ++lane) {
     auto* d = static_cast<float*>(lanes[lane].out);
-    for (int i = 0; i < 4; ++i) {
-      const int row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
-      float sum = 0;
-      for (int k = 0; k < depth; ++k) sum += a[row][k] * b[k][column];
-      d[i] += sum;
-    }
+    for (int i = 0; i < 4; ++i) d[i] += product[lane / 4 + 8 * (i / 2)][2 * (lane % 4) + i % 2];
   }
   return nullptr;
 }
