@@ -24,7 +24,7 @@ Tensor v(const Shape& shape, std::int64_t step = 7) {
   return Tensor::from(values, shape);
 }
 
-Tensor index(const std::vector<std::int64_t>& values, const Shape& shape) {
+Tensor indices(const std::vector<std::int64_t>& values, const Shape& shape) {
   return Tensor::from(values, shape);
 }
 
@@ -81,10 +81,10 @@ TEST_CASE("composites give what PyTorch gives") {
         {"tril", tril(v({2, 3, 5}), 1), 30, 2.81851326099777},
         {"triu", triu(v({2, 3, 5}), -1), 30, -1.93238635371214},
         {"masked_fill", masked_fill(v({2, 6}), gt(v({2, 6}, 5), 0), -2), 12, -0.930582458521569},
-        {"scatter", scatter(v({2, 6}), 1, index({2, 0, 5, 1, 3, 4}, {2, 3}), v({2, 6}, 5)), 12, 1.67338772508725},
-        {"scatter value", scatter(v({2, 6}), 1, index({2, 0, 5, 1, 3, 4}, {2, 3}), 7), 12, -0.93210148897066},
-        {"index_add", index_add(v({2, 6}), 1, index({4, 0, 4}, {3}), v({2, 3}), 2), 12, 1.16990107724466},
-        {"embedding", embedding(index({2, 0, 2, 1}, {2, 2}), v({3, 4}), 2), 16, 1.50143607168599},
+        {"scatter", scatter(v({2, 6}), 1, indices({2, 0, 5, 1, 3, 4}, {2, 3}), v({2, 6}, 5)), 12, 1.67338772508725},
+        {"scatter value", scatter(v({2, 6}), 1, indices({2, 0, 5, 1, 3, 4}, {2, 3}), 7), 12, -0.93210148897066},
+        {"index_add", index_add(v({2, 6}), 1, indices({4, 0, 4}, {3}), v({2, 3}), 2), 12, 1.16990107724466},
+        {"embedding", embedding(indices({2, 0, 2, 1}, {2, 2}), v({3, 4}), 2), 16, 1.50143607168599},
         {"conv1d", conv1d(v({2, 4, 9}), v({6, 2, 3}), v({6}), {2, 1, 2, 2}), 48, 14.8574849303373},
         {"conv3d", conv3d(v({2, 2, 5, 4, 5}), v({4, 1, 2, 3, 2}), v({4}), {{2, 1, 2}, {1, 2, 0}, {2, 1, 1}, 2}), 288, -23.6684246653607},
         {"conv_transpose1d", conv_transpose1d(v({2, 4, 5}), v({4, 3, 3}), v({6}), {3, 1, 2, 2, 2}), 204, -4.32984226496417},
@@ -140,13 +140,13 @@ TEST_CASE("composites give what PyTorch gives") {
         {"linear corners down", interpolate(v({2, 2, 3, 5}), {2, 3}, Interpolation::Linear, true), 24, 0.215675693962956},
         {"rms_norm", rms_norm(v({2, 6}), {6}, v({6}, 3), 0.25), 12, -1.64287487274096},
         {"rms_norm eps", rms_norm(v({2, 6}), {6}), 12, -2.08430816751466},
-        {"cross_entropy Mean", cross_entropy(v({4, 3, 2}), index({0, 2, 1, 1, 2, 0, 2, 2}, {4, 2}), {Reduction::Mean, 0.2, v({3}, 3) + 2, 1}), 1, 1.82027442748062},
-        {"nll_loss Mean", nll_loss(v({4, 3, 2}), index({0, 2, 1, 1, 2, 0, 2, 2}, {4, 2}), {Reduction::Mean, 0, v({3}, 3) + 2, 1}), 1, 0.607142857142857},
-        {"cross_entropy Sum", cross_entropy(v({4, 3, 2}), index({0, 2, 1, 1, 2, 0, 2, 2}, {4, 2}), {Reduction::Sum, 0.2, v({3}, 3) + 2, 1}), 1, 19.1128814885465},
-        {"nll_loss Sum", nll_loss(v({4, 3, 2}), index({0, 2, 1, 1, 2, 0, 2, 2}, {4, 2}), {Reduction::Sum, 0, v({3}, 3) + 2, 1}), 1, 6.375},
-        {"cross_entropy None", cross_entropy(v({4, 3, 2}), index({0, 2, 1, 1, 2, 0, 2, 2}, {4, 2}), {Reduction::None, 0.2, v({3}, 3) + 2, 1}), 8, 7.08554279140787},
-        {"nll_loss None", nll_loss(v({4, 3, 2}), index({0, 2, 1, 1, 2, 0, 2, 2}, {4, 2}), {Reduction::None, 0, v({3}, 3) + 2, 1}), 8, 2.70494874556179},
-        {"cross_entropy ignoring", cross_entropy(v({4, 3, 2}), index({0, 2, 1, 1, 2, 0, 2, 2}, {4, 2}), {.ignore_index = 2}), 1, 1.72067726992243},
+        {"cross_entropy Mean", cross_entropy(v({4, 3, 2}), indices({0, 2, 1, 1, 2, 0, 2, 2}, {4, 2}), {Reduction::Mean, 0.2, v({3}, 3) + 2, 1}), 1, 1.82027442748062},
+        {"nll_loss Mean", nll_loss(v({4, 3, 2}), indices({0, 2, 1, 1, 2, 0, 2, 2}, {4, 2}), {Reduction::Mean, 0, v({3}, 3) + 2, 1}), 1, 0.607142857142857},
+        {"cross_entropy Sum", cross_entropy(v({4, 3, 2}), indices({0, 2, 1, 1, 2, 0, 2, 2}, {4, 2}), {Reduction::Sum, 0.2, v({3}, 3) + 2, 1}), 1, 19.1128814885465},
+        {"nll_loss Sum", nll_loss(v({4, 3, 2}), indices({0, 2, 1, 1, 2, 0, 2, 2}, {4, 2}), {Reduction::Sum, 0, v({3}, 3) + 2, 1}), 1, 6.375},
+        {"cross_entropy None", cross_entropy(v({4, 3, 2}), indices({0, 2, 1, 1, 2, 0, 2, 2}, {4, 2}), {Reduction::None, 0.2, v({3}, 3) + 2, 1}), 8, 7.08554279140787},
+        {"nll_loss None", nll_loss(v({4, 3, 2}), indices({0, 2, 1, 1, 2, 0, 2, 2}, {4, 2}), {Reduction::None, 0, v({3}, 3) + 2, 1}), 8, 2.70494874556179},
+        {"cross_entropy ignoring", cross_entropy(v({4, 3, 2}), indices({0, 2, 1, 1, 2, 0, 2, 2}, {4, 2}), {.ignore_index = 2}), 1, 1.72067726992243},
         {"cross_entropy of probabilities", cross_entropy(v({4, 3, 2}), softmax(v({4, 3, 2}, 3), 1), {Reduction::Mean, 0.1, v({3}, 3) + 2}), 1, 1.64553133751903},
         {"kl_div", kl_div(v({2, 6}), relu(v({2, 6}, 5)), Reduction::Sum), 1, -0.442479295756019},
         {"kl_div log", kl_div(v({2, 6}), v({2, 6}, 5), Reduction::Mean, true), 1, 0.684835309238222},
@@ -169,19 +169,19 @@ TEST_CASE("composites give what PyTorch gives") {
 }
 
 TEST_CASE("the entry of an embedding that pads gets no gradient") {
-  const Tensor weight = v({3, 2}), rows = embedding(index({2, 0, 2, 0}, {2, 2}), weight, -1);
+  const Tensor weight = v({3, 2}), rows = embedding(indices({2, 0, 2, 0}, {2, 2}), weight, -1);
   CHECK(rows.shape() == Shape{2, 2, 2});
   CHECK(grad(sum(rows), weight).to_vector<double>() == std::vector<double>{2, 2, 0, 0, 0, 0});
 }
 
 TEST_CASE("of equal indices the last is scattered, and errors name the op that was called") {
   const Tensor x = v({1, 3}) * 0;
-  CHECK(scatter(x, 1, index({1, 0, 1, 1}, {1, 4}), v({1, 4}, 1)).to_vector<double>() ==
+  CHECK(scatter(x, 1, indices({1, 0, 1, 1}, {1, 4}), v({1, 4}, 1)).to_vector<double>() ==
         std::vector<double>{-1, -0.5, 0});
   CHECK_THROWS_WITH_AS(conv1d(v({2, 4, 9}), v({6, 3, 3})),
                        doctest::Contains("conv1d: input has 4 channels"), ShapeError);
   CHECK_THROWS_AS(glu(v({3})), ShapeError);
-  CHECK_THROWS_AS(embedding(index({0}, {1}), v({3, 2}), 3), ValueError);
+  CHECK_THROWS_AS(embedding(indices({0}, {1}), v({3, 2}), 3), ValueError);
   CHECK_THROWS_AS(
       conv_transpose2d(v({1, 2, 3, 3}), v({2, 1, 2, 2}), {}, {.output_padding = {1, 0}}),
       ValueError);

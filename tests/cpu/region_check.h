@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <new>
 #include <vector>
@@ -36,15 +37,16 @@ class RegionCheck {
   ValueId leaf(DType dtype, const Shape& shape, double low = -5, double span = 11) {
     const ValueId id = add(dtype, shape);
     auto& bytes = initial_[static_cast<std::size_t>(id)];
-    for (std::int64_t i = 0; i < shape.numel(); ++i) {
-      const Philox4 words =
-          philox(77, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(id));
-      const double u = static_cast<double>(uniform01(words.v[0])),
-                   v = static_cast<double>(uniform01(words.v[1]));
-      set(bytes.data(), dtype, i,
-          is_floating(dtype) ? std::sqrt(-2 * std::log(1 - u)) * std::cos(6.28 * v)
-                             : std::floor(low + span * u));
+    if (is_floating(dtype)) {
+      const std::int64_t kept = std::min(shape.numel(), std::int64_t{1} << 20);
+      const std::vector<double>& numbers = first_normals(id, kept);
+      for (std::int64_t i = 0; i < shape.numel(); ++i)
+        set(bytes.data(), dtype, i,
+            i < kept ? numbers[static_cast<std::size_t>(i)] : normal(id, i));
+      return id;
     }
+    for (std::int64_t i = 0; i < shape.numel(); ++i)
+      set(bytes.data(), dtype, i, std::floor(low + span * uniform(id, i, 0)));
     return id;
   }
   ValueId leaf_of(DType dtype, const Shape& shape, const std::vector<double>& numbers) {
@@ -238,6 +240,24 @@ class RegionCheck {
     return std::any_of(args.begin(), args.end(), [this](int a) {
       return a >= 0 && region.map.instrs[static_cast<std::size_t>(a)].per_row;
     });
+  }
+
+  /// Uniform in (0, 1): `which` of two at place i of a leaf.
+  static double uniform(ValueId id, std::int64_t i, int which) {
+    const Philox4 words = philox(77, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(id));
+    return static_cast<double>(uniform01(words.v[which]));
+  }
+  static double normal(ValueId id, std::int64_t i) {
+    return std::sqrt(-2 * std::log(1 - uniform(id, i, 0))) * std::cos(6.28 * uniform(id, i, 1));
+  }
+  /// At least `count`. They are the same for every region, and making them takes longer than most
+  /// engines do, so they are kept.
+  static const std::vector<double>& first_normals(ValueId id, std::int64_t count) {
+    static std::map<ValueId, std::vector<double>> all;
+    std::vector<double>& numbers = all[id];
+    for (auto i = static_cast<std::int64_t>(numbers.size()); i < count; ++i)
+      numbers.push_back(normal(id, i));
+    return numbers;
   }
 
   static void set(std::byte* data, DType dtype, std::int64_t i, double number) {
