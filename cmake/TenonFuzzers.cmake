@@ -1,4 +1,4 @@
-# Fuzzers: tests/fuzz/NAME.cpp becomes fuzz_NAME, on libFuzzer. The library carries ASan, UBSan and coverage.
+# Fuzzers: tests/fuzz/NAME.cpp becomes fuzz_NAME, on libFuzzer. The library, but for the CPU backend, carries ASan, UBSan and coverage.
 if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "The fuzzers need clang: configure with -DCMAKE_CXX_COMPILER=clang++")
 endif()
@@ -7,12 +7,6 @@ target_compile_options(tenon_options INTERFACE -Wno-shadow)
 set(TENON_FUZZ_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
 foreach(objects tenon_hot_objects tenon_cold_objects tenon_small_objects)
   target_compile_options(${objects} PRIVATE ${TENON_FUZZ_FLAGS} -fsanitize=fuzzer-no-link)
-endforeach()
-# Readers run no kernel, and instrumented kernels take minutes to compile.
-foreach(source ${TENON_SOURCES})
-  if(source MATCHES "/src/cpu/")
-    set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=all)
-  endif()
 endforeach()
 target_link_options(tenon_shared PRIVATE -fsanitize=address,undefined)
 

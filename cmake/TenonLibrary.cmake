@@ -91,6 +91,13 @@ list(APPEND TENON_COLD_SOURCES ${TENON_ENGINE_SOURCES})
 set(TENON_SMALL_SOURCES ${TENON_COLD_SOURCES})
 list(FILTER TENON_SMALL_SOURCES INCLUDE REGEX "/src/(data|io|models|nn|optim|plan|train|cuda/(engines|jit))/")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
+if(TENON_BUILD_FUZZERS)
+  # Readers run nothing of the CPU backend, and its kernels take minutes to compile with instrumentation.
+  set(TENON_IDLE_SOURCES ${TENON_SOURCES})
+  list(FILTER TENON_IDLE_SOURCES INCLUDE REGEX "/src/cpu/")
+  list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_IDLE_SOURCES})
+  list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_IDLE_SOURCES})
+endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Passes that take a fifth of the time and make nothing smaller, for what is compiled for size.
@@ -168,6 +175,10 @@ if(TENON_TOGETHER)
 endif()
 set(TENON_OBJECTS $<TARGET_OBJECTS:tenon_hot_objects> $<TARGET_OBJECTS:tenon_cold_objects>
                   $<TARGET_OBJECTS:tenon_small_objects>)
+if(TENON_BUILD_FUZZERS)
+  tenon_add_objects(tenon_idle_objects -O0 ${TENON_IDLE_SOURCES})
+  list(APPEND TENON_OBJECTS $<TARGET_OBJECTS:tenon_idle_objects>)
+endif()
 
 include(cmake/TenonCubins.cmake)
 
