@@ -8,6 +8,7 @@
 #include "cuda/engines/maps/fill_engine.h"
 #include "cuda/engines/maps/map_engine.h"
 #include "cuda/engines/opaque/opaque_engine.h"
+#include "cuda/engines/products/bf16x6_engine.h"
 #include "cuda/engines/products/native_engine.h"
 #include "cuda/engines/products/simt_engine.h"
 #include "cuda/engines/products/wgmma_engine.h"
@@ -20,17 +21,11 @@ namespace {
 
 struct EngineList {
   explicit EngineList(const Target& target)
-      : engines{&wgmma_engine(target),
-                &simt_engine(target),
-                &conv_engine(target),
-                &picture_engine(target),
-                &native_contraction_engine(target),
-                &cublaslt_engine(target),
-                &cudnn_engine(target),
-                &fill_engine(target),
-                &map_engine(target),
-                &opaque_engine(target),
-                &loop_engine()} {}
+      : engines{
+            &wgmma_engine(target),    &bf16x6_engine(target),  &simt_engine(target),
+            &conv_engine(target),     &picture_engine(target), &native_contraction_engine(target),
+            &cublaslt_engine(target), &cudnn_engine(target),   &fill_engine(target),
+            &map_engine(target),      &opaque_engine(target),  &loop_engine()} {}
   std::vector<const Engine*> engines;
 };
 

@@ -2,21 +2,23 @@
 // wgmma, the result to the epilogue only.
 //
 // Operands: bfloat16 or float16, each with k contiguous or with k across its lines, or float32 with
-// k contiguous, taken as tf32 (its lower bits are passed over); lines a multiple of 16 bytes apart,
-// addresses multiples of 16; any m, n, k (outside counts as zero). Float32 sums. The bits of a
-// result depend on sizes alone: a block sums in the order of k, and where the blocks of a cluster
-// share k, their sums are added in that order. Bound: arithmetic, or memory where m, n or k is
-// small; lab/matmul measures the same pipeline beside cuBLAS.
+// k contiguous, taken as tf32 (its lower bits are passed over); or float32 in bfloat16 parts, A as
+// it is in either order, B as three planes of 16-bit parts; lines a multiple of 16 bytes apart,
+// addresses multiples of 16; any m, n, k (outside counts as zero).
+// Float32 sums. The bits of a result depend on sizes alone: a block sums in the order of k, and
+// where the blocks of a cluster share k, their sums are added in that order. Bound: arithmetic, or
+// memory where m, n or k is small; lab/matmul measures the same pipeline beside cuBLAS.
 //
 // One thread of the first warpgroup fills a ring of stages, tile after tile. The two others take
 // tiles in turn: while one writes its sums, the other multiplies. Where every block has one tile
-// only, they share it, 64 rows each. Blocks of a cluster that lie one above the other need the same
-// columns of B, and each brings half of them to both. Blocks that split k leave their sums in
-// shared memory, and each adds up and writes its share of the rows.
+// only, and in parts, they share it, 64 rows each. Blocks of a cluster that lie one above the other
+// need the same columns of B, and each brings half of them to both. Blocks that split k leave their
+// sums in shared memory, and each adds up and writes its share of the rows.
 #pragma once
 
 #include "cuda/kernels/counter.cuh"
 #include "cuda/kernels/gemm_wgmma_args.cuh"
+#include "cuda/kernels/gemm_wgmma_parts.cuh"
 #include "cuda/kernels/intrinsics_hopper.cuh"
 
 namespace tenon::cuda {
@@ -27,14 +29,18 @@ namespace tenon::cuda {
 template <class C, class E>
 class WgmmaBlock {
   static constexpr int kColumns = kWgmmaColumns, kStages = C::kStages;
-  static constexpr int kDepth = kWgmmaLine / (C::kType == WgmmaType::Tf32 ? 4 : 2);
+  static constexpr bool kInParts = C::kType == WgmmaType::Bf16x6;
+  static constexpr int kDepth = kWgmmaLine / (C::kType == WgmmaType::Tf32 || kInParts ? 4 : 2);
   static constexpr int kBox = 64 * 128;
-  static constexpr int kBytesA = C::kRows * kWgmmaLine, kBytesB = kColumns * kWgmmaLine;
+  static constexpr int kPlane = kColumns * kDepth * 2;  // of a part of B
+  static constexpr int kBytesA = C::kRows * kWgmmaLine,
+                       kBytesB = kInParts ? 3 * kPlane : kColumns * kWgmmaLine;
   static constexpr int kVector = C::kStoreVector;
   static constexpr int kHalves = C::kTurns ? C::kRows / 64 : 1;   // of a tile, for one warpgroup
   static constexpr int kSharing = C::kTurns ? 1 : C::kRows / 64;  // warpgroups at work on a tile
   // The epilogue in steps of a warp: neighbours in several rows, or several results of one row.
   static constexpr int kStepRows = kVector == 4 ? 4 : 1;
+  static_assert(!kInParts || (!C::kTurns && C::kRows == 128), "a warpgroup has 64 rows");
   static_assert(C::kSplits == 1 || (!C::kTurns && !E::kColumnSums),
                 "blocks that split k have one tile, and no results that are theirs alone");
 
@@ -129,6 +135,10 @@ class WgmmaBlock {
     barrier_wait(empty_ + 8 * at.stage, at.parity ^ 1);
     barrier_expect(full, kBytesA + kBytesB);
     const unsigned a = a_ + at.stage * kBytesA, b = b_ + at.stage * kBytesB;
+    if constexpr (kInParts) {
+      fill_parts(a, b, m, n, k, full);
+      return;
+    }
     if constexpr (C::kAcrossA) {
 #pragma unroll
       for (int i = 0; i < C::kRows / 64; ++i) tma_load(a + i * kBox, &p_.a, m + i * 64, k, full);
@@ -147,6 +157,36 @@ class WgmmaBlock {
     }
   }
 
+  /// A as it is, and three planes of B: of 64-byte lines along k, or of boxes of 64 columns.
+  TENON_DEVICE void fill_parts(unsigned a, unsigned b, int m, int n, int k, unsigned full) const {
+    constexpr int kLine = kWgmmaLine / 4;
+    if constexpr (C::kAcrossA) {
+#pragma unroll
+      for (int i = 0; i < C::kRows / kLine; ++i)
+        tma_load(a + i * kDepth * kWgmmaLine, &p_.a, m + i * kLine, k, full);
+    } else {
+      tma_load(a, &p_.a, k, m, full);
+    }
+#pragma unroll
+    for (int part = 0; part < 3; ++part, b += kPlane) {
+      const auto load = [&](int half) {
+        const int share = n + half * 64, x = C::kAcrossB ? share : k, y = C::kAcrossB ? k : share;
+        const unsigned to = b + half * (kPlane / 2);
+        if constexpr (C::kCluster > 1)
+          tma_load_multicast(to, &p_.b, x, y, part, full,
+                             static_cast<unsigned short>(3 << (rank_ - half)));
+        else
+          tma_load(to, &p_.b, x, y, part, full);
+      };
+      if constexpr (C::kCluster > 1) {
+        load(rank_ % 2);
+      } else {
+        load(0);
+        if constexpr (C::kAcrossB) load(1);
+      }
+    }
+  }
+
   /// A parity cannot tell a phase from the one after the next: the warpgroups hand each other the
   /// turn to wait for stages, when the last stage of a tile has come.
   TENON_DEVICE void consume(int group) {
@@ -162,17 +202,22 @@ class WgmmaBlock {
       const bool mine = tile < tiles, both = kHalves == 2 && (!mine || tile == last);
       int m, n;
       locate(mine ? tile : last, m, n);
+      if constexpr (kInParts) n += p_.first_column;
       m += row_of_warp() + (C::kTurns ? (mine ? 0 : 64) : group * 64);
       const bool inside = m + (both ? 0 : 64 * (kHalves - 1)) + 16 <= p_.m &&
                           (kVector == 4 || n + kColumns <= p_.n);
       Held held[kAhead];
-      if (C::kSplits == 1 && inside) look(held, m, n);
+      if (C::kSplits == 1 && inside && !kInParts) look(held, m, n);
       float sums[kHalves][64];
       if (mine) {
         if (C::kTurns) barrier_wait(turn_ + 8 * group, turn);
         turn ^= 1;
-        multiply(sums, at, group);
+        if constexpr (kInParts)
+          multiply_parts(sums[0], at, group);
+        else
+          multiply(sums, at, group);
       }
+      if (C::kSplits == 1 && inside && kInParts) look(held, m, n);
       if constexpr (C::kSplits > 1)
         stage(sums[0], place_of_warp(group));
       else
@@ -208,6 +253,57 @@ class WgmmaBlock {
     pin_all(sums);
     give_back(previous);
     if (C::kTurns) at.advance(steps_);  // over the other warpgroup's tile
+  }
+
+  /// Tensor cores cut off the bits that a sum has no room for, so that long sums shrink: those of a
+  /// stage begin at zero, with the smallest products, and are added up with rounding.
+  TENON_DEVICE void multiply_parts(float (&sums)[64], Place& at, int group) const {
+    const RowReader<C::kAcrossA> reader(group * 64 + row_of_warp());
+    PartsOfRows rows;
+#pragma unroll
+    for (int i = 0; i < 64; ++i) sums[i] = 0.0f;
+    barrier_wait(full_ + 8 * at.stage, at.parity);
+    reader.read(rows, a_ + at.stage * kBytesA);
+#pragma unroll 2
+    for (int step = 0; step < steps_; ++step) {
+      float stage[64];
+      pin(stage);
+      rows.pin_all();
+      wgmma_fence();
+      multiply_stage(stage, rows, b_ + at.stage * kBytesB);
+      wgmma_commit();
+      Place next = at;
+      next.advance(1);
+      PartsOfRows ahead = rows;
+      if (step + 1 < steps_) {
+        barrier_wait(full_ + 8 * next.stage, next.parity);
+        reader.read(ahead, a_ + next.stage * kBytesA);
+      }
+      wgmma_wait<0>();
+      pin(stage);
+      rows.pin_all();
+      give_back(at.stage);
+#pragma unroll
+      for (int i = 0; i < 64; ++i) sums[i] += stage[i];
+      rows = ahead;
+      at = next;
+    }
+  }
+
+  static TENON_DEVICE void multiply_stage(float (&stage)[64], const PartsOfRows& rows, unsigned b) {
+    // Of A and of B, small products first; what is left out is below 2^-24 of the first one.
+    constexpr int kPairs[][2] = {{0, 2}, {2, 0}, {1, 1}, {0, 1}, {1, 0}, {0, 0}};
+    bool add = false;
+#pragma unroll
+    for (const auto& pair : kPairs) {
+      const unsigned plane = b + pair[1] * kPlane;
+      const auto tile =
+          C::kAcrossB ? tile_descriptor<true, kDepth>(plane) : short_line_descriptor(plane);
+#pragma unroll
+      for (int i = 0; i < PartsOfRows::kProducts; ++i, add = true)
+        wgmma_m64n128_held<C::kAcrossB>(stage, rows.of[i][pair[0]],
+                                        tile + i * kDescriptorStep<C::kAcrossB>, add);
+    }
   }
 
   static TENON_DEVICE void pin_all(float (&sums)[kHalves][64]) {
@@ -424,6 +520,7 @@ class WgmmaBlock {
   TENON_DEVICE void add_up() {
     int m, n;
     locate(first_, m, n);
+    if constexpr (kInParts) n += p_.first_column;
     const int end = row_of_split(rank_ / C::kCluster + 1);
 #pragma unroll 1
     for (int r = row_of_split(rank_ / C::kCluster) + static_cast<int>(threadIdx.x) / 32 - 4;

@@ -12,12 +12,14 @@ struct alignas(64) TensorMap {
 
 inline constexpr int kWgmmaColumns = 128;  // of a block's tile
 inline constexpr int kWgmmaLine = 128;     // bytes of a stage along k: one swizzled line
+inline constexpr int kWgmmaPartsDepth = kWgmmaLine / 4;  // of a stage, of float32 in parts
 inline constexpr int kWgmmaThreads = 384;
 inline constexpr int kWgmmaStagingBytes = 16 * kWgmmaColumns * 4;  // a warp's rows of sums
 
 /// Of a block: the ring and its barriers, and the rows of sums of all warps that write some.
-constexpr int wgmma_shared_bytes(int rows, int stages, bool turns) {
-  const int stage = (rows + kWgmmaColumns) * kWgmmaLine + 16;
+constexpr int wgmma_shared_bytes(int rows, int stages, bool turns, bool parts = false) {
+  const int columns = parts ? 3 * kWgmmaColumns / 2 : kWgmmaColumns;  // of so many lines
+  const int stage = (rows + columns) * kWgmmaLine + 16;
   return 1024 + stages * stage + 16 + (turns ? 8 : rows / 16) * kWgmmaStagingBytes;
 }
 
@@ -28,6 +30,7 @@ struct WgmmaProblem {
   int steps = 0;              // stages along k
   int rows = 0, columns = 0;  // tiles; of tiles above each other in a cluster only one counts
   int band = 0;               // rows of clusters that are walked together
+  int first_column = 0;  // in parts: of the result, where B's first column belongs; n counts from 0
 };
 
 }  // namespace tenon::cuda

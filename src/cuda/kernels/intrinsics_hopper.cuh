@@ -53,6 +53,16 @@ TENON_DEVICE void threads_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/// What lies at an address of this block's shared memory, not before the waits in front of it.
+TENON_DEVICE float shared_load(unsigned address) {
+  float x;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(address));
+  return x;
+}
+TENON_DEVICE void shared_load(float (&x)[2], unsigned address) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x[0]), "=f"(x[1]) : "r"(address));
+}
+
 TENON_DEVICE unsigned cluster_rank() {
   unsigned rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -96,6 +106,13 @@ TENON_DEVICE void tma_load(unsigned to, const void* map, int x, int y, unsigned 
       "l"(map), "r"(x), "r"(y), "r"(barrier)
       : "memory");
 }
+TENON_DEVICE void tma_load(unsigned to, const void* map, int x, int y, int z, unsigned barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%2, %3, %4}], [%5];" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier)
+      : "memory");
+}
 /// The same for every block of the cluster in `mask`, to the same addresses in each.
 TENON_DEVICE void tma_load_multicast(unsigned to, const void* map, int x, int y, unsigned barrier,
                                      unsigned short mask) {
@@ -103,6 +120,15 @@ TENON_DEVICE void tma_load_multicast(unsigned to, const void* map, int x, int y,
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
       "l"(map), "r"(x), "r"(y), "r"(barrier), "h"(mask)
+      : "memory");
+}
+
+TENON_DEVICE void tma_load_multicast(unsigned to, const void* map, int x, int y, int z,
+                                     unsigned barrier, unsigned short mask) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier), "h"(mask)
       : "memory");
 }
 
@@ -137,14 +163,26 @@ TENON_DEVICE void pin(float (&x)[N]) {
   for (int i = 0; i < N; ++i) asm volatile("" : "+f"(x[i])::"memory");
 }
 
+template <int N>
+TENON_DEVICE void pin(unsigned (&x)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+r"(x[i])::"memory");
+}
+
 /// What a product must know of a tile at a multiple of 1024 bytes whose lines of 128 bytes are
 /// swizzled in groups of eight. k along the lines: groups of eight rows follow each other. k across
-/// them: a group is eight steps of k, and 64 columns further lies the next 64 x 64 box.
-template <bool kAcross>
+/// them: a group is eight steps of k, and 64 columns further lies the next 64 x kDepth box.
+template <bool kAcross, int kDepth = 64>
 TENON_DEVICE unsigned long long tile_descriptor(unsigned address) {
   constexpr unsigned long long kSwizzle128 = 1ull << 62, kGroup = 1024 >> 4;
-  constexpr unsigned long long kNextBox = kAcross ? 64 * 128 >> 4 : 1;
+  constexpr unsigned long long kNextBox = kAcross ? kDepth * 128 >> 4 : 1;
   return kSwizzle128 | kGroup << 32 | kNextBox << 16 | (address & 0x3FFFF) >> 4;
+}
+/// The same of lines of 64 bytes, along which k lies, swizzled in groups of eight; at a multiple of
+/// 512 bytes.
+TENON_DEVICE unsigned long long short_line_descriptor(unsigned address) {
+  constexpr unsigned long long kSwizzle64 = 2ull << 62, kGroup = 512 >> 4;
+  return kSwizzle64 | kGroup << 32 | 1ull << 16 | (address & 0x3FFFF) >> 4;
 }
 /// How far a descriptor moves for a product's k: 32 bytes along a line, or sixteen lines.
 template <bool kAcross>
@@ -153,19 +191,18 @@ inline constexpr int kDescriptorStep = (kAcross ? 16 * 128 : 32) >> 4;
 // clang-format off
 #define TENON_EIGHT(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), \
                        "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
-#define TENON_WGMMA_128(shape, types, order, ...)                                      \
+#define TENON_WGMMA_128(shape, types, left, add_at, order, ...)                        \
   asm volatile(                                                                        \
-    "{.reg .pred p; setp.ne.b32 p, %66, 0;"                                            \
+    "{.reg .pred p; setp.ne.b32 p, " add_at ", 0;"                                     \
     "wgmma.mma_async.sync.aligned." shape ".f32." types " {"                           \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"   \
-    "}, %64, %65, p, 1, 1" order ";}"                                                  \
+    "}, " left ", p, 1, 1" order ";}"                                                  \
     : TENON_EIGHT(0), TENON_EIGHT(8), TENON_EIGHT(16), TENON_EIGHT(24),                \
       TENON_EIGHT(32), TENON_EIGHT(40), TENON_EIGHT(48), TENON_EIGHT(56)               \
-    : "l"(a), "l"(b), "r"(add) __VA_ARGS__)
-#define TENON_ACROSS , "n"(int(kAcrossA)), "n"(int(kAcrossB))
+    : __VA_ARGS__)
 #define TENON_WGMMA_64(types, left, add_at, order, ...)                                \
   asm volatile(                                                                        \
     "{.reg .pred p; setp.ne.b32 p, " add_at ", 0;"                                     \
@@ -177,7 +214,8 @@ inline constexpr int kDescriptorStep = (kAcross ? 16 * 128 : 32) >> 4;
     : __VA_ARGS__, "r"(add))
 // clang-format on
 
-enum class WgmmaType { Bf16, F16, Tf32 };
+/// Bf16x6: float32, as six products of bfloat16 parts.
+enum class WgmmaType { Bf16, F16, Tf32, Bf16x6 };
 
 /// d = A[64, K] · B[K, 128], plus what d held when `add` is not 0; tiles in shared memory, told by
 /// descriptors; K is 32 bytes: 16, of tf32 (which is never across) 8. d[4j], d[4j + 1] lie at row
@@ -187,13 +225,23 @@ template <WgmmaType kType, bool kAcrossA, bool kAcrossB>
 TENON_DEVICE void wgmma_m64n128(float (&d)[64], unsigned long long a, unsigned long long b,
                                 int add) {
   if constexpr (kType == WgmmaType::Bf16) {
-    TENON_WGMMA_128("m64n128k16", "bf16.bf16", ", %67, %68", TENON_ACROSS);
+    TENON_WGMMA_128("m64n128k16", "bf16.bf16", "%64, %65", "%66", ", %67, %68", "l"(a), "l"(b),
+                    "r"(add), "n"(int(kAcrossA)), "n"(int(kAcrossB)));
   } else if constexpr (kType == WgmmaType::F16) {
-    TENON_WGMMA_128("m64n128k16", "f16.f16", ", %67, %68", TENON_ACROSS);
+    TENON_WGMMA_128("m64n128k16", "f16.f16", "%64, %65", "%66", ", %67, %68", "l"(a), "l"(b),
+                    "r"(add), "n"(int(kAcrossA)), "n"(int(kAcrossB)));
   } else {
     static_assert(!kAcrossA && !kAcrossB);
-    TENON_WGMMA_128("m64n128k8", "tf32.tf32", "", );
+    TENON_WGMMA_128("m64n128k8", "tf32.tf32", "%64, %65", "%66", "", "l"(a), "l"(b), "r"(add));
   }
+}
+/// The same in bfloat16 with A in registers, as a 16x8x16 product of each warp takes its sixteen
+/// rows (intrinsics.cuh).
+template <bool kAcrossB>
+TENON_DEVICE void wgmma_m64n128_held(float (&d)[64], const unsigned (&a)[4], unsigned long long b,
+                                     int add) {
+  TENON_WGMMA_128("m64n128k16", "bf16.bf16", "{%64, %65, %66, %67}, %68", "%69", ", %70", "r"(a[0]),
+                  "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add), "n"(int(kAcrossB)));
 }
 
 /// The same of 64 columns and 16-bit types, both operands along k.
@@ -219,7 +267,6 @@ TENON_DEVICE void wgmma_m64n64_held(float (&d)[32], const unsigned (&a)[4], unsi
 }
 
 #undef TENON_WGMMA_64
-#undef TENON_ACROSS
 #undef TENON_WGMMA_128
 #undef TENON_EIGHT
 

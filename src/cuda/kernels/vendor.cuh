@@ -5,6 +5,7 @@
 // elements before it stores them.
 #pragma once
 
+#include "cuda/kernels/bf16_parts.cuh"
 #include "cuda/kernels/counter.cuh"
 #include "cuda/kernels/element.cuh"
 #include "cuda/kernels/intrinsics.cuh"
@@ -45,6 +46,34 @@ __device__ __forceinline__ void cast_rows(const CastArgs& a) {
   typename To::Storage* to =
       static_cast<typename To::Storage*>(a.out) + batch * a.out_batch + rest * a.out_outer + column;
   *reinterpret_cast<Written*>(to) = written;
+}
+
+/// Rows of float32 as planes of their parts: part p of a row lies at p * out_batch.
+template <bool Aligned, bool Wide>
+__device__ __forceinline__ void split_rows(const CastArgs& a) {
+  typename Counter<Wide>::type n = thread_number<Wide>();
+  if (n >= static_cast<typename Counter<Wide>::type>(a.count)) return;
+  const long long row = split<Wide>(n, a.groups);
+  const long long column = static_cast<long long>(n) * kCastWidth;
+  const float* from = static_cast<const float*>(a.in) + row * a.in_outer + column;
+  Chunk<float> read;
+  if constexpr (Aligned) {
+    read = *reinterpret_cast<const Chunk<float>*>(from);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCastWidth; ++i) read.at[i] = column + i < a.inner ? from[i] : 0.0f;
+  }
+  Chunk<unsigned short> parts[3];
+#pragma unroll
+  for (int i = 0; i < kCastWidth; ++i) {
+    const Bf16Parts x = bf16_parts(read.at[i]);
+#pragma unroll
+    for (int p = 0; p < 3; ++p) parts[p].at[i] = static_cast<unsigned short>(x.of[p]);
+  }
+  unsigned short* to = static_cast<unsigned short*>(a.out) + row * a.out_outer + column;
+#pragma unroll
+  for (int p = 0; p < 3; ++p)
+    *reinterpret_cast<Chunk<unsigned short>*>(to + p * a.out_batch) = parts[p];
 }
 
 /// A tile of a float32 matrix on its other side, its elements rounded to tf32 or as they are. 256

@@ -7,7 +7,8 @@ namespace tenon::cuda {
 
 constexpr int kCastWidth = 8;  // elements that a thread converts
 
-/// out[batch, outer, inner] = in there, converted; inner contiguous in both.
+/// out[batch, outer, inner] = in there, converted; inner contiguous in both. Of rows that are split
+/// a batch of the result is a part.
 struct CastArgs {
   const void* in = nullptr;
   void* out = nullptr;

@@ -86,13 +86,13 @@ struct Epilogue {
 using namespace tenon::cuda;
 
 struct Config {
-  static constexpr int kRows = 128, kStages = 5, kCluster = 2, kSplits = 1, kStoreVector = 4;
+  static constexpr int kRows = 128, kStages = 4, kCluster = 2, kSplits = 1, kStoreVector = 4;
   static constexpr bool kTurns = false, kAcrossA = true, kAcrossB = true, kBatches = false;
-  static constexpr WgmmaType kType = WgmmaType::Bf16;
+  static constexpr WgmmaType kType = WgmmaType::Bf16x6;
 };
 
 extern "C" __global__ void __launch_bounds__(384, 1) __cluster_dims__(2, 1, 1)
-gemm_wgmma(const __grid_constant__ WgmmaProblem p, const __grid_constant__ Epilogue epilogue) {
+gemm_bf16x6(const __grid_constant__ WgmmaProblem p, const __grid_constant__ Epilogue epilogue) {
   TENON_DYNAMIC_SHARED(shared);
   WgmmaBlock<Config, Epilogue> block(p, epilogue, shared);
   block.set_up();

@@ -55,6 +55,37 @@ void RowCast::run(void* stream, const std::byte* in, std::byte* out) const {
   kernel_->launch(stream, grid_, {kFlatThreads, 1, 1}, 0, params);
 }
 
+RowParts::RowParts(const Target& target, const MatrixRows& rows)
+    : result_(rows), in_offset_bytes_(rows.offset * 4) {
+  const std::int64_t groups = divide_up(rows.inner, kCastWidth);
+  result_.offset = 0, result_.batch = 3;
+  result_.outer_stride = groups * kCastWidth;
+  result_.batch_stride = rows.outer * result_.outer_stride;
+  bytes_ = conversion_room(at(3 * result_.batch_stride) * 2);
+  args_.count = rows.outer * groups;
+  args_.groups = make_divisor(groups);
+  args_.inner = rows.inner;
+  args_.in_outer = rows.outer_stride;
+  args_.out_outer = result_.outer_stride, args_.out_batch = result_.batch_stride;
+  grid_ = grid_over(args_.count);
+  const bool aligned =
+      rows.inner % kCastWidth == 0 && rows.offset % 4 == 0 && rows.outer_stride % 4 == 0;
+  kernel_ = compile(
+      target,
+      {"tenon_split", cat(kConversionHeader,
+                          flat_entry("tenon_split", "const CastArgs a",
+                                     cat("split_rows<", truth(aligned), ", ",
+                                         truth(needs_wide(args_.count * kCastWidth)), ">(a)")))});
+}
+
+void RowParts::run(void* stream, const std::byte* in, std::byte* out) const {
+  CastArgs args = args_;
+  args.in = in + in_offset_bytes_;
+  args.out = out;
+  void* params[] = {&args};
+  kernel_->launch(stream, grid_, {kFlatThreads, 1, 1}, 0, params);
+}
+
 PlaneTurn::PlaneTurn(const Target& target, const Shape& planes, DType from, DType to)
     : bytes_(conversion_room(at(planes.numel()) * item_size(to))) {
   args_.rows = static_cast<int>(planes[1]), args_.columns = static_cast<int>(planes[2]);

@@ -50,6 +50,26 @@ class RowCast {
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 
+/// Float32 rows as planes of their three bfloat16 parts (kernels/bf16_parts.cuh), whose pitch is a
+/// multiple of 8 elements.
+class RowParts {
+ public:
+  RowParts(const Target& target, const MatrixRows& rows);
+  /// Where the parts lie: offset 0, a batch of three.
+  const MatrixRows& result() const { return result_; }
+  std::size_t bytes() const { return bytes_; }
+  void run(void* stream, const std::byte* in, std::byte* out) const;
+  const std::string& source() const { return kernel_->source().text; }
+
+ private:
+  CastArgs args_;
+  MatrixRows result_;
+  std::int64_t in_offset_bytes_ = 0;
+  std::size_t bytes_ = 0;
+  Grid grid_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
 /// Contiguous planes [planes, rows, columns] with rows and columns exchanged, converted on the way:
 /// between images by channels and channels-last ones. Of float32 or 16 bits.
 class PlaneTurn {

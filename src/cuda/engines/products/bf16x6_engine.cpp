@@ -1,0 +1,304 @@
+// From a region to launches of cuda/kernels/gemm_wgmma.cuh for float32 in parts: the right operand
+// split into the workspace, tensor maps, and the kernel with the epilogue. The left operand is
+// split by the kernel.
+#include "cuda/engines/products/bf16x6_engine.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "base/index.h"
+#include "base/str.h"
+#include "cuda/device/driver.h"
+#include "cuda/engines/launch/per_target.h"
+#include "cuda/engines/launch/tile.h"
+#include "cuda/engines/launch/words.h"
+#include "cuda/engines/maps/print_map.h"
+#include "cuda/engines/products/bf16x6_config.h"
+#include "cuda/engines/products/conversions.h"
+#include "cuda/engines/products/matrix_shape.h"
+#include "cuda/engines/products/native_config.h"
+#include "cuda/kernels/gemm_wgmma_args.cuh"
+#include "plan/channel_sums.h"
+
+namespace tenon::cuda {
+namespace {
+
+constexpr DType kFloat = DType::Float32;
+
+/// Whether lines and start lie at multiples of 16 bytes, as the copy engine wants them.
+bool is_readable(const MatrixRows& rows) {
+  return rows.offset % 4 == 0 && rows.outer_stride % 4 == 0;
+}
+
+/// Of the workspace: 6 bytes for an element of the right operand, whose columns are taken in as
+/// many pieces as that needs.
+constexpr std::int64_t kMostBytes = 80'000'000;
+
+/// Columns of a piece, whole tiles: all pieces but the last have as many.
+std::int64_t piece_columns(const MatrixShape& shape) {
+  const std::int64_t k = shape.a.plain ? shape.k : power_above(shape.k);  // as bf16x6_sizes
+  const std::int64_t most = std::max<std::int64_t>(kMostBytes / 6 / k / kWgmmaColumns, 1);
+  const std::int64_t tiles = divide_up(shape.n, kWgmmaColumns);
+  return divide_up(tiles, divide_up(tiles, most)) * kWgmmaColumns;
+}
+std::int64_t pieces_of(const MatrixShape& shape) {
+  return divide_up(shape.n, piece_columns(shape));
+}
+
+/// Columns of the right operand from `first` on.
+MatrixRows piece_of(const MatrixOperand& b, std::int64_t first, std::int64_t columns) {
+  MatrixRows rows = b.rows;
+  std::int64_t& along = b.plain ? rows.inner : rows.outer;
+  along = std::min(along - first, columns);
+  rows.offset += first * (b.plain ? 1 : rows.outer_stride);
+  return rows;
+}
+
+const char* bf16x6_refusal(const Target& target, const Region& region,
+                           std::span<const Value> values, MatrixShape& shape, std::string* why) {
+  if (target.arch != 90) return "no Hopper card";
+  if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
+    return "it is no matrix product";
+  const Contraction& c = region.contraction;
+  for (const DType dtype :
+       {c.dtype, c.compute(), values[at(c.a.value)].dtype, values[at(c.b.value)].dtype})
+    if (dtype != kFloat) return "not float32 throughout";
+  if (c.tf32()) return "it computes in tf32";
+  if (!matrix_shape(c, shape, why)) return "";
+  if (shape.batch != 1) return "several matrices on the right";
+  if (!is_readable(shape.a.rows)) return "lines that are no multiples of 16 bytes";
+  if (shape.k * kWgmmaColumns * 6 > kMostBytes) return "too large a workspace";
+  if (!region.map.reduces.empty() && pieces_of(shape) > 1)
+    return "reductions of a result that is made in pieces";
+  if (target.ordinal >= 0 && !has_tensor_maps()) return "the driver makes no tensor maps";
+  return nullptr;
+}
+
+/// Of a piece, as the choices see them: an activation lies along m where it is multiplied by
+/// weights, and along k where their gradient is made.
+WgmmaSizes bf16x6_sizes(const MatrixShape& shape) {
+  const std::int64_t n = std::min(shape.n, piece_columns(shape));
+  return {shape.a.plain ? power_above(shape.m) : shape.m, n,
+          shape.a.plain ? shape.k : power_above(shape.k), 4};
+}
+
+/// Results and sums that occupy a card; what others would take decides the rest.
+bool is_worth_parts(const MatrixShape& shape) {
+  return std::min({shape.m, shape.n, shape.k}) >= 128 &&
+         shape.m * shape.n * shape.k >= std::int64_t{1} << 28;
+}
+
+/// Of rows from `memory` on; their offset counts no more.
+TensorMap bf16x6_map(std::byte* memory, const MatrixRows& rows, bool parts, int box_inner,
+                     int box_outer) {
+  // CU_TENSOR_MAP_DATA_TYPE_UINT16 and …_UINT32: only bits are moved. No interleaving; lines of a
+  // box swizzled by their length; promotion to 256 bytes in the second-level cache; zeros outside.
+  constexpr int kUint16 = 1, kUint32 = 2, kNone = 0, kSwizzle64 = 2, kSwizzle128 = 3,
+                kPromote256 = 3;
+  const std::uint64_t item = parts ? 2 : 4;
+  const std::uint64_t extents[] = {at(rows.inner), at(rows.outer), 3};
+  const std::uint64_t pitches[] = {at(rows.outer_stride) * item, at(rows.batch_stride) * item};
+  const unsigned box[] = {static_cast<unsigned>(box_inner), static_cast<unsigned>(box_outer), 1};
+  const unsigned steps[] = {1, 1, 1};
+  const int swizzle = at(box_inner) * item == 64 ? kSwizzle64 : kSwizzle128;
+  TensorMap out;
+  check(driver().cuTensorMapEncodeTiled(&out, parts ? kUint16 : kUint32, parts ? 3 : 2, memory,
+                                        extents, pitches, box, steps, kNone, swizzle, kPromote256,
+                                        kNone),
+        "describing a matrix of ", rows.outer, " rows of ", rows.inner, " elements");
+  return out;
+}
+
+class Bf16x6Kernel final : public Kernel {
+ public:
+  Bf16x6Kernel(const Target& target, const Region& region, std::span<const Value> values,
+               const MatrixShape& shape, const WgmmaConfig& config)
+      : config_(config),
+        a_(region.contraction.a.value),
+        b_(region.contraction.b.value),
+        across_a_(!shape.a.plain),
+        across_b_(shape.b.plain),
+        rows_a_(shape.a.rows) {
+    const std::int64_t batch_rows =
+        region.contraction.a_shape[region.contraction.a_shape.rank() - 2];
+    PrintedEpilogue printed = print_epilogue(region, values, target);
+    arguments_ = std::move(printed.arguments);
+    kernel_ = compile(target, text(shape.n % 4 == 0, batch_rows != shape.m, printed.code));
+    const std::int64_t columns = piece_columns(shape);
+    for (std::int64_t first = 0; first < shape.n; first += columns) {
+      pieces_.push_back({RowParts(target, piece_of(shape.b, first, columns))});
+      Piece& piece = pieces_.back();
+      piece.problem.batch_rows = make_divisor(batch_rows);
+      piece.problem.first_column = static_cast<int>(first);
+      describe(piece, target, {shape.m, std::min(columns, shape.n - first), shape.k, 4});
+    }
+    workspace_bytes = pieces_.front().parts.bytes() + kConversionAlignment;
+    // A warp's rows of a tile, or a warp of a block that shares its tile's sums, leave one each.
+    const WgmmaProblem& p = pieces_.front().problem;
+    arguments_.reserve(config.splits > 1
+                           ? std::int64_t{8} * pieces_.front().grid.x
+                           : std::int64_t{p.rows} * p.columns * config.cluster * config.rows / 16,
+                       workspace_bytes);
+  }
+
+  void run(const Binding& binding) const override {
+    thread_local std::vector<std::uint64_t>
+        words;  // keeps its memory: a settled step allocates none
+    arguments_.fill(words, binding);
+    std::byte* place = aligned_workspace(binding.workspace);
+    std::byte* a = binding.values[at(a_)];
+    constexpr int kLine = kWgmmaPartsDepth;
+    const TensorMap map_a = bf16x6_map(a + at(rows_a_.offset) * sizeof(float), rows_a_, false,
+                                       kLine, across_a_ ? kLine : config_.rows);
+    for (const Piece& piece : pieces_) {
+      piece.parts.run(binding.stream, binding.values[at(b_)], place);
+      WgmmaProblem problem = piece.problem;
+      problem.a = map_a;
+      problem.b = bf16x6_map(place, piece.parts.result(), true, across_b_ ? 64 : kLine,
+                             across_b_ ? kLine : kWgmmaColumns / config_.cluster);
+      void* params[] = {&problem, words.data()};
+      const int shared_bytes = wgmma_shared_bytes(config_.rows, kBf16x6Stages, false, true);
+      kernel_->launch(binding.stream, piece.grid, {kWgmmaThreads, 1, 1},
+                      static_cast<std::uint32_t>(shared_bytes), params);
+    }
+  }
+
+  std::string source() const override {
+    return cat(pieces_.front().parts.source(), kNextLaunch, kernel_->source().text);
+  }
+
+ private:
+  /// Columns of the result that are made at once.
+  struct Piece {
+    RowParts parts;
+    WgmmaProblem problem = {};
+    Grid grid = {};
+  };
+
+  void describe(Piece& piece, const Target& target, const WgmmaSizes& sizes) const {
+    WgmmaProblem& p = piece.problem;
+    p.m = sizes.m, p.n = p.first_column + sizes.n;
+    p.steps = static_cast<int>(wgmma_steps(sizes));
+    p.rows = static_cast<int>(divide_up(sizes.m, config_.rows * config_.cluster));
+    p.columns = static_cast<int>(divide_up(sizes.n, kWgmmaColumns));
+    p.band = 8;
+    piece.grid.x = static_cast<std::uint32_t>(bf16x6_blocks(target.model, sizes, config_));
+  }
+
+  Source text(bool by_four, bool batches, const std::string& epilogue) const {
+    return {"gemm_bf16x6",
+            cat("#include \"cuda/kernels/gemm_wgmma.cuh\"\n", epilogue,
+                "\nusing namespace tenon::cuda;\n\n",
+                ConfigText()
+                    .ints({{"kRows", config_.rows},
+                           {"kStages", kBf16x6Stages},
+                           {"kCluster", config_.cluster},
+                           {"kSplits", config_.splits},
+                           {"kStoreVector", by_four ? 4 : 1}})
+                    .flags({{"kTurns", false},
+                            {"kAcrossA", across_a_},
+                            {"kAcrossB", across_b_},
+                            {"kBatches", batches}})
+                    .value("WgmmaType", "kType", "WgmmaType::Bf16x6")
+                    .text(),
+                "\nextern \"C\" __global__ void __launch_bounds__(", kWgmmaThreads,
+                ", 1) __cluster_dims__(", config_.cluster * config_.splits,
+                ", 1, 1)\ngemm_bf16x6(const __grid_constant__ WgmmaProblem p, const "
+                "__grid_constant__ Epilogue epilogue) {\n  TENON_DYNAMIC_SHARED(shared);\n  "
+                "WgmmaBlock<Config, Epilogue> block(p, epilogue, shared);\n  block.set_up();\n",
+                kAwaitKernels, "  block.run();\n}\n"),
+            3 + static_cast<int>(epilogue.size() / 1000)};
+  }
+
+  const WgmmaConfig config_;
+  const ValueId a_, b_;
+  const bool across_a_, across_b_;
+  const MatrixRows rows_a_;
+  std::vector<Piece> pieces_;
+  EpilogueArguments arguments_;
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
+class Bf16x6Engine final : public Engine {
+ public:
+  explicit Bf16x6Engine(const Target& target) : target_(target) {}
+
+  const char* name() const override { return "bf16x6"; }
+
+  bool claims(const Region& region, std::span<const Value> values,
+              std::string* why) const override {
+    MatrixShape shape;
+    const char* reason = bf16x6_refusal(target_, region, values, shape, why);
+    if (reason == nullptr && !is_worth_parts(shape)) reason = "too small a product";
+    if (reason != nullptr && reason[0] != '\0' && why != nullptr) *why = reason;
+    return reason == nullptr;
+  }
+
+  bool is_able(const Region& region, std::span<const Value> values) const override {
+    MatrixShape shape;
+    return bf16x6_refusal(target_, region, values, shape, nullptr) == nullptr;
+  }
+
+  Capabilities capabilities(const Region& region, std::span<const Value>) const override {
+    Capabilities can;
+    can.no_reductions = no_channel_sums(region);
+    return can;
+  }
+
+  double estimate(const Region& region, std::span<const Value> values) const override {
+    MatrixShape shape;
+    if (bf16x6_refusal(target_, region, values, shape, nullptr) != nullptr) return 0;
+    const CardModel& card = target_.model;
+    const WgmmaSizes sizes = bf16x6_sizes(shape);
+    const double piece =
+        bf16x6_microseconds(card, sizes, bf16x6_configs(card, sizes).front()) +
+        conversion_microseconds(card, piece_of(shape.b, 0, piece_columns(shape)), 4, 6);
+    return piece * static_cast<double>(pieces_of(shape));
+  }
+
+  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
+                                  int) const override {
+    return prepare_bf16x6(region, values, target_);
+  }
+
+  std::vector<std::string> configurations(const Region& region,
+                                          std::span<const Value> values) const override {
+    MatrixShape shape;
+    std::vector<std::string> names;
+    if (bf16x6_refusal(target_, region, values, shape, nullptr) == nullptr)
+      for (const WgmmaConfig& config : bf16x6_configs(target_.model, bf16x6_sizes(shape)))
+        names.push_back(wgmma_config_name(config));
+    return names;
+  }
+
+  std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
+                                     std::span<const Value> values, int) const override {
+    return prepare_bf16x6(region, values, target_, configuration);
+  }
+
+ private:
+  const Target target_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_bf16x6(const Region& region, std::span<const Value> values,
+                                       const Target& target, const std::string& configuration) {
+  MatrixShape shape;
+  std::string why;
+  if (const char* reason = bf16x6_refusal(target, region, values, shape, &why))
+    throw InternalError(cat("bf16x6: ", reason[0] != '\0' ? reason : why.c_str()));
+  const WgmmaSizes sizes = bf16x6_sizes(shape);
+  return std::make_unique<Bf16x6Kernel>(target, region, values, shape,
+                                        configuration.empty()
+                                            ? bf16x6_configs(target.model, sizes).front()
+                                            : bf16x6_config_named(sizes, configuration));
+}
+
+const Engine& bf16x6_engine(const Target& target) { return per_target<Bf16x6Engine>(target); }
+
+}  // namespace tenon::cuda
