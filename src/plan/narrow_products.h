@@ -1,5 +1,4 @@
-// Large products whose results go into sums of rows or columns, on a card in bfloat16: stored in 16
-// bits.
+// Large products whose results go into sums of rows, on a card in bfloat16: stored in 16 bits.
 #pragma once
 
 #include "plan/graph_passes.h"
@@ -8,8 +7,7 @@
 namespace tenon {
 
 /// Rounds products of bfloat16 operands where they are large, and sums of rows follow from them
-/// element by element (a residual stream's parts, gradients of normalised values), or sums of
-/// columns beside a rounding (an activation's gradient).
+/// element by element (a residual stream's parts, gradients of normalised values).
 Roots narrow_products(Roots roots);
 
 /// Elements from which on a product, or a sum of one, is worth rounding.

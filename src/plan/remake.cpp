@@ -197,7 +197,7 @@ class Remaker {
   bool is_mask(int i) const { return g_.items[at(i)].dtype == DType::Bool; }
 
   /// Whether all that group b would read to make an item is stored until then anyway: another group
-  /// that reads it has as long a chain of groups behind it.
+  /// that reads it waits for as long a chain of groups.
   bool is_kept(const Recipe& recipe, int b) const {
     return std::all_of(recipe.sources.begin(), recipe.sources.end(), [&](int source) {
       const std::set<int>& readers = readers_[at(source)];

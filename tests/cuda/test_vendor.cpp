@@ -290,6 +290,11 @@ TEST_CASE("vendor: which epilogues are GELU") {
     return !found(t).has_value();
   };
   CHECK_FALSE(refused(kHow, false, kGeluCube, Op::Data));
+  // Stored twice, as by an assignment.
+  DeviceCheck twice = product(5, 8, 7, kHow, false);
+  add_gelu(twice, space, BF, Input::Exact);
+  twice.store(twice.region.map.stores.back().source);
+  CHECK_FALSE(found(twice).has_value());
   CHECK(refused(kHow, false, .0448, Op::Data));
   CHECK(refused(kFp32, false, kGeluCube, Op::Data));
   CHECK(refused(kHow, true, kGeluCube, Op::Data));

@@ -291,7 +291,7 @@ class WgmmaBlock {
   }
 
   static TENON_DEVICE void multiply_stage(float (&stage)[64], const PartsOfRows& rows, unsigned b) {
-    // Of A and of B, small products first; what is left out is below 2^-24 of the first one.
+    // Of A and of B, small products first; what is left out: docs/numerics.md.
     constexpr int kPairs[][2] = {{0, 2}, {2, 0}, {1, 1}, {0, 1}, {1, 0}, {0, 0}};
     bool add = false;
 #pragma unroll

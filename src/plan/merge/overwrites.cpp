@@ -43,6 +43,7 @@ class Overwriter {
       if (instr.code != MapCode::Load || !may_be_lost(step, instr.view.value, to)) continue;
       m_.program.limits.push_back({result.bytes, kLarge - 1});
       if (result.bytes < kLarge) return;
+      if (!others_may_be_first(step, instr.view.value)) continue;
       take_place(step, instr.view.value, to.value);
       return;
     }
@@ -65,16 +66,21 @@ class Overwriter {
     note(m_.region(step), "writes over what it reads");
   }
 
-  /// Whether all others that read a value can do so first, and the map only reads it where it
-  /// writes the result.
+  bool others_may_be_first(int step, ValueId id) const {
+    const std::vector<int>& readers = m_.readers[at(id)];
+    return std::none_of(readers.begin(), readers.end(), [&](int reader) {
+      return reader != step && m_.times.graph().reaches(step, reader);
+    });
+  }
+
+  /// Whether the map reads a value only where it writes the result, and no memory but a step's own
+  /// holds it.
   bool may_be_lost(int step, ValueId id, const View& to) const {
     const Value &operand = value(id), &result = value(to.value);
     const MapProgram& map = m_.program.steps[at(step)].region.map;
     if (operand.kind != Value::Kind::Arena || operand.dtype != result.dtype ||
         operand.shape != result.shape || m_.writers[at(id)].size() != 1 || is_from(step, id))
       return false;
-    for (int reader : m_.readers[at(id)])
-      if (reader != step && m_.times.graph().reaches(step, reader)) return false;
     const RegionKind maker = m_.program.steps[at(m_.writers[at(id)].front())].region.kind;
     return (maker == RegionKind::Map || maker == RegionKind::Contraction ||
             maker == RegionKind::Opaque) &&

@@ -12,17 +12,17 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr int kMostBlocks = 8;  // of a cluster
+constexpr int kMostBf16x6Blocks = 8;  // of a cluster
 
 /// Sums of the class may be twice as long as those that it stands for.
-bool is_possible(const WgmmaSizes& s, const WgmmaConfig& config) {
-  return config.splits * config.cluster <= kMostBlocks &&
+bool bf16x6_is_possible(const WgmmaSizes& s, const WgmmaConfig& config) {
+  return config.splits * config.cluster <= kMostBf16x6Blocks &&
          (config.splits == 1 || 2 * config.splits <= wgmma_steps(s));
 }
 
 /// Clusters side by side: they lie in one of groups of some sixteen multiprocessors, of which not
 /// all are whole, so that 30 clusters of four or 15 of eight are found on 132.
-std::int64_t room_for(const CardModel& card, int blocks) {
+std::int64_t bf16x6_room_for(const CardModel& card, int blocks) {
   if (blocks <= 2) return card.multiprocessors / blocks;
   return std::max(1, card.multiprocessors / 16 * (16 / blocks) * 15 / 16);
 }
@@ -42,7 +42,7 @@ double bf16x6_microseconds(const CardModel& card, const WgmmaSizes& s, const Wgm
   const double multiply_adds =
       6.0 * 128 * kWgmmaColumns * kWgmmaPartsDepth / (kShare * card.half);  // cycles a stage
   const int blocks = config.cluster * config.splits;
-  const std::int64_t rounds = divide_up(wgmma_tiles(s, config), room_for(card, blocks));
+  const std::int64_t rounds = divide_up(wgmma_tiles(s, config), bf16x6_room_for(card, blocks));
   const double stages = static_cast<double>(divide_up(wgmma_steps(s), config.splits));
   const double cycles = static_cast<double>(rounds) *
                         (stages * multiply_adds * (config.cluster == 1 ? kAlone : 1) + kAroundTile);
@@ -53,7 +53,7 @@ std::vector<WgmmaConfig> bf16x6_configs(const CardModel& card, const WgmmaSizes&
   constexpr std::size_t kMost = 4;
   std::vector<std::pair<double, WgmmaConfig>> all;
   for (int cluster = s.m > 128 ? 2 : 1; cluster >= 1; --cluster)
-    for (int splits = 1; is_possible(s, {128, cluster, splits}); ++splits)
+    for (int splits = 1; bf16x6_is_possible(s, {128, cluster, splits}); ++splits)
       all.emplace_back(bf16x6_microseconds(card, s, {128, cluster, splits}),
                        WgmmaConfig{128, cluster, splits});
   std::stable_sort(all.begin(), all.end(),
@@ -68,7 +68,7 @@ std::vector<WgmmaConfig> bf16x6_configs(const CardModel& card, const WgmmaSizes&
 WgmmaConfig bf16x6_config_named(const WgmmaSizes& sizes, const std::string& name) {
   WgmmaConfig c{128, 1, 1};
   for (; c.cluster <= 2; ++c.cluster)
-    for (c.splits = 1; is_possible(sizes, c); ++c.splits)
+    for (c.splits = 1; bf16x6_is_possible(sizes, c); ++c.splits)
       if (wgmma_config_name(c) == name) return c;
   refuse_config("bf16x6", name);
 }

@@ -86,10 +86,11 @@ WgmmaSizes bf16x6_sizes(const MatrixShape& shape) {
           shape.a.plain ? shape.k : power_above(shape.k), 4};
 }
 
-/// Results and sums that occupy a card; what others would take decides the rest.
+/// Results and sums that occupy a card, by the class of their sizes; what others would take decides
+/// the rest.
 bool is_worth_parts(const MatrixShape& shape) {
-  return std::min({shape.m, shape.n, shape.k}) >= 128 &&
-         shape.m * shape.n * shape.k >= std::int64_t{1} << 28;
+  const WgmmaSizes s = bf16x6_sizes(shape);
+  return std::min({s.m, shape.n, s.k}) >= 128 && s.m * shape.n * s.k >= std::int64_t{1} << 28;
 }
 
 /// Of rows from `memory` on; their offset counts no more.

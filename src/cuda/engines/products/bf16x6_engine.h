@@ -12,7 +12,7 @@
 namespace tenon::cuda {
 
 /// Claims float32 products that are worth it by size and have one matrix on the right, which is
-/// split into the workspace. As accurate as float32 multiply-adds (docs/numerics.md).
+/// split into the workspace. How accurate they are says docs/numerics.md.
 /// One a target, never destroyed.
 const Engine& bf16x6_engine(const Target& target);
 

@@ -115,6 +115,8 @@ std::optional<LtEpilogue> fused(const Region& region, std::span<const Value> val
   } else {
     return {};
   }
+  // A bias that float16 cannot hold may be one that the sum takes back.
+  if (e.bias != kNoValue && values[at(e.out)].dtype == DType::Float16) return {};
   constexpr std::int64_t kAlignedFloats = 4;
   return e.bias_offset % kAlignedFloats == 0 ? std::optional(e) : std::nullopt;
 }

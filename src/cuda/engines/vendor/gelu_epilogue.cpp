@@ -72,8 +72,7 @@ bool is_along_columns(const View& view, const Shape& space) {
          (space[0] == 1 || view.stride[0] == 0);
 }
 
-/// The one load of an epilogue, if it has no other instruction that reads or draws; null: none, or
-/// several.
+/// The one load of an epilogue; null: none, or several.
 const MapInstr* only_load(const MapProgram& map) {
   const MapInstr* found = nullptr;
   for (const MapInstr& i : map.instrs) {
@@ -103,7 +102,9 @@ std::optional<GeluEpilogue> gelu_epilogue(const Region& region, std::span<const 
   GeluEpilogue e;
   if (is_whole(load->view)) {
     const auto gradient = [](const Place& p) { return p.result * gelu_slope(p.loaded); };
-    if (map.stores.size() != 1 || !is_function(map, map.stores[0].source, gradient)) return {};
+    if (map.stores.size() != 1 || map.stores[0].view.value == load->view.value ||
+        !is_function(map, map.stores[0].source, gradient))
+      return {};
     e.gradient = true;
     e.input = load->view.value;
     e.out = map.stores[0].view.value;
@@ -112,12 +113,14 @@ std::optional<GeluEpilogue> gelu_epilogue(const Region& region, std::span<const 
   if (load->dtype != DType::Float32 || !is_along_columns(load->view, map.space)) return {};
   e.bias = load->view;
   for (const MapStore& store : map.stores) {
-    if (is_function(map, store.source, [](const Place& p) { return gelu(p.result + p.loaded); }))
-      e.out = store.view.value;
-    else if (is_function(map, store.source, [](const Place& p) { return p.result + p.loaded; }))
-      e.input = store.view.value;
-    else
-      return {};
+    const auto sum = [](const Place& p) { return p.result + p.loaded; };
+    ValueId* place = nullptr;
+    if (is_function(map, store.source, [&](const Place& p) { return gelu(sum(p)); }))
+      place = &e.out;
+    else if (is_function(map, store.source, sum))
+      place = &e.input;
+    if (place == nullptr || *place != kNoValue) return {};  // the library stores each once
+    *place = store.view.value;
   }
   if (e.out == kNoValue) return {};
   return e;
