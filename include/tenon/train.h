@@ -380,7 +380,8 @@ class TENON_API TrainedModel {
   void set_picture(const std::string& steps);
   const nn::AnyModule& net() const { return net_; }
   const std::string& file() const { return file_; }
-  /// As many as there are classes: the words that the training data used, or numbers.
+  /// As many as there are classes: the words that the training data used, or numbers; "<N>" for an
+  /// output beyond the tokens of a text.
   const std::vector<std::string>& class_names() const { return class_names_; }
   /// How rows of a table become inputs, from the training data; null for a model of anything else.
   const std::shared_ptr<const data::TableColumns>& table() const { return table_; }
@@ -413,7 +414,8 @@ class TENON_API TrainedModel {
   /// to tell of this one.
   Tensor predict_text(const std::string& text) const;
   /// Of a model of language: the probabilities [classes] of the token behind these, of which it
-  /// sees the last of its context. Throws ValueError for another model, and for none.
+  /// sees the last of its context. Throws ValueError for another model, for none, and for a
+  /// tokenizer with more tokens than the model has.
   Tensor next_token(const std::vector<std::int64_t>& tokens) const;
   /// The text of tokens that the model knows. Throws ValueError for a model that does not say which
   /// they are, and for a number outside.
@@ -446,7 +448,6 @@ class TENON_API TrainedModel {
   void name_classes(std::int64_t classes);
   void require_spans() const;
   std::vector<std::int64_t> tokens_of(const std::string& text) const;
-  std::shared_ptr<const data::Vocabulary> vocabulary() const;  // of text_unit_; null without one
   Settings settings_;
   Context context_;
   nn::AnyModule net_;
@@ -454,7 +455,8 @@ class TENON_API TrainedModel {
   std::string weights_note_;
   bool given_net_ = false;  // which settings_ say nothing of
   std::vector<std::string> class_names_;
-  std::string text_unit_;  // of tokens, or ""
+  std::string text_unit_;                               // of tokens, or ""
+  std::shared_ptr<const data::Vocabulary> vocabulary_;  // of text_unit_; null without one
   std::shared_ptr<const data::TableColumns> table_;
   std::shared_ptr<const data::Tokenizer> tokenizer_;
 };

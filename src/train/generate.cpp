@@ -30,6 +30,12 @@ void check(const GenerateOptions& o) {
   if (!(o.top_p > 0 && o.top_p <= 1)) refuse("top_p", o.top_p, "above 0 and at most 1");
 }
 
+void check_tokenizer(const data::Tokenizer* tokenizer, const Settings& settings) {
+  if (tokenizer != nullptr && tokenizer->size() > settings.classes)
+    throw ValueError(cat("the tokenizer has ", tokenizer->size(), " tokens, model '",
+                         settings.model, "' ", settings.classes, ": they are not of one network"));
+}
+
 // The tokens that may be drawn, likeliest first, with their probabilities: the `top_k` likeliest,
 // and of those the fewest that together reach `top_p` (Holtzman et al., "The curious case of neural
 // text degeneration", 2020).
@@ -141,6 +147,7 @@ class TrainedSpeech : public Speech {
     return {line == all.end() ? 0 : line - all.begin()};
   }
   std::string piece(std::int64_t token) override {
+    if (token >= vocabulary_.size()) return "";  // of no text: the network has more than it needs
     std::string out = vocabulary_.piece(token, text_);
     text_ += out;
     return out;
@@ -160,8 +167,8 @@ class TokenizerSpeech : public Speech {
     return {std::max<std::int64_t>(0, tokenizer_.number("<|endoftext|>"))};
   }
   std::string piece(std::int64_t token) override {
-    constexpr std::size_t longest_sign = 4;     // bytes
-    if (token >= tokenizer_.size()) return "";  // of no text: the network has more than it needs
+    constexpr std::size_t longest_sign = 4;  // bytes
+    if (token >= tokenizer_.size()) return "";
     open_.push_back(token);
     std::string out = tokenizer_.decode(open_);
     if (out.ends_with("\xef\xbf\xbd") && open_.size() < longest_sign) return "";
@@ -186,16 +193,13 @@ std::string TrainedModel::generate(const std::string& prompt,
                          net == nullptr
                              ? "' is no model of language: it cannot write text"
                              : "' does not say which tokens it knows: name a tokenizer"));
-  if (tokenizer != nullptr && tokenizer->size() > settings_.classes)
-    throw ValueError(cat("the tokenizer has ", tokenizer->size(), " tokens, model '",
-                         settings_.model, "' ", settings_.classes,
-                         ": they are not of one network"));
+  check_tokenizer(tokenizer, settings_);
   const ContextScope scope(context_);
   std::unique_ptr<Speech> speech;
   if (tokenizer != nullptr)
     speech = std::make_unique<TokenizerSpeech>(*tokenizer);
   else
-    speech = std::make_unique<TrainedSpeech>(*vocabulary());
+    speech = std::make_unique<TrainedSpeech>(*vocabulary_);
   Speaker speaker(*net);
   for (const std::int64_t token : speech->begin(prompt)) speaker.take(token);
   std::string added;
@@ -216,6 +220,7 @@ Tensor TrainedModel::next_token(const std::vector<std::int64_t>& tokens) const {
   if (net == nullptr)
     throw ValueError(cat(file_, ": model '", settings_.model, "' is no model of language"));
   if (tokens.empty()) throw ValueError("predict: there is no text");
+  check_tokenizer(tokenizer_.get(), settings_);
   const std::int64_t known = std::ssize(tokens),
                      seen = net->context() > 0 ? std::min(known, net->context()) : known;
   const ContextScope scope(context_);
@@ -224,20 +229,12 @@ Tensor TrainedModel::next_token(const std::vector<std::int64_t>& tokens) const {
   return softmax(cast(reshape(select(scores, 1, -1), {scores.size(2)}), DType::Float32)).eval();
 }
 
-std::shared_ptr<const data::Vocabulary> TrainedModel::vocabulary() const {
-  if (text_unit_.empty() || tokenizer_ != nullptr) return nullptr;
-  const data::TextUnit unit = data::text_unit(text_unit_);
-  return std::make_shared<data::Vocabulary>(unit == data::TextUnit::Bytes
-                                                ? data::Vocabulary::of("", unit)
-                                                : data::Vocabulary(unit, class_names_));
-}
-
 std::vector<std::int64_t> TrainedModel::tokens_of(const std::string& text) const {
   if (tokenizer_ != nullptr) return tokenizer_->encode(text, false);
   if (text_unit_.empty())
     throw ValueError(cat(file_, ": model '", settings_.model,
                          "' does not say which tokens it knows: name a tokenizer"));
-  return vocabulary()->encode(text);
+  return vocabulary_->encode(text);
 }
 
 std::string TrainedModel::text_of(std::span<const std::int64_t> tokens) const {
@@ -246,7 +243,7 @@ std::string TrainedModel::text_of(std::span<const std::int64_t> tokens) const {
   if (text_unit_.empty())
     throw ValueError(
         cat(file_, ": model '", settings_.model, "' does not say which tokens it knows"));
-  return vocabulary()->decode(tokens);
+  return vocabulary_->decode(tokens);
 }
 
 }  // namespace tenon::train

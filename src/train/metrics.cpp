@@ -68,6 +68,13 @@ double top_k_accuracy(const Tensor& scores, const Tensor& targets, int k) {
   return ratio(right, static_cast<std::int64_t>(wanted.size()));
 }
 
+namespace {
+void require_class(std::int64_t c, int classes) {
+  if (c < 0 || c >= classes)
+    throw ValueError(cat("confusion matrix: class ", c, " is outside its ", classes, " classes"));
+}
+}  // namespace
+
 ConfusionMatrix::ConfusionMatrix(int classes) : classes_(classes) {
   if (classes < 1 || classes > 100000)
     throw ValueError(cat("confusion matrix: ", classes, " classes, must lie in [1, 100000]"));
@@ -76,9 +83,8 @@ ConfusionMatrix::ConfusionMatrix(int classes) : classes_(classes) {
 }
 
 void ConfusionMatrix::add(std::int64_t target, std::int64_t predicted) {
-  if (target < 0 || target >= classes_ || predicted < 0 || predicted >= classes_)
-    throw ValueError(cat("confusion matrix: (", target, ", ", predicted, ") is outside its ",
-                         classes_, " classes"));
+  require_class(target, classes_);
+  require_class(predicted, classes_);
   ++counts_[{static_cast<int>(target), static_cast<int>(predicted)}];
   ++support_[static_cast<std::size_t>(target)];
   ++predicted_[static_cast<std::size_t>(predicted)];
@@ -100,9 +106,8 @@ void ConfusionMatrix::add(const Tensor& scores, const Tensor& targets) {
 }
 
 std::int64_t ConfusionMatrix::count(int target, int predicted) const {
-  if (target < 0 || target >= classes_ || predicted < 0 || predicted >= classes_)
-    throw ValueError(cat("confusion matrix: (", target, ", ", predicted, ") is outside its ",
-                         classes_, " classes"));
+  require_class(target, classes_);
+  require_class(predicted, classes_);
   const auto found = counts_.find({target, predicted});
   return found == counts_.end() ? 0 : found->second;
 }
@@ -115,10 +120,12 @@ std::vector<ConfusionMatrix::Cell> ConfusionMatrix::cells() const {
 }
 
 std::int64_t ConfusionMatrix::support(int c) const {
-  return support_.at(static_cast<std::size_t>(c));
+  require_class(c, classes_);
+  return support_[static_cast<std::size_t>(c)];
 }
 std::int64_t ConfusionMatrix::predicted(int c) const {
-  return predicted_.at(static_cast<std::size_t>(c));
+  require_class(c, classes_);
+  return predicted_[static_cast<std::size_t>(c)];
 }
 
 double ConfusionMatrix::accuracy() const { return ratio(right_, total_); }

@@ -176,6 +176,14 @@ std::string as_long_as_seen(const std::string& data, const models::Info& model) 
   return open ? cat(data, ",length=", model.input[0]) : data;
 }
 
+std::shared_ptr<const data::Vocabulary> vocabulary_of(const std::string& text_unit,
+                                                      const std::vector<std::string>& tokens) {
+  const data::TextUnit unit = data::text_unit(text_unit);
+  return std::make_shared<const data::Vocabulary>(unit == data::TextUnit::Bytes
+                                                      ? data::Vocabulary::of("", unit)
+                                                      : data::Vocabulary(unit, tokens));
+}
+
 }  // namespace
 
 TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
@@ -274,8 +282,16 @@ void TrainedModel::compute_here() {
   context_ = context_of(settings_);
 }
 
-// With numbers, where the names of others are not known.
+// With numbers, where the names of others are not known. A text may have fewer tokens than the
+// network has outputs.
 void TrainedModel::name_classes(std::int64_t classes) {
+  const bool own_tokens = !text_unit_.empty() && tokenizer_ == nullptr;
+  if (own_tokens && !class_names_.empty() && std::ssize(class_names_) <= classes) {
+    vocabulary_ = vocabulary_of(text_unit_, class_names_);
+    for (std::int64_t i = std::ssize(class_names_); i < classes; ++i)
+      class_names_.push_back(cat("<", i, ">"));
+    return;
+  }
   if (static_cast<std::int64_t>(class_names_.size()) == classes && !is_regression()) return;
   class_names_.clear();
   if (is_regression()) return;
@@ -284,6 +300,7 @@ void TrainedModel::name_classes(std::int64_t classes) {
     for (std::int64_t i = 0; i < classes; ++i) class_names_.push_back(tokenizer_->token(i));
   if (words && !class_names_.empty()) return;
   for (std::int64_t i = 0; i < classes; ++i) class_names_.push_back(std::to_string(i));
+  if (own_tokens) vocabulary_ = vocabulary_of(text_unit_, class_names_);
 }
 
 TrainedModel TrainedModel::open(const std::string& run_or_file, const nn::AnyModule& net) {
@@ -334,8 +351,11 @@ std::shared_ptr<data::Dataset> TrainedModel::test_set(const std::string& data) c
     return fitted(settings_, data::open_picture_source(data, data::Split::Test, class_names_),
                   data::Split::Test);
   data::SourceOptions options = source_options(settings_, table_, tokenizer_);
-  options.vocabulary = vocabulary();
-  return data::open_dataset(data, data::Split::Test, options);
+  // Text for a translator and pairs for another model are refused for what they are, not for a
+  // token that is not known.
+  if (is_translator() != data.starts_with("text:")) options.vocabulary = vocabulary_;
+  return data::open_dataset(as_long_as_seen(data, settings_.model_info()), data::Split::Test,
+                            options);
 }
 
 void TrainedModel::set_picture(const std::string& steps) {

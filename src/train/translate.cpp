@@ -235,14 +235,16 @@ std::vector<std::string> TrainedModel::translate(const std::vector<std::string>&
         cat(file_, ": model '", settings_.model,
             net == nullptr ? "' does not translate" : "' does not say which tokens it knows"));
   const ContextScope scope(context_);
-  const data::Vocabulary vocabulary(data::text_unit(text_unit_), class_names_);
   std::vector<Tokens> sources;
   sources.reserve(texts.size());
-  for (const std::string& text : texts) sources.push_back(vocabulary.encode(text));
+  for (const std::string& text : texts) sources.push_back(vocabulary_->encode(text));
   std::vector<std::string> out;
   out.reserve(texts.size());
-  for (const Tokens& tokens : train::translate(*net, sources, options))
-    out.push_back(vocabulary.decode(tokens));
+  for (Tokens& tokens : train::translate(*net, sources, options)) {
+    // Outputs beyond the tokens of the training data are of no text.
+    std::erase_if(tokens, [&](std::int64_t token) { return token >= vocabulary_->size(); });
+    out.push_back(vocabulary_->decode(tokens));
+  }
   return out;
 }
 

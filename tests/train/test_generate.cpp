@@ -19,13 +19,15 @@ namespace {
 
 constexpr char kModel[] = "gpt2:layers=2,heads=2,width=16,context=8";
 
-std::string trained(const TestFolder& folder, const std::string& by) {
+std::string trained(const TestFolder& folder, const std::string& by,
+                    const std::string& classes = "0") {
   std::string text;
   for (int i = 0; i < 400; ++i) text += "ab cd, ef. ";
   std::ofstream(folder / "text.txt") << text;
   train::Settings s =
       train::Settings::resolve(kModel, "",
                                {{"data", "text:" + (folder / "text.txt") + ",by=" + by},
+                                {"classes", classes},
                                 {"max_steps", "150"},
                                 {"batch", "16"},
                                 {"lr", "0.01"}});
@@ -93,6 +95,19 @@ TEST_CASE("generate: by words, with the spaces that people set") {
   CHECK(model.generate("ab", {.tokens = 9, .temperature = 0}) == " cd, ef. ab cd, ef.");
 }
 
+TEST_CASE("generate: a network may have more outputs than its text has tokens") {
+  const TestFolder folder;
+  const train::TrainedModel model = train::TrainedModel::open(trained(folder, "words", "20"));
+  CHECK(model.evaluate().accuracy > 0.6);
+  CHECK(model.generate("ab", {.tokens = 9, .temperature = 0}) == " cd, ef. ab cd, ef.");
+  CHECK_NOTHROW(model.generate("ab", {.tokens = 40, .temperature = 1000}));
+  const auto& names = model.class_names();
+  REQUIRE(names.size() == 20);
+  CHECK(names[0] == "<unk>");
+  CHECK(names[19] == "<19>");
+  CHECK(model.test_set(model.settings().data)->class_names().size() < 20);
+}
+
 TEST_CASE("generate: the token behind a text, of what a context holds") {
   const TestFolder folder;
   const train::TrainedModel model = train::TrainedModel::open(trained(folder, "chars"));
@@ -119,6 +134,7 @@ TEST_CASE("generate: other texts are read by the tokens that the model knows") {
   const auto set = model.test_set(spec);
   CHECK(set->class_names() == model.class_names());
   CHECK(model.evaluate(spec).accuracy > 0.6);
+  CHECK(model.test_set("text:" + (folder / "fewer.txt"))->input_shape() == Shape{8});
   CHECK_THROWS_AS(model.test_set(spec + ",by=words"), ValueError);
   CHECK_THROWS_AS(model.test_set("text:" + (folder / "foreign.txt") + ",length=8"), ValueError);
 }
@@ -159,4 +175,8 @@ TEST_CASE("generate: weights from elsewhere write with their tokenizer") {
   const train::TrainedModel few = train::TrainedModel::with_weights(settings, folder / "few.pt");
   CHECK_THROWS_WITH_AS(few.generate("The", options), doctest::Contains("not of one network"),
                        ValueError);
+  settings.tokenizer = "tests/e2e/fixtures/tokenizers/gpt2";
+  CHECK_THROWS_WITH_AS(
+      train::TrainedModel::with_weights(settings, folder / "few.pt").next_token({0}),
+      doctest::Contains("not of one network"), ValueError);
 }

@@ -46,6 +46,13 @@ TEST_CASE("metrics: confusion matrix, precision, recall, F1") {
   CHECK(m.str().find('2') != std::string::npos);
   CHECK_THROWS_AS(m.add(3, 0), ValueError);
   CHECK_THROWS_AS(m.add(0, -1), ValueError);
+  CHECK_THROWS_AS(m.count(0, 3), ValueError);
+  for (const int wrong : {-1, 3}) {
+    CHECK_THROWS_AS(m.support(wrong), ValueError);
+    CHECK_THROWS_AS(m.predicted(wrong), ValueError);
+    CHECK_THROWS_AS(m.precision(wrong), ValueError);
+    CHECK_THROWS_AS(m.recall(wrong), ValueError);
+  }
   const std::vector<ConfusionMatrix::Cell> cells = m.cells();
   CHECK(cells.size() == 5);
   CHECK((cells[0].target == 0 && cells[0].predicted == 0 && cells[0].count == 2));

@@ -118,6 +118,17 @@ TEST_CASE("translate: a network learns numbers that it has not seen") {
   CHECK(file.translate({"French: seven"}) == std::vector<std::string>{"sept"});
 }
 
+TEST_CASE("translate: a network may have more outputs than its pairs have tokens") {
+  const TestFolder folder;
+  train::start_run(
+      train::Settings::resolve("transformer:layers=1,heads=2,width=8", "",
+                               {{"data", "numbers:30,20"}, {"max_steps", "1"}, {"classes", "900"}}),
+      folder / "run");
+  const train::TrainedModel model = train::TrainedModel::open(folder / "run");
+  CHECK(model.evaluate().items == 20);
+  CHECK(model.translate({"French: two"}).size() == 1);
+}
+
 TEST_CASE("translate: what is no pair is refused before a run begins") {
   const TestFolder folder;
   train::Settings s = train::Settings::for_model("transformer:layers=1,heads=1,width=4");
