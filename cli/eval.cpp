@@ -255,9 +255,9 @@ Command eval_command() {
   command.summary = "measure a trained model on held-out data";
   command.about =
       "Runs the model of a run folder (its best epoch) over the test part of a data source and "
-      "prints accuracy, loss, "
-      "precision and recall for each class, the confusion matrix and the most frequent errors; of "
-      "a model of language its loss for a token and its perplexity.";
+      "prints accuracy, loss, precision and recall for each class, the confusion matrix and the "
+      "most frequent errors; of a model of language its loss for a token and its perplexity. Of "
+      "more than 1,000 classes only those that occur are listed.";
   command.examples = {
       {"tenon eval runs/lenet5", "On the test part of the data it was trained on."},
       {"tenon eval runs/lenet5 --data mnist", "On other data of the same shape."},

@@ -434,12 +434,23 @@ void check(const PredictOptions& options) {
   if (options.files.empty() && options.data.empty() && options.texts.empty() &&
       options.questions.empty())
     throw UsageError("tenon predict: nothing to predict",
-                     "give FILE... (PNG, JPEG, PGM, IDX), --data digits or --text WORDS");
+                     "give FILE... (PNG, JPEG, PGM, IDX, CSV, TXT), --text WORDS, or held-out "
+                     "examples with --data digits, text:FILE or numbers");
   if (options.count < 1) throw UsageError("--count: give 1 or more");
   if (options.start < 0) throw UsageError("--start: numbers begin at 0");
   if (options.top < 1) throw UsageError("--top: give 1 or more");
   if (options.write && (options.files.empty() || !options.data.empty()))
     throw UsageError("--write: give tables to predict", "as in tenon predict RUN rows.csv --write");
+}
+
+// What is for tables and pictures.
+void refuse_with_texts(const train::TrainedModel& model, const PredictOptions& options) {
+  const std::string& name = model.settings().model;
+  if (options.write)
+    throw UsageError(fmt::format("--write: {} reads texts, not tables", name),
+                     "--json gives what it tells to programs");
+  if (!options.trained.picture.empty())
+    throw UsageError(fmt::format("--picture: {} reads texts, not pictures", name));
 }
 
 int run_predict(const PredictOptions& options) {
@@ -450,6 +461,7 @@ int run_predict(const PredictOptions& options) {
   const train::TrainedModel model = open_trained(options.trained);
   const models::Info info = model.settings().model_info();
   set_precision(precision_from_name(model.settings().precision));
+  if (info.takes_tokens()) refuse_with_texts(model, options);
   if (info.tokens && !info.masked && !info.finds_spans()) return run_language(model, options);
   if (info.finds_spans()) return run_answers(model, options);
   if (!options.questions.empty())
@@ -562,9 +574,11 @@ Command predict_command() {
       "held-out examples of digits, mnist[:DIR], idx:DIR, csv:FILE, npy:X,Y, text:FILE, numbers, "
       "pairs:FILE or spans:FILE");
   command.option(options->count, "--count", "N",
-                 "examples of --data, pictures of an IDX file, or frames of a video", "5");
+                 "examples of --data, pictures of an IDX file, rows of a table, lines of a .txt "
+                 "file, or frames of a video",
+                 "5");
   command.option(options->start, "--start", "N", "the first of them", "0");
-  command.option(options->top, "--top", "N", "classes to show for each", "3");
+  command.option(options->top, "--top", "N", "classes or tokens to show for each", "3");
   command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <tenon/data.h>
 #include <tenon/text.h>
+#include <tenon/tokenizer.h>
 
 #include <algorithm>
 #include <cmath>
@@ -37,11 +38,14 @@ std::string one_line(const std::string& text) {
   return out;
 }
 
+// A network may have more outputs than there are tokens.
 std::string token_name(const train::TrainedModel& model, std::int64_t token) {
-  const auto place = static_cast<std::size_t>(token);
-  if (model.tokenizer() == nullptr && place < model.class_names().size())
-    return model.class_names()[place];
-  return model.text_of(std::span(&token, 1));
+  const data::Tokenizer* tokenizer = model.tokenizer().get();
+  if (tokenizer == nullptr) return model.class_names()[static_cast<std::size_t>(token)];
+  std::string name;
+  if (token < tokenizer->size()) name = model.text_of(std::span(&token, 1));
+  if (name.empty()) name = tokenizer->token(token);
+  return name.empty() ? fmt::format("<{}>", token) : name;
 }
 
 struct Window {
@@ -119,6 +123,20 @@ std::string text_until_end(const train::TrainedModel& model, std::span<const std
       static_cast<std::size_t>(std::find(row.begin(), row.end(), data::kEnd) - row.begin())));
 }
 
+// Pairs for a model that translates, windows of a text for one that goes on.
+void check_data(const train::TrainedModel& model, const data::Dataset& set,
+                const std::string& data) {
+  const Shape input = set.input_shape(), target = set.target_shape();
+  const bool translates = model.is_translator();
+  const bool fits = translates ? input.rank() == 2 && input[0] == 2 && target == Shape{input[1]}
+                               : input.rank() == 1 && target == input;
+  if (fits && set.input_dtype() == DType::Int64 && set.classes() > 0) return;
+  throw UsageError(
+      fmt::format("--data {}: {} takes {}, and an example is {} {}", data, model.settings().model,
+                  translates ? "pairs of texts" : "text", name(set.input_dtype()), input.str()),
+      translates ? "as in --data pairs:FILE or --data numbers" : "as in --data text:FILE");
+}
+
 Json json_of(const std::string& question, const train::Answer& answer) {
   return {{"question", question},
           {"answer", answer.text},
@@ -148,9 +166,7 @@ int predict_language(const train::TrainedModel& model, const TextQuestions& aske
   std::int64_t right = 0, shown = 0;
   if (!asked.data.empty()) {
     const auto set = model.test_set(asked.data);
-    if (set->text_unit().empty() && model.tokenizer() == nullptr)
-      throw UsageError(fmt::format("--data {}: {} takes text", asked.data, model.settings().model),
-                       translates ? "as in --data pairs:FILE" : "as in --data text:FILE");
+    check_data(model, *set, asked.data);
     if (asked.start >= set->size())
       throw UsageError(
           fmt::format("--start: {} has {} test samples, numbered from 0", asked.data, set->size()));

@@ -162,7 +162,7 @@ class WrongPictures(CommandTest):
         self.fails(3, "predict", "run", "text.png", says="text.png")
         self.fails(4, "predict", "run", "none.png", says="none.png")
         self.fails(4, "predict", "run", str(self.folder), says="folder")
-        self.fails(2, "predict", "run", says="nothing to predict")
+        self.fails(2, "predict", "run", says=["nothing to predict", "text:FILE", "numbers"])
         self.fails(2, "predict", "run", "--data", "digits", "--start", "100000000", says="--start")
         write_png(self.folder / "blank.png", [[255] * 200] * 200)
         self.fails(3, "predict", "run", "blank.png", says=["blank.png", "no ink"])

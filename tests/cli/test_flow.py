@@ -128,7 +128,13 @@ class Flow(CommandTest):
         row = self.json("predict", "verse", "--text", "tick to", "--top", "2", "--json")[0]
         self.assertEqual((row["text"], len(row["likeliest"])), ("tick to", 2))
         self.fails(2, "predict", "verse", "--text", "9", says="'9'")
-        self.fails(2, "predict", "verse", "--data", "digits:20,10", says="takes text")
+        (self.folder / "pairs.txt").write_text("one\tун\n" * 40)
+        for data in ("digits:20,10", "pairs:pairs.txt", "numbers:30,20"):
+            self.fails(2, "predict", "verse", "--data", data, says=[f"--data {data}: gpt2", "takes text", "text:FILE"])
+        (self.folder / "lines.txt").write_text("tick to\nsays the\n")
+        self.assertEqual(len(self.json("predict", "verse", "lines.txt", "--count", "1", "--json")), 1)
+        self.fails(2, "predict", "verse", "lines.txt", "--write", says=["--write", "reads texts"])
+        self.fails(2, "predict", "verse", "lines.txt", "--picture", "resize,ten_crop", says=["--picture", "reads texts"])
         refused = self.fails(2, "generate", "verse", "--prompt", "tick", "--top-p", "2", says="top_p")
         self.assertEqual(refused.out, "")  # nothing before a refusal
 
@@ -145,6 +151,8 @@ class Flow(CommandTest):
         self.assertEqual([row["right"] for row in rows], [row["translation"] == row["target"] for row in rows])
         self.assertIn("of 2 right", self.ok("predict", "words", "--data", "numbers", "--count", "2").out)
         self.assertEqual(self.json("eval", "words", "--json")["exact"], 0)  # after five steps
+        (self.folder / "prose.txt").write_text("ÄÖÜ are none of its letters. " * 40)
+        self.fails(2, "predict", "words", "--data", "text:prose.txt", says=["text:prose.txt: transformer", "pairs of texts", "pairs:FILE"])
 
     def test_verify(self):
         report = self.json("verify", "run", "--steps", "12", "--json")

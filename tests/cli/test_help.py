@@ -56,6 +56,12 @@ class Help(CommandTest):
         self.assertIn('milestones = "1,2.5"', toml)
         self.fails(2, "train", "lenet5", "--set", "milestones=2,1", says=["milestones", "ascending"])
 
+    def test_what_counts_and_lists_mean(self):
+        page = " ".join(self.ok("predict", "--help").out.split())
+        for words in ("classes or tokens to show", "lines of a .txt file"):
+            self.assertIn(words, page)
+        self.assertIn("Of more than 1,000 classes only those that occur", " ".join(self.ok("eval", "--help").out.split()))
+
     def test_help_word_is_the_option(self):
         self.assertEqual(self.ok("help", "train").out, self.ok("train", "--help").out)
         self.assertIn("fetch", self.ok("data", "--help").out)

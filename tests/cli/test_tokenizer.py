@@ -49,6 +49,24 @@ class Tokenizers(CommandTest):
         self.fails(2, "eval", "classes", "--tokenizer", str(FIXTURES / "bert"), says="--weights")
         self.fails(2, "train", f"bert:{small}", "--data", "text:text.txt", "--out", "none", says="--tokenizer")
 
+    def test_words_behind_words(self):
+        corpus, small = FIXTURES / "corpus.txt", "gpt2:layers=1,heads=1,width=8,context=8"
+        self.ok("tokenizer", "train", str(corpus), "--tokens", "300", "--out", "small.json")
+        self.ok("tokenizer", "train", str(corpus), "--tokens", "600", "--out", "large.json")
+        tokens = len(json.loads((self.folder / "small.json").read_text(encoding="utf-8"))["model"]["vocab"])
+        (self.folder / "book.txt").write_text(corpus.read_text(encoding="utf-8") * 20, encoding="utf-8")
+        self.ok("train", small, "--tokenizer", "small.json", "--data", "text:book.txt", "--set", f"classes={tokens + 3}", "--set", "max_steps=2", "--quiet", "--out", "padded")
+        told = self.json("predict", "padded", "--text", "The quick", "--top", "1000", "--json")[0]["likeliest"]
+        names = [each["token"] for each in told]
+        self.assertEqual(len(names), tokens + 3)
+        for name in ("<|endoftext|>", f"<{tokens}>", f"<{tokens + 2}>"):
+            self.assertIn(name, names)
+        (self.folder / "lines.txt").write_text("water\tthe sea is wide\nearth\tthe land is far\n" * 40)
+        for data in ("digits:20,10", "lines:lines.txt"):
+            self.fails(2, "predict", "padded", "--data", data, says=[f"--data {data}: gpt2", "text:FILE"])
+        given = ("--weights", "padded/model.safetensors", "--classes", str(tokens + 3), "--tokenizer", "large.json")
+        self.fails(2, "predict", small, *given, "--data", "text:book.txt", says="not of one network")
+
     def test_refusals(self):
         (self.folder / "bad.json").write_text('{"model": {"type": "Unigram", "vocab": {}}}')
         self.fails(7, "tokenizer", "encode", "bad.json", "a", says="Unigram")
