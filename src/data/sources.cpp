@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <initializer_list>
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include <tenon/data.h>
 #include <tenon/error.h>
@@ -63,22 +66,36 @@ std::shared_ptr<Dataset> open_digits(const std::string& rest, const std::string&
   return split == Split::Train ? drawn_digits(key, train) : drawn_digits(key ^ kTestSeeds, test);
 }
 
+struct NamedNumber {
+  std::string_view name;  // with its "="
+  std::int64_t* value;
+};
+
+/// Numbers, one after the other, and named ones: "TRAIN,TEST,SEED,size=N". `form` says what may be
+/// given.
+void read_numbers(const std::string& rest, const std::string& spec, const char* form,
+                  std::span<std::int64_t> numbers, std::initializer_list<NamedNumber> named) {
+  std::size_t given = 0;
+  for (const std::string& part :
+       rest.empty() ? std::vector<std::string>() : split_text(rest, ',')) {
+    const auto* const found = std::find_if(
+        named.begin(), named.end(), [&](const NamedNumber& n) { return part.starts_with(n.name); });
+    if (found != named.end())
+      *found->value = whole_number(part.substr(found->name.size()), spec);
+    else if (given < numbers.size())
+      numbers[given++] = whole_number(part, spec);
+    else
+      throw ValueError(cat("data '", spec, "': ", form));
+  }
+}
+
 // "scenes:TRAIN,TEST,SEED,size=SIDE": as digits, and the pictures' side.
 std::shared_ptr<Dataset> open_scenes(const std::string& rest, const std::string& spec,
                                      Split split) {
   std::int64_t numbers[] = {kTrainScenes, kTestScenes, 0}, side = kSceneSide;
-  std::size_t given = 0;
-  for (const std::string& part :
-       rest.empty() ? std::vector<std::string>() : split_text(rest, ',')) {
-    if (part.starts_with("size="))
-      side = whole_number(part.substr(5), spec);
-    else if (given < std::size(numbers))
-      numbers[given++] = whole_number(part, spec);
-    else
-      throw ValueError(cat("data '", spec,
-                           "': scenes takes at most three numbers and a size: "
-                           "scenes:TRAIN,TEST,SEED,size=SIDE"));
-  }
+  read_numbers(rest, spec,
+               "scenes takes at most three numbers and a size: scenes:TRAIN,TEST,SEED,size=SIDE",
+               numbers, {{"size=", &side}});
   const auto key = static_cast<std::uint64_t>(numbers[2]);
   return split == Split::Train ? drawn_scenes(key, numbers[0], side)
                                : drawn_scenes(key ^ kTestSeeds, numbers[1], side);
@@ -89,20 +106,10 @@ std::shared_ptr<Dataset> open_random(const std::string& rest, const std::string&
                                      Split split) {
   std::int64_t numbers[] = {kTrainVectors, kTestVectors, 0}, size = kVectorSize,
                classes = kVectorSize;
-  std::size_t given = 0;
-  for (const std::string& part :
-       rest.empty() ? std::vector<std::string>() : split_text(rest, ',')) {
-    if (part.starts_with("size="))
-      size = whole_number(part.substr(5), spec);
-    else if (part.starts_with("classes="))
-      classes = whole_number(part.substr(8), spec);
-    else if (given < std::size(numbers))
-      numbers[given++] = whole_number(part, spec);
-    else
-      throw ValueError(cat("data '", spec,
-                           "': random takes at most three numbers, a size and classes: "
-                           "random:TRAIN,TEST,SEED,size=N,classes=N"));
-  }
+  read_numbers(rest, spec,
+               "random takes at most three numbers, a size and classes: "
+               "random:TRAIN,TEST,SEED,size=N,classes=N",
+               numbers, {{"size=", &size}, {"classes=", &classes}});
   const auto key = static_cast<std::uint64_t>(numbers[2]);
   return split == Split::Train ? random_vectors(key, numbers[0], size, classes)
                                : random_vectors(key ^ kTestSeeds, numbers[1], size, classes);

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "any_size.h"
 #include "compiler.h"
 #include "cuda/device/driver.h"
 #include "cuda/engines/products/bf16x6_config.h"
@@ -18,6 +19,8 @@
 #include "device_check.h"
 
 using namespace tenon;
+using test::add_bias_and_tanh;
+using test::AnySize;
 using test::DeviceCheck;
 
 namespace {
@@ -55,35 +58,11 @@ DeviceCheck product(const Case& k, bool random = true) {
   return t;
 }
 
-void add_bias_and_tanh(DeviceCheck& t) {
-  const Contraction& c = t.region.contraction;
-  const int rank = c.out_shape.rank();
-  const Shape space{rank == 3 ? c.out_shape[0] : 1, c.out_shape[rank - 2], c.out_shape[rank - 1]};
-  t.region.contraction.has_epilogue = true;
-  t.region.map.space = space;
-  const int bias = t.load(t.leaf(F, Shape{1, 1, space[2]}));
-  const int residual = t.load(t.leaf(F, space));
-  const int sum = t.compute(Op::Add, F, t.accumulator(F), bias);
-  t.store(t.compute(Op::Tanh, F, sum));
-  t.store(t.compute(Op::Mul, F, sum, residual));
+AnySize any_size(const cuda::Target& target, const char* configuration) {
+  return {"bf16x6", [=](const Region& region, std::span<const Value> values) {
+            return cuda::prepare_bf16x6(region, values, target, configuration);
+          }};
 }
-
-/// The engine without its threshold, in a configuration.
-class AnySize final : public Engine {
- public:
-  AnySize(const cuda::Target& target, const char* configuration)
-      : target_(target), configuration_(configuration) {}
-  const char* name() const override { return "bf16x6"; }
-  bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
-  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
-                                  int) const override {
-    return cuda::prepare_bf16x6(region, values, target_, configuration_);
-  }
-
- private:
-  const cuda::Target target_;
-  const std::string configuration_;
-};
 
 std::string refusal(const DeviceCheck& t, cuda::Target target = {}) {
   std::string why;
@@ -270,7 +249,7 @@ TEST_CASE("bf16x6 gives the reference's products") {
     CAPTURE(k.configuration);
     DeviceCheck t = product(k);
     add_bias_and_tanh(t);
-    t.check_device(AnySize(target, k.configuration), 5e-7);
+    t.check_device(any_size(target, k.configuration), 5e-7);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "any_size.h"
 #include "compiler.h"
 #include "cuda/engines/products/simt_engine.h"
 #include "cuda/jit/embedded.h"
@@ -12,6 +13,8 @@
 #include "device_check.h"
 
 using namespace tenon;
+using test::add_bias_and_tanh;
+using test::AnySize;
 using test::DeviceCheck;
 
 namespace {
@@ -44,34 +47,11 @@ DeviceCheck product(const Case& k) {
   return t;
 }
 
-void add_bias_and_tanh(DeviceCheck& t) {
-  const Contraction& c = t.region.contraction;
-  const Shape space{1, c.out_shape[0], c.out_shape[1]};
-  t.region.contraction.has_epilogue = true;
-  t.region.map.space = space;
-  const int bias = t.load(t.leaf(F, Shape{1, 1, space[2]}));
-  const int residual = t.load(t.leaf(F, space));
-  const int sum = t.compute(Op::Add, F, t.accumulator(F), bias);
-  t.store(t.compute(Op::Tanh, F, sum));
-  t.store(t.compute(Op::Mul, F, sum, residual));
+AnySize any_size(const cuda::Target& target, const char* configuration) {
+  return {"simt", [=](const Region& region, std::span<const Value> values) {
+            return cuda::prepare_simt(region, values, target, configuration);
+          }};
 }
-
-/// The engine without its threshold, in a configuration.
-class AnySize final : public Engine {
- public:
-  AnySize(const cuda::Target& target, const char* configuration)
-      : target_(target), configuration_(configuration) {}
-  const char* name() const override { return "simt"; }
-  bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
-  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
-                                  int) const override {
-    return cuda::prepare_simt(region, values, target_, configuration_);
-  }
-
- private:
-  const cuda::Target target_;
-  const std::string configuration_;
-};
 
 std::string refusal(const DeviceCheck& t) {
   std::string why;
@@ -152,12 +132,12 @@ TEST_CASE("simt gives the reference's products") {
     CAPTURE(k.n);
     CAPTURE(k.k);
     CAPTURE(k.configuration);
-    const AnySize any_size(target, k.configuration);
+    const AnySize engine = any_size(target, k.configuration);
     DeviceCheck plain = product(k);
-    plain.check_device(any_size, 2e-5);
+    plain.check_device(engine, 2e-5);
     DeviceCheck mapped = product(k);
     add_bias_and_tanh(mapped);
-    mapped.check_device(any_size, 2e-5);
+    mapped.check_device(engine, 2e-5);
   }
 }
 
@@ -171,5 +151,5 @@ TEST_CASE("simt updates a weight in the epilogue of its gradient") {
   t.overwritten(w);
   const int step = t.compute(Op::Mul, F, t.accumulator(), t.load(t.leaf(F, {1, 1, 1})));
   t.store_to(t.compute(Op::Sub, F, t.load(w), step), t.broadcast(w), w);
-  t.check_device(AnySize(cuda::target_of(0), "128x128/1"), 2e-5);
+  t.check_device(any_size(cuda::target_of(0), "128x128/1"), 2e-5);
 }

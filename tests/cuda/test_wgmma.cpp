@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "any_size.h"
 #include "compiler.h"
 #include "cuda/device/driver.h"
 #include "cuda/engines/products/wgmma_config.h"
@@ -14,6 +15,8 @@
 #include "device_check.h"
 
 using namespace tenon;
+using test::add_bias_and_tanh;
+using test::AnySize;
 using test::DeviceCheck;
 
 namespace {
@@ -47,35 +50,11 @@ DeviceCheck product(const Case& k) {
   return t;
 }
 
-void add_bias_and_tanh(DeviceCheck& t) {
-  const Contraction& c = t.region.contraction;
-  const int rank = c.out_shape.rank();
-  const Shape space{rank == 3 ? c.out_shape[0] : 1, c.out_shape[rank - 2], c.out_shape[rank - 1]};
-  t.region.contraction.has_epilogue = true;
-  t.region.map.space = space;
-  const int bias = t.load(t.leaf(F, Shape{1, 1, space[2]}));
-  const int residual = t.load(t.leaf(F, space));
-  const int sum = t.compute(Op::Add, F, t.accumulator(F), bias);
-  t.store(t.compute(Op::Tanh, F, sum));
-  t.store(t.compute(Op::Mul, F, sum, residual));
+AnySize any_size(const cuda::Target& target, const char* configuration) {
+  return {"wgmma", [=](const Region& region, std::span<const Value> values) {
+            return cuda::prepare_wgmma(region, values, target, configuration);
+          }};
 }
-
-/// The engine without its threshold: what it prepares for products of any size.
-class AnySize final : public Engine {
- public:
-  AnySize(const cuda::Target& target, const char* configuration)
-      : target_(target), configuration_(configuration) {}
-  const char* name() const override { return "wgmma"; }
-  bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
-  std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
-                                  int) const override {
-    return cuda::prepare_wgmma(region, values, target_, configuration_);
-  }
-
- private:
-  const cuda::Target target_;
-  const std::string configuration_;
-};
 
 cuda::Target hopper() { return {}; }  // no card: to be printed, not run
 
@@ -196,7 +175,7 @@ TEST_CASE("wgmma reduces its result by 64 rows") {
       reduce.rows = 64;
       t.region.map.reduces.push_back(reduce);
     }
-    t.check_device(AnySize(target, k.configuration), 1e-2);
+    t.check_device(any_size(target, k.configuration), 1e-2);
   }
 }
 
@@ -247,12 +226,12 @@ TEST_CASE("wgmma gives the reference's products") {
     CAPTURE(k.n);
     CAPTURE(k.k);
     CAPTURE(k.configuration);
-    const AnySize any_size(target, k.configuration);
+    const AnySize engine = any_size(target, k.configuration);
     const double tolerance = k.tf32 || (k.dtype == F && k.compute == H) ? 2e-3 : 2e-5;
     DeviceCheck plain = product(k);
-    plain.check_device(any_size, tolerance);
+    plain.check_device(engine, tolerance);
     DeviceCheck fused = product(k);
     add_bias_and_tanh(fused);
-    fused.check_device(any_size, tolerance);
+    fused.check_device(engine, tolerance);
   }
 }

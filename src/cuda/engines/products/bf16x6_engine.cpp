@@ -235,8 +235,7 @@ class Bf16x6Engine final : public Engine {
     MatrixShape shape;
     const char* reason = bf16x6_refusal(target_, region, values, shape, why);
     if (reason == nullptr && !is_worth_parts(shape)) reason = "too small a product";
-    if (reason != nullptr && reason[0] != '\0' && why != nullptr) *why = reason;
-    return reason == nullptr;
+    return is_claimed(reason, why);
   }
 
   bool is_able(const Region& region, std::span<const Value> values) const override {

@@ -19,22 +19,34 @@ double conversion_microseconds(const CardModel& card, const MatrixRows& rows, st
   return microseconds(card, {.bytes = elements * static_cast<double>(from + to)});
 }
 
-RowCast::RowCast(const Target& target, const MatrixRows& rows, DType from, DType to)
-    : result_(rows) {
-  const std::int64_t groups = (rows.inner + kCastWidth - 1) / kCastWidth;
-  const auto item = static_cast<std::int64_t>(item_size(from));
-  const std::int64_t batch = rows.batch_stride == 0 ? 1 : rows.batch;
+RowConversion::RowConversion(const MatrixRows& rows, std::int64_t item)
+    : result_(rows), in_offset_bytes_(rows.offset * item) {
+  const std::int64_t groups = divide_up(rows.inner, kCastWidth);
   result_.offset = 0;
   result_.outer_stride = groups * kCastWidth;
+  args_.groups = make_divisor(groups);
+  args_.inner = rows.inner;
+  args_.in_outer = rows.outer_stride;
+  args_.out_outer = result_.outer_stride;
+}
+
+void RowConversion::run(void* stream, const std::byte* in, std::byte* out) const {
+  CastArgs args = args_;
+  args.in = in + in_offset_bytes_;
+  args.out = out;
+  void* params[] = {&args};
+  kernel_->launch(stream, grid_, {kFlatThreads, 1, 1}, 0, params);
+}
+
+RowCast::RowCast(const Target& target, const MatrixRows& rows, DType from, DType to)
+    : RowConversion(rows, static_cast<std::int64_t>(item_size(from))) {
+  const auto item = static_cast<std::int64_t>(item_size(from));
+  const std::int64_t batch = rows.batch_stride == 0 ? 1 : rows.batch;
   result_.batch_stride = batch == 1 ? 0 : rows.outer * result_.outer_stride;
   bytes_ = conversion_room(at(batch * rows.outer * result_.outer_stride) * item_size(to));
-  in_offset_bytes_ = rows.offset * item;
-  args_.count = batch * rows.outer * groups;
-  args_.groups = make_divisor(groups);
+  args_.count = batch * rows.outer * result_.outer_stride / kCastWidth;
   args_.outers = make_divisor(rows.outer);
-  args_.inner = rows.inner;
-  args_.in_outer = rows.outer_stride, args_.in_batch = rows.batch_stride;
-  args_.out_outer = result_.outer_stride, args_.out_batch = result_.batch_stride;
+  args_.in_batch = rows.batch_stride, args_.out_batch = result_.batch_stride;
   grid_ = grid_over(args_.count);
   const bool aligned = rows.inner % kCastWidth == 0 && in_offset_bytes_ % 16 == 0 &&
                        rows.outer_stride * item % 16 == 0 && rows.batch_stride * item % 16 == 0;
@@ -47,26 +59,12 @@ RowCast::RowCast(const Target& target, const MatrixRows& rows, DType from, DType
                                         truth(needs_wide(args_.count * kCastWidth)), ">(a)")))});
 }
 
-void RowCast::run(void* stream, const std::byte* in, std::byte* out) const {
-  CastArgs args = args_;
-  args.in = in + in_offset_bytes_;
-  args.out = out;
-  void* params[] = {&args};
-  kernel_->launch(stream, grid_, {kFlatThreads, 1, 1}, 0, params);
-}
-
-RowParts::RowParts(const Target& target, const MatrixRows& rows)
-    : result_(rows), in_offset_bytes_(rows.offset * 4) {
-  const std::int64_t groups = divide_up(rows.inner, kCastWidth);
-  result_.offset = 0, result_.batch = 3;
-  result_.outer_stride = groups * kCastWidth;
+RowParts::RowParts(const Target& target, const MatrixRows& rows) : RowConversion(rows, 4) {
+  result_.batch = 3;
   result_.batch_stride = rows.outer * result_.outer_stride;
   bytes_ = conversion_room(at(3 * result_.batch_stride) * 2);
-  args_.count = rows.outer * groups;
-  args_.groups = make_divisor(groups);
-  args_.inner = rows.inner;
-  args_.in_outer = rows.outer_stride;
-  args_.out_outer = result_.outer_stride, args_.out_batch = result_.batch_stride;
+  args_.count = result_.batch_stride / kCastWidth;
+  args_.out_batch = result_.batch_stride;
   grid_ = grid_over(args_.count);
   const bool aligned =
       rows.inner % kCastWidth == 0 && rows.offset % 4 == 0 && rows.outer_stride % 4 == 0;
@@ -76,14 +74,6 @@ RowParts::RowParts(const Target& target, const MatrixRows& rows)
                           flat_entry("tenon_split", "const CastArgs a",
                                      cat("split_rows<", truth(aligned), ", ",
                                          truth(needs_wide(args_.count * kCastWidth)), ">(a)")))});
-}
-
-void RowParts::run(void* stream, const std::byte* in, std::byte* out) const {
-  CastArgs args = args_;
-  args.in = in + in_offset_bytes_;
-  args.out = out;
-  void* params[] = {&args};
-  kernel_->launch(stream, grid_, {kFlatThreads, 1, 1}, 0, params);
 }
 
 PlaneTurn::PlaneTurn(const Target& target, const Shape& planes, DType from, DType to)

@@ -31,17 +31,19 @@ std::string flat_entry(const char* name, const std::string& parameters, const st
 double conversion_microseconds(const CardModel& card, const MatrixRows& rows, std::size_t from,
                                std::size_t to);
 
-/// A conversion of rows to a 16-bit type, into rows whose pitch is a multiple of 8 elements.
-class RowCast {
+/// A launch that writes rows anew, their pitch a multiple of 8 elements.
+class RowConversion {
  public:
-  RowCast(const Target& target, const MatrixRows& rows, DType from, DType to);
-  /// Where the converted rows lie: offset 0, strides of their own.
+  /// Where the written rows lie: offset 0, strides of their own.
   const MatrixRows& result() const { return result_; }
   std::size_t bytes() const { return bytes_; }
   void run(void* stream, const std::byte* in, std::byte* out) const;
   const std::string& source() const { return kernel_->source().text; }
 
- private:
+ protected:
+  /// `item`: bytes of an element that is read.
+  RowConversion(const MatrixRows& rows, std::int64_t item);
+
   CastArgs args_;
   MatrixRows result_;
   std::int64_t in_offset_bytes_ = 0;
@@ -50,24 +52,16 @@ class RowCast {
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 
-/// Float32 rows as planes of their three bfloat16 parts (kernels/bf16_parts.cuh), whose pitch is a
-/// multiple of 8 elements.
-class RowParts {
+/// A conversion of rows to a 16-bit type.
+class RowCast : public RowConversion {
+ public:
+  RowCast(const Target& target, const MatrixRows& rows, DType from, DType to);
+};
+
+/// Float32 rows as planes of their three bfloat16 parts (kernels/bf16_parts.cuh): a batch of three.
+class RowParts : public RowConversion {
  public:
   RowParts(const Target& target, const MatrixRows& rows);
-  /// Where the parts lie: offset 0, a batch of three.
-  const MatrixRows& result() const { return result_; }
-  std::size_t bytes() const { return bytes_; }
-  void run(void* stream, const std::byte* in, std::byte* out) const;
-  const std::string& source() const { return kernel_->source().text; }
-
- private:
-  CastArgs args_;
-  MatrixRows result_;
-  std::int64_t in_offset_bytes_ = 0;
-  std::size_t bytes_ = 0;
-  Grid grid_;
-  std::shared_ptr<const CompiledKernel> kernel_;
 };
 
 /// Contiguous planes [planes, rows, columns] with rows and columns exchanged, converted on the way:

@@ -104,4 +104,9 @@ bool matrix_shape(const Contraction& c, MatrixShape& shape, std::string* why) {
   return true;
 }
 
+bool is_claimed(const char* reason, std::string* why) {
+  if (reason != nullptr && reason[0] != '\0' && why != nullptr) *why = reason;
+  return reason == nullptr;
+}
+
 }  // namespace tenon::cuda

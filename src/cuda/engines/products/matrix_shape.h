@@ -35,5 +35,8 @@ struct MatrixShape {
 Contraction as_product(const Contraction& c);
 /// False, with a reason in *why, when the product cannot be expressed.
 bool matrix_shape(const Contraction& c, MatrixShape& shape, std::string* why);
+/// Whether there is no reason against a product. Else *why, if given, says it; an empty one stands
+/// there already.
+bool is_claimed(const char* reason, std::string* why);
 
 }  // namespace tenon::cuda

@@ -253,8 +253,7 @@ class SimtEngine final : public Engine {
     MatrixShape shape;
     const char* reason = refusal(region, values, shape, why);
     if (reason == nullptr && !is_worth(shape)) reason = "too small a product";
-    if (reason != nullptr && reason[0] != '\0' && why != nullptr) *why = reason;
-    return reason == nullptr;
+    return is_claimed(reason, why);
   }
 
   bool is_able(const Region& region, std::span<const Value> values) const override {

@@ -265,8 +265,7 @@ class WgmmaEngine final : public Engine {
     if (reason == nullptr &&
         !wgmma_is_worth(target_.model, wgmma_class(sizes_of(region, values, shape))))
       reason = "too small a product";
-    if (reason != nullptr && reason[0] != '\0' && why != nullptr) *why = reason;
-    return reason == nullptr;
+    return is_claimed(reason, why);
   }
 
   bool is_able(const Region& region, std::span<const Value> values) const override {
