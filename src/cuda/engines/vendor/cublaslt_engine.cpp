@@ -338,7 +338,7 @@ class LtKernel final : public Kernel {
 
   std::string source() const override {
     std::string text;
-    for (const auto* cast : {&cast_a_, &cast_b_})
+    for (const auto* cast : {&cast_a_, &cast_b_, &cast_bias_})
       if (*cast) text += (*cast)->source();
     return epilogue_ ? text + epilogue_->source() : text;
   }
