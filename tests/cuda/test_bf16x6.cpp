@@ -249,7 +249,9 @@ TEST_CASE("bf16x6 gives the reference's products") {
     CAPTURE(k.configuration);
     DeviceCheck t = product(k);
     add_bias_and_tanh(t);
-    t.check_device(any_size(target, k.configuration), 5e-7);
+    // The reference adds in float32, whose own error over 16,700 terms is 2.2e-6; the next test
+    // compares that size with float64.
+    t.check_device(any_size(target, k.configuration), k.k > 4096 ? 4e-6 : 5e-7);
   }
 }
 
@@ -260,6 +262,7 @@ TEST_CASE("bf16x6 is as accurate as float32 multiply-adds") {
                         {256, 384, 256, false, true},
                         {256, 384, 768},
                         {256, 384, 3072, true, true},
+                        {20, 400, 16700, true, false, "128-1/1"},
                         {256, 384, 16384, true, false, "128-1/1"},
                         {256, 384, 16384, true, false, "128-1/4"}};
   for (const Case& k : cases)
