@@ -356,7 +356,7 @@ TENON_API Tensor local_response_norm(const Tensor& x, std::int64_t size, double 
 // ---- Losses
 /// Losses over their elements; all_reduce and reduce_scatter over members.
 enum class Reduction { None, Mean, Sum };
-/// logits [N, C] or [N, C, …] with class indices [N] or [N, …] (int64 or int32), or with
+/// logits [N, C], [N, C, …] or [C] with class indices [N], [N, …] or [] (int64 or int32), or with
 /// probabilities of the logits' shape. An index that is no class is a ValueError at run time.
 TENON_API Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                                Reduction reduction = Reduction::Mean, double label_smoothing = 0);

@@ -32,6 +32,7 @@ void require_equal_shapes(const char* op, const Tensor& input, const Tensor& tar
 }
 
 Tensor classes_last(const Tensor& x) {
+  if (x.rank() == 1) return x;
   Ints axes{0};
   for (int a = 2; a < x.rank(); ++a) axes.push_back(a);
   axes.push_back(1);
@@ -39,9 +40,8 @@ Tensor classes_last(const Tensor& x) {
 }
 
 void require_class_axis(const char* op, const Tensor& x) {
-  if (x.rank() < 2)
-    throw ShapeError(cat(where(op), ": input must be [N, C] or [N, C, …], not ", x.shape(),
-                         x.rank() == 1 ? ": unsqueeze(x, 0) makes a batch of one" : ""));
+  if (x.rank() < 1)
+    throw ShapeError(cat(where(op), ": input must be [C], [N, C] or [N, C, …], not ", x.shape()));
   if (!is_floating(x.dtype()))
     throw DTypeError(
         cat(where(op), ": takes floating numbers, not ", x.dtype(), "; cast it first"));
@@ -52,7 +52,7 @@ void require_class_indices(const char* op, const Tensor& x, const Tensor& target
     throw DTypeError(
         cat(where(op), ": class indices are int64 or int32, not ", target.dtype(), "; cast them"));
   Ints wanted = to_ints(x.shape());
-  wanted.erase(wanted.begin() + 1);
+  wanted.erase(wanted.begin() + (x.rank() > 1));
   if (target.shape() != to_shape(wanted))
     throw ShapeError(cat(where(op), ": input is ", x.shape(), ", so the class indices must be ",
                          to_shape(wanted), ", not ", target.shape()));
@@ -95,8 +95,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduc
   if (!(label_smoothing >= 0 && label_smoothing <= 1))
     throw ValueError(cat(where("cross_entropy"), ": the label smoothing ", label_smoothing,
                          " is outside [0, 1]"));
-  const double kept = 1 - label_smoothing, classes = static_cast<double>(logits.size(1));
   const Tensor logp = log_softmax(classes_last(logits), -1);
+  const double kept = 1 - label_smoothing, classes = static_cast<double>(logp.size(-1));
   Tensor losses;
   if (is_floating(target.dtype())) {
     require_probabilities("cross_entropy", logits, target);

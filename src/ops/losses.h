@@ -8,10 +8,10 @@ namespace tenon {
 Tensor reduced_loss(const Tensor& losses, Reduction reduction);
 /// Broadcasting here is nearly always a mistake: [N] against [N, 1] would compare all pairs.
 void require_equal_shapes(const char* op, const Tensor& input, const Tensor& target);
-/// [N, C, d…] with the classes last.
+/// [N, C, d…] with the classes last; [C] as it is.
 Tensor classes_last(const Tensor& x);
 void require_class_axis(const char* op, const Tensor& x);
-/// For x [N, C, d…]: int64 or int32 [N, d…].
+/// For x [N, C, d…]: int64 or int32 [N, d…]; for [C] a number.
 void require_class_indices(const char* op, const Tensor& x, const Tensor& target);
 /// For floating targets, which are probabilities of x's shape.
 void require_probabilities(const char* op, const Tensor& x, const Tensor& target);

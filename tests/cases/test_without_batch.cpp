@@ -1,5 +1,5 @@
-// Convolutions and pooling of one example without an axis for the batch: the same numbers, and
-// gradients, as of a batch of one.
+// Convolutions, pooling and losses of classes of one example without an axis for the batch: the
+// same numbers, and gradients, as of a batch of one.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -117,4 +117,39 @@ TEST_CASE("unpooling layers: what max pooling took goes back to where it stood")
   CHECK(max_pool3d(back, {.kernel = {2, 2, 3}}).to_vector<float>() ==
         maximum(of_box.values, 0.0).to_vector<float>());
   CHECK_THROWS_AS(nn::MaxUnpool1d(0), ValueError);
+}
+
+TEST_CASE("without a batch: losses of classes") {
+  const Tensor x = random({7}, 1), weight = random({7}, 2) + 3,
+               index = Tensor::from(std::vector<std::int64_t>{4}, {1}),
+               shares = softmax(random({7}, 3), -1);
+  const auto batch_of = [](const Tensor& t, const Tensor& like) {
+    return like.rank() == 1 ? t : unsqueeze(t, 0);
+  };
+  for (const double smoothing : {0.0, 0.1}) {
+    check_same("cross_entropy of a class", x, [&](const Tensor& logits) {
+      const Tensor target = logits.rank() == 1 ? squeeze(index, 0) : index;
+      return cross_entropy(logits, target, Reduction::None, smoothing);
+    });
+    check_same("cross_entropy of probabilities", x, [&](const Tensor& logits) {
+      return cross_entropy(logits, batch_of(shares, logits), Reduction::None, smoothing);
+    });
+    check_same("cross_entropy with weights and a class left out", x, [&](const Tensor& logits) {
+      const Tensor target = logits.rank() == 1 ? squeeze(index, 0) : index;
+      return cross_entropy(logits, target,
+                           {.reduction = Reduction::None,
+                            .label_smoothing = smoothing,
+                            .weight = weight,
+                            .ignore_index = 2});
+    });
+  }
+  check_same("nll_loss", x, [&](const Tensor& logits) {
+    const Tensor target = logits.rank() == 1 ? squeeze(index, 0) : index;
+    return nll_loss(log_softmax(logits, -1), target, Reduction::None);
+  });
+  const Tensor one = squeeze(index, 0);
+  CHECK(cross_entropy(x, one).item() == cross_entropy(unsqueeze(x, 0), index).item());
+  CHECK_THROWS_WITH_AS(cross_entropy(x, index), doctest::Contains("the class indices must be []"),
+                       ShapeError);
+  CHECK_THROWS_AS(cross_entropy(sum(x), one), ShapeError);
 }

@@ -547,14 +547,12 @@ def of_classes(target, weight, ignore_index):
 
 @adapter("nn.functional.cross_entropy")
 def _cross_entropy(x, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
-    need(x.dim() > 1, "logits without a batch axis")
     weights, ignored = of_classes(target, weight, ignore_index)
     return "cross_entropy", [x, target, *weights], {"reduction": reduction, "smoothing": number(float(label_smoothing))} | ignored
 
 
 @adapter("nn.functional.nll_loss")
 def _nll_loss(x, target, weight=None, ignore_index=-100, reduction="mean"):
-    need(x.dim() > 1, "logits without a batch axis")
     weights, ignored = of_classes(target, weight, ignore_index)
     return "nll_loss", [x, target, *weights], {"reduction": reduction} | ignored
 
