@@ -5,9 +5,17 @@
 // of one head, 16 a warp, and meets the other side tile by tile, staged in shared memory by
 // asynchronous copies, the next tile under way while one is computed. Weights are made again from
 // the logarithms for the gradients, in two sweeps that add to nothing of another block's: the same
-// bits every time. Operands need rows of contiguous elements, 16 bytes aligned; sizes are multiples
-// of 8 and are filled up to 16 with zeros. Bound by arithmetic: 4 size multiply-adds a score
-// forward, 14 backward.
+// bits every time.
+//
+// A logarithm is rounded as scores are large: at 200 weights made from it are off by 1e-5 of
+// themselves, a query's all alike, and where one outweighs the others, its gradient, which cancels,
+// by as much of what cancels. So those of float32 operands are divided by their sum, which the
+// sweep of queries has; that of keys makes the same bits of a score and of its weight's gradient,
+// and the delta that is taken off is summed as the weights' gradients are.
+//
+// Operands need rows of contiguous elements, 16 bytes aligned; sizes are multiples of 8 and are
+// filled up to 16 with zeros. Bound by arithmetic: 4 size multiply-adds a score forward, 14
+// backward.
 #pragma once
 
 #include "cuda/kernels/attention_float.cuh"
@@ -54,7 +62,7 @@ TENON_DEVICE bool sees_all(const AttentionArgs& a, long long q0, long long k0, i
 /// of numbers hides has weights.
 TENON_DEVICE float added_score(float number) {
   constexpr float kLeast = -3e38f;
-  const float scaled = kLog2E * number;
+  const float scaled = __fmul_rn(kLog2E, number);
   return scaled < kLeast && number != minus_infinity() ? kLeast : scaled;
 }
 
@@ -68,6 +76,11 @@ TENON_DEVICE float weight_of(float score, float log) {
   return exp2_fast(exponent);
 }
 
+/// Of float32 operands, behind the deltas: what each query's weights are multiplied by in the end.
+TENON_DEVICE float* inverse_sums(const AttentionArgs& a) {
+  return a.delta + a.batch * a.heads * a.queries;
+}
+
 /// The score in units of log2 as it counts: scaled, masked, -infinity where it is hidden. `all`:
 /// the tile has nothing that is hidden but by the mask.
 template <class C>
@@ -75,7 +88,8 @@ TENON_DEVICE float seen_score(const AttentionArgs& a, float score, long long b, 
                               long long i, long long j, bool all) {
   const float hidden = minus_infinity();
   if (!all && (j >= a.keys || (C::kCausal && j > i))) return hidden;
-  const float scaled = score * (a.scale * kLog2E);
+  // Never contracted with what follows: both sweeps have the same weights.
+  const float scaled = __fmul_rn(score, a.scale * kLog2E);
   if constexpr (C::kMask == AttentionMask::None) {
     return scaled;
   } else {
@@ -284,24 +298,41 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
   if (a.out.data != nullptr) store_rows<T>(a.out, y, b, h, q0 + warp_row, a.queries, C::kValueSize);
 }
 
-/// A warp a query: delta = rowsum(dy y).
+/// Of 64 queries: delta = rowsum(dy y), the diagonal of their products.
 template <class C>
 __device__ __forceinline__ void attention_delta(const AttentionArgs& a) {
   using T = typename C::Type;
   using Element = typename T::Element;
-  const long long row = (static_cast<long long>(blockIdx.x) * kAttentionThreads + threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const bool inside = row < a.batch * a.heads * a.queries;
-  float sum = 0.0f;
-  if (inside) {
-    const long long i = row % a.queries, h = row / a.queries % a.heads,
-                    b = row / a.queries / a.heads;
-    const Element* y = head_of<T>(a.y, b, h) + i * a.y.stride[1];
-    const Element* dy = head_of<T>(a.dy, b, h) + i * a.dy.stride[1];
-    for (int e = lane; e < C::kValueSize; e += 32) sum += T::wide(y[e]) * T::wide(dy[e]);
+  using Tile = AttentionTile<T, kAttentionRows, C::kF>;
+  TENON_DYNAMIC_SHARED(shared);
+  Element* const memory = reinterpret_cast<Element*>(shared);
+  const Tile y{memory}, dy{memory + Tile::kElements};
+  const long long q0 = static_cast<long long>(blockIdx.x) * kAttentionRows,
+                  h = static_cast<long long>(blockIdx.y) % a.heads,
+                  b = static_cast<long long>(blockIdx.y) / a.heads;
+  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4,
+            warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
+  y.template stage<C::kValueSize>(head_of<T>(a.y, b, h) + q0 * a.y.stride[1], a.y.stride[1],
+                                  a.queries - q0);
+  dy.template stage<C::kValueSize>(head_of<T>(a.dy, b, h) + q0 * a.dy.stride[1], a.dy.stride[1],
+                                   a.queries - q0);
+  copy_async_commit();
+  copy_async_wait<0>();
+  y.round();
+  dy.round();
+  __syncthreads();
+  float products[2][4];
+  clear(products);
+  multiply_rows<16>(products, dy, warp_row,
+                    AttentionTile<T, 16, C::kF>{y.at + warp_row * Tile::kPitch});
+  if (t != g / 2) return;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const long long row = q0 + warp_row + g + 8 * half;
+    const float(&two)[4] = products[half];
+    if (row < a.queries)
+      a.delta[(b * a.heads + h) * a.queries + row] = g % 2 == 0 ? two[2 * half] : two[2 * half + 1];
   }
-  for (int other = 16; other > 0; other /= 2) sum += shuffle_xor(sum, other);
-  if (inside && lane == 0) a.delta[row] = sum;
 }
 
 /// The gradients of 64 keys and values: sweeps over the queries that see them, of all heads that
@@ -359,6 +390,7 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
       const long long at = (b * a.heads + h) * a.queries + q0 + i;
       q.beside(i)[0] = q0 + i < a.queries ? a.log[at] * kLog2E : 0.0f;
       q.beside(i)[1] = q0 + i < a.queries ? a.delta[at] : 0.0f;
+      if constexpr (!kIsNarrow<T>) q.beside(i)[2] = q0 + i < a.queries ? inverse_sums(a)[at] : 0.0f;
     }
     if (step + 1 < steps) {
       stage(step + 1);
@@ -376,8 +408,8 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
     float p[kQueries / 8][4], ds[kQueries / 8][4];
     clear(p);
     clear(ds);
-    multiply_rows<kQueries>(p, k, warp_row, q);
-    multiply_rows<kQueries>(ds, v, warp_row, g_tile(step % 2));
+    multiply_rows<kQueries, true>(p, k, warp_row, q);
+    multiply_rows<kQueries, true>(ds, v, warp_row, g_tile(step % 2));
     const bool all = sees_all<C>(a, q0, k0 + warp_row, 16);
 #pragma unroll
     for (int n = 0; n < kQueries / 8; ++n)
@@ -387,6 +419,7 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
         const float score =
             seen_score<C>(a, p[n][e], b, h, q0 + i, k0 + warp_row + g + e / 2 * 8, all);
         p[n][e] = q0 + i < a.queries ? weight_of<C>(score, q.beside(i)[0]) : 0.0f;
+        if constexpr (!kIsNarrow<T>) p[n][e] *= q.beside(i)[2];
         if constexpr (C::kDrops == AttentionDrops::None)
           ds[n][e] = p[n][e] * (ds[n][e] - q.beside(i)[1]) * a.scale;
       }
@@ -412,7 +445,8 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
     store_rows<T>(a.out_v, dv, b, of, k0 + warp_row, a.keys, C::kValueSize);
 }
 
-/// The gradient of 64 queries: a sweep over the keys that they see.
+/// The gradient of 64 queries: a sweep over the keys that they see. Of float32 operands, what their
+/// weights are divided by too.
 template <class C>
 __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
   using T = typename C::Type;
@@ -459,7 +493,7 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
     delta[half] = row < a.queries ? a.delta[at] : 0.0f;
   }
   stage(0);
-  float dq[C::kE / 8][4];
+  float dq[C::kE / 8][4], total[2] = {0.0f, 0.0f};
   clear(dq);
   const AttentionKeeps<C> keeps(a, b, h);
   for (int j = 0; j < blocks; ++j) {
@@ -498,10 +532,27 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
         const long long row = q0 + warp_row + g + e / 2 * 8, key = k0 + n * 8 + 2 * t + e % 2;
         const float score = seen_score<C>(a, p[n][e], b, h, row, key, all);
         const float weight = row < a.queries ? weight_of<C>(score, log[e / 2]) : 0.0f;
+        if constexpr (!kIsNarrow<T>) total[e / 2] += weight;
         ds[n][e] = weight * (ds[n][e] - delta[e / 2]) * a.scale;
       }
     multiply_weights<kKeys>(dq, ds, k_tile(j % 2));
     __syncthreads();
+  }
+  if constexpr (!kIsNarrow<T>) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      for (int other = 1; other < 4; other *= 2) total[half] += shuffle_xor(total[half], other);
+      const long long row = q0 + warp_row + g + 8 * half;
+      // No weight at all: the least of a mask's numbers, of which the logarithm lost the rest.
+      const float inverse = total[half] == 0.0f ? 0.0f : 1.0f / total[half];
+      if (t == 0 && row < a.queries) inverse_sums(a)[(b * a.heads + h) * a.queries + row] = inverse;
+#pragma unroll
+      for (int n = 0; n < C::kE / 8; ++n) {
+        dq[n][2 * half] *= inverse;
+        dq[n][2 * half + 1] *= inverse;
+      }
+    }
+    if (a.out.data == nullptr) return;
   }
   store_rows<T>(a.out, dq, b, h, q0 + warp_row, a.queries, C::kSize);
 }

@@ -25,9 +25,11 @@ struct AttentionResult {
 /// log and delta are contiguous [batch, heads, queries].
 struct AttentionArgs {
   AttentionOperand q, k, v, mask, y, dy;
-  float* log = nullptr;    // of each query's sum of exponentials; null: not asked for
-  float* delta = nullptr;  // rowsum(dy y); by warpgroups of 64 queries the logarithms, then these
-  AttentionResult out;     // y, or the gradient of q
+  float* log = nullptr;  // of each query's sum of exponentials; null: not asked for
+  // rowsum(dy y); by warpgroups of 64 queries the logarithms, then these; of float32 operands, then
+  // what makes the sum of a query's weights 1.
+  float* delta = nullptr;
+  AttentionResult out;           // y, or the gradient of q
   AttentionResult out_k, out_v;  // the gradients of k and v
   long long batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0;
   float scale = 1;

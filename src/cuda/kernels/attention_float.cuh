@@ -86,7 +86,8 @@ struct AttentionWide {
               second = *reinterpret_cast<const Row*>(from + pitch);
 #pragma unroll
     for (int j = 0; j < group; ++j)
-      sums.add(j, a, T::right(scalar::bits_of(first.v[j]), scalar::bits_of(second.v[j])));
+      sums.template add<false>(j, a,
+                               T::right(scalar::bits_of(first.v[j]), scalar::bits_of(second.v[j])));
   }
   /// d += the sum over rows of the right tile of left operands, given for eight from each on, times
   /// these.
@@ -165,9 +166,11 @@ struct AttentionPartSums {
   float (&d)[tiles][4];
   float large[tiles][4] = {}, small[tiles][4] = {};
 
+  template <bool turned>
   TENON_DEVICE void add(int n, const AttentionParts<4>& a, const AttentionParts<2>& b) {
+    if constexpr (turned) mma_tf32_m16n8k8(small[n], a.high, b.low);
     mma_tf32_m16n8k8(small[n], a.low, b.high);
-    mma_tf32_m16n8k8(small[n], a.high, b.low);
+    if constexpr (!turned) mma_tf32_m16n8k8(small[n], a.high, b.low);
     mma_tf32_m16n8k8(large[n], a.high, b.high);
   }
   TENON_DEVICE void finish() {

@@ -2,10 +2,12 @@
 // a head, 16 queries a warp, heads of up to 64.
 //
 // Weights are complete when they are first seen, so backward is one launch: what the sweeps of
-// attention.cuh make twice is made once, and the sums that weights' gradients are taken off by come
-// from the weights themselves. Weights and gradients of scores change sides through shared memory.
-// Bound by the latency of one round of loads and products; so registers of 16-bit kernels are few
-// enough for four blocks a multiprocessor. Float32 tiles fill its memory with two.
+// attention.cuh make twice is made once, weights are the softmax of scores again, and the sums that
+// weights' gradients are taken off by come from the weights themselves: nothing is made from the
+// logarithm, whose rounding would be in all weights. Weights and gradients of scores change sides
+// through shared memory. Bound by the latency of one round of loads and products; so registers of
+// 16-bit kernels are few enough for four blocks a multiprocessor. Float32 tiles fill its memory
+// with two.
 #pragma once
 
 #include "cuda/kernels/attention.cuh"
@@ -80,6 +82,42 @@ TENON_DEVICE void keep_rounded(const Tile& tile, const float (&x)[8][4], int row
                     x[n][2 * half + 1]);
 }
 
+/// Powers of 2 of a warp's 16 x 64 scores as they count, less the largest of their row; `total`: of
+/// a row.
+template <class C>
+TENON_DEVICE void short_powers(float (&p)[8][4], const ShortScores<C>& scores, int warp_row,
+                               float (&most)[2], float (&total)[2]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = warp_row + g + 8 * half;
+    most[half] = minus_infinity();
+#pragma unroll
+    for (int n = 0; n < 8; ++n)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float& s = p[n][2 * half + e];
+        s = scores.seen(s, row, n * 8 + 2 * t + e);
+        most[half] = s > most[half] ? s : most[half];
+      }
+    for (int other = 1; other < 4; other *= 2) {
+      const float theirs = shuffle_xor(most[half], other);
+      most[half] = theirs > most[half] ? theirs : most[half];
+    }
+    const float shift = most[half] == minus_infinity() ? 0.0f : most[half];
+    total[half] = 0.0f;
+#pragma unroll
+    for (int n = 0; n < 8; ++n)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float& s = p[n][2 * half + e];
+        s = exp2_fast(s - shift);
+        total[half] += s;
+      }
+    for (int other = 1; other < 4; other *= 2) total[half] += shuffle_xor(total[half], other);
+  }
+}
+
 /// Grid: (1, batch * heads).
 template <class C>
 __device__ __forceinline__ void attention_short_forward(const AttentionArgs& a) {
@@ -107,38 +145,16 @@ __device__ __forceinline__ void attention_short_forward(const AttentionArgs& a) 
   k.round();
   v.round();
   __syncthreads();
-  float p[8][4], total[2] = {0.0f, 0.0f};
+  float p[8][4], most[2], total[2];
   clear(p);
   multiply_rows<64>(p, q, warp_row, k);
+  short_powers<C>(p, scores, warp_row, most, total);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = warp_row + g + 8 * half;
-    float most = minus_infinity();
-#pragma unroll
-    for (int n = 0; n < 8; ++n)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        float& s = p[n][2 * half + e];
-        s = scores.seen(s, row, n * 8 + 2 * t + e);
-        most = s > most ? s : most;
-      }
-    for (int other = 1; other < 4; other *= 2) {
-      const float theirs = shuffle_xor(most, other);
-      most = theirs > most ? theirs : most;
-    }
-    const float shift = most == minus_infinity() ? 0.0f : most;
-#pragma unroll
-    for (int n = 0; n < 8; ++n)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        float& s = p[n][2 * half + e];
-        s = exp2_fast(s - shift);
-        total[half] += s;
-      }
-    for (int other = 1; other < 4; other *= 2) total[half] += shuffle_xor(total[half], other);
     if (a.log != nullptr && t == 0 && row < a.queries)
       a.log[(static_cast<long long>(b) * heads + h) * a.queries + row] =
-          most * kLn2 + scalar::log(total[half]);
+          most[half] * kLn2 + scalar::log(total[half]);
   }
   if (a.out.data == nullptr) return;
   if constexpr (C::kDrops != AttentionDrops::None) {
@@ -191,25 +207,20 @@ __device__ __forceinline__ void attention_short_backward(const AttentionArgs& a)
   copy_async_commit();
   const ShortScores<C> scores(a, b, h);
   const AttentionKeeps<C> keeps(a, b, h);
-  float log[2];
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int row = warp_row + g + 8 * half;
-    log[half] = row < a.queries
-                    ? a.log[(static_cast<long long>(b) * heads + h) * a.queries + row] * kLog2E
-                    : 0.0f;
-  }
   copy_async_wait<0>();
   q.round();
   k.round();
   v.round();
   dy.round();
   __syncthreads();
-  float p[8][4], ds[8][4], taken[2] = {0.0f, 0.0f};
+  float p[8][4], ds[8][4], most[2], total[2], taken[2] = {0.0f, 0.0f};
   clear(p);
   clear(ds);
   multiply_rows<64>(p, q, warp_row, k);
   multiply_rows<64>(ds, dy, warp_row, v);
+  short_powers<C>(p, scores, warp_row, most, total);
+  const float inverse[2] = {warp_row + g < a.queries ? 1.0f / total[0] : 0.0f,
+                            warp_row + g + 8 < a.queries ? 1.0f / total[1] : 0.0f};
   if constexpr (!kIsNarrow<T>) __syncthreads();
 #pragma unroll
   for (int n = 0; n < 8; ++n) {
@@ -218,11 +229,8 @@ __device__ __forceinline__ void attention_short_backward(const AttentionArgs& a)
     float left[4];  // of the weights, as values were multiplied by
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const int row = warp_row + g + e / 2 * 8;
-      const float weight =
-          weight_of<C>(scores.seen(p[n][e], row, n * 8 + 2 * t + e % 2), log[e / 2]);
       const float factor = (bits >> e & 1u) != 0 ? keeps.scale : 0.0f;
-      p[n][e] = row < a.queries ? weight : 0.0f;
+      p[n][e] *= inverse[e / 2];
       ds[n][e] *= factor;
       taken[e / 2] += p[n][e] * ds[n][e];
       left[e] = p[n][e] * factor;

@@ -18,6 +18,7 @@ template <class T, int tiles>
 struct AttentionDirectSums {
   float (&d)[tiles][4];
 
+  template <bool turned>
   TENON_DEVICE void add(int n, const typename T::Left& a, const typename T::Right& b) {
     T::multiply(d[n], a.bits, b.bits);
   }
@@ -127,8 +128,9 @@ TENON_DEVICE void clear(float (&x)[tiles][4]) {
     for (int e = 0; e < 4; ++e) x[n][e] = 0.0f;
 }
 
-/// d[n / 8] += left (16 rows from row0) times the columns that are the right tile's rows.
-template <int columns, class Left, class Right>
+/// d[n / 8] += left (16 rows from row0) times the columns that are the right tile's rows. `turned`:
+/// each sum has the bits that it has with the tiles in each other's place.
+template <int columns, bool turned = false, class Left, class Right>
 TENON_DEVICE void multiply_rows(float (&d)[columns / 8][4], const Left& left, int row0,
                                 const Right& right) {
   using T = typename Left::Type;
@@ -140,8 +142,8 @@ TENON_DEVICE void multiply_rows(float (&d)[columns / 8][4], const Left& left, in
     for (int n = 0; n < columns; n += 16) {
       unsigned b[4];
       right.load_columns(b, n, k);
-      sums.add(n / 8, a, T::right(b[0], b[1]));
-      sums.add(n / 8 + 1, a, T::right(b[2], b[3]));
+      sums.template add<turned>(n / 8, a, T::right(b[0], b[1]));
+      sums.template add<turned>(n / 8 + 1, a, T::right(b[2], b[3]));
     }
   }
   sums.finish();

@@ -1,8 +1,8 @@
 // Attention and its gradients: one launch forward; backward one for what the weights' gradients are
-// taken off by, one for queries and one for keys and values. On Hopper long texts go by products of
-// warpgroups (attention_wgmma.cuh), where the launch for queries makes the first of these, else by
-// those of warps (attention.cuh); texts of up to 64 places by one launch each way
-// (attention_short.cuh).
+// taken off by, one for queries and one for keys and values, which takes from the former what
+// float32 weights are divided by. On Hopper long texts go by products of warpgroups
+// (attention_wgmma.cuh), where the launch for queries makes the first of these, else by those of
+// warps (attention.cuh); texts of up to 64 places by one launch each way (attention_short.cuh).
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -92,11 +92,12 @@ class AttentionKernel final : public Kernel {
       return;
     }
     if (!by_warpgroups_) delta_ = compiled(call.target, "delta");
-    if (outs_[0] != kNoValue || by_warpgroups_) queries_ = compiled(call.target, "queries");
+    if (outs_[0] != kNoValue || by_warpgroups_ || item_ == 4)
+      queries_ = compiled(call.target, "queries");
     if (outs_[1] != kNoValue || outs_[2] != kNoValue) keys_ = compiled(call.target, "keys");
     const std::int64_t numbers =
         by_warpgroups_ ? (args_.queries + kAttentionRows - 1) / kAttentionRows * kAttentionTaken
-                       : args_.queries;
+                       : args_.queries * (item_ == 4 ? 2 : 1);
     workspace_bytes = static_cast<std::size_t>(args_.batch * args_.heads * numbers) * sizeof(float);
   }
 
@@ -134,9 +135,7 @@ class AttentionKernel final : public Kernel {
       if (keys_ != nullptr) launch(*keys_, binding, of_keys, wide_bytes(6) + kTaken, args);
       return;
     }
-    const auto warps = static_cast<std::uint32_t>(
-        (args.batch * args.heads * args.queries * 32 + kAttentionThreads - 1) / kAttentionThreads);
-    launch(*delta_, binding, {warps, 1, 1}, 0, args);
+    launch(*delta_, binding, of_queries, 2 * value_tile, args);
     std::int64_t other = item_ == 2 ? 64 : is_tf32() ? 32 : 16;
     if (is_wide() && other > 16) other /= 2;
     const std::int64_t shared =
