@@ -585,6 +585,32 @@ TEST_CASE("vendor: cuBLASLt's biases and GELU in 16 bits") {
       }
 }
 
+TEST_CASE("vendor: where cuBLASLt has no epilogue of GELU, a kernel of ours follows the product") {
+  const cuda::Target* target = card_with(&cuda::Target::cublaslt);
+  if (target == nullptr) return;
+  const Engine& engine = cuda::cublaslt_engine(*target);
+  const auto is_fused = [&engine](const DeviceCheck& t) {
+    return engine.prepare(t.region, t.values, 0)->source().find("struct Epilogue") ==
+           std::string::npos;
+  };
+  const Arithmetic how{BF, BF, F, false, 2e-3};
+  DeviceCheck back = product(50, 40, 72, how, false);
+  add_gelu_gradient(back, {1, 50, 40}, BF);
+  if (!is_fused(back)) return;
+  setenv("TENON_FAKE_OLD_CUBLASLT", "1", 1);
+  const bool heeded = !is_fused(back);
+  for (const Input input : {Input::Exact, Input::Rounded, Input::Stored}) {
+    if (!heeded) break;  // a real library
+    CAPTURE(static_cast<int>(input));
+    DeviceCheck t = product(50, 40, 72, how, false);
+    add_gelu(t, {1, 50, 40}, BF, input);
+    CHECK_FALSE(is_fused(t));
+    t.check_device(engine, how.tolerance);
+  }
+  if (heeded) back.check_device(engine, how.tolerance);
+  unsetenv("TENON_FAKE_OLD_CUBLASLT");
+}
+
 TEST_CASE("vendor: ReLU that a library fuses keeps NaN") {
   const cuda::Target* target = card_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;

@@ -1,10 +1,12 @@
 // A libcublasLt for the emulated card: what the engine describes is computed by loops, after the
 // rules of the real one: column-major matrices, leading dimensions, batches, bias along rows.
 //
-// Opaque structs hold their attributes in order; a call that breaks a rule is refused. With
+// Opaque structs hold their attributes in order; a call that breaks a rule is refused. Where
+// TENON_FAKE_OLD_CUBLASLT is in the environment, it has no epilogue of GELU. With
 // TENON_FAKE_IDLE it computes nothing, for cards without memory (tools/idle_card.cpp), and has as
 // many algorithms as it is asked for.
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "cuda/engines/vendor/cublaslt_api.h"
@@ -68,6 +70,9 @@ double gelu_slope(double x) {
   const double gate = gelu_gate(x);
   return gate * (1 + x * (1 - gate) * kGeluScale * (1 + 3 * kGeluCube * x * x));
 }
+
+constexpr std::uint64_t kGelu = 224;  // bits that its epilogues alone have
+bool is_old() { return std::getenv("TENON_FAKE_OLD_CUBLASLT") != nullptr; }
 
 /// Rows of op(x) and of x's columns, as the description turns them.
 std::uint64_t rows_of(const Layout& x, bool turned) { return turned ? x.columns : x.rows; }
@@ -144,9 +149,9 @@ TENON_EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDescOpa
     std::memcpy(&d.epilogue, value, size);
   } else if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER && size == 8) {
     std::memcpy(&d.bias, value, size);
-  } else if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER && size == 8) {
+  } else if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER && size == 8 && !is_old()) {
     std::memcpy(&d.input, value, size);
-  } else if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD && size == 8) {
+  } else if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD && size == 8 && !is_old()) {
     std::memcpy(&d.input_ld, value, size);
     if (d.input_ld % 8 != 0) return kInvalid;
   } else {
@@ -174,7 +179,7 @@ TENON_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtMatrixLayoutOpaque_t* out, cublasLtMatmulPreferenceOpaque_t*, int wanted,
     cublasLtMatmulHeuristicResult_t* results, int* found) {
   *found = 0;
-  if (wanted < 1 ||
+  if (wanted < 1 || (is_old() && (read<Description>(d).epilogue & kGelu) != 0) ||
       !fits(read<Description>(d), read<Layout>(a), read<Layout>(b), read<Layout>(out)))
     return kUnsupported;
   *found = kIdle ? wanted : 1;

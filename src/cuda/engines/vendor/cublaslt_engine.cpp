@@ -121,6 +121,11 @@ std::optional<LtEpilogue> fused(const Region& region, std::span<const Value> val
   return e.bias_offset % kAlignedFloats == 0 ? std::optional(e) : std::nullopt;
 }
 
+/// Of a call that the library has no algorithm for, of any rank.
+struct NoAlgorithm : NotSupported {
+  using NotSupported::NotSupported;
+};
+
 /// One call of the library, described and decided once.
 class LtCall {
  public:
@@ -204,8 +209,13 @@ class LtCall {
     const void* aligned = reinterpret_cast<const void*>(kConversionAlignment);
     if (e.bias != kNoValue) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
     if (e.input == kNoValue) return;
-    set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
-    set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, columns);
+    const auto try_to_set = [this](int attribute, auto value) {
+      if (cublaslt().cublasLtMatmulDescSetAttribute(&operation_, attribute, &value, sizeof value) !=
+          CUBLAS_STATUS_SUCCESS)
+        throw NoAlgorithm("cuBLASLt stores no input of GELU: it is older than that");
+    };
+    try_to_set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
+    try_to_set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, columns);
   }
 
   void decide(cublasLtHandle_t handle, std::uint32_t alignment_a, std::uint32_t alignment_b,
@@ -230,9 +240,13 @@ class LtCall {
     cublasLtMatmulHeuristicResult_t proposals[kAlgorithms] = {};
     const cublasStatus_t status = lt.cublasLtMatmulAlgoGetHeuristic(
         handle, &operation_, &a_, &b_, &out_, &out_, &preference, rank + 1, proposals, &found);
-    if (status != CUBLAS_STATUS_SUCCESS || found <= rank)
-      throw NotSupported(cat("cuBLASLt has ", found,
-                             " deterministic algorithms for this product (status ", status, ")"));
+    if (status != CUBLAS_STATUS_SUCCESS || found <= rank) {
+      const std::string what =
+          cat("cuBLASLt has ", found, " deterministic algorithms for this product (status ", status,
+              ")");
+      if (found == 0) throw NoAlgorithm(what);
+      throw NotSupported(what);
+    }
     chosen_ = proposals[rank];
   }
 
@@ -271,29 +285,9 @@ class LtKernel final : public Kernel {
         offset_b_(bytes_of(c_.b, values)) {
     convert(target, values, c_.a, shape.a.rows, cast_a_);
     convert(target, values, c_.b, shape.b.rows, cast_b_);
-    const std::optional<LtEpilogue> simple = fused(region, values);
-    DType result = c_.dtype;
-    if (simple) {
-      out_ = simple->out;
-      result = values[at(out_)].dtype;
-      bias_ = simple->bias;
-      bias_offset_ = at(simple->bias_offset) * sizeof(float);
-      input_ = simple->input;
-      if (bias_ != kNoValue && vendor_is_short(result)) {
-        MatrixRows row;
-        row.inner = row.outer_stride = shape.n;
-        cast_bias_.emplace(target, row, DType::Float32, result);
-      }
-    } else if (c_.has_epilogue) {
-      if (vendor_is_short(result)) result = DType::Float32;
-      epilogue_.emplace(target, region, values, region.map.space, result);
-      out_ = product_place(region, values, result);
-      if (out_ == kNoValue)
-        product_bytes_ = conversion_room(at(c_.out_shape.numel()) * item_size(result));
-    } else {
-      out_ = c_.out;
-    }
-    call_.emplace(target, c_, shape, c_.compute(), result, simple ? &*simple : nullptr, rank);
+    const std::optional<LtEpilogue> epilogue = fused(region, values);
+    if (!epilogue || !call_fused(target, values, shape, *epilogue, rank))
+      call_apart(target, region, values, shape, rank);
     workspace_bytes = cast_bytes(cast_a_) + cast_bytes(cast_b_) + cast_bytes(cast_bias_) +
                       product_bytes_ + conversion_room(call_->workspace_bytes());
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
@@ -344,6 +338,43 @@ class LtKernel final : public Kernel {
   }
 
  private:
+  /// False where the library has no such epilogue for this product: older ones have none of GELU.
+  bool call_fused(const Target& target, std::span<const Value> values, const MatrixShape& shape,
+                  const LtEpilogue& epilogue, int rank) {
+    const DType result = values[at(epilogue.out)].dtype;
+    try {
+      call_.emplace(target, c_, shape, c_.compute(), result, &epilogue, rank);
+    } catch (const NoAlgorithm&) {
+      return false;
+    }
+    out_ = epilogue.out;
+    bias_ = epilogue.bias;
+    bias_offset_ = at(epilogue.bias_offset) * sizeof(float);
+    input_ = epilogue.input;
+    if (bias_ != kNoValue && vendor_is_short(result)) {
+      MatrixRows row;
+      row.inner = row.outer_stride = shape.n;
+      cast_bias_.emplace(target, row, DType::Float32, result);
+    }
+    return true;
+  }
+
+  /// An epilogue is a launch behind the product.
+  void call_apart(const Target& target, const Region& region, std::span<const Value> values,
+                  const MatrixShape& shape, int rank) {
+    DType result = c_.dtype;
+    if (c_.has_epilogue) {
+      if (vendor_is_short(result)) result = DType::Float32;
+      epilogue_.emplace(target, region, values, region.map.space, result);
+      out_ = product_place(region, values, result);
+      if (out_ == kNoValue)
+        product_bytes_ = conversion_room(at(c_.out_shape.numel()) * item_size(result));
+    } else {
+      out_ = c_.out;
+    }
+    call_.emplace(target, c_, shape, c_.compute(), result, nullptr, rank);
+  }
+
   static std::size_t bytes_of(const View& view, std::span<const Value> values) {
     return at(view.offset) * item_size(values[at(view.value)].dtype);
   }
