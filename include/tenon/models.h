@@ -36,6 +36,8 @@ struct Recipe {
   double label_smoothing = 0;
   double beta2 = 0.999, eps = 1e-8;  ///< of adam and adamw; eps of levenberg too, its mu
   std::string augment{};             ///< of photographs, CIFAR's: "crop=4,flip"
+  /// Of channels: "auto", "none" (input_mean and input_std always), or means and deviations.
+  std::string normalize = "auto";
 };
 
 struct Info {

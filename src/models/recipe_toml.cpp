@@ -34,6 +34,7 @@ constexpr RecipeField kRecipe[] = {
     {"input_mean", &Recipe::input_mean},
     {"input_std", &Recipe::input_std},
     {"augment", &Recipe::augment},
+    {"normalize", &Recipe::normalize},
 };
 
 }  // namespace

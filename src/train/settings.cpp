@@ -403,6 +403,7 @@ Settings Settings::with_recipe(const std::string& model, const std::string& netw
   s.clip_norm = r.clip_norm;
   s.input_mean = r.input_mean;
   s.input_std = r.input_std;
+  s.normalize = r.normalize;
   s.label_smoothing = r.label_smoothing;
   s.beta2 = r.beta2;
   s.eps = r.eps;

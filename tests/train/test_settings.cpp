@@ -51,6 +51,9 @@ TEST_CASE("settings: recipes are those of docs/models.md") {
     CHECK(s.clip_norm == doctest::Approx(row.clip_norm));
   }
   CHECK(Settings::for_model("alexnet_2012").milestones == "30,60,80");
+  CHECK(Settings::for_model("alexnet_2012").input_std == 1.0 / 255);  // of pixels from 0 to 255
+  CHECK(Settings::for_model("alexnet_2012").normalize == "none");
+  CHECK(Settings::for_model("alexnet").normalize == "auto");
   CHECK(Settings::for_model("gpt2").beta2 == doctest::Approx(0.95));
   CHECK(Settings::for_model("transformer").label_smoothing == doctest::Approx(0.1));
 }
