@@ -33,7 +33,7 @@ Roots fold_constants(Roots roots, const PlanOptions& options);
 /// transposed in the first place.
 Roots drop_noops(Roots roots, const PlanOptions& options);
 /// On the host, and on a card that keeps images of convolutions channels last, what is constant
-/// along the axes of a sum over samples is taken out of it.
+/// along the axes of a sum is taken out of it.
 Roots factors(Roots roots, const PlanOptions& options);
 /// Equal nodes become one.
 Roots share(Roots roots, const PlanOptions& options);

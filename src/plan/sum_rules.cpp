@@ -1,9 +1,10 @@
-// Rules about sums over samples, each of which is a sweep over memory of its own: sum(x * f) is
-// f * sum(x) where f does not change along the summed axes, and what remains of a tensor without
-// its mean adds up to nothing.
+// Rules about sums, each of which is a sweep over memory or a reduction that a row's numbers wait
+// for: sum(x * f) is f * sum(x) where f does not change along the summed axes, and what remains of
+// a tensor without its mean adds up to nothing.
 //
 // The gradient of batch normalisation asks for sums of dy, of dy times its scale and of the input
-// without its mean times a number: with both rules the first serves all. Values are the same up to
+// without its mean times a number: with both rules the first serves all. So with the sums over a
+// row of layer normalisation's, of which the last would wait for another. Values are the same up to
 // rounding; where the rules differ, they round less.
 #include "plan/sum_rules.h"
 
@@ -65,7 +66,6 @@ Node* summed_deviations(const Node& node) {
 Tensor factor_out_of_sum(const Node& node, std::span<const Tensor> inputs) {
   const bool wide = node.dtype == DType::Float32 || node.dtype == DType::Float64;
   if (node.op != Op::Sum || !wide) return {};  // 16 bits: a sum without its factor may overflow
-  if ((node.attrs.as<ReduceAttrs>().axes & 1) == 0) return {};
   Tensor x = inputs[0];
   std::vector<Tensor> factors;
   bool negative = false, changed = false;

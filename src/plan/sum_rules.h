@@ -1,5 +1,5 @@
-// What is constant along the axes of a sum over samples is taken out of it, so that sums of one
-// tensor times different factors become one sum.
+// What is constant along the axes of a sum is taken out of it, so that sums of one tensor times
+// different factors become one sum.
 #pragma once
 
 #include <span>

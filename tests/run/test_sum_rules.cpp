@@ -1,5 +1,5 @@
-// Factors are taken out of sums over samples: the gradient of batch normalisation sums dy once, and
-// gradients are what they were.
+// Factors are taken out of sums: the gradients of normalisations sum dy once, and are what they
+// were.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -58,6 +58,27 @@ TEST_CASE("sums: batch norm's gradient takes dy and dy times x over all samples,
   set_pass_enabled("factors", false);
   CHECK(sums_in(gradients({4, 3, 5, 5})) > 4);
   set_pass_enabled("factors", true);
+}
+
+TEST_CASE(
+    "sums: layer norm's gradient sums a row's dy and dy times x, which wait for no other sum") {
+  const auto wanted = [] {
+    const Tensor x = some({6, 8}, 1, 3), weight = some({8}, 2), bias = some({8}, 3);
+    const std::vector<Tensor> of{x, weight, bias};
+    return grad(sum(layer_norm(x, {8}, weight, bias) * some({6, 8}, 4)), of);
+  };
+  CHECK(sums_in(wanted()) == 6);  // with the mean, the variance and two over all rows
+  const auto values = [&wanted](bool rule) {
+    set_pass_enabled("factors", rule);
+    std::vector<std::vector<float>> out;
+    for (const Tensor& g : wanted()) out.push_back(g.to_vector<float>());
+    set_pass_enabled("factors", true);
+    return out;
+  };
+  const auto with = values(true), without = values(false);
+  for (std::size_t i = 0; i < with.size(); ++i)
+    for (std::size_t k = 0; k < with[i].size(); ++k)
+      CHECK(with[i][k] == doctest::Approx(without[i][k]).epsilon(1e-4).scale(10));
 }
 
 TEST_CASE("sums: gradients are the same with and without factors taken out") {
