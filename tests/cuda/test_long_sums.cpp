@@ -31,6 +31,7 @@ template <class Make>
 void check(const Make& make, double tolerance) {
   const auto values = [&](DType dtype) {
     std::vector<Tensor> all = make(dtype);
+    eval(all);
     for (Tensor& t : all) t = cast(t, DType::Float64);
     eval(all);
     std::vector<std::vector<double>> out;
@@ -55,6 +56,30 @@ std::vector<Tensor> norm_gradients(DType dtype, std::int64_t rows, std::int64_t 
                b = on(drawn({length}, 1, 4), dtype), g = on(drawn({rows, length}, 1, 6), dtype);
   const Tensor y = layer_norm(x, {length}, w, b);
   return grad(sum(y * y * g) + sum(x * g), std::vector<Tensor>{x, w, b});
+}
+
+/// Of rows of 16 bits, stored as `stored`: a normalisation behind a sum and a bias, or its gradient
+/// beside a residual's with all sums over rows.
+std::vector<Tensor> packed_rows(DType dtype, bool backward, DType stored, std::int64_t rows,
+                                std::int64_t length) {
+  const auto short_rows = [&](double scale, std::int64_t seed) {
+    return cast(on(drawn({rows, length}, scale, seed), DType::BFloat16), dtype);
+  };
+  const auto vector = [&](std::int64_t seed) { return on(drawn({length}, 1, seed), dtype); };
+  const Tensor x = short_rows(2, 0), residual = short_rows(1, 3), g = short_rows(1, 6);
+  const Tensor w = vector(2), b = vector(4);
+  if (!backward) {
+    const Tensor stream = x + (residual + vector(8));
+    return {cast(stream, stored), cast(layer_norm(stream, {length}, w, b), stored)};
+  }
+  std::vector<Tensor> all =
+      grad(sum(layer_norm(x, {length}, w, b) * g), std::vector<Tensor>{x, w, b});
+  all[0] = all[0] + residual;
+  all.push_back(sum(all[0], 0));
+  const Tensor mask = on(lt(drawn({rows, length}, 1, 9), 0.5), DType::Bool);
+  all.push_back(cast(where(mask, all[0], 0), stored));
+  all[0] = cast(all[0], stored);
+  return all;
 }
 
 constexpr std::int64_t kWords = 5003, kWidth = 131;
@@ -99,8 +124,19 @@ TEST_CASE("cuda long sums: rows of two warps to a block's, behind a sum and a bi
 TEST_CASE("cuda long sums: columns of a normalisation's gradients") {
   if (!test::has_card()) return;
   for (const auto& [rows, length] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-           {2048, 64}, {2051, 257}, {4100, 130}, {2100, 768}, {2500, 1024}})
+           {2048, 64}, {2051, 257}, {4100, 130}, {2100, 512}, {2100, 768}, {2500, 1024}})
     check([r = rows, n = length](DType dtype) { return norm_gradients(dtype, r, n); }, 3e-5);
+}
+
+TEST_CASE("cuda long sums: rows of 16 bits are loaded ahead, each by a warp") {
+  if (!test::has_card()) return;
+  for (const auto& [rows, length] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {2048, 64}, {2051, 264}, {2201, 768}, {2500, 1024}})
+    for (const DType stored : {DType::Float32, DType::BFloat16})
+      for (const bool backward : {false, true})
+        check([=, r = rows,
+               n = length](DType dtype) { return packed_rows(dtype, backward, stored, r, n); },
+              stored == DType::Float32 ? 3e-5 : 3e-3);
 }
 
 TEST_CASE("cuda long sums: updates of long rows in the order of their indices") {

@@ -209,6 +209,30 @@ __device__ __forceinline__ void widen_row(T (&x)[W], const Packed<M, W>& packed)
   for (int i = 0; i < W; ++i) x[i] = widen(packed.element[i]);
 }
 
+/// The same as words, which a loop hands on from step to step: elements of a struct would each fill
+/// a register there.
+template <class M, int W>
+struct PackedWords {
+  typename WordOf<sizeof(M) * W>::type words;
+};
+template <int W, class M>
+__device__ __forceinline__ PackedWords<M, W> load_words(const M* at) {
+  return {*reinterpret_cast<const typename WordOf<sizeof(M) * W>::type*>(at)};
+}
+template <int W, class M>
+__device__ __forceinline__ PackedWords<M, W> load_constant_words(const M* at) {
+  return {__ldg(reinterpret_cast<const typename WordOf<sizeof(M) * W>::type*>(at))};
+}
+template <class T, class M, int W>
+__device__ __forceinline__ void widen_row(T (&x)[W], const PackedWords<M, W>& packed) {
+  union {
+    PackedWords<M, W> words;
+    Packed<M, W> elements;
+  } row;
+  row.words = packed;
+  widen_row(x, row.elements);
+}
+
 /// N neighbours of a mask as one word, out of which the compiler takes each where it is used: bytes
 /// of a struct it keeps in a register each.
 template <int N>

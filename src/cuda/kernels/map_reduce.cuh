@@ -174,8 +174,28 @@ __device__ __forceinline__ T reduce_columns(const T (&x)[W]) {
   return result;
 }
 
-/// The same of Spreads, of which each thread has `count` numbers a column: counts are exchanged,
-/// and divided by, once for all of a thread's columns.
+/// Rows of a block: thread t has W (no more than there are rows) neighbours of row t / Lanes, those
+/// from (t % Lanes) * W on. Thread t < Lanes * W gets what all rows come to in column t.
+template <class Op, int Rows, int Lanes, int W, class T>
+__device__ __forceinline__ T reduce_rows(const T (&x)[W]) {
+  static_assert(W <= Rows, "a thread to each column");
+  __shared__ alignas(16) T of_row[Rows][Lanes * W];
+  const int t = static_cast<int>(threadIdx.x);
+#pragma unroll
+  for (int i = 0; i < W; ++i) of_row[t / Lanes][t % Lanes * W + i] = x[i];
+  __syncthreads();
+  T result = x[0];
+  if (t < Lanes * W) {
+    result = of_row[0][t];
+#pragma unroll
+    for (int r = 1; r < Rows; ++r) result = Op::combine(result, of_row[r][t]);
+  }
+  __syncthreads();
+  return result;
+}
+
+/// reduce_columns of Spreads, of which each thread has `count` numbers a column: counts are
+/// exchanged, and divided by, once for all of a thread's columns.
 template <int Threads, int Kept, int W, class T>
 __device__ __forceinline__ Moments<T> reduce_moments(const Spread<T> (&x)[W], T count) {
   constexpr int kPitch = Kept + (W > 1 ? 32 / W : 0), kRow = W * kPitch, kColumns = Kept * W;

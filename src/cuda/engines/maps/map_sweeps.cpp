@@ -21,6 +21,11 @@ constexpr std::int64_t kLongRow = 1 << 16, kFewRows = 64;
 // multiprocessor of a large card.
 constexpr std::int64_t kShortestWithColumns = 16, kLongestWithColumns = 1024,
                        kFewestWithColumns = 2048, kMostChunks = 1024;
+// Rows that fill a warp's lanes by 16 bytes each.
+constexpr std::int64_t kShortestOfWarp = 256;
+// Registers that a lane may fill with its elements of two rows, packed, and what it gathers of its
+// columns.
+constexpr std::int64_t kMostOfLane = 160;
 // Rows that are only reduced, whose results are stored as they are: one sweep either way.
 constexpr std::int64_t kLongSum = 1 << 13;
 
@@ -209,8 +214,8 @@ class Cutter {
   void rows_with_columns() {
     const std::int64_t length = map_.space[map_.space.rank() - 1],
                        count = map_.space.numel() / length,
-                       chunk = (count + kMostChunks - 1) / kMostChunks,
-                       chunks = (count + chunk - 1) / chunk;
+                       most = kMostChunks / (has_warp_rows(map_) ? kWarpsWithColumns : 1),
+                       chunk = divide_up(count, most), chunks = divide_up(count, chunk);
     MapProgram rows = map_, columns;
     columns.space = {chunks, length};
     for (MapReduce& reduce : rows.reduces) {
@@ -325,6 +330,26 @@ class Cutter {
 };
 
 }  // namespace
+
+std::int64_t registers_ahead(const MapProgram& map, std::int64_t more) {
+  const int last = map.space.rank() - 1;
+  const std::int64_t elements = divide_up(map.space[last], 32);
+  std::int64_t registers = more * elements;
+  for (const MapInstr& instr : map.instrs) {
+    if (instr.code != MapCode::Load || instr.per_row || instr.view.stride[last] == 0) continue;
+    bool by_row = false;
+    for (int d = 0; d < last; ++d)
+      by_row = by_row || (map.space[d] != 1 && instr.view.stride[d] != 0);
+    if (by_row)
+      registers += 2 * divide_up(elements * static_cast<std::int64_t>(item_size(instr.dtype)), 4);
+  }
+  return registers;
+}
+
+bool has_warp_rows(const MapProgram& map) {
+  return map.space[map.space.rank() - 1] >= kShortestOfWarp &&
+         registers_ahead(map, std::ssize(map.reduces)) <= kMostOfLane;
+}
 
 Sweeps cut_into_sweeps(const MapProgram& map, std::span<const Value> values) {
   return Cutter(map, values).cut();

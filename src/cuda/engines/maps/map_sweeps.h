@@ -50,6 +50,14 @@ struct Sweeps {
 
 ValueId add_temporary(Sweeps& sweeps, DType dtype, const Shape& shape);
 
+/// Registers of a lane for what a warp reads of its row and of the next one, and `more` numbers
+/// beside each element.
+std::int64_t registers_ahead(const MapProgram& map, std::int64_t more);
+/// Whether a sweep over rows that reduces their columns too gives each row to a warp: rows that are
+/// short enough for that.
+bool has_warp_rows(const MapProgram& map);
+inline constexpr int kWarpsWithColumns = 8;  // of a block then
+
 Sweeps cut_into_sweeps(const MapProgram& map, std::span<const Value> values);
 
 }  // namespace tenon::cuda

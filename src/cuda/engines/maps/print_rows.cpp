@@ -6,57 +6,27 @@
 // elements, which stay in registers packed as they lie in memory, from elements of 32 bits that
 // stay in shared memory, or, where they are longer still, loaded again.
 //
-// Columns of short rows are reduced on the way (map_sweeps.h): a block has a chunk of rows, one
-// after the other, gathers in registers what its threads' columns come to, and leaves it in a row
-// of a table for a sweep of columns.
-#include <algorithm>
-#include <bit>
-#include <set>
+// Columns of short rows are reduced on the way (map_sweeps.h): a block has a chunk of rows, gathers
+// in registers what its threads' columns come to, and leaves it in a row of a table for a sweep of
+// columns. Of many short rows a warp loads the next one while it computes the one before.
+#include <string>
+#include <vector>
 
 #include "base/str.h"
 #include "cuda/engines/maps/print_reduction.h"
 #include "cuda/engines/maps/print_sweep.h"
+#include "cuda/engines/maps/row_form.h"
 
 namespace tenon::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostRowBlocks = 4096;  // of 256 threads or more
-constexpr std::int64_t kWarpRow = 1024;        // longest row of a warp
-constexpr int kShortBlock = 64, kWidestBlock = 1024;
-
-/// Elements that a thread may keep, over all values, by the threads of its row: in the widest
-/// blocks it has 64 registers.
-constexpr std::int64_t most_kept(std::int64_t lanes) {
-  return lanes > 512 ? 28 : (lanes > 32 ? 56 : 72);
-}
-
-/// Registers that a thread may fill with packed elements: in the widest blocks it has 64.
-constexpr std::int64_t kMostPacked = 28;
-
-/// Bytes of an element that may stay in shared memory.
-constexpr std::int64_t kStagedSize = 4;
-/// Shared memory beside a row's: what a reduction exchanges at most, 16 bytes a warp of the widest
-/// block, and how many a margin is left for.
-constexpr std::int64_t kReductionBytes = 512, kFewestReductions = 4;
-
-// Accesses of a thread along a row whose columns are reduced too: the fewer threads a row has, the
-// fewer instructions put its sums together.
-constexpr std::int64_t kAccessesWithColumns = 3;
-
-class RowsPrinter {
+class RowsPrinter : RowForm {
  public:
   RowsPrinter(const Sweep& sweep, const ValueTable& values, const PartOptions& options)
-      : map_(sweep.map),
-        options_(options),
+      : RowForm(sweep.map, values, options),
         index_(fits_int(map_) ? "int" : "long long"),
-        length_(map_.space[map_.space.rank() - 1]),
-        levels_(levels_of(map_)),
-        depths_(depths_of(map_)),
-        wide_(vector_width(map_, values, true)),
         printer_(map_, values, coordinates(), arguments_, "a.", "Index") {
-    passes_ = 1 + *std::max_element(depths_.begin(), depths_.end());
-    rows_ = length_ == 0 ? size_of(map_, outer_axes()) : map_.space.numel() / length_;
     for (int i = 0; i < count(); ++i)
       if (instr(i).code == MapCode::RowReduce)
         reductions_.push_back({instr(i).op, instr(instr(i).args[0]).dtype, instr(i).dtype});
@@ -67,12 +37,7 @@ class RowsPrinter {
     for (const MapInstr& one : map_.instrs)
       uses_random_ = uses_random_ || one.code == MapCode::Random;
     printer_.limit_alignment(wide_);
-    choose_kept();
-    choose_lanes(values);
-    packed_.assign(map_.instrs.size(), false);
-    choose_packed();
-    if (!keeps_) kept_.assign(map_.instrs.size(), false);
-    choose_staged();
+    choose(printer_, values);
     if (!options.one_block) printer_.allow_constant_loads(options.written);
   }
 
@@ -81,214 +46,23 @@ class RowsPrinter {
     const std::string sweep = print_sweep();
     Part part;
     part.threads = threads_;
-    if (staged_ >= 0) part.shared_bytes = divide_up(length_, wide_) * wide_ * kStagedSize;
+    part.shared_bytes = shared_bytes();
     part.includes = cat(printer_.includes(), "#include \"cuda/kernels/map_reduce.cuh\"\n");
     part.code = cat("constexpr int kThreads = ", threads_, ", kLanes = ", lanes_, ", N = ", wide_,
                     in_steps() ? cat(", kSteps = ", steps_) : "", ";\nusing Index = ", index_,
                     ";\n", "\nstruct Arguments {\n", arguments_.members(), "};\n\n", sweep);
     part.arguments = arguments_.block();
-    part.blocks =
-        std::min(divide_up(rows_, threads_ / lanes_), kMostRowBlocks * std::max(256 / threads_, 1));
-    if (has_columns()) part.blocks = chunks_;
+    part.blocks = blocks();
+    part.resident = resident();
     return part;
   }
 
  private:
-  bool has_columns() const { return !map_.reduces.empty(); }
-  int count() const { return static_cast<int>(map_.instrs.size()); }
-  const MapInstr& instr(int i) const { return map_.instrs[at(i)]; }
-  Level level(int i) const { return levels_[at(i)]; }
-  bool varies(int i) const { return level(i) == Level::Element; }
-  std::vector<int> outer_axes() const {
-    std::vector<int> axes;
-    for (int d = 0; d + 1 < map_.space.rank(); ++d) axes.push_back(d);
-    return axes;
-  }
   Coordinates coordinates() const {
     Coordinates out = coordinates_of(map_);
     out.names.back() = "j";
     return out;
   }
-
-  /// Making it again costs less than a register for each element.
-  bool is_cheap(int i) const {
-    if (instr(i).code == MapCode::Affine) return true;
-    return instr(i).code == MapCode::Compute && is_one_step(instr(i).op);
-  }
-  bool crosses(int i) const {
-    for (int u = 0; u < count(); ++u)
-      for (const int arg : instr(u).args)
-        if (arg == i && pass_of_use(u) > depths_[at(i)]) return true;
-    for (std::size_t s = 0; s < map_.stores.size(); ++s)
-      if (map_.stores[s].source == i && store_pass(s) > depths_[at(i)]) return true;
-    return false;
-  }
-  /// What must be kept so that instruction i can be made in a later pass than its own.
-  void find_leaves(int i, std::set<int>& leaves) const {
-    if (!varies(i)) return;
-    if (kept_[at(i)] || !is_cheap(i)) {
-      leaves.insert(i);
-      return;
-    }
-    for (const int arg : instr(i).args)
-      if (arg >= 0) find_leaves(arg, leaves);
-  }
-  /// Elements that later passes need stay in registers: they themselves, or the one value that they
-  /// are cheaply made of.
-  void choose_kept() {
-    kept_.assign(map_.instrs.size(), false);
-    for (int i = 0; i < count(); ++i) {
-      if (!varies(i) || !crosses(i)) continue;
-      std::set<int> leaves;
-      find_leaves(i, leaves);
-      const bool there =
-          std::all_of(leaves.begin(), leaves.end(), [this](int leaf) { return kept_[at(leaf)]; });
-      if (there || leaves.size() <= 1) {
-        for (const int leaf : leaves) kept_[at(leaf)] = true;
-      } else {
-        kept_[at(i)] = true;
-      }
-    }
-    for (int i = 0; i < count(); ++i)
-      if (kept_[at(i)] && is_shared(i)) kept_[at(i)] = !comes_late(i);
-  }
-  /// Whether it is loaded, and the same for all rows: a layer's weight.
-  bool is_shared(int i) const {
-    return varies(i) && instr(i).code == MapCode::Load && !differs_by_row(instr(i).view);
-  }
-  /// Whether one pass alone, and not the first, needs a load: made then, it fills no registers
-  /// before, and comes from the cache.
-  bool comes_late(int i) {
-    const bool was_kept = kept_[at(i)];
-    kept_[at(i)] = false;
-    int needing = 0;
-    for (int p = 0; p < passes_; ++p) needing += needed_in(p)[at(i)] ? 1 : 0;
-    const bool late = needing == 1 && !needed_in(0)[at(i)];
-    kept_[at(i)] = was_kept;
-    return late;
-  }
-  /// The pass in which an instruction reads its arguments.
-  int pass_of_use(int i) const {
-    return instr(i).code == MapCode::RowReduce ? depths_[at(i)] - 1 : depths_[at(i)];
-  }
-  int store_pass(std::size_t s) const {
-    const MapStore& store = map_.stores[s];
-    return loads(map_, store.view.value) ? passes_ - 1 : depths_[at(store.source)];
-  }
-  bool once_a_row(std::size_t s) const { return instr(map_.stores[s].source).per_row; }
-
-  void choose_lanes(const ValueTable& values) {
-    std::int64_t loaded = 0, late = 0;
-    for (int i = 0; i < count(); ++i) {
-      if (!varies(i) || instr(i).code != MapCode::Load) continue;
-      ++loaded;
-      late += is_shared(i) && comes_late(i) ? 1 : 0;
-    }
-    const std::int64_t kept = std::count(kept_.begin(), kept_.end(), true);
-    const auto pow2 = [](std::int64_t n) {
-      return static_cast<std::int64_t>(
-          std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
-    };
-    const std::int64_t units = divide_up(length_, wide_);
-    const auto fits = [&](std::int64_t lanes, std::int64_t arrays) {
-      return divide_up(units, lanes) * wide_ * std::max<std::int64_t>(arrays, 1) <=
-             most_kept(lanes);
-    };
-    const auto keepable = [&](std::int64_t lanes) {
-      return fits(lanes, std::max<std::int64_t>(loaded, kept));
-    };
-    threads_ = options_.threads;
-    if (has_columns()) return choose_chunks(values, units, keepable);
-    lanes_ = static_cast<int>(pow2(std::min<std::int64_t>(units, 32)));
-    // The only row is a whole block's, however short: its length may well be the batch.
-    const bool is_short = map_.space.rank() > 1 && length_ <= kWarpRow && !options_.one_block;
-    const auto early = std::max(loaded - late, kept);
-    keeps_ = keepable(lanes_);
-    if (is_short && !keeps_ && fits(threads_, early)) {
-      // Few warps: the fewer wait for one another, the more rows are under way.
-      while (threads_ > kShortBlock && fits(threads_ / 2, early)) threads_ /= 2;
-      lanes_ = threads_;
-      keeps_ = true;
-    } else if (map_.space.rank() == 1 || length_ > kWarpRow || !keeps_) {
-      // The smallest block that keeps a row in registers; else one that walks along it.
-      while (!options_.one_block && threads_ < kWidestBlock && !keepable(threads_)) threads_ *= 2;
-      lanes_ = threads_;
-      keeps_ = keepable(lanes_);
-    }
-    steps_ = static_cast<int>(std::max<std::int64_t>(divide_up(units, lanes_), 1));
-  }
-
-  /// A block to a row, and to all rows of a chunk.
-  template <class Keepable>
-  void choose_chunks(const ValueTable& values, std::int64_t units, const Keepable& keepable) {
-    const auto wanted = static_cast<std::uint64_t>(divide_up(units, kAccessesWithColumns));
-    lanes_ = threads_ = std::clamp(static_cast<int>(std::bit_ceil(wanted)), 64, 256);
-    keeps_ = keepable(lanes_);
-    steps_ = static_cast<int>(divide_up(units, lanes_));
-    chunks_ = values[at(map_.reduces[0].value)].shape[0];
-    chunk_ = divide_up(rows_, chunks_);
-  }
-
-  /// Loads of rows of the region's own, all of them of 16 bits, are packed; what all rows share is
-  /// loaded again, from the cache. So are rows that could be kept in wider blocks alone: smaller
-  /// ones hide more of one another's waiting.
-  void choose_packed() {
-    if (options_.one_block || has_columns() || passes_ < 2 || wide_ < 8 || keeps_costly()) return;
-    std::vector<bool> packed(map_.instrs.size());
-    for (int i = 0; i < count(); ++i) {
-      if (!varies(i) || instr(i).code != MapCode::Load || !differs_by_row(instr(i).view)) continue;
-      const View& view = instr(i).view;
-      if (item_size(instr(i).dtype) != 2 || printer_.inner_step(view) != InnerStep::One ||
-          printer_.alignment(view) < wide_)
-        return;
-      packed[at(i)] = true;
-    }
-    const std::int64_t rows = std::count(packed.begin(), packed.end(), true),
-                       units = divide_up(length_, wide_);
-    const auto fits = [&](std::int64_t threads) {
-      return rows * divide_up(units, threads) * wide_ / 2 <= kMostPacked;
-    };
-    int threads = options_.threads;
-    while (threads < kWidestBlock && !fits(threads)) threads *= 2;
-    if (rows == 0 || !fits(threads) || (keeps_ && threads >= lanes_)) return;
-    keeps_ = false;
-    lanes_ = threads_ = threads;
-    steps_ = static_cast<int>(divide_up(units, threads));
-    packed_ = std::move(packed);
-    packs_ = true;
-  }
-  /// The one load of a long row of 32 bits an element, which several passes need, stays in shared
-  /// memory; a thread reads there what it has written itself.
-  void choose_staged() {
-    if (keeps_ || packs_ || options_.shared_bytes == 0 || has_columns() || lanes_ != kWidestBlock)
-      return;
-    int row = -1;
-    for (int i = 0; i < count(); ++i) {
-      if (!varies(i) || instr(i).code != MapCode::Load || !differs_by_row(instr(i).view)) continue;
-      if (row >= 0 || item_size(instr(i).dtype) != kStagedSize) return;
-      row = i;
-    }
-    std::int64_t reductions = 0;
-    for (int i = 0; i < count(); ++i) reductions += instr(i).code == MapCode::RowReduce ? 1 : 0;
-    const std::int64_t beside = kReductionBytes * std::max(kFewestReductions, reductions);
-    if (row < 0 || length_ * kStagedSize + beside > options_.shared_bytes) return;
-    int needing = 0;
-    for (int p = 0; p < passes_; ++p) needing += needed_in(p)[at(row)] ? 1 : 0;
-    if (needing > 1) staged_ = row;
-  }
-  /// Whether registers keep more than what was loaded and what is made of that in a step.
-  bool keeps_costly() const {
-    for (int i = 0; keeps_ && i < count(); ++i)
-      if (kept_[at(i)] && instr(i).code != MapCode::Load && !is_cheap(i)) return true;
-    return false;
-  }
-  bool differs_by_row(const View& view) const {
-    for (int d = 0; d + 1 < map_.space.rank(); ++d)
-      if (map_.space[d] != 1 && view.stride[d] != 0) return true;
-    return false;
-  }
-  /// Whether a thread has a fixed number of steps along the row, not a loop.
-  bool in_steps() const { return keeps_ || packs_ || has_columns(); }
 
   // ---- Statements
 
@@ -297,17 +71,19 @@ class RowsPrinter {
     if (in_steps()) text += cat(text.empty() ? "" : " && ", "j < length");
     return text;
   }
-  std::string kept_row(char kind, int i) const { return cat(kind, i, keeps_ ? "[s]" : ""); }
+  std::string kept_row(char kind, int i) const {
+    return cat(kind, i, (kind == 'x' ? keeps_loads() : keeps_) ? "[s]" : "");
+  }
   std::string kept_element(char kind, int i) const { return kept_row(kind, i) + "[i]"; }
 
   void declare(CodeWriter& out, char kind, int i) {
-    out.line(cat(printer_.type(i), " ", kind, i, keeps_ ? "[kSteps]" : "", "[N];"));
+    const bool kept = kind == 'x' ? keeps_loads() : keeps_;
+    out.line(cat(printer_.type(i), " ", kind, i, kept ? "[kSteps]" : "", "[N];"));
   }
 
   /// All packed loads of a row are under way before the first is waited for.
   void load_packed(CodeWriter& out) {
-    for (int i = 0; i < count(); ++i)
-      if (packed_[at(i)]) out.line(cat(packed_type(i), " w", i, "[kSteps];"));
+    declare_packed(out, 'w');
     open_steps(out, inside());
     for (int i = 0; i < count(); ++i) {
       if (!packed_[at(i)]) continue;
@@ -317,13 +93,50 @@ class RowsPrinter {
     }
     close_steps(out, inside());
   }
+  void declare_packed(CodeWriter& out, char kind) {
+    for (int i = 0; i < count(); ++i)
+      if (packed_[at(i)]) out.line(cat(packed_type(i), " ", kind, i, "[kSteps];"));
+  }
+  /// A function that loads what a row has of its own, called for the block's first rows.
+  void print_fetch(CodeWriter& out, const std::string& first, const std::string& stop) {
+    declare_packed(out, 'n');
+    for (int i = 0; i < count(); ++i)
+      if (is_of_row(i)) out.line(cat(printer_.type(i), " m", i, "_next = 0;"));
+    out.line("const auto fetch = [&](Index row) {");
+    out.line(cat("if (row >= ", stop, ") return;"));
+    print_coordinates(out, arguments_, map_, "row", outer_axes(), 1);
+    for (int i = 0; i < count(); ++i)
+      if (is_of_row(i))
+        out.line(cat("m", i, "_next = load(", printer_.address(instr(i).view, true), ");"));
+    open_steps(out, "j < length");
+    for (int i = 0; i < count(); ++i) {
+      if (!packed_[at(i)]) continue;
+      const View& view = instr(i).view;
+      out.line(cat("n", i, "[s] = ", printer_.load_function(view), "_words<N>(",
+                   printer_.address(view, true), ");"));
+    }
+    close_steps(out, "j < length");
+    out.line("};");
+    out.line(cat("fetch(", first, " + Index(threadIdx.x) / kLanes);"));
+  }
+  void take_fetched(CodeWriter& out) {
+    declare_packed(out, 'w');
+    out.line("#pragma unroll");
+    out.line("for (int s = 0; s < kSteps; ++s) {");
+    for (int i = 0; i < count(); ++i)
+      if (packed_[at(i)]) out.line(cat("w", i, "[s] = n", i, "[s];"));
+    out.line("}");
+    for (int i = 0; i < count(); ++i)
+      if (is_of_row(i)) out.line(cat("const ", printer_.type(i), " m", i, " = m", i, "_next;"));
+    out.line(cat("fetch(row + ", has_columns() ? "" : "Index(blocks) * ", "(kThreads / kLanes));"));
+  }
   std::string packed_type(int i) const {
-    return cat("Packed<", memory_type(instr(i).dtype), ", N>");
+    return cat(ahead_ ? "PackedWords<" : "Packed<", memory_type(instr(i).dtype), ", N>");
   }
 
   void load_elements(CodeWriter& out, int i) {
     if (packed_[at(i)]) {
-      out.line(cat("widen_row(x", i, ", w", i, "[s]);"));
+      out.line(cat("widen_row(", kept_row('x', i), ", w", i, "[s]);"));
       return printer_.set(i, kept_element('x', i));
     }
     if (i == staged_ && is_staged_) {
@@ -367,6 +180,10 @@ class RowsPrinter {
     const std::string type = printer_.type(i);
     switch (instr(i).code) {
       case MapCode::Load:
+        if (ahead_ && is_of_row(i)) {
+          out.line(cat("const ", type, " x", i, " = m", i, ";"));
+          return printer_.set(i, cat("x", i));
+        }
         out.line(cat("const ", type, " x", i, " = ",
                      lanes_ == threads_ ? "" : "!active ? " + zero_of(instr(i).dtype) + " : ",
                      "load(", printer_.address(instr(i).view, true), ");"));
@@ -386,28 +203,6 @@ class RowsPrinter {
       default:
         return;
     }
-  }
-
-  /// The elements' values that pass p computes or loads: all that its reductions, its stores and
-  /// what it keeps are made of, but for what earlier passes kept.
-  std::vector<bool> needed_in(int p) const {
-    std::vector<bool> needed(map_.instrs.size());
-    for (std::size_t s = 0; s < map_.stores.size(); ++s)
-      if (store_pass(s) == p && !once_a_row(s)) needed[at(map_.stores[s].source)] = true;
-    for (int i = 0; i < count(); ++i) {
-      if (instr(i).code == MapCode::RowReduce && depths_[at(i)] - 1 == p)
-        needed[at(instr(i).args[0])] = true;
-      if (kept_[at(i)] && depths_[at(i)] == p) needed[at(i)] = true;
-    }
-    for (const MapReduce& reduce : map_.reduces)
-      if (depths_[at(reduce.source)] == p) needed[at(reduce.source)] = true;
-    for (int i = count() - 1; i >= 0; --i) {
-      if (!varies(i) || (kept_[at(i)] && depths_[at(i)] < p)) needed[at(i)] = false;
-      if (!needed[at(i)]) continue;
-      for (const int arg : instr(i).args)
-        if (arg >= 0) needed[at(arg)] = true;
-    }
-    return needed;
   }
 
   void print_element(CodeWriter& out, int i) {
@@ -458,12 +253,13 @@ class RowsPrinter {
                          const std::vector<int>& reduced, bool any_load) {
     for (int i = 0; keeps_ && i < count(); ++i) {
       if (!needed[at(i)]) continue;
-      if (instr(i).code == MapCode::Load) declare(out, 'x', i);
+      if (instr(i).code == MapCode::Load && !ahead_) declare(out, 'x', i);
       if (instr(i).code != MapCode::Load && kept_[at(i)]) declare(out, 'k', i);
     }
     for (int i = 0; i < count(); ++i)
       if (needed[at(i)] && instr(i).code == MapCode::Random) out.line(printer_.random_draw(i));
-    if (keeps_ && any_load) {  // all loads are under way before the first result is waited for
+    // All loads are under way before the first result is waited for.
+    if (keeps_loads() && any_load) {
       open_steps(out, inside());
       for (int i = 0; i < count(); ++i)
         if (needed[at(i)] && instr(i).code == MapCode::Load) load_elements(out, i);
@@ -472,7 +268,7 @@ class RowsPrinter {
     open_steps(out, inside());
     for (int i = 0; i < count(); ++i) {
       if (!needed[at(i)]) continue;
-      if (!keeps_ && instr(i).code == MapCode::Load) {
+      if (!keeps_loads() && instr(i).code == MapCode::Load) {
         declare(out, 'x', i);
         load_elements(out, i);
       }
@@ -552,16 +348,34 @@ class RowsPrinter {
   }
 
   void print_chunk_end(CodeWriter& out) {
+    if (lanes_ != threads_) return print_end_of_rows(out);
     open_steps(out, inside());
     for (std::size_t r = 0; r < columns_.size(); ++r)
       out.line(cat("save_row<N>(", printer_.pointer(map_.reduces[r].value),
                    " + chunk * length + j, of", r, "[s]);"));
     close_steps(out, inside());
   }
+  /// Where rows side by side have each gathered theirs.
+  void print_end_of_rows(CodeWriter& out) {
+    out.line("#pragma unroll");
+    out.line("for (int s = 0; s < kSteps; ++s) {");
+    out.line("const Index t = Index(threadIdx.x), column = s * kLanes * N + t;");
+    for (std::size_t r = 0; r < columns_.size(); ++r) {
+      out.line(cat("const ", columns_[r].type(), " sum", r, " = reduce_rows<",
+                   columns_[r].function(), ", kThreads / kLanes, kLanes>(of", r, "[s]);"));
+    }
+    out.line("if (t < kLanes * N && column < length) {");
+    for (std::size_t r = 0; r < columns_.size(); ++r)
+      out.line(cat("save(", printer_.pointer(map_.reduces[r].value),
+                   " + chunk * length + column, sum", r, ");"));
+    out.line("}");
+    out.line("}");
+  }
 
   /// The loop over rows `first` of all, or of a chunk.
   void open_rows(CodeWriter& out) {
     if (!has_columns()) {
+      if (ahead_) print_fetch(out, "Index(block) * (kThreads / kLanes)", "rows");
       out.line("for (Index first = Index(block) * (kThreads / kLanes); first < rows;");
       out.line("     first += Index(blocks) * (kThreads / kLanes)) {");
       return;
@@ -570,8 +384,10 @@ class RowsPrinter {
     arguments_.number("chunks", chunks_);
     out.line("for (Index chunk = Index(block); chunk < Index(a.chunks); chunk += Index(blocks)) {");
     print_neutral(out);
-    out.line("const Index start = chunk * Index(a.chunk), stop = start + Index(a.chunk);");
-    out.line("for (Index first = start; first < stop && first < rows; ++first) {");
+    out.line(
+        "const Index start = chunk * Index(a.chunk), stop = min(start + Index(a.chunk), rows);");
+    if (ahead_) print_fetch(out, "start", "stop");
+    out.line("for (Index first = start; first < stop; first += kThreads / kLanes) {");
   }
 
   std::string print_sweep() {
@@ -591,12 +407,13 @@ class RowsPrinter {
     open_rows(out);
     const std::vector<int> outer = outer_axes();
     const bool alone = lanes_ == threads_;
-    if (!alone || !outer.empty() || uses_random_)
+    if (!alone || !outer.empty() || uses_random_ || ahead_)
       out.line(alone ? "const Index row = first;"
                      : "const Index row = first + Index(threadIdx.x) / kLanes;");
-    if (!alone) out.line("const bool active = row < rows;");
+    if (!alone) out.line(cat("const bool active = row < ", has_columns() ? "stop;" : "rows;"));
     if (!outer.empty()) print_coordinates(out, arguments_, map_, "row", outer, 1);
-    if (packs_) load_packed(out);
+    if (ahead_) take_fetched(out);
+    if (packs_ && !ahead_) load_packed(out);
     for (int p = 0; p < passes_; ++p) {
       for (int i = 0; i < count(); ++i)
         if (depths_[at(i)] == p) print_row_value(out, i);
@@ -612,21 +429,9 @@ class RowsPrinter {
     return out.text();
   }
 
-  const MapProgram& map_;
-  const PartOptions options_;
   const std::string index_;
-  const std::int64_t length_;
-  std::int64_t rows_ = 0;
-  std::int64_t chunk_ = 0, chunks_ = 0;  // rows of a chunk; where columns are reduced too
-  const std::vector<Level> levels_;
-  const std::vector<int> depths_;
-  int passes_ = 1;
-  int wide_, lanes_ = 1, threads_ = 256, steps_ = 1;
-  bool keeps_ = true, packs_ = false, uses_random_ = false;
-  std::vector<bool> kept_;    // in registers, from the pass that makes it on
-  int staged_ = -1;           // the load whose row stays in shared memory
-  bool is_staged_ = false;    // by the passes printed so far
-  std::vector<bool> packed_;  // loads that stay in registers as they lie in memory
+  bool uses_random_ = false;
+  bool is_staged_ = false;  // by the passes printed so far
   Arguments arguments_;
   InstrPrinter printer_;
   std::vector<Reduction> reductions_, columns_;

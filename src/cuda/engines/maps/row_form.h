@@ -1,0 +1,117 @@
+// How a sweep with rows is laid out over threads and registers: what reads memory once, and how
+// many rows are under way together, follow from sizes, types and alignments alone.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "cuda/engines/maps/map_layout.h"
+#include "cuda/engines/maps/print_instrs.h"
+#include "cuda/engines/maps/print_sweep.h"
+
+namespace tenon::cuda {
+
+class RowForm {
+ protected:
+  RowForm(const MapProgram& map, const ValueTable& values, const PartOptions& options);
+  /// The rest, once the printer knows what alignments count.
+  void choose(const InstrPrinter& printer, const ValueTable& values);
+
+  bool has_columns() const { return !map_.reduces.empty(); }
+  int count() const { return static_cast<int>(map_.instrs.size()); }
+  const MapInstr& instr(int i) const { return map_.instrs[at(i)]; }
+  Level level(int i) const { return levels_[at(i)]; }
+  bool varies(int i) const { return level(i) == Level::Element; }
+  std::vector<int> outer_axes() const {
+    std::vector<int> axes;
+    for (int d = 0; d + 1 < map_.space.rank(); ++d) axes.push_back(d);
+    return axes;
+  }
+
+  bool is_of_row(int i) const { return instr(i).code == MapCode::Load && level(i) == Level::Row; }
+
+  /// Whether a thread has a fixed number of steps along the row, not a loop.
+  bool in_steps() const { return keeps_ || packs_ || has_columns(); }
+
+  /// Whether a pass that reads a loaded row has it in registers, or has it made again there.
+  bool keeps_loads() const { return keeps_ && !ahead_; }
+
+  int store_pass(std::size_t s) const {
+    const MapStore& store = map_.stores[s];
+    return loads(map_, store.view.value) ? passes_ - 1 : depths_[at(store.source)];
+  }
+  bool once_a_row(std::size_t s) const { return instr(map_.stores[s].source).per_row; }
+  bool differs_by_row(const View& view) const {
+    for (int d = 0; d + 1 < map_.space.rank(); ++d)
+      if (map_.space[d] != 1 && view.stride[d] != 0) return true;
+    return false;
+  }
+  /// The elements' values that pass p computes or loads: all that its reductions, its stores and
+  /// what it keeps are made of, but for what earlier passes kept.
+  std::vector<bool> needed_in(int p) const;
+  /// Of dynamic shared memory.
+  std::int64_t shared_bytes() const;
+  std::int64_t blocks() const;
+  int resident() const;
+
+  const MapProgram& map_;
+  const PartOptions options_;
+  const std::int64_t length_;
+  std::int64_t rows_ = 0;
+  std::int64_t chunk_ = 0, chunks_ = 0;  // rows of a chunk; where columns are reduced too
+  const std::vector<Level> levels_;
+  const std::vector<int> depths_;
+  int passes_ = 1;
+  int wide_, lanes_ = 1, threads_ = 256, steps_ = 1;
+  bool keeps_ = true, packs_ = false;
+  bool ahead_ = false;        // packed loads are a row ahead
+  std::vector<bool> kept_;    // in registers, from the pass that makes it on
+  int staged_ = -1;           // the load whose row stays in shared memory
+  std::vector<bool> packed_;  // loads that stay in registers as they lie in memory
+
+ private:
+  /// Making it again costs less than a register for each element.
+  bool is_cheap(int i) const {
+    if (instr(i).code == MapCode::Affine) return true;
+    return instr(i).code == MapCode::Compute && is_one_step(instr(i).op);
+  }
+  bool crosses(int i) const;
+  /// What must be kept so that instruction i can be made in a later pass than its own.
+  void find_leaves(int i, std::set<int>& leaves) const;
+  /// Elements that later passes need stay in registers: they themselves, or the one value that they
+  /// are cheaply made of.
+  void choose_kept();
+  /// Whether it is loaded, and the same for all rows: a layer's weight.
+  bool is_shared(int i) const {
+    return varies(i) && instr(i).code == MapCode::Load && !differs_by_row(instr(i).view);
+  }
+  /// Whether one pass alone, and not the first, needs a load: made then, it fills no registers
+  /// before, and comes from the cache.
+  bool comes_late(int i);
+  /// The pass in which an instruction reads its arguments.
+  int pass_of_use(int i) const {
+    return instr(i).code == MapCode::RowReduce ? depths_[at(i)] - 1 : depths_[at(i)];
+  }
+  void choose_lanes(const InstrPrinter& printer, const ValueTable& values);
+  /// A block to a row, and to all rows of a chunk.
+  template <class Keepable>
+  void choose_chunks(const InstrPrinter& printer, const ValueTable& values, std::int64_t units,
+                     const Keepable& keepable);
+  /// The loads of rows of the region's own, where each is one access of at most `bytes` for the
+  /// neighbours of a thread; else none.
+  std::vector<bool> packable(const InstrPrinter& printer, std::int64_t bytes) const;
+  /// Rows are loaded, packed, while the row before is computed, each by a warp: where there are
+  /// many, none of more than a lane's registers take. False: they are not.
+  bool choose_ahead(const InstrPrinter& printer, std::int64_t units);
+  /// What all rows share is loaded again, from the cache. So are rows that could be kept in wider
+  /// blocks alone: smaller ones hide more of one another's waiting.
+  void choose_packed(const InstrPrinter& printer);
+  /// The one load of a long row of 32 bits an element, which several passes need, stays in shared
+  /// memory; a thread reads there what it has written itself.
+  void choose_staged();
+  /// Whether registers keep more than what was loaded and what is made of that in a step.
+  bool keeps_costly() const;
+};
+
+}  // namespace tenon::cuda
