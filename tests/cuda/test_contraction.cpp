@@ -34,17 +34,19 @@ void check(DeviceCheck& t, const Case& k) {
 /// The native engine with a tile and a number of splits that it would not choose.
 class TileEngine final : public Engine {
  public:
-  TileEngine(const cuda::Tile& tile, int splits) : tile_(tile), splits_(splits) {}
+  TileEngine(const cuda::Tile& tile, int splits, bool serial = false)
+      : tile_(tile), splits_(splits), serial_(serial) {}
   const char* name() const override { return "native"; }
   bool claims(const Region&, std::span<const Value>, std::string*) const override { return true; }
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
                                   int) const override {
-    return cuda::prepare_contraction(region, values, cuda::target_of(0), tile_, splits_);
+    return cuda::prepare_contraction(region, values, cuda::target_of(0), tile_, splits_, serial_);
   }
 
  private:
   const cuda::Tile tile_;
   const int splits_;
+  const bool serial_;
 };
 
 void check_tile(DeviceCheck& t, const Case& k, const cuda::Tile& tile, int splits) {
@@ -199,4 +201,74 @@ TEST_CASE("native contraction: a convolution of a picture that lies channels las
   DeviceCheck t = contraction(c, a, natural(w));
   t.region.contraction.attrs.conv = ConvAttrs{1, 1, 1, 1, 1, 1, 1};
   check(t, c);
+}
+
+// ---- Splits whose sums are added in turn
+
+namespace {
+
+/// Two tiles of the arithmetic and splits that do not divide, each added up in turn.
+void check_in_turn(DeviceCheck& t, const Case& k, std::int64_t copy_bytes, int turn) {
+  const cuda::GemmMath math = k.tf32                        ? cuda::GemmMath::Tf32
+                              : k.compute == DType::Float32 ? cuda::GemmMath::Fp32
+                                                            : cuda::GemmMath::Bf16;
+  const auto tiles = cuda::gemm_tiles(math);
+  for (int i = 0; i < 2; ++i) {
+    const cuda::Tile& tile = tiles[static_cast<std::size_t>(turn + i * 5) % tiles.size()];
+    const TileEngine engine(tile, 2 + (turn + i) % 4, true);
+    CAPTURE(tile.m);
+    CAPTURE(tile.n);
+    t.check_device(engine, tolerance_of(k));
+    CHECK(engine.prepare(t.region, t.values, 1)->workspace_bytes ==
+          static_cast<std::size_t>(copy_bytes));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("native contraction: sums in turn in the result or in one float32 copy of it") {
+  if (!DeviceCheck::can_run()) return;
+  int turn = 0;
+  for (const auto& [dtype, out, tf32] : {std::tuple<DType, DType, bool>{F, F, false},
+                                         {F, F, true},
+                                         {BF, BF, false},
+                                         {BF, F, false},
+                                         {H, H, false}})
+    for (const auto& [m, n, k] : {std::tuple<int, int, int>{70, 92, 700}, {129, 7, 1030}}) {
+      Case c = matrix_product(m, n, k, dtype, dtype);
+      c.result = out;
+      c.tf32 = tf32;
+      DeviceCheck t = contraction(c, turn % 2 == 0 ? natural(c.a) : transposed(c.a), natural(c.b));
+      check_in_turn(t, c, out == F ? 0 : 4 * m * n, turn++);
+    }
+}
+
+TEST_CASE("native contraction: sums in turn of batches, behind an epilogue") {
+  if (!DeviceCheck::can_run()) return;
+  for (int mode = 0; mode < 4; ++mode) {
+    const Case c{{3, 2, 37, 410}, {3, 2, 410, 52}, {3, 2, 37, 52}};
+    View a = natural(c.a), b = natural(c.b);
+    if (mode == 1) b.stride[0] = b.stride[1] = 0;  // one matrix for all: batches become rows
+    DeviceCheck t = contraction(c, a, b, mode != 2);
+    if (mode >= 2) add_epilogue(t, {6, 37, 52}, mode == 2);
+    check_in_turn(t, c, mode >= 2 ? 4 * 6 * 37 * 52 : 0, mode);
+  }
+}
+
+TEST_CASE("native contraction: sums in turn of convolutions and their gradients") {
+  if (!DeviceCheck::can_run()) return;
+  int turn = 0;
+  for (const std::int64_t groups : {1, 2}) {
+    const std::int64_t q = 7 + groups;  // rows of pairs of pixels, or an odd number
+    const Shape x{3, 6, 13, q + 2}, w{10, 6 / groups, 3, 3}, y{3, 10, 11, q};
+    for (const auto& [dtype, tf32] : {std::pair<DType, bool>{F, false}, {F, true}, {BF, false}})
+      for (const Case& c :
+           {Case{x, w, y, dtype, dtype, dtype, dtype, Op::Conv2d, tf32},
+            Case{y, w, x, dtype, dtype, dtype, dtype, Op::Conv2dInputGrad, tf32},
+            Case{x, y, w, dtype, dtype, dtype, dtype, Op::Conv2dWeightGrad, tf32}}) {
+        DeviceCheck t = contraction(c, natural(c.a), natural(c.b));
+        t.region.contraction.attrs.conv = ConvAttrs{1, 1, 0, 0, 1, 1, groups};
+        check_in_turn(t, c, dtype == F ? 0 : 4 * c.out.numel(), turn++);
+      }
+  }
 }

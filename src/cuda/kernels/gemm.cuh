@@ -6,10 +6,13 @@
 // asynchronous copies; the accumulators pass through shared memory on their way out, so that the
 // epilogue sees whole rows. Where k is long and the result small, several blocks share a tile: each
 // leaves its partial sums in the workspace, and the last to finish adds them up in the order of k,
-// so the bits do not depend on who was last. Bound: arithmetic for large products,
-// latency for small ones. On an H200: 4096^3 at 302 TFLOP/s in bfloat16, 135 in tf32, 40 in float32
-// (cuBLASLt: 838, 434, 51); products and convolutions of LeNet-5 at batch 64 in 2.4 to 17 us, where
-// cuBLASLt and cuDNN take 3.4 to 41 us.
+// so the bits do not depend on who was last. Where those partial sums would be large (kSerial),
+// each block instead waits for the blocks of the parts of k before its own and adds its sums to
+// theirs, in one float32 copy of the result or in the result itself: slower by the length of that
+// queue where many blocks of a tile run at once. Bound: arithmetic for large products, latency for
+// small ones. On an H200: 4096^3 at 302 TFLOP/s in bfloat16, 135 in tf32, 40 in float32 (cuBLASLt:
+// 838, 434, 51); products and convolutions of LeNet-5 at batch 64 in 2.4 to 17 us, where cuBLASLt
+// and cuDNN take 3.4 to 41 us.
 #pragma once
 
 #include "cuda/kernels/gemm_math.cuh"
@@ -88,7 +91,9 @@ class GemmBlock {
     Spot spots[kAtOnce];
     accumulate(a, b, prologue_a, prologue_b, spots);
     float* sums = reinterpret_cast<float*>(shared_);
-    if constexpr (C::kSplit) {
+    if constexpr (C::kSerial) {
+      if (!add_in_turn(sums, tickets + p_.ticket + blockIdx.x)) return;
+    } else if constexpr (C::kSplit) {
       leave_partial(sums);
       if (!last_of_tile(tickets)) return;
       add_partials(sums);
@@ -108,10 +113,13 @@ class GemmBlock {
   }
 
  private:
-  /// Where neighbours of the result stand, and what the epilogue has read there.
-  struct Spot {
+  /// Where neighbours of the result stand.
+  struct Place {
     bool inside;
     long long batch, row, column;
+  };
+  /// And what the epilogue has read there.
+  struct Spot : Place {
     typename E::template Held<kVector> held;
   };
 
@@ -242,9 +250,15 @@ class GemmBlock {
     for (int u = 0; u < kAtOnce; ++u) spots[u] = spot(first + u * C::kThreads, kItems);
   }
   TENON_DEVICE Spot spot(int item, int items) const {
+    Spot s;
+    static_cast<Place&>(s) = place(item, items);
+    if (s.inside) s.held = epilogue_.template hold<kVector>(s.batch, s.row, s.column);
+    return s;
+  }
+  TENON_DEVICE Place place(int item, int items) const {
     constexpr int kRow = C::kN / kVector;
     const int m = m0_ + item / kRow, n = n0_ + item % kRow * kVector;
-    Spot s;
+    Place s;
     s.inside = item < items && m < p_.m && n < p_.n;
     s.batch = batch_ * p_.batch_step;
     s.row = m + batch_ * p_.row_step;
@@ -258,7 +272,6 @@ class GemmBlock {
       s.batch = split<false>(rest, p_.inner_size);
       s.column = rest;
     }
-    if (s.inside) s.held = epilogue_.template hold<kVector>(s.batch, s.row, s.column);
     return s;
   }
   TENON_DEVICE void finish(const Spot& s, const float (&x)[kVector]) {
@@ -332,6 +345,82 @@ class GemmBlock {
       }
 #pragma unroll
       for (int u = 0; u < kAtOnce; ++u) finish(spots[u], x[u]);
+    }
+  }
+
+  // ---- In turn -------------------------------------------------------------------------------
+
+  /// Items of a thread whose loads overlap: a block that has its turn keeps others waiting.
+  static constexpr int kMostInTurn = kVector == 1 ? 16 : 32 / kVector;
+  static constexpr int kOfThread = (kItems + C::kThreads - 1) / C::kThreads;
+  static constexpr int kInTurn = kOfThread < kMostInTurn ? kOfThread : kMostInTurn;
+
+  TENON_DEVICE float* sum_at(const Place& at) const {
+    return p_.partials + ((at.batch * p_.result_rows + at.row) * p_.result_columns + at.column);
+  }
+
+  /// Adds this block's sums to those of the parts of k before it, which wait in memory; whether
+  /// they are now whole, and given to the epilogue. Blocks of later parts have higher numbers, so
+  /// those that are waited for run or have ended.
+  TENON_DEVICE bool add_in_turn(const float* sums, unsigned* counter) {
+    const bool last = static_cast<int>(blockIdx.y) + 1 == p_.splits;
+    if (blockIdx.y > 0 && threadIdx.x == 0) await_counter(counter, blockIdx.y);
+    __syncthreads();
+    if (last)
+      finish_sums(sums);
+    else
+      pass_sums(sums);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      if (last)
+        *counter = 0;  // for the next launch
+      else
+        raise_counter(counter);
+    }
+    return last;
+  }
+
+  TENON_DEVICE void pass_sums(const float* sums) const {
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x); i < kItems; i += C::kThreads * kInTurn) {
+      float* to[kInTurn];
+      float x[kInTurn][kVector] = {};
+#pragma unroll
+      for (int u = 0; u < kInTurn; ++u) {
+        const Place at = place(i + u * C::kThreads, kItems);
+        to[u] = at.inside ? sum_at(at) : nullptr;
+        if (blockIdx.y > 0 && at.inside) load(to[u], x[u]);
+      }
+#pragma unroll
+      for (int u = 0; u < kInTurn; ++u) {
+        if (to[u] == nullptr) continue;
+        float own[kVector];
+        group_sum(sums, i + u * C::kThreads, own);
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) x[u][v] += own[v];
+        save(to[u], x[u]);
+      }
+    }
+  }
+
+  TENON_DEVICE void finish_sums(const float* sums) {
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x); i < kItems; i += C::kThreads * kAtOnce) {
+      Spot spots[kAtOnce];
+      float x[kAtOnce][kVector] = {};
+      look(spots, i);
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u)
+        if (blockIdx.y > 0 && spots[u].inside) load(sum_at(spots[u]), x[u]);
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        if (!spots[u].inside) continue;
+        float own[kVector];
+        group_sum(sums, i + u * C::kThreads, own);
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) x[u][v] += own[v];
+        finish(spots[u], x[u]);
+      }
     }
   }
 

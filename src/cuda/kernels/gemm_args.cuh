@@ -65,7 +65,10 @@ struct GemmProblem {
   // by `inner_size`.
   long long batch_step = 0, row_step = 0, column_step = 0;
   Divisor inner_size;
-  float* partials = nullptr;      // [tile][split][kM][kN] when splits > 1
+  // When splits > 1: [tile][split][kM][kN]; where sums are added in turn, the result's layout
+  // [batch, rows, columns].
+  float* partials = nullptr;
+  long long result_rows = 0, result_columns = 0;
   unsigned long long ticket = 0;  // first of the counters of this launch
 };
 

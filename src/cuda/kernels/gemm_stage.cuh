@@ -4,9 +4,9 @@
 // contiguous ([k][outer + pad]), as the operand lies in memory, so that neighbouring threads read
 // neighbouring addresses. The padding makes the fragment loads of gemm_math.cuh free of bank
 // conflicts. Elements that need no conversion are copied asynchronously, 16 bytes at a time where
-// the operand is aligned, else 4; 16-bit elements that are not aligned, and those to be converted,
-// pass through registers: fetch() before the arithmetic, put() after it. What lies outside the
-// operand becomes 0.
+// the operand is aligned, else 4; 16-bit elements that are not aligned (two neighbours at a time
+// where lines have an even number), and those to be converted, pass through registers: fetch()
+// before the arithmetic, put() after it. What lies outside the operand becomes 0.
 //
 // An operand with a prologue takes that way too: fetch() loads its elements and what else the
 // prologue reads there, put() computes, rounds and stores. Where a prologue's further values lie is
@@ -55,9 +55,18 @@ struct LayoutBases {
 template <>
 struct LayoutBases<0> {};
 
-/// The pattern of an operand: everything about it that is text.
+/// Two neighbours of 16 bits, at an address of 2 bytes.
+TENON_DEVICE unsigned load_pair(const unsigned short* from) {
+  const auto address = reinterpret_cast<unsigned long long>(from);
+  const auto* words = reinterpret_cast<const unsigned*>(address & ~3ull);
+  if ((address & 2) == 0) return words[0];
+  return words[0] >> 16 | words[1] << 16;
+}
+
+/// The pattern of an operand: everything about it that is text. `pairs`: two elements a copy that
+/// need not be aligned.
 template <Kind memory, Kind stored, bool along_k, int vector, int outer_digits, int inner_digits,
-          int window>
+          int window, bool pairs = false>
 struct Side {
   static constexpr Kind kMemory = memory, kStored = stored;
   static constexpr bool kAlongK = along_k;  // k contiguous in shared memory
@@ -67,8 +76,8 @@ struct Side {
   using Memory = typename Bits<memory>::type;
   using Stored = typename Bits<stored>::type;
   using Prologue = NoPrologue;
-  static constexpr bool kAsync = memory == stored && vector * sizeof(Stored) >= 4;
-  static constexpr bool kComputed = false;
+  static constexpr bool kAsync = !pairs && memory == stored && vector * sizeof(Stored) >= 4;
+  static constexpr bool kComputed = false, kPairs = pairs;
 };
 
 /// The same with a prologue P, as print_prologue() writes it.
@@ -83,7 +92,7 @@ struct ComputedSide {
   using Memory = typename P::Memory;
   using Stored = typename Bits<stored>::type;
   using Prologue = P;
-  static constexpr bool kAsync = false, kComputed = true;
+  static constexpr bool kAsync = false, kComputed = true, kPairs = false;
 };
 
 /// N elements that are moved at once.
@@ -228,10 +237,18 @@ TENON_DEVICE Offset place_in(const GemmOperand& o, const GemmAxis& axis, const G
   }
 }
 
+template <class Memory, bool pairs>
+struct Fetched {
+  using type = Memory;
+};
+template <class Memory>
+struct Fetched<Memory, true> {
+  using type = unsigned;
+};
 /// What fetch() holds until put().
 template <class S, int kCount, bool computed = S::kComputed>
 struct HeldOperand {
-  typename S::Memory element[S::kAsync ? 1 : kCount];
+  typename Fetched<typename S::Memory, S::kPairs>::type element[S::kAsync ? 1 : kCount];
 };
 template <class S, int kCount>
 struct HeldOperand<S, kCount, true> {
@@ -313,6 +330,10 @@ class Stager {
             static_cast<long long>(from - static_cast<const typename S::Memory*>(o_.data));
         held_.further[i] = prologue_.template hold<S::kVector>(own, more);
       });
+    } else if constexpr (S::kPairs) {
+      each(k0, [&](int i, int, bool inside, const typename S::Memory* from, const Offset*) {
+        held_.element[i] = inside ? load_pair(from) : 0u;
+      });
     } else if constexpr (!S::kAsync) {
       each(k0, [&](int i, int, bool inside, const typename S::Memory* from, const Offset*) {
         held_.element[i] = inside ? *from : typename S::Memory(0);
@@ -333,6 +354,8 @@ class Stager {
           for (int e = 0; e < S::kVector; ++e)
             rounded[e] = convert<Kind::Float32, S::kStored>(y[e]);
           save_together(to, rounded);
+        } else if constexpr (S::kPairs) {
+          *reinterpret_cast<unsigned*>(to) = held_.element[i];
         } else {
           *to = convert<S::kMemory, S::kStored>(held_.element[i]);
         }

@@ -199,5 +199,21 @@ TENON_DEVICE unsigned take_ticket(unsigned* counter) {
   asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], 1;" : "=r"(ticket) : "l"(counter) : "memory");
   return ticket;
 }
+/// Adds 1 to the counter. What this thread (and, before a barrier, its block) wrote before is
+/// visible to whoever has awaited the new value.
+TENON_DEVICE void raise_counter(unsigned* counter) {
+  asm volatile("red.release.gpu.add.u32 [%0], 1;" ::"l"(counter) : "memory");
+}
+/// Waits until the counter has come to `value` by raise_counter() of blocks of lower numbers, which
+/// are launched first.
+TENON_DEVICE void await_counter(const unsigned* counter, unsigned value) {
+  unsigned now;
+  for (;;) {
+    asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(now) : "l"(counter) : "memory");
+    if (now == value) break;
+    __nanosleep(20);
+  }
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
 
 }  // namespace tenon::cuda

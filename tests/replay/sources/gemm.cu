@@ -127,7 +127,7 @@ struct Config {
   static constexpr int kStoreVector = 1;
   static constexpr int kInnerAxis = 0;
   static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = true;
+  static constexpr bool kSplit = true, kSerial = false;
 };
 __device__ unsigned gemm_tickets[16384];
 using Block = GemmBlock<Config, Epilogue>;

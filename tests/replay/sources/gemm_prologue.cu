@@ -96,7 +96,7 @@ struct Config {
   static constexpr int kStoreVector = 4;
   static constexpr int kInnerAxis = 0;
   static constexpr bool kSwizzle = false;
-  static constexpr bool kSplit = false;
+  static constexpr bool kSplit = false, kSerial = false;
 };
 using Block = GemmBlock<Config, Epilogue>;
 static_assert(Block::kSharedBytes == 29184);

@@ -16,6 +16,8 @@ namespace tenon::cuda {
 namespace {
 
 constexpr std::int64_t kLimit = std::int64_t{1} << 31;
+/// Lines of so many elements, or of several times as many, are faster by pairs (lab/conv).
+constexpr std::int64_t kPairedLine = 8;
 
 /// An axis of up to three digits before it is packed; `u` belongs to the second, `v` to the third.
 struct Axis {
@@ -108,6 +110,8 @@ void choose_layout(OperandForm& o, std::span<const std::int64_t> batch_strides) 
   };
   o.along_k = inner_run != outer_run ? inner_run > outer_run
                                      : step(inner, o.last_inner) <= step(outer, o.last_outer);
+  o.pairs = item_size(o.dtype) == 2 && o.prologue == nullptr && o.window == 0 && o.along_k &&
+            inner == 1 && o.last_inner % kPairedLine == 0;
 }
 
 /// The farthest that offsets of an operand reach from its first element.

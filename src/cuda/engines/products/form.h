@@ -20,7 +20,8 @@ struct OperandForm {
   int window = 0;
   std::int64_t last_outer = 1, last_inner = 1;  // sizes of the axes' last digits
   bool along_k = true;                          // how its tiles lie in shared memory
-  int vector = 1;  // elements that can be copied at once: 16 bytes, or 1
+  int vector = 1;      // elements that can be copied at once: 16 bytes, or 1
+  bool pairs = false;  // of 16-bit ones that cannot, neighbours along k come two at a time
 
   // With a prologue, which may belong to either operand of the region:
   const MapProgram* prologue = nullptr;  // the region's

@@ -30,6 +30,7 @@ constexpr Tile kTf32Tiles[] = {
     {16, 64, 32, 256, 4, 16, 32}, {64, 16, 32, 256, 4, 32, 16},  {32, 64, 32, 256, 4, 32, 32},
     {16, 128, 32, 256, 3, 16, 32}, {64, 64, 32, 256, 3, 32, 32}, {64, 128, 32, 256, 3, 32, 32},
     {32, 16, 64, 256, 3, 32, 16}, {32, 256, 16, 256, 3, 32, 32}, {128, 128, 32, 256, 3, 64, 32},
+    {96, 128, 32, 256, 3, 48, 32},
 };
 constexpr Tile kShortTiles[] = {
     {16, 16, 128, 256, 3, 16, 16}, {16, 32, 128, 256, 3, 16, 32}, {32, 32, 64, 128, 4, 32, 32},
@@ -38,11 +39,15 @@ constexpr Tile kShortTiles[] = {
     {32, 16, 128, 256, 3, 32, 16}, {32, 256, 16, 256, 3, 32, 32},
     {128, 64, 32, 128, 3, 64, 32}, {64, 128, 32, 128, 3, 64, 32},
     {64, 256, 32, 256, 3, 32, 64}, {128, 128, 32, 256, 4, 64, 32},
+    {96, 128, 32, 256, 4, 48, 32},
 };
 // clang-format on
 
 constexpr int kMaxSplits = 128;
 constexpr std::int64_t kMaxSplitTiles = 1024;
+/// Bytes of partial sums that splits may leave in memory. Beyond, blocks add theirs in turn, unless
+/// they would wait for more than such a share of the time.
+constexpr double kMostPartials = 8 << 20, kMostWaiting = 0.15;
 
 /// The next of 2, 3, 4, 6, 8, 12, …
 std::int64_t more_splits(std::int64_t s) {
@@ -116,60 +121,92 @@ std::int64_t pixels_above(const Contraction& c, std::int64_t pixels) {
   return power_above(power_above(samples) * (pixels / samples));
 }
 
-class Model {
- public:
-  /// The sizes of filters are as they are; what grows with the batch is rounded up.
-  Model(const CardModel& card, const Contraction& c, const ContractionForm& form,
-        const GemmConfig& base)
-      : card_(card),
-        form_(form),
-        base_(base),
-        m_(c.op == Op::Matmul ? power_above(form.problem.m)
-           : c.channels_last  ? pixels_above(c, form.problem.m)
-                              : form.problem.m),
-        n_(c.op == Op::Conv2dWeightGrad || c.op == Op::Matmul || c.channels_last
-               ? form.problem.n
-               : pixels_above(c, form.problem.n)),
-        k_(inner_above(c, std::max<std::int64_t>(form.problem.k, 1))),
-        batch_(power_above(form.batch)),
-        exact_(c.op == Op::Matmul) {}
+/// The sizes of filters as they are; what grows with the batch is rounded up.
+struct Sizes {
+  std::int64_t m, n, k, batch;
 
-  std::int64_t tiles(const Tile& t) const {
-    return divide_up(m_, t.m) * divide_up(n_, t.n) * batch_;
-  }
+  Sizes(const Contraction& c, const ContractionForm& form)
+      : m(c.op == Op::Matmul ? power_above(form.problem.m)
+          : c.channels_last  ? pixels_above(c, form.problem.m)
+                             : form.problem.m),
+        n(c.op == Op::Conv2dWeightGrad || c.op == Op::Matmul || c.channels_last
+              ? form.problem.n
+              : pixels_above(c, form.problem.n)),
+        k(inner_above(c, std::max<std::int64_t>(form.problem.k, 1))),
+        batch(power_above(form.batch)) {}
 
-  double cycles(const GemmConfig& config) const {
-    const Tile& t = config.tile;
-    const std::int64_t steps = divide_up(divide_up(k_, config.splits), t.k);
-    // Of a convolution half a block more than the even share: its pixels were rounded up, so how
-    // the last wave fills is not known.
-    const double even = static_cast<double>(tiles(t) * config.splits) / card_.multiprocessors;
-    const double share = exact_ ? std::ceil(even) : std::max(1.0, even + 0.5);
-    // Blocks that a multiprocessor runs at a time fill one another's waiting.
-    const auto room = static_cast<double>(
-        resident_blocks(card_, t, config.shared_bytes, t.m * t.n >= 8192 ? 512 : 1024));
-    const double resident = std::min(std::max(1.0, room), share);
-    const double waves = exact_ ? std::ceil(share / resident) : share / resident;
-    const double slots = instructions(t), warps = t.threads / 32.0;
-    const double step = std::max({resident * warps / 4 * slots * kIssue + resident * tensor(t),
-                                  resident * bytes(t) / card_.cache, slots * kAlone,
-                                  card_.latency / (t.stages - 1)});
-    const double results = static_cast<double>(t.m) * t.n / t.threads / form_.store_vector;
-    double out = std::ceil(results / 4) * card_.latency + resident * warps / 4 * results * 30;
-    double total =
-        card_.launch_cycles() + waves * (static_cast<double>(steps) * step + card_.latency + out);
-    if (config.splits > 1) {
-      const double partials = 8.0 * static_cast<double>(m_ * n_ * batch_) * config.splits;
-      total += 4 * card_.latency + std::ceil(results / 4) * config.splits / 10.0 * card_.latency +
-               partials / card_.cache / card_.multiprocessors;
-    }
-    return total;
-  }
+  /// Bytes of a float32 copy of the result.
+  double sums_bytes() const { return 4 * static_cast<double>(m) * static_cast<double>(n * batch); }
 
  private:
   static std::int64_t inner_above(const Contraction& c, std::int64_t k) {
     if (c.op == Op::Matmul) return power_above(k);
     return c.op == Op::Conv2dWeightGrad ? pixels_above(c, k) : k;
+  }
+};
+
+class Model {
+ public:
+  Model(const CardModel& card, const Contraction& c, const ContractionForm& form,
+        const GemmConfig& base)
+      : card_(card), form_(form), base_(base), sizes_(c, form), exact_(c.op == Op::Matmul) {}
+
+  std::int64_t tiles(const Tile& t) const {
+    return divide_up(sizes_.m, t.m) * divide_up(sizes_.n, t.n) * sizes_.batch;
+  }
+
+  double cycles(const GemmConfig& config) const {
+    const Tile& t = config.tile;
+    const std::int64_t steps = divide_up(divide_up(sizes_.k, config.splits), t.k);
+    // Of a convolution half a block more than the even share: its pixels were rounded up, so how
+    // the last wave fills is not known.
+    const double even = static_cast<double>(tiles(t) * config.splits) / card_.multiprocessors;
+    const double share = exact_ ? std::ceil(even) : std::max(1.0, even + 0.5);
+    // Blocks that a multiprocessor runs at a time fill one another's waiting.
+    const double at_once = std::min(resident(config), share);
+    const double waves = exact_ ? std::ceil(share / at_once) : share / at_once;
+    const double slots = instructions(t), warps = t.threads / 32.0;
+    const double step = std::max({at_once * warps / 4 * slots * kIssue + at_once * tensor(t),
+                                  at_once * bytes(t) / card_.cache, slots * kAlone,
+                                  card_.latency / (t.stages - 1)});
+    const double results = static_cast<double>(t.m) * t.n / t.threads / form_.store_vector;
+    double out = std::ceil(results / 4) * card_.latency + at_once * warps / 4 * results * 30;
+    double total =
+        card_.launch_cycles() + waves * (static_cast<double>(steps) * step + card_.latency + out);
+    if (config.splits > 1) {
+      const double partials = 2 * sizes_.sums_bytes() * config.splits;
+      total += partials / card_.cache / card_.multiprocessors;
+      if (config.serial)
+        total += queue(config);
+      else
+        total += 4 * card_.latency + std::ceil(results / 4) * config.splits / 10.0 * card_.latency;
+    }
+    return total;
+  }
+
+  /// Whether blocks of splits add their sums in turn.
+  bool is_serial(GemmConfig config) const {
+    config.serial = false;
+    return config.splits > 1 && sizes_.sums_bytes() * config.splits > kMostPartials &&
+           queue(config) <= kMostWaiting * cycles(config);
+  }
+
+ private:
+  /// Blocks that a multiprocessor runs at a time.
+  double resident(const GemmConfig& config) const {
+    const Tile& t = config.tile;
+    return std::max(1.0, static_cast<double>(resident_blocks(card_, t, config.shared_bytes,
+                                                             t.m * t.n >= 8192 ? 512 : 1024)));
+  }
+
+  /// Cycles for which blocks of a tile that run at once, and end at once, wait for their turns;
+  /// later ones begin as these end, and find their turns come.
+  double queue(const GemmConfig& config) const {
+    const Tile& t = config.tile;
+    const double slots = resident(config) * card_.multiprocessors,
+                 at_once = std::min<double>(config.splits, slots / static_cast<double>(tiles(t)));
+    const double turn = 3 * card_.latency + 8.0 * t.m * t.n / card_.cache;
+    return std::max(0.0, at_once - 1) * turn;
   }
 
   static constexpr double kIssue = 1.4, kAlone = 4;  // cycles an instruction: among many, alone
@@ -206,7 +243,8 @@ class Model {
     return static_cast<double>(t.m) * t.n * t.k / (rate * card_.mma_share);
   }
   static double staging(const OperandForm& o, DType stored, int outer, const Tile& t) {
-    const double copies = static_cast<double>(outer) * t.k / o.vector / t.threads;
+    const int at_once = o.pairs && o.dtype == stored ? 2 : o.vector;
+    const double copies = static_cast<double>(outer) * t.k / at_once / t.threads;
     const bool through_registers = o.dtype != stored || (o.vector == 1 && stored != DType::Float32);
     // Whoever reads along k takes its k apart once a stage; short lines have been slow on H200.
     const double apart = o.along_k && o.inner_digits > 1 ? 128.0 * 32 / t.k : 0;
@@ -219,9 +257,18 @@ class Model {
   const CardModel& card_;
   const ContractionForm& form_;
   const GemmConfig& base_;
-  const std::int64_t m_, n_, k_, batch_;
+  const Sizes sizes_;
   const bool exact_;
 };
+
+/// Whether a configuration may be chosen. Blocks of few warps on tensor cores are slow at adding in
+/// turn (lab/conv on an H100: 6.4 ms for L2's gradient by the filters, by larger blocks 4.6).
+bool may_split(const GemmConfig& config, const Model& model, std::int64_t k) {
+  const Tile& t = config.tile;
+  if (config.splits == 1) return true;
+  if (config.serial && config.math != GemmMath::Fp32 && t.threads < 256) return false;
+  return k >= std::int64_t{2} * config.splits * t.k && model.tiles(t) <= kMaxSplitTiles;
+}
 
 }  // namespace
 
@@ -231,8 +278,8 @@ std::span<const Tile> gemm_tiles(GemmMath math) {
   return kShortTiles;
 }
 
-GemmConfig config_with(const Contraction& c, const ContractionForm& form, const Tile& tile,
-                       int splits) {
+GemmConfig config_with(const CardModel& card, const Contraction& c, const ContractionForm& form,
+                       const Tile& tile, int splits) {
   GemmConfig config;
   config.math = math_of(c, form);
   config.stored_a = stored_dtype(config.math, form.a);
@@ -243,6 +290,7 @@ GemmConfig config_with(const Contraction& c, const ContractionForm& form, const 
   config.splits = splits;
   config.swizzle = tile.m * tile.n >= 64 * 64;
   config.shared_bytes = shared_bytes(config, form);
+  config.serial = Model(card, c, form, config).is_serial(config);
   return config;
 }
 
@@ -257,27 +305,28 @@ double expected_microseconds(const CardModel& card, const Contraction& c,
 }
 
 GemmConfig choose_config(const CardModel& card, const Contraction& c, const ContractionForm& form) {
-  const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
+  const GemmConfig base = config_with(card, c, form, kFmaTiles[0], 1);
   const Model model(card, c, form, base);
   double best = std::numeric_limits<double>::infinity();
   const Tile* tile = nullptr;
   int splits = 1;
   for (const Tile& t : gemm_tiles(base.math))
     for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
-      if (s > 1 && (form.problem.k < 2 * s * t.k || model.tiles(t) > kMaxSplitTiles)) break;
-      const double cycles = model.cycles(config_with(c, form, t, static_cast<int>(s)));
+      const GemmConfig config = config_with(card, c, form, t, static_cast<int>(s));
+      if (!may_split(config, model, form.problem.k)) break;
+      const double cycles = model.cycles(config);
       if (cycles >= best) continue;
       best = cycles;
       tile = &t;
       splits = static_cast<int>(s);
     }
-  return config_with(c, form, *tile, splits);
+  return config_with(card, c, form, *tile, splits);
 }
 
 std::vector<GemmConfig> promising_configs(const CardModel& card, const Contraction& c,
                                           const ContractionForm& form) {
   constexpr std::size_t kTiles = 6;
-  const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
+  const GemmConfig base = config_with(card, c, form, kFmaTiles[0], 1);
   const Model model(card, c, form, base);
   using Estimate = std::pair<double, GemmConfig>;
   const auto sooner = [](const Estimate& a, const Estimate& b) { return a.first < b.first; };
@@ -285,8 +334,8 @@ std::vector<GemmConfig> promising_configs(const CardModel& card, const Contracti
   for (const Tile& t : gemm_tiles(base.math)) {
     std::vector<Estimate> all;
     for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
-      if (s > 1 && (form.problem.k < 2 * s * t.k || model.tiles(t) > kMaxSplitTiles)) break;
-      const GemmConfig config = config_with(c, form, t, static_cast<int>(s));
+      const GemmConfig config = config_with(card, c, form, t, static_cast<int>(s));
+      if (!may_split(config, model, form.problem.k)) break;
       all.emplace_back(model.cycles(config), config);
     }
     const auto best = std::min_element(all.begin(), all.end(), sooner);
@@ -310,11 +359,11 @@ std::string config_name(const GemmConfig& config) {
   return cat(t.m, "x", t.n, "x", t.k, "-", t.threads, "/", config.splits);
 }
 
-GemmConfig config_named(const Contraction& c, const ContractionForm& form,
+GemmConfig config_named(const CardModel& card, const Contraction& c, const ContractionForm& form,
                         const std::string& name) {
-  for (const Tile& t : gemm_tiles(config_with(c, form, kFmaTiles[0], 1).math))
+  for (const Tile& t : gemm_tiles(config_with(card, c, form, kFmaTiles[0], 1).math))
     for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
-      GemmConfig config = config_with(c, form, t, static_cast<int>(s));
+      GemmConfig config = config_with(card, c, form, t, static_cast<int>(s));
       if (config_name(config) == name) return config;
     }
   refuse_config("native", name);

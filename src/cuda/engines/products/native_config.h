@@ -22,6 +22,7 @@ struct GemmConfig {
   DType stored_a = DType::Float32, stored_b = DType::Float32;  // in shared memory
   Tile tile{};           // thread_m x thread_n are a thread's (Fp32) or a warp's
   int splits = 1;        // wanted; 1: the text has no splitting
+  bool serial = false;   // blocks of a tile add their sums in turn, and keep one copy of the result
   bool swizzle = false;  // blocks in an order that shares operands in the second-level cache
   int shared_bytes = 0;
 };
@@ -38,13 +39,14 @@ std::vector<GemmConfig> promising_configs(const CardModel& card, const Contracti
 /// "64x64x32-256/4": m, n, k, threads, splits.
 std::string config_name(const GemmConfig& config);
 /// The configuration of that name. Throws NotSupported when there is none.
-GemmConfig config_named(const Contraction& c, const ContractionForm& form, const std::string& name);
+GemmConfig config_named(const CardModel& card, const Contraction& c, const ContractionForm& form,
+                        const std::string& name);
 
 /// All tiles that choose_config may take for this arithmetic: for tests.
 std::span<const Tile> gemm_tiles(GemmMath math);
 /// A configuration with this tile and number of splits: for tests and measurements.
-GemmConfig config_with(const Contraction& c, const ContractionForm& form, const Tile& tile,
-                       int splits);
+GemmConfig config_with(const CardModel& card, const Contraction& c, const ContractionForm& form,
+                       const Tile& tile, int splits);
 
 /// The least power of two that is not below x.
 std::int64_t power_above(std::int64_t x);

@@ -16,6 +16,7 @@
 #include "cuda/engines/products/native_source.h"
 #include "cuda/engines/products/print_prologue.h"
 #include "plan/channel_sums.h"
+#include "plan/fuse.h"
 
 namespace tenon::cuda {
 
@@ -97,7 +98,7 @@ class ContractionKernel : public Kernel {
 class TiledKernel final : public ContractionKernel {
  public:
   TiledKernel(const Region& region, const ContractionForm& form, const Parts& parts,
-              const Target& target, const GemmConfig& config)
+              const Target& target, const GemmConfig& config, std::span<const Value> values)
       : ContractionKernel(region, form, parts), config_(config) {
     GemmProblem& p = form_.problem;
     const Tile& t = config.tile;
@@ -113,7 +114,10 @@ class TiledKernel final : public ContractionKernel {
     if (config.splits > 1) {
       static Tickets tickets(kGemmTickets);
       p.ticket = tickets.take(blocks);
-      workspace_bytes = at(blocks * p.splits * t.m * t.n) * 4;
+      if (config.serial)
+        sum_in_turn(region, values);
+      else
+        workspace_bytes = at(blocks * p.splits * t.m * t.n) * 4;
     }
     epilogue_.reserve(blocks, workspace_bytes);
     kernel_ = compile(target, gemm_source(form, config, parts.code));
@@ -121,6 +125,8 @@ class TiledKernel final : public ContractionKernel {
 
   void run(const Binding& binding) const override {
     Arguments bound = bind(binding);
+    if (sums_ != kNoValue)
+      bound.problem.partials = reinterpret_cast<float*>(binding.values[at(sums_)]);
     void* params[kMostParameters] = {&bound.problem, &bound.a, &bound.b};
     std::size_t count = 3;
     for (auto& part : bound.parts) params[count++] = part.data();
@@ -129,7 +135,20 @@ class TiledKernel final : public ContractionKernel {
   }
 
  private:
+  /// One float32 copy of the result: the result itself where it is no more than these sums.
+  void sum_in_turn(const Region& region, std::span<const Value> values) {
+    const Contraction& c = region.contraction;
+    const Shape space = epilogue_space(c.op, c.out_shape, c.channels_last);
+    form_.problem.result_rows = space[1];
+    form_.problem.result_columns = space[2];
+    if (!c.has_epilogue && values[at(c.out)].dtype == DType::Float32)
+      sums_ = c.out;
+    else
+      workspace_bytes = at(space.numel()) * sizeof(float);
+  }
+
   const GemmConfig config_;
+  ValueId sums_ = kNoValue;
   Grid grid_;
 };
 
@@ -246,9 +265,10 @@ class ContractionEngine final : public Engine {
     const Parts parts = print_parts(region, form, values, target_);
     if (configuration == kReferenceConfiguration || !is_tiled(c, form))
       return std::make_unique<PlainKernel>(region, form, parts, target_);
-    const GemmConfig config = configuration.empty() ? choose_config(target_.model, c, form)
-                                                    : config_named(c, form, configuration);
-    return std::make_unique<TiledKernel>(region, form, parts, target_, config);
+    const GemmConfig config = configuration.empty()
+                                  ? choose_config(target_.model, c, form)
+                                  : config_named(target_.model, c, form, configuration);
+    return std::make_unique<TiledKernel>(region, form, parts, target_, config, values);
   }
 
  private:
@@ -265,10 +285,13 @@ class ContractionEngine final : public Engine {
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_contraction(const Region& region, std::span<const Value> values,
-                                            const Target& target, const Tile& tile, int splits) {
+                                            const Target& target, const Tile& tile, int splits,
+                                            bool serial) {
   const ContractionForm form = contraction_form(region, values);
+  GemmConfig config = config_with(target.model, region.contraction, form, tile, splits);
+  config.serial = config.serial || (serial && splits > 1);
   return std::make_unique<TiledKernel>(region, form, print_parts(region, form, values, target),
-                                       target, config_with(region.contraction, form, tile, splits));
+                                       target, config, values);
 }
 
 const Engine& native_contraction_engine(const Target& target) {

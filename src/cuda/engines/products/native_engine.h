@@ -13,8 +13,10 @@ namespace tenon::cuda {
 const Engine& native_contraction_engine(const Target& target);
 
 /// The kernel of a region of floating numbers (float64 aside) with a tile and a number of splits
-/// instead of the chosen ones: for tests and measurements.
+/// instead of the chosen ones, adding them up in turn where that is asked for: for tests and
+/// measurements.
 std::unique_ptr<Kernel> prepare_contraction(const Region& region, std::span<const Value> values,
-                                            const Target& target, const Tile& tile, int splits);
+                                            const Target& target, const Tile& tile, int splits,
+                                            bool serial = false);
 
 }  // namespace tenon::cuda

@@ -19,9 +19,11 @@ std::string side(const OperandForm& o, DType stored, const char* prologue) {
   if (o.prologue != nullptr)
     return cat("ComputedSide<", prologue, ", ", stored_kind(stored), ", ", truth(o.along_k), ", ",
                o.vector, ", ", o.outer_digits, ", ", o.inner_digits, ", ", o.window, ">");
+  const bool pairs = o.pairs && o.dtype == stored;
+  const int vector = pairs ? 2 : o.dtype == stored ? o.vector : 1;
   return cat("Side<", stored_kind(o.dtype), ", ", stored_kind(stored), ", ", truth(o.along_k), ", ",
-             o.dtype == stored ? o.vector : 1, ", ", o.outer_digits, ", ", o.inner_digits, ", ",
-             o.window, ">");
+             vector, ", ", o.outer_digits, ", ", o.inner_digits, ", ", o.window,
+             pairs ? ", true>" : ">");
 }
 
 /// Blocks of a multiprocessor that the compiler should leave registers for: a block alone waits.
@@ -62,7 +64,7 @@ Source gemm_source(const ContractionForm& form, const GemmConfig& config,
               .ints({{"kStoreVector", form.store_vector}})
               .ints({{"kInnerAxis", form.inner_axis}})
               .flags({{"kSwizzle", config.swizzle}})
-              .flags({{"kSplit", config.splits > 1}})
+              .flags({{"kSplit", config.splits > 1}, {"kSerial", config.serial}})
               .text();
   if (config.splits > 1) text += cat("__device__ unsigned gemm_tickets[", kGemmTickets, "];\n");
   text += cat("using Block = GemmBlock<Config, Epilogue>;\nstatic_assert(Block::kSharedBytes == ",
