@@ -133,9 +133,12 @@ TEST_CASE("patch convolution: forward and gradients") {
                         Conv{3, 40, 5, 9, 33, 3, 3, {1, 1, 0, 2, 2, 1, 1}},
                         Conv{9, 24, 5, 5, 20, 3, 3, {1, 1, 0, 0, 1, 1, 1}},
                         Conv{2, 2, 6, 300, 5, 3, 3, {1, 2, 1, 1, 1, 1, 1}},
+                        Conv{2, 17, 12, 13, 36, 9, 9, {1, 1, 0, 0, 1, 1, 1}},
+                        Conv{2, 3, 15, 14, 20, 11, 11, {1, 1, 0, 0, 1, 1, 1}},
                         Conv{7, 1, 28, 28, 6, 5, 5, {1, 1, 2, 2, 1, 1, 1}}})
     for (const Op op : kOps) {
       if (op == Op::Conv2dInputGrad && (g.v.stride_h != 1 || g.v.stride_w != 1)) continue;
+      if (op == Op::Conv2dWeightGrad && g.r * g.s > 49) continue;  // of few channels and fewer taps
       const How& how = kHow[turn % 4];
       const bool last = op != Op::Conv2dInputGrad && turn % 5 == 0;
       DeviceCheck t = convolution(g, op, how, turn++ % 3, last);
@@ -216,7 +219,14 @@ TEST_CASE("patch convolution: what it leaves to others") {
   t = convolution(strided, Op::Conv2d, {F, F, false}, 0);
   CHECK_FALSE(cuda::conv_engine(target).claims(t.region, t.values, &why));
   CHECK(why == "it computes in float32");
-  t = convolution({256, 256, 56, 56, 256, 3, 3, {1, 1, 1, 1, 1, 1, 1}}, Op::Conv2d, {}, 0);
+  const Conv large{256, 256, 56, 56, 256, 3, 3, {1, 1, 1, 1, 1, 1, 1}};
+  cuda::Target with_libraries = target;
+  with_libraries.cudnn = true;
+  t = convolution(large, Op::Conv2d, {}, 0);
+  CHECK(cuda::conv_engine(target).claims(t.region, t.values, &why));
+  CHECK_FALSE(cuda::conv_engine(with_libraries).claims(t.region, t.values, &why));
+  CHECK(why == "too large a convolution");
+  t = convolution(large, Op::Conv2dWeightGrad, {}, 0);
   CHECK_FALSE(cuda::conv_engine(target).claims(t.region, t.values, &why));
   CHECK(why == "too large a convolution");
 }

@@ -24,7 +24,8 @@ namespace {
 
 std::uint32_t blocks_of(std::int64_t i) { return static_cast<std::uint32_t>(i); }
 
-/// Beyond this much arithmetic the patches' latency is not what counts.
+/// Beyond this much arithmetic the patches' latency is not what counts: libraries are faster, and
+/// gradients of filters leave many partial results.
 constexpr double kMostFlops = 4e9;
 /// Of the compiler: these kernels take it longest.
 constexpr int kEffort = 3;
@@ -266,12 +267,13 @@ class GradientKernel final : public ConvKernel {
 };
 
 /// Null, or why not.
-const char* conv_refusal(const CardModel& card, const Region& region,
+const char* conv_refusal(const Target& target, const Region& region,
                          std::span<const Value> values) {
   ConvShape shape;
   if (const char* why = conv_shape(region, values, shape)) return why;
-  if (shape.flops() > kMostFlops) return "too large a convolution";
-  if (conv_configs(card, shape, 1).empty()) return "its patches do not fit on chip";
+  if (shape.flops() > kMostFlops && (target.cudnn || shape.filter_gradient))
+    return "too large a convolution";
+  if (conv_configs(target.model, shape, 1).empty()) return "its patches do not fit on chip";
   if (shape.images * shape.rows.result > 65535 || shape.groups > 65535) return "too many pieces";
   return nullptr;
 }
@@ -299,7 +301,7 @@ class ConvEngine final : public Engine {
 
   bool claims(const Region& region, std::span<const Value> values,
               std::string* why) const override {
-    const char* reason = conv_refusal(target_.model, region, values);
+    const char* reason = conv_refusal(target_, region, values);
     if (reason != nullptr && why != nullptr) *why = reason;
     return reason == nullptr;
   }
