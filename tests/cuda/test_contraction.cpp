@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "../cpu/region_builders.h"
+#include "cuda/capture/graph.h"
 #include "cuda/engines/products/native_engine.h"
 #include "device_check.h"
 
@@ -270,5 +271,42 @@ TEST_CASE("native contraction: sums in turn of convolutions and their gradients"
         t.region.contraction.attrs.conv = ConvAttrs{1, 1, 0, 0, 1, 1, groups};
         check_in_turn(t, c, dtype == F ? 0 : 4 * c.out.numel(), turn++);
       }
+  }
+}
+
+namespace {
+
+/// A kernel by way of a graph that is launched again.
+class Replayed final : public Kernel {
+ public:
+  explicit Replayed(const Kernel& kernel) : kernel_(kernel) {
+    workspace_bytes = kernel.workspace_bytes;
+  }
+  void run(const Binding& binding) const override {
+    const cuda::CaptureStream captured;
+    cuda::Graph graph(cuda::context_of(0));
+    graph.capture(captured.get(), {}, [&] {
+      kernel_.run({binding.values, binding.workspace, captured.get()});
+    });
+    graph.instantiate();
+    for (int time = 0; time < 3; ++time) graph.launch(static_cast<cuda::CUstream>(binding.stream));
+    cuda::synchronize(0);
+  }
+
+ private:
+  const Kernel& kernel_;
+};
+
+}  // namespace
+
+TEST_CASE("native contraction: sums in turn of a graph that is launched again") {
+  if (!DeviceCheck::can_run() || !cuda::can_capture()) return;
+  for (const DType result : {F, BF}) {
+    Case c = matrix_product(70, 92, 1300, BF, BF);
+    c.result = result;
+    DeviceCheck t = contraction(c, natural(c.a), natural(c.b));
+    const cuda::Tile& tile = cuda::gemm_tiles(cuda::GemmMath::Bf16)[5];
+    const auto kernel = TileEngine(tile, 5, true).prepare(t.region, t.values, 1);
+    CHECK(t.run_on_card(Replayed(*kernel)) == t.run_on_card(*kernel));
   }
 }
