@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include <tenon/error.h>
@@ -14,9 +15,20 @@ namespace {
 // Edges that a search may cross: as many as small networks have in all, and little in large ones.
 constexpr int kMostEdges = 2048;
 
+// Of a sorted list.
+void insert(std::vector<int>& list, int number) {
+  const auto place = std::lower_bound(list.begin(), list.end(), number);
+  if (place == list.end() || *place != number) list.insert(place, number);
+}
+void erase(std::vector<int>& list, int number) {
+  const auto place = std::lower_bound(list.begin(), list.end(), number);
+  if (place != list.end() && *place == number) list.erase(place);
+}
+
 }  // namespace
 
 void sort_out(std::vector<int>& list) {
+  if (list.size() < 2 || std::is_sorted(list.begin(), list.end(), std::less_equal<>())) return;
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
@@ -54,14 +66,19 @@ void PlanGraph::add_edge(int from, int to) {
       stack.pop_back();
       moved.push_back(n);
       if (n == from) throw InternalError("a step would wait for one that waits for it");
-      for (int next : clean(after_, n))
+      for (int next : after_[at(n)])
         if (place(next) <= place(from) && std::exchange(mark_[at(next)], 2 * epoch_) != 2 * epoch_)
           stack.push_back(next);
     }
     put_behind(from, moved);
   }
-  after_[at(from)].push_back(to);
-  needs_[at(to)].push_back(from);
+  if (!sorted_) {
+    after_[at(from)].push_back(to);
+    needs_[at(to)].push_back(from);
+    return;
+  }
+  insert(after_[at(from)], to);
+  insert(needs_[at(to)], from);
 }
 
 void PlanGraph::sort() {
@@ -101,6 +118,8 @@ void PlanGraph::sort() {
   previous_[at(ends)] = last;
   sorted_ = true;
   renumber();
+  for (Lists* lists : {&after_, &needs_})
+    for (std::vector<int>& list : *lists) sort_out(list);
 }
 
 void PlanGraph::renumber() {
@@ -110,27 +129,11 @@ void PlanGraph::renumber() {
   for (int n = next_[at(ends)]; n != ends; n = next_[at(n)]) place_[at(n)] = number += room;
 }
 
-std::vector<int>& PlanGraph::clean(Lists& lists, int node_number) {
-  std::vector<int>& list = lists[at(node_number)];
-  bool stale = false;
-  for (int& n : list)
-    if (const int now = node(n); now != n) {
-      n = now;
-      stale = true;
-    }
-  // Lists that have not been touched by a merge hold each node once but for what was added twice.
-  if (!stale && (list.size() < 2 || std::is_sorted(list.begin(), list.end(), std::less_equal<>())))
-    return list;
-  sort_out(list);
-  std::erase(list, node_number);
-  return list;
-}
-
 // Marks the neighbours of a node that lie between the two; whether one of them closes a path.
 bool PlanGraph::visit(int n, bool forward, int from, int to, bool direct_too) {
   const std::uint32_t own = 2 * epoch_ + (forward ? 0 : 1), other = 2 * epoch_ + (forward ? 1 : 0);
   const int start = forward ? from : to, goal = forward ? to : from;
-  for (int x : clean(forward ? after_ : needs_, n)) {
+  for (int x : (forward ? after_ : needs_)[at(n)]) {
     if (x == goal) {
       if (n == start && !direct_too) continue;
       return true;
@@ -224,14 +227,26 @@ bool PlanGraph::merge(int a, int b) {
   if (stays != a) replace(stays, a);
   if (!moved.empty()) put_behind(forward_done_ ? a : previous_[at(a)], moved);
   merged_into_[at(b)] = a;
-  for (Lists* lists : {&after_, &needs_}) {
-    std::vector<int>&to = (*lists)[at(a)], &from = (*lists)[at(b)];
-    if (to.size() < from.size()) to.swap(from);
-    to.insert(to.end(), from.begin(), from.end());
-    from = {};
-    std::erase(to, a);
-  }
+  take_neighbours(a, b);
   return true;
+}
+
+// Of a node that has become part of another. Lists stay sorted.
+void PlanGraph::take_neighbours(int a, int b) {
+  for (const auto& [lists, back] : {std::pair(&after_, &needs_), std::pair(&needs_, &after_)}) {
+    std::vector<int>&of_a = (*lists)[at(a)], &of_b = (*lists)[at(b)];
+    for (int n : of_b) {
+      std::vector<int>& other = (*back)[at(n)];
+      erase(other, b);
+      if (n != a) insert(other, a);
+    }
+    both_.clear();
+    std::set_union(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), std::back_inserter(both_));
+    of_a = both_;
+    of_b = {};
+  }
+  erase(after_[at(a)], a);
+  erase(needs_[at(a)], a);
 }
 
 }  // namespace tenon

@@ -42,8 +42,8 @@ class PlanGraph {
   /// Grows from what others wait for to what waits for them.
   std::int64_t place(int node) const { return place_[at(node)]; }
   /// Nodes that wait for it, and that it waits for, directly; each once.
-  const std::vector<int>& after(int node) { return clean(after_, node); }
-  const std::vector<int>& needs(int node) { return clean(needs_, node); }
+  const std::vector<int>& after(int node) const { return after_[at(node)]; }
+  const std::vector<int>& needs(int node) const { return needs_[at(node)]; }
 
   /// Whether `to` waits for `from`, directly or through others; every node waits for itself.
   /// `unknown` is the answer of a search that was given up.
@@ -58,7 +58,7 @@ class PlanGraph {
   enum class Path : std::uint8_t { None, Some, Unknown };
   Path search(int from, int to, bool direct_too);
   bool visit(int node, bool forward, int from, int to, bool direct_too);
-  std::vector<int>& clean(Lists& lists, int node);
+  void take_neighbours(int a, int b);
   void unlink(int node);
   void link_behind(int node, int before);
   void replace(int old_node, int by);
@@ -66,11 +66,12 @@ class PlanGraph {
   void renumber();
 
   mutable std::vector<int> merged_into_;  // shortened when looked through
-  Lists after_, needs_;
+  Lists after_, needs_;                   // of nodes as they are now; sorted behind sort()
   std::vector<std::int64_t> place_;
   std::vector<int> next_, previous_;  // in the order; the last entry stands for both ends
   // Of searches: what the last one has seen from either end, and marks that hold while it lasts.
   std::vector<int> forward_, backward_;
+  std::vector<int> both_;  // a list in the making
   std::vector<std::uint32_t> mark_;
   std::uint32_t epoch_ = 0;
   bool forward_done_ = false, sorted_ = false;

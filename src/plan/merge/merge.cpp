@@ -80,6 +80,8 @@ void Merger::replace(const Lists& groups, const std::function<Step(const std::ve
     if (dropped[s] != 0) number[s] = kDropped;
   std::vector<Step> steps;
   std::vector<std::pair<bool, std::vector<Shared>>> parts;
+  steps.reserve(program.steps.size());
+  parts.reserve(program.steps.size());
   for (const std::vector<int>& group : groups) {
     parts.push_back({true, {}});
     for (int s : group) {
