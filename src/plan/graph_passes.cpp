@@ -243,7 +243,7 @@ struct NodeKeyHash {
 }  // namespace
 
 Roots rewrite(const Roots& roots, const RewriteRule& rule) {
-  const NumberedOrder order = numbered_order(roots);
+  const NumberedOrder& order = roots.order();
   std::vector<Tensor> done;  // by number
   done.reserve(order.nodes.size());
   std::vector<Tensor> inputs;
@@ -263,14 +263,18 @@ Roots rewrite(const Roots& roots, const RewriteRule& rule) {
                     : Tensor(node);
     done.push_back(std::move(out));
   }
-  Roots result;
+  bool kept = true;
+  std::vector<Tensor> result;
   result.reserve(roots.size());
-  for (const Tensor& root : roots) result.push_back(done[order.index[root.node()]]);
-  return result;
+  for (const Tensor& root : roots) {
+    result.push_back(done[order.index[root.node()]]);
+    kept = kept && result.back().node() == root.node();
+  }
+  return kept ? roots : Roots(std::move(result));
 }
 
 Roots verify_graph(Roots roots, const PlanOptions&) {
-  for (Node* node : topological_order(roots)) {
+  for (Node* node : roots.order().nodes) {
     if (node->realised()) continue;
     const OpInfo& info = op_info(node->op);
     if (info.arity >= 0 && int{info.arity} != int{node->input_count})
@@ -414,16 +418,14 @@ Roots decompose(Roots roots, const PlanOptions& options) {
     return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
   });
   if (options.traits.is_queued) roots = widen_rows(std::move(roots));
-  std::vector<Node*> nodes = topological_order(roots);
-  if (!rounds_to_16_bits(nodes)) return roots;
+  if (!rounds_to_16_bits(roots.order().nodes)) return roots;
   if (options.traits.is_queued) {
     // Before these passes write products with operands of 16 bits out.
-    const bool in_bfloat16 = multiplies_in(nodes, Precision::Bf16);
+    const bool in_bfloat16 = multiplies_in(roots.order().nodes, Precision::Bf16);
     roots = narrow_products(narrow_arguments(std::move(roots)));
     if (in_bfloat16) roots = narrow_residuals(std::move(roots));
-    nodes = topological_order(roots);
   }
-  return options.channels_last || keeps_images_narrow(nodes, options)
+  return options.channels_last || keeps_images_narrow(roots.order().nodes, options)
              ? narrow_images(std::move(roots), options)
              : roots;
 }

@@ -3,16 +3,38 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <tenon/tensor.h>
 
+#include "graph/node_index.h"
 #include "plan/program.h"
 
 namespace tenon {
 
-using Roots = std::vector<Tensor>;
+/// What is wanted of a graph, and its nodes in order: a walk through all of them, which is made
+/// once, when the first pass asks.
+class Roots {
+ public:
+  explicit Roots(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {}
+
+  auto begin() const { return tensors_.begin(); }
+  auto end() const { return tensors_.end(); }
+  std::size_t size() const { return tensors_.size(); }
+  /// Whether the two are one, which has been walked through.
+  bool is_same(const Roots& other) const { return order_ != nullptr && order_ == other.order_; }
+  const NumberedOrder& order() const {
+    if (order_ == nullptr) order_ = std::make_shared<const NumberedOrder>(numbered_order(tensors_));
+    return *order_;
+  }
+
+ private:
+  std::vector<Tensor> tensors_;
+  mutable std::shared_ptr<const NumberedOrder> order_;  // of copies too
+};
 
 /// What a node becomes, given its rewritten inputs; an undefined tensor keeps it (rebuilt if its
 /// inputs changed).

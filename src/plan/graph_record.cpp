@@ -7,8 +7,7 @@
 
 namespace tenon {
 
-GraphRecord::GraphRecord(std::span<const Tensor> roots) {
-  const NumberedOrder order = numbered_order(roots);
+GraphRecord::GraphRecord(const NumberedOrder& order) {
   lines_.reserve(order.nodes.size());
   for (const Node* node : order.nodes) {
     Line line{node->label, node->op, node->dtype, static_cast<std::uint8_t>(node->shape.rank())};

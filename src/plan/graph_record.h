@@ -10,14 +10,14 @@
 #include <tenon/number.h>
 #include <tenon/tensor.h>
 
-#include "graph/node.h"
+#include "graph/node_index.h"
 
 namespace tenon {
 
 class GraphRecord {
  public:
   GraphRecord() = default;
-  explicit GraphRecord(std::span<const Tensor> roots);
+  explicit GraphRecord(const NumberedOrder& order);
 
   int node_count() const { return static_cast<int>(lines_.size()); }
   /// Memory that it takes.

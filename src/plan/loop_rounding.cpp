@@ -28,7 +28,7 @@ namespace {
 
 using Users = std::unordered_map<const Node*, std::vector<const Node*>>;
 
-Users users_of(const Roots& roots) {
+Users users_of(std::span<const Tensor> roots) {
   Users users;
   for (const Node* node : topological_order(roots))
     if (!node->realised())
@@ -114,7 +114,7 @@ Tensor rounded_scan(const Node& scan, std::span<const Tensor> inputs, const Roun
 // Which results of each scan are read.
 std::unordered_map<const Node*, std::unordered_set<std::int64_t>> results_read(const Roots& roots) {
   std::unordered_map<const Node*, std::unordered_set<std::int64_t>> read;
-  for (const Node* node : topological_order(roots))
+  for (const Node* node : roots.order().nodes)
     if (node->op == Op::Result && !node->realised() && is_scan(*node->input(0)))
       read[node->input(0)].insert(result_index(*node));
   return read;

@@ -30,7 +30,7 @@ struct Loop {
 class Loops {
  public:
   Loops(const Roots& roots, bool on_card) : on_card_(on_card) {
-    for (Node* node : topological_order(roots)) {
+    for (Node* node : roots.order().nodes) {
       if (is_pending(*node, Op::Scan)) enter(*node);
       if (node->op == Op::Result && !node->realised()) read(*node);
     }

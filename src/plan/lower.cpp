@@ -38,8 +38,10 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(std::span<Node* const> leaves, const PlanOptions& options)
-      : fold_views_(options.enabled(kLayout)),
+  Lowering(const NumberedOrder& order, std::span<Node* const> leaves, const PlanOptions& options)
+      : order_(order),
+        refs_(order.nodes.size()),
+        fold_views_(options.enabled(kLayout)),
         makes_again_(options.traits.is_queued && options.enabled(kFuse)),
         channels_last_(options.traits.is_queued && options.enabled(kLayout)),
         sums_deviations_(options.traits.is_queued && options.enabled(kFuse)),
@@ -51,7 +53,7 @@ class Lowering {
   }
 
   Lowered run(std::span<const Tensor> roots) {
-    const std::vector<Node*> nodes = topological_order(roots);
+    const std::vector<Node*>& nodes = order_.nodes;
     out_.items.reserve(nodes.size());
     if (convolves_last_) find_rounded_filters(nodes);
     stores_narrow_ = keeps_images_narrow(nodes, options_);
@@ -74,7 +76,7 @@ class Lowering {
 
  private:
   bool is_needed(const Node& node) const {
-    return deviations_.empty() || needed_.count(&node) != 0;
+    return needed_.empty() || needed_[order_.index[&node]] != 0;
   }
 
   void user(int item, int by) {
@@ -225,16 +227,18 @@ class Lowering {
     return narrow ? widened->second : ref_of(in);
   }
 
+  Ref& place(const Node* node) { return refs_[order_.index[node]]; }
+
   // How users read the node; one that is made again is made for each of them.
   Ref ref_of(const Node* node) {
     if (const auto widened = widened_.find(node);
-        widened != widened_.end() && refs_.count(node) == 0) {
+        widened != widened_.end() && place(node).item < 0) {
       const int item = push(node->op, *node);
       out_.items[item].args = {widened->second};
-      refs_[node] = whole(item);
+      place(node) = whole(item);
     }
     const auto again = again_.find(node);
-    if (again == again_.end()) return refs_.at(node);
+    if (again == again_.end()) return place(node);
     const int item = push(node->op, *node);
     out_.items[item].args = again->second;
     return whole(item);
@@ -341,11 +345,11 @@ class Lowering {
     item.shape = {factors[0].shape[0], factors[1].shape[1]};
     item.args = std::move(factors);
     if (node.op == Op::Conv2dWeightGrad) {
-      Ref& ref = refs_[&node] = whole(number);
+      Ref& ref = place(&node) = whole(number);
       ref.shape = node.shape;
       contiguous_strides(node.shape, ref.stride);
     } else {
-      refs_[&node] = images_of(number, channels_last(node.shape));
+      place(&node) = images_of(number, channels_last(node.shape));
     }
   }
 
@@ -362,14 +366,15 @@ class Lowering {
       if ((axes & kSamples) != 0 && (axes & kChannels) == 0) deviations_.emplace(node, x);
     }
     if (deviations_.empty()) return;
-    for (const Tensor& root : roots) needed_.insert(root.node());
-    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-      if (needed_.count(*node) == 0 || (*node)->realised()) continue;
-      const auto found = deviations_.find(*node);
+    needed_.assign(nodes.size(), 0);
+    for (const Tensor& root : roots) needed_[order_.index[root.node()]] = 1;
+    for (std::size_t k = nodes.size(); k-- > 0;) {
+      if (needed_[k] == 0 || nodes[k]->realised()) continue;
+      const auto found = deviations_.find(nodes[k]);
       if (found != deviations_.end())
-        needed_.insert(found->second);
+        needed_[order_.index[found->second]] = 1;
       else
-        for (Node* in : (*node)->in()) needed_.insert(in);
+        for (Node* in : nodes[k]->in()) needed_[order_.index[in]] = 1;
     }
   }
 
@@ -440,11 +445,11 @@ class Lowering {
     item.args = std::move(args);
     item.channels_last = node.op != Op::Conv2dWeightGrad;
     if (!item.channels_last) {
-      refs_[&node] = whole(number);
+      place(&node) = whole(number);
       return;
     }
     item.shape = channels_last(node.shape);
-    refs_[&node] = images_of(number, item.shape);
+    place(&node) = images_of(number, item.shape);
   }
 
   // Over images [N, H, W, C], as they lie. The gradient of a maximum reads which element of its
@@ -459,7 +464,7 @@ class Lowering {
       pool->item = add_pool(node, lie(args[0]), pools ? node.shape : node.input(1)->shape);
     if (pool != nullptr && pools) {
       if (pool->maxima < 0) pool->maxima = add_result(pool->item, 0, node);
-      refs_[&node] = images_of(pool->maxima, out_.items[pool->maxima].shape);
+      place(&node) = images_of(pool->maxima, out_.items[pool->maxima].shape);
       return;
     }
     if (pool != nullptr && pool->numbers < 0) pool->numbers = add_result(pool->item, 1, node);
@@ -470,7 +475,7 @@ class Lowering {
     item.args = std::move(args);
     item.channels_last = true;
     item.shape = channels_last(node.shape);
-    refs_[&node] = images_of(number, item.shape);
+    place(&node) = images_of(number, item.shape);
   }
 
   /// A pooling whose second result are the numbers of the maxima in their windows.
@@ -534,15 +539,15 @@ class Lowering {
     if (slot == slots_.end()) throw InternalError("a leaf of the graph has no slot");
     out_.items[item].slot = slot->second;
     out_.items[item].kind = OpKind::Leaf;
-    refs_[&node] = whole(item);
+    place(&node) = whole(item);
   }
 
   /// What reads its input as it stands, or by other strides.
   void add_view(const Node& node) {
     const Ref input = ref_of(node.input(0));
-    refs_[&node] = op_info(node.op).kind == OpKind::View ? view(node, input) : input;
+    place(&node) = op_info(node.op).kind == OpKind::View ? view(node, input) : input;
     if (convolves_last_ && node.op == Op::Permute && node.shape.rank() == 4)
-      note_images(refs_[&node]);
+      note_images(place(&node));
   }
 
   /// How a node reads its inputs, as the graph says.
@@ -583,7 +588,7 @@ class Lowering {
     if (turned) {
       out_.items[item].shape = channels_last(node.shape);
       out_.items[item].attrs = channels_last_attrs(node);
-      refs_[&node] = images_of(item, out_.items[item].shape);
+      place(&node) = images_of(item, out_.items[item].shape);
       return;
     }
     Ref ref = whole(item);
@@ -591,7 +596,7 @@ class Lowering {
       std::memset(ref.stride, 0, sizeof ref.stride);
       ref.stride[node.attrs.as<AxisAttrs>().axis] = 1;
     }
-    refs_[&node] = ref;
+    place(&node) = ref;
   }
 
   void add_assign(const Node& node, const std::vector<Ref>& args) {
@@ -609,7 +614,7 @@ class Lowering {
     out_.items[item].args.push_back(value);
     out_.items[item].target = target;
     assigned_[target] = item;
-    refs_[&node] = value;
+    place(&node) = value;
     assigns_[&node] = item;
   }
 
@@ -636,12 +641,13 @@ class Lowering {
           out_.items[it->second].after.push_back(k);
   }
 
+  const NumberedOrder& order_;
+  std::vector<Ref> refs_;  // by number of the node; no item: none yet
   bool fold_views_, makes_again_, channels_last_, sums_deviations_, results_apart_;
   bool convolves_last_, stores_narrow_ = false;
   const PlanOptions& options_;
   std::int64_t attention_step_;
   std::unordered_map<const Node*, int> slots_;
-  std::unordered_map<const Node*, Ref> refs_;
   std::unordered_map<const Node*, std::vector<Ref>> again_;
   std::unordered_map<const Node*, Ref> widened_;  // images, as they were before
   std::unordered_map<const Node*, int> assigns_;
@@ -649,7 +655,7 @@ class Lowering {
   std::unordered_map<std::string, int> copies_;
   std::unordered_set<int> last_;                       // items that hold images [N, H, W, C]
   std::unordered_map<const Node*, Node*> deviations_;  // sums of them, by what deviates
-  std::unordered_set<const Node*> needed_;             // of graphs with such sums
+  std::vector<char> needed_;  // by number of the node, of graphs with such sums
   std::unordered_set<const Node*> rounded_filters_;
   // Items by whose they are, their type and whether they are for a gradient of an input.
   std::map<std::tuple<int, DType, bool>, int> narrow_filters_;
@@ -660,9 +666,9 @@ class Lowering {
 
 }  // namespace
 
-Lowered lower(std::span<const Tensor> roots, std::span<Node* const> leaves,
-              const PlanOptions& options) {
-  return Lowering(leaves, options).run(roots);
+Lowered lower(std::span<const Tensor> roots, const NumberedOrder& order,
+              std::span<Node* const> leaves, const PlanOptions& options) {
+  return Lowering(order, leaves, options).run(roots);
 }
 
 }  // namespace tenon

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/node.h"
+#include "graph/node_index.h"
 #include "plan/program.h"
 #include "plan/strides.h"
 
@@ -51,8 +51,9 @@ struct Lowered {
   bool stores_rounded = false;  // images that are rounded on the way (plan/narrow_images.h)
 };
 
-Lowered lower(std::span<const Tensor> roots, std::span<Node* const> leaves,
-              const PlanOptions& options);
+/// `order`: the nodes that the roots need.
+Lowered lower(std::span<const Tensor> roots, const NumberedOrder& order,
+              std::span<Node* const> leaves, const PlanOptions& options);
 
 /// Whether the reference reads its base from end to end in order.
 bool is_linear(const Ref& ref, const Shape& base);

@@ -66,7 +66,7 @@ bool ends_narrow(const Node& x, DType dtype, const NodeUsers& users,
 }  // namespace
 
 Roots narrow_arguments(Roots roots) {
-  const NumberedOrder order = numbered_order(roots);
+  const NumberedOrder& order = roots.order();
   std::vector<std::pair<const Node*, DType>> candidates;
   for (const Node* node : order.nodes)
     if (!node->realised() && node->op == Op::Add && node->shape.numel() >= kFewestArguments)

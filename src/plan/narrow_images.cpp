@@ -47,7 +47,7 @@ bool sweeps_narrow(Op op) { return has_trait(op, kPicks) || has_trait(op, kAcros
 class ImageNarrowing {
  public:
   ImageNarrowing(const Roots& roots, bool on_card, bool channels_last)
-      : order_(numbered_order(roots)), on_card_(on_card), last_(channels_last) {
+      : order_(roots.order()), on_card_(on_card), last_(channels_last) {
     users_.resize(order_.nodes.size());
     for (const Node* node : order_.nodes)
       if (!node->realised())
@@ -259,7 +259,7 @@ class ImageNarrowing {
     return one ? readers[0] : &sum;
   }
 
-  NumberedOrder order_;
+  const NumberedOrder& order_;
   const bool on_card_, last_;
   std::vector<std::vector<const Node*>> users_;
   std::unordered_set<const Node*> wanted_;

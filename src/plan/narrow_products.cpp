@@ -60,7 +60,7 @@ bool ends_in_row_sums(const Node& x, const NodeUsers& users) {
 }
 
 Roots narrow_products(Roots roots) {
-  const NumberedOrder order = numbered_order(roots);
+  const NumberedOrder& order = roots.order();
   std::unordered_set<const Node*> wanted, found;
   for (const Tensor& root : roots) wanted.insert(root.node());
   std::vector<const Node*> candidates;

@@ -80,7 +80,7 @@ bool is_of_a_normalisation(const Node& sum) {
 
 class Residuals {
  public:
-  explicit Residuals(const Roots& roots) : order_(numbered_order(roots)), users_(order_) {
+  explicit Residuals(const Roots& roots) : order_(roots.order()), users_(order_) {
     for (const Tensor& root : roots)
       for (const Node* node = root.node();; node = node->input(0)) {
         wanted_.insert(node);
@@ -143,7 +143,7 @@ class Residuals {
     });
   }
 
-  NumberedOrder order_;
+  const NumberedOrder& order_;
   NodeUsers users_;
   std::unordered_set<const Node*> wanted_, found_;
 };

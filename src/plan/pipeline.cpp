@@ -91,14 +91,11 @@ class Pipeline {
       record(id, 0, before, before, "nodes");
       return roots;
     }
-    const Roots given = roots;
     const auto start = Clock::now();
+    const Roots given = roots;
     roots = pass(std::move(roots), options_);
-    const double ms = ms_since(start);
-    const auto same = [](const Tensor& a, const Tensor& b) { return a.node() == b.node(); };
-    const bool kept = std::equal(given.begin(), given.end(), roots.begin(), roots.end(), same);
-    if (!kept) survey(roots);
-    record(id, ms, before, nodes_, "nodes");
+    if (!roots.is_same(given)) survey(roots);
+    record(id, ms_since(start), before, nodes_, "nodes");
     return roots;
   }
 
@@ -112,10 +109,10 @@ class Pipeline {
  private:
   // Counts nodes and sees which ops there are.
   void survey(const Roots& roots) {
-    const std::vector<Node*> order = topological_order(roots);
-    nodes_ = static_cast<int>(order.size());
+    const std::vector<Node*>& nodes = roots.order().nodes;
+    nodes_ = static_cast<int>(nodes.size());
     present_.reset();
-    for (const Node* node : order) present_.set(static_cast<std::size_t>(node->op));
+    for (const Node* node : nodes) present_.set(static_cast<std::size_t>(node->op));
   }
   void record(PassId id, double ms, int before, int after, const char* unit) {
     program_.passes.push_back({kPasses[id].name, ms, before, after, unit});
@@ -199,8 +196,9 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
                                             const PlanOptions& given) {
   const auto start = Clock::now();
   PlanOptions options = given;
+  Roots roots(std::vector<Tensor>(wanted.begin(), wanted.end()));
   options.channels_last =
-      given.traits.convolves_channels_last && keeps_channels_last(topological_order(wanted), given);
+      given.traits.convolves_channels_last && keeps_channels_last(roots.order().nodes, given);
   auto program = std::make_shared<Program>();
   Program& p = *program;
   p.device = options.device;
@@ -211,13 +209,13 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   if (options.channels_last)
     for (const Engine* engine : options.engines) engine->start();
   Pipeline pipeline(options, p);
-  const Roots roots = run_graph_passes(Roots(wanted.begin(), wanted.end()), options, pipeline);
-  p.graph = GraphRecord(roots);
+  roots = run_graph_passes(std::move(roots), options, pipeline);
+  p.graph = GraphRecord(roots.order());
   p.node_count = p.graph.node_count();
 
   Lowered lowered;
   pipeline.plan_pass(kLayout, "items", [&] {
-    lowered = lower(roots, leaves, options);
+    lowered = lower(roots, roots.order(), leaves, options);
     return std::pair(p.node_count, static_cast<int>(lowered.items.size()));
   });
   Fused fused;

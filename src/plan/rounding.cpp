@@ -227,15 +227,12 @@ DType rounded_ahead(const Node& product, const std::array<bool, 2>& kept,
 
 Roots autocast(Roots roots, const PlanOptions& options) {
   Rounded rounded;
-  std::vector<Node*> nodes = topological_order(roots);
-  const bool rounds_loops = options.traits.rounds_operands &&
-                            std::any_of(nodes.begin(), nodes.end(),
-                                        [](const Node* node) { return node->op == Op::Scan; });
-  if (rounds_loops) {
-    roots = round_loop_operands(std::move(roots), options);
-    nodes = topological_order(roots);
-  }
-  const bool narrow_images = keeps_images_narrow(nodes, options);
+  const auto is_scan = [](const Node* node) { return node->op == Op::Scan; };
+  const std::vector<Node*>& nodes = roots.order().nodes;
+  const bool rounds_loops =
+      options.traits.rounds_operands && std::any_of(nodes.begin(), nodes.end(), is_scan);
+  if (rounds_loops) roots = round_loop_operands(std::move(roots), options);
+  const bool narrow_images = keeps_images_narrow(roots.order().nodes, options);
   roots = rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (op_info(node.op).kind == OpKind::Attention)
       return narrowed_attention(node, inputs, options, rounded);
@@ -277,7 +274,8 @@ bool lies_channels_last(const Tensor& copy, const Node& weight) {
   return copy.rank() != weight.shape.rank();
 }
 
-std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const PlanOptions& options) {
+std::vector<WeightToKeep> weights_to_keep_rounded(std::span<const Tensor> roots,
+                                                  const PlanOptions& options) {
   std::vector<WeightToKeep> weights;
   if (!options.enabled(kAutocast)) return weights;
   const std::vector<Node*> nodes = topological_order(roots);

@@ -29,6 +29,7 @@ bool lies_channels_last(const Tensor& copy, const Node& weight);
 /// ones are kept too, and all of them as convolutions read them. On the CPU only matrices that the
 /// graph does not assign: a product rounds as it packs, and a step that assigns would write as many
 /// bytes more as it reads less.
-std::vector<WeightToKeep> weights_to_keep_rounded(const Roots& roots, const PlanOptions& options);
+std::vector<WeightToKeep> weights_to_keep_rounded(std::span<const Tensor> roots,
+                                                  const PlanOptions& options);
 
 }  // namespace tenon

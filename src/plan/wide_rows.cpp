@@ -79,7 +79,7 @@ const Node* behind_bias(const Node* product, const std::vector<const Node*>& use
 /// Products whose scores only this program sees, a bias with them.
 std::unordered_set<const Node*> find_scores(const Roots& roots) {
   std::unordered_set<const Node*> found;
-  const NumberedOrder order = numbered_order(roots);
+  const NumberedOrder& order = roots.order();
   for (const Node* node : order.nodes) {
     if (node->realised() || node->op != Op::Max || !reduces_rows(*node)) continue;
     if (const Node* product = product_of(node->input(0));
