@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "base/contains.h"
@@ -134,6 +135,17 @@ class Attacher {
     Region region;  // with the prologue
   };
 
+  // What is known of a region before anything is prepared.
+  struct Outlook {
+    TuneAdvice advice;               // on a contraction
+    const Engine* engine = nullptr;  // who will run it
+    double us = 0;                   // what that expects
+  };
+  // Of a product without the prologue and with it.
+  struct Outlooks {
+    const Outlook *bare = nullptr, *with = nullptr;
+  };
+
   Region& region(int step) { return m_.region(step); }
   const Region& region(int step) const { return m_.region(step); }
 
@@ -225,27 +237,31 @@ class Attacher {
 
   // Why the engines had rather not; `saved` is what they expect to save, in microseconds.
   std::string loss(const Region& producer, const std::vector<Change>& changes, double& saved) {
-    const Engine* alone = expected(producer);
-    double apart = alone == nullptr ? 0 : alone->estimate(producer, m_.values()), together = 0;
-    const bool settled = was_together(changes);
-    for (const Change& change : changes) {
-      const Region &bare = region(change.step), &with = change.region;
+    std::vector<Outlooks> outlooks;
+    outlooks.reserve(changes.size());
+    for (const Change& change : changes)
+      outlooks.push_back({&outlook(region(change.step)), &outlook(change.region)});
+    double apart = outlook(producer).us, together = 0;
+    const bool settled = was_together(outlooks);
+    for (std::size_t k = 0; k < changes.size(); ++k) {
+      const Region &bare = region(changes[k].step), &with = changes[k].region;
+      const Outlook &now = *outlooks[k].bare, &then = *outlooks[k].with;
       // Who runs it bare may by now be who ran a larger batch of it, and takes no prologue.
       if (settled) {
-        if (expected(with) == nullptr) return cat("no engine runs ", with.title);
+        if (then.engine == nullptr) return cat("no engine runs ", with.title);
         continue;
       }
-      if (advice(bare).repeats) return cat("was apart from ", bare.title, " before in this run");
-      const Engine* engine = expected(bare);
+      if (now.advice.repeats) return cat("was apart from ", bare.title, " before in this run");
+      const Engine* engine = now.engine;
       std::string why;
       if (engine == nullptr) return cat("no engine runs ", bare.title);
       if (!runs(*engine, with, m_.values(), &why))
         return cat("stays apart from ", bare.title, ", whose engine ", engine->name(), " ", why);
-      if (expected(with) != engine) return cat(bare.title, " would change its engine");
-      if (is_measured(bare) && !is_measured(with))
+      if (then.engine != engine) return cat(bare.title, " would change its engine");
+      if (is_measured(now) && !is_measured(then))
         return cat("stays apart from ", bare.title, ", which was measured so, and not together");
-      apart += engine->estimate(bare, m_.values());
-      together += engine->estimate(with, m_.values());
+      apart += now.us;
+      together += then.us;
     }
     if (settled) return "";
     saved = apart - together;
@@ -257,33 +273,35 @@ class Attacher {
   // What this run did before it does again. Other programs of the run may have the same product of
   // another size without the prologue, as an evaluation of data that is not on the card: what it
   // did at these very sizes counts first.
-  bool was_together(const std::vector<Change>& changes) const {
+  static bool was_together(const std::vector<Outlooks>& outlooks) {
     bool together = false, exactly_apart = false;
-    for (const Change& change : changes) {
-      const TuneAdvice with = advice(change.region);
-      if (with.exact) return true;
-      together = together || with.repeats;
-      exactly_apart = exactly_apart || advice(region(change.step)).exact;
+    for (const auto& [bare, with] : outlooks) {
+      if (with->advice.exact) return true;
+      together = together || with->advice.repeats;
+      exactly_apart = exactly_apart || bare->advice.exact;
     }
     return together && !exactly_apart;
   }
 
-  TuneAdvice advice(const Region& r) const {
-    if (m_.options.tuning == nullptr) return {};
-    return m_.options.tuning->known(r, m_.values(), m_.options);
+  // Deep networks ask hundreds of times about regions that are alike.
+  const Outlook& outlook(const Region& r) {
+    const auto [place, fresh] =
+        outlooks_.try_emplace(numbering_.key(r, numbering_.named(r), m_.values()));
+    if (fresh) place->second = ask(r);
+    return place->second;
   }
-
-  bool is_measured(const Region& r) const {
-    const TuneAdvice known = advice(r);
-    return known.choice && known.choice->microseconds > 0;
+  Outlook ask(const Region& r) const {
+    Outlook out;
+    if (r.kind == RegionKind::Contraction && m_.options.tuning != nullptr)
+      out.advice = m_.options.tuning->known(r, m_.values(), m_.options);
+    out.engine = out.advice.choice
+                     ? engine_of(*out.advice.choice, m_.options.engines, r, m_.values())
+                     : preferred(m_.options.engines, r, m_.values());
+    if (out.engine != nullptr) out.us = out.engine->estimate(r, m_.values());
+    return out;
   }
-
-  // Who will run a region, as far as that is known before anything is prepared.
-  const Engine* expected(const Region& r) const {
-    if (r.kind == RegionKind::Contraction)
-      if (const TuneAdvice known = advice(r); known.choice)
-        return engine_of(*known.choice, m_.options.engines, r, m_.values());
-    return preferred(m_.options.engines, r, m_.values());
+  static bool is_measured(const Outlook& known) {
+    return known.advice.choice && known.advice.choice->microseconds > 0;
   }
 
   void attach(int s, ValueId made, std::vector<Change>& changes, double saved) {
@@ -318,6 +336,8 @@ class Attacher {
   Merger& m_;
   PlanGraph& graph_;
   std::vector<char> dropped_;  // steps that are prologues
+  RegionNumbering numbering_;
+  std::unordered_map<RegionKey, Outlook, RegionKeyHash> outlooks_;
 };
 
 }  // namespace
