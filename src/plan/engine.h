@@ -32,6 +32,11 @@ class Kernel {
   virtual void run(const Binding& binding) const = 0;
   /// The source that it compiles at run time, for people and fixtures; empty when there is none.
   virtual std::string source() const { return {}; }
+  /// The kernel of a region that computes the same on other values of the program, `renamed` of
+  /// each that this one names; null where the engine prepares that anew.
+  virtual std::unique_ptr<Kernel> on_values(std::span<const ValueId> /*renamed*/) const {
+    return nullptr;
+  }
   std::size_t workspace_bytes = 0;
 };
 

@@ -2,6 +2,7 @@
 #include "plan/region_key.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/index.h"
 #include "plan/program_sizes.h"
@@ -85,8 +86,8 @@ std::vector<ValueId> RegionNumbering::named(const Region& region) {
 RegionKey RegionNumbering::key(const Region& region, const std::vector<ValueId>& named,
                                std::span<const Value> values) {
   number(named);
-  RegionKey key;
-  CollectKey collect{key, number_};
+  words_.clear();
+  CollectKey collect{words_, number_};
   ProgramSizes<CollectKey> sizes(collect);
   sizes.region(region);
   for (const ValueId id : named) {
@@ -94,7 +95,7 @@ RegionKey RegionNumbering::key(const Region& region, const std::vector<ValueId>&
     sizes.value(value);
   }
   forget(named);
-  return key;
+  return words_;
 }
 
 Region RegionNumbering::numbered(const Region& region, const std::vector<ValueId>& named) {
@@ -106,6 +107,28 @@ Region RegionNumbering::numbered(const Region& region, const std::vector<ValueId
   forget(named);
   drop_labels(own);
   return own;
+}
+
+AlikeSteps::AlikeSteps(const Program& program)
+    : first_(program.steps.size()),
+      named_(program.steps.size()),
+      renamed_(program.values.size(), kNoValue) {
+  RegionNumbering numbering;
+  std::unordered_map<RegionKey, int, RegionKeyHash> known;
+  for (std::size_t s = 0; s < first_.size(); ++s) {
+    const Region& region = program.steps[s].region;
+    first_[s] = static_cast<int>(s);
+    if (!region.opaque.bodies.empty()) continue;
+    named_[s] = numbering.named(region);
+    first_[s] = known.try_emplace(numbering.key(region, named_[s], program.values), first_[s])
+                    .first->second;
+  }
+}
+
+std::span<const ValueId> AlikeSteps::renamed(std::size_t step) {
+  const std::vector<ValueId>& from = named_[at(first_[step])];
+  for (std::size_t k = 0; k < from.size(); ++k) renamed_[at(from[k])] = named_[step][k];
+  return renamed_;
 }
 
 void rename_value(Region& region, ValueId from, ValueId to) {

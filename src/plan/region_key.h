@@ -6,9 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "base/index.h"
 #include "plan/region.h"
 
 namespace tenon {
+
+struct Program;
 
 /// All that a region and the values that it names are, but which these are and what people call
 /// them.
@@ -32,6 +35,25 @@ class RegionNumbering {
   void forget(const std::vector<ValueId>& named);
 
   std::vector<ValueId> number_;  // by value; kNoValue outside a call
+  RegionKey words_;              // of a key in the making
+};
+
+/// For each step the first one of the program that computes the same on other values, as far as
+/// keys tell: itself where there is none, or where it has bodies, which keys leave out.
+class AlikeSteps {
+ public:
+  explicit AlikeSteps(const Program& program);
+
+  int first(std::size_t step) const { return first_[step]; }
+  bool is_first(std::size_t step) const { return at(first_[step]) == step; }
+  /// By number of each value that the first one names, the value that the step has in its place;
+  /// of other numbers nothing is said. Holds until the next call.
+  std::span<const ValueId> renamed(std::size_t step);
+
+ private:
+  std::vector<int> first_;
+  std::vector<std::vector<ValueId>> named_;  // by step
+  std::vector<ValueId> renamed_;
 };
 
 /// Calls one value by the name of another.

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "plan/calls.h"
 #include "plan/late_sweeps.h"
+#include "plan/region_key.h"
 #include "plan/times.h"
 #include "plan/tune.h"
 
@@ -57,6 +58,24 @@ bool follow(Step& step, TuneAdvice& advice, const Program& program, const PlanOp
   return false;
 }
 
+// Gives a step the engine of one that computes the same. False where that cannot run it.
+bool follow(Step& step, const Step& like, std::span<const ValueId> renamed, const Program& program,
+            const PlanOptions& options) {
+  try {
+    step.kernel = like.kernel->on_values(renamed);
+    if (step.kernel == nullptr)
+      step.kernel =
+          like.engine->prepare_as(like.configuration, step.region, program.values, options.threads);
+  } catch (const NotSupported&) {  // as where a library has no memory left
+    return false;
+  }
+  step.engine = like.engine;
+  step.configuration = like.configuration;
+  step.passed_over = like.passed_over;
+  step.choice = like.choice;
+  return true;
+}
+
 }  // namespace
 
 void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOptions& options) {
@@ -75,13 +94,20 @@ void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOpt
 }
 
 void choose_engines(Program& program, const PlanOptions& options) {
-  std::vector<TuneAdvice> advice(program.steps.size());
-  if (options.tuning != nullptr) advice = options.tuning->advise(program, options);
   std::optional<SharedKernels> shared;
-  if (SharedKernels::serves(program, options)) shared.emplace(program.values, options);
+  std::optional<AlikeSteps> alike;
+  if (SharedKernels::serves(program, options))
+    shared.emplace(program.values, options);
+  else
+    alike.emplace(program);
+  std::vector<TuneAdvice> advice(program.steps.size());
+  if (options.tuning != nullptr) advice = options.tuning->advise(program, *alike, options);
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     Step& step = program.steps[s];
     if (shared && shared->choose(step)) continue;
+    if (alike && !alike->is_first(s) &&
+        follow(step, program.steps[at(alike->first(s))], alike->renamed(s), program, options))
+      continue;
     if (!follow(step, advice[s], program, options))
       choose_by_estimate(step, program.values, options);
     if (advice[s].key.empty()) continue;

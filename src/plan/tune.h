@@ -20,6 +20,7 @@ namespace tenon {
 
 struct Program;
 struct PlanOptions;
+class AlikeSteps;
 
 /// How configurations begin whose kernels take much memory beside time: one wins only where it is
 /// twice as fast as all others.
@@ -87,8 +88,10 @@ struct TakenChoice {
 class Tuning {
  public:
   virtual ~Tuning() = default;
-  /// For every step of the program, whose engines are not chosen yet.
-  virtual std::vector<TuneAdvice> advise(const Program& program, const PlanOptions& options) = 0;
+  /// For every step of the program, whose engines are not chosen yet; steps that are alike get the
+  /// same.
+  virtual std::vector<TuneAdvice> advise(const Program& program, const AlikeSteps& alike,
+                                         const PlanOptions& options) = 0;
   /// What is known about a region before anything is measured.
   virtual TuneAdvice known(const Region&, std::span<const Value>, const PlanOptions&) { return {}; }
   /// What a step of this key got in the end.

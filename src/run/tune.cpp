@@ -14,8 +14,11 @@
 #include <tenon/error.h>
 
 #include <tenon/shapes_only.h>
+#include "base/index.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "plan/program.h"
+#include "plan/region_key.h"
 #include "run/devices.h"
 
 namespace tenon {
@@ -72,7 +75,7 @@ struct Use {
 };
 
 void spare_libraries(std::vector<TuneAdvice>& advice, const Program& program,
-                     const PlanOptions& options) {
+                     const AlikeSteps& alike, const PlanOptions& options) {
   constexpr double kNeeded = std::numeric_limits<double>::infinity();
   std::map<std::string, Use> uses;
   std::vector<std::optional<TuneChoice>> seconds(advice.size());
@@ -81,12 +84,16 @@ void spare_libraries(std::vector<TuneAdvice>& advice, const Program& program,
     if (a.key.empty()) continue;
     const Region& region = program.steps[s].region;
     if (!a.choice) {
+      if (!alike.is_first(s)) continue;
       if (const Engine* engine = preferred(options.engines, region, program.values))
         uses[engine->name()].gain = kNeeded;
       continue;
     }
     if (a.choice->version.empty()) continue;
-    if (!a.repeats) seconds[s] = second_of(*a.choice, region, program.values, options);
+    if (!alike.is_first(s))
+      seconds[s] = seconds[at(alike.first(s))];
+    else if (!a.repeats)
+      seconds[s] = second_of(*a.choice, region, program.values, options);
     Use& use = uses[a.choice->engine];
     if (seconds[s])
       use.gain += a.choice->next_microseconds - a.choice->microseconds;
@@ -161,13 +168,18 @@ TuneAdvice Tuner::look_up(const std::string& key, const Region& region,
   return {key, std::nullopt, ""};
 }
 
-std::vector<TuneAdvice> Tuner::advise(const Program& program, const PlanOptions& options) {
+std::vector<TuneAdvice> Tuner::advise(const Program& program, const AlikeSteps& alike,
+                                      const PlanOptions& options) {
   std::vector<TuneAdvice> advice(program.steps.size());
   std::vector<Unknown> unknown;
   for (std::size_t s = 0; s < advice.size(); ++s) {
     const Region& region = program.steps[s].region;
     if (region.kind != RegionKind::Contraction || region.contraction.out_shape.numel() == 0)
       continue;
+    if (!alike.is_first(s)) {
+      advice[s] = advice[at(alike.first(s))];
+      continue;
+    }
     advice[s] = look_up(tune_key(card_, region, program.values), region, program.values, options);
     if (mode_ != Tune::Write || advice[s].choice) continue;
     const auto same = [&](const Unknown& u) { return u.advice->key == advice[s].key; };
@@ -178,7 +190,7 @@ std::vector<TuneAdvice> Tuner::advise(const Program& program, const PlanOptions&
   for (TuneAdvice& a : advice)  // regions alike
     for (const Unknown& u : unknown)
       if (a.key == u.advice->key) a = *u.advice;
-  spare_libraries(advice, program, options);
+  spare_libraries(advice, program, alike, options);
   return advice;
 }
 

@@ -26,7 +26,8 @@ class Tuner final : public Tuning {
   Tuner(std::string card, Tune mode, TuneStore& store, MakeBench make_bench)
       : card_(std::move(card)), mode_(mode), store_(store), make_bench_(std::move(make_bench)) {}
 
-  std::vector<TuneAdvice> advise(const Program& program, const PlanOptions& options) override;
+  std::vector<TuneAdvice> advise(const Program& program, const AlikeSteps& alike,
+                                 const PlanOptions& options) override;
   TuneAdvice known(const Region& region, std::span<const Value> values,
                    const PlanOptions& options) override;
   void taken(const std::string& key, const TuneChoice& choice) override;

@@ -34,7 +34,8 @@ void check_apart(const Program& p, const std::string& why) {
 // without, by another engine (an evaluation's).
 class Recorded final : public Tuning {
  public:
-  std::vector<TuneAdvice> advise(const Program& program, const PlanOptions&) override {
+  std::vector<TuneAdvice> advise(const Program& program, const AlikeSteps&,
+                                 const PlanOptions&) override {
     return std::vector<TuneAdvice>(program.steps.size());
   }
   TuneAdvice known(const Region& region, std::span<const Value>, const PlanOptions&) override {

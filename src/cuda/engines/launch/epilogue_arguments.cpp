@@ -13,11 +13,27 @@ void ArgumentBlock::fill(std::vector<std::uint64_t>& out, const Binding& binding
   if (out.empty()) out.push_back(0);
 }
 
+void ArgumentBlock::rename(std::span<const ValueId> renamed) {
+  for (auto& [word, value] : pointers) value = renamed[at(value)];
+}
+
 EpilogueArguments::EpilogueArguments(ArgumentBlock block, std::size_t partial_bytes,
                                      int partials_word, int arrival_word)
-    : block_(std::move(block)), partial_bytes_(partial_bytes), partials_word_(partials_word) {
+    : block_(std::move(block)),
+      partial_bytes_(partial_bytes),
+      partials_word_(partials_word),
+      arrival_word_(arrival_word) {
+  take_counter();
+}
+
+void EpilogueArguments::take_counter() {
   static Tickets arrivals(kEpilogueArrivals);
-  if (arrival_word >= 0) block_.words[at(arrival_word)] = arrivals.take(1);
+  if (arrival_word_ >= 0) block_.words[at(arrival_word_)] = arrivals.take(1);
+}
+
+void EpilogueArguments::rename(std::span<const ValueId> renamed) {
+  block_.rename(renamed);
+  take_counter();
 }
 
 void EpilogueArguments::reserve(std::int64_t partials, std::size_t& workspace_bytes) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct ArgumentBlock {
 
   /// The words, at least one, with the addresses of this run.
   void fill(std::vector<std::uint64_t>& out, const Binding& binding) const;
+  /// Names other values (Kernel::on_values).
+  void rename(std::span<const ValueId> renamed);
 };
 
 /// Those of an epilogue, which may reduce its whole result: then the kernel has room for partial
@@ -31,15 +34,20 @@ class EpilogueArguments {
   EpilogueArguments(ArgumentBlock block, std::size_t partial_bytes, int partials_word,
                     int arrival_word);
 
+  /// Names other values, and takes a counter of its own.
+  void rename(std::span<const ValueId> renamed);
+
   /// Takes room for so many partial results behind `workspace_bytes`, which grow by it; none where
   /// nothing is reduced.
   void reserve(std::int64_t partials, std::size_t& workspace_bytes);
   void fill(std::vector<std::uint64_t>& out, const Binding& binding) const;
 
  private:
+  void take_counter();
+
   ArgumentBlock block_;
   std::size_t partial_bytes_ = 0, offset_ = 0;
-  int partials_word_ = -1;
+  int partials_word_ = -1, arrival_word_ = -1;
 };
 
 inline constexpr std::int64_t kEpilogueArrivals = 1024;  // counters of a module

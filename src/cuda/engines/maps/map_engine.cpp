@@ -27,22 +27,24 @@ class MapKernel final : public Kernel {
       : own_values_(own_values), temporaries_(std::move(printed.temporaries)) {
     workspace_bytes = static_cast<std::size_t>(printed.workspace_bytes);
     for (PrintedLaunch& launch : printed.launches) {
-      if (launch.tickets > 0) {
-        static Tickets tickets(kTickets);
-        const std::uint64_t first = tickets.take(launch.tickets);
-        for (const auto& [word, number] : launch.first_tickets)
-          launch.arguments.words[static_cast<std::size_t>(word)] =
-              first + static_cast<std::uint64_t>(number);
-      }
-      if (launch.arrival_word >= 0) {
-        static Tickets arrivals(kArrivals);
-        launch.arguments.words[static_cast<std::size_t>(launch.arrival_word)] = arrivals.take(1);
-      }
       launches_.push_back({compile(target, std::move(launch.source)), std::move(launch.arguments),
                            static_cast<std::uint32_t>(launch.threads),
                            static_cast<std::uint32_t>(launch.shared_bytes),
-                           static_cast<std::uint32_t>(launch.blocks), launch.resident});
+                           static_cast<std::uint32_t>(launch.blocks), launch.resident,
+                           launch.tickets, std::move(launch.first_tickets), launch.arrival_word});
+      take_counters(launches_.back());
     }
+  }
+
+  std::unique_ptr<Kernel> on_values(std::span<const ValueId> renamed) const override {
+    auto other = std::make_unique<MapKernel>(*this);
+    for (Launch& launch : other->launches_) {
+      for (auto& [word, value] : launch.arguments.pointers)
+        if (static_cast<std::size_t>(value) < own_values_)
+          value = renamed[static_cast<std::size_t>(value)];
+      take_counters(launch);
+    }
+    return other;
   }
 
   void run(const Binding& binding) const override {
@@ -74,7 +76,25 @@ class MapKernel final : public Kernel {
     ArgumentBlock arguments;
     std::uint32_t threads, shared_bytes, blocks;
     bool resident;
+    std::int64_t tickets;
+    std::vector<PrintedLaunch::FirstTicket> first_tickets;
+    int arrival_word;
   };
+
+  /// Of this launch alone: kernels alike run side by side.
+  static void take_counters(Launch& launch) {
+    std::vector<std::uint64_t>& words = launch.arguments.words;
+    if (launch.tickets > 0) {
+      static Tickets tickets(kTickets);
+      const std::uint64_t first = tickets.take(launch.tickets);
+      for (const auto& [word, number] : launch.first_tickets)
+        words[static_cast<std::size_t>(word)] = first + static_cast<std::uint64_t>(number);
+    }
+    if (launch.arrival_word >= 0) {
+      static Tickets arrivals(kArrivals);
+      words[static_cast<std::size_t>(launch.arrival_word)] = arrivals.take(1);
+    }
+  }
 
   std::uint64_t address(const Binding& binding, ValueId value) const {
     const auto id = static_cast<std::size_t>(value);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <sstream>
+#include <unordered_map>
 #include <utility>
 
 #include <tenon/error.h>
@@ -16,6 +17,7 @@
 #include "cuda/engines/maps/column_results.h"
 #include "cuda/engines/maps/print_sweep.h"
 #include "plan/program.h"
+#include "plan/region_key.h"
 
 namespace tenon::cuda {
 
@@ -401,6 +403,45 @@ Part joined_part(const Region& region, std::span<const Value> values, const Part
   return part;
 }
 
+/// The parts of a launch without phases. Most of those of a large one compute the same on other
+/// values, and are printed once.
+class JoinedParts {
+ public:
+  JoinedParts(std::span<const Value> values, PrintedMap& out)
+      : values_(values), out_(out), renamed_(values.size(), kNoValue) {}
+
+  Part make(const Region& region) {
+    std::vector<ValueId> named = numbering_.named(region);
+    const auto [place, fresh] = known_.try_emplace(numbering_.key(region, named, values_));
+    Known& known = place->second;
+    if (fresh) {
+      known = {joined_part(region, values_, {kJoinedThreads, false}, out_), std::move(named)};
+      return known.part;
+    }
+    const auto is_temporary = [this](const auto& pointer) {
+      return at(pointer.second) >= values_.size();
+    };
+    if (std::any_of(known.part.arguments.pointers.begin(), known.part.arguments.pointers.end(),
+                    is_temporary))
+      return joined_part(region, values_, {kJoinedThreads, false}, out_);
+    for (std::size_t k = 0; k < named.size(); ++k) renamed_[at(known.named[k])] = named[k];
+    Part part = known.part;
+    part.arguments.rename(renamed_);
+    return part;
+  }
+
+ private:
+  struct Known {
+    Part part;
+    std::vector<ValueId> named;
+  };
+  const std::span<const Value> values_;
+  PrintedMap& out_;
+  RegionNumbering numbering_;
+  std::unordered_map<RegionKey, Known, RegionKeyHash> known_;
+  std::vector<ValueId> renamed_;
+};
+
 /// Whether every block may make the row of the first phase for itself, at any time: what it comes
 /// to depends on nothing that the launch writes, and nothing else needs what becomes of its
 /// elements, which comes behind it.
@@ -543,8 +584,9 @@ PrintedMap print_together(std::span<const Region> regions, std::span<const Value
     words = 0;
     tickets = 0;
   };
+  JoinedParts made(values, out);
   for (const Region& region : regions) {
-    Part part = joined_part(region, values, {kJoinedThreads, false}, out);
+    Part part = made.make(region);
     if (part.blocks == 0) continue;
     const std::size_t more = part.arguments.words.size() + 1;
     if (words + more > most_words || tickets + part.tickets > kTickets) flush();

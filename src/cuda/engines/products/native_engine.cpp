@@ -75,6 +75,14 @@ class ContractionKernel : public Kernel {
     return bound;
   }
 
+  /// Of a copy, which is to compute the same on other values.
+  void rename(std::span<const ValueId> renamed) {
+    form_.a.value = renamed[at(form_.a.value)];
+    form_.b.value = renamed[at(form_.b.value)];
+    epilogue_.rename(renamed);
+    for (ArgumentBlock& part : prologues_) part.rename(renamed);
+  }
+
   static constexpr std::size_t kMostParameters = 7;
 
   ContractionForm form_;
@@ -91,7 +99,7 @@ class ContractionKernel : public Kernel {
     return base + bytes;
   }
 
-  const std::vector<ArgumentBlock> prologues_;
+  std::vector<ArgumentBlock> prologues_;
   const std::string title_;
 };
 
@@ -112,8 +120,7 @@ class TiledKernel final : public ContractionKernel {
                    : static_cast<int>(std::max<std::int64_t>(divide_up(p.k, p.k_per_split), 1));
     grid_ = {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(p.splits), 1};
     if (config.splits > 1) {
-      static Tickets tickets(kGemmTickets);
-      p.ticket = tickets.take(blocks);
+      take_tickets();
       if (config.serial)
         sum_in_turn(region, values);
       else
@@ -121,6 +128,14 @@ class TiledKernel final : public ContractionKernel {
     }
     epilogue_.reserve(blocks, workspace_bytes);
     kernel_ = compile(target, gemm_source(form, config, parts.code));
+  }
+
+  std::unique_ptr<Kernel> on_values(std::span<const ValueId> renamed) const override {
+    auto other = std::make_unique<TiledKernel>(*this);
+    other->rename(renamed);
+    if (sums_ != kNoValue) other->sums_ = renamed[at(sums_)];
+    if (config_.splits > 1) other->take_tickets();
+    return other;
   }
 
   void run(const Binding& binding) const override {
@@ -135,6 +150,11 @@ class TiledKernel final : public ContractionKernel {
   }
 
  private:
+  void take_tickets() {
+    static Tickets tickets(kGemmTickets);
+    form_.problem.ticket = tickets.take(grid_.x);
+  }
+
   /// One float32 copy of the result: the result itself where it is no more than these sums.
   void sum_in_turn(const Region& region, std::span<const Value> values) {
     const Contraction& c = region.contraction;

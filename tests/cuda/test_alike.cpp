@@ -1,0 +1,58 @@
+// Steps that compute the same on other values, whose kernels are made from the first one's, on a
+// card, real or emulated: each gives what it gives alone.
+#include <doctest/doctest.h>
+
+#include <tenon/eval.h>
+#include <tenon/ops.h>
+
+#include <functional>
+#include <vector>
+
+#include "cuda/cuda.h"
+
+using namespace tenon;
+
+namespace {
+
+using Make = std::function<Tensor(const Tensor&, const Tensor&)>;
+
+/// Of different numbers; several are evaluated in one program, then each in its own.
+void check_alone(const Shape& a, const Shape& b, const Make& make) {
+  constexpr int kAlike = 5;
+  std::vector<Tensor> first, second, together;
+  for (int k = 0; k < kAlike; ++k) {
+    first.push_back(randn(a).eval());
+    second.push_back(randn(b).eval());
+    together.push_back(make(first.back(), second.back()));
+  }
+  eval(together);
+  for (int k = 0; k < kAlike; ++k) {
+    CAPTURE(k);
+    const Tensor alone =
+        make(first[static_cast<std::size_t>(k)], second[static_cast<std::size_t>(k)]);
+    CHECK(alone.to_vector<float>() == together[static_cast<std::size_t>(k)].to_vector<float>());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("alike kernels: each on its own values, with counters of its own") {
+  if (cuda::card_count() == 0) {
+    MESSAGE("skipped: no card");
+    return;
+  }
+  set_device("cuda");
+  set_pass_enabled("join", false);
+  manual_seed(3);
+  // Few results of long sums: parts of a sum by several blocks.
+  check_alone({24, 2048}, {2048, 40},
+              [](const Tensor& x, const Tensor& w) { return matmul(x, w); });
+  check_alone({24, 2048}, {40, 2048}, [](const Tensor& x, const Tensor& w) {
+    return relu(matmul(x, transpose(w)) + sum(w, {1}));
+  });
+  check_alone({3000, 70}, {70}, [](const Tensor& x, const Tensor& y) { return sum(x * y, {0}); });
+  check_alone({300, 70}, {300, 1},
+              [](const Tensor& x, const Tensor& y) { return exp(x) * y / sum(exp(x), {1}, true); });
+  set_pass_enabled("join", true);
+  set_device("cpu");
+}
