@@ -19,6 +19,7 @@
 #include "io/file.h"
 #include "run/tune.h"
 #include "train/batches.h"
+#include "train/class_names.h"
 #include "train/evaluate.h"
 #include "train/frozen.h"
 #include "train/lora.h"
@@ -88,6 +89,7 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   const std::future<Device> starting =
       std::async(std::launch::async, [&settings] { return device(settings.device); });
   const DataSets sets = open_data(settings, resume ? dir : "");
+  if (resume) require_classes_of_run(dir, *sets.train, settings.data);
   const ContextScope scope(context_of(settings));
   std::future<std::optional<Plan>> planning;  // holds the plan while the run needs it
   // Measurements want the card for themselves.
@@ -354,8 +356,12 @@ std::shared_ptr<data::Dataset> TrainedModel::test_set(const std::string& data) c
   // Text for a translator and pairs for another model are refused for what they are, not for a
   // token that is not known.
   if (is_translator() != data.starts_with("text:")) options.vocabulary = vocabulary_;
-  return data::open_dataset(as_long_as_seen(data, settings_.model_info()), data::Split::Test,
-                            options);
+  const models::Info model = settings_.model_info();
+  std::shared_ptr<data::Dataset> set =
+      data::open_dataset(as_long_as_seen(data, model), data::Split::Test, options);
+  const bool classes = !model.tokens && !model.pairs && set->classes() > 0 &&
+                       set->target_shape().rank() == 0 && !class_names_.empty();
+  return classes ? numbered_as(std::move(set), class_names_, data) : set;
 }
 
 void TrainedModel::set_picture(const std::string& steps) {

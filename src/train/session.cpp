@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "data/span_dataset.h"
 #include "io/file.h"
+#include "train/class_names.h"
 #include "train/frozen.h"
 #include "train/kept.h"
 #include "train/lora.h"
@@ -58,14 +59,6 @@ optim::OptimizerOptions optimizer_options(const Settings& s) {
   if (s.optimizer.starts_with("adam") || s.optimizer == "levenberg") o.eps = s.eps;
   o.nesterov = s.nesterov;
   return o;
-}
-
-// Names of classes, when they are more than their numbers.
-std::vector<std::string> class_words(const data::Dataset& set) {
-  std::vector<std::string> names = set.class_names();
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (names[i] != std::to_string(i)) return names;
-  return {};
 }
 
 // A model that translates takes pairs of any length.
@@ -464,7 +457,7 @@ void Session::open_teacher(const data::Dataset& set) {
   if (settings.task == kRegression || model.is_regression())
     throw NotSupported(
         "setting 'teacher': a teacher gives scores of classes, a regression has none");
-  const std::vector<std::string> own = class_words(set);
+  const std::vector<std::string> own = class_words(set.class_names());
   const models::Info given = models::info(model.settings().model), wanted = settings.model_info();
   const bool takes_them = given.tokens == wanted.tokens && given.pairs == wanted.pairs &&
                           (given.tokens || given.input.numel() == wanted.input.numel());
@@ -521,8 +514,9 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   o.checkpoint_seconds = settings.checkpoint_seconds;
   o.settings_toml = settings.toml();
   o.model_metadata.emplace_back(
-      kModelKey, to_json({with_picture_settings(settings), class_words(train->dataset()),
-                          train->dataset().text_unit(), train->dataset().table()}));
+      kModelKey,
+      to_json({with_picture_settings(settings), class_words(train->dataset().class_names()),
+               train->dataset().text_unit(), train->dataset().table()}));
   if (tokenizer != nullptr) {
     o.tokenizer_json = tokenizer->json();
     o.model_metadata.emplace_back(kTokenizerKey, o.tokenizer_json);

@@ -100,6 +100,13 @@ class Pictures(CommandTest):
         other.mkdir(parents=True)
         photo(other / "1.png", 60, 60, (200, 40, 60), True)
         self.fails(3, "eval", "named", "--data", "folder:others,test=others", says=["owl"])
+        for command in ("eval", "predict"):
+            self.fails(3, command, "named", "--data", "scenes:8,8", says=["'ball'", "(across, down)"])
+        before = (self.folder / "named" / "model.safetensors").read_bytes()
+        shutil.copytree(self.folder / "photos" / "across", self.folder / "fruit" / "apple")
+        shutil.copytree(self.folder / "photos" / "down", self.folder / "fruit" / "pear")
+        self.fails(2, "train", "--resume", "named", "--data", "folder:fruit", "--epochs", "2", says=["(apple, pear)", "(across, down)"])
+        self.assertEqual((self.folder / "named" / "model.safetensors").read_bytes(), before)
 
     def test_show(self):
         out = self.ok("data", "show", "folder:photos", "sheet.png", "--rows", "2", "--columns", "3", "--size", "32",

@@ -97,6 +97,22 @@ TEST_CASE("texts: BERT learns hidden words, keeps its tokenizer, and its classes
   CHECK(told.evaluate().accuracy == 1);
   CHECK(likeliest(told, "water is the lake") == "wet");
   CHECK(likeliest(told, "desert is the dust") == "dry");
+  // Other files have their classes by name.
+  io::write_file(folder / "one.txt", "wet\twater is the sea\n");
+  const std::string one = "lines:" + corpus.lines + ",test=" + (folder / "one.txt");
+  CHECK(told.evaluate(one).accuracy == 1);
+  std::string wet, warm;
+  for (int k = 0; k < 20; ++k) wet += "wet\twater is the lake\n", warm += "warm\tthe sand\n";
+  io::write_file(folder / "wet.txt", wet);
+  io::write_file(folder / "warm.txt", wet + warm);
+  CHECK(told.evaluate("lines:" + (folder / "wet.txt")).accuracy == 1);
+  CHECK(told.test_set("lines:" + (folder / "wet.txt"))->class_names() == told.class_names());
+  CHECK_THROWS_WITH_AS(told.evaluate("lines:" + (folder / "warm.txt")),
+                       doctest::Contains("'warm' is none of the model's classes (dry, wet)"),
+                       FormatError);
+  CHECK_THROWS_WITH_AS(
+      train::resume_run(folder / "classes", {}, {{"data", "lines:" + (folder / "warm.txt")}}),
+      doctest::Contains("(warm, wet) are others than those"), ValueError);
 }
 
 TEST_CASE("texts: hidden words are the same bits when a run was stopped and goes on") {
