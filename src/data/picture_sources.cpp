@@ -260,8 +260,17 @@ void gather(const fs::path& folder, const std::string& word, bool videos, int de
 
 std::vector<Labelled> classes_in(const fs::path& folder, bool videos) {
   std::vector<Labelled> items;
-  for (const fs::path& path : entries(folder))
-    if (is_folder_there(path)) gather(path, path.filename().string(), videos, 0, items);
+  std::string beside;  // a picture that is in no class
+  for (const fs::path& path : entries(folder)) {
+    if (is_folder_there(path))
+      gather(path, path.filename().string(), videos, 0, items);
+    else if (beside.empty() && looks_like_picture(path.string()))
+      beside = path.filename().string();
+  }
+  if (items.empty() && !beside.empty())
+    throw FormatError(cat(folder.string(), ": sub-folders are the classes, and ", beside,
+                          " is in none: move it into one, as in ",
+                          (folder / "cats" / beside).string()));
   return items;
 }
 
