@@ -5,6 +5,7 @@
 #include <tenon/io.h>
 #include <tenon/ops.h>
 #include <tenon/pictures.h>
+#include <tenon/tokenizer.h>
 #include <tenon/train.h>
 
 #include <algorithm>
@@ -20,6 +21,13 @@
 
 namespace tenon::cli {
 namespace {
+
+// Text for a tokenizer cannot even be opened without one.
+void refuse_texts(const std::string& spec) {
+  if (spec.starts_with("lines:") || spec.starts_with("spans:"))
+    throw UsageError(fmt::format("{} holds texts, not pictures", spec),
+                     fmt::format("tenon data info {} --tokenizer FILE tells what it holds", spec));
+}
 
 // ---- sheet
 
@@ -69,6 +77,7 @@ void paste(io::Image& sheet, const std::vector<unsigned char>& planes, int side_
 int sheet(const SheetOptions& options) {
   if (options.columns < 1 || options.columns > 200) throw UsageError("--columns: give 1 to 200");
   if (options.scale < 1 || options.scale > 16) throw UsageError("--scale: give 1 to 16");
+  refuse_texts(options.spec);
   const auto set =
       data::open_dataset(options.spec, options.train ? data::Split::Train : data::Split::Test);
   const Shape shape = set->input_shape();
@@ -125,6 +134,7 @@ int show(const ShowOptions& options) {
   if (options.rows < 1 || options.rows > 200) throw UsageError("--rows: give 1 to 200");
   if (options.columns < 2 || options.columns > 200) throw UsageError("--columns: give 2 to 200");
   if (options.size < 8 || options.size > 1024) throw UsageError("--size: give 8 to 1024");
+  refuse_texts(options.spec);
   const data::Transforms changes = data::Transforms::parse(options.augment);
   const data::Mixing mixing = changes.mixing();
   data::PictureOptions how;
@@ -184,7 +194,7 @@ int show(const ShowOptions& options) {
 // ---- info
 
 struct InfoOptions {
-  std::string spec, task = "classification";
+  std::string spec, task = "classification", tokenizer;
   bool json = false;
 };
 
@@ -203,7 +213,9 @@ double element(const unsigned char* bytes, DType dtype, std::int64_t i) {
 // Over all examples: what is printed is what there is.
 Statistics statistics(const data::Dataset& set) {
   Statistics s;
-  s.counts.resize(static_cast<std::size_t>(set.classes()));
+  // Tokens and places of answers are several to an example.
+  const bool one_class = set.classes() > 0 && set.target_shape().rank() == 0;
+  if (one_class) s.counts.resize(static_cast<std::size_t>(set.classes()));
   const std::int64_t numel = set.input_shape().numel();
   const auto target_bytes =
       static_cast<std::size_t>(set.target_shape().numel()) * item_size(set.target_dtype());
@@ -221,7 +233,7 @@ Statistics statistics(const data::Dataset& set) {
         pictures && std::binary_search(broken.begin(), broken.end(), pictures->name(i)))
       continue;
     ++seen;
-    if (set.classes() > 0) ++s.counts[static_cast<std::size_t>(target[0])];
+    if (one_class) ++s.counts[static_cast<std::size_t>(target[0])];
     for (std::int64_t k = 0; k < numel; ++k) {
       const double value = element(bytes, set.input_dtype(), k);
       sum += value, squares += value * value;
@@ -260,7 +272,7 @@ void print_split(const char* title, const data::Dataset& set) {
              set.describe());
   fmt::print("       {} examples, input {} {}", thousands(set.size()), set.input_shape().str(),
              name(set.input_dtype()));
-  if (set.classes() > 0) fmt::print(", {} classes", set.classes());
+  if (!s.counts.empty() || !set.text_unit().empty()) fmt::print(", {} classes", set.classes());
   fmt::print("\n");
   if (is_floating(set.input_dtype()) || set.input_dtype() == DType::UInt8)  // not of tokens
     fmt::print("       {} mean {}, standard deviation {}\n",
@@ -294,9 +306,12 @@ Json json_of(const data::Dataset& set) {
 }
 
 int info(const InfoOptions& options) {
-  const bool classes = options.task != "regression";
-  const auto train = data::open_dataset(options.spec, data::Split::Train, classes),
-             test = data::open_dataset(options.spec, data::Split::Test, classes);
+  data::SourceOptions how{.classes = options.task != "regression"};
+  if (!options.tokenizer.empty())
+    how.tokenizer =
+        std::make_shared<const data::Tokenizer>(data::Tokenizer::open(options.tokenizer));
+  const auto train = data::open_dataset(options.spec, data::Split::Train, how),
+             test = data::open_dataset(options.spec, data::Split::Test, how);
   if (options.json) {
     print(Json{{"train", json_of(*train)}, {"test", json_of(*test)}}, 2);
     return kOk;
@@ -381,12 +396,17 @@ Command info_command() {
       {"tenon data info digits", "The drawn digits."},
       {"tenon data info csv:flowers.csv", "A table with the class in the last column."},
       {"tenon data info csv:houses.csv,label=price,drop=id,split=0.2 --task regression",
-       "A table of quantities, a fifth of it for testing, without a column."}};
+       "A table of quantities, a fifth of it for testing, without a column."},
+      {"tenon data info lines:texts.txt --tokenizer vocab.txt", "Texts with a class each."}};
   add_spec(command, options->spec);
   command
       .option(options->task, "--task", "NAME", "regression: the table's label holds quantities",
               "classification")
       .choices = {"classification", "regression"};
+  command
+      .option(options->tokenizer, "--tokenizer", "FILE",
+              "for text: what its tokens are; lines: and spans: need one")
+      .completes = Completes::Files;
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return info(*options); };
   return command;
