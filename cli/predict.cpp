@@ -203,7 +203,7 @@ std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std:
   if (io::looks_like_video(file)) return samples_of_video(model, file, options);
   const auto [height, width, colour] = picture_size(model, file);
   const io::Image image = io::load_image(file, colour ? 3 : 1);
-  if (model.fits_pictures() && models::info(model.settings().model).input.rank() == 3) {
+  if (model.fits_pictures() && model.settings().model_info().input.rank() == 3) {
     const Tensor input = model.fit(image);
     return {
         {file,
@@ -464,6 +464,12 @@ int run_predict(const PredictOptions& options) {
   if (info.takes_tokens()) refuse_with_texts(model, options);
   if (info.tokens && !info.masked && !info.finds_spans()) return run_language(model, options);
   if (info.finds_spans()) return run_answers(model, options);
+  if (info.tokens && info.masked && !options.data.empty())
+    throw UsageError(
+        fmt::format("--data {}: {} tells the word at [MASK] of a text; tenon eval {} --data {} "
+                    "measures it on held-out words",
+                    options.data, model.settings().model, options.trained.run, options.data),
+        fmt::format("tenon predict {} --text 'a text with a [MASK] in it'", options.trained.run));
   if (!options.questions.empty())
     throw UsageError(
         fmt::format("--question: {} finds no answers in texts", model.settings().model),
@@ -569,10 +575,10 @@ Command predict_command() {
   command.option(
       options->questions, "--question", "WORDS",
       "what a model that finds answers in texts is asked about each --text or .txt file");
-  command.option(
-      options->data, "--data", "SPEC",
-      "held-out examples of digits, mnist[:DIR], idx:DIR, csv:FILE, npy:X,Y, text:FILE, numbers, "
-      "pairs:FILE or spans:FILE");
+  command.option(options->data, "--data", "SPEC",
+                 "held-out examples of digits, mnist[:DIR], idx:DIR, csv:FILE, npy:X,Y, text:FILE, "
+                 "lines:FILE, "
+                 "numbers, pairs:FILE or spans:FILE");
   command.option(options->count, "--count", "N",
                  "examples of --data, pictures of an IDX file, rows of a table, lines of a .txt "
                  "file, or frames of a video",

@@ -178,6 +178,17 @@ std::string as_long_as_seen(const std::string& data, const models::Info& model) 
   return open ? cat(data, ",length=", model.input[0]) : data;
 }
 
+// Texts may be shorter than the context. Pictures may be of another size where the layers can say
+// what they make of it; a perceptron lays any input in a row.
+bool takes(const models::Info& model, const Tensor& examples, std::int64_t views) {
+  const Shape shape = examples.shape();
+  const int rank = shape.rank();
+  if (model.takes_tokens())
+    return examples.dtype() == DType::Int64 && rank <= 3 && shape[rank - 1] <= model.input[0];
+  if (model.input.rank() == 3 && rank == 4 && shape[1] == model.input[0]) return true;
+  return examples.numel() == shape[0] * views * model.input.numel();
+}
+
 std::shared_ptr<const data::Vocabulary> vocabulary_of(const std::string& text_unit,
                                                       const std::vector<std::string>& tokens) {
   const data::TextUnit unit = data::text_unit(text_unit);
@@ -400,7 +411,7 @@ Tensor TrainedModel::predict(const Tensor& images) const {
   const Shape input = settings_.model_info().input;
   if (count == 0) return zeros({0, settings_.classes}).eval();
   const std::int64_t views = images.rank() == 5 && input.rank() <= 3 ? images.size(1) : 1;
-  if (images.numel() != count * views * input.numel())
+  if (!takes(settings_.model_info(), images, views))
     throw ShapeError(cat("predict: model '", settings_.model, "' takes ", input, ", not ",
                          images.shape(), " / ", count));
   const std::unique_ptr<data::Loader> loader =

@@ -458,7 +458,7 @@ void Session::open_teacher(const data::Dataset& set) {
     throw NotSupported(
         "setting 'teacher': a teacher gives scores of classes, a regression has none");
   const std::vector<std::string> own = class_words(set.class_names());
-  const models::Info given = models::info(model.settings().model), wanted = settings.model_info();
+  const models::Info given = model.settings().model_info(), wanted = settings.model_info();
   const bool takes_them = given.tokens == wanted.tokens && given.pairs == wanted.pairs &&
                           (given.tokens || given.input.numel() == wanted.input.numel());
   if (!takes_them || model.settings().classes != settings.classes)

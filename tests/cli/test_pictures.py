@@ -108,6 +108,24 @@ class Pictures(CommandTest):
         self.fails(2, "train", "--resume", "named", "--data", "folder:fruit", "--epochs", "2", says=["(apple, pear)", "(across, down)"])
         self.assertEqual((self.folder / "named" / "model.safetensors").read_bytes(), before)
 
+    def test_another_size(self):
+        """What an evaluation takes, a prediction does: the layers say what they make of another size."""
+        self.ok("train", "resnet20:width=4", "--data", "scenes:40,10", "--epochs", "1", "--out", "drawn")
+        self.ok("eval", "drawn", "--data", "scenes:8,8,size=40")
+        self.assertEqual(len(self.json("predict", "drawn", "--data", "scenes:8,8,size=40", "--count", "3", "--json")), 3)
+
+    def test_a_network_of_a_file_needs_it_no_more(self):
+        (self.folder / "net.toml").write_text(self.ok("summary", "resnet20:width=4", "--toml").out, encoding="utf-8")
+        self.ok("train", "net.toml", "--data", "folder:photos", "--epochs", "1", "--batch", "8", "--out", "own")
+        (self.folder / "net.toml").unlink()
+        self.assertIn(self.json("predict", "own", "photos/down/01.png", "--json")[0]["class_name"], ("across", "down"))
+
+    def test_sub_folders_are_classes(self):
+        loose = self.folder / "loose"
+        loose.mkdir()
+        photo(loose / "1.png", 20, 20, (200, 40, 60), True)
+        self.fails(3, "data", "info", "folder:loose", says=["sub-folders are the classes", "loose/cats/1.png"])
+
     def test_show(self):
         out = self.ok("data", "show", "folder:photos", "sheet.png", "--rows", "2", "--columns", "3", "--size", "32",
                       "--augment", "resized_crop,flip,jitter=0.4:0.4:0.4:0.1,randaugment").out

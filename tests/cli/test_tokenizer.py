@@ -41,13 +41,33 @@ class Tokenizers(CommandTest):
         vocabulary = (FIXTURES / "bert" / "vocab.txt").read_text(encoding="utf-8").split("\n")
         self.assertEqual(told["class_name"], vocabulary[told["class"]])
         self.fails(2, "predict", "words", "--text", "the sea", says="[MASK]")
+        self.fails(2, "predict", "words", "--data", "text:text.txt", says=["[MASK]", "tenon eval words --data text:text.txt"])
         self.ok("train", f"bert_classifier:{small},vocabulary={len(vocabulary)}", "--weights", "words/model.safetensors", "--tokenizer", "words/tokenizer.json", "--data", "lines:lines.txt",
                 "--epochs", "8", "--lr", "0.01", "--quiet", "--out", "classes")
         (self.folder / "more.txt").write_text("the sea is wide\nthe land is far\n")
         told = self.json("predict", "classes/model.safetensors", "more.txt", "--json")
         self.assertEqual([each["class_name"] for each in told], ["water", "earth"])
+        row = self.json("predict", "classes", "--data", "lines:lines.txt", "--count", "1", "--json")[0]
+        self.assertEqual((row["label"], row["class_name"]), (0, "earth"))
+        (self.folder / "water.txt").write_text("water\tthe sea is wide\n" * 20)
+        (self.folder / "fire.txt").write_text("fire\tthe sea is wide\n" * 20)
+        self.assertEqual(self.json("eval", "classes", "--data", "lines:water.txt", "--json")["accuracy"], 1)
+        self.assertEqual(self.json("predict", "classes", "--data", "lines:water.txt", "--count", "1", "--json")[0]["label"], 1)
+        for command in "eval", "predict":
+            self.fails(3, command, "classes", "--data", "lines:fire.txt", says=["'fire'", "(earth, water)"])
         self.fails(2, "eval", "classes", "--tokenizer", str(FIXTURES / "bert"), says="--weights")
         self.fails(2, "train", f"bert:{small}", "--data", "text:text.txt", "--out", "none", says="--tokenizer")
+
+    def test_what_texts_hold(self):
+        (self.folder / "told.txt").write_text("water\tthe sea is wide\nearth\tthe land is far\n" * 40)
+        (self.folder / "asked.tsv").write_text("what is wide\tthe sea is wide .\tthe sea\n" * 40)
+        given = ("--tokenizer", str(FIXTURES / "bert"))
+        self.assertIn("of class earth: 32, water: 40", self.ok("data", "info", "lines:told.txt", *given).out)
+        held = self.json("data", "info", "spans:asked.tsv,length=32,question=8,stride=4", *given, "--json")
+        self.assertEqual((held["train"]["size"], held["train"]["counts"]), (36, []))
+        self.fails(2, "data", "info", "lines:told.txt", says="--tokenizer")
+        for command in "show", "sheet":
+            self.fails(2, "data", command, "spans:asked.tsv", "x.png", says=["not pictures", "tenon data info spans:asked.tsv --tokenizer"])
 
     def test_words_behind_words(self):
         corpus, small = FIXTURES / "corpus.txt", "gpt2:layers=1,heads=1,width=8,context=8"
