@@ -61,7 +61,7 @@ bool has_path(const std::string& spec) {
   return spec.size() > kind.size() + 1 &&
          (kind == "idx" || kind == "mnist" || kind == "cifar10" || kind == "cifar100" ||
           kind == "csv" || kind == "npy" || kind == "text" || kind == "lines" || kind == "pairs" ||
-          kind == "folder" || kind == "list" || kind == "shards");
+          kind == "spans" || kind == "folder" || kind == "list" || kind == "shards");
 }
 
 std::string locate_data(const std::string& spec, const std::string& run_dir) {

@@ -69,6 +69,15 @@ class Tokenizers(CommandTest):
         for command in "show", "sheet":
             self.fails(2, "data", command, "spans:asked.tsv", "x.png", says=["not pictures", "tenon data info spans:asked.tsv --tokenizer"])
 
+    def test_a_run_of_questions_finds_its_file(self):
+        (self.folder / "asked.tsv").write_text("what is wide\tthe sea is wide .\tthe sea\n" * 40)
+        vocabulary = len((FIXTURES / "bert" / "vocab.txt").read_text(encoding="utf-8").split("\n"))
+        self.ok("train", f"bert_spans:layers=1,heads=2,width=16,context=32,vocabulary={vocabulary}", "--tokenizer", str(FIXTURES / "bert"),
+                "--data", "spans:asked.tsv,length=32,question=8,stride=4", "--epochs", "1", "--quiet", "--out", "elsewhere/spans")
+        (self.folder / "asked.tsv").rename(self.folder / "elsewhere" / "asked.tsv")
+        self.assertIn("exact", self.ok("eval", "elsewhere/spans").out)
+        self.fails(2, "eval", "elsewhere/spans/model.safetensors", says="--data")
+
     def test_words_behind_words(self):
         corpus, small = FIXTURES / "corpus.txt", "gpt2:layers=1,heads=1,width=8,context=8"
         self.ok("tokenizer", "train", str(corpus), "--tokens", "300", "--out", "small.json")
