@@ -21,9 +21,18 @@ std::int64_t multiply_adds(const Node& node) {
     const Shape& a = node.input(0)->shape;
     return node.shape.numel() * a[a.rank() - 1];
   }
-  if (node.op == Op::Conv2d) {
+  if (node.op == Op::Conv2d || node.op == Op::Conv2dInputGrad) {
+    // Each element of a result, or of what a transposed convolution takes, meets a filter once.
     const Shape& w = node.input(1)->shape;
-    return node.shape.numel() * w[1] * w[2] * w[3];
+    const Shape& met = node.op == Op::Conv2d ? node.shape : node.input(0)->shape;
+    return met.numel() * w[1] * w[2] * w[3];
+  }
+  if (node.op == Op::Attention) {
+    // Scores and weighted sums, [N, length, heads, size] each: of causal attention all, as it is
+    // counted elsewhere.
+    const Shape &query = node.input(0)->shape, &value = node.input(2)->shape;
+    const std::int64_t scores = query[0] * query[2] * query[1] * value[1];
+    return scores * (query[3] + value[3]);
   }
   return 0;
 }

@@ -6,6 +6,7 @@
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/layers.h>
 #include <tenon/models.h>
 #include <tenon/nn.h>
 #include <tenon/shapes_only.h>
@@ -19,6 +20,12 @@ std::vector<std::string> names(const std::vector<nn::NamedTensor>& list) {
   for (const auto& item : list) out.push_back(item.name);
   return out;
 }
+
+struct Looking : nn::Module {
+  Tensor forward(const Tensor& x) const override {
+    return scaled_dot_product_attention(x, ones({2, 4, 7, 8}), ones({2, 4, 7, 6}));
+  }
+};
 
 // A network of one's own, as the documents show it.
 class Residual : public nn::Module {
@@ -192,6 +199,19 @@ TEST_CASE("nn: a network without values is summed up like any other, tokens and 
                                   .summary(zeros({3, 16}, DType::Int64));
   CHECK(t.outputs == std::vector<Shape>{{3, 16, 50257}});
   CHECK(t.multiply_adds > 3 * 16 * 32 * 50257);
+}
+
+TEST_CASE("nn: a summary counts the products of attention and of transposed convolutions") {
+  const ShapesOnly shapes;
+  // Of GPT-2's 1,024 tokens: linear layers and scores, then two products of attention a layer.
+  const nn::ModuleSummary gpt2 = models::create("gpt2").summary(zeros({1, 1024}, DType::Int64));
+  CHECK(gpt2.multiply_adds ==
+        std::int64_t{126496800768} + std::int64_t{12} * 2 * 1024 * 1024 * 768);
+  CHECK(nn::ConvTranspose1d(2, 3, 3).summary({1, 2, 6}).multiply_adds == 2 * 6 * 3 * 3);
+  CHECK(nn::ConvTranspose2d(2, 3, 3).summary({1, 2, 6, 6}).multiply_adds == 1944);
+  CHECK(nn::ConvTranspose3d(2, 3, 3).summary({1, 2, 6, 6, 6}).multiply_adds == 2 * 216 * 3 * 27);
+  // Queries of 5 places look at 7.
+  CHECK(Looking().summary({2, 4, 5, 8}).multiply_adds == 2 * 4 * 5 * 7 * (8 + 6));
 }
 
 TEST_CASE("nn: a summary counts parameters and multiply-adds and disturbs nothing") {
