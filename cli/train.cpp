@@ -6,7 +6,6 @@
 #include <fmt/core.h>
 #include <tenon/eval.h>
 #include <tenon/models.h>
-#include <tenon/shapes_only.h>
 #include <tenon/train.h>
 
 #include <algorithm>
@@ -19,7 +18,6 @@
 #include "errors.h"
 #include "interrupt.h"
 #include "progress.h"
-#include "step.h"
 #include "terminal.h"
 #include "tuning.h"
 
@@ -336,20 +334,6 @@ int finish(const train::TrainResult& result, const train::Settings& settings,
   return kOk;
 }
 
-// Plans a step before there is a run folder: planning throws MemoryError when the step does not
-// fit.
-void refuse_early(const train::Settings& settings) {
-  set_precision(precision_from_name(settings.precision));
-  const ShapesOnly at_once;  // no weights are drawn
-  const Step step = training_step({settings.model,
-                                   0,
-                                   {0, settings.activation, nullptr, settings.head},
-                                   false,
-                                   settings.network},
-                                  settings.batch);
-  (void)step.function.plan(step.inputs);
-}
-
 // What one fold is measured by, at its best epoch.
 struct FoldFigure {
   std::string name;
@@ -424,7 +408,6 @@ int start(const TrainOptions& options) {
     return kOk;
   }
   set_threads(settings.threads);
-  if (!options.memory_limit.empty()) refuse_early(settings);
   if (options.folds != 0) return start_folds(options, settings);
   const std::string folder = options.out.empty() ? free_folder(settings.model) : options.out;
   const auto progress = make_progress(settings, folder, options.quiet);

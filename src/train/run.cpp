@@ -25,6 +25,7 @@
 #include "train/lora.h"
 #include "train/model_file.h"
 #include "train/pictures.h"
+#include "train/planned.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/session.h"
@@ -97,9 +98,13 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
       settings.freeze.empty() && settings.teacher.empty())
     planning = std::async(std::launch::async, plan_ahead, current_context(), std::cref(settings),
                           std::cref(sets), resume ? load_engines(dir) : TuneTable());
+  const bool known_ahead = settings.freeze.empty() && settings.teacher.empty();
+  std::int64_t test_batch = known_ahead ? plan_within_limit(settings, sets) : 0;
   Session session(settings, sets, resume);
   if (!settings.freeze.empty())
     session.keep_frozen(resume ? load_latest_checkpoint(dir) : std::nullopt, options);
+  if (!known_ahead) test_batch = plan_within_limit(session);
+  if (test_batch > 0) session.test_in_batches(test_batch);
   TrainOptions o = session.options(dir, resume);
   o.callbacks = options.callbacks;
   session.tell = [&options](const std::string& note) {

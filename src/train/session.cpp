@@ -354,7 +354,17 @@ void Session::make_loaders() {
   data::LoaderOptions training = loader_options(settings);
   training.augment = augmentation_of(settings).plain;
   train = std::make_unique<data::Loader>(sets.train, training);
-  if (sets.test != nullptr) test = test_loader(settings, sets.test, 0);
+  if (sets.test != nullptr) make_test_loader(sets.test);
+}
+
+void Session::make_test_loader(std::shared_ptr<const data::Dataset> set) {
+  tested_ = std::move(set);
+  test = test_loader(settings, tested_, test_batch_);
+}
+
+void Session::test_in_batches(std::int64_t batch) {
+  test_batch_ = batch;
+  if (tested_ != nullptr) make_test_loader(tested_);
 }
 
 // What was frozen learns, from the examples themselves.
@@ -448,7 +458,7 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
   data::LoaderOptions of_kept = train->options();
   of_kept.augment = {};  // is in what was kept
   train = std::make_unique<data::Loader>(kept.train, of_kept);
-  if (test != nullptr) test = test_loader(settings, kept.test, 0);
+  if (test != nullptr) make_test_loader(kept.test);
 }
 
 // What the teacher gives of the run's inputs must be scores for the run's classes.

@@ -52,6 +52,8 @@ struct Session {
   /// the weights of the checkpoint that a run goes on from. `watched` may be told of it and stop
   /// it.
   void keep_frozen(const std::optional<Checkpoint>& checkpoint, const RunOptions& watched = {});
+  /// Tests take so many examples at a time; 0: as many as usual.
+  void test_in_batches(std::int64_t batch);
   /// Options for a trainer of this run in this folder ("" : none).
   TrainOptions options(const std::string& dir, bool resume);
 
@@ -72,7 +74,11 @@ struct Session {
   void open_teacher(const data::Dataset& set);
   void make_optimizer();
   void make_loaders();
+  void make_test_loader(std::shared_ptr<const data::Dataset> set);
   Stage unfreeze();
+
+  std::shared_ptr<const data::Dataset> tested_;  // by `test`
+  std::int64_t test_batch_ = 0;
 };
 
 /// A loader of test data: in order, scaled as the run scales.

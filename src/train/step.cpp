@@ -41,6 +41,18 @@ Tensor in_one(const std::vector<Tensor>& figures) {
 
 Tensor figure(double value) { return variable(scalar(value)); }
 
+Tensor leaf(const Shape& shape, DType dtype) {
+  return without_memory(shape, dtype, current_device());
+}
+
+// Places for a batch as the loader gives it.
+std::vector<Tensor> leaves_of(const data::Loader& loader, std::int64_t count) {
+  const data::Dataset& data = loader.dataset();
+  const bool scales = loader.options().scale && data.input_dtype() == DType::UInt8;
+  return {leaf(with_count(count, data.input_shape()), scales ? DType::Float32 : data.input_dtype()),
+          leaf(with_count(count, data.target_shape()), data.target_dtype())};
+}
+
 bool on_card() { return current_device().kind != Device::Kind::Cpu; }
 
 }  // namespace
@@ -180,11 +192,7 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
 }
 
 Plan TrainStep::plan(const data::Loader& loader) {
-  const data::Dataset& data = loader.dataset();
-  const std::int64_t count = std::min(loader.batch(), data.size());
-  const auto leaf = [](const Shape& shape, DType dtype) {
-    return without_memory(shape, dtype, current_device());
-  };
+  const std::int64_t count = std::min(loader.batch(), loader.dataset().size());
   const auto with_mix = [&](std::vector<Tensor> in) {
     if (mixes_) in.push_back(leaf({kMixNumbers}, DType::Float32));
     return in;
@@ -194,10 +202,7 @@ Plan TrainStep::plan(const data::Loader& loader) {
     return on_numbers_.plan(
         with_mix({leaf({count}, DType::Int64), leaf(rates, optimizer_.rate_dtype())}));
   }
-  const bool scales = loader.options().scale && data.input_dtype() == DType::UInt8;
-  return on_batch_.plan(with_mix(
-      {leaf(with_count(count, data.input_shape()), scales ? DType::Float32 : data.input_dtype()),
-       leaf(with_count(count, data.target_shape()), data.target_dtype())}));
+  return on_batch_.plan(with_mix(leaves_of(loader, count)));
 }
 
 Tensor TrainStep::begin(const Tensor& input, const Tensor& target, const Tensor& mix) {
@@ -256,6 +261,11 @@ void EvalStep::set_views(std::int64_t views) {
         check_loss(value);
         return std::vector<Tensor>{value, tokens ? count_correct(scores, target, true) : scores};
       });
+}
+
+Plan EvalStep::plan(const data::Loader& loader, std::int64_t batch) {
+  set_views(loader.dataset().views());
+  return function_.plan(leaves_of(loader, std::min(batch, loader.dataset().size())));
 }
 
 EvalOutcome EvalStep::operator()(const data::Batch& batch) {

@@ -104,6 +104,8 @@ class EvalStep {
   /// brought together by mean_of_views().
   void set_views(std::int64_t views);
   EvalOutcome operator()(const data::Batch& batch);
+  /// The plan for `batch` examples of this loader's set.
+  Plan plan(const data::Loader& loader, std::int64_t batch);
 
  private:
   nn::AnyModule net_;

@@ -1,0 +1,67 @@
+// Planning is what refuses: plans throw MemoryError beyond the limit.
+#include "train/planned.h"
+
+#include <algorithm>
+#include <memory>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/shapes_only.h>
+
+#include "train/resident.h"
+#include "train/step.h"
+
+namespace tenon::train {
+namespace {
+
+// Half as many examples at a time until a test fits.
+std::int64_t fitting_test_batch(const Session& session) {
+  if (session.test == nullptr) return 0;
+  EvalStep step(session.net, session.loss, session.settings.model_info().tokens);
+  for (std::int64_t batch = session.test->batch();; batch /= 2) {
+    try {
+      (void)step.plan(*session.test, batch);
+      return batch;
+    } catch (const MemoryError&) {
+      if (batch == 1) throw;
+    }
+  }
+}
+
+std::int64_t planned(Session& session) {
+  TrainStep step(session.net, session.loss, *session.optimizer, session.options("", false));
+  step.use(resident_set(*session.train));
+  (void)step.plan(*session.train);
+  return fitting_test_batch(session);
+}
+
+// The later stage of a run whose frozen parts learn in the end.
+Settings when_released(Settings settings) {
+  settings.freeze.clear();
+  settings.unfreeze_after = 0;
+  return settings;
+}
+
+bool is_limited() { return current_context().memory_limit > 0; }
+
+}  // namespace
+
+std::int64_t plan_within_limit(Session& session) {
+  if (!is_limited()) return 0;
+  const std::int64_t batch = planned(session);
+  if (session.settings.unfreeze_after <= 0) return batch;
+  const std::int64_t later = plan_within_limit(when_released(session.settings), session.sets);
+  return std::min(batch, later);
+}
+
+std::int64_t plan_within_limit(const Settings& settings, const DataSets& sets) {
+  if (!is_limited()) return 0;
+  Context context = current_context();  // the run's numbers depend on nothing that is drawn here
+  context.generator = std::make_shared<Generator>(static_cast<std::uint64_t>(settings.seed));
+  const ContextScope scope(context);
+  const ShapesOnly shapes;
+  Session session(settings, sets);
+  return planned(session);
+}
+
+}  // namespace tenon::train
