@@ -42,16 +42,16 @@ struct Workload {
 constexpr std::int64_t kPaddedWords = 50'304;  // GPT-2's vocabulary, up to a multiple of 128
 // "resnet50_b16" is a model and a batch; names of published benchmarks may be more.
 Workload workload(const std::string& name) {
+  static const UpdateOptions adamw{.optimizer = "adamw", .lr = 1e-4, .weight_decay = 0.1};
   static const std::pair<const char*, Workload> published[] = {
       {"fcn_r", {{"fcn_r"}, 1024}},
       {"fcn_s", {{"mlp:26752-2048-2048-2048-26752"}, 64}},
       {"alexnet_s", {{"alexnet_s"}, 16}},
       {"alexnet_r", {{"alexnet_r"}, 1024}},
       {"lstm_b128", {{"lstm"}, 128, {.clip_norm = 5}}},
-      {"transformer_b64", {{"transformer"}, 64, {.adamw = true}}},
-      {"gpt2_124m_b16", {{"gpt2", 0, {.classes = kPaddedWords}}, 16, {.adamw = true}}},
-      {"gpt2_124m_b4_t64",
-       {{"gpt2:context=64", 0, {.classes = kPaddedWords}}, 4, {.adamw = true}}}};
+      {"transformer_b64", {{"transformer"}, 64, adamw}},
+      {"gpt2_124m_b16", {{"gpt2", 0, {.classes = kPaddedWords}}, 16, adamw}},
+      {"gpt2_124m_b4_t64", {{"gpt2:context=64", 0, {.classes = kPaddedWords}}, 4, adamw}}};
   for (const auto& [known, chosen] : published)
     if (name == known) return chosen;
   const std::size_t mark = name.rfind("_b");
@@ -194,7 +194,7 @@ std::string run_row(const std::string& name, const std::string& phase, const std
             {"device", current_device().str()}};
   if (is_first) json["first_step_s"] = rounded(first_step, 4);
   if (phase == "train") {
-    json["optimizer"] = wanted.update.adamw ? "adamw" : "sgd";
+    json["optimizer"] = wanted.update.optimizer;
     if (wanted.update.clip_norm > 0) json["clip_norm"] = wanted.update.clip_norm;
   }
   if (!options.without.empty()) json["without"] = join(options.without, ",");

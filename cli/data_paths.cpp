@@ -24,16 +24,31 @@ bool holds_mnist(const std::string& folder) {
   return true;
 }
 
+namespace {
+
+// Of a recipe or of settings, which name these alike.
+template <class Chosen>
+UpdateOptions update_of(const Chosen& chosen) {
+  return {chosen.clip_norm,    chosen.optimizer, chosen.lr, chosen.momentum,
+          chosen.weight_decay, chosen.beta2,     chosen.eps};
+}
+
+Network by_recipe(const std::string& name, const models::Recipe& recipe, const std::string& text) {
+  return {name, recipe.batch, {}, false, text, update_of(recipe)};
+}
+
+}  // namespace
+
 Network network_of(const std::string& name_or_run) {
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(name_or_run, ignored) ||
                        std::filesystem::is_symlink(name_or_run, ignored);
   if (models::is_network_file(name_or_run)) {
     const models::NetworkFile file = models::read_network(name_or_run);
-    return {name_or_run, models::info(file).recipe.batch, {}, false, file.text};
+    return by_recipe(name_or_run, models::info(file).recipe, file.text);
   }
   try {  // a folder beside that is called lenet5 hides no model
-    return {name_or_run, models::info(name_or_run).recipe.batch};
+    return by_recipe(name_or_run, models::info(name_or_run).recipe, "");
   } catch (const ValueError&) {
     if (!is_file) throw;
     const train::Settings settings = train::TrainedModel::open(name_or_run).settings();
@@ -41,7 +56,9 @@ Network network_of(const std::string& name_or_run) {
             settings.batch,
             {settings.classes, settings.activation, nullptr, settings.head},
             settings.task == "regression",
-            settings.network};
+            settings.network,
+            update_of(settings),
+            settings.precision};
   }
 }
 

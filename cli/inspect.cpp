@@ -16,11 +16,11 @@ namespace tenon::cli {
 namespace {
 
 struct InspectOptions {
-  std::string model, view = "plan", phase = "train", precision = "fp32", engine = "fast",
-                     device = "cpu", tune = "read";
+  std::string model, view = "plan", phase = "train", precision, engine = "fast", device = "cpu",
+                     tune = "read";
   std::optional<std::int64_t> batch;
   int threads = 0;
-  double clip_norm = 0;
+  std::optional<double> clip_norm;
   std::vector<std::string> without;
 };
 
@@ -69,6 +69,7 @@ int run_inspect(InspectOptions options) {
   parse_list("VIEW", options.view, kViews);
   const Network network = network_of(options.model);
   options.model = network.name;
+  if (options.precision.empty()) options.precision = network.precision;
   if (!options.batch) options.batch = network.batch;
   set_precision(precision_from_name(options.precision));
   set_device(options.device);
@@ -76,7 +77,9 @@ int run_inspect(InspectOptions options) {
   set_engine(options.engine);
   set_threads(options.threads);
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
-  Step step = make_step(options.phase, network, *options.batch, {options.clip_norm});
+  UpdateOptions update = network.update;
+  if (options.clip_norm) update.clip_norm = *options.clip_norm;
+  Step step = make_step(options.phase, network, *options.batch, update);
   const Plan plan = step.function.plan(step.inputs);
   clear_status_line();
   print_head(plan, options);
@@ -118,14 +121,16 @@ Command inspect_command() {
   command.option(options->phase, "--phase", "NAME", "what to plan", "train").choices = {"train",
                                                                                         "infer"};
   command.option(options->batch, "--batch", "N", "samples at a time", "the model's recipe");
-  command.option(options->precision, "--precision", "NAME", "how products compute", "fp32")
+  command
+      .option(options->precision, "--precision", "NAME", "how products compute",
+              "fp32; of a run, its own")
       .choices = {"fp32", "tf32", "bf16", "fp16"};
   command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options->tune);
   command.option(options->engine, "--engine", "NAME", "whose kernels", "fast").choices = {
       "fast", "reference"};
-  command.option(options->clip_norm, "--clip-norm", "X", "clip the gradients of a training step",
-                 "off");
+  command.option(options->clip_norm, "--clip-norm", "X",
+                 "clip the gradients of a training step; 0: not", "the model's recipe");
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.option(options->without, "--without", "PASS",
                  "switch a pass off; may be given again and again");

@@ -41,6 +41,17 @@ Tensor drawn_numbers(const Shape& shape) {
                              : randn(shape).eval();
 }
 
+std::shared_ptr<optim::Optimizer> make_optimizer(const nn::AnyModule& net,
+                                                 const UpdateOptions& update) {
+  const bool adam = update.optimizer.starts_with("adam");
+  optim::OptimizerOptions options{.lr = update.lr, .weight_decay = update.weight_decay};
+  if (update.optimizer == "sgd" || update.optimizer == "rmsprop")
+    options.momentum = update.momentum;
+  if (adam) options.beta2 = update.beta2;
+  if (adam || update.optimizer == "levenberg") options.eps = update.eps;
+  return optim::create(update.optimizer, net, options);
+}
+
 Step begin(const Network& network, std::int64_t batch) {
   if (batch < 1)
     throw UsageError("--batch: " + std::to_string(batch) + " is too small", "give 1 or more");
@@ -70,12 +81,7 @@ Step training_step(const Network& network, std::int64_t batch, const UpdateOptio
     step.inputs.push_back(drawn_numbers({batch, classes}));
   else
     step.inputs.push_back(drawn(tokens ? Shape({batch * out[1]}) : Shape({batch}), classes));
-  if (update.adamw)
-    step.optimizer = std::make_shared<optim::AdamW>(
-        step.net, optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});
-  else
-    step.optimizer = std::make_shared<optim::Sgd>(
-        step.net, optim::SgdOptions{.lr = 1e-3, .momentum = 0.9, .weight_decay = 5e-4});
+  step.optimizer = make_optimizer(step.net, update);
   step.function = compile([net = step.net, optimizer = step.optimizer, clip_norm, tokens,
                            regression = network.regression](const std::vector<Tensor>& inputs) {
     const Tensor scores = net(inputs[0]);

@@ -22,16 +22,11 @@ struct Step {
   std::vector<Tensor> inputs;  ///< [input] or [input, target]
 };
 
-struct UpdateOptions {
-  double clip_norm = 0;  ///< of gradients; 0: as they are
-  bool adamw = false;    ///< instead of SGD with momentum 0.9 and weight decay 5e-4
-};
-
 /// Random normal input and random classes or tokens (of a regression, random normal targets), and
-/// PyTorch's update. Throws ValueError for an unknown model or a batch below 1, UsageError for a
+/// the update. Throws ValueError for an unknown model or a batch below 1, UsageError for a
 /// norm below 0. Under ShapesOnly nothing is drawn: such a step can be planned and summed up at
 /// once, however large the network.
-Step training_step(const Network& network, std::int64_t batch, const UpdateOptions& update = {});
+Step training_step(const Network& network, std::int64_t batch, const UpdateOptions& update);
 /// `result`: the type that what the network gives is rounded to.
 Step inference_step(const Network& network, std::int64_t batch, DType result = DType::Float32);
 /// Inputs that all steps of a launch share (CompiledFunction::run_many).
@@ -39,6 +34,6 @@ std::vector<Tensor> shared_inputs(const Step& step);
 /// "train" or "infer"; of an inference in 16 bits on a card the result is stored so, as PyTorch's
 /// autocast gives it.
 Step make_step(const std::string& phase, const Network& network, std::int64_t batch,
-               const UpdateOptions& update = {});
+               const UpdateOptions& update);
 
 }  // namespace tenon::cli

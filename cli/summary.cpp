@@ -22,7 +22,7 @@ namespace tenon::cli {
 namespace {
 
 struct SummaryOptions {
-  std::string model, memory_limit, precision = "fp32";
+  std::string model, memory_limit, precision;
   std::optional<std::int64_t> batch;
   bool json = false, toml = false;
 };
@@ -32,7 +32,7 @@ struct Memory {
 };
 
 Memory plan_memory(const Network& network, std::int64_t batch) {
-  const Step train = training_step(network, batch);
+  const Step train = training_step(network, batch, network.update);
   const Plan train_plan = train.function.plan(train.inputs);
   const Step infer = inference_step(network, batch);
   const Plan infer_plan = infer.function.plan(infer.inputs);
@@ -126,7 +126,8 @@ int run_summary(SummaryOptions options) {
     return kOk;
   }
   if (!options.batch) options.batch = network.batch;
-  set_precision(precision_from_name(options.precision));
+  set_precision(
+      precision_from_name(options.precision.empty() ? network.precision : options.precision));
   const std::int64_t limit =
       options.memory_limit.empty() ? 0 : parse_bytes("--memory-limit", options.memory_limit);
   const ShapesOnly at_once;  // no weights are drawn
@@ -154,7 +155,8 @@ Command summary_command() {
   command.about =
       "Prints every layer with its output shape, parameters and multiply-adds, and the memory that "
       "a training step and an "
-      "inference will need. Memory is planned, not measured: the figures are exact before anything "
+      "inference will need, by the optimizer of the model's recipe or of the run. Memory is "
+      "planned, not measured: the figures are exact before anything "
       "has run. With "
       "--memory-limit, exit code 6 says that training does not fit.";
   command.examples = {
@@ -166,7 +168,9 @@ Command summary_command() {
   Positional& model = command.positional(options->model, "MODEL", kModelHelp);
   model.suggestions = model_names();
   command.option(options->batch, "--batch", "N", "samples at a time", "the model's recipe");
-  command.option(options->precision, "--precision", "NAME", "how products compute", "fp32")
+  command
+      .option(options->precision, "--precision", "NAME", "how products compute",
+              "fp32; of a run, its own")
       .choices = {"fp32", "tf32", "bf16", "fp16"};
   command.option(options->memory_limit, "--memory-limit", "SIZE",
                  "fail when training needs more, as in 800MB", "none");

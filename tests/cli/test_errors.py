@@ -120,6 +120,22 @@ class WrongData(CommandTest):
         self.fails(6, "summary", "lenet5", "--memory-limit", "1MB", says="limit")
         self.ok("summary", "lenet5", "--memory-limit", "1GiB")
 
+    def test_summary_and_training_plan_alike(self):
+        """With the optimizer of the recipe, which of fcn_r is Adam: what one refuses the other refuses."""
+        planned = self.json("summary", "fcn_r", "--batch", "8", "--json")["train_bytes"]
+        self.assertGreater(planned, 3 * 4 * 14205962)
+        small = ["--batch", "8", "--data", "digits:16,8", "--epochs", "1", "--quiet"]
+        self.fails(6, "summary", "fcn_r", "--batch", "8", "--memory-limit", "150MB", says="limit")
+        self.fails(6, "train", "fcn_r", *small, "--memory-limit", "150MB", "--out", "large", says="limit")
+        self.assertFalse((self.folder / "large").exists())
+        for word in ("clip_grad_norm", "assign+mul+square"):  # of AdamW and its recipe
+            self.assertIn(word, self.ok("inspect", "gpt2:layers=1,heads=1,width=16,context=16").out)
+        # Of a run: its own optimizer, which without momentum has no state.
+        self.ok("train", "mlp:784-64-10", *small, "--optimizer", "adam", "--out", "adam")
+        self.ok("train", "mlp:784-64-10", *small, "--optimizer", "sgd", "--set", "momentum=0", "--out", "plain")
+        adam, plain = (self.json("summary", run, "--json")["train_bytes"] for run in ("adam", "plain"))
+        self.assertGreater(adam - plain, 2 * 4 * 784 * 64)
+
     def test_runs_and_models(self):
         self.fails(4, "eval", "nowhere", says="nowhere")
         self.fails(4, "verify", "nowhere", says="nowhere")
