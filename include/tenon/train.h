@@ -147,8 +147,14 @@ struct TrainOptions {
   std::int64_t max_steps = 0;  ///< ends earlier when > 0
   std::string schedule = "constant";
   optim::ScheduleOptions schedule_options{};  ///< step counts are filled in
-  double clip_norm = 0, clip_value = 0;       ///< 0: off
-  bool classes = true;  ///< targets that are class indices are counted when met
+  /// Of a run that was made longer or shorter since: up to step `until` its schedule is that of
+  /// `total` steps. In ascending order.
+  struct Length {
+    std::int64_t until = 0, total = 0;
+  };
+  std::vector<Length> earlier_lengths{};
+  double clip_norm = 0, clip_value = 0;  ///< 0: off
+  bool classes = true;                   ///< targets that are class indices are counted when met
   /// Scores are [N, T, classes] and targets [N, T]: a class for each place of a sequence. The loss
   /// given to the trainer sees them as [N · T, classes] and [N · T].
   bool tokens = false;

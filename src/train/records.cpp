@@ -157,6 +157,12 @@ std::string json_event_line(const std::string& event, std::int64_t step,
   return io::json_text(out, -1, io::NoUtf8::IsReplaced);
 }
 
+std::string json_begin_line(const std::string& event, std::int64_t step, std::int64_t total,
+                            const std::string& detail) {
+  return io::json_text(Json{{"event", event}, {"step", step}, {"total", total}, {"detail", detail}},
+                       -1, io::NoUtf8::IsReplaced);
+}
+
 std::string json_log_until(const std::string& text, std::int64_t step) {
   std::string out;
   for_each_line(text, [&](const std::string& line, const Json& json) {
@@ -167,14 +173,19 @@ std::string json_log_until(const std::string& text, std::int64_t step) {
   return out;
 }
 
-std::vector<std::pair<std::int64_t, double>> losses_of_log(const std::string& text) {
-  std::vector<std::pair<std::int64_t, double>> out;
+RunLog read_log(const std::string& text) {
+  RunLog out;
   for_each_line(text, [&](const std::string&, const Json& json) {
-    const auto event = json.find("event");
-    if (event == json.end() || *event != "step" || !json.contains("step") || !json.contains("loss"))
-      return;
-    if (json.at("step").is_number_integer() && json.at("loss").is_number())
-      out.emplace_back(json.at("step").get<std::int64_t>(), json.at("loss").get<double>());
+    const auto event = json.find("event"), step = json.find("step");
+    if (event == json.end() || step == json.end() || !step->is_number_integer()) return;
+    const auto number = step->get<std::int64_t>();
+    const auto is_number = [&](const char* key) {
+      return json.contains(key) && json.at(key).is_number();
+    };
+    if (*event == "step" && is_number("loss") && is_number("lr"))
+      out.steps.push_back({number, json.at("loss").get<double>(), json.at("lr").get<double>()});
+    if (*event == "start" || *event == "resume")
+      out.begins.push_back({number, is_number("total") ? json.at("total").get<std::int64_t>() : 0});
   });
   return out;
 }

@@ -41,10 +41,26 @@ std::string json_line(const EpochReport& epoch);
 std::string json_step_line(std::int64_t step, double loss, double lr);
 std::string json_event_line(const std::string& event, std::int64_t step,
                             const std::string& detail = "");
+/// Of a session that begins after `step` and is to end with step `total`.
+std::string json_begin_line(const std::string& event, std::int64_t step, std::int64_t total,
+                            const std::string& detail);
 
 /// Lines of a log.jsonl that belong to steps up to `step`; torn lines are left out.
 std::string json_log_until(const std::string& text, std::int64_t step);
-/// (step, loss) of the step lines of a log.jsonl.
-std::vector<std::pair<std::int64_t, double>> losses_of_log(const std::string& text);
+
+/// What a log.jsonl says of steps and of sessions, each in the order of lines.
+struct RunLog {
+  struct Step {
+    std::int64_t step = 0;
+    double loss = 0, lr = 0;
+  };
+  struct Begin {
+    std::int64_t step = 0;   ///< the last one before it
+    std::int64_t total = 0;  ///< as json_begin_line()'s; 0 where an older version wrote the line
+  };
+  std::vector<Step> steps;
+  std::vector<Begin> begins;
+};
+RunLog read_log(const std::string& text);
 
 }  // namespace tenon::train

@@ -26,6 +26,7 @@
 #include "train/batches.h"
 #include "train/curvature.h"
 #include "train/evaluate.h"
+#include "train/lengths.h"
 #include "train/mixing.h"
 #include "train/records.h"
 #include "train/run_folder.h"
@@ -237,10 +238,7 @@ void Fit::prepare() {
   p_.loader_seed = train_->state().seed;
   total_ = static_cast<std::int64_t>(o_.epochs) * p_.steps_per_epoch;
   if (o_.max_steps > 0) total_ = std::min(total_, o_.max_steps);
-  optim::ScheduleOptions schedule = o_.schedule_options;
-  schedule.total_steps = total_;
-  schedule.steps_per_epoch = p_.steps_per_epoch;
-  schedule_ = optim::create_schedule(o_.schedule, schedule);
+  schedule_ = schedule_of(o_, total_, p_.steps_per_epoch);
   if (o_.run_dir.empty()) return;
   folder_ = std::make_unique<RunFolder>(o_.run_dir, o_.resume);
   result_.run_dir = folder_->path();
@@ -254,7 +252,7 @@ void Fit::prepare() {
   if (!o_.tokenizer_json.empty()) io::write_file(folder_->file(kTokenizerFile), o_.tokenizer_json);
   folder_->open_logs(p_);
   folder_->append_json(
-      json_event_line(o_.resume ? "resume" : "start", p_.step, t_.optimizer->describe()));
+      json_begin_line(o_.resume ? "resume" : "start", p_.step, total_, t_.optimizer->describe()));
   if (last_saved_ < 0) checkpoint_aside();
 }
 

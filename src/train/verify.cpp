@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "run/tune.h"
+#include "train/records.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/session.h"
@@ -27,7 +28,14 @@ struct Abandoned {
 
 struct Outcome {
   StateDict state;
-  std::vector<double> losses;
+  std::vector<double> losses, rates;
+};
+
+// What is repeated: steps up to those of `lengths` were made in a run of another length.
+struct Made {
+  Settings settings;
+  const DataSets& sets;
+  std::vector<TrainOptions::Length> lengths;
 };
 
 // Notes the losses; to abandon, ends the session at once after `last` steps.
@@ -36,9 +44,10 @@ class Watcher : public Callback {
   Watcher(std::int64_t last, bool abandon) : last_(last), abandon_(abandon) {}
   void on_step(const StepReport& report) override {
     losses.push_back(report.loss);
+    rates.push_back(report.lr);
     if (abandon_ && report.step >= last_) throw Abandoned();
   }
-  std::vector<double> losses;
+  std::vector<double> losses, rates;
 
  private:
   std::int64_t last_;
@@ -52,18 +61,20 @@ struct Circumstances {
   bool resume = false, abandon = false;
 };
 
-Outcome play(Settings settings, const DataSets& sets, const Circumstances& c) {
+Outcome play(const Made& run, const Circumstances& c) {
+  Settings settings = run.settings;
   settings.threads = c.threads;
   settings.keep_best = false;
   settings.checkpoint_seconds = 0;
   settings.checkpoint_steps = std::max<std::int64_t>(1, c.steps / 3);
   const ContextScope scope(context_of(settings));
-  Session session(settings, {sets.train, nullptr, sets.tokenizer}, c.resume);
+  Session session(settings, {run.sets.train, nullptr, run.sets.tokenizer}, c.resume);
   if (!settings.freeze.empty())
     session.keep_frozen(c.resume ? load_latest_checkpoint(c.dir) : std::nullopt);
   TrainOptions options = session.options(c.dir, c.resume);
   const auto watcher = std::make_shared<Watcher>(c.steps, c.abandon);
   options.callbacks = {watcher};
+  options.earlier_lengths = run.lengths;
   if (!c.abandon) options.stop_after = c.steps;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(options));
   try {
@@ -71,7 +82,7 @@ Outcome play(Settings settings, const DataSets& sets, const Circumstances& c) {
   } catch (const Abandoned&) {
     return {};
   }
-  Outcome out{{}, watcher->losses};
+  Outcome out{{}, watcher->losses, watcher->rates};
   for (const StateDict& state : {session.net.state_dict(), session.optimizer->state_dict()})
     for (const auto& [name, t] : state)
       out.state.emplace(name, Tensor::from_data(t.data(), t.shape(), t.dtype(), Device{}));
@@ -99,20 +110,53 @@ VerifyCheck compare(const std::string& name, const Outcome& a, const Outcome& b,
   return check;
 }
 
+// A session's steps were made in a run as long as it was to be then.
+std::vector<TrainOptions::Length> earlier_lengths(const RunLog& log) {
+  std::vector<TrainOptions::Length> out;
+  for (std::size_t k = 0; k + 1 < log.begins.size(); ++k) {
+    const RunLog::Begin &one = log.begins[k], &next = log.begins[k + 1];
+    if (one.total > 0 && next.step > one.step) out.push_back({next.step, one.total});
+  }
+  return out;
+}
+
+// The last step of sessions whose length is not known.
+std::int64_t unknown_until(const RunLog& log) {
+  std::int64_t out = 0;
+  for (std::size_t k = 0; k + 1 < log.begins.size(); ++k)
+    if (log.begins[k].total == 0 && log.begins[k + 1].step > log.begins[k].step)
+      out = std::max(out, log.begins[k + 1].step);
+  return out;
+}
+
 // The logged losses are of the run itself, made at another time.
-VerifyCheck compare_log(const std::string& dir, const Outcome& now) {
-  const std::string name = "same losses as the run's log", file = dir + "/log.jsonl";
-  if (!fs::exists(file)) return {name, true, "the run has no log.jsonl: nothing to compare"};
+VerifyCheck compare_log(const RunLog& log, const Outcome& now) {
+  const std::string name = "same losses as the run's log";
+  const std::int64_t unknown = unknown_until(log);
   int compared = 0;
-  for (const auto& [step, loss] : losses_of_log(io::read_file(file))) {
-    if (step < 1 || step > static_cast<std::int64_t>(now.losses.size())) continue;
-    const double again = now.losses[static_cast<std::size_t>(step - 1)];
-    if (again != loss)
+  for (const RunLog::Step& logged : log.steps) {
+    if (logged.step < 1 || logged.step > static_cast<std::int64_t>(now.losses.size())) continue;
+    const auto at = static_cast<std::size_t>(logged.step - 1);
+    if (now.losses[at] != logged.loss)
       return {
           name, false,
-          cat("step ", step, ": the log says ", loss, ", now ", again,
+          cat("step ", logged.step, ": the log says ", logged.loss, ", now ", now.losses[at],
               "; another processor or another version of Tenon than the run's gives other bits")};
     ++compared;
+    if (now.rates[at] == logged.lr) continue;
+    // The loss is of the weights before the step.
+    if (logged.step <= unknown)
+      return {name, true,
+              cat(compared,
+                  " losses agree; later ones cannot be repeated: the run was resumed "
+                  "after step ",
+                  unknown,
+                  ", and its log does not say how many epochs "
+                  "it was to have before (step ",
+                  logged.step, " had learning rate ", logged.lr, ", now ", now.rates[at], ")")};
+    return {name, false,
+            cat("step ", logged.step, ": the log has learning rate ", logged.lr, ", now ",
+                now.rates[at], "; the run's settings are others than it was made with")};
   }
   return {name, true,
           compared == 0 ? "no losses of these steps are logged" : cat(compared, " losses agree")};
@@ -152,25 +196,29 @@ VerifyReport verify_run(const std::string& dir, int steps,
   auto tell = [&](const std::string& what) {
     if (progress) progress(what);
   };
+  const std::string file = dir + "/log.jsonl";
+  const bool logged = fs::exists(file);
+  const RunLog log = logged ? read_log(io::read_file(file)) : RunLog();
   const int threads = settings.threads > 0 ? settings.threads : tenon::threads();
   const int other = threads == 1 ? 2 : 1;
+  const Made run{std::move(settings), sets, earlier_lengths(log)};
   VerifyReport report;
   tell("first steps");
-  const Outcome first = play(settings, sets, {steps, threads, ""});
-  report.checks.push_back(compare_log(dir, first));
+  const Outcome first = play(run, {steps, threads, ""});
+  report.checks.push_back(logged ? compare_log(log, first)
+                                 : VerifyCheck{"same losses as the run's log", true,
+                                               "the run has no log.jsonl: nothing to compare"});
   tell("the same again");
   report.checks.push_back(
-      compare("same bits when repeated", first, play(settings, sets, {steps, threads, ""}), true));
+      compare("same bits when repeated", first, play(run, {steps, threads, ""}), true));
   tell(cat("with ", other, other == 1 ? " thread" : " threads"));
   report.checks.push_back(compare(cat("same bits with ", threads, " and ", other, " threads"),
-                                  first, play(settings, sets, {steps, other, ""}), true));
+                                  first, play(run, {steps, other, ""}), true));
   tell("abandoned and resumed");
   const ScratchFolder scratch;
-  play(settings, sets,
-       {std::max<std::int64_t>(2, steps / 2), threads, scratch.path(), false, true});
+  play(run, {std::max<std::int64_t>(2, steps / 2), threads, scratch.path(), false, true});
   report.checks.push_back(compare("same bits when killed and resumed", first,
-                                  play(settings, sets, {steps, threads, scratch.path(), true}),
-                                  false));
+                                  play(run, {steps, threads, scratch.path(), true}), false));
   return report;
 }
 

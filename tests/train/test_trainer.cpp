@@ -61,7 +61,7 @@ TEST_CASE("trainer: learns, reports and leaves a run folder") {
   CHECK(result.epochs.back().train_loss < 0.5 * result.epochs.front().train_loss);
   CHECK(*result.best > 0.9);
   CHECK(lines(folder / "run/log.csv").size() == 13);
-  CHECK(train::losses_of_log(io::read_file(folder / "run/log.jsonl")).size() == 100 + 1);
+  CHECK(train::read_log(io::read_file(folder / "run/log.jsonl")).steps.size() == 100 + 1);
   const io::SafeTensors model = io::load_safetensors(folder / "run/model.safetensors");
   CHECK(toy::difference(model.tensors, s.net.state_dict()) == "");
   int checkpoints = 0;

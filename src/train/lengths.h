@@ -1,0 +1,17 @@
+// Schedules of runs whose length was changed when they were resumed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <tenon/optim.h>
+#include <tenon/train.h>
+
+namespace tenon::train {
+
+/// The schedule of a run that ends with step `total`; up to the steps that `earlier_lengths` name,
+/// that of the run as it was then.
+std::unique_ptr<optim::Schedule> schedule_of(const TrainOptions& options, std::int64_t total,
+                                             std::int64_t steps_per_epoch);
+
+}  // namespace tenon::train

@@ -1,0 +1,86 @@
+// verify: runs whose length was changed when they went on.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include <tenon/io.h>
+#include <tenon/train.h>
+
+#include "io/folder.h"
+
+using namespace tenon;
+using train::Settings;
+
+namespace {
+
+// Eight steps an epoch; the learning rate depends on the number of epochs.
+Settings cosine_run(const std::string& epochs) {
+  return Settings::resolve(
+      "mlp:784-8-10", "",
+      {{"data", "digits:64,16"}, {"epochs", epochs}, {"batch", "8"}, {"schedule", "cosine"}});
+}
+
+void check_passes(const std::string& dir, int steps) {
+  for (const train::VerifyCheck& check : train::verify_run(dir, steps).checks) {
+    CAPTURE(check.name);
+    CAPTURE(check.detail);
+    CHECK(check.passed);
+  }
+}
+
+// Of its log, what earlier versions wrote: sessions without the number of their steps.
+void forget_lengths(const std::string& dir) {
+  std::string log = io::read_file(dir + "/log.jsonl");
+  for (std::size_t at; (at = log.find(",\"total\":")) != std::string::npos;)
+    log.erase(at, log.find_first_of(",}", at + 1) - at);
+  io::write_file(dir + "/log.jsonl", log);
+}
+
+}  // namespace
+
+TEST_CASE("verify: steps are repeated with the number of epochs that they were made with") {
+  const TestFolder folder;
+  const std::string dir = folder / "run";
+  train::start_run(cosine_run("1"), dir);
+  train::resume_run(dir, {}, {{"epochs", "2"}});
+  train::resume_run(dir, {}, {{"epochs", "4"}});
+  for (const int steps : {6, 12, 20, 40}) check_passes(dir, steps);
+  const train::VerifyReport report = train::verify_run(dir, 20);
+  CHECK(report.checks.front().detail == "20 losses agree");
+
+  // A session that was stopped in the middle of an epoch.
+  const std::string cut = folder / "cut";
+  Settings s = cosine_run("3");
+  s.set("max_steps", "11");
+  train::start_run(s, cut);
+  train::resume_run(cut, {}, {{"max_steps", "0"}});
+  check_passes(cut, 24);
+}
+
+TEST_CASE("verify: says what it cannot repeat of a run whose log has no lengths") {
+  const TestFolder folder;
+  const std::string dir = folder / "run";
+  train::start_run(cosine_run("2"), dir);
+  forget_lengths(dir);
+  check_passes(dir, 12);
+  train::resume_run(dir, {}, {{"epochs", "3"}});
+  const train::VerifyReport report = train::verify_run(dir, 20);
+  CHECK(report.passed());
+  CHECK(report.checks.front().detail.find("does not say how many epochs") != std::string::npos);
+  // A session after that one is known.
+  train::resume_run(dir, {}, {{"epochs", "5"}});
+  CHECK(train::verify_run(dir, 20).passed());
+}
+
+TEST_CASE("verify: settings that were changed by hand are found") {
+  const TestFolder folder;
+  const std::string dir = folder / "run";
+  train::start_run(cosine_run("2"), dir);
+  Settings s;
+  s.apply_file(dir + "/settings.toml");
+  s.set("min_lr_factor", "0.5");
+  io::write_file(dir + "/settings.toml", s.toml());
+  const train::VerifyReport report = train::verify_run(dir, 12);
+  CHECK_FALSE(report.passed());
+  CHECK(report.checks.front().detail.find("learning rate") != std::string::npos);
+}
