@@ -156,8 +156,20 @@ ChannelScale channel_scale(const Settings& settings) {
   return scale;
 }
 
-// Drawn pictures are as many as one likes: a recipe's changes are for photographs. What is frozen
-// is computed once where its input stays as it is, or for as many variants as are asked for.
+ChannelScale pixel_scale(const Settings& settings) {
+  ChannelScale scale = channel_scale(settings);
+  if (!scale.mean.empty()) return scale;
+  const Shape input = settings.model_info().input;
+  const std::size_t channels = input.rank() == 3 ? static_cast<std::size_t>(input[0]) : 1;
+  scale.mean.assign(channels, settings.input_mean);
+  scale.std.assign(channels, settings.input_std);
+  return scale;
+}
+
+// Drawn pictures are as many as one likes: a recipe's changes are for photographs. Those of a
+// network's file are for whatever photographs it learns from; those of a network with a name are
+// for CIFAR's, which have one size. What is frozen is computed once where its input stays as it is,
+// or for as many variants as are asked for.
 AugmentChoice augmentation_of(const Settings& settings) {
   const bool own = own_sizes(settings);
   if (settings.augment != "auto") return parse_augment_choice(settings.augment, own);

@@ -41,6 +41,9 @@ Settings with_picture_settings(Settings settings);
 /// or smaller than published networks take (resnet20 shares its names with resnet18).
 Settings with_pictures_of(Settings settings, const std::string& normalize);
 ChannelScale channel_scale(const Settings& settings);
+/// What pixels are scaled by in any case: channel_scale(), or else input_mean and input_std, in the
+/// number of the network's channels (1 where its input has none).
+ChannelScale pixel_scale(const Settings& settings);
 /// What the settings' data is changed by, for training.
 AugmentChoice augmentation_of(const Settings& settings);
 /// For examples of this shape. Throws ValueError where they are no pictures.

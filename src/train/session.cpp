@@ -461,6 +461,32 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
   if (test != nullptr) make_test_loader(kept.test);
 }
 
+namespace {
+
+std::vector<double> of_channels(const std::vector<double>& each, std::size_t channels) {
+  return each.size() == 1 ? std::vector<double>(channels, each[0]) : each;
+}
+
+bool same_scale(const ChannelScale& a, const ChannelScale& b) {
+  const std::size_t channels = std::max(a.mean.size(), b.mean.size());
+  return of_channels(a.mean, channels) == of_channels(b.mean, channels) &&
+         of_channels(a.std, channels) == of_channels(b.std, channels);
+}
+
+// "0.5 and deviation 0.2", or the numbers of all channels where they differ.
+std::string scale_text(const ChannelScale& scale) {
+  const auto text = [](const std::vector<double>& each) {
+    if (std::count(each.begin(), each.end(), each.front()) == std::ssize(each))
+      return cat(each.front());
+    std::string out;
+    for (const double value : each) out += cat(out.empty() ? "" : ",", value);
+    return out;
+  };
+  return cat(text(scale.mean), " and deviation ", text(scale.std));
+}
+
+}  // namespace
+
 // What the teacher gives of the run's inputs must be scores for the run's classes.
 void Session::open_teacher(const data::Dataset& set) {
   const TrainedModel model = TrainedModel::open(settings.teacher);
@@ -483,12 +509,11 @@ void Session::open_teacher(const data::Dataset& set) {
   const Settings& theirs = model.settings();
   teacher = model.net();
   // Pixels are scaled as the run's network wants them.
-  if (set.input_dtype() == DType::UInt8 &&
-      (theirs.input_mean != settings.input_mean || theirs.input_std != settings.input_std))
+  const ChannelScale used = pixel_scale(theirs), own_scale = pixel_scale(settings);
+  if (set.input_dtype() == DType::UInt8 && !same_scale(used, own_scale))
     throw ValueError(cat("setting 'teacher': ", settings.teacher, " learnt from pixels with mean ",
-                         theirs.input_mean, " and deviation ", theirs.input_std, ", this run has ",
-                         settings.input_mean, " and ", settings.input_std,
-                         ": set input_mean and input_std to the teacher's"));
+                         scale_text(used), ", this run has ", scale_text(own_scale),
+                         ": set normalize, input_mean and input_std to the teacher's"));
   notes.push_back(cat("teacher: ", theirs.model, " from ", model.file(), ", temperature ",
                       settings.temperature, ", weight ", settings.distill_weight));
 }

@@ -115,3 +115,31 @@ TEST_CASE("teacher: one of other classes or inputs is refused") {
   CHECK_THROWS_WITH_AS(train::start_run(s, ""), doctest::Contains("same data"), ValueError);
   CHECK_THROWS_AS(train::start_run(digits("mlp:784-8-10", folder / "nothing"), ""), Error);
 }
+
+TEST_CASE("teacher: pixels are scaled for both alike, however that is said") {
+  const TestFolder folder;
+  const auto scenes = [&](const std::string& normalize, const std::string& mean,
+                          const std::string& teacher) {
+    return Settings::resolve("resnet20:width=2", "",
+                             {{"data", "scenes:20,10"},
+                              {"batch", "10"},
+                              {"augment", "none"},
+                              {"normalize", normalize},
+                              {"input_mean", mean},
+                              {"teacher", teacher},
+                              {"epochs", "1"}});
+  };
+  train::start_run(scenes("imagenet", "0.1", ""), folder / "teacher");
+  // What input_mean says is not used by either.
+  train::start_run(scenes("imagenet", "0.3", folder / "teacher"), folder / "student");
+  CHECK_THROWS_WITH_AS(train::start_run(scenes("none", "0.1", folder / "teacher"), ""),
+                       doctest::Contains("mean 0.485,0.456,0.406 and deviation"), ValueError);
+  CHECK_THROWS_WITH_AS(
+      train::start_run(scenes("0.5,0.5,0.5/0.2,0.2,0.2", "0.1", folder / "teacher"), ""),
+      doctest::Contains("this run has 0.5 and deviation 0.2: set normalize"), ValueError);
+  // One number for all channels, or as many of the same.
+  Settings plain = scenes("none", "0.5", "");
+  plain.set("input_std", "0.2");
+  train::start_run(plain, folder / "plain");
+  train::start_run(scenes("0.5,0.5,0.5/0.2,0.2,0.2", "0.1", folder / "plain"), folder / "same");
+}
