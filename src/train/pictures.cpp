@@ -174,8 +174,12 @@ AugmentChoice augmentation_of(const Settings& settings) {
   const bool own = own_sizes(settings);
   if (settings.augment != "auto") return parse_augment_choice(settings.augment, own);
   const bool stays = !settings.freeze.empty() && settings.frozen_variants == 0;
-  if (own) return parse_augment_choice(stays ? "none" : kUsualChanges, own);
-  const std::string recipe = settings.model_info().recipe.augment;
+  std::string recipe = settings.model_info().recipe.augment;
+  if (recipe == "auto") recipe.clear();
+  if (own && stays) return {};
+  if (own)
+    return parse_augment_choice(recipe.empty() || settings.network.empty() ? kUsualChanges : recipe,
+                                own);
   return recipe.empty() || !settings.data.starts_with("cifar") ? AugmentChoice()
                                                                : parse_augment_choice(recipe, own);
 }

@@ -379,7 +379,9 @@ void check_recipe(const Settings& settings) {
   if (recipe == nullptr) return;
   Settings scratch = settings;
   for (const io::TomlEntry& entry : recipe->entries) try {
-      scratch.set(entry.key, scratch.get(entry.key));
+      const bool changes = entry.key == "augment";  // which the setting itself stays "auto" for
+      scratch.set(entry.key, changes ? entry.value.text : scratch.get(entry.key));
+      if (entry.key == "normalize") channel_scale(scratch);  // has as many channels as the network
     } catch (const ValueError& error) {
       throw FormatError(cat(settings.model, ", line ", entry.value.line, ": ", error.what()));
     }

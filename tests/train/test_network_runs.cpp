@@ -11,6 +11,7 @@
 
 #include "base/str.h"
 #include "io/folder.h"
+#include "train/pictures.h"
 
 using namespace tenon;
 using train::Settings;
@@ -149,4 +150,40 @@ TEST_CASE("network runs: adapters of a file's projections are a built-in network
   }
   check_same_weights(folder / "page/adapters.safetensors", folder / "file/adapters.safetensors");
   check_same_weights(folder / "page/model.safetensors", folder / "file/model.safetensors");
+}
+
+TEST_CASE("network runs: a file's changes of pictures are made, and checked") {
+  const TestFolder folder;
+  const std::string file = folder / "net.toml";
+  const std::string net =
+      "input = [3, 16, 16]\nclasses = 2\nlayers = [ \"flatten\", { linear = \"classes\" } ]\n"
+      "[recipe]\n";
+  const auto changes = [&](const std::string& recipe, const std::string& data) {
+    io::write_file(file, net + recipe);
+    Settings s = Settings::for_model(file);
+    s.data = data;
+    return train::augmentation_of(s).steps.text();
+  };
+  const auto list = [](const std::string& text) { return data::Transforms::parse(text).text(); };
+  const std::string usual = list("resized_crop,flip");
+  CHECK(changes("epochs = 1\n", "folder:in") == usual);
+  CHECK(changes("augment = \"none\"\n", "folder:in") == data::Transforms().text());
+  CHECK(changes("augment = \"auto\"\n", "folder:in") == usual);
+  CHECK(changes("augment = \"resized_crop,flip,jitter=0.9\"\n", "folder:in") ==
+        list("resized_crop,flip,jitter=0.9"));
+  CHECK(changes("augment = \"resized_crop,flip\"\n", "digits") == data::Transforms().text());
+  Settings given = Settings::for_model(file);
+  given.set("data", "folder:in");
+  given.set("augment", "flip");
+  CHECK(train::augmentation_of(given).steps.text() == list("flip"));
+  // A built-in network's are for CIFAR's pictures.
+  Settings named = Settings::for_model("resnet20");
+  named.data = "folder:in";
+  CHECK(train::augmentation_of(named).steps.text() == usual);
+  CHECK_THROWS_WITH_AS(changes("epochs = 1\naugment = \"flipp\"\n", "folder:in"),
+                       doctest::Contains("net.toml, line 6: setting 'augment' is 'flipp'"),
+                       FormatError);
+  CHECK_THROWS_WITH_AS(changes("normalize = \"0.5,0.5/0.2,0.2\"\n", "folder:in"),
+                       doctest::Contains("net.toml, line 5: setting 'normalize' has numbers for 2"),
+                       FormatError);
 }
