@@ -450,6 +450,10 @@ int resume(const TrainOptions& options) {
     apply(settings, each);
     overrides.push_back(each.setting);
   }
+  if (options.settings) {
+    fmt::print("{}", settings.toml());
+    return kOk;
+  }
   set_threads(settings.threads);
   const auto progress = make_progress(settings, options.resume, options.quiet);
   const train::TrainResult result = train::resume_run(

@@ -194,6 +194,10 @@ class Flow(CommandTest):
         self.assertIn("going on after step", out)
         self.assertIn("epoch 2/2", out)
         self.assertIn("finished already", self.ok("train", "--resume", "more").out)
+        before = (self.folder / "more" / "log.jsonl").read_bytes()
+        shown = self.ok("train", "--resume", "more", "--epochs", "5", "--settings").out
+        self.assertIn("epochs = 5 ", shown)
+        self.assertEqual(before, (self.folder / "more" / "log.jsonl").read_bytes(), "nothing was trained")
 
     def test_folders_are_numbered(self):
         for name in ("runs/mlp-784-16-10", "runs/mlp-784-16-10-2"):
