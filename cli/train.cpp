@@ -441,9 +441,8 @@ std::vector<Given> resume_overrides(const TrainOptions& options) {
 
 int resume(const TrainOptions& options) {
   const std::vector<Given> given = resume_overrides(options);
-  train::Settings settings;
   require_run(options.resume);
-  settings.apply_file(options.resume + "/settings.toml");
+  train::Settings settings = train::Settings::of_run(options.resume);
   std::vector<KeyValue> overrides;
   overrides.reserve(given.size());
   for (const Given& each : given) {

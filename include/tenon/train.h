@@ -312,6 +312,9 @@ struct TENON_API Settings {
   /// Applies a TOML file of `key = value` lines. Throws IoError, FormatError (with the line) or
   /// ValueError.
   void apply_file(const std::string& path);
+  /// Of the run in this folder: its settings.toml, which lacks nothing that every run writes.
+  /// Throws FormatError where it does, and as apply_file().
+  static Settings of_run(const std::string& dir);
   std::string toml() const;
   struct Key {
     std::string name, help, value;  ///< value: the one in force

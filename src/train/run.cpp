@@ -143,9 +143,7 @@ Settings settings_of_run(const std::string& dir) {
   const std::string file = dir + "/settings.toml";
   if (!is_folder(dir)) throw IoError(cat(dir, ": there is no such run folder"));
   if (!has_file(file)) throw IoError(cat(dir, " holds no run: settings.toml is missing"));
-  Settings settings;
-  settings.apply_file(file);
-  return settings;
+  return Settings::of_run(dir);
 }
 
 struct Weights {

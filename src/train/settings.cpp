@@ -492,6 +492,19 @@ void Settings::apply_file(const std::string& path) {
   }
 }
 
+// Without these a file that was cut off would count as a run of the defaults.
+Settings Settings::of_run(const std::string& dir) {
+  const std::string file = dir + "/settings.toml";
+  Settings out;
+  out.apply_file(file);
+  for (const char* key : {"model", "data", "classes", "epochs", "batch", "optimizer", "lr", "seed"})
+    if (std::find(out.given_.begin(), out.given_.end(), key) == out.given_.end() &&
+        !(key == std::string("model") && !out.network.empty()))
+      throw FormatError(cat(file, " lacks '", key,
+                            "', which every run's has: the file is damaged or was cut off"));
+  return out;
+}
+
 std::string Settings::toml() const {
   std::string out = "# Settings of a Tenon run: tenon train --config FILE takes them.\n";
   for (const Field& f : kFields) {

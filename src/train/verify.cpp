@@ -187,8 +187,7 @@ VerifyReport verify_run(const std::string& dir, int steps,
                         const std::function<void(const std::string&)>& progress) {
   if (steps < 3)
     throw ValueError(cat("verify: ", steps, " steps are too few, at least 3 are needed"));
-  Settings settings;
-  settings.apply_file(dir + "/settings.toml");
+  Settings settings = Settings::of_run(dir);
   settings.data = locate_data(settings.data, dir);
   if (settings.tune == "write") settings.tune = "read";
   const TuneRecord engines(load_engines(dir));

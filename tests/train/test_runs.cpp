@@ -6,10 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -155,4 +158,19 @@ TEST_CASE("runs: LeNet-5 of 1998 learns digits by its own recipe") {
   REQUIRE(result.best);
   MESSAGE("test accuracy " << *result.best);
   CHECK(*result.best > 0.85);
+}
+
+TEST_CASE("runs: a file of settings that was cut off is no run of the defaults") {
+  const TestFolder folder;
+  const std::string dir = folder / "run", file = dir + "/settings.toml";
+  Settings s = small_run();
+  s.set("epochs", "1");
+  train::start_run(s, dir);
+  for (const char* text : {"", "model = \"mlp:784-24-10\"\n"}) {
+    io::write_file(file, text);
+    CHECK_THROWS_WITH_AS(train::TrainedModel::open(dir), doctest::Contains("settings.toml lacks"),
+                         FormatError);
+    CHECK_THROWS_AS(train::resume_run(dir), FormatError);
+    CHECK_THROWS_AS(train::verify_run(dir, 3), FormatError);
+  }
 }
