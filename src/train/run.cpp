@@ -33,6 +33,7 @@
 #include "train/spans.h"
 #include "train/standardized.h"
 #include "train/step.h"
+#include "train/tensor_names.h"
 #include "train/translate.h"
 
 namespace tenon::train {
@@ -71,15 +72,21 @@ void write_without_adapters(const Session& session, const std::string& dir) {
   io::save_safetensors(file, merged_state(*session.adapted), metadata);
 }
 
-// Of a run that has not ended the adapters are added here.
-void load_weights_of_run(const nn::AnyModule& net, const Settings& settings,
-                         const StateDict& state) {
-  if (!has_adapters(state)) {
+void load_whole(const nn::AnyModule& net, const StateDict& state, const std::string& file) {
+  try {
     net.load_state_dict(state);
-    return;
+  } catch (const Error&) {
+    require_tensors(net.state_dict(), state, file);
+    throw;
   }
+}
+
+// Of a run that has not ended the adapters are added here.
+void load_weights_of_run(const nn::AnyModule& net, const Settings& settings, const StateDict& state,
+                         const std::string& file) {
+  if (!has_adapters(state)) return load_whole(net, state, file);
   const nn::AnyModule adapted = with_adapters(net, parse_lora(settings.lora));
-  adapted.load_state_dict(state);
+  load_whole(adapted, state, file);
   net.load_state_dict(merged_state(adapted));
   net.unfreeze();
 }
@@ -265,7 +272,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
         out.net_, mean->second.shape(),
         target == weights.state.end() ? std::optional<Shape>() : target->second.shape());
   }
-  load_weights_of_run(out.net_, out.settings_, weights.state);
+  load_weights_of_run(out.net_, out.settings_, weights.state, weights.file);
   out.net_.eval();
   out.file_ = weights.file;
   out.class_names_ = std::move(names);

@@ -72,7 +72,8 @@ StateDict Checkpoint::part(const std::string& prefix) const {
   return out;
 }
 
-std::optional<Checkpoint> load_latest_checkpoint(const std::string& run_dir) {
+std::optional<Checkpoint> load_latest_checkpoint(
+    const std::string& run_dir, const std::function<void(const Checkpoint&)>& check) {
   const std::string folder = run_dir + "/checkpoints/";
   std::vector<std::string> candidates = checkpoint_names(run_dir);
   if (candidates.empty()) return std::nullopt;
@@ -85,7 +86,9 @@ std::optional<Checkpoint> load_latest_checkpoint(const std::string& run_dir) {
   std::string first_problem;
   for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
     try {
-      return load(folder + *it);
+      Checkpoint found = load(folder + *it);
+      if (check) check(found);
+      return found;
     } catch (const Error& error) {
       log_message(LogLevel::Warning,
                   cat("a checkpoint cannot be read and is passed over: ", error.what()));

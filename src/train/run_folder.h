@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,7 +40,9 @@ struct Checkpoint {
 /// The newest checkpoint of a run folder that can be read: the one `latest` names, or failing that
 /// the highest step. nullopt when there is none. Needs no lock: checkpoints are only ever replaced
 /// whole.
-std::optional<Checkpoint> load_latest_checkpoint(const std::string& run_dir);
+/// One that `check` throws an Error for counts as one that cannot be read.
+std::optional<Checkpoint> load_latest_checkpoint(
+    const std::string& run_dir, const std::function<void(const Checkpoint&)>& check = {});
 
 /// The engines that the run's products used so far (engines.tune); none when the file is missing or
 /// cannot be read, which is then said.

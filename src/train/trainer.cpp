@@ -31,6 +31,7 @@
 #include "train/records.h"
 #include "train/run_folder.h"
 #include "train/step.h"
+#include "train/tensor_names.h"
 
 namespace tenon::train {
 namespace {
@@ -158,6 +159,7 @@ class Fit {
 
  private:
   void prepare();
+  void require_whole(const Checkpoint& checkpoint) const;
   void restore(Checkpoint checkpoint);
   void save_engines();
   bool stage_due(std::int64_t step) const {
@@ -243,7 +245,8 @@ void Fit::prepare() {
   folder_ = std::make_unique<RunFolder>(o_.run_dir, o_.resume);
   result_.run_dir = folder_->path();
   if (o_.resume)
-    if (std::optional<Checkpoint> checkpoint = load_latest_checkpoint(folder_->path()))
+    if (std::optional<Checkpoint> checkpoint = load_latest_checkpoint(
+            folder_->path(), [this](const Checkpoint& c) { require_whole(c); }))
       restore(std::move(*checkpoint));
   // The same engines as before: another order of sums would give other bits.
   engines_ = std::make_unique<TuneRecord>(o_.resume ? load_engines(folder_->path()) : TuneTable());
@@ -254,6 +257,17 @@ void Fit::prepare() {
   folder_->append_json(
       json_begin_line(o_.resume ? "resume" : "start", p_.step, total_, t_.optimizer->describe()));
   if (last_saved_ < 0) checkpoint_aside();
+}
+
+// A name that is damaged is found before anything is taken from the checkpoint. What a later stage
+// has is known when that begins; the optimizer begins with zeros where a group has no state yet.
+void Fit::require_whole(const Checkpoint& checkpoint) const {
+  if (stage_due(checkpoint.progress.step)) return;
+  require_tensors(t_.net.state_dict(), checkpoint.model_state(), checkpoint.path);
+  const StateDict saved = checkpoint.optimizer_state();
+  StateDict known = t_.optimizer->state_dict();
+  std::erase_if(known, [&](const auto& entry) { return saved.count(entry.first) == 0; });
+  require_tensors(known, saved, checkpoint.path);
 }
 
 void Fit::restore(Checkpoint checkpoint) {

@@ -174,3 +174,32 @@ TEST_CASE("runs: a file of settings that was cut off is no run of the defaults")
     CHECK_THROWS_AS(train::verify_run(dir, 3), FormatError);
   }
 }
+
+TEST_CASE("runs: a damaged name of a tensor is found, and an older checkpoint taken") {
+  const TestFolder folder;
+  const std::string dir = folder / "run";
+  Settings s = small_run();
+  s.set("epochs", "1");
+  train::start_run(s, dir);
+  const auto damage = [](const std::string& file, const std::string& name) {
+    std::string bytes = io::read_file(file);
+    const std::size_t at = bytes.find("\"" + name + "\"");
+    REQUIRE(at != std::string::npos);
+    bytes[at + 1] ^= 1;
+    io::write_file(file, bytes);
+  };
+  std::vector<std::string> checkpoints;
+  for (const auto& entry : std::filesystem::directory_iterator(dir + "/checkpoints"))
+    if (entry.path().extension() == ".safetensors") checkpoints.push_back(entry.path().string());
+  REQUIRE(checkpoints.size() == 2);
+  std::sort(checkpoints.begin(), checkpoints.end());
+  const StateDict whole = io::load_safetensors(dir + "/model.safetensors").tensors;
+  damage(checkpoints[1], "model.0.bias");
+  train::resume_run(dir);
+  CHECK(toy::difference(io::load_safetensors(dir + "/model.safetensors").tensors, whole) == "");
+
+  damage(dir + "/model.safetensors", "0.bias");
+  CHECK_THROWS_WITH_AS(train::TrainedModel::open(dir),
+                       doctest::Contains("model.safetensors lacks '0.bias', has a '1.bias'"),
+                       FormatError);
+}

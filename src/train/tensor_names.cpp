@@ -1,0 +1,29 @@
+// Names and shapes compared; the first of each kind is enough to find the damage.
+#include "train/tensor_names.h"
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+
+namespace tenon::train {
+
+void require_tensors(const StateDict& own, const StateDict& given, const std::string& file) {
+  std::string lacks, odd, other;
+  for (const auto& [name, tensor] : own) {
+    const auto it = given.find(name);
+    if (it == given.end()) {
+      if (lacks.empty()) lacks = cat("lacks '", name, "'");
+    } else if (it->second.shape() != tensor.shape() && odd.empty()) {
+      odd = cat("has '", name, "' as ", it->second.shape(), " in place of ", tensor.shape());
+    }
+  }
+  for (const auto& [name, tensor] : given)
+    if (other.empty() && own.count(name) == 0) other = cat("has a '", name, "' that is unknown");
+  std::string found;
+  for (const std::string& fault : {lacks, odd, other})
+    if (!fault.empty()) found += cat(found.empty() ? "" : ", ", fault);
+  if (!found.empty())
+    throw FormatError(cat(file, " ", found, ": it is damaged, or of another network"));
+}
+
+}  // namespace tenon::train
