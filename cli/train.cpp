@@ -383,6 +383,9 @@ int start_folds(const TrainOptions& options, const train::Settings& all) {
       throw UsageError(fmt::format("--folds: '{}' {}", all.data,
                                    table ? "says already what is for testing" : "is no table"),
                        "name rows to divide, as in --data csv:FILE,label=NAME,stratify");
+  // The last fold is the first to have no rows where there are too many.
+  (void)data::open_dataset(all.data + fmt::format(",fold={0}/{0}", options.folds),
+                           data::Split::Test, all.task != "regression");
   const std::string folder = options.out.empty() ? free_folder(all.model) : options.out;
   std::vector<FoldFigure> figures;
   for (int fold = 1; fold <= options.folds; ++fold) {
