@@ -237,7 +237,18 @@ std::shared_ptr<Progress> make_progress(const train::Settings& settings, const s
 
 std::string next_epochs(int epochs) { return std::to_string(epochs + std::max(1, epochs / 2)); }
 
-void print_next_steps(const train::Settings& settings, const std::string& folder) {
+// What a run that ended goes on with. A limit of its steps would end it at once.
+std::string to_train_on(const train::TrainResult& result, const train::Settings& settings) {
+  const bool limited = settings.max_steps > 0 && result.steps >= settings.max_steps;
+  const bool epochs_left = std::ssize(result.epochs) < settings.epochs;
+  std::string out;
+  if (!limited || !epochs_left) out = "--epochs " + next_epochs(settings.epochs);
+  if (limited) out += out.empty() ? "--set max_steps=0" : " --set max_steps=0";
+  return out;
+}
+
+void print_next_steps(const train::TrainResult& result, const train::Settings& settings) {
+  const std::string& folder = result.run_dir;
   const Terminal& terminal = stdout_terminal();
   std::vector<std::pair<std::string, const char*>> lines;
   const std::string run = shell_word(folder), data = shell_word(settings.data);
@@ -273,9 +284,8 @@ void print_next_steps(const train::Settings& settings, const std::string& folder
                        handwriting ? "what it makes of your own handwriting"
                                    : "what it makes of your own picture");
   lines.emplace_back("tenon verify " + run, "that every bit of the run can be repeated");
-  lines.emplace_back(
-      fmt::format("tenon train --resume {} --epochs {}", run, next_epochs(settings.epochs)),
-      "train on");
+  lines.emplace_back(fmt::format("tenon train --resume {} {}", run, to_train_on(result, settings)),
+                     "train on");
   if (settings.data.starts_with("digits")) {
     if (!holds_mnist(mnist_folder()))
       lines.emplace_back("tenon data fetch mnist", "real handwriting, 12 MB");
@@ -316,7 +326,7 @@ void print_summary(const train::TrainResult& result, const train::Settings& sett
   if (!result.broken.empty()) fact("broken", broken_text(result.broken));
   fact("model", result.run_dir + "/model.safetensors");
   fact("run folder", result.run_dir + "  (settings, logs, checkpoints)");
-  print_next_steps(settings, result.run_dir);
+  print_next_steps(result, settings);
 }
 
 int finish(const train::TrainResult& result, const train::Settings& settings,
@@ -329,7 +339,10 @@ int finish(const train::TrainResult& result, const train::Settings& settings,
     return interrupt_code();
   }
   if (progress.first_step_seconds() == 0)
-    fmt::print("this run was finished already; --epochs N trains on, N being the epochs in all\n");
+    fmt::print("this run was finished already; {}\n",
+               settings.max_steps > 0 && result.steps >= settings.max_steps
+                   ? "its max_steps ended it: --set max_steps=0 lifts that"
+                   : "--epochs N trains on, N being the epochs in all");
   print_summary(result, settings, progress);
   return kOk;
 }

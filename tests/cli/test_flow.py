@@ -199,6 +199,15 @@ class Flow(CommandTest):
         self.assertIn("epochs = 5 ", shown)
         self.assertEqual(before, (self.folder / "more" / "log.jsonl").read_bytes(), "nothing was trained")
 
+    def test_what_a_limited_run_goes_on_with(self):
+        out = self.ok("train", "mlp:784-16-10", "--data", "digits:200,50", "--batch", "10", "--epochs", "3", "--set", "max_steps=25",
+                      "--out", "short").out
+        self.assertIn("tenon train --resume short --set max_steps=0 ", out)
+        out = self.ok("train", "--resume", "short", "--set", "max_steps=0").out
+        self.assertIn("epoch 3/3", out)
+        self.assertIn("tenon train --resume short --epochs 4 ", out)
+        self.ok("verify", "short", "--steps", "40")
+
     def test_folders_are_numbered(self):
         for name in ("runs/mlp-784-16-10", "runs/mlp-784-16-10-2"):
             out = self.ok("train", "mlp:784-16-10", "--data", "digits:200,50", "--epochs", "1").out
