@@ -134,6 +134,26 @@ void check_tokens(const Settings& settings, const data::Dataset& set, const Shap
                          ": give the data a shorter length, as in text:FILE,length=", context[0]));
 }
 
+// Where a model does not take the data: one that does, as far as there is one.
+std::string other_model(const Settings& settings, const data::Dataset& set) {
+  const Shape input = set.input_shape();
+  const bool one_class = set.classes() > 0 && set.target_shape().rank() == 0;
+  if (set.input_dtype() == DType::Int64) {
+    const char* reader = dynamic_cast<const data::SpanDataset*>(&set) != nullptr ? "bert_spans"
+                         : one_class                                             ? "bert_classifier"
+                         : input.rank() == 2                                     ? "transformer"
+                                                                                 : "gpt2";
+    return cat(": choose a model that reads such texts, as ", reader, " ('tenon models')");
+  }
+  if (!settings.network.empty()) return ": write that as 'input' in the file, or name other data";
+  const bool for_pictures = settings.model_info().input.rank() == 3 && input.rank() == 3;
+  const bool quantities = settings.task == kRegression || is_floating(set.target_dtype());
+  if (for_pictures || (!quantities && !one_class)) return ": choose another model";
+  return cat(": use mlp:", input.numel(), "-64-",
+             quantities ? set.target_shape().numel() : set.classes(),
+             quantities && settings.task != kRegression ? " and --task regression" : "");
+}
+
 }  // namespace
 
 Context context_of(const Settings& settings) {
@@ -205,12 +225,7 @@ DataSets open_data(const Settings& settings, const std::string& run_dir) {
   if (!fits)
     throw ValueError(cat("model '", settings.model, "' takes ", model.input,
                          ", but an example of '", settings.data, "' is ", input,
-                         !settings.network.empty()
-                             ? ": write that as 'input' in the file, or name other data"
-                         : model.input.rank() == 1 || input.rank() != 3
-                             ? cat(": use mlp:", input.numel(), "-64-",
-                                   std::max<std::int64_t>(sets.train->classes(), 1))
-                             : ": choose another model"));
+                         other_model(settings, *sets.train)));
   if (sets.train->classes() < 1 && settings.task != kRegression)
     throw ValueError(cat("'", settings.data, "' has no classes: its targets are ",
                          sets.train->target_dtype(), " ", sets.train->target_shape(),

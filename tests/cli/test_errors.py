@@ -120,6 +120,16 @@ class WrongData(CommandTest):
         self.fails(6, "summary", "lenet5", "--memory-limit", "1MB", says="limit")
         self.ok("summary", "lenet5", "--memory-limit", "1GiB")
 
+    def test_a_model_is_proposed_only_where_it_works(self):
+        (self.folder / "book.txt").write_text("the cat sat on the mat. " * 200)
+        (self.folder / "pairs.tsv").write_text("one\tun\ntwo\tdeux\n" * 40)
+        for data, reader in (("text:book.txt", "gpt2"), ("pairs:pairs.tsv", "transformer")):
+            for model in ("lenet5", "mlp:784-64-10"):
+                refused = self.fails(2, "train", model, "--data", data, "--out", "none", says=["reads such texts, as " + reader])
+                self.assertNotIn("use mlp", refused.err)
+        self.fails(2, "train", "lenet5", "--data", "random:64,16", "--out", "none", says="use mlp:")
+        self.assertFalse((self.folder / "none").exists())
+
     def test_summary_and_training_plan_alike(self):
         """With the optimizer of the recipe, which of fcn_r is Adam: what one refuses the other refuses."""
         planned = self.json("summary", "fcn_r", "--batch", "8", "--json")["train_bytes"]
