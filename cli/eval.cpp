@@ -9,6 +9,7 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "commands.h"
 #include "errors.h"
@@ -26,7 +27,7 @@ struct EvalOptions {
   std::string data, precision;
   int threads = 0;
   std::string device = "cpu", tune = "read";
-  std::int64_t batch = 0;
+  std::optional<std::int64_t> batch;
   bool json = false;
 };
 
@@ -210,11 +211,14 @@ void print_json(const train::Evaluation& evaluation, const train::TrainedModel& 
 }
 
 int run_eval(const EvalOptions& options) {
-  if (options.batch < 0) throw UsageError(fmt::format("--batch: {} is negative", options.batch));
+  if (options.batch && *options.batch < 1)
+    throw UsageError(fmt::format("--batch: {} is too small", *options.batch), "give 1 or more");
   set_threads(options.threads);
   set_device(options.device);
   set_tuning(options.tune);
   train::TrainedModel model = open_trained(options.trained);
+  if (!options.trained.picture.empty() && model.settings().model_info().input.rank() != 3)
+    throw UsageError(fmt::format("--picture: {} takes no pictures", model.settings().model));
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
   const auto progress = [](std::int64_t batch, std::int64_t batches) {
     if (batch % 16 != 0) return;
@@ -222,7 +226,8 @@ int run_eval(const EvalOptions& options) {
         static_cast<double>(batch) / static_cast<double>(std::max<std::int64_t>(1, batches));
     status_line(fmt::format("testing {} {:3.0f} %", bar_text(done, 30), done * 100));
   };
-  const train::Evaluation evaluation = model.evaluate(options.data, options.batch, progress);
+  const train::Evaluation evaluation =
+      model.evaluate(options.data, options.batch.value_or(0), progress);
   clear_status_line();
   const std::string data = options.data.empty() ? model.settings().data : options.data;
   if (evaluation.errors || evaluation.exact || is_language(model)) {

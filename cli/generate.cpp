@@ -5,6 +5,9 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <span>
+#include <utility>
 
 #include "commands.h"
 #include "errors.h"
@@ -17,29 +20,53 @@ namespace {
 struct GenerateOptions {
   TrainedOptions trained;
   std::string prompt, device = "cpu", precision;
-  std::int64_t tokens = 200, top_k = 0;
-  std::uint64_t seed = 0;
-  double temperature = 1, top_p = 1;
-  train::TranslateOptions search;
+  // Of text that goes on, and of translations.
+  std::optional<std::int64_t> tokens, top_k, beam;
+  std::optional<std::uint64_t> seed;
+  std::optional<double> temperature, top_p, length_penalty;
 };
+
+// What the kind of model at hand has no use for.
+void refuse_others(const GenerateOptions& o, bool translates) {
+  const std::pair<const char*, bool> of_text[] = {{"--tokens", o.tokens.has_value()},
+                                                  {"--temperature", o.temperature.has_value()},
+                                                  {"--top-k", o.top_k.has_value()},
+                                                  {"--top-p", o.top_p.has_value()},
+                                                  {"--seed", o.seed.has_value()}},
+                                     of_search[] = {
+                                         {"--beam", o.beam.has_value()},
+                                         {"--length-penalty", o.length_penalty.has_value()}};
+  const auto refuse = [](std::span<const std::pair<const char*, bool>> options, const char* hint) {
+    for (const auto& [name, given] : options)
+      if (given) throw UsageError(fmt::format("{} does nothing for this model", name), hint);
+  };
+  if (translates)
+    refuse(of_text, "it translates by beam search: --beam and --length-penalty are its options");
+  else
+    refuse(of_search, "it goes on from a prompt: --beam and --length-penalty are a translator's");
+}
 
 int run_generate(const GenerateOptions& options) {
   catch_interrupts();
   set_device(options.device);
   train::TrainedModel model = open_trained(options.trained);
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
+  refuse_others(options, model.is_translator());
   if (model.is_translator()) {
+    train::TranslateOptions search;
+    search.beam = options.beam.value_or(search.beam);
+    search.length_penalty = options.length_penalty.value_or(search.length_penalty);
     if (options.prompt.empty())
       throw UsageError("--prompt is missing", "give the text that is to be translated");
-    fmt::print("{}\n", model.translate({options.prompt}, options.search)[0]);
+    fmt::print("{}\n", model.translate({options.prompt}, search)[0]);
     return kOk;
   }
   train::GenerateOptions how;
-  how.tokens = options.tokens;
-  how.temperature = options.temperature;
-  how.top_k = options.top_k;
-  how.top_p = options.top_p;
-  how.seed = options.seed;
+  how.tokens = options.tokens.value_or(how.tokens);
+  how.temperature = options.temperature.value_or(how.temperature);
+  how.top_k = options.top_k.value_or(how.top_k);
+  how.top_p = options.top_p.value_or(how.top_p);
+  how.seed = options.seed.value_or(how.seed);
   bool begun = false;  // what is refused comes before the first piece, and nothing before it
   const auto begin = [&] {
     if (!begun) fmt::print("{}", options.prompt);
@@ -86,8 +113,8 @@ Command generate_command() {
   command.option(options->top_p, "--top-p", "P",
                  "draw among the likeliest that together reach this probability", "1");
   command.option(options->seed, "--seed", "N", "of the draws", "0");
-  command.option(options->search.beam, "--beam", "K", "translations looked at side by side", "4");
-  command.option(options->search.length_penalty, "--length-penalty", "A",
+  command.option(options->beam, "--beam", "K", "translations looked at side by side", "4");
+  command.option(options->length_penalty, "--length-penalty", "A",
                  "above 0: long translations are not held back so much", "0.6");
   command.option(options->device, "--device", "NAME", "cpu or cuda", "cpu").suggestions = {"cpu",
                                                                                            "cuda"};

@@ -79,6 +79,9 @@ void check_vocabulary(const Settings& settings, const models::Info& model,
   if (tokenizer == nullptr && model.vocabulary > 0)
     throw ValueError(cat("model '", settings.model,
                          "' reads text by a tokenizer: name one, as in --tokenizer vocab.txt"));
+  if (!settings.tokenizer.empty() && !model.takes_tokens())
+    throw ValueError(cat("setting 'tokenizer' is '", settings.tokenizer, "', but model '",
+                         settings.model, "' reads no text"));
   if (tokenizer == nullptr || model.masked || model.vocabulary == 0) return;
   if (tokenizer->size() > model.vocabulary)
     throw ValueError(cat(

@@ -130,6 +130,22 @@ class WrongData(CommandTest):
         self.fails(2, "train", "lenet5", "--data", "random:64,16", "--out", "none", says="use mlp:")
         self.assertFalse((self.folder / "none").exists())
 
+    def test_options_that_a_model_has_no_use_for(self):
+        (self.folder / "verse.txt").write_text("the cat sat on the mat. " * 100)
+        small = ["--epochs", "1", "--set", "max_steps=1", "--quiet"]
+        self.ok("train", "gpt2:layers=1,heads=1,width=16,context=16", "--data", "text:verse.txt", *small, "--out", "writes")
+        self.ok("train", "transformer:layers=1,heads=1,width=16,hidden=16", "--data", "numbers:30,20", *small, "--out", "translates")
+        for run, options in (("writes", ("--beam", "--length-penalty")), ("translates", ("--tokens", "--temperature", "--top-k", "--top-p", "--seed"))):
+            for option in options:
+                self.fails(2, "generate", run, "--prompt", "the", option, "1", says=option)
+        self.ok("generate", "translates", "--prompt", "French: two", "--beam", "2")
+        self.ok("generate", "writes", "--prompt", "the", "--tokens", "3", "--temperature", "0", "--seed", "1")
+        self.fails(2, "eval", "writes", "--picture", "resize,center_crop", says=["--picture", "no pictures"])
+        self.fails(2, "eval", "writes", "--batch", "0", says="--batch")
+        (self.folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n")
+        self.fails(2, "train", "lenet5", *TINY, "--tokenizer", "vocab.txt", "--out", "none", says="tokenizer")
+        self.assertFalse((self.folder / "none").exists())
+
     def test_summary_and_training_plan_alike(self):
         """With the optimizer of the recipe, which of fcn_r is Adam: what one refuses the other refuses."""
         planned = self.json("summary", "fcn_r", "--batch", "8", "--json")["train_bytes"]
