@@ -112,6 +112,20 @@ TEST_CASE("native contraction: mixed dtypes, odd sizes") {
     }
 }
 
+TEST_CASE("native contraction: 16-bit lines that are read from the last to the first") {
+  if (!DeviceCheck::can_run()) return;
+  for (const DType dtype : {BF, H})
+    for (int mode = 0; mode < 2; ++mode) {  // the left operand's, the right one's
+      const Case c = matrix_product(37, 45, 200, dtype, dtype);
+      View a = natural(c.a), b = transposed(c.b);
+      View& turned = mode == 0 ? a : b;
+      turned.offset = 199;
+      turned.stride[mode == 0 ? 1 : 0] = -1;
+      DeviceCheck t = contraction(c, a, b);
+      check(t, c);
+    }
+}
+
 TEST_CASE("native contraction: 16-bit, float64 and integer results") {
   if (!DeviceCheck::can_run()) return;
   for (const DType dtype : {BF, H, DType::Float64, DType::Int32, DType::Int64, DType::UInt8}) {

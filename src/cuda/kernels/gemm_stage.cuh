@@ -4,9 +4,10 @@
 // contiguous ([k][outer + pad]), as the operand lies in memory, so that neighbouring threads read
 // neighbouring addresses. The padding makes the fragment loads of gemm_math.cuh free of bank
 // conflicts. Elements that need no conversion are copied asynchronously, 16 bytes at a time where
-// the operand is aligned, else 4; 16-bit elements that are not aligned (two neighbours at a time
-// where lines have an even number), and those to be converted, pass through registers: fetch()
-// before the arithmetic, put() after it. What lies outside the operand becomes 0.
+// the operand is aligned, else 4; 16-bit elements that are not aligned, and those to be converted,
+// pass through registers: fetch() before the arithmetic, put() after it. Unaligned ones go two
+// neighbours at a time (kPairs) only along k, where lines are multiples of 8 elements with neither
+// a window nor a prologue. What lies outside the operand becomes 0.
 //
 // An operand with a prologue takes that way too: fetch() loads its elements and what else the
 // prologue reads there, put() computes, rounds and stores. Where a prologue's further values lie is

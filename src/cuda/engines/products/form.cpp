@@ -111,7 +111,7 @@ void choose_layout(OperandForm& o, std::span<const std::int64_t> batch_strides) 
   o.along_k = inner_run != outer_run ? inner_run > outer_run
                                      : step(inner, o.last_inner) <= step(outer, o.last_outer);
   o.pairs = item_size(o.dtype) == 2 && o.prologue == nullptr && o.window == 0 && o.along_k &&
-            inner == 1 && o.last_inner % kPairedLine == 0;
+            last_stride(o.operand.inner, o.inner_digits) == 1 && o.last_inner % kPairedLine == 0;
 }
 
 /// The farthest that offsets of an operand reach from its first element.
