@@ -266,12 +266,12 @@ class GradientKernel final : public ConvKernel {
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 
-/// Null, or why not.
-const char* conv_refusal(const Target& target, const Region& region,
-                         std::span<const Value> values) {
+/// Null, or why not; `any_size`: even where others are faster.
+const char* conv_refusal(const Target& target, const Region& region, std::span<const Value> values,
+                         bool any_size) {
   ConvShape shape;
   if (const char* why = conv_shape(region, values, shape)) return why;
-  if (shape.flops() > kMostFlops && (target.cudnn || shape.filter_gradient))
+  if (!any_size && shape.flops() > kMostFlops && (target.cudnn || shape.filter_gradient))
     return "too large a convolution";
   if (conv_configs(target.model, shape, 1).empty()) return "its patches do not fit on chip";
   if (shape.images * shape.rows.result > 65535 || shape.groups > 65535) return "too many pieces";
@@ -301,9 +301,13 @@ class ConvEngine final : public Engine {
 
   bool claims(const Region& region, std::span<const Value> values,
               std::string* why) const override {
-    const char* reason = conv_refusal(target_, region, values);
+    const char* reason = conv_refusal(target_, region, values, false);
     if (reason != nullptr && why != nullptr) *why = reason;
     return reason == nullptr;
+  }
+
+  bool is_able(const Region& region, std::span<const Value> values) const override {
+    return conv_refusal(target_, region, values, true) == nullptr;
   }
 
   Capabilities capabilities(const Region& region, std::span<const Value> values) const override {
