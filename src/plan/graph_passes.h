@@ -54,8 +54,7 @@ Roots fold_constants(Roots roots, const PlanOptions& options);
 /// nothing go away; chains of reshapes and of permutes become one; a transposed product is computed
 /// transposed in the first place.
 Roots drop_noops(Roots roots, const PlanOptions& options);
-/// On the host, and on a card that keeps images of convolutions channels last, what is constant
-/// along the axes of a sum is taken out of it.
+/// What is constant along the axes of a sum is taken out of it (plan/sum_rules.h).
 Roots factors(Roots roots, const PlanOptions& options);
 /// Equal nodes become one.
 Roots share(Roots roots, const PlanOptions& options);

@@ -1,11 +1,12 @@
 // Rules about sums, each of which is a sweep over memory or a reduction that a row's numbers wait
 // for: sum(x * f) is f * sum(x) where f does not change along the summed axes, and what remains of
-// a tensor without its mean adds up to nothing.
+// a tensor without its mean, times such a factor, adds up to nothing.
 //
 // The gradient of batch normalisation asks for sums of dy, of dy times its scale and of the input
 // without its mean times a number: with both rules the first serves all. So with the sums over a
 // row of layer normalisation's, of which the last would wait for another. Values are the same up to
-// rounding; where the rules differ, they round less.
+// rounding, but near the ends of the numbers' range, for what is summed has not met its factor yet,
+// and where that nothing would be NaN because an element or the factor is.
 #include "plan/sum_rules.h"
 
 #include <algorithm>
@@ -67,6 +68,7 @@ Tensor factor_out_of_sum(const Node& node, std::span<const Tensor> inputs) {
   const bool wide = node.dtype == DType::Float32 || node.dtype == DType::Float64;
   if (node.op != Op::Sum || !wide) return {};  // 16 bits: a sum without its factor may overflow
   Tensor x = inputs[0];
+  if (x.numel() == 0) return {};  // nothing is 0, whatever its factor
   std::vector<Tensor> factors;
   bool negative = false, changed = false;
   for (int looked = 0; looked < kMostFactors; ++looked) {
@@ -85,11 +87,13 @@ Tensor factor_out_of_sum(const Node& node, std::span<const Tensor> inputs) {
     x = right.defined() ? a : b;
     changed = true;
   }
-  if (is_without_mean(x, node)) return splat_constant(node.dtype, node.shape, {Scalar(0)});
+  // Without a factor it may be what a user corrects a variance by: what rounding left.
   if (!changed) return {};
+  if (is_without_mean(x, node)) return splat_constant(node.dtype, node.shape, {Scalar(0)});
   Tensor total = make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&x, 1));
-  for (const Tensor& factor : factors) {
-    const Tensor operands[2] = {total, factor};
+  // In the order in which they were written, lest one that follows another overflow alone.
+  for (auto factor = factors.rbegin(); factor != factors.rend(); ++factor) {
+    const Tensor operands[2] = {total, *factor};
     total = make_node(Op::Mul, node.dtype, node.shape, {}, operands);
   }
   if (negative) total = make_node(Op::Neg, node.dtype, node.shape, {}, std::span(&total, 1));

@@ -2,6 +2,8 @@
 // were.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -78,7 +80,7 @@ TEST_CASE(
   const auto with = values(true), without = values(false);
   for (std::size_t i = 0; i < with.size(); ++i)
     for (std::size_t k = 0; k < with[i].size(); ++k)
-      CHECK(with[i][k] == doctest::Approx(without[i][k]).epsilon(1e-4).scale(10));
+      CHECK(with[i][k] == doctest::Approx(without[i][k]).epsilon(1e-5).scale(1));
 }
 
 TEST_CASE("sums: gradients are the same with and without factors taken out") {
@@ -107,4 +109,43 @@ TEST_CASE("sums: what changes along the axes of a sum stays in it") {
     CHECK(a[j] == doctest::Approx(want_a).epsilon(1e-5));
     CHECK(b[j] == doctest::Approx(want_b).epsilon(1e-5));
   }
+}
+
+TEST_CASE("sums: of nothing are 0, whatever their factor") {
+  const Tensor w = some({3, 2}, 1), b = some({2}, 2), p = some({2, 1, 2}, 3);
+  const auto gradient = [](const Tensor& loss, const Tensor& of) {
+    return grad(loss, std::vector{of})[0].to_vector<float>();
+  };
+  CHECK(gradient(mse_loss(matmul(zeros({0, 3}), w) + b, zeros({0, 2})), b) ==
+        std::vector<float>{0, 0});
+  CHECK(gradient(sum(mean(matmul(zeros({2, 0, 3}), w) * p, {1})), p) ==
+        std::vector<float>{0, 0, 0, 0});
+}
+
+TEST_CASE("sums: factors are applied in the order in which they were written") {
+  const auto summed = [](float x, float first, float second) {
+    const Tensor row = full({1, 4}, x, DType::Float32).eval();
+    return sum(row * full({1, 1}, first, DType::Float32).eval() *
+                   full({1, 1}, second, DType::Float32).eval(),
+               {-1})
+        .item();
+  };
+  CHECK(summed(1e-30f, 1e38f, 1e-30f) == doctest::Approx(4e-22).epsilon(1e-5));
+  CHECK(summed(1e30f, 1e-30f, 1e30f) == doctest::Approx(4e30).epsilon(1e-5));
+}
+
+TEST_CASE("sums: what is left of a tensor without its mean keeps NaN and what rounding left") {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  const Tensor row = Tensor::from({1.0f, kNaN, 2.0f, 5.0f}, {1, 4});
+  CHECK(std::isnan(sum(row - mean(row, {-1}, true), {-1}).item()));
+
+  // The corrected two-pass variance of Chan, Golub and LeVeque (1983).
+  std::vector<float> values(4096);
+  double exact_mean = 0, exact = 0;
+  for (std::size_t k = 0; k < values.size(); ++k)
+    values[k] = 1e4f + static_cast<float>(k % 7) * 1e-3f, exact_mean += double{values[k]} / 4096;
+  for (const float v : values) exact += (v - exact_mean) * (v - exact_mean) / 4096;
+  const Tensor x = Tensor::from(values, {1, 4096}), d = x - mean(x, {-1}, true);
+  const Tensor corrected = (sum(square(d), {-1}) - square(sum(d, {-1})) / 4096.0) / 4096.0;
+  CHECK(corrected.item() == doctest::Approx(exact).epsilon(1e-3));
 }

@@ -347,7 +347,9 @@ std::int64_t registers_ahead(const MapProgram& map, std::int64_t more) {
 }
 
 bool has_warp_rows(const MapProgram& map) {
-  return map.space[map.space.rank() - 1] >= kShortestOfWarp &&
+  // Where the next row cannot be loaded while one is computed, a block is faster at each.
+  return map.space.rank() == 2 && map.space[1] % kLeastAhead == 0 &&
+         map.space[1] >= kShortestOfWarp &&
          registers_ahead(map, std::ssize(map.reduces)) <= kMostOfLane;
 }
 

@@ -53,8 +53,9 @@ ValueId add_temporary(Sweeps& sweeps, DType dtype, const Shape& shape);
 /// Registers of a lane for what a warp reads of its row and of the next one, and `more` numbers
 /// beside each element.
 std::int64_t registers_ahead(const MapProgram& map, std::int64_t more);
+inline constexpr int kLeastAhead = 4;  // elements of an access to a row that is loaded ahead
 /// Whether a sweep over rows that reduces their columns too gives each row to a warp: rows that are
-/// short enough for that.
+/// short enough for that, and may be loaded ahead.
 bool has_warp_rows(const MapProgram& map);
 inline constexpr int kWarpsWithColumns = 8;  // of a block then
 

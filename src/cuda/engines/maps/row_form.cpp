@@ -198,7 +198,7 @@ std::vector<bool> RowForm::packable(const InstrPrinter& printer, std::int64_t by
 }
 
 bool RowForm::choose_ahead(const InstrPrinter& printer, std::int64_t units) {
-  if (wide_ < 4 || units < 32 || outer_axes().size() != 1 || rows_ < kFewestAhead ||
+  if (wide_ < kLeastAhead || units < 32 || outer_axes().size() != 1 || rows_ < kFewestAhead ||
       (!has_columns() &&
        registers_ahead(map_, std::count(kept_.begin(), kept_.end(), true)) > kMostAhead))
     return false;
