@@ -1,5 +1,6 @@
 // The texts of contraction kernels: every tile compiles for the oldest and for the newest card, and
-// another batch size is the same text. Needs a compiler (NVRTC), no card.
+// another batch size is the same text, as is another one by the name of the first one's
+// configuration. Needs a compiler (NVRTC), no card.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "compiler.h"
 #include "cpu/region_check.h"
+#include "cuda/engines/launch/tickets.h"
 #include "cuda/engines/products/native_engine.h"
 #include "cuda/jit/embedded.h"
 #include "cuda/jit/nvrtc.h"
@@ -115,4 +117,38 @@ TEST_CASE("contraction source: another batch size is the same text") {
           chosen(convolution({57, 6, 14, 16, 5, 0, 1}, op)));
   CHECK(chosen(product(64, 120, 400, DType::Float32, DType::Float32, false)) ==
         chosen(product(37, 120, 400, DType::Float32, DType::Float32, false)));
+}
+
+TEST_CASE("contraction source: a configuration's name says whether splits are added in turn") {
+  const test::RegionCheck large = convolution({128, 64, 64, 128, 9, 0, 1}, Op::Conv2dWeightGrad),
+                          small = convolution({2, 64, 64, 128, 9, 0, 1}, Op::Conv2dWeightGrad);
+  const Contraction& c = small.region.contraction;
+  const cuda::ContractionForm form = cuda::contraction_form(small.region, small.values);
+  const cuda::GemmConfig own = cuda::choose_config(
+      {}, large.region.contraction, cuda::contraction_form(large.region, large.values));
+  CHECK(own.serial);
+  const std::string name = cuda::config_name(own);
+  CHECK(cuda::config_named(c, form, name).serial);
+  CHECK(cuda::config_name(cuda::config_named(c, form, name)) == name);
+  const Engine& engine = cuda::native_contraction_engine({});
+  CHECK(engine.prepare_as(name, small.region, small.values, 1)->source() == chosen(large));
+  // Names of tables that were kept when there were partial sums only.
+  CHECK(!cuda::config_named(c, form, name.substr(0, name.find(' '))).serial);
+  CHECK_THROWS_AS(cuda::config_named(c, form, "64x64x16-128/1 in turn"), NotSupported);
+  // Where the model would leave partial sums.
+  const test::RegionCheck t = product(16, 64, 4096, DType::Float32, DType::Float32, false);
+  CHECK(engine.prepare_as("64x64x16-128/4", t.region, t.values, 1)->workspace_bytes > 0);
+  CHECK(engine.prepare_as("64x64x16-128/4 in turn", t.region, t.values, 1)->workspace_bytes == 0);
+}
+
+TEST_CASE("contraction source: splits of more tiles than there are counters are refused") {
+  const test::RegionCheck t = product(4096, 4096, 64, DType::BFloat16, DType::BFloat16, false);
+  const Engine& engine = cuda::native_contraction_engine({});
+  CHECK_THROWS_AS(engine.prepare_as("16x16x128-256/2", t.region, t.values, 1), NotSupported);
+  CHECK_THROWS_AS(
+      cuda::prepare_contraction(t.region, t.values, {}, {16, 16, 128, 256, 3, 16, 16}, 2),
+      InternalError);
+  CHECK(engine.prepare_as("16x16x128-256/1", t.region, t.values, 1) != nullptr);
+  CHECK_THROWS_AS(cuda::Tickets(4).take(5), InternalError);
+  CHECK(cuda::Tickets(4).take(4) == 0);
 }

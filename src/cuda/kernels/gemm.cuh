@@ -5,8 +5,9 @@
 // the epilogue stores). A block computes kM x kN results, its operands staged kStages deep by
 // asynchronous copies; the accumulators pass through shared memory on their way out, so that the
 // epilogue sees whole rows. Where k is long and the result small, several blocks share a tile: each
-// leaves its partial sums in the workspace, and the last to finish adds them up in the order of k,
-// so the bits do not depend on who was last. Where those partial sums would be large (kSerial),
+// leaves its partial sums in the workspace, and the last to finish adds them up in the order of k
+// (in runs, then run by run, where a tile has fewer items than a block has threads), so the bits do
+// not depend on who was last. Where those partial sums would be large (kSerial),
 // each block instead waits for the blocks of the parts of k before its own and adds its sums to
 // theirs, in one float32 copy of the result or in the result itself: slower by the length of that
 // queue where many blocks of a tile run at once. Bound: arithmetic for large products, latency for
@@ -360,8 +361,9 @@ class GemmBlock {
   }
 
   /// Adds this block's sums to those of the parts of k before it, which wait in memory; whether
-  /// they are now whole, and given to the epilogue. Blocks of later parts have higher numbers, so
-  /// those that are waited for run or have ended.
+  /// they are now whole, and given to the epilogue. Blocks of later parts have higher numbers. The
+  /// hardware starts blocks in the order of their numbers, so those that are waited for run or have
+  /// ended; CUDA does not promise that order, CUTLASS relies on it too.
   TENON_DEVICE bool add_in_turn(const float* sums, unsigned* counter) {
     const bool last = static_cast<int>(blockIdx.y) + 1 == p_.splits;
     if (blockIdx.y > 0 && threadIdx.x == 0) await_counter(counter, blockIdx.y);

@@ -205,7 +205,7 @@ TENON_DEVICE void raise_counter(unsigned* counter) {
   asm volatile("red.release.gpu.add.u32 [%0], 1;" ::"l"(counter) : "memory");
 }
 /// Waits until the counter has come to `value` by raise_counter() of blocks of lower numbers, which
-/// are launched first.
+/// the hardware starts first. CUDA does not promise that; CUTLASS relies on it too.
 TENON_DEVICE void await_counter(const unsigned* counter, unsigned value) {
   unsigned now;
   for (;;) {

@@ -11,6 +11,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "cuda/engines/maps/print_code.h"
+#include "cuda/engines/products/native_source.h"
 
 namespace tenon::cuda {
 
@@ -135,7 +136,7 @@ struct Sizes {
         k(inner_above(c, std::max<std::int64_t>(form.problem.k, 1))),
         batch(power_above(form.batch)) {}
 
-  /// Bytes of a float32 copy of the result.
+  /// Bytes of a float32 copy of the result, which is what the blocks of a split write and read.
   double sums_bytes() const { return 4 * static_cast<double>(m) * static_cast<double>(n * batch); }
 
  private:
@@ -187,11 +188,17 @@ class Model {
   /// Whether blocks of splits add their sums in turn.
   bool is_serial(GemmConfig config) const {
     config.serial = false;
-    return config.splits > 1 && sizes_.sums_bytes() * config.splits > kMostPartials &&
+    return config.splits > 1 && partials_bytes(config) > kMostPartials &&
            queue(config) <= kMostWaiting * cycles(config);
   }
 
  private:
+  /// Whole tiles, as the native engine reserves them.
+  double partials_bytes(const GemmConfig& config) const {
+    return 4.0 * config.tile.m * config.tile.n * static_cast<double>(tiles(config.tile)) *
+           config.splits;
+  }
+
   /// Blocks that a multiprocessor runs at a time.
   double resident(const GemmConfig& config) const {
     const Tile& t = config.tile;
@@ -270,6 +277,21 @@ bool may_split(const GemmConfig& config, const Model& model, std::int64_t k) {
   return k >= std::int64_t{2} * config.splits * t.k && model.tiles(t) <= kMaxSplitTiles;
 }
 
+/// As the model would add up its splits.
+GemmConfig expected_config(const CardModel& card, const Contraction& c, const ContractionForm& form,
+                           const Tile& tile, std::int64_t splits) {
+  GemmConfig config = config_with(c, form, tile, static_cast<int>(splits));
+  config.serial = Model(card, c, form, config).is_serial(config);
+  return config;
+}
+
+/// Whether there is a counter for each of the tiles that are split.
+bool has_tickets(const GemmConfig& config, const ContractionForm& form) {
+  const GemmProblem& p = form.problem;
+  return config.splits == 1 ||
+         divide_up(p.m, config.tile.m) * divide_up(p.n, config.tile.n) * form.batch <= kGemmTickets;
+}
+
 }  // namespace
 
 std::span<const Tile> gemm_tiles(GemmMath math) {
@@ -278,8 +300,8 @@ std::span<const Tile> gemm_tiles(GemmMath math) {
   return kShortTiles;
 }
 
-GemmConfig config_with(const CardModel& card, const Contraction& c, const ContractionForm& form,
-                       const Tile& tile, int splits) {
+GemmConfig config_with(const Contraction& c, const ContractionForm& form, const Tile& tile,
+                       int splits, bool serial) {
   GemmConfig config;
   config.math = math_of(c, form);
   config.stored_a = stored_dtype(config.math, form.a);
@@ -288,9 +310,9 @@ GemmConfig config_with(const CardModel& card, const Contraction& c, const Contra
   // What a prologue computes waits in registers for one stage: more would stand empty.
   if (form.a.prologue != nullptr || form.b.prologue != nullptr) config.tile.stages = 2;
   config.splits = splits;
+  config.serial = serial && splits > 1;
   config.swizzle = tile.m * tile.n >= 64 * 64;
   config.shared_bytes = shared_bytes(config, form);
-  config.serial = Model(card, c, form, config).is_serial(config);
   return config;
 }
 
@@ -305,28 +327,26 @@ double expected_microseconds(const CardModel& card, const Contraction& c,
 }
 
 GemmConfig choose_config(const CardModel& card, const Contraction& c, const ContractionForm& form) {
-  const GemmConfig base = config_with(card, c, form, kFmaTiles[0], 1);
+  const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
   const Model model(card, c, form, base);
   double best = std::numeric_limits<double>::infinity();
-  const Tile* tile = nullptr;
-  int splits = 1;
+  GemmConfig chosen;
   for (const Tile& t : gemm_tiles(base.math))
     for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
-      const GemmConfig config = config_with(card, c, form, t, static_cast<int>(s));
+      const GemmConfig config = expected_config(card, c, form, t, s);
       if (!may_split(config, model, form.problem.k)) break;
       const double cycles = model.cycles(config);
       if (cycles >= best) continue;
       best = cycles;
-      tile = &t;
-      splits = static_cast<int>(s);
+      chosen = config;
     }
-  return config_with(card, c, form, *tile, splits);
+  return chosen;
 }
 
 std::vector<GemmConfig> promising_configs(const CardModel& card, const Contraction& c,
                                           const ContractionForm& form) {
   constexpr std::size_t kTiles = 6;
-  const GemmConfig base = config_with(card, c, form, kFmaTiles[0], 1);
+  const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
   const Model model(card, c, form, base);
   using Estimate = std::pair<double, GemmConfig>;
   const auto sooner = [](const Estimate& a, const Estimate& b) { return a.first < b.first; };
@@ -334,7 +354,7 @@ std::vector<GemmConfig> promising_configs(const CardModel& card, const Contracti
   for (const Tile& t : gemm_tiles(base.math)) {
     std::vector<Estimate> all;
     for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
-      const GemmConfig config = config_with(card, c, form, t, static_cast<int>(s));
+      const GemmConfig config = expected_config(card, c, form, t, s);
       if (!may_split(config, model, form.problem.k)) break;
       all.emplace_back(model.cycles(config), config);
     }
@@ -356,16 +376,18 @@ std::vector<GemmConfig> promising_configs(const CardModel& card, const Contracti
 
 std::string config_name(const GemmConfig& config) {
   const Tile& t = config.tile;
-  return cat(t.m, "x", t.n, "x", t.k, "-", t.threads, "/", config.splits);
+  return cat(t.m, "x", t.n, "x", t.k, "-", t.threads, "/", config.splits,
+             config.serial ? " in turn" : "");
 }
 
-GemmConfig config_named(const CardModel& card, const Contraction& c, const ContractionForm& form,
+GemmConfig config_named(const Contraction& c, const ContractionForm& form,
                         const std::string& name) {
-  for (const Tile& t : gemm_tiles(config_with(card, c, form, kFmaTiles[0], 1).math))
-    for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
-      GemmConfig config = config_with(card, c, form, t, static_cast<int>(s));
-      if (config_name(config) == name) return config;
-    }
+  for (const Tile& t : gemm_tiles(config_with(c, form, kFmaTiles[0], 1).math))
+    for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s))
+      for (const bool serial : {false, true}) {
+        const GemmConfig config = config_with(c, form, t, static_cast<int>(s), serial);
+        if (config_name(config) == name && has_tickets(config, form)) return config;
+      }
   refuse_config("native", name);
 }
 

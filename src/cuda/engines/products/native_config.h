@@ -36,17 +36,17 @@ GemmConfig choose_config(const CardModel& card, const Contraction& c, const Cont
 /// numbers of splits around the best.
 std::vector<GemmConfig> promising_configs(const CardModel& card, const Contraction& c,
                                           const ContractionForm& form);
-/// "64x64x32-256/4": m, n, k, threads, splits.
+/// "64x64x32-256/4": m, n, k, threads, splits; "64x64x32-256/4 in turn" where these are serial.
 std::string config_name(const GemmConfig& config);
-/// The configuration of that name. Throws NotSupported when there is none.
-GemmConfig config_named(const CardModel& card, const Contraction& c, const ContractionForm& form,
-                        const std::string& name);
+/// The configuration of that name, for any sizes. Throws NotSupported when there is none,
+/// or when its splits have too many tiles.
+GemmConfig config_named(const Contraction& c, const ContractionForm& form, const std::string& name);
 
 /// All tiles that choose_config may take for this arithmetic: for tests.
 std::span<const Tile> gemm_tiles(GemmMath math);
 /// A configuration with this tile and number of splits: for tests and measurements.
-GemmConfig config_with(const CardModel& card, const Contraction& c, const ContractionForm& form,
-                       const Tile& tile, int splits);
+GemmConfig config_with(const Contraction& c, const ContractionForm& form, const Tile& tile,
+                       int splits, bool serial = false);
 
 /// The least power of two that is not below x.
 std::int64_t power_above(std::int64_t x);

@@ -285,9 +285,8 @@ class ContractionEngine final : public Engine {
     const Parts parts = print_parts(region, form, values, target_);
     if (configuration == kReferenceConfiguration || !is_tiled(c, form))
       return std::make_unique<PlainKernel>(region, form, parts, target_);
-    const GemmConfig config = configuration.empty()
-                                  ? choose_config(target_.model, c, form)
-                                  : config_named(target_.model, c, form, configuration);
+    const GemmConfig config = configuration.empty() ? choose_config(target_.model, c, form)
+                                                    : config_named(c, form, configuration);
     return std::make_unique<TiledKernel>(region, form, parts, target_, config, values);
   }
 
@@ -308,8 +307,7 @@ std::unique_ptr<Kernel> prepare_contraction(const Region& region, std::span<cons
                                             const Target& target, const Tile& tile, int splits,
                                             bool serial) {
   const ContractionForm form = contraction_form(region, values);
-  GemmConfig config = config_with(target.model, region.contraction, form, tile, splits);
-  config.serial = config.serial || (serial && splits > 1);
+  const GemmConfig config = config_with(region.contraction, form, tile, splits, serial);
   return std::make_unique<TiledKernel>(region, form, print_parts(region, form, values, target),
                                        target, config, values);
 }
