@@ -226,6 +226,7 @@ TEST_CASE("patch convolution: what it leaves to others") {
   CHECK(cuda::conv_engine(target).claims(t.region, t.values, &why));
   CHECK_FALSE(cuda::conv_engine(with_libraries).claims(t.region, t.values, &why));
   CHECK(why == "too large a convolution");
+  CHECK(cuda::conv_engine(with_libraries).is_able(t.region, t.values));  // as it was recorded
   t = convolution(large, Op::Conv2dWeightGrad, {}, 0);
   CHECK_FALSE(cuda::conv_engine(target).claims(t.region, t.values, &why));
   CHECK(why == "too large a convolution");
