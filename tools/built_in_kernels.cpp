@@ -53,7 +53,7 @@ const Precision kPrecisions[] = {Precision::Fp32, Precision::Tf32, Precision::Bf
 /// What 'tenon bench' times.
 void bench(const Row& row) {
   const cli::Network network = cli::network_of(row.model);
-  cli::Step training = cli::training_step(network, row.batch);
+  cli::Step training = cli::training_step(network, row.batch, cli::UpdateOptions());
   training.function(training.inputs);
   training.function.run_many(2, cli::shared_inputs(training));
   cli::Step inference = cli::inference_step(network, row.batch);
