@@ -506,6 +506,12 @@ constexpr Arithmetic kAll[] = {kFp32,
                                {H, H, H, false, 2e-3},
                                {D, D, D, false, 1e-12}};
 
+/// Whether the library does the epilogue; else a kernel of ours follows its product.
+bool is_fused(const Engine& engine, const DeviceCheck& t) {
+  return engine.prepare(t.region, t.values, 0)->source().find("struct Epilogue") ==
+         std::string::npos;
+}
+
 }  // namespace
 
 TEST_CASE("vendor: cuBLASLt against the reference engine") {
@@ -555,11 +561,6 @@ TEST_CASE("vendor: cuBLASLt's biases and GELU in 16 bits") {
   const cuda::Target* target = card_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
-  // By the library; else a kernel of ours follows it.
-  const auto is_fused = [&engine](const DeviceCheck& t) {
-    return engine.prepare(t.region, t.values, 0)->source().find("struct Epilogue") ==
-           std::string::npos;
-  };
   for (const DType to : {BF, H})
     for (const std::int64_t n : {40, 36})
       for (const Input input : {Input::Exact, Input::Rounded, Input::Stored}) {
@@ -568,11 +569,11 @@ TEST_CASE("vendor: cuBLASLt's biases and GELU in 16 bits") {
         const Arithmetic how{to, to, F, false, 2e-3};
         DeviceCheck t = product(50, n, 72, how, false);
         add_gelu(t, {1, 50, n}, to, input);
-        CHECK(is_fused(t) == (to == BF && n == 40));
+        CHECK(is_fused(engine, t) == (to == BF && n == 40));
         t.check_device(engine, how.tolerance);
         DeviceCheck back = product(50, n, 72, how, false);
         add_gelu_gradient(back, {1, 50, n}, to);
-        CHECK(is_fused(back) == (n == 40));
+        CHECK(is_fused(engine, back) == (n == 40));
         back.check_device(engine, how.tolerance);
         DeviceCheck biased = product(50, n, 72, how, false);
         biased.region.contraction.has_epilogue = true;
@@ -580,7 +581,7 @@ TEST_CASE("vendor: cuBLASLt's biases and GELU in 16 bits") {
         const int bias = biased.load(biased.leaf(F, {1, 1, n}));
         biased.store(
             biased.compute(Op::Cast, to, biased.compute(Op::Add, F, biased.accumulator(), bias)));
-        CHECK(is_fused(biased) == (to == BF));
+        CHECK(is_fused(engine, biased) == (to == BF));
         biased.check_device(engine, how.tolerance);
       }
 }
@@ -589,22 +590,18 @@ TEST_CASE("vendor: where cuBLASLt has no epilogue of GELU, a kernel of ours foll
   const cuda::Target* target = card_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
-  const auto is_fused = [&engine](const DeviceCheck& t) {
-    return engine.prepare(t.region, t.values, 0)->source().find("struct Epilogue") ==
-           std::string::npos;
-  };
   const Arithmetic how{BF, BF, F, false, 2e-3};
   DeviceCheck back = product(50, 40, 72, how, false);
   add_gelu_gradient(back, {1, 50, 40}, BF);
-  if (!is_fused(back)) return;
+  if (!is_fused(engine, back)) return;
   setenv("TENON_FAKE_OLD_CUBLASLT", "1", 1);
-  const bool heeded = !is_fused(back);
+  const bool heeded = !is_fused(engine, back);
   for (const Input input : {Input::Exact, Input::Rounded, Input::Stored}) {
     if (!heeded) break;  // a real library
     CAPTURE(static_cast<int>(input));
     DeviceCheck t = product(50, 40, 72, how, false);
     add_gelu(t, {1, 50, 40}, BF, input);
-    CHECK_FALSE(is_fused(t));
+    CHECK_FALSE(is_fused(engine, t));
     t.check_device(engine, how.tolerance);
   }
   if (heeded) back.check_device(engine, how.tolerance);
