@@ -29,11 +29,11 @@ TENON_API void set_device(const std::string& text);
 TENON_API Device current_device();
 
 /// For the first line of main(). NVIDIA's run-time compiler reads one source at a time in a
-/// process, so where there are processors to spare, kernels for cards are compiled by this program
-/// started several times over: with one argument of the library's own, upon which this call serves
-/// and does not return. Such processes end seconds after the last kernel. Without this call, or
-/// where none can be started, threads compile. TENON_COMPILER_PROCESSES says how many at most (0:
-/// none). Throws ValueError when that is no number. Linux.
+/// process, so kernels for cards are compiled by this program started several times over: with one
+/// argument of the library's own, upon which this call serves and does not return. Such processes
+/// end seconds after the last kernel. Without this call, or where none can be started, threads
+/// compile. TENON_COMPILER_PROCESSES says how many at most (0: none). Throws ValueError when that
+/// is no number. Linux.
 TENON_API void compile_in_processes(int argc, char** argv);
 
 }  // namespace tenon

@@ -1,6 +1,7 @@
 // Keys, the kernel cache, embedded headers and, where NVRTC or a card (the emulated one under
 // ctest) is there, compiling and launching.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -18,6 +20,7 @@
 
 #include "base/digest.h"
 #include "base/str.h"
+#include "compiler.h"
 #include "cuda/cuda.h"
 #include "cuda/device/card.h"
 #include "cuda/jit/build.h"
@@ -341,6 +344,63 @@ TEST_CASE("jit: a process may end while its kernels are compiled") {
   const int status = std::system(command.c_str());
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
+}
+
+// Run in a child only, whose compilations do not end by themselves.
+TEST_CASE("jit: (a process that ends in its first compilation)" * doctest::skip()) {
+  if (card_count() == 0) return;
+  const char* log = std::getenv("TENON_FAKE_NVRTC_LOG");
+  REQUIRE(log != nullptr);
+  const auto kernel = compile(target_of(0), {"tenon_test_long", add_text("tenon_test_long", 1)});
+  std::string lines;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  // One of a kernel that does nothing comes first.
+  while (std::count(lines.begin(), lines.end(), '\n') < 2) {
+    REQUIRE(std::chrono::steady_clock::now() < end);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::ifstream file(log);
+    lines.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+TEST_CASE("jit: a process may end in its first compilation, which is given up") {
+  if (card_count() == 0 || !test::compiler_is_emulated()) {
+    MESSAGE("skipped: needs the emulated card");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string command =
+      cat("TENON_FAKE_NVRTC_LONG=1 TENON_FAKE_NVRTC_LOG=", folder.path,
+          "/log TENON_CACHE=", folder.path, " timeout 50 /proc/", getpid(),
+          "/exe --no-skip --test-case='jit: (a process that ends*' >/dev/null");
+  const int status = std::system(command.c_str());
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("nvrtc: a compilation ends when it is told to") {
+  const Nvrtc& compiler = real_nvrtc();
+  if (!compiler.problem.empty() || std::pair(compiler.major, compiler.minor) < std::pair(12, 8)) {
+    MESSAGE("skipped: no NVRTC of 12.8 or newer");
+    return;
+  }
+  const std::string text = add_text("tenon_test_stopped", 1);
+  int asked = 0;
+  const CompileResult whole = compiler.compile(text, "k.cu", headers_of(text), 90, [&asked] {
+    ++asked;
+    return true;
+  });
+  CHECK(!whole.image.empty());
+  CHECK(asked > 20);
+  for (const int last : {0, 1, 20}) {
+    int times = 0;
+    const CompileResult stopped = compiler.compile(text, "k.cu", headers_of(text), 90,
+                                                   [&times, last] { return times++ < last; });
+    CHECK(stopped.image.empty());
+    CHECK(contains(stopped.log, "CANCEL"));
+    CHECK(times < asked);
+  }
 }
 
 TEST_CASE("jit: a source that does not compile brings the compiler's words") {

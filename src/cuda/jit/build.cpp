@@ -1,6 +1,7 @@
 // Keys and the way through cache and compiler.
 #include "cuda/jit/build.h"
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 
@@ -18,8 +19,12 @@ namespace tenon::cuda {
 
 namespace {
 
-// A process may end while its kernels are compiled, and most of what NVRTC keeps to its end is made
-// in its first compilation: so that one is short.
+// A process may end while its kernels are compiled, and what NVRTC keeps to its end is made in its
+// first compilations, some of it late in them: a thread that goes on when that has been destroyed
+// crashes or never ends. So the first of all is short, and the end is told to wait for workers
+// again and again while the next ones go on.
+constexpr int kFirstCompilations = 16;
+
 void prepare_compiler(int arch) {
   static std::once_flag once;
   std::call_once(once, [&] {
@@ -28,10 +33,21 @@ void prepare_compiler(int arch) {
   });
 }
 
+CompileResult compile_here(const Source& source, const std::string& file_name, int arch) {
+  if (are_workers_stopped()) return {};
+  static std::atomic<int> begun{0};
+  prepare_compiler(arch);
+  const bool is_early = begun < kFirstCompilations && begun++ < kFirstCompilations;
+  return nvrtc().compile(source.text, file_name, headers_of(source.text), arch, [is_early] {
+    if (is_early) stop_workers_at_exit();
+    return !are_workers_stopped();
+  });
+}
+
 }  // namespace
 
 void warm_compiler() {
-  if (nvrtc().problem.empty()) prepare_compiler(nvrtc().archs.back());
+  if (nvrtc().problem.empty() && most_helpers() == 0) prepare_compiler(nvrtc().archs.back());
 }
 
 Digest key_of(const Source& source, int arch) {
@@ -67,10 +83,8 @@ Image compile_image(const Source& source, int arch, const KernelCache& cache) {
   image.origin = Image::Origin::Compiler;
   const auto start = std::chrono::steady_clock::now();
   const std::string file_name = cat(source.entry, ".cu");
-  CompileResult result = compile_or_have_compiled(source.text, file_name, arch, [&] {
-    prepare_compiler(arch);
-    return nvrtc().compile(source.text, file_name, headers_of(source.text), arch);
-  });
+  CompileResult result = compile_or_have_compiled(
+      source.text, file_name, arch, [&] { return compile_here(source, file_name, arch); });
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
   image.compile_ms = spent.count();
   if (result.image.empty())

@@ -21,8 +21,8 @@ struct Image {
 /// What a kernel depends on: the text, the headers that it includes, the options, the architecture
 /// and the compiler's version.
 Digest key_of(const Source& source, int arch);
-/// Loads the compiler and lets it make what it keeps from its first compilation on. In the caller's
-/// thread: a process that ends during a first compilation elsewhere crashes.
+/// Loads the compiler and, where no other processes compile, lets it make what it keeps from its
+/// first compilation on.
 void warm_compiler();
 /// What the library or the disk holds; no bytes when it must be compiled. Throws DeviceError when
 /// there is no compiler then.

@@ -23,6 +23,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -100,13 +101,14 @@ class Helper {
  public:
   Helper(pid_t process, int descriptor) : process_(process), channel_(descriptor) {}
   ~Helper() {
-    kill(process_, SIGKILL);
+    stop();
     while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
 
+  void stop() const { kill(process_, SIGKILL); }
   /// It says nothing unless asked: any news of it is that it has gone.
   bool is_there() const { return !channel_.has_news(); }
   /// Empty when it cannot.
@@ -169,9 +171,9 @@ class Helpers {
  public:
   void enable(std::vector<std::string> command) {
     const std::lock_guard lock(mutex_);
-    // Threads share out what is left: one reads a source, others optimise.
-    const int spare = std::clamp(available_cpus() - 2, 0, 12);
-    const std::int64_t most = env_int("TENON_COMPILER_PROCESSES", spare < 2 ? 0 : spare);
+    // This process plans meanwhile.
+    const int spare = std::clamp(available_cpus() - 1, 2, 13);
+    const std::int64_t most = env_int("TENON_COMPILER_PROCESSES", spare);
     most_ = static_cast<int>(std::clamp<std::int64_t>(most, 0, 64));
     command_ = std::move(command);
   }
@@ -179,14 +181,19 @@ class Helpers {
 
   CompileResult compile(const std::string& text, const std::string& file_name, int arch,
                         const std::function<CompileResult()>& here) {
-    std::unique_ptr<Helper> helper;
-    const Turn turn = take(helper);
-    if (helper != nullptr) {
+    if (std::unique_ptr<Helper> helper = take()) {
       std::string image = helper->compile(text, file_name, arch);
       give_back(std::move(helper), !image.empty());
       if (!image.empty()) return {std::move(image), {}};
     }
     return here();  // also to hear what is wrong with the source
+  }
+
+  void abandon() {
+    const std::lock_guard lock(mutex_);
+    most_ = 0;
+    for (const Helper* helper : at_work_) helper->stop();
+    changed_.notify_all();
   }
 
  private:
@@ -196,24 +203,19 @@ class Helpers {
     Clock::time_point since;
   };
 
-  /// Whose turn it is to compile in this process, unless it has none to give back.
-  using Turn = std::unique_ptr<Helpers, void (*)(Helpers*)>;
-
-  /// A turn in this process, a helper that is idle, or a new one; waits while all are at work. More
-  /// at a time would only stand in one another's way. Neither when no helper can be had: threads
-  /// then compile side by side.
-  Turn take(std::unique_ptr<Helper>& helper) {
+  /// One that is idle, or a new one; waits while all are at work: more at a time would only stand
+  /// in one another's way. Null when none can be had: threads then compile side by side.
+  std::unique_ptr<Helper> take() {
     std::unique_lock lock(mutex_);
     while (most_ > 0) {
-      if (!std::exchange(busy_, true)) return {this, [](Helpers* all) { all->end_turn(); }};
       while (!idle_.empty()) {
-        helper = std::move(idle_.back().helper);
+        std::unique_ptr<Helper> helper = std::move(idle_.back().helper);
         idle_.pop_back();
-        if (helper->is_there()) return {nullptr, nullptr};
+        if (helper->is_there()) return begin(std::move(helper));
         --count_;
       }
       if (count_ < most_) {
-        helper = start();
+        std::unique_ptr<Helper> helper = start();
         if (helper == nullptr) {
           most_ = count_;  // there is no room for more
           changed_.notify_all();
@@ -221,17 +223,16 @@ class Helpers {
         }
         ++count_;
         start_watching();
-        return {nullptr, nullptr};
+        return begin(std::move(helper));
       }
       changed_.wait(lock);
     }
-    return {nullptr, nullptr};
+    return nullptr;
   }
 
-  void end_turn() {
-    const std::lock_guard lock(mutex_);
-    busy_ = false;
-    changed_.notify_one();
+  std::unique_ptr<Helper> begin(std::unique_ptr<Helper> helper) {
+    at_work_.insert(helper.get());
+    return helper;
   }
 
   void start_watching() {
@@ -260,6 +261,7 @@ class Helpers {
 
   void give_back(std::unique_ptr<Helper> helper, bool works) {
     const std::lock_guard lock(mutex_);
+    at_work_.erase(helper.get());
     if (works)
       idle_.push_back({std::move(helper), Clock::now()});
     else
@@ -281,8 +283,8 @@ class Helpers {
   std::vector<std::string> command_;
   std::atomic<int> most_{0};
   std::condition_variable changed_;
-  bool busy_ = false;  // a thread of this process compiles
   std::vector<Idle> idle_;
+  std::set<const Helper*> at_work_;
   int count_ = 0;
   bool watched_ = false;
 };
@@ -297,6 +299,7 @@ Helpers& helpers() {
 
 void enable_helpers(std::vector<std::string> command) { helpers().enable(std::move(command)); }
 int most_helpers() { return helpers().most(); }
+void abandon_helpers() { helpers().abandon(); }
 
 CompileResult compile_or_have_compiled(const std::string& text, const std::string& file_name,
                                        int arch, const std::function<CompileResult()>& here) {

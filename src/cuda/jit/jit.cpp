@@ -135,6 +135,7 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
     try {
       take(compile_image(source_, target_.arch, disk()));
     } catch (...) {
+      if (are_workers_stopped()) return;  // threads that wait end with the process
       error_ = std::current_exception();
     }
     finish();

@@ -27,6 +27,8 @@ struct Nvrtc::Api {
   int (*log_size)(Program, std::size_t*) = nullptr;
   int (*log)(Program, char*) = nullptr;
   const char* (*error_text)(int) = nullptr;
+  // Null in compilers that cannot be stopped.
+  int (*set_callback)(Program, int (*)(void*, void*), void*) = nullptr;
 };
 
 namespace {
@@ -78,6 +80,11 @@ Nvrtc load_best() {
   return best;
 }
 
+/// What NVRTC calls with the address of a question.
+int is_stopped(void* goes_on, void*) {
+  return (*static_cast<const std::function<bool()>*>(goes_on))() ? 0 : 1;
+}
+
 template <class Size, class Get>
 std::string text_of(NvrtcProgram* program, Size size, Get get) {
   std::size_t bytes = 0;
@@ -112,6 +119,7 @@ Nvrtc load_nvrtc(const std::string& path) {
     loaded.problem = cat(path, " lacks functions of NVRTC ", kOldestMajor, ".0 or newer");
     return loaded;
   }
+  bind(library, "nvrtcSetFlowCallback", api->set_callback);
   loaded.archs.resize(static_cast<std::size_t>(std::max(count, 0)));
   api->archs(loaded.archs.data());
   std::sort(loaded.archs.begin(), loaded.archs.end());
@@ -145,7 +153,8 @@ const std::vector<const char*>& common_options() {
 }
 
 CompileResult Nvrtc::compile(const std::string& text, const std::string& file_name,
-                             const HeaderList& headers, int arch) const {
+                             const HeaderList& headers, int arch,
+                             const std::function<bool()>& goes_on) const {
   CompileResult result;
   result.log = problem;
   if (!problem.empty()) return result;
@@ -169,6 +178,8 @@ CompileResult Nvrtc::compile(const std::string& text, const std::string& file_na
   if (std::pair(major, minor) >= std::pair(12, 4)) options.push_back("--minimal");
   // Ours is the one that is kept small and can be pointed elsewhere.
   if (std::pair(major, minor) >= std::pair(12, 9)) options.push_back("--no-cache");
+  std::function<bool()> question = goes_on;
+  if (question && api->set_callback != nullptr) api->set_callback(program, is_stopped, &question);
   status = api->compile(program, static_cast<int>(options.size()), options.data());
   result.log = text_of(program, api->log_size, api->log);
   if (status == kSuccess)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,9 +36,11 @@ struct Nvrtc {
   /// A cubin where the compiler knows the architecture (ten times the compute capability), else PTX
   /// of the newest one that it knows and the card can run.
   ArchChoice choose_arch(int arch) const;
-  /// Any thread may call it.
+  /// Any thread may call it. Asks `goes_on` again and again, in the calling thread, where
+  /// the compiler can be stopped (12.8 and newer): the result is empty then.
   CompileResult compile(const std::string& text, const std::string& file_name,
-                        const HeaderList& headers, int arch) const;
+                        const HeaderList& headers, int arch,
+                        const std::function<bool()>& goes_on = {}) const;
 
   struct Api;
   std::shared_ptr<const Api> api;

@@ -6,6 +6,7 @@
 #include "cuda/jit/workers.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -15,10 +16,13 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "cuda/jit/helpers.h"
 #include "cuda/jit/nvrtc.h"
 
 namespace tenon::cuda {
 namespace {
+
+std::atomic<bool> stopped{false};
 
 class Workers {
  public:
@@ -29,8 +33,9 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // Returns when what is under way has ended; what waits is forgotten.
+  // Returns when what is under way has given up; what waits is forgotten.
   void stop() {
+    stopped = true;
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
@@ -38,6 +43,7 @@ class Workers {
       compilations_.clear();
     }
     wake_.notify_all();
+    abandon_helpers();
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
@@ -138,6 +144,8 @@ Workers& workers() {
 void stop_workers_at_exit() {
   std::atexit([] { workers().stop(); });
 }
+
+bool are_workers_stopped() { return stopped; }
 
 void run_on_worker(std::function<void()> job) { workers().add(std::move(job)); }
 

@@ -13,5 +13,7 @@ void compile_on_worker(std::function<void()> job, int effort);
 /// Lets the end of the process wait for the jobs before it destroys what was made up to this call.
 /// Jobs do so when they are done.
 void stop_workers_at_exit();
+/// Whether the process ends: jobs give up, and nobody is told.
+bool are_workers_stopped();
 
 }  // namespace tenon::cuda

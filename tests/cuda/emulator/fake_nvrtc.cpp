@@ -5,13 +5,19 @@
 // and the emulator's, and puts the compiler's words into the log. Settings in the environment:
 //   TENON_FAKE_NVRTC_LOG      a file; each compilation adds a line with the number of its process
 //   TENON_FAKE_NVRTC_HELPERS  "crash": a process that only compiles dies over its first source
+//   TENON_FAKE_NVRTC_LONG     a compilation that reads headers makes an object of static lifetime,
+//   as
+//                             NVRTC does, and goes on until it is stopped, a minute at most; one
+//                             that goes on when the object is gone ends the process
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -20,6 +26,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "abi.h"
@@ -43,6 +50,7 @@ enum Result {
   compilation = 6,
   no_lowered_names_before_compilation = 9,
   name_expression_not_valid = 10,
+  cancelled = 16,
 };
 
 constexpr int architectures[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
@@ -53,7 +61,25 @@ struct Program {
   std::vector<std::string> expressions;
   std::map<std::string, std::string> lowered;
   bool compiled = false;
+  int (*callback)(void*, void*) = nullptr;
+  void* payload = nullptr;
+
+  bool is_stopped() const { return callback != nullptr && callback(payload, nullptr) != 0; }
 };
+
+std::atomic<bool> gone{false};
+
+struct Kept {
+  ~Kept() { gone = true; }
+};
+
+void compile_long(const Program& program) {
+  static const Kept kept;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!program.is_stopped() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (gone) std::abort();
+}
 
 struct Options {
   unsigned arch = 75;
@@ -345,6 +371,8 @@ TENON_EXPORT const char* nvrtcGetErrorString(int result) {
       return "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION";
     case name_expression_not_valid:
       return "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID";
+    case cancelled:
+      return "NVRTC_ERROR_CANCELLED";
     default:
       return "NVRTC_ERROR unknown";
   }
@@ -368,6 +396,13 @@ TENON_EXPORT int nvrtcDestroyProgram(void** handle) {
   return success;
 }
 
+TENON_EXPORT int nvrtcSetFlowCallback(void* handle, int (*callback)(void*, void*), void* payload) {
+  if (handle == nullptr) return invalid_program;
+  of(handle)->callback = callback;
+  of(handle)->payload = payload;
+  return success;
+}
+
 TENON_EXPORT int nvrtcCompileProgram(void* handle, int count, const char* const* texts) {
   if (handle == nullptr) return invalid_program;
   if (const char* file = std::getenv("TENON_FAKE_NVRTC_LOG"))
@@ -376,6 +411,9 @@ TENON_EXPORT int nvrtcCompileProgram(void* handle, int count, const char* const*
       read("/proc/self/cmdline").find("--compile-kernels-for-tenon") != std::string::npos)
     _exit(1);
   Program& program = *of(handle);
+  if (std::getenv("TENON_FAKE_NVRTC_LONG") != nullptr && !program.headers.empty())
+    compile_long(program);
+  if (program.is_stopped()) return cancelled;
   Options options;
   std::string wrong;
   if (!read_options(count, texts, &options, &wrong)) {
