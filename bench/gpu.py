@@ -9,8 +9,8 @@
 Parts are the device tests (with --tests; a failure ends everything) and groups of rows, small enough for ten minutes each beside a
 card with 16 processors, the build aside. After --within seconds nothing begins any more and what runs is ended; the table then has
 what there is. FOLDER holds torch_bench.py and jax_bench.py, which time the same steps; without it, or without PyTorch or JAX, the columns
-stay empty. Peers compile side by side from the start (bench/peer_row.py); whatever is timed has the card to itself. A figure is the
-median over Tenon's rounds and the least of what a peer's modes gave. Milliseconds a step, device-bound: work is queued ahead as in
+stay empty. Peers compile side by side from the start (bench/peer_row.py) and are timed behind Tenon's first round; whatever is timed
+has the card to itself. A figure is the median over Tenon's rounds and the least of what a peer's modes gave. Milliseconds a step, device-bound: work is queued ahead as in
 training. Choices of engines are measured in the first round (--tune write), as `tenon train --tune write` does. Memory, in MiB, is what
 Tenon plans and the least of PyTorch's peaks.
 """
@@ -113,9 +113,8 @@ def wanted_rows(options):
 def tenon_rows(options, card, name, phases):
     rows = []
     for phase, precisions in phases.items():
-        with card.alone():
-            rows += rows_of([options.tenon, "bench", "--device", options.device, "--only", name, "--phase", phase, "--precision", precisions,
-                             "--tune", options.tune, "--budget", str(options.budget)], card)
+        rows += rows_of([options.tenon, "bench", "--device", options.device, "--only", name, "--phase", phase, "--precision", precisions,
+                         "--tune", options.tune, "--budget", str(options.budget)], card)
     return rows
 
 
@@ -143,15 +142,28 @@ def time_all(options, card, wanted):
     calls = peer_calls(options, card, wanted)
     cpus = os.cpu_count() or 2
     environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TORCHINDUCTOR_COMPILE_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+    def add(name):
+        for row in tenon_rows(options, card, name, wanted[name]):
+            ours.setdefault(key(row), []).append(row)
+
+    def say_round(number):
+        print(f"== round {number} of {options.rounds}, {card.left():.0f} s are left", flush=True)
+
     with concurrent.futures.ThreadPoolExecutor(max(1, cpus - 4)) as pool:
-        running = [(which, pool.submit(rows_of, command, card, **environment)) for which, command in calls]
-        if running:
-            print(f"== {len(running)} rows of peers compile beside Tenon's", flush=True)
-        for number in range(options.rounds):
-            for name, phases in wanted.items():
-                for row in tenon_rows(options, card, name, phases):
-                    ours.setdefault(key(row), []).append(row)
-            print(f"== round {number + 1} of {options.rounds}, {card.left():.0f} s are left", flush=True)
+        # Peers that wait in line for the card come before whoever asks for it now and then: one round is safe from them.
+        with card.alone():
+            running = [(which, pool.submit(rows_of, command, card, **environment)) for which, command in calls]
+            if running:
+                print(f"== {len(running)} rows of peers compile beside Tenon's", flush=True)
+            for name in wanted:
+                add(name)
+            say_round(1)
+        for number in range(2, options.rounds + 1):
+            for name in wanted:
+                with card.alone():
+                    add(name)
+            say_round(number)
         for which, rows in running:
             for row in rows.result():
                 theirs.setdefault(key(row), []).append({**row, "peer": which})
