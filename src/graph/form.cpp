@@ -1,6 +1,7 @@
 // One walk over the nodes, and over those of bodies where they stand.
 #include "graph/form.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "graph/body.h"
@@ -37,9 +38,21 @@ class Former {
           static_cast<std::uint64_t>(node.realised()) << 24 |
           static_cast<std::uint64_t>(node.input_count) << 32);
     fixed(node.label);
-    out_.extents.push_back({static_cast<std::uint32_t>(out_.sizes.size()),
-                            static_cast<std::uint32_t>(node.shape.rank())});
-    for (const std::int64_t extent : node.shape) size(extent);
+    extents(node.shape, ~0ull);
+  }
+
+  // Of some axes of a shape.
+  void extents(const Shape& shape, std::uint64_t axes) {
+    const auto first = static_cast<std::uint32_t>(out_.sizes.size());
+    for (int d = 0; d < shape.rank(); ++d)
+      if ((axes >> d & 1u) != 0) size(shape[d]);
+    out_.extents.push_back({first, static_cast<std::uint32_t>(out_.sizes.size()) - first});
+  }
+
+  void number(double value) {
+    constexpr double kMost = 1ll << 53;
+    if (std::fabs(value) <= kMost && std::trunc(value) == value)
+      out_.numbers.push_back(static_cast<std::int64_t>(value));
   }
 
   void attributes(const Node& node) {
@@ -61,6 +74,10 @@ class Former {
       body(*cond->on_true);
       body(*cond->on_false);
     } else {
+      if (const auto* constant = node.attrs.get_if<ConstantAttrs>()) number(constant->value.real());
+      if (node.op == Op::Sum)
+        extents(node.input(0)->shape,
+                static_cast<std::uint64_t>(node.attrs.as<ReduceAttrs>().axes));
       node.attrs.each_word([this](std::uint64_t word) { fixed(word); });
     }
   }

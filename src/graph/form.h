@@ -2,8 +2,9 @@
 // size, and the sizes themselves.
 //
 // Sizes are extents, and what attributes count in elements (where a slice starts, how long a loop
-// is). All else is fixed: ops, types, edges, labels, numbers, the bodies of loops and branches. Two
-// graphs with the same `fixed` list their sizes in the same order.
+// is, over which extents a sum goes). All else is fixed: ops, types, edges, labels, numbers, the
+// bodies of loops and branches. Two graphs with the same `fixed` list their sizes in the same
+// order.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,8 @@ struct GraphForm {
   std::vector<std::uint64_t> fixed;
   std::vector<std::int64_t> sizes;
   std::vector<Extents> extents;
+  /// Whole numbers that the graph computes with: one that divides a sum may be how many it adds up.
+  std::vector<std::int64_t> numbers;
 };
 
 /// Of the graph of `roots`; `order` is all of its nodes. Realised nodes are leaves.

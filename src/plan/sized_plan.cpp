@@ -156,6 +156,8 @@ bool SizedPlan::learn_extents(const GraphForm& form) {
       }
     }
   all.insert(all.end(), extents.begin(), extents.end());
+  // A sum of so many elements, divided by that, is their mean (sum_rules.h).
+  for (const std::int64_t number : form.numbers) all.push_back({number, 0});
   list_extents(all);
   return true;
 }

@@ -7,10 +7,10 @@
 //
 // The program is the one that planning would have made. Passes decide by comparing sizes with each
 // other and with numbers of their own. The first turn out the same wherever no two different sizes
-// of the graph happen to be equal (a batch of 10 beside 10 classes, a batch of 1 beside what
-// broadcasts); the second are listed in the plan (Program::limits). A size at which two expressions
-// of the graph meet, or a limit is passed, is refused, and planned. So a result does not depend on
-// which sizes came before.
+// or numbers of the graph happen to be equal (a batch of 10 beside 10 classes, a batch of 1 beside
+// what broadcasts, a batch of 8 beside a sum that is divided by 8); the second are listed in the
+// plan (Program::limits). A size at which two expressions of the graph meet, or a limit is passed,
+// is refused, and planned. So a result does not depend on which sizes came before.
 //
 // On a card passes decide by microseconds too, which are no limits that could be listed: a plan
 // serves sizes of one class there, between such as were planned (run/known_plans.cpp).
@@ -88,7 +88,7 @@ class SizedPlan {
 
   std::size_t symbol_ = 0;  // which of the graph's sizes is the size
   Lines graph_;
-  std::vector<std::int64_t> constants_;  // extents that never change, in order
+  std::vector<std::int64_t> constants_;  // extents that never change and numbers, in order
   std::vector<Extent> extents_;          // those that do
   std::vector<Limit> limits_;
   Program plan_;               // of the first size, steps as numbered before they were ordered
