@@ -154,7 +154,9 @@ struct Opaque {
                                 // the index of Gather and of scatters has rank 1 when it is the
                                 // same along all other axes, a scatter's base rank 0 when it is
                                 // one number everywhere
-  std::vector<ValueId> outs;    // one each result; kNoValue where nobody reads one of several
+  std::vector<ValueId> outs;    // one each result; kNoValue where nobody reads one of several; of
+                                // an attention's gradients that are parts of one value, a fourth:
+                                // sums of neighbouring rows (Capabilities::reduced_rows)
   std::vector<View> out_views;  // of an attention's gradients: where each is written, when some are
                                 // parts of one value; else empty, and each is contiguous
   std::vector<std::shared_ptr<const Program>> bodies;  // of loops and branches

@@ -287,3 +287,44 @@ TEST_CASE("card attention: gradients go into one projection's without a copy") {
     }
   }
 }
+
+TEST_CASE("card attention: sums of long texts' gradients begin where these are stored") {
+  if (!test::has_card()) return;
+  if (!cuda::has_tensor_maps() || cuda::target_of(0).arch != 90) {
+    MESSAGE("skipped: no Hopper card");
+    return;
+  }
+  constexpr std::int64_t kBatch = 2, kHeads = 4, kKvHeads = 2;
+  AttentionOptions options;
+  options.causal = options.enable_gqa = true;
+  for (const std::int64_t size : {64, 128}) {
+    CAPTURE(size);
+    const std::int64_t length = 384 - size, row = (kHeads + 2 * kKvHeads) * size;
+    const auto gradient = [&](const Tensors& in) {
+      const Tensor all = add(in[0], in[1]);
+      const auto part = [&](std::int64_t first, std::int64_t heads) {
+        const Tensor columns = slice(all, 2, first * size, (first + heads) * size);
+        return transpose(reshape(columns, {kBatch, length, heads, size}), 1, 2);
+      };
+      const Tensor y = scaled_dot_product_attention(part(0, kHeads), part(kHeads, kKvHeads),
+                                                    part(kHeads + kKvHeads, kKvHeads), {}, options);
+      const Tensor g = reshape(grad(y, Tensors{all}, in[2])[0], {kBatch * length, row});
+      return Tensors{g, sum(g.dtype() == DType::BFloat16 ? cast(g, DType::Float32) : g, 0)};
+    };
+    Generator g(7);
+    Tensors there, exact;
+    for (const Shape& shape :
+         {Shape({kBatch, length, row}), Shape({row}), Shape({kBatch, kHeads, length, size})}) {
+      const Tensor one = cast(randn(shape, DType::Float32, &g), DType::BFloat16).eval();
+      there.push_back(to(one, device("cuda")).eval());
+      exact.push_back(cast(one, DType::Float64).eval());
+    }
+    const CompiledFunction f = compile(gradient);
+    const Tensors found = f(there), again = f(there), expected = gradient(exact);
+    CHECK(distance(found[0], expected[0]) < 2e-2);
+    CHECK(distance(found[1], expected[1]) < 2e-2);
+    CHECK(distance(found[1], sum(cast(to(found[0], device("cpu")), DType::Float64), 0)) < 1e-2);
+    CHECK(found[1].to_vector<float>() == again[1].to_vector<float>());
+    CHECK(f.plan(there).fusion().find("reads sums of 64 rows") != std::string::npos);
+  }
+}

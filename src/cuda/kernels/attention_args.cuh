@@ -22,6 +22,13 @@ struct AttentionResult {
   long long stride[3] = {};
 };
 
+/// Sums of a gradient's 64 rows at a time, whichever text these are of: those of element e of head
+/// h stand at data + rows / 64 * pitch + h * size + e. Null: not asked for.
+struct AttentionSums {
+  float* data = nullptr;
+  long long pitch = 0;
+};
+
 /// log and delta are contiguous [batch, heads, queries].
 struct AttentionArgs {
   AttentionOperand q, k, v, mask, y, dy;
@@ -31,6 +38,7 @@ struct AttentionArgs {
   float* delta = nullptr;
   AttentionResult out;           // y, or the gradient of q
   AttentionResult out_k, out_v;  // the gradients of k and v
+  AttentionSums sums, sums_k, sums_v;  // of those of q, k and v; by warpgroups alone
   long long batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0;
   float scale = 1;
   int unused = 0;  // in place of padding

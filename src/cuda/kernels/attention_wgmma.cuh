@@ -185,6 +185,35 @@ struct AttentionPlace {
   }
 };
 
+/// The sums of a gradient's rows, from row0 on, by way of shared memory that nobody reads any more.
+template <class C>
+TENON_DEVICE void save_sums(const AttentionSums& out, const float (&x)[C::kBoxes][32],
+                            const AttentionPlace& at, float* memory, long long h, long long row0) {
+  if (out.data == nullptr) return;
+  __syncthreads();
+#pragma unroll
+  for (int box = 0; box < C::kBoxes; ++box)
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      float sums[2];
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        sums[e] = x[box][4 * n + e] + x[box][4 * n + 2 + e];
+        for (int other = 4; other < 32; other *= 2) sums[e] += shuffle_xor(sums[e], other);
+      }
+      if (at.g == 0)
+        *reinterpret_cast<float2*>(memory + at.warp_row / 16 * C::kSize + box * 64 + n * 8 +
+                                   2 * at.t) = make_float2(sums[0], sums[1]);
+    }
+  __syncthreads();
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread >= C::kSize) return;
+  float sum = memory[thread];
+#pragma unroll
+  for (int warp = 1; warp < 4; ++warp) sum += memory[warp * C::kSize + thread];
+  out.data[row0 / 64 * out.pitch + h * C::kSize + thread] = sum;
+}
+
 /// Scores of keys that are not there or lie behind the query become -infinity. x[4 n + e]: of the
 /// query (or key) first + g + e / 2 * 8 and key (or query) second + 8 n + 2 t + e % 2.
 template <class C>
@@ -399,6 +428,9 @@ __device__ __forceinline__ void attention_wgmma_keys(const AttentionArgs& a) {
     store_boxes<C>(a.out_k, dk, b, of, mine, a.keys);
   }
   if (a.out_v.data != nullptr) store_boxes<C>(a.out_v, dv, b, of, mine, a.keys);
+  float* const memory = reinterpret_cast<float*>(k.memory);
+  save_sums<C>(a.sums_k, dk, at, memory, of, b * a.keys + k0);
+  save_sums<C>(a.sums_v, dv, at, memory, of, b * a.keys + k0);
 }
 
 /// Rows g and g + 8 of the warp's sixteen from `row0` on: rowsum(dy y). A pair of lanes has a row.
@@ -507,6 +539,7 @@ __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a) 
   if (a.out.data == nullptr) return;
   multiply_all(dq, a.scale);
   store_boxes<C>(a.out, dq, b, h, mine, a.queries);
+  save_sums<C>(a.sums, dq, at, reinterpret_cast<float*>(q.memory), h, b * a.queries + q0);
 }
 
 }  // namespace tenon::cuda

@@ -3,6 +3,8 @@
 // sweep reads what these come to, 32 or more times less, in place of the result.
 //
 // Of images only: sums over other results, as biases' gradients are, share a launch as they are.
+// But those over the gradients of attention, where these are parts of one value, begin in its
+// kernels.
 //
 // Engines say whether they can, and how many rows (Capabilities::reduced_rows); all results of one
 // product have as many rows, so nothing depends on who computes which. Deviations are from the mean
@@ -68,6 +70,31 @@ View over_batch(const View& view, const Shape& space) {
   return out;
 }
 
+/// Whether a sweep sums the columns of one value, as it is.
+bool sums_one_value(const Region& sweep) {
+  const MapProgram& map = sweep.map;
+  if (sweep.reads.size() != 1 || map.reduces.size() != 1 || map.reduces[0].deviations) return false;
+  const MapInstr* source = &map.instrs[at(map.reduces[0].source)];
+  if (source->code == MapCode::Compute && source->op == Op::Cast)
+    source = &map.instrs[at(source->args[0])];
+  return source->code == MapCode::Load && is_contiguous(source->view, map.space);
+}
+
+/// Whether attention's gradients are all of the columns of a value, and of its rows.
+bool makes_all(const Opaque& op, const Value& value, const Shape& space) {
+  if (op.op != Op::AttentionGrad || op.out_views.empty() || op.outs.size() != op.out_views.size())
+    return false;
+  std::int64_t columns = 0;
+  for (std::size_t k = 0; k < op.outs.size(); ++k) {
+    const Shape& shape = op.shapes[k];
+    columns += shape[2] * shape[3];
+    if (op.outs[k] != op.outs[0] || op.out_views[k].stride[1] != space[1] ||
+        shape[0] * shape[1] != space[0])
+      return false;
+  }
+  return columns == space[1] && value.shape.numel() == space.numel();
+}
+
 class ColumnReducer {
  public:
   explicit ColumnReducer(Merger& merger) : m_(merger) {}
@@ -85,8 +112,9 @@ class ColumnReducer {
       const Region& made = m_.region(product);
       const bool reads = std::any_of(sweep.reads.begin(), sweep.reads.end(),
                                      [&made](ValueId id) { return is_written(made, id); });
-      if (made.kind != RegionKind::Contraction || !reads) continue;
       std::string why;
+      if (reads && made.kind == RegionKind::Opaque && attach_to_gradients(s, product)) return;
+      if (made.kind != RegionKind::Contraction || !reads) continue;
       const int rows = rows_of(s, product, &why);
       if (rows > 0 && attach(s, product, rows, &why)) return;
       note(sweep, cat("does not begin in the epilogue of ", made.title, ": ", why));
@@ -163,15 +191,46 @@ class ColumnReducer {
     }
     for (const ValueId id : sweep.reads)
       if (!is_written(with, id)) merge(with.reads, {id});
+    MapProgram of_sweep = of_parts(sweep.map, with.map.reduces, parts);
+    finish(s, product, std::move(with), std::move(of_sweep), known, rows);
+    return true;
+  }
+
+  /// Sums of attention's gradients begin where these are stored.
+  bool attach_to_gradients(int s, int attention) {
+    Region& sweep = m_.region(s);
+    Region with = m_.region(attention);
+    if (!sums_one_value(sweep) ||
+        !makes_all(with.opaque, m_.values()[at(sweep.reads[0])], sweep.map.space))
+      return false;
+    int rows = 0;
+    std::string refusal;
+    for (const Engine* engine : m_.options.engines)
+      if (engine->claims(with, m_.values(), &refusal))
+        rows = std::max(rows, engine->capabilities(with, m_.values()).reduced_rows);
+    if (rows == 0) return false;
+    m_.program.limits.push_back({with.opaque.shapes[0][1], rows, true});
+    const std::size_t known = m_.program.values.size();
+    const Shape parts{sweep.map.space[0] / rows, sweep.map.space[1]};
+    MapReduce part{0, Op::Sum, kRowsOfResult, new_value(parts, sweep)};
+    part.rows = rows;
+    with.opaque.outs.push_back(part.value);
+    MapProgram of_sweep = of_parts(sweep.map, {part}, parts);
+    finish(s, attention, std::move(with), std::move(of_sweep), known, rows);
+    return true;
+  }
+
+  /// What the step makes beside its result, as values from `known` on, is what the sweep reads.
+  void finish(int s, int product, Region with, MapProgram of_sweep, std::size_t known, int rows) {
+    Region& sweep = m_.region(s);
     note(with, cat("reduces rows of its result by ", sweep.title, " while writing it"));
-    sweep.map = of_parts(sweep.map, with.map, parts);
+    sweep.map = std::move(of_sweep);
     for (std::size_t id = known; id < m_.program.values.size(); ++id)
       merge(with.writes, {static_cast<ValueId>(id)});
     list_values(sweep, sweep.reads, sweep.writes);
     note(sweep, cat("reads sums of ", rows, " rows, which ", with.title, " makes"));
     m_.region(product) = std::move(with);
     merged_ = true;
-    return true;
   }
 
   ValueId new_value(const Shape& shape, const Region& sweep) {
@@ -185,16 +244,16 @@ class ColumnReducer {
     return static_cast<ValueId>(m_.program.values.size()) - 1;
   }
 
-  /// The sweep over what the last reductions of the epilogue come to.
-  static MapProgram of_parts(const MapProgram& sweep, const MapProgram& epilogue,
+  /// The sweep over what the last reductions of those that were begun come to.
+  static MapProgram of_parts(const MapProgram& sweep, const std::vector<MapReduce>& begun,
                              const Shape& parts) {
     MapProgram map;
     map.space = parts;
-    const std::size_t first = epilogue.reduces.size() - sweep.reduces.size();
+    const std::size_t first = begun.size() - sweep.reduces.size();
     for (std::size_t k = 0; k < sweep.reduces.size(); ++k) {
       MapInstr load;
       load.code = MapCode::Load;
-      load.view.value = epilogue.reduces[first + k].value;
+      load.view.value = begun[first + k].value;
       contiguous_strides(parts, load.view.stride);
       map.instrs.push_back(load);
     }
@@ -202,7 +261,7 @@ class ColumnReducer {
       MapReduce reduce = sweep.reduces[k];
       reduce.source = static_cast<int>(k);
       if (reduce.deviations) {
-        reduce.rows = epilogue.reduces[first + k].rows;
+        reduce.rows = begun[first + k].rows;
         reduce.within = reduce.source;
         reduce.source = mean(map, sum_beside(sweep, sweep.reduces[k]), reduce.rows);
       }

@@ -14,6 +14,7 @@
 namespace tenon::cuda {
 namespace {
 
+constexpr std::size_t kGradients = 3;                          // of queries, keys and values
 constexpr std::size_t kOutput = 3, kLog = 4, kOutputGrad = 5;  // inputs of the gradients
 
 std::int64_t filled(std::int64_t size) { return (size + 15) / 16 * 16; }
@@ -50,6 +51,22 @@ constexpr std::int64_t kShortest = 256;
 /// Of a mask that a block reads by narrow offsets.
 constexpr std::int64_t kSmallStride = 1 << 24;
 
+bool has_drops(const OpaqueCall& call) {
+  return call.dtype(call.op.inputs.size() - 1) == DType::Int64;
+}
+bool has_mask(const OpaqueCall& call) {
+  const std::size_t without = call.op.op == Op::AttentionGrad ? 6 : 3;
+  return call.op.inputs.size() > without + (has_drops(call) ? 1 : 0);
+}
+
+bool goes_by_warpgroups(const OpaqueCall& call) {
+  const Shape &q = call.op.shapes[0], &k = call.op.shapes[1], &v = call.op.shapes[2];
+  return call.target.arch == 90 && item_size(call.dtype(0)) == 2 && q[3] == v[3] &&
+         (q[3] == 64 || q[3] == 128) && !has_mask(call) && !has_drops(call) &&
+         call.op.attrs.as<AttentionAttrs>().scale > 0 && std::min(q[1], k[1]) >= kShortest &&
+         (call.target.ordinal < 0 || has_tensor_maps());
+}
+
 class AttentionKernel final : public Kernel {
  public:
   explicit AttentionKernel(const OpaqueCall& call)
@@ -66,13 +83,10 @@ class AttentionKernel final : public Kernel {
     if (out_views_.empty()) list_results(call.op.shapes);
     for (std::size_t i = 0; i < views_.size(); ++i) items_.push_back(item_size(call.dtype(i)));
     const std::size_t mask = backward_ ? 6 : 3;
-    drops_ = call.dtype(views_.size() - 1) == DType::Int64;
-    has_mask_ = views_.size() > mask + (drops_ ? 1 : 0);
+    drops_ = has_drops(call);
+    has_mask_ = has_mask(call);
     item_ = static_cast<std::int64_t>(item_size(call.dtype(0)));
-    by_warpgroups_ = call.target.arch == 90 && item_ == 2 && size_ == value_size_ &&
-                     (size_ == 64 || size_ == 128) && !has_mask_ && !drops_ && args_.scale > 0 &&
-                     std::min(args_.queries, args_.keys) >= kShortest &&
-                     (call.target.ordinal < 0 || has_tensor_maps());
+    by_warpgroups_ = goes_by_warpgroups(call);
     is_short_ = fits_one_tile(mask);
     type_ = type_name(call.dtype(0), attrs.precision);
     causal_ = attrs.causal;
@@ -123,6 +137,7 @@ class AttentionKernel final : public Kernel {
     args.log = static_cast<float*>(const_cast<void*>(bound(binding, kLog).data));
     args.delta = reinterpret_cast<float*>(binding.workspace);
     args.out_k = result(binding, 1), args.out_v = result(binding, 2);
+    args.sums = sums(binding, 0), args.sums_k = sums(binding, 1), args.sums_v = sums(binding, 2);
     if (is_short_)
       return launch(*queries_, binding, of_queries,
                     2 * tile + value_tile + (item_ == 2 ? value_tile : 0) +
@@ -249,6 +264,16 @@ class AttentionKernel final : public Kernel {
     return out;
   }
 
+  /// Where a gradient's sums go (Opaque::outs), beside those of the others.
+  AttentionSums sums(const Binding& binding, std::size_t k) const {
+    AttentionSums out;
+    if (outs_.size() <= kGradients) return out;
+    out.data = reinterpret_cast<float*>(binding.values[static_cast<std::size_t>(outs_.back())]) +
+               out_views_[k].offset;
+    out.pitch = out_views_[k].stride[1];
+    return out;
+  }
+
   const std::vector<View> views_;
   const std::vector<ValueId> outs_;
   std::vector<View> out_views_;
@@ -265,6 +290,12 @@ class AttentionKernel final : public Kernel {
 };
 
 }  // namespace
+
+bool attention_sums_rows(const OpaqueCall& call) {
+  const std::int64_t queries = call.op.shapes[0][1], keys = call.op.shapes[1][1];
+  return call.op.op == Op::AttentionGrad && !call.op.out_views.empty() && queries == keys &&
+         queries % kAttentionRows == 0 && goes_by_warpgroups(call);
+}
 
 std::unique_ptr<Kernel> prepare_attention(const OpaqueCall& call) {
   return std::make_unique<AttentionKernel>(call);

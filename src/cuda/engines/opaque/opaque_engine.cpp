@@ -6,6 +6,7 @@
 
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
+#include "cuda/kernels/attention_args.cuh"
 #include "graph/node.h"
 
 namespace tenon::cuda {
@@ -29,6 +30,14 @@ class OpaqueEngine final : public Engine {
     const char* reason = refusal(region, values);
     if (reason != nullptr && why != nullptr) *why = reason;
     return reason == nullptr;
+  }
+
+  Capabilities capabilities(const Region& region, std::span<const Value> values) const override {
+    Capabilities can;
+    if (region.kind == RegionKind::Opaque && is_attention(region.opaque.op) &&
+        attention_sums_rows({target_, region.opaque, values}))
+      can.reduced_rows = kAttentionRows;
+    return can;
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,

@@ -34,6 +34,8 @@ std::unique_ptr<Kernel> prepare_movement(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_softmax(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_sort(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_attention(const OpaqueCall& call);
+/// Whether that sums 64 rows at a time of the gradients that it writes as parts of one value.
+bool attention_sums_rows(const OpaqueCall& call);
 
 /// One launch with a struct of arguments that has the addresses of inputs and output; `taps` is a
 /// second result's.
