@@ -3,9 +3,10 @@
 // can be read by no copy engine, so that the two products of their gradient would copy it first.
 //
 // A padded product is cut back to its columns by a slice, so that whatever reads it is right as it
-// stands. Element-wise readers are computed with the columns beyond and cut in turn, sums and
-// maxima of rows pass over them: all of a loss runs over whole rows, and products read cut rows by
-// their strides. Numbers beyond the last column mean nothing (they may be infinite).
+// stands. Element-wise readers and sums of columns are computed with the columns beyond and cut in
+// turn, sums and maxima of rows pass over them: all of a loss runs over whole rows, and products
+// read cut rows by their strides. Numbers beyond the last column mean nothing (they may be
+// infinite).
 //
 // A row's sum that has one term, that of the wanted class, is computed at that column alone.
 #include "plan/wide_rows.h"
@@ -44,6 +45,11 @@ Shape with_columns(Shape shape, std::int64_t columns) {
 bool reduces_rows(const Node& node) {
   return node.input(0)->shape.rank() > 0 &&
          node.attrs.as<ReduceAttrs>().axes == std::int64_t{1} << (node.input(0)->shape.rank() - 1);
+}
+
+bool keeps_columns(const Node& reduction) {
+  const int last = reduction.input(0)->shape.rank() - 1;
+  return (reduction.attrs.as<ReduceAttrs>().axes >> last & 1) == 0;
 }
 
 /// The product that rows of scores come from, by way of what keeps them scores; or null.
@@ -109,6 +115,8 @@ class RowWidener {
                                     [this](const Tensor& in) { return whole_.count(in.node()); });
     if (first == inputs.end()) return {};
     const std::int64_t columns = whole_.at(first->node()).size(-1);
+    if (info.kind == OpKind::Reduction && keeps_columns(node))
+      return slice(grown(node, inputs, columns), -1, 0, node.shape.at(-1));
     const bool same_rows = node.shape.rank() > 0 && node.shape.at(-1) == first->shape().at(-1) &&
                            (info.kind == OpKind::Elementwise || node.op == Op::Reshape);
     if (!same_rows) return {};
