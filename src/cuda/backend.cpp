@@ -33,11 +33,12 @@ class CardBackend final : public Backend {
   Device::Kind kind() const override { return Device::Kind::Cuda; }
   const char* name() const override { return "cuda"; }
   DeviceTraits traits() const override {
-    static const bool has_cudnn = cudnn_present();
+    static const bool has_cudnn = cudnn_present(), has_cublaslt = cublaslt_present();
     return {.is_queued = true,
             .overlaps_steps = true,
             .rounds_operands = true,
             .convolves_channels_last = has_cudnn,
+            .has_product_library = has_cublaslt,
             .remake = {.most_cost = std::numeric_limits<std::int64_t>::max()},
             .attention = {.largest_size = 128, .size_step = 8, .most_heads = 65535},
             .longest_row = 65536};

@@ -36,6 +36,9 @@ struct DeviceTraits {
   /// Convolutions of 16 bits by filters of several pixels are fast over images that lie with their
   /// channels last.
   bool convolves_channels_last = false;
+  /// Large products of 16 bits are fastest by a library that wants rows of whole lines and leaves
+  /// what becomes of a result to a sweep.
+  bool has_product_library = false;
   RemakeTraits remake = {};
   /// What attention an engine knows.
   AttentionTraits attention = {};

@@ -417,7 +417,7 @@ Roots decompose(Roots roots, const PlanOptions& options) {
     if (options.traits.is_queued && has_trait(node.op, kAcrossChannels)) return {};
     return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
   });
-  if (options.traits.is_queued) roots = widen_rows(std::move(roots));
+  if (options.traits.is_queued) roots = widen_rows(std::move(roots), options);
   if (!rounds_to_16_bits(roots.order().nodes)) return roots;
   if (options.traits.is_queued) {
     // Before these passes write products with operands of 16 bits out.

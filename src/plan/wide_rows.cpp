@@ -4,9 +4,10 @@
 //
 // A padded product is cut back to its columns by a slice, so that whatever reads it is right as it
 // stands. Element-wise readers and sums of columns are computed with the columns beyond and cut in
-// turn, sums and maxima of rows pass over them: all of a loss runs over whole rows, and products
-// read cut rows by their strides. Numbers beyond the last column mean nothing (they may be
-// infinite).
+// turn, sums and maxima of rows pass over them: all of a loss runs over whole rows. Numbers beyond
+// the last column mean nothing (they may be infinite), until they are rounded for a product: there
+// they are zeros. So the products of the gradient run over whole rows too, times the padded operand
+// that made the scores, or to a result that is cut.
 //
 // A row's sum that has one term, that of the wanted class, is computed at that column alone.
 #include "plan/wide_rows.h"
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -34,12 +36,22 @@ constexpr std::int64_t kFewestClasses = 1024;
 constexpr std::int64_t kFewestScores = 1 << 18;
 constexpr std::int64_t kCopiedAtOnce = 8;  // elements of 16 bits, for copies of 16 bytes
 constexpr std::int64_t kRowStep = 64;      // what padded rows are a multiple of
+// A result that is cut is written, and read again by a sweep of its own: 8 bytes an element, in
+// which time an H100 adds up some 800 products. A library saves a quarter of them all.
+constexpr std::int64_t kFewestSummed = 4096;
 
 bool is_short(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
 
 Shape with_columns(Shape shape, std::int64_t columns) {
   shape[shape.rank() - 1] = columns;
   return shape;
+}
+
+/// The matrix that a node is the transposition of; or null.
+Node* transposed(const Node& node) {
+  const bool turns = !node.realised() && node.op == Op::Permute && node.shape.rank() == 2 &&
+                     node.attrs.as<PermuteAttrs>().axes[0] == 1;
+  return turns ? node.input(0) : nullptr;
 }
 
 bool reduces_rows(const Node& node) {
@@ -102,12 +114,14 @@ std::unordered_set<const Node*> find_scores(const Roots& roots) {
 
 class RowWidener {
  public:
-  explicit RowWidener(std::unordered_set<const Node*> scores) : scores_(std::move(scores)) {}
+  RowWidener(std::unordered_set<const Node*> scores, bool cuts_products)
+      : scores_(std::move(scores)), cuts_products_(cuts_products) {}
 
   Tensor rule(const Node& node, std::span<const Tensor> inputs) {
     if (inputs.empty()) return {};
     if (scores_.count(&node) != 0)
       return node.op == Op::Matmul ? product(node, inputs) : biased(node, inputs);
+    if (node.op == Op::Matmul) return of_rows(node, inputs);
     const OpInfo& info = op_info(node.op);
     if ((node.op == Op::Sum || node.op == Op::Max) && reduces_rows(node))
       return reduced(node, inputs[0]);
@@ -120,7 +134,8 @@ class RowWidener {
     const bool same_rows = node.shape.rank() > 0 && node.shape.at(-1) == first->shape().at(-1) &&
                            (info.kind == OpKind::Elementwise || node.op == Op::Reshape);
     if (!same_rows) return {};
-    const Tensor all = grown(node, inputs, columns);
+    const bool rounds = node.op == Op::Cast && is_short(node.dtype);
+    const Tensor all = rounds ? rounded(node, inputs[0]) : grown(node, inputs, columns);
     return all.defined() ? cut(all, node.shape) : Tensor();
   }
 
@@ -156,16 +171,78 @@ class RowWidener {
   }
 
   /// Zeros behind an axis; in front of a transposition, which the product reads by strides.
-  static Tensor padded(const Tensor& x, int axis, std::int64_t count) {
+  Tensor padded(const Tensor& x, int axis, std::int64_t count) {
+    if (Node* base = transposed(*x.node()); base != nullptr)
+      return transpose(padded(Tensor(base), 1 - axis, count), 0, 1);
+    Tensor& out = padded_[key_of_padded(x, axis)];
+    if (!out.defined()) out = axis + 1 == x.rank() ? pad(x, {0, count}) : pad(x, {0, 0, 0, count});
+    return out;
+  }
+  bool is_padded(const Tensor& x, int axis) const {
+    if (Node* base = transposed(*x.node()); base != nullptr)
+      return is_padded(Tensor(base), 1 - axis);
+    return padded_.count(key_of_padded(x, axis)) != 0;
+  }
+  /// What is rounded, to which type, along which axis: products have a rounding each.
+  using PaddedKey = std::tuple<const Node*, DType, int>;
+  static PaddedKey key_of_padded(const Tensor& x, int axis) {
     const Node& node = *x.node();
-    if (!node.realised() && node.op == Op::Permute && x.rank() == 2) {
-      const auto& axes = node.attrs.as<PermuteAttrs>().axes;
-      Shape shape = x.shape();
-      shape[axis] += count;
-      const Tensor base = padded(Tensor(node.input(0)), axes[axis], count);
-      return make_node(Op::Permute, x.dtype(), shape, node.attrs, std::span(&base, 1));
+    const bool rounds = !node.realised() && node.op == Op::Cast;
+    return {rounds ? node.input(0) : &node, x.dtype(), axis};
+  }
+
+  /// A product of rows that have columns beyond the last one: those of the scores' gradient.
+  Tensor of_rows(const Node& node, std::span<const Tensor> inputs) {
+    for (int k = 0; k < 2; ++k) {
+      Node* turned = transposed(*inputs[at(k)].node());
+      const Tensor rows = turned == nullptr ? inputs[at(k)] : Tensor(turned);
+      if (const auto known = whole_.find(rows.node());
+          known != whole_.end() && is_short(rows.dtype()))
+        return of_rows(node, inputs, k, rows.size(-1), known->second);
     }
-    return axis + 1 == x.rank() ? pad(x, {0, count}) : pad(x, {0, 0, 0, count});
+    return {};
+  }
+
+  /// Operand `k`, which may be turned, is cut from `all`.
+  Tensor of_rows(const Node& node, std::span<const Tensor> inputs, int k, std::int64_t classes,
+                 const Tensor& all) {
+    const std::int64_t columns = all.size(-1);
+    const bool turned = transposed(*inputs[at(k)].node()) != nullptr;
+    const bool sums_columns = (k == 0) != turned;
+    Tensor operands[2] = {inputs[0], inputs[1]};
+    Tensor& other = operands[1 - k];
+    Shape shape = node.shape;
+    if (sums_columns) {
+      if (!is_zeroed(*all.node()) || !is_padded(other, k)) return {};
+      other = padded(other, k, columns - classes);
+    } else {
+      if (!is_worth_cutting(node, inputs[0].size(-1))) return {};
+      shape[k] = columns;
+    }
+    operands[k] = turned ? transpose(all, 0, 1) : all;
+    const Tensor out = make_node(Op::Matmul, node.dtype, shape, node.attrs, operands);
+    return sums_columns ? out : slice(out, k, 0, classes);
+  }
+
+  bool is_worth_cutting(const Node& product, std::int64_t summed) const {
+    return cuts_products_ && product.shape.rank() == 2 && summed >= kFewestSummed;
+  }
+
+  /// What products may read: whole rows, rounded, with zeros beyond the last class.
+  Tensor rounded(const Node& node, const Tensor& rows) {
+    const Tensor& all = whole_.at(rows.node());
+    Tensor out = cast(where(is_class(all, node.shape.at(-1)), all, 0), node.dtype);
+    zeroed_.insert(out.node());
+    return out;
+  }
+  bool is_zeroed(const Node& all) const {
+    const bool reshaped = !all.realised() && all.op == Op::Reshape;
+    return zeroed_.count(&all) != 0 || (reshaped && is_zeroed(*all.input(0)));
+  }
+
+  /// Whether elements of whole rows stand in front of the columns beyond the last class.
+  static Tensor is_class(const Tensor& all, std::int64_t classes) {
+    return lt(broadcast_to(arange(0, all.size(-1), 1, DType::Int32), all.shape()), classes);
   }
 
   Tensor cut(const Tensor& all, const Shape& shape) {
@@ -238,8 +315,7 @@ class RowWidener {
       if (Tensor one = sum_of_one(*all.node(), classes); one.defined()) return one;
     if (columns == classes) return {};
     const double passed_over = node.op == Op::Sum ? 0 : -std::numeric_limits<double>::infinity();
-    const Tensor place = broadcast_to(arange(0, columns, 1, DType::Int32), all.shape());
-    const Tensor masked = where(lt(place, classes), all, passed_over);
+    const Tensor masked = where(is_class(all, classes), all, passed_over);
     return make_node(node.op, node.dtype, node.shape, node.attrs, std::span(&masked, 1));
   }
 
@@ -314,20 +390,23 @@ class RowWidener {
   }
 
   const std::unordered_set<const Node*> scores_;
+  const bool cuts_products_;                  // results whose rows or columns are classes
   std::unordered_set<const Node*> products_;  // that scores are read from
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>
       rows_;  // columns of scores, by how many there are in all and the classes
+  std::map<PaddedKey, Tensor> padded_;
   std::unordered_map<const Node*, Tensor> whole_;  // by what is cut from it
+  std::unordered_set<const Node*> zeroed_;         // of these
   std::unordered_map<const Node*, Tensor> grown_;  // of what is not: numbers, ramps, broadcasts
   std::vector<Tensor> kept_;                       // so that the keys of grown_ stay what they are
 };
 
 }  // namespace
 
-Roots widen_rows(Roots roots) {
+Roots widen_rows(Roots roots, const PlanOptions& options) {
   std::unordered_set<const Node*> scores = find_scores(roots);
   if (scores.empty()) return roots;
-  RowWidener widener(std::move(scores));
+  RowWidener widener(std::move(scores), options.traits.has_product_library);
   return rewrite(roots, [&widener](Node& node, std::span<const Tensor> inputs) {
     return widener.rule(node, inputs);
   });

@@ -43,6 +43,7 @@ struct Settings {
   Device::Kind kind = Device::Kind::Cuda;
   std::uint32_t disabled = 0;
   bool convolves_channels_last = false;  // a card with cuDNN
+  bool has_product_library = false;      // a card with cuBLASLt
   std::int64_t memory_limit = 0;
   Tuning* tuning = nullptr;  ///< what is known of engines; null: nothing
 };
@@ -65,6 +66,7 @@ inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,
   options.traits =
       (settings.kind == Device::Kind::Cuda ? cuda::backend() : cpu::backend()).traits();
   options.traits.convolves_channels_last = settings.convolves_channels_last;
+  options.traits.has_product_library = settings.has_product_library;
   options.engines = engines;
   options.disabled = settings.disabled;
   options.memory_limit = settings.memory_limit;
