@@ -338,6 +338,7 @@ TEST_CASE(
     CHECK(count("load_constant_row<") == (bias ? 3u : 0u));  // of the bias, which all rows share
     CHECK(count("exp_near(") == 2);                          // by the special unit
     CHECK(count("as_coordinate(") == 1);                     // classes compare in 32 bits
+    CHECK(count("columns_left(") == 3);                      // once a vector, which are classes
     const std::string rounding = "rounded<BF16>(";
     const std::size_t from = text.find(rounding) + rounding.size();
     const std::string exact = text.substr(from, text.find(')', from) - from);

@@ -97,6 +97,12 @@ __device__ __forceinline__ int as_coordinate(long long x) {
   return x >= 0 && x <= 0x7fffffff ? static_cast<int>(x) : -1;
 }
 
+/// How many of a row's elements from column j on stand in front of column `end`.
+template <class Index>
+__device__ __forceinline__ int columns_left(int end, Index j) {
+  return end > j ? static_cast<int>(end - j) : 0;
+}
+
 /// W elements that are loaded and stored at once.
 template <class M, int W>
 struct alignas(sizeof(M) * W) Packed {

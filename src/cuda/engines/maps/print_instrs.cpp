@@ -270,14 +270,21 @@ std::string InstrPrinter::cheaper(int instr, const std::vector<std::string>& arg
   }
 }
 
-bool InstrPrinter::is_coordinate(const MapInstr& instr) const {
+bool InstrPrinter::is_last_coordinate(const MapInstr& instr) const {
   const int last = coordinates_.rank() - 1;
-  if (index_ != "Index" || !fits_int(map_) || instr.dtype != DType::Int64 ||
-      instr.view.offset != 0 || last < 0)
-    return false;
+  if (instr.code != MapCode::Affine || instr.view.offset != 0 || last < 0) return false;
   for (int d = 0; d < last; ++d)
     if (stride(instr.view, d) != 0) return false;
   return stride(instr.view, last) == 1;
+}
+
+bool InstrPrinter::is_coordinate(const MapInstr& instr) const {
+  return index_ == "Index" && fits_int(map_) && instr.dtype == DType::Int64 &&
+         is_last_coordinate(instr);
+}
+
+bool InstrPrinter::is_column(int instr) const {
+  return map_.instrs[at(instr)].dtype == DType::Int32 && is_last_coordinate(map_.instrs[at(instr)]);
 }
 
 std::string InstrPrinter::affine(int i, const std::string& step) {

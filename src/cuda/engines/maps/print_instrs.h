@@ -90,6 +90,8 @@ class InstrPrinter {
   std::string compute(int instr);
   /// The coordinate's function as the instruction's dtype; `step` is added to the last coordinate.
   std::string affine(int instr, const std::string& step);
+  /// Whether an instruction gives the last coordinate itself, as int32.
+  bool is_column(int instr) const;
   /// "const RandomDraw r4 = …;"
   std::string random_draw(int instr);
   /// The number of the element at a position, from a block that holds it.
@@ -107,7 +109,8 @@ class InstrPrinter {
   void find_only_rounded();
   /// A function by a cheaper way that serves here; empty: by its own.
   std::string cheaper(int instr, const std::vector<std::string>& args) const;
-  /// Whether the instruction gives the last coordinate itself, as int.
+  bool is_last_coordinate(const MapInstr& instr) const;
+  /// Whether the instruction gives that as int.
   bool is_coordinate(const MapInstr& instr) const;
   /// The name of a view's strides, the same for equal ones.
   const std::string& layout(const View& view);

@@ -205,6 +205,14 @@ class RowsPrinter : RowForm {
     }
   }
 
+  /// Whether an element stands in front of a column that is the same for all rows: of N it is told
+  /// by how many do, which one subtraction gives.
+  bool asks_for_columns_left(int i) const {
+    const MapInstr& lt = instr(i);
+    return lt.code == MapCode::Compute && lt.op == Op::Lt && printer_.is_column(lt.args[0]) &&
+           instr(lt.args[1]).code == MapCode::Number;
+  }
+
   void print_element(CodeWriter& out, int i) {
     std::string text;
     switch (instr(i).code) {
@@ -215,6 +223,10 @@ class RowsPrinter : RowForm {
         text = printer_.random_element(i, cat("q", i), "i");
         break;
       case MapCode::Compute:
+        if (asks_for_columns_left(i)) {
+          text = cat("i < left", i, " ? 1 : 0");
+          break;
+        }
         out.line(printer_.compute(i));
         text = "";
         break;
@@ -279,6 +291,10 @@ class RowsPrinter : RowForm {
     for (std::size_t s = 0; s < map_.stores.size(); ++s)
       if (store_pass(s) == p && !once_a_row(s))
         out.line(cat(printer_.type(map_.stores[s].source), " y", s, "[N];"));
+    for (int i = 0; i < count(); ++i)
+      if (needed[at(i)] && asks_for_columns_left(i))
+        out.line(
+            cat("const int left", i, " = columns_left(", printer_.get(instr(i).args[1]), ", j);"));
     out.line("#pragma unroll");
     out.line("for (int i = 0; i < N; ++i) {");
     for (int i = 0; i < count(); ++i)
