@@ -57,6 +57,21 @@ TEST_CASE("verify: steps are repeated with the number of epochs that they were m
   check_passes(cut, 24);
 }
 
+TEST_CASE("verify: a schedule that waits for better tests is repeated with them") {
+  const TestFolder folder;
+  const std::string dir = folder / "run";
+  train::start_run(Settings::resolve("mlp:784-8-10", "",
+                                     {{"data", "digits:64,32"},
+                                      {"epochs", "30"},
+                                      {"batch", "64"},
+                                      {"lr", "3"},
+                                      {"schedule", "plateau"}}),
+                   dir);
+  const std::string log = io::read_file(dir + "/log.jsonl");
+  REQUIRE(log.find("\"lr\":0.3") != std::string::npos);
+  check_passes(dir, 30);
+}
+
 TEST_CASE("verify: says what it cannot repeat of a run whose log has no lengths") {
   const TestFolder folder;
   const std::string dir = folder / "run";
