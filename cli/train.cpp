@@ -306,8 +306,9 @@ void print_summary(const train::TrainResult& result, const train::Settings& sett
     fmt::print("  {} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 11)), text);
   };
   const bool early = result.reason == train::StopReason::EarlyStop;
-  std::string head = fmt::format("{} after {} steps in {}", early ? "Stopped early" : "Done",
-                                 thousands(result.steps), duration_text(result.seconds));
+  std::string head = fmt::format("{} after {} step{} in {}", early ? "Stopped early" : "Done",
+                                 thousands(result.steps), result.steps == 1 ? "" : "s",
+                                 duration_text(result.seconds));
   if (result.best)
     head += fmt::format(", best {} {} (epoch {})", result.best_figure,
                         result.best_figure.ends_with("accuracy") ? percent(*result.best)

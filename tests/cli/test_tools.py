@@ -79,6 +79,11 @@ class Looking(CommandTest):
         self.assertNotIn("clip_grad_norm", self.ok("inspect", "lenet5").out)
         self.assertIn("clip_grad_norm", self.ok("inspect", "lenet5", "--clip-norm", "1").out)
 
+    def test_inspect_needs_no_memory_for_a_plan(self):
+        # Weights and what AdamW keeps of them are 18.7 GB.
+        self.assertIn("gpt2_xl train", self.ok("inspect", "gpt2_xl", timeout=60).out)
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 8 << 20, "KiB of the largest child so far")
+
     def test_bench_fields(self):
         out = self.ok("bench", "--only", "lenet5_b4", "--phase", "train,infer", "--precision", "fp32,bf16", "--budget", "0.02",
                       "--json", "rows.jsonl").out
