@@ -434,6 +434,8 @@ void Fit::not_finite(const Queued& step, double loss) {
   const std::string culprit = first_non_finite(t_.net, input);
   queue_.clear();
   t_.train_step->reopen();
+  Generator::current().set_state(step.seed, step.counter);
+  checkpoint();
   if (folder_ != nullptr) folder_->append_json(json_event_line("not_finite", p_.step, culprit));
   throw NumericError(
       cat("step ", p_.step + 1, ": the loss is ", loss, "; ",

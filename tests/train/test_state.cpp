@@ -5,12 +5,14 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
 
 #include "io/folder.h"
+#include "train/run_folder.h"
 #include "train/toy.h"
 
 using namespace tenon;
@@ -47,6 +49,16 @@ struct Course {
   optim::Sgd sgd;
   data::Loader train, test;
 };
+
+/// Six batches of eight; there is no number in the fifth.
+data::Loader poisoned() {
+  std::vector<float> x(48 * 2, 0.5f);
+  for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>(k % 7);
+  x[33 * 2] = std::numeric_limits<float>::quiet_NaN();
+  const Tensor labels = remainder(arange(0, 48), 4).eval();
+  return data::Loader(data::from_tensors(Tensor::from(x, {48, 2}), labels, 4),
+                      {.batch = 8, .shuffle = false});
+}
 
 }  // namespace
 
@@ -87,14 +99,36 @@ TEST_CASE("trainer: a run with batch norm that was stopped and resumed ends with
   CHECK(toy::difference(resumed.net.state_dict(), whole.net.state_dict()) == "");
 }
 
+TEST_CASE("trainer: the checkpoint of a run that a loss stops is of the step before") {
+  const TestFolder folder;
+  const auto newest = [&folder](const std::string& name, int steps) {
+    manual_seed(3);
+    const nn::Sequential net(nn::Linear(2, 24), nn::BatchNorm1d(24), nn::Dropout(0.3), nn::ReLU(),
+                             nn::Linear(24, 4));
+    optim::Adam adam(net, {.lr = 0.02});
+    data::Loader loader = poisoned();
+    train::TrainOptions o = options(1, folder / name);
+    o.stop_after = steps;
+    o.clip_norm = 1;
+    train::Trainer trainer(net, nn::CrossEntropyLoss(), adam, o);
+    if (steps == 0)
+      CHECK_THROWS_AS(trainer.fit(loader), NumericError);
+    else
+      trainer.fit(loader);
+    return train::load_latest_checkpoint(folder / name);
+  };
+  const auto stopped = newest("stopped", 0), wanted = newest("wanted", 4);
+  REQUIRE(stopped);
+  REQUIRE(wanted);
+  CHECK(stopped->progress.step == 4);
+  CHECK(stopped->progress.generator_counter == wanted->progress.generator_counter);
+  CHECK(stopped->progress.loss_sum == wanted->progress.loss_sum);
+  CHECK(toy::difference(stopped->tensors, wanted->tensors) == "");
+}
+
 TEST_CASE("trainer: a step that is left out renews nothing") {
   SUBCASE("a loss that is not finite") {
-    std::vector<float> x(48 * 2, 0.5f);
-    for (std::size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>(k % 7);
-    x[33 * 2] = std::numeric_limits<float>::quiet_NaN();  // in the fifth batch of eight
-    const Tensor labels = remainder(arange(0, 48), 4).eval();
-    data::Loader loader(data::from_tensors(Tensor::from(x, {48, 2}), labels, 4),
-                        {.batch = 8, .shuffle = false});
+    data::Loader loader = poisoned();
     Course course(0);
     train::Trainer trainer(course.net, nn::CrossEntropyLoss(), course.sgd, options(1));
     CHECK_THROWS_AS(trainer.fit(loader), NumericError);
