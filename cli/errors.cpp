@@ -29,8 +29,8 @@ Verdict verdict(const std::exception& error) {
   if (is<FormatError>(error)) return {kData, ""};
   if (is<ShapeError>(error) || is<DTypeError>(error))
     return {kData,
-            "the data does not fit the network; "
-            "'tenon data info SPEC' and 'tenon summary MODEL' show both shapes"};
+            "where data does not fit a network, 'tenon data info SPEC' and "
+            "'tenon summary MODEL' show both shapes"};
   if (is<IoError>(error) || is<std::filesystem::filesystem_error>(error)) return {kIo, ""};
   if (is<NumericError>(error))
     return {kNumeric, "a lower --lr, a warm-up (--set warmup=1) or --precision fp32 usually helps"};

@@ -366,7 +366,7 @@ std::shared_ptr<Dataset> open_npy_spec(const std::string& rest, const std::strin
   if (set.input.rank() < 1)
     throw ShapeError(
         cat(parts[0], ": has shape ", set.input.shape(), ", without an axis of examples"));
-  set.description = cat(set.input.shape()[0], " examples of ", parts[0]);
+  set.description = parts[0];
   if (classes && set.target.rank() == 1 && is_integral(set.target.dtype()))
     set.target = class_targets(set.target, set.classes, parts[1]);
   make_tensor_dataset(set);  // refuses what does not belong together before it is split
