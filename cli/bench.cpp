@@ -209,6 +209,9 @@ std::string run_row(const std::string& name, const std::string& phase, const std
 }
 
 int run_bench(const BenchOptions& options) {
+  if (options.budget < 0)
+    throw UsageError(fmt::format("--budget: {} is not a number of seconds", options.budget),
+                     "0 or more; 0 times three steps or launches");
   const std::vector<std::string> names = workload_names(options.only);
   for (const std::string& name : names)
     models::info(workload(name).network.name);  // an unknown name is refused before anything runs

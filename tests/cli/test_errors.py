@@ -61,6 +61,7 @@ class WrongWords(CommandTest):
         self.fails(2, "summary", "lenet5", "--batch", "0", says=["--batch", "1 or more"])
         self.fails(2, "bench", "--only", "lenet5", says=["lenet5", "MODEL_bBATCH"])
         self.fails(2, "bench", "--phase", "trian", says="did you mean train?")
+        self.fails(2, "bench", "--only", "lenet5_b4", "--budget", "-1", says=["--budget", "-1", "seconds"])
         for command in (["bench", "--only", "lenet5_b4"], ["inspect", "lenet5"]):
             for norm in ("-1", "nan"):
                 self.fails(2, *command, "--clip-norm", norm, says="--clip-norm")
