@@ -9,6 +9,7 @@
 #include <tenon/train.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -232,9 +233,11 @@ int run_bench(const BenchOptions& options) {
            parse_list("--precision", options.precision, {"fp32", "tf32", "bf16", "fp16"})) {
         const std::string row = run_row(name, phase, precision, options, is_first);
         is_first = false;
+        if (out != nullptr && (std::fputs((row + "\n").c_str(), out) < 0 || std::fflush(out) != 0))
+          throw IoError(
+              fmt::format("{}: cannot be written: {}", options.json, std::strerror(errno)));
         fmt::print("{}\n", row);
-        std::fflush(stdout);
-        if (out != nullptr) fmt::print(out, "{}\n", row), std::fflush(out);
+        if (!flush_output()) return kIo;  // what is timed next would be lost too
       }
   return kOk;
 }

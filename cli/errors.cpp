@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 #include <tenon/log.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <new>
 #include <system_error>
@@ -47,6 +49,8 @@ Verdict verdict(const std::exception& error) {
   return {kFailed, ""};
 }
 
+int output_reason = 0;  // errno of the first write to standard output that failed
+
 // Where nobody reads stderr any more (2>&1 | head), what is said is lost, and the exit code stays.
 template <class F>
 void say(const F& print) {
@@ -68,13 +72,35 @@ void show_notes() {
   });
 }
 
+bool flush_output() {
+  if (std::fflush(stdout) != 0 && output_reason == 0) output_reason = errno;
+  return std::ferror(stdout) == 0;  // which stays set, though stdio forgets what was not written
+}
+
+int finish_output(int code) {
+  if (flush_output()) return code;
+  // A reader that has left (| head) has seen what it wanted.
+  if (output_reason != EPIPE)
+    say([] {
+      clear_status_line();
+      fmt::print(stderr, "{} standard output cannot be written: {}\n",
+                 stderr_terminal().paint(TextStyle::Red, "error:"), std::strerror(output_reason));
+    });
+  return code == kOk ? kIo : code;
+}
+
 int report(const std::exception& error) {
+  say([] { clear_status_line(); });
+  const bool written = flush_output();
+  const auto* print = dynamic_cast<const std::system_error*>(&error);  // that failed: fmt's
+  if (!written && print != nullptr && !is<std::filesystem::filesystem_error>(error)) {
+    if (output_reason == 0) output_reason = print->code().value();
+    return finish_output(kOk);
+  }
   const auto* usage = dynamic_cast<const UsageError*>(&error);
   const Verdict known = usage != nullptr ? Verdict{kUsage, usage->hint().c_str()} : verdict(error);
   say([&] {
     const Terminal& terminal = stderr_terminal();
-    clear_status_line();
-    std::fflush(stdout);
     const char* text = is<std::bad_alloc>(error) ? "out of memory" : error.what();
     fmt::print(stderr, "{} {}\n", terminal.paint(TextStyle::Red, "error:"), text);
     if (known.hint[0] != '\0')

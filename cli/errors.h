@@ -42,4 +42,11 @@ void show_notes();
 /// code.
 int report(const std::exception& error);
 
+/// Writes out what was printed to standard output. False when that, or anything before it, could
+/// not be written: finish_output() says so in the end.
+bool flush_output();
+/// Flushes at the end of the command, and prints "error: …" when something could not be written.
+/// Returns its exit code: the given one, kIo in place of kOk when results were lost.
+int finish_output(int code);
+
 }  // namespace tenon::cli

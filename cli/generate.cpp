@@ -3,7 +3,6 @@
 #include <tenon/device.h>
 #include <tenon/train.h>
 
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <span>
@@ -75,8 +74,7 @@ int run_generate(const GenerateOptions& options) {
   how.on_text = [&](const std::string& piece) {
     begin();
     fmt::print("{}", piece);
-    std::fflush(stdout);
-    return !interrupted();
+    return flush_output() && !interrupted();  // nobody waits for what cannot be written
   };
   model.generate(options.prompt, how);
   begin();

@@ -6,7 +6,6 @@
 #include <tenon/device.h>
 #include <tenon/system.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <vector>
 
@@ -100,17 +99,12 @@ int main(int argc, char** argv) {
   note_start();
   show_notes();
   int code = kFailed;
-  bool failed = false;
   try {
     tenon::compile_in_processes(argc, argv);
     code = run({argv + 1, argv + argc});
   } catch (const std::exception& error) {
-    code = report(error);
-    failed = true;
+    // Kernels of what failed may still be compiled by other threads: nobody waits for them.
+    std::_Exit(report(error));
   }
-  // A full disk or a closed pipe behind stdout is a failure too: results were lost.
-  if (std::fflush(stdout) != 0 && code == kOk) code = kIo;
-  // Kernels of what failed may still be compiled by other threads: nobody waits for them.
-  if (failed) std::_Exit(code);
-  return code;
+  return finish_output(code);
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "errors.h"
 #include "interrupt.h"
 #include "terminal.h"
 
@@ -19,7 +20,7 @@ void Progress::on_note(const std::string& note) {
   if (!started_) return notes_.push_back(note);
   clear_status_line();
   fmt::print("{}\n", note);
-  std::fflush(stdout);
+  flush_output();
 }
 
 // The first batch is left out of the speed: the step is planned in it.
@@ -45,7 +46,7 @@ void Progress::on_start(std::int64_t steps_done, std::int64_t) {
   fmt::print("{}\n", intro_(parameters_));
   for (const std::string& note : notes_) fmt::print("{}\n", note);
   if (steps_done > 0) fmt::print("going on after step {}\n", thousands(steps_done));
-  std::fflush(stdout);
+  flush_output();
 }
 
 void Progress::on_step(const train::StepReport& report) {
@@ -92,7 +93,7 @@ void Progress::on_epoch(const train::EpochReport& report) {
     line += fmt::format("  waited {:.0f} % for data", 100 * waited);
   if (report.best) line += terminal.paint(TextStyle::Green, "  best");
   fmt::print("{}\n", line);
-  std::fflush(stdout);
+  flush_output();
 }
 
 // A terminal is redrawn ten times a second, a log gets a line every five seconds.

@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "errors.h"
+
 namespace tenon::cli {
 namespace {
 
@@ -69,7 +71,7 @@ const Terminal& stderr_terminal() {
 
 void status_line(const std::string& text) {
   if (!stderr_terminal().interactive) return;
-  std::fflush(stdout);
+  flush_output();
   fmt::print(stderr, "\r{}\x1b[K", cut(text, stderr_terminal().width - 1));
   std::fflush(stderr);
   status_shown = true;

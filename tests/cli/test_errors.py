@@ -22,6 +22,71 @@ class Unread(CommandTest):
             self.assertIn(process.wait(timeout=120), (1, 2, 4, -signal.SIGPIPE), words)
 
 
+@unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full here")
+class FullOutput(CommandTest):
+    """Results that cannot be written are an error of input and output, whether print or flush finds out."""
+
+    FULL = "error: standard output cannot be written: No space left on device\n"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        test = cls("test_every_command")
+        test.ok("train", "lenet5", *TINY, "--out", "run")
+        (cls.folder / "verse.txt").write_text("the cat sat on the mat. " * 100)
+        test.ok("train", "gpt2:layers=1,heads=1,width=16,context=16", "--data", "text:verse.txt", "--epochs", "1", "--set", "max_steps=1",
+                "--out", "writes")
+
+    def to(self, out, *words, timeout=240):
+        """Exit code and stderr with this as standard output."""
+        process = subprocess.run([TENON, *words], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=out,
+                                 stderr=subprocess.PIPE, text=True, timeout=timeout)
+        return process.returncode, process.stderr
+
+    def test_every_command(self):
+        with open("/dev/full", "w") as full:
+            for words in (["--version"], ["--help"], ["train", "--help"], ["models"], ["models", "--json"], ["summary", "lenet5"],
+                          ["summary", "vgg16"], ["inspect", "lenet5"], ["completion", "bash"], ["doctor"], ["eval", "run"],
+                          ["predict", "run", "--data", "digits:20,10"], ["verify", "run"], ["generate", "writes", "--tokens", "3"],
+                          ["train", "lenet5", *TINY, "--quiet", "--out", "full"], ["bench", "--only", "mlp_b8", "--budget", "0"]):
+                with self.subTest(words=words):
+                    self.assertEqual(self.to(full, *words), (4, self.FULL))
+            # What failed before comes first, and is all that is said.
+            self.assertEqual(self.to(full, "trian")[0], 2)
+            self.assertEqual(self.to(full, "data")[0], 2)
+        self.assertTrue((self.folder / "full/model.safetensors").exists(), "a run goes on without its lines")
+
+    def test_rows_of_bench(self):
+        row = ["bench", "--only", "mlp_b8", "--budget", "0"]
+        self.fails(4, *row, "--json", "/dev/full", says="error: /dev/full: cannot be written: No space left on device")
+        with open("/dev/full", "w") as full:
+            self.assertEqual(self.to(full, *row, "--phase", "train,infer", "--json", "rows.jsonl"), (4, self.FULL))
+        self.assertEqual(len((self.folder / "rows.jsonl").read_text().splitlines()), 1, "the row is kept, and no more are timed")
+
+    def test_generation_stops(self):
+        endless = ["generate", "writes", "--prompt", "the", "--tokens", "1000000000"]
+        with open("/dev/full", "w") as full:
+            self.assertEqual(self.to(full, *endless, timeout=60), (4, self.FULL))
+        process = self.start(*endless)
+        self.assertEqual(process.stdout.read(3), "the")
+        process.stdout.close()
+        try:
+            self.assertEqual((process.wait(timeout=60), process.stderr.read()), (4, ""), "a reader that has left is told nothing")
+        finally:
+            process.kill()
+            process.stderr.close()
+
+    def test_a_reader_that_has_left(self):
+        """Where SIGPIPE is ignored, as by some that start programs: large prints and small ones alike."""
+        for words in (["summary", "lenet5"], ["completion", "bash"]):
+            read, write = os.pipe()
+            os.close(read)
+            process = subprocess.run([TENON, *words], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=write,
+                                     stderr=subprocess.PIPE, text=True, restore_signals=False, timeout=120)
+            os.close(write)
+            self.assertEqual((process.returncode, process.stderr), (4, ""), words)
+
+
 class WrongWords(CommandTest):
     def test_commands_and_options(self):
         self.fails(2, "trian", says=["'trian'", "did you mean 'train'?"])
