@@ -87,6 +87,8 @@ class TENON_API Callback {
 };
 
 struct Evaluation {
+  /// The loss is the mean over the examples, of sequences over the tokens that count, whatever
+  /// batches they come in.
   double loss = 0, accuracy = 0, top3_accuracy = 0;
   /// Where targets are quantities of as many numbers as the network gives; no accuracy then.
   std::optional<metrics::RegressionErrors> errors;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <vector>
 
 #include <tenon/error.h>
 
@@ -11,6 +12,16 @@
 #include "train/batches.h"
 
 namespace tenon::train {
+namespace {
+
+// The share of a batch's targets that its loss is a mean of.
+double counted_share(const Tensor& target) {
+  const std::vector<std::int64_t> numbers = target.to_vector<std::int64_t>();
+  const std::int64_t ignored = std::count(numbers.begin(), numbers.end(), data::kIgnoredTarget);
+  return static_cast<double>(std::ssize(numbers) - ignored) / static_cast<double>(numbers.size());
+}
+
+}  // namespace
 
 Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
                     const std::function<void(std::int64_t, std::int64_t)>& progress) {
@@ -23,6 +34,9 @@ Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
   Batches batches(loader);
   data::Batch batch;
   step.set_views(loader.dataset().views());
+  const bool filled_up = step.tokens() && loader.dataset().target_dtype() == DType::Int64 &&
+                         loader.dataset().counted_targets() <
+                             static_cast<double>(loader.dataset().target_shape().numel());
   const bool quantities = !step.tokens() && loader.dataset().classes() == 0;
   for (std::int64_t k = 1; batches.next(batch); ++k) {
     if (!leave_out_absent(batch, loader.dataset())) continue;
@@ -32,7 +46,9 @@ Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
       out.errors->add(outcome.scores, batch.target);
     }
     const auto weight = static_cast<double>(batch.size);
-    loss.add(outcome.loss, weight);
+    // Each target that counts has one share, whatever batches the set is cut into.
+    if (const double share = filled_up ? counted_share(batch.target) : 1; share > 0)
+      loss.add(outcome.loss, weight * share);
     out.items += batch.size;
     if (step.tokens())
       tokens.add(

@@ -129,6 +129,21 @@ TEST_CASE("translate: a network may have more outputs than its pairs have tokens
   CHECK(model.translate({"French: two"}).size() == 1);
 }
 
+TEST_CASE("translate: the loss that is reported does not depend on the batch") {
+  const TestFolder folder;
+  train::start_run(train::Settings::resolve(
+                       "transformer:layers=1,heads=2,width=16", "",
+                       {{"data", "numbers:300,90,below=1000"}, {"epochs", "2"}, {"batch", "32"}}),
+                   folder / "run");
+  const train::TrainedModel model = train::TrainedModel::open(folder / "run");
+  const train::Evaluation one = model.evaluate("", 1);
+  for (const std::int64_t batch : {2, 7, 64, 90}) {
+    const train::Evaluation many = model.evaluate("", batch);
+    CHECK(many.loss == doctest::Approx(one.loss).epsilon(1e-6));
+    CHECK(many.accuracy == doctest::Approx(one.accuracy).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("translate: what is no pair is refused before a run begins") {
   const TestFolder folder;
   train::Settings s = train::Settings::for_model("transformer:layers=1,heads=1,width=4");
