@@ -91,6 +91,22 @@ void load_weights_of_run(const nn::AnyModule& net, const Settings& settings, con
   net.unfreeze();
 }
 
+// Settings that another one gives something to do. Asked of a new run alone: one that was begun
+// with them computed as it would have without.
+void refuse_idle(const Settings& settings) {
+  const Settings usual;
+  const auto refuse = [&](const char* key, const char* why) {
+    if (settings.get(key) != usual.get(key))
+      throw ValueError(cat("setting '", key, "' is ", settings.get(key), ", but ", why));
+  };
+  if (settings.teacher.empty())
+    for (const char* key : {"temperature", "distill_weight"})
+      refuse(key, "there is no teacher: name a trained network's run, as in --teacher RUN");
+  if (settings.freeze.empty())
+    for (const char* key : {"frozen_variants", "keep_frozen"})
+      refuse(key, "nothing is frozen: name parts, as in --freeze features");
+}
+
 TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
                 const RunOptions& options) {
   // A driver takes as long to start as data to be read. What is wrong with a device is said below.
@@ -210,6 +226,7 @@ std::shared_ptr<const data::Vocabulary> vocabulary_of(const std::string& text_un
 }  // namespace
 
 TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
+  refuse_idle(settings);
   Settings known = settings;
   known.data = as_long_as_seen(settings.data, settings.model_info());
   return fit(known, dir, false, options);

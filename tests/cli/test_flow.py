@@ -56,6 +56,10 @@ class Flow(CommandTest):
         for wrong, says in ((["--keep-frozen", "dsik"], "--keep-frozen"), (["--unfreeze-after", "-1"], "--unfreeze-after")):
             self.fails(2, *words, *wrong, "--out", "wrong", says=says)
         self.fails(2, "train", "lenet5", "--unfreeze-after", "2", "--out", "wrong", says="nothing is frozen")
+        for idle in (["--keep-frozen", "memory"], ["--frozen-variants", "3"]):
+            self.fails(2, "train", "lenet5", *idle, "--out", "wrong", says="nothing is frozen")
+        for idle in (["--temperature", "2"], ["--set", "distill_weight=0.9"]):
+            self.fails(2, "train", "lenet5", *idle, "--out", "wrong", says="there is no teacher")
 
     def test_predict_held_out(self):
         rows = self.json("predict", "run", *DATA, "--count", "3", "--start", "2", "--json")

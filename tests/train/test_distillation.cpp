@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -84,15 +85,14 @@ TEST_CASE("teacher: of sequences, whose padding is nothing to learn") {
   const TestFolder folder;
   const auto run = [&](const std::string& name, const std::string& sizes,
                        const std::string& teacher, const std::string& lora) {
-    return train::start_run(Settings::resolve("transformer:" + sizes, "",
-                                              {{"data", "numbers:300,40,below=1000,to=french"},
-                                               {"epochs", "1"},
-                                               {"batch", "30"},
-                                               {"teacher", teacher},
-                                               {"distill_weight", "1"},
-                                               {"temperature", "2"},
-                                               {"lora", lora}}),
-                            folder / name);
+    Settings s = Settings::resolve("transformer:" + sizes, "",
+                                   {{"data", "numbers:300,40,below=1000,to=french"},
+                                    {"epochs", "1"},
+                                    {"batch", "30"},
+                                    {"teacher", teacher},
+                                    {"lora", lora}});
+    if (!teacher.empty()) s.set("distill_weight", "1"), s.set("temperature", "2");
+    return train::start_run(s, folder / name);
   };
   run("teacher", "layers=1,heads=2,width=16", "", "");
   const double from_other =
@@ -102,6 +102,20 @@ TEST_CASE("teacher: of sequences, whose padding is nothing to learn") {
   // Adapters in a translator, which is then translated with.
   run("adapted", "layers=1,heads=2,width=16", "", "rank=2");
   CHECK(train::TrainedModel::open(folder / "adapted").is_translator());
+}
+
+TEST_CASE("teacher: what is said of one is refused where there is none, in a new run alone") {
+  const TestFolder folder;
+  Settings s = digits("mlp:784-8-10");
+  train::start_run(s, folder / "run");
+  s.set("temperature", "2");
+  CHECK_THROWS_WITH_AS(train::start_run(s, folder / "refused"),
+                       doctest::Contains("'temperature' is 2, but there is no teacher"),
+                       ValueError);
+  CHECK(!std::filesystem::exists(folder / "refused"));
+  std::ofstream(folder / "run/settings.toml") << s.toml();
+  CHECK(train::resume_run(folder / "run", {}, {{"epochs", std::to_string(s.epochs + 1)}})
+            .epochs.size() == static_cast<std::size_t>(s.epochs) + 1);
 }
 
 TEST_CASE("teacher: one of other classes or inputs is refused") {
