@@ -226,11 +226,16 @@ int run_bench(const BenchOptions& options) {
         fmt::format("{}: cannot be opened for writing: {}", options.json, std::strerror(errno)));
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> closing(
       out, [](std::FILE* file) { return file != nullptr ? std::fclose(file) : 0; });
+  const std::vector<std::string> precisions =
+      parse_list("--precision", options.precision, {"fp32", "tf32", "bf16", "fp16"});
+  if (current_device().kind == Device::Kind::Cpu)
+    for (const std::string& precision : precisions)
+      if (precision == "tf32" || precision == "fp16")
+        fmt::print(stderr, "note: the CPU computes {} products in fp32\n", precision);
   bool is_first = true;
   for (const std::string& name : names)
     for (const std::string& phase : parse_list("--phase", options.phase, {"train", "infer"}))
-      for (const std::string& precision :
-           parse_list("--precision", options.precision, {"fp32", "tf32", "bf16", "fp16"})) {
+      for (const std::string& precision : precisions) {
         const std::string row = run_row(name, phase, precision, options, is_first);
         is_first = false;
         if (out != nullptr && (std::fputs((row + "\n").c_str(), out) < 0 || std::fflush(out) != 0))
@@ -277,8 +282,8 @@ Command bench_command() {
       "MODEL_bBATCH",
       options->only);
   command.option(options->phase, "--phase", "NAME[,NAME]", "train, infer", "train");
-  command.option(options->precision, "--precision", "NAME[,NAME]", "fp32, tf32, bf16, fp16",
-                 "fp32");
+  command.option(options->precision, "--precision", "NAME[,NAME]",
+                 "fp32, tf32, bf16, fp16; the CPU computes tf32 and fp16 in fp32", "fp32");
   command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");

@@ -357,6 +357,18 @@ void check_unfreezing(const Settings& settings, const nn::AnyModule& net) {
                          settings.freeze, "' has nothing that would learn in ", settings.model));
 }
 
+// Precisions that were asked for and that a card alone has.
+std::string note_on_precision(const Settings& settings) {
+  std::vector<Precision> asked{precision_from_name(settings.precision)};
+  for (const auto& [layer, precision] : parse_layer_precision(settings.layer_precision))
+    asked.push_back(precision);
+  std::string names;
+  for (const Precision precision : {Precision::Tf32, Precision::Fp16})
+    if (std::find(asked.begin(), asked.end(), precision) != asked.end())
+      names += cat(names.empty() ? "" : " and ", name(precision));
+  return names.empty() ? "" : cat("precision: the CPU computes ", names, " products in fp32");
+}
+
 }  // namespace
 
 void Session::make_optimizer() {
@@ -425,6 +437,8 @@ Session::Session(const Settings& s, const DataSets& opened, bool resume)
                                         settings.unfreeze_after == 1 ? " epoch is" : " epochs are",
                                         " done, and learn from then on")
                                   : std::string()));
+  if (current_device().kind == Device::Kind::Cpu)
+    if (const std::string note = note_on_precision(settings); !note.empty()) notes.push_back(note);
   if (sets.train->pictures() != nullptr && !ShapesOnly::is_on()) {
     data::PictureOptions options = picture_options(settings, sets.train->input_shape());
     options.resize = options.resize.middle_only();

@@ -61,6 +61,19 @@ class Flow(CommandTest):
         for idle in (["--temperature", "2"], ["--set", "distill_weight=0.9"]):
             self.fails(2, "train", "lenet5", *idle, "--out", "wrong", says="there is no teacher")
 
+    def test_what_a_run_says_beside_its_settings(self):
+        def out_of(*words):
+            out_of.runs += 1
+            return self.ok("train", "lenet5", "--data", "digits:128,20", "--epochs", "2", "--out", f"noted{out_of.runs}", *words).out
+
+        out_of.runs = 0
+
+        for words, said in ((["--precision", "fp16"], "the CPU computes fp16 products in fp32"),
+                            (["--layer-precision", "0=tf32,3=fp16"], "the CPU computes tf32 and fp16 products in fp32")):
+            self.assertIn(said, out_of(*words))
+        for words in ([], ["--precision", "bf16"]):
+            self.assertNotIn("the CPU computes", out_of(*words))
+
     def test_predict_held_out(self):
         rows = self.json("predict", "run", *DATA, "--count", "3", "--start", "2", "--json")
         self.assertEqual(len(rows), 3)

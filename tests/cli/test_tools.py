@@ -102,6 +102,8 @@ class Looking(CommandTest):
                             "--without", "order")
         self.assertEqual((clipped["clip_norm"], clipped["without"]), (0.5, "fuse,order"))
         self.assertEqual(list(clipped), fields[:12] + ["first_step_s", "optimizer", "clip_norm", "without"] + fields[12:])
+        said = self.ok("bench", "--only", "lenet5_b4", "--precision", "bf16,fp16", "--budget", "0.001").err
+        self.assertEqual(said, "note: the CPU computes fp16 products in fp32\n")
         self.fails(2, "bench", "--only", "lenet5_b4", "--without", "fuze", says="did you mean 'fuse'?")
 
     def test_bench_names_networks_with_several_sizes(self):
