@@ -10,6 +10,7 @@
 #include <tenon/optim.h>
 
 #include "base/str.h"
+#include "optim/warmup.h"
 
 namespace tenon::optim {
 namespace {
@@ -349,6 +350,12 @@ std::vector<std::string> schedule_names() {
   return out;
 }
 
+// A short run rises for at most half its length, or it would end before it had learnt anything.
+WarmUp warm_up(const ScheduleOptions& options) {
+  const std::int64_t wanted = to_steps(options.warmup, options.steps_per_epoch);
+  return {wanted, options.total_steps > 0 ? std::min(wanted, options.total_steps / 2) : wanted};
+}
+
 std::unique_ptr<Schedule> create_schedule(const std::string& name, const ScheduleOptions& options) {
   check(options.warmup >= 0, cat("warm-up is ", options.warmup, " epochs, must be at least 0"));
   constexpr double kMostEpochs = 1e9;
@@ -358,10 +365,7 @@ std::unique_ptr<Schedule> create_schedule(const std::string& name, const Schedul
         cat("an epoch has ", options.steps_per_epoch, " steps, must have at least 1"));
   for (const auto& [known, make] : kSchedules) {
     if (name != known) continue;
-    // A short run rises for at most half its length, or it would end before it had learnt anything.
-    const std::int64_t wanted = to_steps(options.warmup, options.steps_per_epoch);
-    const std::int64_t rise =
-        options.total_steps > 0 ? std::min(wanted, options.total_steps / 2) : wanted;
+    const std::int64_t rise = warm_up(options).rise;
     auto schedule = make(options, {rise, std::max<std::int64_t>(0, options.total_steps - rise)});
     return rise > 0 ? warmup(rise, std::move(schedule)) : std::move(schedule);
   }

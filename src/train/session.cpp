@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "data/span_dataset.h"
 #include "io/file.h"
+#include "optim/warmup.h"
 #include "train/class_names.h"
 #include "train/frozen.h"
 #include "train/kept.h"
@@ -369,6 +370,20 @@ std::string note_on_precision(const Settings& settings) {
   return names.empty() ? "" : cat("precision: the CPU computes ", names, " products in fp32");
 }
 
+// A step of difference is rounding: half an epoch of an odd number of steps.
+std::string note_on_warm_up(const Settings& settings, std::int64_t steps_per_epoch) {
+  optim::ScheduleOptions o;
+  o.warmup = settings.warmup;
+  o.steps_per_epoch = steps_per_epoch;
+  o.total_steps = settings.epochs * steps_per_epoch;
+  if (settings.max_steps > 0)
+    o.total_steps = std::min<std::int64_t>(o.total_steps, settings.max_steps);
+  const auto [wanted, rise] = optim::warm_up(o);
+  if (wanted - rise <= 1) return "";
+  return cat("warm-up: the learning rate rises for ", rise, rise == 1 ? " step" : " steps",
+             ", half of the run at most, where warmup = ", settings.warmup, " asks for ", wanted);
+}
+
 }  // namespace
 
 void Session::make_optimizer() {
@@ -437,6 +452,8 @@ Session::Session(const Settings& s, const DataSets& opened, bool resume)
                                         settings.unfreeze_after == 1 ? " epoch is" : " epochs are",
                                         " done, and learn from then on")
                                   : std::string()));
+  if (const std::string note = note_on_warm_up(settings, train->batches()); !note.empty())
+    notes.push_back(note);
   if (current_device().kind == Device::Kind::Cpu)
     if (const std::string note = note_on_precision(settings); !note.empty()) notes.push_back(note);
   if (sets.train->pictures() != nullptr && !ShapesOnly::is_on()) {

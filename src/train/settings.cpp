@@ -101,7 +101,8 @@ const Field kFields[] = {
      "epochs after which the rate falls by gamma, for the schedule multistep: 3,6; or is this "
      "share of lr: 3=0.4,6=0.2",
      &Settings::milestones},
-    {"warmup", "epochs in which the learning rate rises", &Settings::warmup, 0, 1e6},
+    {"warmup", "epochs in which the learning rate rises, half of the run at most",
+     &Settings::warmup, 0, 1e6},
     {"step_epochs",
      "epochs between two changes, for the schedules step and exponential; of the first period, for "
      "cosine_restarts",
