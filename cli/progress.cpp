@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "errors.h"
 #include "interrupt.h"
@@ -96,7 +97,8 @@ void Progress::on_epoch(const train::EpochReport& report) {
   flush_output();
 }
 
-// A terminal is redrawn ten times a second, a log gets a line every five seconds.
+// A terminal is redrawn ten times a second, a log gets a line every five seconds. What cannot be
+// written (a full disk) is no reason to stop: nothing here throws.
 bool Progress::due() {
   const bool interactive = stderr_terminal().interactive;
   const Clock::time_point now = Clock::now();
@@ -109,7 +111,7 @@ bool Progress::due() {
 void Progress::show(const std::string& label, double done, const std::string& facts) {
   const Terminal& terminal = stderr_terminal();
   if (!terminal.interactive) {
-    fmt::print(stderr, "{}  {}\n", label, facts);
+    std::fputs(fmt::format("{}  {}\n", label, facts).c_str(), stderr);
     return;
   }
   // The bar takes what the widest facts of this run leave, so that it does not jump.

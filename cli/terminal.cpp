@@ -72,14 +72,14 @@ const Terminal& stderr_terminal() {
 void status_line(const std::string& text) {
   if (!stderr_terminal().interactive) return;
   flush_output();
-  fmt::print(stderr, "\r{}\x1b[K", cut(text, stderr_terminal().width - 1));
+  std::fputs(fmt::format("\r{}\x1b[K", cut(text, stderr_terminal().width - 1)).c_str(), stderr);
   std::fflush(stderr);
   status_shown = true;
 }
 
 void clear_status_line() {
   if (!status_shown) return;
-  fmt::print(stderr, "\r\x1b[K");
+  std::fputs("\r\x1b[K", stderr);
   std::fflush(stderr);
   status_shown = false;
 }
