@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <set>
 #include <string>
 #include <thread>
@@ -374,6 +375,28 @@ TEST_CASE("jit: a process may end in its first compilation, which is given up") 
       cat("TENON_FAKE_NVRTC_LONG=1 TENON_FAKE_NVRTC_LOG=", folder.path,
           "/log TENON_CACHE=", folder.path, " timeout 50 /proc/", getpid(),
           "/exe --no-skip --test-case='jit: (a process that ends*' >/dev/null");
+  const int status = std::system(command.c_str());
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+// Run in a child only, whose compilations do not end by themselves.
+TEST_CASE("jit: (a process whose end waits for who waits for a kernel)" * doctest::skip()) {
+  if (card_count() == 0) return;
+  static std::future<void> waiting;  // older than the workers: its thread is waited for after them
+  const auto kernel = compile(target_of(0), {"tenon_test_wait", add_text("tenon_test_wait", 1)});
+  waiting = std::async(std::launch::async, [kernel] { kernel->wait(); });
+}
+
+TEST_CASE("jit: whoever waits for a kernel when the process ends is told") {
+  if (card_count() == 0 || !test::compiler_is_emulated()) {
+    MESSAGE("skipped: needs the emulated card");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string command =
+      cat("TENON_FAKE_NVRTC_LONG=1 TENON_CACHE=", folder.path, " timeout 50 /proc/", getpid(),
+          "/exe --no-skip --test-case='jit: (a process whose end*' >/dev/null");
   const int status = std::system(command.c_str());
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <map>
@@ -24,6 +25,8 @@ namespace {
 
 // Shared memory that a block may have without asking.
 constexpr std::uint32_t kPlainShared = 48 * 1024;
+// A thread that waits for a kernel when the process ends is told after one to two of these.
+constexpr std::chrono::seconds kEnd{1};
 
 struct Counters {
   std::mutex mutex;
@@ -91,10 +94,7 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
     if (target_.ordinal < 0)
       throw DeviceError(cat("the kernel ", source_.entry,
                             " was made for no card: it can be printed, not compiled or launched"));
-    if (!done_.load(std::memory_order_acquire)) {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return done_.load(std::memory_order_acquire); });
-    }
+    if (!done_.load(std::memory_order_acquire)) wait_until_done();
     if (error_ != nullptr) std::rethrow_exception(error_);
   }
 
@@ -131,11 +131,25 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
     return resident_;
   }
 
+  // Nothing is compiled any more when the process ends. Threads that wait end with it as a rule;
+  // those that its end waits for are told, and so is the thread that ends it.
+  void wait_until_done() const {
+    const auto is_done = [&] { return done_.load(std::memory_order_acquire); };
+    std::unique_lock lock(mutex_);
+    bool given_up = are_workers_stopped();
+    while (!changed_.wait_for(lock, kEnd, is_done)) {
+      if (given_up)
+        throw DeviceError(cat("the kernel ", source_.entry,
+                              " was not compiled before the end of the process began"));
+      given_up = are_workers_stopped();
+    }
+  }
+
   void build() noexcept {
     try {
       take(compile_image(source_, target_.arch, disk()));
     } catch (...) {
-      if (are_workers_stopped()) return;  // threads that wait end with the process
+      if (are_workers_stopped()) return;  // see wait_until_done
       error_ = std::current_exception();
     }
     finish();

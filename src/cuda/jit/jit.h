@@ -45,7 +45,8 @@ class CompiledKernel {
   virtual const Source& source() const = 0;
   /// Queues one launch on `stream` (a CUstream). `params` points to the arguments in order.
   /// Waits for the compilation when that is still under way. Throws NotSupported with the
-  /// compiler's words when the source does not compile, DeviceError when the launch is refused.
+  /// compiler's words when the source does not compile, DeviceError when the launch is refused or
+  /// the process ends before the kernel is compiled.
   virtual void launch(void* stream, Grid grid, Grid block, std::uint32_t shared_bytes,
                       void* const* params) const = 0;
   /// The same with as many blocks as the card holds at once, but no more than `blocks`.
