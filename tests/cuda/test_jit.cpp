@@ -402,6 +402,31 @@ TEST_CASE("jit: whoever waits for a kernel when the process ends is told") {
   CHECK(WEXITSTATUS(status) == 0);
 }
 
+// Run in a child only: the fork ends as a program does.
+TEST_CASE("jit: (a process that forks)" * doctest::skip()) {
+  if (card_count() == 0) return;
+  compile(target_of(0), {"tenon_test_fork", add_text("tenon_test_fork", 1)})->wait();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until workers wait for work
+  const pid_t fork_of_it = fork();
+  if (fork_of_it == 0) std::exit(0);
+  int status = -1;
+  CHECK(waitpid(fork_of_it, &status, 0) == fork_of_it);
+  CHECK(status == 0);
+}
+
+TEST_CASE("jit: a fork of a process whose workers wait can end") {
+  if (card_count() == 0) {
+    MESSAGE("skipped: " << why_no_card());
+    return;
+  }
+  const std::string command =
+      cat("timeout 50 /proc/", getpid(),
+          "/exe --no-skip --test-case='jit: (a process that forks*' >/dev/null");
+  const int status = std::system(command.c_str());
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
 TEST_CASE("nvrtc: a compilation ends when it is told to") {
   const Nvrtc& compiler = real_nvrtc();
   if (!compiler.problem.empty() || std::pair(compiler.major, compiler.minor) < std::pair(12, 8)) {

@@ -5,6 +5,8 @@
 // So kernels whose optimisation takes long are read first.
 #include "cuda/jit/workers.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -26,15 +28,16 @@ std::atomic<bool> stopped{false};
 
 class Workers {
  public:
-  // The compiler is loaded before this object is made, so that its own statics outlive our threads.
+  // The compiler is loaded before the end is told to stop us, so that its own statics outlive our
+  // threads.
   Workers() : most_(std::clamp(available_cpus(), 1, 16)) { nvrtc(); }
 
-  ~Workers() { stop(); }
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
   // Returns when what is under way has given up; what waits is forgotten.
   void stop() {
+    if (getpid() != process_) return;  // after a fork, threads and helpers are another process's
     stopped = true;
     {
       const std::lock_guard lock(mutex_);
@@ -121,6 +124,7 @@ class Workers {
     }
   }
 
+  const pid_t process_ = getpid();
   const int most_;
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -132,15 +136,21 @@ class Workers {
   bool stop_ = false;
 };
 
+// Never destroyed: threads that are not ours may ask when the process ends, and after a fork its
+// threads would be waited for that are not there.
 Workers& workers() {
-  static Workers instance;
-  return instance;
+  static Workers* const instance = [] {
+    auto* made = new Workers;
+    stop_workers_at_exit();
+    return made;
+  }();
+  return *instance;
 }
 
 }  // namespace
 
 // Objects of static lifetime go in the reverse order of their making, and NVRTC makes some while it
-// compiles: ~Workers alone would wait for compilations whose objects are gone.
+// compiles: told once, the end would wait for compilations whose objects are gone.
 void stop_workers_at_exit() {
   std::atexit([] { workers().stop(); });
 }
