@@ -6,6 +6,8 @@ import functools
 import os
 import pathlib
 import signal
+import socket
+import struct
 import subprocess
 import time
 import unittest
@@ -186,6 +188,23 @@ class CompilerProcesses(CardTest):
         while any(self.is_there(process) for process in processes) and time.time() < deadline:
             time.sleep(0.05)
         self.assertFalse([process for process in processes if self.is_there(process)])
+
+    def test_headers_are_the_program_s(self):
+        """Not the helper's own: its file may be newer."""
+        self.need_emulator()
+        here, there = socket.socketpair()
+        helper = subprocess.Popen([TENON, "--compile-kernels-for-tenon"], stdin=there, env=self.environment)
+        there.close()
+        source = '#include "other.h"\nextern "C" __global__ void k(int* x) { *x = kOther; }\n'
+        try:
+            for text in (os.environ["TENON_NVRTC"], "k.cu", "90", source, "1", "other.h", "constexpr int kOther = 1;\n"):
+                here.sendall(struct.pack("<Q", len(text)) + text.encode())
+            here.settimeout(60)
+            self.assertGreater(struct.unpack("<Q", here.recv(8, socket.MSG_WAITALL))[0], 0, "bytes of the kernel")
+        finally:
+            helper.kill()
+            helper.wait()
+            here.close()
 
     def test_wrong_number(self):
         self.fails(2, *SMALL, "--out", "wrong", TENON_COMPILER_PROCESSES="many", says=["TENON_COMPILER_PROCESSES", "many"])

@@ -1,6 +1,9 @@
-// A socket to each helper. A request is four texts (the compiler's file, a name, the card's
-// architecture, the source), a reply one: the image, empty when there is none. A text is its length
-// and its bytes.
+// A socket to each helper. A request is five texts (the compiler's file, a name, the card's
+// architecture, the source, how many headers it includes) and two for each header (name, text), a
+// reply one: the image, empty when there is none. A text is its length and its bytes.
+//
+// Headers are sent although a helper has them too: the library may have been installed anew since
+// the program began, and a kernel is kept under the name of those that the program has.
 #include "cuda/jit/helpers.h"
 
 #include <fcntl.h>
@@ -19,6 +22,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -113,9 +117,12 @@ class Helper {
   bool is_there() const { return !channel_.has_news(); }
   /// Empty when it cannot.
   std::string compile(const std::string& text, const std::string& file_name, int arch) const {
-    std::string image;
-    for (const std::string& part : {nvrtc().path, file_name, cat(arch), text})
+    const HeaderList headers = headers_of(text);
+    for (const std::string& part : {nvrtc().path, file_name, cat(arch), text, cat(headers.size())})
       if (!channel_.send(part)) return {};
+    for (const auto& [name, body] : headers)
+      if (!channel_.send(name) || !channel_.send(*body)) return {};
+    std::string image;
     return channel_.receive(image) ? image : std::string();
   }
 
@@ -311,19 +318,51 @@ void compile_in_processes(int argc, char** argv) {
   enable_helpers({"/proc/self/exe", kWord});
 }
 
+namespace {
+
+struct Request {
+  std::string path, file_name, text;
+  int arch = 0;
+  std::list<std::string> header_texts;
+  HeaderList headers;
+
+  bool receive(const Channel& channel) {
+    int count = 0;
+    if (!channel.receive(path) || !channel.receive(file_name) || !receive(channel, arch) ||
+        !channel.receive(text) || !receive(channel, count))
+      return false;
+    for (int i = 0; i < count; ++i) {
+      std::string name;
+      if (!channel.receive(name) || !channel.receive(header_texts.emplace_back())) return false;
+      headers.emplace_back(std::move(name), &header_texts.back());
+    }
+    return true;
+  }
+
+ private:
+  static bool receive(const Channel& channel, int& number) {
+    std::string digits;
+    if (!channel.receive(digits)) return false;
+    std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    return true;
+  }
+};
+
+}  // namespace
+
 void serve_compilations() {
   signal(SIGINT, SIG_IGN);  // meant for the program that asks
   const Channel channel(0);
   std::map<std::string, Nvrtc> compilers;
-  std::string path, file_name, arch, text;
-  while (channel.receive(path) && channel.receive(file_name) && channel.receive(arch) &&
-         channel.receive(text)) {
-    auto found = compilers.find(path);
-    if (found == compilers.end()) found = compilers.emplace(path, load_nvrtc(path)).first;
-    int number = 0;
-    std::from_chars(arch.data(), arch.data() + arch.size(), number);
-    if (!channel.send(found->second.compile(text, file_name, headers_of(text), number).image))
-      break;
+  while (true) {
+    Request asked;
+    if (!asked.receive(channel)) break;
+    auto found = compilers.find(asked.path);
+    if (found == compilers.end())
+      found = compilers.emplace(asked.path, load_nvrtc(asked.path)).first;
+    const CompileResult result =
+        found->second.compile(asked.text, asked.file_name, asked.headers, asked.arch);
+    if (!channel.send(result.image)) break;
   }
   std::_Exit(0);
 }
