@@ -171,6 +171,21 @@ class CompilerProcesses(CardTest):
         self.assertGreaterEqual(all_of_them, compilations)
         self.assertEqual(with_helpers, weights)
 
+    def test_signals_mean_the_program(self):
+        """A terminal or a service manager sends them to all; the program may have something to finish."""
+        self.need_emulator()
+        program = self.start(*SMALL, "--out", "signals", TENON_CACHE="cache-signals", TENON_FAKE_NVRTC_LOG="signals.log",
+                             TENON_COMPILER_PROCESSES="2")
+        log = self.folder / "signals.log"
+        self.wait_for(log, program)
+        process = int(log.read_text(encoding="utf-8").split()[0])
+        self.assertNotEqual(process, program.pid)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            os.kill(process, number)
+        _, err = program.communicate(timeout=240)
+        self.assertEqual(program.returncode, 0, err)
+        self.assertNotIn(str(program.pid), log.read_text(encoding="utf-8").split(), "compiled what a helper did not")
+
     def test_the_program_ends_meanwhile(self):
         self.need_emulator()
         log = self.folder / "ends.log"

@@ -132,7 +132,8 @@ class Helper {
 };
 
 /// What a new process is not to inherit: descriptors (the driver's would keep a card's memory
-/// taken) and the calling thread's signals.
+/// taken) and the signals that the calling thread blocks. It blocks those that are sent to whole
+/// groups of processes and mean the program that asks, which may have something to finish.
 class Start {
  public:
   explicit Start(int own_end) {
@@ -144,9 +145,10 @@ class Start {
     posix_spawn_file_actions_addclosefrom_np(&files_, 3);
 #endif
     posix_spawnattr_init(&attributes_);
-    sigset_t none;
-    sigemptyset(&none);
-    posix_spawnattr_setsigmask(&attributes_, &none);
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (const int signal : {SIGINT, SIGTERM}) sigaddset(&blocked, signal);
+    posix_spawnattr_setsigmask(&attributes_, &blocked);
     posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
   }
   ~Start() {
@@ -351,7 +353,6 @@ struct Request {
 }  // namespace
 
 void serve_compilations() {
-  signal(SIGINT, SIG_IGN);  // meant for the program that asks
   const Channel channel(0);
   std::map<std::string, Nvrtc> compilers;
   while (true) {
