@@ -123,8 +123,9 @@ RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   lock();
   try {
     if (!resume && (!checkpoint_names(path_).empty() || fs::exists(file("log.csv"))))
-      throw ValueError(
-          cat(path_, " already holds a run: go on with it by --resume (TrainOptions::resume), or choose another folder"));
+      throw ValueError(cat(path_,
+                           " already holds a run: go on with it by --resume "
+                           "(TrainOptions::resume), or choose another folder"));
     remove_leftovers();
   } catch (...) {
     ::close(lock_);

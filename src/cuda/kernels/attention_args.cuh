@@ -36,8 +36,8 @@ struct AttentionArgs {
   // rowsum(dy y); by warpgroups of 64 queries the logarithms, then these; of float32 operands, then
   // what makes the sum of a query's weights 1.
   float* delta = nullptr;
-  AttentionResult out;           // y, or the gradient of q
-  AttentionResult out_k, out_v;  // the gradients of k and v
+  AttentionResult out;                 // y, or the gradient of q
+  AttentionResult out_k, out_v;        // the gradients of k and v
   AttentionSums sums, sums_k, sums_v;  // of those of q, k and v; by warpgroups alone
   long long batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0;
   float scale = 1;
