@@ -100,8 +100,7 @@ constexpr Shortcut kShortcuts[] = {
     {"--device", "device", "NAME", "cpu, cuda or cuda:N", "Machine"},
     {"--precision", "precision", "NAME",
      "how products compute (sums stay float32): fp32, tf32, bf16 or fp16; the CPU computes tf32 "
-     "and "
-     "fp16 in fp32",
+     "and fp16 in fp32",
      "Machine"},
     {"--layer-precision", "layer_precision", "LAYER=NAME",
      "layers that compute otherwise, as in 0=fp32,3=tf32 (names: tenon summary)", "Machine"},
