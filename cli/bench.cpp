@@ -231,7 +231,7 @@ int run_bench(const BenchOptions& options) {
   if (current_device().kind == Device::Kind::Cpu)
     for (const std::string& precision : precisions)
       if (precision == "tf32" || precision == "fp16")
-        fmt::print(stderr, "note: the CPU computes {} products in fp32\n", precision);
+        print_note(fmt::format("the CPU computes {} products in fp32", precision));
   bool is_first = true;
   for (const std::string& name : names)
     for (const std::string& phase : parse_list("--phase", options.phase, {"train", "infer"}))

@@ -62,13 +62,16 @@ void say(const F& print) {
 
 }  // namespace
 
+void print_note(std::string_view message) {
+  say([&] {
+    clear_status_line();
+    fmt::print(stderr, "{} {}\n", stderr_terminal().paint(TextStyle::Yellow, "note:"), message);
+  });
+}
+
 void show_notes() {
   set_log_sink([](LogLevel level, std::string_view message, void*) {
-    if (level != LogLevel::Warning) return;
-    say([&] {
-      clear_status_line();
-      fmt::print(stderr, "{} {}\n", stderr_terminal().paint(TextStyle::Yellow, "note:"), message);
-    });
+    if (level == LogLevel::Warning) print_note(message);
   });
 }
 

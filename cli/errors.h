@@ -6,6 +6,7 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 
 #include <tenon/error.h>
 
@@ -35,7 +36,9 @@ class UsageError : public Error {
   std::string hint_;
 };
 
-/// From now on what the library warns of is printed to stderr as "note: …".
+/// Prints "note: …" to stderr, or nothing where that cannot be written.
+void print_note(std::string_view message);
+/// From now on what the library warns of is printed so.
 void show_notes();
 
 /// Prints "error: …" and, where there is something to add, "hint: …" to stderr; returns the exit

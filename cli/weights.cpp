@@ -227,10 +227,9 @@ io::TensorMap as_network(const io::WeightFile& file, const std::string& model) {
   if (fit.tensors.empty())
     throw ValueError(
         fmt::format("{}: nothing in it fits {}: {}", file.path(), model, fit.differences()));
-  const auto tell = [](const std::string& words) { fmt::print(stderr, "note: {}\n", words); };
-  if (!fit.family.empty()) tell(fmt::format("by the names of {}", fit.family));
-  for (const std::string& deed : fit.done) tell(deed);
-  if (const std::string left = fit.differences(); !left.empty()) tell(left);
+  if (!fit.family.empty()) print_note(fmt::format("by the names of {}", fit.family));
+  for (const std::string& deed : fit.done) print_note(deed);
+  if (const std::string left = fit.differences(); !left.empty()) print_note(left);
   return fit.tensors;
 }
 

@@ -77,6 +77,16 @@ std::string add_text(const std::string& entry, int amount) {
       amount, ".0f);\n}\n");
 }
 
+// A case that is skipped otherwise passes in a process of its own, which ends as it should. `how`
+// stands before its command.
+void check_process(const std::string& how, const std::string& test_case) {
+  const std::string command =
+      cat(how, " /proc/", getpid(), "/exe --no-skip --test-case='", test_case, "' >/dev/null");
+  const int status = std::system(command.c_str());
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
 // NVRTC of a toolkit or wheel, whatever TENON_NVRTC says.
 const Nvrtc& real_nvrtc() {
   static const Nvrtc found = [] {
@@ -340,11 +350,7 @@ TEST_CASE("jit: a process may end while its kernels are compiled") {
     MESSAGE("skipped: " << why_no_card());
     return;
   }
-  const std::string command = cat(
-      "/proc/", getpid(), "/exe --no-skip --test-case='jit: (the process that ends*' >/dev/null");
-  const int status = std::system(command.c_str());
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+  check_process("", "jit: (the process that ends*");
 }
 
 // Run in a child only, whose compilations do not end by themselves.
@@ -371,13 +377,9 @@ TEST_CASE("jit: a process may end in its first compilation, which is given up") 
     return;
   }
   const TemporaryFolder folder;
-  const std::string command =
-      cat("TENON_FAKE_NVRTC_LONG=1 TENON_FAKE_NVRTC_LOG=", folder.path,
-          "/log TENON_CACHE=", folder.path, " timeout 50 /proc/", getpid(),
-          "/exe --no-skip --test-case='jit: (a process that ends*' >/dev/null");
-  const int status = std::system(command.c_str());
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+  check_process(cat("TENON_FAKE_NVRTC_LONG=1 TENON_FAKE_NVRTC_LOG=", folder.path,
+                    "/log TENON_CACHE=", folder.path, " timeout 50"),
+                "jit: (a process that ends*");
 }
 
 // Run in a child only, whose compilations do not end by themselves.
@@ -394,12 +396,8 @@ TEST_CASE("jit: whoever waits for a kernel when the process ends is told") {
     return;
   }
   const TemporaryFolder folder;
-  const std::string command =
-      cat("TENON_FAKE_NVRTC_LONG=1 TENON_CACHE=", folder.path, " timeout 50 /proc/", getpid(),
-          "/exe --no-skip --test-case='jit: (a process whose end*' >/dev/null");
-  const int status = std::system(command.c_str());
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+  check_process(cat("TENON_FAKE_NVRTC_LONG=1 TENON_CACHE=", folder.path, " timeout 50"),
+                "jit: (a process whose end*");
 }
 
 // Run in a child only: the fork ends as a program does.
@@ -419,12 +417,7 @@ TEST_CASE("jit: a fork of a process whose workers wait can end") {
     MESSAGE("skipped: " << why_no_card());
     return;
   }
-  const std::string command =
-      cat("timeout 50 /proc/", getpid(),
-          "/exe --no-skip --test-case='jit: (a process that forks*' >/dev/null");
-  const int status = std::system(command.c_str());
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+  check_process("timeout 50", "jit: (a process that forks*");
 }
 
 TEST_CASE("nvrtc: a compilation ends when it is told to") {
