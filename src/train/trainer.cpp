@@ -424,6 +424,18 @@ void Fit::settle_checkpoint() {
   t_.tell([&](Callback& c) { c.on_checkpoint(path); });
 }
 
+// Gradients may overflow where the loss does not: what comes of that is no state to go on from.
+bool is_finite(const StateDict& state) {
+  std::vector<Tensor> checks;
+  for (const auto& [name, tensor] : state)
+    if (is_floating(tensor.dtype())) checks.push_back(all(isfinite(tensor)));
+  tenon::eval(checks);
+  return std::all_of(checks.begin(), checks.end(),
+                     [](const Tensor& check) { return check.item() != 0; });
+}
+constexpr char kOverflown[] =
+    ". The step before made weights that are not finite, which are not saved. ";
+
 void Fit::not_finite(const Queued& step, double loss) {
   const Tensor input = step.target.defined()
                            ? step.input
@@ -435,14 +447,16 @@ void Fit::not_finite(const Queued& step, double loss) {
   queue_.clear();
   t_.train_step->reopen();
   Generator::current().set_state(step.seed, step.counter);
-  checkpoint();
+  const bool kept = is_finite(t_.net.state_dict()) && is_finite(t_.optimizer->state_dict());
+  if (kept) checkpoint();
   if (folder_ != nullptr) folder_->append_json(json_event_line("not_finite", p_.step, culprit));
-  throw NumericError(
-      cat("step ", p_.step + 1, ": the loss is ", loss, "; ",
-          culprit.empty() ? "every layer's output is finite, so the loss function made it"
-                          : cat("the first place that is not finite is ", culprit),
-          ". The weights before this step are kept. Try a smaller learning rate (it was ",
-          short_text(step.lr), "), clip the gradients (clip_norm = 1), or look at the data"));
+  throw NumericError(cat("step ", p_.step + 1, ": the loss is ", loss, "; ",
+                         culprit.empty()
+                             ? "every layer's output is finite, so the loss function made it"
+                             : cat("the first place that is not finite is ", culprit),
+                         kept ? ". The weights before this step are kept. " : kOverflown,
+                         "Try a smaller learning rate (it was ", short_text(step.lr),
+                         "), clip the gradients (clip_norm = 1), or look at the data"));
 }
 
 // False at the end of the epoch's examples.

@@ -126,6 +126,22 @@ TEST_CASE("trainer: the checkpoint of a run that a loss stops is of the step bef
   CHECK(toy::difference(stopped->tensors, wanted->tensors) == "");
 }
 
+TEST_CASE("trainer: weights that are not finite are not saved when a loss stops the run") {
+  const TestFolder folder;
+  manual_seed(3);
+  const nn::Sequential net(nn::Linear(2, 4));
+  optim::Sgd sgd(net, {.lr = 1e6});
+  data::Loader loader(
+      data::from_tensors(full({32, 2}, 1e34).eval(), remainder(arange(0, 32), 4).eval(), 4),
+      {.batch = 8, .shuffle = false});
+  train::Trainer trainer(net, nn::CrossEntropyLoss(), sgd, options(1, folder / "run"));
+  CHECK_THROWS_WITH_AS(trainer.fit(loader), doctest::Contains("which are not saved"), NumericError);
+  const auto newest = train::load_latest_checkpoint(folder / "run");
+  REQUIRE(newest);
+  for (const auto& [name, tensor] : newest->model_state())
+    CHECK_MESSAGE(all(isfinite(tensor)).item() == 1, name);
+}
+
 TEST_CASE("trainer: a step that is left out renews nothing") {
   SUBCASE("a loss that is not finite") {
     data::Loader loader = poisoned();
