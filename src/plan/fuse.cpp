@@ -100,6 +100,7 @@ class Fuser {
         on_(options.enabled(kFuse)),
         on_card_(options.traits.is_queued),
         max_row_(options.traits.longest_row) {
+    out_.groups.reserve(g_.items.size());
     out_.group_of.assign(g_.items.size(), -1);
     out_.role.assign(g_.items.size(), Role::Element);
     if (!on_) return;
@@ -259,7 +260,7 @@ class Fuser {
   // Whether a largest element is looked for: a product's epilogue has no rows, and would leave the
   // rounding to who has.
   bool is_of_scores(int item) const {
-    const std::vector<int>& users = g_.items[item].users;
+    const auto& users = g_.items[item].users;
     return std::any_of(users.begin(), users.end(),
                        [this](int user) { return g_.items[user].op == Op::Max; });
   }
@@ -270,7 +271,7 @@ class Fuser {
     const auto elsewhere = [&](int user) {
       return out_.group_of[user] != a && out_.group_of[user] != b;
     };
-    const std::vector<int>& users = g_.items[item].users;
+    const auto& users = g_.items[item].users;
     if (std::none_of(users.begin(), users.end(), elsewhere)) return false;
     const std::vector<int> waited = groups_before(a), more = groups_before(b);
     return std::any_of(more.begin(), more.end(),
@@ -557,6 +558,8 @@ class Fuser {
   void drop_empty() {
     std::vector<int> index(out_.groups.size(), -1);
     std::vector<Group> kept;
+    kept.reserve(static_cast<std::size_t>(std::count_if(
+        out_.groups.begin(), out_.groups.end(), [](const Group& g) { return !g.items.empty(); })));
     for (std::size_t k = 0; k < out_.groups.size(); ++k) {
       if (out_.groups[k].items.empty()) continue;
       index[k] = static_cast<int>(kept.size());

@@ -81,7 +81,7 @@ class Lowering {
 
   void user(int item, int by) {
     auto& users = out_.items[item].users;
-    if (users.empty() || users.back() != by) users.push_back(by);
+    if (users.empty() || users[users.size() - 1] != by) users.push_back(by);
   }
 
   int push(Op op, const Node& node) {
@@ -430,6 +430,7 @@ class Lowering {
 
   void add_image_convolution(const Node& node) {
     std::vector<Ref> args;
+    args.reserve(2);
     for (int k = 0; k < 2; ++k) {
       if (takes_channels_last(node, k)) {
         args.push_back(channels_inside(ref_of(node.input(k)), node.label));
@@ -555,6 +556,7 @@ class Lowering {
     if (const auto deviating = deviations_.find(&node); deviating != deviations_.end())
       return {ref_of(deviating->second)};
     std::vector<Ref> args;
+    args.reserve(node.input_count);
     const bool is_contraction = op_info(node.op).kind == OpKind::Contraction;
     for (Node* in : node.in()) args.push_back(is_contraction ? operand(node, in) : ref_of(in));
     return args;

@@ -21,6 +21,7 @@
 #include "plan/narrow_images.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -28,10 +29,10 @@
 #include <tenon/ops.h>
 
 #include "graph/node.h"
-#include "graph/node_index.h"
 #include "ops/table.h"
 #include "plan/layout.h"
 #include "plan/narrow_products.h"
+#include "plan/node_users.h"
 #include "plan/sum_rules.h"
 
 namespace tenon {
@@ -47,13 +48,9 @@ bool sweeps_narrow(Op op) { return has_trait(op, kPicks) || has_trait(op, kAcros
 class ImageNarrowing {
  public:
   ImageNarrowing(const Roots& roots, bool on_card, bool channels_last)
-      : order_(roots.order()), on_card_(on_card), last_(channels_last) {
-    users_.resize(order_.nodes.size());
-    for (const Node* node : order_.nodes)
-      if (!node->realised())
-        for (Node* in : node->in()) users_[order_.index[in]].push_back(node);
+      : users_(roots.order()), on_card_(on_card), last_(channels_last) {
     for (const Tensor& root : roots) wanted_.insert(root.node());
-    for (const Node* node : order_.nodes) consider(*node);
+    for (const Node* node : roots.order().nodes) consider(*node);
   }
 
   Roots rewritten(const Roots& roots) const {
@@ -135,9 +132,7 @@ class ImageNarrowing {
     return cast(make_node(node.op, dtype, node.shape, node.attrs, narrow), node.dtype);
   }
 
-  const std::vector<const Node*>& users(const Node& node) const {
-    return users_[order_.index[&node]];
-  }
+  std::span<const Node* const> users(const Node& node) const { return users_.of(&node); }
 
   void consider(const Node& node) {
     const bool image = node.dtype == DType::Float32 && node.shape.rank() == 4;
@@ -179,14 +174,14 @@ class ImageNarrowing {
 
   /// A vector of channels is all that is added, and the sum alone goes on.
   bool feeds_bias(const Node& node) const {
-    const std::vector<const Node*>& readers = users(node);
+    const std::span<const Node* const> readers = users(node);
     return readers.size() == 1 && readers[0]->op == Op::Add &&
            (readers[0]->input(0)->op == Op::Expand || readers[0]->input(1)->op == Op::Expand);
   }
 
   /// The one part of a sum of gradients that the sum is an epilogue of.
   bool feeds_sum(const Node& node) const {
-    const std::vector<const Node*>& readers = users(node);
+    const std::span<const Node* const> readers = users(node);
     if (node.op != Op::Conv2dInputGrad || readers.size() != 1 || readers[0]->op != Op::Add ||
         wanted_.count(readers[0]) != 0)
       return false;
@@ -215,7 +210,7 @@ class ImageNarrowing {
 
   /// Whether a convolution reads what is rounded, or what is widened again behind that.
   bool is_operand(const Node& rounded) const {
-    const std::vector<const Node*>& readers = users(rounded);
+    const std::span<const Node* const> readers = users(rounded);
     return std::any_of(readers.begin(), readers.end(), [this](const Node* reader) {
       if (!last_ && reader->op == Op::Cast && reader->dtype == DType::Float32)
         return is_operand(*reader);
@@ -253,15 +248,14 @@ class ImageNarrowing {
 
   /// The activation function's slope that alone reads a gradient.
   const Node* masked(const Node& sum) const {
-    const std::vector<const Node*>& readers = users(sum);
+    const std::span<const Node* const> readers = users(sum);
     const bool one =
         readers.size() == 1 && readers[0]->op == Op::Where && wanted_.count(readers[0]) == 0;
     return one ? readers[0] : &sum;
   }
 
-  const NumberedOrder& order_;
+  const NodeUsers users_;
   const bool on_card_, last_;
-  std::vector<std::vector<const Node*>> users_;
   std::unordered_set<const Node*> wanted_;
   std::unordered_map<const Node*, DType> narrow_;
 };

@@ -103,7 +103,7 @@ class Residuals {
 
   /// Whether something outlives the step with these numbers.
   bool is_kept(const Node& sum) const {
-    const std::vector<const Node*>& readers = users_.of(&sum);
+    const std::span<const Node* const> readers = users_.of(&sum);
     return std::any_of(readers.begin(), readers.end(),
                        [](const Node* reader) { return kind_of(reader->op) == OpKind::Effect; });
   }
@@ -130,13 +130,13 @@ class Residuals {
 
   /// Whether a product reads it rounded to bfloat16.
   bool is_read_rounded(const Node& sum) const {
-    const std::vector<const Node*>& readers = users_.of(&sum);
+    const std::span<const Node* const> readers = users_.of(&sum);
     return std::any_of(readers.begin(), readers.end(), [this](const Node* reader) {
       return reader->op == Op::Cast && reader->dtype == DType::BFloat16 && is_operand(*reader, 0);
     });
   }
   bool is_operand(const Node& node, int step) const {
-    const std::vector<const Node*>& readers = users_.of(&node);
+    const std::span<const Node* const> readers = users_.of(&node);
     return std::any_of(readers.begin(), readers.end(), [&](const Node* reader) {
       if (reader->op == Op::Matmul) return true;
       return is_view(*reader) && step < kMostAhead && is_operand(*reader, step + 1);

@@ -1,6 +1,9 @@
 // Who reads each node of a graph.
 #pragma once
 
+#include <cstdint>
+#include <numeric>
+#include <span>
 #include <vector>
 
 #include "graph/node.h"
@@ -8,19 +11,32 @@
 
 namespace tenon {
 
-/// By a node's number in an order, which must outlive it.
+/// By a node's number in an order, which must outlive it. All lists in one.
 class NodeUsers {
  public:
-  explicit NodeUsers(const NumberedOrder& order) : order_(order), users_(order.nodes.size()) {
+  explicit NodeUsers(const NumberedOrder& order) : order_(order), begin_(order.nodes.size() + 1) {
     for (const Node* node : order.nodes)
       if (!node->realised())
-        for (Node* in : node->in()) users_[order.index[in]].push_back(node);
+        for (const Node* in : node->in()) ++begin_[order.index[in]];
+    // The ends of the lists, which become beginnings as they are filled from behind.
+    std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+    users_.resize(begin_.back());
+    for (auto node = order.nodes.rbegin(); node != order.nodes.rend(); ++node) {
+      if ((*node)->realised()) continue;
+      const std::span<Node* const> in = (*node)->in();
+      for (auto read = in.rbegin(); read != in.rend(); ++read)
+        users_[--begin_[order.index[*read]]] = *node;
+    }
   }
-  const std::vector<const Node*>& of(const Node* node) const { return users_[order_.index[node]]; }
+  std::span<const Node* const> of(const Node* node) const {
+    const std::uint32_t k = order_.index[node];
+    return std::span(users_).subspan(begin_[k], begin_[k + 1] - begin_[k]);
+  }
 
  private:
   const NumberedOrder& order_;
-  std::vector<std::vector<const Node*>> users_;
+  std::vector<std::uint32_t> begin_;  // of each node's list, and the end of the last
+  std::vector<const Node*> users_;
 };
 
 }  // namespace tenon

@@ -16,22 +16,16 @@ namespace {
 constexpr int kMostEdges = 2048;
 
 // Of a sorted list.
-void insert(std::vector<int>& list, int number) {
+void insert(ShortList& list, int number) {
   const auto place = std::lower_bound(list.begin(), list.end(), number);
   if (place == list.end() || *place != number) list.insert(place, number);
 }
-void erase(std::vector<int>& list, int number) {
+void erase(ShortList& list, int number) {
   const auto place = std::lower_bound(list.begin(), list.end(), number);
   if (place != list.end() && *place == number) list.erase(place);
 }
 
 }  // namespace
-
-void sort_out(std::vector<int>& list) {
-  if (list.size() < 2 || std::is_sorted(list.begin(), list.end(), std::less_equal<>())) return;
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-}
 
 PlanGraph::PlanGraph(int nodes)
     : merged_into_(at(nodes)),
@@ -118,8 +112,8 @@ void PlanGraph::sort() {
   previous_[at(ends)] = last;
   sorted_ = true;
   renumber();
-  for (Lists* lists : {&after_, &needs_})
-    for (std::vector<int>& list : *lists) sort_out(list);
+  for (std::vector<ShortList>* lists : {&after_, &needs_})
+    for (ShortList& list : *lists) sort_out(list);
 }
 
 void PlanGraph::renumber() {
@@ -234,16 +228,16 @@ bool PlanGraph::merge(int a, int b) {
 // Of a node that has become part of another. Lists stay sorted.
 void PlanGraph::take_neighbours(int a, int b) {
   for (const auto& [lists, back] : {std::pair(&after_, &needs_), std::pair(&needs_, &after_)}) {
-    std::vector<int>&of_a = (*lists)[at(a)], &of_b = (*lists)[at(b)];
+    ShortList &of_a = (*lists)[at(a)], &of_b = (*lists)[at(b)];
     for (int n : of_b) {
-      std::vector<int>& other = (*back)[at(n)];
+      ShortList& other = (*back)[at(n)];
       erase(other, b);
       if (n != a) insert(other, a);
     }
     both_.clear();
     std::set_union(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), std::back_inserter(both_));
-    of_a = both_;
-    of_b = {};
+    of_a.assign(both_.data(), both_.data() + both_.size());
+    of_b.clear();
   }
   erase(after_[at(a)], a);
   erase(needs_[at(a)], a);

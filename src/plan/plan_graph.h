@@ -7,10 +7,13 @@
 // only what the search has found.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/index.h"
+#include "base/short_list.h"
 
 namespace tenon {
 
@@ -18,7 +21,12 @@ namespace tenon {
 using Lists = std::vector<std::vector<int>>;
 
 /// In order, each once.
-void sort_out(std::vector<int>& list);
+template <class List>
+void sort_out(List& list) {
+  if (list.size() < 2 || std::is_sorted(list.begin(), list.end(), std::less_equal<>())) return;
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
 
 class PlanGraph {
  public:
@@ -42,8 +50,8 @@ class PlanGraph {
   /// Grows from what others wait for to what waits for them.
   std::int64_t place(int node) const { return place_[at(node)]; }
   /// Nodes that wait for it, and that it waits for, directly; each once.
-  const std::vector<int>& after(int node) const { return after_[at(node)]; }
-  const std::vector<int>& needs(int node) const { return needs_[at(node)]; }
+  const ShortList& after(int node) const { return after_[at(node)]; }
+  const ShortList& needs(int node) const { return needs_[at(node)]; }
 
   /// Whether `to` waits for `from`, directly or through others; every node waits for itself.
   /// `unknown` is the answer of a search that was given up.
@@ -66,7 +74,7 @@ class PlanGraph {
   void renumber();
 
   mutable std::vector<int> merged_into_;  // shortened when looked through
-  Lists after_, needs_;                   // of nodes as they are now; sorted behind sort()
+  std::vector<ShortList> after_, needs_;  // of nodes as they are now; ascending behind sort()
   std::vector<std::int64_t> place_;
   std::vector<int> next_, previous_;  // in the order; the last entry stands for both ends
   // Of searches: what the last one has seen from either end, and marks that hold while it lasts.

@@ -15,11 +15,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <set>
 #include <utility>
 
 #include "base/index.h"
 #include "ops/table.h"
+#include "plan/number_set.h"
 
 namespace tenon {
 namespace {
@@ -42,8 +42,8 @@ bool reads(const Item& user, int k) {
 
 /// What making an item again takes.
 struct Recipe {
-  std::set<int> steps;    // items, itself among them
-  std::set<int> sources;  // items that are read
+  NumberSet steps;    // items, itself among them
+  NumberSet sources;  // items that are read
 };
 
 class Remaker {
@@ -102,7 +102,7 @@ class Remaker {
 
   /// How group a's item i is made from what is stored; false where that cannot be.
   bool find(int i, int a, Recipe& recipe, bool with_variables = false) const {
-    if (!recipe.steps.insert(i).second) return true;
+    if (!recipe.steps.insert(i)) return true;
     if (recipe.steps.size() > kMostSteps) return false;
     for (const Ref& arg : g_.items[at(i)].args) {
       const int j = arg.item, owner = f_.group_of[at(j)];
@@ -114,7 +114,7 @@ class Remaker {
       }
       if (base.op == Op::Variable || base.op == Op::Assign || has_several_results(base))
         return false;
-      const bool here = owner == a || made_[at(a)].count(j) != 0;
+      const bool here = owner == a || made_[at(a)].contains(j);
       const bool is_stored = owner < 0 || !readers_[at(j)].empty() || base.wanted;
       // One of a row is stored from now on.
       const bool of_row = !is_simple(j) && f_.role[at(j)] != Role::Column &&
@@ -165,13 +165,13 @@ class Remaker {
       if (const int own = assignment_of_[at(source)]; own >= 0 && f_.group_of[at(own)] == b) return;
     readers_[at(i)].erase(b);
     read_[at(b)].erase(i);
-    made_[at(b)].insert(recipe.steps.begin(), recipe.steps.end());
+    made_[at(b)].insert(recipe.steps);
     for (const int source : recipe.sources) add_read(b, source);
   }
 
   void drop(int i, int a) {
     Recipe recipe;
-    const std::set<int> readers = std::exchange(readers_[at(i)], {});
+    const NumberSet readers = std::exchange(readers_[at(i)], {});
     bool good = find(i, a, recipe) && cost_of(recipe) <= traits_.most_cost;
     for (const int source : recipe.sources)
       good = good && (!readers_[at(source)].empty() || f_.group_of[at(source)] != a ||
@@ -189,7 +189,7 @@ class Remaker {
     }
     for (const int b : readers) {
       read_[at(b)].erase(i);
-      made_[at(b)].insert(recipe.steps.begin(), recipe.steps.end());
+      made_[at(b)].insert(recipe.steps);
       for (const int source : recipe.sources) add_read(b, source);
     }
   }
@@ -200,7 +200,7 @@ class Remaker {
   /// that reads it waits for as long a chain of groups.
   bool is_kept(const Recipe& recipe, int b) const {
     return std::all_of(recipe.sources.begin(), recipe.sources.end(), [&](int source) {
-      const std::set<int>& readers = readers_[at(source)];
+      const NumberSet& readers = readers_[at(source)];
       return f_.group_of[at(source)] < 0 || g_.items[at(source)].wanted ||
              std::any_of(readers.begin(), readers.end(),
                          [&](int r) { return depth_[at(r)] >= depth_[at(b)]; });
@@ -242,7 +242,7 @@ class Remaker {
     if (!takes_in_order(b, i)) return false;
     std::int64_t more = 0;
     for (const int source : recipe.sources)
-      if (read_[at(b)].count(source) == 0 && !is_small(source, i))
+      if (!read_[at(b)].contains(source) && !is_small(source, i))
         more += bytes_of(g_.items[at(source)]);
     if (more > most) return false;
     // All steps over the group's own space.
@@ -255,7 +255,7 @@ class Remaker {
       for (const Ref& arg : item.args) {
         if (g_.items[at(arg.item)].op == Op::Constant) continue;
         if (!reshape_strides(arg.shape, arg.stride, space, scratch)) return false;
-        const bool made = made_[at(b)].count(arg.item) != 0 || recipe.steps.count(arg.item) != 0;
+        const bool made = made_[at(b)].contains(arg.item) || recipe.steps.contains(arg.item);
         if (made && !is_in_order(arg)) return false;
       }
     }
@@ -290,12 +290,12 @@ class Remaker {
       std::vector<int> all = group.items;
       all.insert(all.end(), group.remade.begin(), group.remade.end());
       std::sort(all.begin(), all.end());
-      std::set<int> read;  // by what stays
+      NumberSet read;  // by what stays
       for (auto i = all.rbegin(); i != all.rend(); ++i) {
         const Item& item = g_.items[at(*i)];
         const bool is_own = !std::binary_search(group.remade.begin(), group.remade.end(), *i);
         if (!is_simple(*i) || (is_own && (item.wanted || outside[at(*i)] != 0)) ||
-            read.count(*i) != 0) {
+            read.contains(*i)) {
           for (const Ref& arg : item.args) read.insert(arg.item);
           continue;
         }
@@ -309,10 +309,10 @@ class Remaker {
   Fused& f_;
   const RemakeTraits traits_;
   const bool computes_free_;
-  const std::vector<int> assignment_of_;    // by item
-  std::vector<std::set<int>> made_, read_;  // by group: items made again there, items read
-  std::vector<std::set<int>> readers_;      // by item: other groups
-  std::vector<int> depth_;                  // by group, on a card
+  const std::vector<int> assignment_of_;  // by item
+  std::vector<NumberSet> made_, read_;    // by group: items made again there, items read
+  std::vector<NumberSet> readers_;        // by item: other groups
+  std::vector<int> depth_;                // by group, on a card
 };
 
 }  // namespace

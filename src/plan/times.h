@@ -35,10 +35,8 @@ class Times {
   /// How long it takes.
   int time(int node) const { return time_[at(node)]; }
   /// Nodes that wait for it, and that it waits for, directly.
-  const std::vector<int>& after(int node) { return graph_.after(node); }
-  const std::vector<int>& needs(int node) { return graph_.needs(node); }
-  /// Whether a delay of the node delays what waits for it, and so the whole.
-  bool is_urgent(int node) { return earliest(node) == latest(node) && !after(node).empty(); }
+  const ShortList& after(int node) const { return graph_.after(node); }
+  const ShortList& needs(int node) const { return graph_.needs(node); }
   /// Whether all that waits for a waits for b too.
   bool serves_no_other(int a, int b);
 

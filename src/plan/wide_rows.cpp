@@ -85,7 +85,7 @@ bool is_worth_rounding(const Node& product) {
 
 /// What a product's rows of whole lines have added to them all alike, where nobody else reads them;
 /// else the product. Rounded behind a bias, the loss need not read it at every element.
-const Node* behind_bias(const Node* product, const std::vector<const Node*>& users) {
+const Node* behind_bias(const Node* product, std::span<const Node* const> users) {
   if (users.size() != 1 || users[0]->op != Op::Add || product->shape.at(-1) % kCopiedAtOnce != 0)
     return product;
   const Node* other = users[0]->input(users[0]->input(0) == product ? 1 : 0);

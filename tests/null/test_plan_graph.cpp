@@ -61,7 +61,7 @@ void check_order(PlanGraph& graph, const Plain& plain) {
   for (int n = 0; n < graph.size(); ++n) {
     if (graph.node(n) != n) continue;
     const std::set<int> next = plain.next_of(n);
-    CHECK(graph.after(n) == std::vector<int>(next.begin(), next.end()));
+    CHECK(std::equal(graph.after(n).begin(), graph.after(n).end(), next.begin(), next.end()));
     for (int m : next) CHECK(graph.place(n) < graph.place(m));
   }
 }

@@ -24,9 +24,10 @@ constexpr std::size_t kMostParts = 256;
 constexpr int kMostSeen = 2048, kMostAsked = 64;
 
 struct Launch {
-  std::vector<int> steps;
+  int node = 0;        // that its steps have become: the first
   bool large = false;  // one of them
   int opened = 0;      // when the first could begin: no launch begins earlier than it was opened
+  std::vector<int> steps;
 };
 
 class Joiner {
@@ -37,6 +38,7 @@ class Joiner {
     std::vector<int> candidates;
     std::vector<std::pair<int, std::string>> refused;
     int maps = 0;
+    m_.ask_all();
     for (int s = 0; s < m_.size(); ++s) {
       if (m_.region(s).kind != RegionKind::Map) continue;
       ++maps;
@@ -75,38 +77,49 @@ class Joiner {
   void place(int s, int opened) {
     const bool large = is_large(m_.region(s));
     const int own = times_.node(s);
-    auto launch = std::partition_point(
-        launches_.begin(), launches_.end(),
-        [last = times_.latest(own)](const Launch& l) { return l.opened > last; });
+    const Window window = window_of(own);
+    auto launch =
+        std::partition_point(launches_.begin(), launches_.end(),
+                             [last = window.latest](const Launch& l) { return l.opened > last; });
     int asked = 0;
     const auto end = launches_.end() - launch > kMostSeen ? launch + kMostSeen : launches_.end();
     for (; launch != end && asked < kMostAsked; ++launch) {
-      const int there = times_.node(launch->steps[0]);
-      if ((large || launch->large) && times_.earliest(there) != times_.earliest(own)) continue;
+      const int there = launch->node;
+      if ((large || launch->large) && times_.earliest(there) != window.earliest) continue;
       if (launch->steps.size() == kMostParts) continue;
-      if (!ready_together(launch->steps[0], s) && !may_join(there, own)) continue;
+      if (!ready_together(there, s, window) && !may_join(there, own, window)) continue;
       ++asked;
       if (times_.graph().depends(there, own) || !times_.contract(there, own)) continue;
       launch->steps.push_back(s);
       launch->large = launch->large || large;
       return;
     }
-    launches_.push_back({{s}, large, opened});
+    launches_.push_back({own, large, opened, {s}});
   }
 
-  // Whether the two begin at the same time and take equally long.
-  bool ready_together(int s, int other) const {
-    return times_.earliest(times_.node(s)) == times_.earliest(times_.node(other)) &&
-           m_.region(s).map.space == m_.region(other).map.space;
+  // When a node may begin; whether a delay of it delays what waits for it, and so the whole.
+  struct Window {
+    int earliest, latest;
+    bool urgent;
+  };
+  Window window_of(int node) {
+    const int earliest = times_.earliest(node), latest = times_.latest(node);
+    return {earliest, latest, earliest == latest && !times_.after(node).empty()};
+  }
+
+  // Whether a launch and a step begin at the same time and take equally long.
+  bool ready_together(int launch, int s, const Window& of_s) const {
+    return times_.earliest(launch) == of_s.earliest &&
+           m_.region(launch).map.space == m_.region(s).map.space;
   }
 
   // Neither becomes later than it may, and nothing urgent waits for more than it must.
-  bool may_join(int a, int b) {
-    if (std::max(times_.earliest(a), times_.earliest(b)) >
-        std::min(times_.latest(a), times_.latest(b)))
-      return false;
-    if (times_.is_urgent(a) && !times_.serves_no_other(a, b)) return false;
-    return !times_.is_urgent(b) || times_.serves_no_other(b, a);
+  bool may_join(int a, int b, const Window& of_b) {
+    if (of_b.latest < times_.earliest(a)) return false;
+    const Window of_a = window_of(a);
+    if (of_a.latest < of_b.earliest) return false;
+    if (of_a.urgent && !times_.serves_no_other(a, b)) return false;
+    return !of_b.urgent || times_.serves_no_other(b, a);
   }
 
   void rewrite(int maps) {

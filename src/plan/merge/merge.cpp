@@ -2,9 +2,12 @@
 #include "plan/merge/merge.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/contains.h"
 #include "base/str.h"
+#include "base/thread_pool.h"
+#include "plan/region_key.h"
 
 namespace tenon {
 
@@ -24,16 +27,39 @@ void Merger::index() {
 }
 
 const std::vector<Merger::Shared>& Merger::shared(int step, std::string* why) {
-  auto& [asked, parts] = shared_[at(step)];
-  const Region& r = region(step);
-  if (asked || r.kind != RegionKind::Map) return parts;
+  Sharing& sharing = shared_[at(step)];
+  if (!sharing.asked && region(step).kind == RegionKind::Map) sharing.take(ask(region(step)));
+  if (sharing.refused != nullptr) *why = sharing.refused;
+  return sharing.parts;
+}
+
+void Merger::Sharing::take(const Answer& answer) {
   asked = true;
-  const auto [engine, refused, share] = answer(r);
-  if (refused != nullptr)
-    *why = refused;
-  else if (engine != nullptr)
-    parts.push_back({engine, share});
-  return parts;
+  refused = answer.refused;
+  if (refused == nullptr && answer.engine != nullptr)
+    parts.push_back({answer.engine, answer.share});
+}
+
+// Engines of a card print a kernel to say what it takes of a launch, and are asked once about equal
+// regions; where there are no launches the answer costs less than telling which are equal.
+void Merger::ask_all() {
+  if (!options.traits.is_queued) return;
+  RegionNumbering numbering;
+  std::unordered_map<RegionKey, Answer, RegionKeyHash> answers;
+  std::vector<std::pair<const Region*, Answer*>> questions;
+  std::vector<std::pair<int, const Answer*>> asked;
+  for (int s = 0; s < size(); ++s) {
+    const Region& r = region(s);
+    if (shared_[at(s)].asked || r.kind != RegionKind::Map) continue;
+    const auto [place, fresh] = answers.try_emplace(numbering.key(r, numbering.named(r), values()));
+    if (fresh) questions.emplace_back(&r, &place->second);
+    asked.emplace_back(s, &place->second);
+  }
+  parallel_for(static_cast<std::int64_t>(questions.size()), [&](std::int64_t k, int) {
+    const auto& [about, answer] = questions[at(k)];
+    *answer = ask(*about);
+  });
+  for (const auto& [s, answer] : asked) shared_[at(s)].take(*answer);
 }
 
 Merger::Answer Merger::ask(const Region& r) const {
@@ -44,16 +70,6 @@ Merger::Answer Merger::ask(const Region& r) const {
   answer.refused = can.no_shared_launch;
   answer.share = can.share;
   return answer;
-}
-
-// Engines of a card print a kernel to say what it takes of a launch, and are asked once about equal
-// regions; where there are no launches the answer costs less than telling which are equal.
-Merger::Answer Merger::answer(const Region& r) {
-  if (!options.traits.is_queued) return ask(r);
-  const auto [place, fresh] =
-      answers_.try_emplace(numbering_.key(r, numbering_.named(r), values()));
-  if (fresh) place->second = ask(r);
-  return place->second;
 }
 
 bool Merger::is_run(const Region& r) const {
@@ -78,16 +94,16 @@ void Merger::replace(const Lists& groups, const std::function<Step(const std::ve
   std::vector<int> number(program.steps.size(), kKept);
   for (std::size_t s = 0; s < dropped.size(); ++s)
     if (dropped[s] != 0) number[s] = kDropped;
-  std::vector<Step> steps;
-  std::vector<std::pair<bool, std::vector<Shared>>> parts;
+  std::vector<Step>& steps = spare_;
+  std::vector<Sharing> parts;
   steps.reserve(program.steps.size());
   parts.reserve(program.steps.size());
   for (const std::vector<int>& group : groups) {
-    parts.push_back({true, {}});
+    parts.push_back({true, nullptr, {}});
     for (int s : group) {
       number[at(s)] = static_cast<int>(steps.size());
-      const std::vector<Shared>& own = shared_[at(s)].second;
-      parts.back().second.insert(parts.back().second.end(), own.begin(), own.end());
+      const std::vector<Shared>& own = shared_[at(s)].parts;
+      parts.back().parts.insert(parts.back().parts.end(), own.begin(), own.end());
     }
     steps.push_back(made(group));
   }
@@ -97,14 +113,19 @@ void Merger::replace(const Lists& groups, const std::function<Step(const std::ve
     steps.push_back(std::move(program.steps[at(s)]));
     parts.push_back(std::move(shared_[at(s)]));
   }
-  Lists waits(steps.size());
+  program.steps.swap(spare_);
+  spare_.clear();
+  Lists waits(program.steps.size());
   for (std::size_t s = 0; s < before.size(); ++s)
     for (int b : before[s])
       if (number[at(b)] != number[s]) waits[at(number[s])].push_back(number[at(b)]);
   for (std::vector<int>& list : waits) sort_out(list);
-  program.steps = std::move(steps);
   before = std::move(waits);
   shared_ = std::move(parts);
+  look_again();
+}
+
+void Merger::look_again() {
   times = Times(program, before);
   index();
 }

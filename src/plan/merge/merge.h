@@ -14,12 +14,10 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "plan/program.h"
-#include "plan/region_key.h"
 #include "plan/times.h"
 
 namespace tenon {
@@ -42,6 +40,8 @@ class Merger {
   };
   /// Asks once. Empty, with *why, where the step can share no launch.
   const std::vector<Shared>& shared(int step, std::string* why);
+  /// Asks about all maps that shared() has not been asked about, side by side.
+  void ask_all();
 
   /// Whether any engine runs the region, which is told sooner than which one is the best.
   bool is_run(const Region& region) const;
@@ -54,12 +54,14 @@ class Merger {
   /// for which nothing waits.
   void replace(const Lists& groups, const std::function<Step(const std::vector<int>&)>& made,
                const std::vector<char>& dropped = {});
+  /// Looks anew at steps of which some regions have become others.
+  void look_again();
 
   Program& program;
   Lists& before;
   const PlanOptions& options;
   Times times;
-  Lists readers, writers;  // steps, by value
+  std::vector<ShortList> readers, writers;  // steps, by value
 
  private:
   void index();
@@ -70,10 +72,16 @@ class Merger {
     LaunchShare share;
   };
   Answer ask(const Region& region) const;
-  Answer answer(const Region& region);
-  std::vector<std::pair<bool, std::vector<Shared>>> shared_;  // by step; whether it was asked
-  RegionNumbering numbering_;
-  std::unordered_map<RegionKey, Answer, RegionKeyHash> answers_;
+  /// Of a step.
+  struct Sharing {
+    bool asked = false;
+    const char* refused = nullptr;
+    std::vector<Shared> parts;
+
+    void take(const Answer& answer);
+  };
+  std::vector<Sharing> shared_;  // by step
+  std::vector<Step> spare_;      // keeps its memory, megabytes, from one replace() to the next
 };
 
 /// Runs a rule, if it is switched on.

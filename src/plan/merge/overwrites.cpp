@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plan/merge/merge.h"
+#include "plan/region_key.h"
 #include "plan/strides.h"
 
 namespace tenon {
@@ -27,7 +28,7 @@ class Overwriter {
  private:
   const Value& value(ValueId id) const { return m_.values()[at(id)]; }
   bool is_from(int step, ValueId id) const {
-    return m_.writers[at(id)].size() == 1 && m_.writers[at(id)].front() == step;
+    return m_.writers[at(id)].size() == 1 && m_.writers[at(id)][0] == step;
   }
 
   /// Lets a store go over what the map reads, where it may.
@@ -52,7 +53,7 @@ class Overwriter {
   /// Makes `result` the place of `lost`: the step that makes it and those that read it name that,
   /// and the map waits for the latter.
   void take_place(int step, ValueId lost, ValueId result) {
-    const int maker = m_.writers[at(lost)].front();
+    const int maker = m_.writers[at(lost)][0];
     rename_value(m_.region(maker), lost, result);
     for (int reader : m_.readers[at(lost)]) {
       rename_value(m_.region(reader), lost, result);
@@ -67,7 +68,7 @@ class Overwriter {
   }
 
   bool others_may_be_first(int step, ValueId id) const {
-    const std::vector<int>& readers = m_.readers[at(id)];
+    const ShortList& readers = m_.readers[at(id)];
     return std::none_of(readers.begin(), readers.end(), [&](int reader) {
       return reader != step && m_.times.graph().reaches(step, reader);
     });
@@ -81,7 +82,7 @@ class Overwriter {
     if (operand.kind != Value::Kind::Arena || operand.dtype != result.dtype ||
         operand.shape != result.shape || m_.writers[at(id)].size() != 1 || is_from(step, id))
       return false;
-    const RegionKind maker = m_.program.steps[at(m_.writers[at(id)].front())].region.kind;
+    const RegionKind maker = m_.program.steps[at(m_.writers[at(id)][0])].region.kind;
     return (maker == RegionKind::Map || maker == RegionKind::Contraction ||
             maker == RegionKind::Opaque) &&
            std::all_of(map.instrs.begin(), map.instrs.end(), [&](const MapInstr& instr) {

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "plan/lower.h"
 #include "plan/merge/merge.h"
+#include "plan/region_key.h"
 #include "plan/tune.h"
 
 namespace tenon {
@@ -158,8 +159,9 @@ class Attacher {
     }
     const ValueId made = producer.map.stores[0].view.value;
     std::vector<Change> changes;
-    std::vector<int>& readers = m_.readers[at(made)];
-    std::erase_if(readers, [&](int t) { return dropped_[at(t)] != 0 || t == s; });
+    ShortList& readers = m_.readers[at(made)];
+    const auto is_gone = [&](int t) { return dropped_[at(t)] != 0 || t == s; };
+    readers.erase(std::remove_if(readers.begin(), readers.end(), is_gone), readers.end());
     sort_out(readers);
     if (std::none_of(readers.begin(), readers.end(),
                      [&](int t) { return is_operand(region(t), made); }))
@@ -225,7 +227,7 @@ class Attacher {
 
   // Who waits for the producer then waits for its readers: none of these may wait for it in turn.
   bool makes_circle(int s, const std::vector<Change>& changes) {
-    const std::vector<int> after = graph_.after(s);
+    const ShortList after = graph_.after(s);
     for (int t : after) {
       const auto is_t = [t](const Change& c) { return c.step == t; };
       if (dropped_[at(t)] != 0 || std::any_of(changes.begin(), changes.end(), is_t)) continue;
@@ -318,7 +320,7 @@ class Attacher {
       sort_out(list);
       for (int need : needs) graph_.add_edge(need, change.step);
     }
-    const std::vector<int> after = graph_.after(s);
+    const ShortList after = graph_.after(s);
     for (int t : after) {
       std::vector<int>& list = m_.before[at(t)];
       if (std::erase(list, s) == 0) continue;  // a reader

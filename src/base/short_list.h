@@ -1,0 +1,48 @@
+// A list of numbers that keeps the first few in itself: graphs have tens of thousands of lists,
+// most of them of one or two numbers, which as vectors are as many allocations and misses of the
+// cache.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace tenon {
+
+class ShortList {
+ public:
+  ShortList() = default;
+  ShortList(const ShortList& other);
+  ShortList(ShortList&& other) noexcept;
+  ShortList& operator=(const ShortList& other);
+  ShortList& operator=(ShortList&& other) noexcept;
+  ~ShortList() = default;
+
+  int* begin() { return more_ ? more_.get() : few_; }
+  int* end() { return begin() + size_; }
+  const int* begin() const { return more_ ? more_.get() : few_; }
+  const int* end() const { return begin() + size_; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  int& operator[](std::size_t k) { return begin()[k]; }
+  int operator[](std::size_t k) const { return begin()[k]; }
+
+  void push_back(int number);
+  /// In front of `place`.
+  void insert(const int* place, int number);
+  void erase(const int* place) { erase(place, place + 1); }
+  void erase(const int* first, const int* last);
+  void assign(const int* first, const int* last);
+  /// Gives its memory back too.
+  void clear() { *this = ShortList(); }
+
+ private:
+  void reserve(std::uint32_t count);
+
+  static constexpr std::uint32_t kFew = 4;
+  int few_[kFew] = {};
+  std::uint32_t size_ = 0, capacity_ = kFew;
+  std::unique_ptr<int[]> more_;
+};
+
+}  // namespace tenon

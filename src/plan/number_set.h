@@ -1,0 +1,26 @@
+// A small set of numbers, in ascending order.
+#pragma once
+
+#include <cstddef>
+
+#include "base/short_list.h"
+
+namespace tenon {
+
+class NumberSet {
+ public:
+  const int* begin() const { return numbers_.begin(); }
+  const int* end() const { return numbers_.end(); }
+  std::size_t size() const { return numbers_.size(); }
+  bool empty() const { return numbers_.empty(); }
+  bool contains(int number) const;
+  /// False where it is there already.
+  bool insert(int number);
+  void insert(const NumberSet& others);
+  void erase(int number);
+
+ private:
+  ShortList numbers_;
+};
+
+}  // namespace tenon
