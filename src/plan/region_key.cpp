@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/index.h"
+#include "base/thread_pool.h"
 #include "plan/program_sizes.h"
 
 namespace tenon {
@@ -113,15 +114,25 @@ AlikeSteps::AlikeSteps(const Program& program)
     : first_(program.steps.size()),
       named_(program.steps.size()),
       renamed_(program.values.size(), kNoValue) {
-  RegionNumbering numbering;
+  std::vector<RegionKey> keys(program.steps.size());  // empty: like no other
+  std::vector<RegionNumbering> numberings(static_cast<std::size_t>(num_threads()));
+  constexpr std::size_t kAtOnce = 64;
+  const std::size_t chunks = (keys.size() + kAtOnce - 1) / kAtOnce;
+  parallel_for(static_cast<std::int64_t>(chunks), [&](std::int64_t k, int worker) {
+    RegionNumbering& numbering = numberings[at(worker)];
+    const std::size_t begin = at(k) * kAtOnce, end = std::min(begin + kAtOnce, keys.size());
+    for (std::size_t s = begin; s < end; ++s) {
+      const Region& region = program.steps[s].region;
+      if (!region.opaque.bodies.empty()) continue;
+      named_[s] = numbering.named(region);
+      keys[s] = numbering.key(region, named_[s], program.values);
+    }
+  });
   std::unordered_map<RegionKey, int, RegionKeyHash> known;
   for (std::size_t s = 0; s < first_.size(); ++s) {
-    const Region& region = program.steps[s].region;
     first_[s] = static_cast<int>(s);
-    if (!region.opaque.bodies.empty()) continue;
-    named_[s] = numbering.named(region);
-    first_[s] = known.try_emplace(numbering.key(region, named_[s], program.values), first_[s])
-                    .first->second;
+    if (!keys[s].empty())
+      first_[s] = known.try_emplace(std::move(keys[s]), first_[s]).first->second;
   }
 }
 

@@ -12,6 +12,7 @@
 #include "base/contains.h"
 #include "base/index.h"
 #include "base/str.h"
+#include "base/thread_pool.h"
 #include "plan/calls.h"
 #include "plan/late_sweeps.h"
 #include "plan/region_key.h"
@@ -93,6 +94,41 @@ void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOpt
                          "): ", step.passed_over));
 }
 
+namespace {
+
+/// Gives steps that no other stands for their engines and kernels, side by side: printing kernels
+/// and asking libraries is most of planning for a card. What one step gets depends on no other.
+void choose_side_by_side(Program& program, const AlikeSteps& alike, std::span<TuneAdvice> advice,
+                         const PlanOptions& options) {
+  std::vector<std::size_t> firsts;
+  for (std::size_t s = 0; s < program.steps.size(); ++s)
+    if (alike.is_first(s)) firsts.push_back(s);
+  parallel_for(static_cast<std::int64_t>(firsts.size()), [&](std::int64_t k, int) {
+    const std::size_t s = firsts[at(k)];
+    Step& step = program.steps[s];
+    if (!follow(step, advice[s], program, options))
+      choose_by_estimate(step, program.values, options);
+  });
+}
+
+/// Keeps what was chosen, for the tuner and for what is told about the program.
+void keep_choice(Program& program, Step& step, TuneAdvice& advice, const PlanOptions& options) {
+  step.choice = choice_text(advice);
+  TuneChoice taken = advice.choice.value_or(TuneChoice());
+  taken.engine = step.engine->name();
+  taken.configuration = step.configuration;
+  taken.version = step.engine->version();
+  if (taken.configuration.empty() && taken.version.empty()) {
+    // Its own choice, by name: an incomplete batch is to take the same.
+    const std::vector<std::string> names = step.engine->configurations(step.region, program.values);
+    if (!names.empty()) taken.configuration = names.front();
+  }
+  options.tuning->taken(advice.key, taken);
+  program.taken.push_back({std::move(advice.key), std::move(taken)});
+}
+
+}  // namespace
+
 void choose_engines(Program& program, const PlanOptions& options) {
   std::optional<SharedKernels> shared;
   std::optional<AlikeSteps> alike;
@@ -102,28 +138,16 @@ void choose_engines(Program& program, const PlanOptions& options) {
     alike.emplace(program);
   std::vector<TuneAdvice> advice(program.steps.size());
   if (options.tuning != nullptr) advice = options.tuning->advise(program, *alike, options);
+  if (alike && options.traits.is_queued) choose_side_by_side(program, *alike, advice, options);
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     Step& step = program.steps[s];
     if (shared && shared->choose(step)) continue;
     if (alike && !alike->is_first(s) &&
         follow(step, program.steps[at(alike->first(s))], alike->renamed(s), program, options))
       continue;
-    if (!follow(step, advice[s], program, options))
+    if (step.engine == nullptr && !follow(step, advice[s], program, options))
       choose_by_estimate(step, program.values, options);
-    if (advice[s].key.empty()) continue;
-    step.choice = choice_text(advice[s]);
-    TuneChoice taken = advice[s].choice.value_or(TuneChoice());
-    taken.engine = step.engine->name();
-    taken.configuration = step.configuration;
-    taken.version = step.engine->version();
-    if (taken.configuration.empty() && taken.version.empty()) {
-      // Its own choice, by name: an incomplete batch is to take the same.
-      const std::vector<std::string> names =
-          step.engine->configurations(step.region, program.values);
-      if (!names.empty()) taken.configuration = names.front();
-    }
-    options.tuning->taken(advice[s].key, taken);
-    program.taken.push_back({std::move(advice[s].key), std::move(taken)});
+    if (!advice[s].key.empty()) keep_choice(program, step, advice[s], options);
   }
 }
 

@@ -108,6 +108,9 @@ class Side {
     pitch_ = at(rows.outer_stride) * item_;
   }
 
+  /// Reads another value (Kernel::on_values).
+  void rename(std::span<const ValueId> renamed) { value_ = renamed[at(value_)]; }
+
   bool across() const { return across_; }
   std::size_t workspace_bytes() const {
     return turn_ ? turn_->bytes() : cast_ ? cast_->bytes() : 0;
@@ -187,6 +190,14 @@ class WgmmaKernel final : public Kernel {
                        workspace_bytes);
   }
 
+  std::unique_ptr<Kernel> on_values(std::span<const ValueId> renamed) const override {
+    auto other = std::make_unique<WgmmaKernel>(*this);
+    other->a_.rename(renamed);
+    other->b_.rename(renamed);
+    other->arguments_.rename(renamed);
+    return other;
+  }
+
   void run(const Binding& binding) const override {
     thread_local std::vector<std::uint64_t>
         words;  // keeps its memory: a settled step allocates none
@@ -245,7 +256,7 @@ class WgmmaKernel final : public Kernel {
   const WgmmaConfig config_;
   bool turns_ = false, batches_ = false;
   int stages_ = 0;
-  const Side a_, b_;
+  Side a_, b_;
   WgmmaProblem problem_;
   Grid grid_;
   EpilogueArguments arguments_;
