@@ -123,6 +123,10 @@ class Engine {
   /// Begins to start what its kernels need (a library), where that takes long, and returns: the
   /// caller will ask for some when it has made its regions.
   virtual void start() const {}
+  /// Tells that prepare_as() may soon be asked for this region, or for one that more is merged
+  /// into: what takes long of that (a library's answer) may begin, and the call returns.
+  virtual void expect(const std::string& /*configuration*/, const Region&,
+                      std::span<const Value>) const {}
   /// What the names of its configurations depend on beside the card: a library's version.
   virtual std::string version() const { return {}; }
 };

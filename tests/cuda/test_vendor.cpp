@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,7 @@
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/vendor/cublaslt_engine.h"
 #include "cuda/engines/vendor/cudnn_engine.h"
+#include "cuda/engines/vendor/cudnn_graph.h"
 #include "cuda/engines/vendor/gelu_epilogue.h"
 #include "cuda/engines/vendor/vendor_parts.h"
 #include "device_check.h"
@@ -685,6 +688,35 @@ TEST_CASE("vendor: cuDNN against the reference engine") {
       check(fused, s.v, how);
     }
   CHECK(planned > 0);
+}
+
+TEST_CASE("vendor: cuDNN plans ahead what is expected, and keeps it for who asks") {
+  const cuda::Target* target = card_with(&cuda::Target::cudnn);
+  if (target == nullptr) return;
+  const Engine& engine = cuda::cudnn_engine(*target);
+  const Shape x{2, 8, 13, 13}, w{24, 8, 3, 3}, y{2, 24, 11, 11};
+  const DeviceCheck t = contraction(Op::Conv2d, x, natural(x), w, natural(w), y, kFp32);
+  cuda::CudnnConvolution planned;
+  planned.x = x, planned.w = w, planned.y = y;
+  const auto holders = [&] { return cuda::shared_plan(*target, planned, 0).use_count(); };
+  CHECK(holders() == 1);
+  engine.expect("no such configuration", t.region, t.values);
+  engine.expect("5000", t.region, t.values);
+  engine.expect("", t.region, t.values);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (holders() < 2 && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(holders() == 2);
+  // Many more are not all kept.
+  for (std::int64_t k = 0; k < 80; ++k) {
+    const Shape more{2, 8, 14 + k, 13}, out{2, 24, 12 + k, 11};
+    const DeviceCheck other =
+        contraction(Op::Conv2d, more, natural(more), w, natural(w), out, kFp32);
+    engine.expect("", other.region, other.values);
+  }
+  while (holders() > 1 && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(holders() == 1);
 }
 
 namespace {

@@ -299,7 +299,10 @@ class Attacher {
     out.engine = out.advice.choice
                      ? engine_of(*out.advice.choice, m_.options.engines, r, m_.values())
                      : preferred(m_.options.engines, r, m_.values());
-    if (out.engine != nullptr) out.us = out.engine->estimate(r, m_.values());
+    if (out.engine == nullptr) return out;
+    out.us = out.engine->estimate(r, m_.values());
+    out.engine->expect(out.advice.choice ? out.advice.choice->configuration : std::string(), r,
+                       m_.values());
     return out;
   }
   static bool is_measured(const Outlook& known) {

@@ -270,7 +270,9 @@ void start_cublaslt(const Target& target) noexcept {
     operand->rows.outer = operand->rows.inner = operand->rows.outer_stride = kSide;
   }
   try {
-    const LtCall call(target, any, shape, DType::BFloat16, DType::BFloat16, nullptr, 0);
+    for (const DType result :
+         {DType::BFloat16, DType::Float32})  // kernels of either are found apart
+      const LtCall call(target, any, shape, DType::BFloat16, result, nullptr, 0);
   } catch (...) {
     return;
   }

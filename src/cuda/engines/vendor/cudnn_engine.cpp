@@ -129,6 +129,40 @@ CudnnConvolution convolution_of(const Contraction& c) {
   return v;
 }
 
+/// The epilogue that the library is to do; nothing where it is done behind it.
+std::optional<SimpleEpilogue> epilogue_to_fuse(const Region& region, std::span<const Value> values,
+                                               const Way& way) {
+  const std::optional<SimpleEpilogue> simple = fusible(region, values);
+  const bool rounds = simple && simple->bias == kNoValue && !simple->relu;
+  if (!way.fused.value_or(true) && !rounds) return std::nullopt;
+  if (!simple && way.fused.value_or(false)) throw NotSupported("cuDNN does not do this epilogue");
+  return simple;
+}
+
+CudnnConvolution with_epilogue(const Contraction& c, std::span<const Value> values,
+                               const SimpleEpilogue& epilogue, const Way& way) {
+  CudnnConvolution v = convolution_of(c);
+  v.result = values[at(epilogue.out)].dtype;
+  v.channels_last = way.channels_last;
+  v.large = way.large;
+  v.bias = epilogue.bias != kNoValue;
+  v.relu = epilogue.relu;
+  return v;
+}
+
+CudnnConvolution without_epilogue(const Region& region, std::span<const Value> values,
+                                  const Way& way) {
+  CudnnConvolution v = convolution_of(region.contraction);
+  v.channels_last = way.channels_last;
+  v.large = way.large;
+  if (region.contraction.has_epilogue) {
+    if (vendor_is_short(v.result)) v.result = DType::Float32;
+    if (rounds_result(region, values) || is_rounded_first(region))
+      v.result = region.contraction.compute();
+  }
+  return v;
+}
+
 /// Images or filters as planes of channels by places.
 Shape planes_of(const Shape& shape) { return {shape[0], shape[1], shape[2] * shape[3]}; }
 
@@ -232,17 +266,9 @@ class CudnnKernel final : public Kernel {
  private:
   bool plan_fused(const Target& target, const Region& region, std::span<const Value> values,
                   const Way& way) {
-    const std::optional<SimpleEpilogue> simple = fusible(region, values);
-    const bool rounds = simple && simple->bias == kNoValue && !simple->relu;
-    if (!way.fused.value_or(true) && !rounds) return false;
-    if (!simple && way.fused.value_or(false)) throw NotSupported("cuDNN does not do this epilogue");
+    const std::optional<SimpleEpilogue> simple = epilogue_to_fuse(region, values, way);
     if (!simple) return false;
-    CudnnConvolution v = convolution_of(c_);
-    v.result = values[at(simple->out)].dtype;
-    v.channels_last = way.channels_last;
-    v.large = way.large;
-    v.bias = simple->bias != kNoValue;
-    v.relu = simple->relu;
+    const CudnnConvolution v = with_epilogue(c_, values, *simple, way);
     try {
       plan_ = shared_plan(target, v, way.rank);
     } catch (const NotSupported&) {
@@ -258,12 +284,8 @@ class CudnnKernel final : public Kernel {
 
   void plan_plain(const Target& target, const Region& region, std::span<const Value> values,
                   const Way& way) {
-    CudnnConvolution v = convolution_of(c_);
-    v.channels_last = way.channels_last;
-    v.large = way.large;
+    const CudnnConvolution v = without_epilogue(region, values, way);
     if (c_.has_epilogue) {
-      if (vendor_is_short(v.result)) v.result = DType::Float32;
-      if (rounds_result(region, values) || is_rounded_first(region)) v.result = c_.compute();
       epilogue_.emplace(target, region, values, region.map.space, v.result);
       product_bytes_ = conversion_room(at(c_.out_shape.numel()) * item_size(v.result));
     } else {
@@ -355,15 +377,24 @@ class CudnnEngine final : public Engine {
     // A version that is not used is met here first: others run the region instead.
     if (const std::string& problem = loaded_cudnn().problem; !problem.empty())
       throw NotSupported(cat("cuDNN cannot be used: ", problem));
-    Way way = way_named(configuration);
-    // Of 16 bits the library compiles its kernels with epilogues.
-    if (configuration.empty() && keeps_last(region.contraction)) {
-      way.channels_last = true;
-      if (!region.contraction.tf32()) way.fused = false;
-    }
+    const Way way = way_of(configuration, region.contraction);
     if (way.channels_last && !may_turn(region.contraction, values))
       throw NotSupported("cuDNN is given no channels-last images of these types or sizes");
     return std::make_unique<CudnnKernel>(target_, region, values, way);
+  }
+
+  void expect(const std::string& configuration, const Region& region,
+              std::span<const Value> values) const override {
+    if (target_.ordinal < 0 || refusal(region, values) != nullptr) return;
+    try {
+      const Way way = way_of(configuration, region.contraction);
+      const std::optional<SimpleEpilogue> epilogue = epilogue_to_fuse(region, values, way);
+      plan_ahead(target_,
+                 epilogue ? with_epilogue(region.contraction, values, *epilogue, way)
+                          : without_epilogue(region, values, way),
+                 way.rank);
+    } catch (const NotSupported&) {  // NOLINT(bugprone-empty-catch): prepare_as() will say so
+    }
   }
 
   void start() const override {
@@ -378,6 +409,16 @@ class CudnnEngine final : public Engine {
   }
 
  private:
+  static Way way_of(const std::string& configuration, const Contraction& c) {
+    Way way = way_named(configuration);
+    // Of 16 bits the library compiles its kernels with epilogues.
+    if (configuration.empty() && keeps_last(c)) {
+      way.channels_last = true;
+      if (!c.tf32()) way.fused = false;
+    }
+    return way;
+  }
+
   const char* refusal(const Region& region, std::span<const Value> values) const {
     if (!target_.cudnn) return "cuDNN was not found";
     const Contraction& c = region.contraction;

@@ -2,14 +2,18 @@
 #include "cuda/engines/vendor/cudnn_graph.h"
 
 #include <algorithm>
+#include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <tuple>
+#include <utility>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
 #include "cuda/device/card.h"
+#include "cuda/jit/workers.h"
 
 namespace tenon::cuda {
 namespace {
@@ -20,7 +24,8 @@ constexpr std::int64_t kLargeShare = 32;  // of the card's memory, a large works
 // Names of the tensors in a plan.
 enum Uid : std::int64_t { kX = 1, kW, kY, kBias, kProduct, kBiased };
 
-/// A card's handle; its stream is set at each launch, so launches take turns.
+/// A card's handle; its stream is set at each launch, so launches take turns. More of them would
+/// plan no faster: the library answers one thread at a time.
 struct CardHandle {
   std::mutex mutex;
   cudnnHandle_t handle = nullptr;
@@ -372,25 +377,66 @@ void start_cudnn(const Target& target) noexcept {
 
 std::shared_ptr<const CudnnPlan> shared_plan(const Target& target,
                                              const CudnnConvolution& convolution, int rank) {
+  struct Made {
+    std::mutex mutex;  // held while it is made: who asks meanwhile waits
+    std::weak_ptr<const CudnnPlan> plan;
+  };
   struct Plans {
     std::mutex mutex;
-    std::map<std::tuple<int, int, CudnnConvolution>, std::weak_ptr<const CudnnPlan>> made;
+    std::map<std::tuple<int, int, CudnnConvolution>, std::shared_ptr<Made>> made;
   };
   static Plans* const plans = new Plans;
-  const std::tuple key(target.ordinal, rank, convolution);
+  std::shared_ptr<Made> made;
   {
     const std::lock_guard lock(plans->mutex);
-    const auto found = plans->made.find(key);
-    if (found != plans->made.end())
-      if (auto plan = found->second.lock()) return plan;
+    std::shared_ptr<Made>& place = plans->made[{target.ordinal, rank, convolution}];
+    if (place == nullptr) {
+      place = std::make_shared<Made>();
+      made = place;  // and so in use
+      std::erase_if(plans->made, [](const auto& entry) {
+        const std::unique_lock idle(entry.second->mutex, std::try_to_lock);
+        return idle && entry.second.use_count() == 1 && entry.second->plan.expired();
+      });
+    }
+    made = place;
   }
+  const std::lock_guard lock(made->mutex);
+  if (auto plan = made->plan.lock()) return plan;
   auto plan = std::make_shared<const CudnnPlan>(target, convolution, rank);
-  const std::lock_guard lock(plans->mutex);
-  std::erase_if(plans->made, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<const CudnnPlan>& place = plans->made[key];
-  if (auto others = place.lock()) return others;
-  place = plan;
+  made->plan = plan;
   return plan;
+}
+
+void plan_ahead(const Target& target, const CudnnConvolution& convolution, int rank) {
+  constexpr std::size_t kMostWaiting = 256, kMostKept = 64;
+  struct Ahead {
+    std::mutex mutex;
+    std::deque<std::function<std::shared_ptr<const CudnnPlan>()>> waiting;
+    std::deque<std::shared_ptr<const CudnnPlan>> kept;  // until a kernel has taken them
+    bool at_work = false;
+  };
+  static Ahead* const ahead = new Ahead;
+  const std::lock_guard lock(ahead->mutex);
+  if (ahead->waiting.size() == kMostWaiting) return;
+  ahead->waiting.emplace_back([=] { return shared_plan(target, convolution, rank); });
+  if (std::exchange(ahead->at_work, true)) return;
+  run_on_worker([] {
+    std::unique_lock turn(ahead->mutex);
+    while (!ahead->waiting.empty() && !are_workers_stopped()) {
+      const auto make = std::move(ahead->waiting.front());
+      ahead->waiting.pop_front();
+      turn.unlock();
+      std::shared_ptr<const CudnnPlan> plan;
+      try {
+        plan = make();
+      } catch (...) {  // NOLINT(bugprone-empty-catch): whoever needs it is told
+      }
+      turn.lock();
+      ahead->kept.push_back(std::move(plan));
+      if (ahead->kept.size() > kMostKept) ahead->kept.pop_front();
+    }
+    ahead->at_work = false;
+  });
 }
 
 void CudnnPlan::run(void* stream, const void* x, const void* w, const void* y, const void* bias,
