@@ -1,6 +1,7 @@
 // tenon inspect: shows how a step is planned: the graph, the passes, why regions fused, engines,
 // buffers.
 #include <fmt/core.h>
+#include <tenon/device.h>
 #include <tenon/shapes_only.h>
 
 #include <memory>
@@ -80,9 +81,12 @@ int run_inspect(InspectOptions options) {
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
   UpdateOptions update = network.update;
   if (options.clip_norm) update.clip_norm = *options.clip_norm;
-  // What is not run needs no memory; measurements run it.
+  // What is not run needs no memory and no compiled kernels; measurements run it.
   std::optional<ShapesOnly> shapes_only;
-  if (options.view != "profile" && options.tune != "write") shapes_only.emplace();
+  if (options.view != "profile" && options.tune != "write") {
+    shapes_only.emplace();
+    compile_at_launch();
+  }
   Step step = make_step(options.phase, network, *options.batch, update);
   const Plan plan = step.function.plan(step.inputs);
   clear_status_line();

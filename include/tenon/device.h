@@ -36,4 +36,8 @@ TENON_API Device current_device();
 /// is no number. Linux.
 TENON_API void compile_in_processes(int argc, char** argv);
 
+/// For programs that look at plans and run none: from now on kernels for cards are compiled when
+/// they are first launched, one by one, not side by side while a step is planned.
+TENON_API void compile_at_launch();
+
 }  // namespace tenon

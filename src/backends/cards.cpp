@@ -1,5 +1,5 @@
-// What is public of CUDA cards by name: facts and rates, for reports, and where kernels are
-// compiled.
+// What is public of CUDA cards by name: facts and rates, for reports, and where and when kernels
+// are compiled.
 #include <tenon/device.h>
 #include <tenon/system.h>
 
@@ -9,6 +9,7 @@
 namespace tenon {
 
 void compile_in_processes(int argc, char** argv) { cuda::compile_in_processes(argc, argv); }
+void compile_at_launch() { cuda::compile_at_launch(); }
 
 CudaInfo cuda_info() {
   const cuda::Facts facts = cuda::facts();

@@ -47,8 +47,9 @@ DeviceMemory& memory();
 /// backend can run.
 std::span<const Engine* const> engines(const Target& target);
 
-/// As compile_in_processes in <tenon/device.h>.
+/// As in <tenon/device.h>.
 void compile_in_processes(int argc, char** argv);
+void compile_at_launch();
 
 /// The stream on which all work of a card is queued (CUstream).
 void* stream(int index);

@@ -27,6 +27,7 @@
 #include "cuda/jit/build.h"
 #include "cuda/jit/built_in.h"
 #include "cuda/jit/embedded.h"
+#include "cuda/jit/helpers.h"
 #include "cuda/jit/jit.h"
 #include "cuda/jit/kernel_cache.h"
 #include "cuda/jit/nvrtc.h"
@@ -382,6 +383,62 @@ TEST_CASE("jit: a process may end in its first compilation, which is given up") 
                 "jit: (a process that ends*");
 }
 
+namespace {
+
+/// Processes that compiled, in the order of their compilations.
+std::vector<std::string> compilers(const std::string& log) {
+  std::ifstream file(log);
+  std::vector<std::string> processes;
+  for (std::string process; std::getline(file, process);) processes.push_back(process);
+  return processes;
+}
+
+/// The command beside this program; empty where it was not built.
+std::string command() {
+  const fs::path path = fs::read_symlink("/proc/self/exe").parent_path() / "tenon";
+  return fs::exists(path) ? path.string() : std::string();
+}
+
+}  // namespace
+
+// Run in a child only, for which other processes compile that do not end by themselves.
+TEST_CASE("jit: (the end of a process for which others compile)" * doctest::skip()) {
+  enable_helpers({command(), "--compile-kernels-for-tenon"});
+  if (card_count() == 0) return;
+  const char* log = std::getenv("TENON_FAKE_NVRTC_LOG");
+  REQUIRE(log != nullptr);
+  for (int i = 0; i < 4; ++i) {
+    const std::string entry = cat("tenon_test_helped", i);
+    compile(target_of(0), {entry, add_text(entry, i)});
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (compilers(log).size() < 2) {
+    REQUIRE(std::chrono::steady_clock::now() < end);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  for (const std::string& process : compilers(log)) CHECK(process != std::to_string(getpid()));
+}
+
+TEST_CASE("jit: a process may end while others compile for it, which end with it") {
+  if (card_count() == 0 || !test::compiler_is_emulated() || command().empty()) {
+    MESSAGE("skipped: needs the emulated card and the command");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string log = folder.path + "/log";
+  check_process(cat("TENON_FAKE_NVRTC_LONG=1 TENON_FAKE_NVRTC_LOG=", log,
+                    " TENON_CACHE=", folder.path, " TENON_COMPILER_PROCESSES=2 timeout 50"),
+                "jit: (the end of a process*");
+  const std::vector<std::string> processes = compilers(log);
+  CHECK(processes.size() == 2);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (const std::string& process : processes)
+    while (fs::exists("/proc/" + process)) {
+      REQUIRE(std::chrono::steady_clock::now() < end);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+}
+
 // Run in a child only, whose compilations do not end by themselves.
 TEST_CASE("jit: (a process whose end waits for who waits for a kernel)" * doctest::skip()) {
   if (card_count() == 0) return;
@@ -418,6 +475,27 @@ TEST_CASE("jit: a fork of a process whose workers wait can end") {
     return;
   }
   check_process("timeout 50", "jit: (a process that forks*");
+}
+
+// Run in a child only: it holds for the whole process.
+TEST_CASE("jit: (a process that compiles at launch)" * doctest::skip()) {
+  if (card_count() == 0) return;
+  cuda::compile_at_launch();
+  const auto kernel = compile(target_of(0), {"tenon_test_late", add_text("tenon_test_late", 1)});
+  const auto not_needed = compile(target_of(0), {"tenon_test_never", "no C++"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK(jit_stats().compiled + jit_stats().from_disk == 0);
+  kernel->wait();
+  CHECK(jit_stats().compiled + jit_stats().from_disk == 1);
+  CHECK_THROWS_AS(not_needed->wait(), NotSupported);
+}
+
+TEST_CASE("jit: a process may leave compiling to the first launch") {
+  if (card_count() == 0) {
+    MESSAGE("skipped: " << why_no_card());
+    return;
+  }
+  check_process("timeout 50", "jit: (a process that compiles at launch*");
 }
 
 TEST_CASE("nvrtc: a compilation ends when it is told to") {

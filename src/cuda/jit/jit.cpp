@@ -56,6 +56,8 @@ void count(const Image& image) {
   all.stats.longest_ms = std::max(all.stats.longest_ms, image.compile_ms);
 }
 
+std::atomic<bool> at_launch{false};
+
 const KernelCache& disk() {
   static const KernelCache* const cache = new KernelCache(user_cache_folder() + "/kernels");
   return *cache;
@@ -78,23 +80,21 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
 
   const Source& source() const override { return source_; }
 
-  // On a worker: loads what is there already, or has it compiled.
-  void find() noexcept {
-    try {
-      const Image image = find_image(source_, target_.arch, disk());
-      if (image.bytes.empty())
-        return compile_on_worker([self = shared_from_this()] { self->build(); }, source_.effort);
-      take(image);
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-    finish();
+  // The first call has it found by a worker, or compiled.
+  void start() const {
+    std::call_once(started_, [this] {
+      run_on_worker(
+          [self = std::const_pointer_cast<JitKernel>(shared_from_this())] { self->find(); });
+    });
   }
   void wait() const override {
     if (target_.ordinal < 0)
       throw DeviceError(cat("the kernel ", source_.entry,
                             " was made for no card: it can be printed, not compiled or launched"));
-    if (!done_.load(std::memory_order_acquire)) wait_until_done();
+    if (!done_.load(std::memory_order_acquire)) {
+      start();
+      wait_until_done();
+    }
     if (error_ != nullptr) std::rethrow_exception(error_);
   }
 
@@ -119,6 +119,19 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
   }
 
  private:
+  // On a worker.
+  void find() noexcept {
+    try {
+      const Image image = find_image(source_, target_.arch, disk());
+      if (image.bytes.empty())
+        return compile_on_worker([self = shared_from_this()] { self->build(); }, source_.effort);
+      take(image);
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    finish();
+  }
+
   // Of the whole card. Asked once: a kernel of this kind has one size of block.
   std::uint32_t resident_blocks(std::uint32_t threads) const {
     std::call_once(resident_once_, [&] {
@@ -200,7 +213,7 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
   const Source source_;
   CUfunction function_ = nullptr;
   std::uint32_t static_shared_ = 0;
-  mutable std::once_flag shared_once_, resident_once_;
+  mutable std::once_flag started_, shared_once_, resident_once_;
   mutable std::uint32_t resident_ = 0;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
@@ -240,13 +253,16 @@ std::shared_ptr<const CompiledKernel> compile(const Target& target, Source sourc
     if (slot != nullptr) {
       const std::lock_guard stats_lock(counters().mutex);
       ++counters().stats.from_memory;
-      return slot;
+    } else {
+      slot = std::make_shared<JitKernel>(target, std::move(source));
     }
-    slot = kernel = std::make_shared<JitKernel>(target, std::move(source));
+    kernel = slot;
   }
-  if (target.ordinal >= 0) run_on_worker([kernel] { kernel->find(); });
+  if (target.ordinal >= 0 && !at_launch) kernel->start();
   return kernel;
 }
+
+void compile_at_launch() { at_launch = true; }
 
 bool awaits_kernels(const void* function) {
   Awaiting& all = awaiting();

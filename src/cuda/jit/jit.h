@@ -60,6 +60,9 @@ class CompiledKernel {
 /// source and launch() throws DeviceError. The same source for the same card gives the same kernel.
 std::shared_ptr<const CompiledKernel> compile(const Target& target, Source source);
 
+/// From now on, compile() leaves that to the first launch, or whoever waits.
+void compile_at_launch();
+
 /// The sources that were asked for so far for a card (Target::ordinal; -1: for none).
 std::vector<Source> sources_for(int ordinal);
 
