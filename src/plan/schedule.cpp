@@ -96,13 +96,17 @@ void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOpt
 
 namespace {
 
-/// Gives steps that no other stands for their engines and kernels, side by side: printing kernels
-/// and asking libraries is most of planning for a card. What one step gets depends on no other.
+// Fewer are prepared in the time that other threads take to wake up and warm up.
+constexpr std::size_t kManySteps = 32;
+
+/// Gives steps that no other stands for their engines and kernels, side by side where they are
+/// many: what one gets depends on no other.
 void choose_side_by_side(Program& program, const AlikeSteps& alike, std::span<TuneAdvice> advice,
                          const PlanOptions& options) {
   std::vector<std::size_t> firsts;
   for (std::size_t s = 0; s < program.steps.size(); ++s)
     if (alike.is_first(s)) firsts.push_back(s);
+  if (firsts.size() < kManySteps) return;
   parallel_for(static_cast<std::int64_t>(firsts.size()), [&](std::int64_t k, int) {
     const std::size_t s = firsts[at(k)];
     Step& step = program.steps[s];

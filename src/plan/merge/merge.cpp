@@ -2,6 +2,7 @@
 #include "plan/merge/merge.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "base/contains.h"
@@ -55,6 +56,10 @@ void Merger::ask_all() {
     if (fresh) questions.emplace_back(&r, &place->second);
     asked.emplace_back(s, &place->second);
   }
+  // Few are answered in the time that other threads take to wake up and warm up.
+  constexpr std::size_t kMany = 32;
+  std::optional<OnlyThread> alone;
+  if (questions.size() < kMany) alone.emplace();
   parallel_for(static_cast<std::int64_t>(questions.size()), [&](std::int64_t k, int) {
     const auto& [about, answer] = questions[at(k)];
     *answer = ask(*about);
