@@ -56,6 +56,33 @@ Key key_of(T x) {
   }
 }
 
+/// The keys of a row, written a block at a time: who sorts is compiled for two types of keys, not
+/// for every type of elements.
+template <class Key>
+struct Keys {
+  using Write = Key (*)(const std::byte* row, std::int64_t first, std::int64_t count, Key turned,
+                        Key* out);
+  Write write_block = nullptr;
+  const std::byte* row = nullptr;
+  Key turned = 0;  // all bits where the largest comes first
+
+  /// The least of them.
+  Key write(std::int64_t first, std::int64_t count, Key* out) const {
+    return write_block(row, first, count, turned, out);
+  }
+};
+
+template <class Key, class T>
+Key write_keys(const std::byte* row, std::int64_t first, std::int64_t count, Key turned, Key* out) {
+  const T* x = reinterpret_cast<const T*>(row) + first;
+  Key least = ~Key{0};
+  for (std::int64_t i = 0; i < count; ++i)
+    least = std::min(least, out[i] = static_cast<Key>(key_of<Key>(x[i]) ^ turned));
+  return least;
+}
+
+constexpr std::int64_t kBlock = 32;  // keys that are written at once
+
 /// By one digit of the keys after the other, lowest first; `from` is sorted by places. The result
 /// is in the vector that is returned.
 template <class Key>
@@ -82,35 +109,39 @@ std::vector<Placed<Key>>& radix_sort(std::vector<Placed<Key>>& from, std::vector
 
 /// Calls f(key, place) for the keys from `first` on that are smaller than bound(), which may sink
 /// as they pass by: most blocks of a long row have none.
-template <class Key, class KeyAt, class Bound, class F>
-void each_below(std::int64_t first, std::int64_t length, KeyAt&& key_at, Bound&& bound, F&& f) {
-  constexpr std::int64_t kBlock = 32;
+template <class Key, class Bound, class F>
+void each_below(std::int64_t first, std::int64_t length, const Keys<Key>& row, Bound&& bound,
+                F&& f) {
   for (std::int64_t i = first; i < length; i += kBlock) {
     const std::int64_t n = std::min(kBlock, length - i);
-    Key keys[kBlock], least = ~Key{0};
-    for (std::int64_t j = 0; j < n; ++j) least = std::min(least, keys[j] = key_at(i + j));
-    if (least >= bound()) continue;
+    Key keys[kBlock];
+    if (row.write(i, n, keys) >= bound()) continue;
     for (std::int64_t j = 0; j < n; ++j)
       if (keys[j] < bound()) f(keys[j], static_cast<std::uint32_t>(i + j));
   }
 }
 
-template <class Key, class KeyAt>
-void take(std::int64_t count, KeyAt&& key_at, std::vector<Placed<Key>>& items) {
+template <class Key>
+void take(std::int64_t count, const Keys<Key>& row, std::vector<Placed<Key>>& items) {
   items.resize(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i)
-    items[static_cast<std::size_t>(i)] = {key_at(i), static_cast<std::uint32_t>(i)};
+  Placed<Key>* const out = items.data();
+  for (std::int64_t i = 0; i < count; i += kBlock) {
+    const std::int64_t n = std::min(kBlock, count - i);
+    Key keys[kBlock];
+    row.write(i, n, keys);
+    for (std::int64_t j = 0; j < n; ++j) out[i + j] = {keys[j], static_cast<std::uint32_t>(i + j)};
+  }
 }
 
 /// The first `count` of the row's order: a key that comes later and is no smaller than the largest
 /// kept stays out.
-template <class Key, class KeyAt>
-void keep_few(std::int64_t length, std::int64_t count, KeyAt&& key_at,
+template <class Key>
+void keep_few(std::int64_t length, std::int64_t count, const Keys<Key>& row,
               std::vector<Placed<Key>>& kept) {
-  take(count, key_at, kept);
+  take(count, row, kept);
   std::make_heap(kept.begin(), kept.end());
   each_below<Key>(
-      count, length, key_at, [&] { return kept.front().key; },
+      count, length, row, [&] { return kept.front().key; },
       [&](Key key, std::uint32_t place) {
         std::pop_heap(kept.begin(), kept.end());
         kept.back() = {key, place};
@@ -120,8 +151,8 @@ void keep_few(std::int64_t length, std::int64_t count, KeyAt&& key_at,
 }
 
 /// The same for more than a heap is good for; 2 count <= length.
-template <class Key, class KeyAt>
-void keep_many(std::int64_t length, std::int64_t count, KeyAt&& key_at,
+template <class Key>
+void keep_many(std::int64_t length, std::int64_t count, const Keys<Key>& row,
                std::vector<Placed<Key>>& kept) {
   Key bound = 0;
   const auto cut_back = [&] {
@@ -129,10 +160,10 @@ void keep_many(std::int64_t length, std::int64_t count, KeyAt&& key_at,
     kept.resize(static_cast<std::size_t>(count));
     bound = kept.back().key;
   };
-  take(2 * count, key_at, kept);
+  take(2 * count, row, kept);
   cut_back();
   each_below<Key>(
-      2 * count, length, key_at, [&] { return bound; },
+      2 * count, length, row, [&] { return bound; },
       [&](Key key, std::uint32_t place) {
         kept.push_back({key, place});
         if (static_cast<std::int64_t>(kept.size()) == 2 * count) cut_back();
@@ -142,47 +173,64 @@ void keep_many(std::int64_t length, std::int64_t count, KeyAt&& key_at,
 }
 
 /// The row's items in order, as far as shape.count of them.
-template <class Key, class KeyAt>
-const Placed<Key>* sorted_items(const SortShape& shape, KeyAt&& key_at) {
+template <class Key>
+const Placed<Key>* sorted_items(const SortShape& shape, const Keys<Key>& row) {
   // They keep their memory: a settled step allocates nothing.
   thread_local std::vector<Placed<Key>> items, spare;
   if (shape.count <= kFew && shape.count < shape.length / 8) {
-    keep_few(shape.length, shape.count, key_at, items);
+    keep_few(shape.length, shape.count, row, items);
     return items.data();
   }
   if (shape.count < shape.length / 4) {
-    keep_many(shape.length, shape.count, key_at, items);
+    keep_many(shape.length, shape.count, row, items);
     return items.data();
   }
-  take(shape.length, key_at, items);
+  take(shape.length, row, items);
   if (shape.length >= kRadixLength) return radix_sort(items, spare).data();
   std::sort(items.begin(), items.end());
   return items.data();
 }
 
-template <class T>
-void sort_row(const SortShape& shape, const T* x, T* values, std::int64_t* indices) {
-  using Key = std::conditional_t<sizeof(T) <= 4, std::uint32_t, std::uint64_t>;
-  const Key turned = shape.descending ? ~Key{0} : Key{0};
-  const Placed<Key>* sorted = sorted_items<Key>(
-      shape, [=](std::int64_t i) { return static_cast<Key>(key_of<Key>(x[i]) ^ turned); });
-  for (std::int64_t i = 0; i < shape.count; ++i) {
-    if (values != nullptr) values[i] = x[sorted[i].place];
-    if (indices != nullptr) indices[i] = sorted[i].place;
+/// Elements of so many bytes, in the order of the items.
+template <class Key>
+void gather(const Placed<Key>* sorted, std::int64_t count, std::size_t bytes, const std::byte* row,
+            std::byte* out) {
+  const auto copy = [&](auto size) {
+    for (std::int64_t i = 0; i < count; ++i)
+      std::memcpy(out + static_cast<std::size_t>(i) * size(), row + sorted[i].place * size(),
+                  size());
+  };
+  switch (bytes) {
+    case 1:
+      return copy(std::integral_constant<std::size_t, 1>());
+    case 2:
+      return copy(std::integral_constant<std::size_t, 2>());
+    case 4:
+      return copy(std::integral_constant<std::size_t, 4>());
+    default:
+      return copy(std::integral_constant<std::size_t, 8>());
   }
 }
 
-template <class T>
-void sort_all(const SortShape& shape, const std::byte* x, std::byte* values,
-              std::int64_t* indices) {
-  constexpr std::int64_t kBlock = 4096;  // elements that are worth handing to another thread
+template <class Key>
+void sort_all(const SortShape& shape, typename Keys<Key>::Write write, std::size_t bytes,
+              const std::byte* x, std::byte* values, std::int64_t* indices) {
+  constexpr std::int64_t kElements = 4096;  // that are worth handing to another thread
   const std::int64_t rows =
-      std::max<std::int64_t>(kBlock / std::max<std::int64_t>(shape.length, 1), 1);
+      std::max<std::int64_t>(kElements / std::max<std::int64_t>(shape.length, 1), 1);
+  const auto length = static_cast<std::size_t>(shape.length) * bytes,
+             kept = static_cast<std::size_t>(shape.count) * bytes;
   parallel_for((shape.rows + rows - 1) / rows, [&](std::int64_t block, int) {
-    for (std::int64_t r = block * rows; r < std::min((block + 1) * rows, shape.rows); ++r)
-      sort_row(shape, reinterpret_cast<const T*>(x) + r * shape.length,
-               values == nullptr ? nullptr : reinterpret_cast<T*>(values) + r * shape.count,
-               indices == nullptr ? nullptr : indices + r * shape.count);
+    for (std::int64_t r = block * rows; r < std::min((block + 1) * rows, shape.rows); ++r) {
+      const std::byte* row = x + static_cast<std::size_t>(r) * length;
+      const Placed<Key>* sorted =
+          sorted_items<Key>(shape, {write, row, shape.descending ? ~Key{0} : Key{0}});
+      if (values != nullptr)
+        gather(sorted, shape.count, bytes, row, values + static_cast<std::size_t>(r) * kept);
+      if (indices != nullptr)
+        for (std::int64_t i = 0; i < shape.count; ++i)
+          indices[r * shape.count + i] = sorted[i].place;
+    }
   });
 }
 
@@ -193,24 +241,28 @@ void sort_rows(const SortShape& shape, DType dtype, const std::byte* x, std::byt
   if (shape.rows == 0 || shape.count == 0) return;
   if (shape.length >> 32 != 0)
     throw ValueError(cat("sort: rows of ", shape.length, " elements; at most 2^32 - 1"));
+  const auto sort = [&]<class T>(T) {
+    using Key = std::conditional_t<sizeof(T) <= 4, std::uint32_t, std::uint64_t>;
+    sort_all<Key>(shape, write_keys<Key, T>, sizeof(T), x, values, indices);
+  };
   switch (dtype) {
     case DType::Bool:
     case DType::UInt8:
-      return sort_all<std::uint8_t>(shape, x, values, indices);
+      return sort(std::uint8_t{});
     case DType::Int8:
-      return sort_all<std::int8_t>(shape, x, values, indices);
+      return sort(std::int8_t{});
     case DType::Int32:
-      return sort_all<std::int32_t>(shape, x, values, indices);
+      return sort(std::int32_t{});
     case DType::Int64:
-      return sort_all<std::int64_t>(shape, x, values, indices);
+      return sort(std::int64_t{});
     case DType::Float16:
-      return sort_all<float16>(shape, x, values, indices);
+      return sort(float16{});
     case DType::BFloat16:
-      return sort_all<bfloat16>(shape, x, values, indices);
+      return sort(bfloat16{});
     case DType::Float32:
-      return sort_all<float>(shape, x, values, indices);
+      return sort(float{});
     case DType::Float64:
-      return sort_all<double>(shape, x, values, indices);
+      return sort(double{});
   }
 }
 
