@@ -40,6 +40,10 @@ class Kernel {
   std::size_t workspace_bytes = 0;
 };
 
+/// So many questions to engines are asked side by side; fewer are answered in the time that other
+/// threads take to wake up and warm up.
+inline constexpr std::size_t kManyQuestions = 32;
+
 /// What a map region takes of a launch that it shares.
 struct LaunchShare {
   std::int64_t blocks = 0;  // as many as are worth while; 0: it has nothing to do

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/short_list.h"
+#include "base/small_int_vector.h"
 #include "graph/node_index.h"
 #include "plan/program.h"
 #include "plan/strides.h"
@@ -35,7 +35,7 @@ struct Item {
   std::vector<Ref> args;
   std::vector<int>
       after;  // items that must have run before (readers of a variable, before its assignment)
-  ShortList users;             // items that read this one or come after it
+  SmallIntVector users;        // items that read this one or come after it
   bool wanted = false;         // an output of the program
   bool channels_last = false;  // a convolution or pooling whose result's images are [N, H, W, C]
   bool deviations = false;     // a Sum: of squared deviations from the argument's mean

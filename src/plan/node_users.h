@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-/// By a node's number in an order, which must outlive it. All lists in one.
+/// By a node's number in an order, which must outlive it. Compressed rows: all lists in one.
 class NodeUsers {
  public:
   explicit NodeUsers(const NumberedOrder& order) : order_(order), begin_(order.nodes.size() + 1) {

@@ -16,11 +16,11 @@ namespace {
 constexpr int kMostEdges = 2048;
 
 // Of a sorted list.
-void insert(ShortList& list, int number) {
+void insert(SmallIntVector& list, int number) {
   const auto place = std::lower_bound(list.begin(), list.end(), number);
   if (place == list.end() || *place != number) list.insert(place, number);
 }
-void erase(ShortList& list, int number) {
+void erase(SmallIntVector& list, int number) {
   const auto place = std::lower_bound(list.begin(), list.end(), number);
   if (place != list.end() && *place == number) list.erase(place);
 }
@@ -112,8 +112,8 @@ void PlanGraph::sort() {
   previous_[at(ends)] = last;
   sorted_ = true;
   renumber();
-  for (std::vector<ShortList>* lists : {&after_, &needs_})
-    for (ShortList& list : *lists) sort_out(list);
+  for (std::vector<SmallIntVector>* lists : {&after_, &needs_})
+    for (SmallIntVector& list : *lists) sort_out(list);
 }
 
 void PlanGraph::renumber() {
@@ -228,9 +228,9 @@ bool PlanGraph::merge(int a, int b) {
 // Of a node that has become part of another. Lists stay sorted.
 void PlanGraph::take_neighbours(int a, int b) {
   for (const auto& [lists, back] : {std::pair(&after_, &needs_), std::pair(&needs_, &after_)}) {
-    ShortList &of_a = (*lists)[at(a)], &of_b = (*lists)[at(b)];
+    SmallIntVector &of_a = (*lists)[at(a)], &of_b = (*lists)[at(b)];
     for (int n : of_b) {
-      ShortList& other = (*back)[at(n)];
+      SmallIntVector& other = (*back)[at(n)];
       erase(other, b);
       if (n != a) insert(other, a);
     }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/index.h"
-#include "base/short_list.h"
+#include "base/small_int_vector.h"
 
 namespace tenon {
 
@@ -50,8 +50,8 @@ class PlanGraph {
   /// Grows from what others wait for to what waits for them.
   std::int64_t place(int node) const { return place_[at(node)]; }
   /// Nodes that wait for it, and that it waits for, directly; each once.
-  const ShortList& after(int node) const { return after_[at(node)]; }
-  const ShortList& needs(int node) const { return needs_[at(node)]; }
+  const SmallIntVector& after(int node) const { return after_[at(node)]; }
+  const SmallIntVector& needs(int node) const { return needs_[at(node)]; }
 
   /// Whether `to` waits for `from`, directly or through others; every node waits for itself.
   /// `unknown` is the answer of a search that was given up.
@@ -73,8 +73,8 @@ class PlanGraph {
   void put_behind(int node, std::vector<int>& moved);
   void renumber();
 
-  mutable std::vector<int> merged_into_;  // shortened when looked through
-  std::vector<ShortList> after_, needs_;  // of nodes as they are now; ascending behind sort()
+  mutable std::vector<int> merged_into_;       // shortened when looked through
+  std::vector<SmallIntVector> after_, needs_;  // of nodes as they are now; ascending behind sort()
   std::vector<std::int64_t> place_;
   std::vector<int> next_, previous_;  // in the order; the last entry stands for both ends
   // Of searches: what the last one has seen from either end, and marks that hold while it lasts.

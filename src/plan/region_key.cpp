@@ -115,11 +115,10 @@ AlikeSteps::AlikeSteps(const Program& program)
       named_(program.steps.size()),
       renamed_(program.values.size(), kNoValue) {
   std::vector<RegionKey> keys(program.steps.size());  // empty: like no other
-  std::vector<RegionNumbering> numberings(static_cast<std::size_t>(num_threads()));
   constexpr std::size_t kAtOnce = 64;
   const std::size_t chunks = (keys.size() + kAtOnce - 1) / kAtOnce;
-  parallel_for(static_cast<std::int64_t>(chunks), [&](std::int64_t k, int worker) {
-    RegionNumbering& numbering = numberings[at(worker)];
+  parallel_for(static_cast<std::int64_t>(chunks), [&](std::int64_t k, int) {
+    RegionNumbering numbering;
     const std::size_t begin = at(k) * kAtOnce, end = std::min(begin + kAtOnce, keys.size());
     for (std::size_t s = begin; s < end; ++s) {
       const Region& region = program.steps[s].region;

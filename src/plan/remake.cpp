@@ -19,7 +19,7 @@
 
 #include "base/index.h"
 #include "ops/table.h"
-#include "plan/number_set.h"
+#include "plan/flat_int_set.h"
 
 namespace tenon {
 namespace {
@@ -42,8 +42,8 @@ bool reads(const Item& user, int k) {
 
 /// What making an item again takes.
 struct Recipe {
-  NumberSet steps;    // items, itself among them
-  NumberSet sources;  // items that are read
+  FlatIntSet steps;    // items, itself among them
+  FlatIntSet sources;  // items that are read
 };
 
 class Remaker {
@@ -171,7 +171,7 @@ class Remaker {
 
   void drop(int i, int a) {
     Recipe recipe;
-    const NumberSet readers = std::exchange(readers_[at(i)], {});
+    const FlatIntSet readers = std::exchange(readers_[at(i)], {});
     bool good = find(i, a, recipe) && cost_of(recipe) <= traits_.most_cost;
     for (const int source : recipe.sources)
       good = good && (!readers_[at(source)].empty() || f_.group_of[at(source)] != a ||
@@ -200,7 +200,7 @@ class Remaker {
   /// that reads it waits for as long a chain of groups.
   bool is_kept(const Recipe& recipe, int b) const {
     return std::all_of(recipe.sources.begin(), recipe.sources.end(), [&](int source) {
-      const NumberSet& readers = readers_[at(source)];
+      const FlatIntSet& readers = readers_[at(source)];
       return f_.group_of[at(source)] < 0 || g_.items[at(source)].wanted ||
              std::any_of(readers.begin(), readers.end(),
                          [&](int r) { return depth_[at(r)] >= depth_[at(b)]; });
@@ -290,7 +290,7 @@ class Remaker {
       std::vector<int> all = group.items;
       all.insert(all.end(), group.remade.begin(), group.remade.end());
       std::sort(all.begin(), all.end());
-      NumberSet read;  // by what stays
+      FlatIntSet read;  // by what stays
       for (auto i = all.rbegin(); i != all.rend(); ++i) {
         const Item& item = g_.items[at(*i)];
         const bool is_own = !std::binary_search(group.remade.begin(), group.remade.end(), *i);
@@ -310,8 +310,8 @@ class Remaker {
   const RemakeTraits traits_;
   const bool computes_free_;
   const std::vector<int> assignment_of_;  // by item
-  std::vector<NumberSet> made_, read_;    // by group: items made again there, items read
-  std::vector<NumberSet> readers_;        // by item: other groups
+  std::vector<FlatIntSet> made_, read_;   // by group: items made again there, items read
+  std::vector<FlatIntSet> readers_;       // by item: other groups
   std::vector<int> depth_;                // by group, on a card
 };
 

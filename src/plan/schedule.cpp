@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <queue>
 #include <utility>
@@ -96,23 +97,25 @@ void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOpt
 
 namespace {
 
-// Fewer are prepared in the time that other threads take to wake up and warm up.
-constexpr std::size_t kManySteps = 32;
-
 /// Gives steps that no other stands for their engines and kernels, side by side where they are
-/// many: what one gets depends on no other.
+/// many: what one gets depends on no other, but for the counters of blocks that it takes.
 void choose_side_by_side(Program& program, const AlikeSteps& alike, std::span<TuneAdvice> advice,
                          const PlanOptions& options) {
   std::vector<std::size_t> firsts;
   for (std::size_t s = 0; s < program.steps.size(); ++s)
     if (alike.is_first(s)) firsts.push_back(s);
-  if (firsts.size() < kManySteps) return;
+  if (firsts.size() < kManyQuestions) return;
   parallel_for(static_cast<std::int64_t>(firsts.size()), [&](std::int64_t k, int) {
     const std::size_t s = firsts[at(k)];
     Step& step = program.steps[s];
     if (!follow(step, advice[s], program, options))
       choose_by_estimate(step, program.values, options);
   });
+}
+
+/// Counters are taken again after a while, so they are taken in the order of the steps.
+void take_counters(Step& step, std::span<const ValueId> same) {
+  if (std::unique_ptr<Kernel> copy = step.kernel->on_values(same)) step.kernel = std::move(copy);
 }
 
 /// Keeps what was chosen, for the tuner and for what is told about the program.
@@ -142,14 +145,21 @@ void choose_engines(Program& program, const PlanOptions& options) {
     alike.emplace(program);
   std::vector<TuneAdvice> advice(program.steps.size());
   if (options.tuning != nullptr) advice = options.tuning->advise(program, *alike, options);
-  if (alike && options.traits.is_queued) choose_side_by_side(program, *alike, advice, options);
+  std::vector<ValueId> same;
+  if (alike && options.traits.is_queued) {
+    choose_side_by_side(program, *alike, advice, options);
+    same.resize(program.values.size());
+    std::iota(same.begin(), same.end(), ValueId{0});
+  }
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     Step& step = program.steps[s];
     if (shared && shared->choose(step)) continue;
     if (alike && !alike->is_first(s) &&
         follow(step, program.steps[at(alike->first(s))], alike->renamed(s), program, options))
       continue;
-    if (step.engine == nullptr && !follow(step, advice[s], program, options))
+    if (step.engine != nullptr)
+      take_counters(step, same);
+    else if (!follow(step, advice[s], program, options))
       choose_by_estimate(step, program.values, options);
     if (!advice[s].key.empty()) keep_choice(program, step, advice[s], options);
   }

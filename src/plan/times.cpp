@@ -60,7 +60,7 @@ int Times::latest(int node) {
 }
 
 bool Times::serves_no_other(int a, int b) {
-  const ShortList &of_a = after(a), &of_b = after(b);
+  const SmallIntVector &of_a = after(a), &of_b = after(b);
   return of_a.size() <= of_b.size() &&
          std::includes(of_b.begin(), of_b.end(), of_a.begin(), of_a.end());
 }

@@ -35,8 +35,8 @@ class Times {
   /// How long it takes.
   int time(int node) const { return time_[at(node)]; }
   /// Nodes that wait for it, and that it waits for, directly.
-  const ShortList& after(int node) const { return graph_.after(node); }
-  const ShortList& needs(int node) const { return graph_.needs(node); }
+  const SmallIntVector& after(int node) const { return graph_.after(node); }
+  const SmallIntVector& needs(int node) const { return graph_.needs(node); }
   /// Whether all that waits for a waits for b too.
   bool serves_no_other(int a, int b);
 

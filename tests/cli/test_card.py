@@ -5,6 +5,7 @@ ctest runs this with the emulated card, whose driver also plays the broken ones.
 import functools
 import os
 import pathlib
+import re
 import signal
 import socket
 import struct
@@ -186,6 +187,12 @@ class CompilerProcesses(CardTest):
         self.assertEqual(program.returncode, 0, err)
         self.assertNotIn(str(program.pid), log.read_text(encoding="utf-8").split(), "compiled what a helper did not")
 
+    def test_none_for_a_plan(self):
+        self.need_emulator()
+        for view in ("plan", "fusion", "passes"):
+            self.ok("inspect", "resnet20", view, "--device", "cuda", TENON_CACHE="cache-plan", TENON_FAKE_NVRTC_LOG="plan.log")
+        self.assertFalse((self.folder / "plan.log").exists(), "something was compiled")
+
     def test_headers_are_the_program_s(self):
         """Not the helper's own: its file may be newer."""
         self.need_emulator()
@@ -205,6 +212,19 @@ class CompilerProcesses(CardTest):
 
     def test_wrong_number(self):
         self.fails(2, *SMALL, "--out", "wrong", TENON_COMPILER_PROCESSES="many", says=["TENON_COMPILER_PROCESSES", "many"])
+
+
+class Threads(CardTest):
+    """Steps are prepared side by side."""
+
+    def test_plans_do_not_depend_on_them(self):
+        for model, precision in (("resnet110", "bf16"), ("transformer", "fp32")):
+            plans = [self.ok("inspect", model, view, "--device", "cuda", "--precision", precision, "--threads", threads)
+                     for threads in ("1", "2", "7") for view in ("plan", "engines")]
+            plans = [re.sub("planned in .*", "", plan.out) for plan in plans]
+            self.assertEqual(len(set(plans[0::2])), 1)
+            self.assertEqual(len(set(plans[1::2])), 1)
+            self.assertGreater(plans[0].count("\n"), 64)
 
 
 class KernelCache(CardTest):

@@ -4,10 +4,12 @@
 
 #include <tenon/eval.h>
 #include <tenon/ops.h>
+#include <tenon/precision.h>
 
 #include <functional>
 #include <vector>
 
+#include "compiler.h"
 #include "cuda/cuda.h"
 
 using namespace tenon;
@@ -53,6 +55,20 @@ TEST_CASE("alike kernels: each on its own values, with counters of its own") {
   check_alone({3000, 70}, {70}, [](const Tensor& x, const Tensor& y) { return sum(x * y, {0}); });
   check_alone({300, 70}, {300, 1},
               [](const Tensor& x, const Tensor& y) { return exp(x) * y / sum(exp(x), {1}, true); });
+  // Products large enough for matrix units, which take the emulator long.
+  for (const Precision precision : {Precision::Bf16, Precision::Tf32}) {
+    if (test::compiler_is_emulated()) break;
+    set_precision(precision);
+    check_alone({512, 512}, {512, 512},
+                [](const Tensor& x, const Tensor& w) { return matmul(x, w); });
+    check_alone({512, 1024}, {640, 1024}, [](const Tensor& x, const Tensor& w) {
+      return relu(matmul(x, transpose(w)) + sum(w, {1}));
+    });
+    check_alone({512, 512}, {512, 512}, [](const Tensor& x, const Tensor& w) {
+      return sum(relu(matmul(x, w)), {0, 1});
+    });
+  }
+  set_precision(Precision::Fp32);
   set_pass_enabled("join", true);
   set_device("cpu");
 }

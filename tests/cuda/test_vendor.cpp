@@ -1,6 +1,7 @@
 // The engines of vendor libraries: what they claim and how they describe it, without a card; then
 // the kernels around their calls, and the calls: on a real card, or on the emulated one, where
 // tests/cuda/vendor stands in for the libraries.
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,11 +18,12 @@
 
 #include "../cpu/region_builders.h"
 #include "base/index.h"
+#include "check_process.h"
 #include "cuda/engines/products/conversions.h"
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/vendor/cublaslt_engine.h"
+#include "cuda/engines/vendor/cudnn_api.h"
 #include "cuda/engines/vendor/cudnn_engine.h"
-#include "cuda/engines/vendor/cudnn_graph.h"
 #include "cuda/engines/vendor/gelu_epilogue.h"
 #include "cuda/engines/vendor/vendor_parts.h"
 #include "device_check.h"
@@ -690,33 +692,74 @@ TEST_CASE("vendor: cuDNN against the reference engine") {
   CHECK(planned > 0);
 }
 
-TEST_CASE("vendor: cuDNN plans ahead what is expected, and keeps it for who asks") {
+namespace {
+
+/// How many plans the library has made; -1 where it is not the fake one.
+int plans_made() {
+  const auto count = reinterpret_cast<int (*)()>(dlsym(
+      dlopen(cuda::loaded_cudnn().path.c_str(), RTLD_NOW | RTLD_NOLOAD), "tenon_fake_cudnn_plans"));
+  return count == nullptr ? -1 : count();
+}
+
+/// Tells the engine of convolutions of x with `more` rows.
+DeviceCheck expected(const Engine& engine, std::int64_t more, const std::string& configuration) {
+  const Shape x{2, 8, 13 + more, 13}, w{24, 8, 3, 3}, y{2, 24, 11 + more, 11};
+  DeviceCheck t = contraction(Op::Conv2d, x, natural(x), w, natural(w), y, kFp32);
+  engine.expect(configuration, t.region, t.values);
+  return t;
+}
+
+void wait_for_plans(int count) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (plans_made() < count && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(plans_made() == count);
+}
+
+}  // namespace
+
+TEST_CASE("vendor: cuDNN plans what is expected, for the next who asks") {
+  const cuda::Target* target = card_with(&cuda::Target::cudnn);
+  if (target == nullptr || plans_made() < 0) {
+    MESSAGE("skipped: needs the fake cuDNN");
+    return;
+  }
+  const Engine& engine = cuda::cudnn_engine(*target);
+  const int before = plans_made();
+  expected(engine, 0, "no such configuration");
+  expected(engine, 0, "5000");
+  const DeviceCheck t = expected(engine, 0, "");
+  wait_for_plans(before + 1);
+  engine.prepare(t.region, t.values, 1);
+  CHECK(plans_made() == before + 1);
+  engine.prepare(t.region, t.values, 1);  // the first one's has gone with its kernel
+  CHECK(plans_made() == before + 2);
+  // Of many that nobody asks for the latest are kept.
+  std::vector<DeviceCheck> many;
+  for (std::int64_t k = 1; k <= 80; ++k) {
+    many.push_back(expected(engine, k, ""));
+    wait_for_plans(before + 2 + static_cast<int>(k));
+  }
+  engine.prepare(many.back().region, many.back().values, 1);
+  CHECK(plans_made() == before + 82);
+  engine.prepare(many.front().region, many.front().values, 1);
+  CHECK(plans_made() == before + 83);
+}
+
+// Run in a child only.
+TEST_CASE("vendor: (a process that ends while it expects plans)" * doctest::skip()) {
   const cuda::Target* target = card_with(&cuda::Target::cudnn);
   if (target == nullptr) return;
-  const Engine& engine = cuda::cudnn_engine(*target);
-  const Shape x{2, 8, 13, 13}, w{24, 8, 3, 3}, y{2, 24, 11, 11};
-  const DeviceCheck t = contraction(Op::Conv2d, x, natural(x), w, natural(w), y, kFp32);
-  cuda::CudnnConvolution planned;
-  planned.x = x, planned.w = w, planned.y = y;
-  const auto holders = [&] { return cuda::shared_plan(*target, planned, 0).use_count(); };
-  CHECK(holders() == 1);
-  engine.expect("no such configuration", t.region, t.values);
-  engine.expect("5000", t.region, t.values);
-  engine.expect("", t.region, t.values);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (holders() < 2 && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  CHECK(holders() == 2);
-  // Many more are not all kept.
-  for (std::int64_t k = 0; k < 80; ++k) {
-    const Shape more{2, 8, 14 + k, 13}, out{2, 24, 12 + k, 11};
-    const DeviceCheck other =
-        contraction(Op::Conv2d, more, natural(more), w, natural(w), out, kFp32);
-    engine.expect("", other.region, other.values);
+  for (std::int64_t k = 0; k < 20; ++k) expected(cuda::cudnn_engine(*target), k, "");
+  wait_for_plans(2);
+}
+
+TEST_CASE("vendor: a process may end while plans of cuDNN are made") {
+  if (card_with(&cuda::Target::cudnn) == nullptr || plans_made() < 0) {
+    MESSAGE("skipped: needs the fake cuDNN");
+    return;
   }
-  while (holders() > 1 && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  CHECK(holders() == 1);
+  test::check_process("TENON_FAKE_CUDNN_MS=20 timeout 50", "vendor: (a process that ends while*");
 }
 
 namespace {

@@ -5,7 +5,8 @@
 
 namespace tenon::cuda {
 
-/// Runs the job on one of the compiling threads. Jobs do not throw and do not wait for each other.
+/// Runs the job on one of the compiling threads. Jobs do not throw, and wait for each other at
+/// locks alone.
 void run_on_worker(std::function<void()> job);
 /// Likewise, behind all of those: compilations of most effort begin first, also before some that
 /// were asked for milliseconds earlier.

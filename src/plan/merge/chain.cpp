@@ -79,8 +79,8 @@ class Chainer {
 
   Region& region(int step) { return m_.region(step); }
   const Value& value(ValueId id) const { return m_.values()[at(id)]; }
-  const ShortList& readers(ValueId id) const { return m_.readers[at(id)]; }
-  const ShortList& writers(ValueId id) const { return m_.writers[at(id)]; }
+  const SmallIntVector& readers(ValueId id) const { return m_.readers[at(id)]; }
+  const SmallIntVector& writers(ValueId id) const { return m_.writers[at(id)]; }
   std::int64_t place(int step) const { return graph_.place(graph_.node(step)); }
   std::int64_t bytes(ValueId id) const {
     return value(id).shape.numel() * static_cast<std::int64_t>(item_size(value(id).dtype));
@@ -106,7 +106,7 @@ class Chainer {
 
   Steps meeting(ValueId id) const {
     Steps steps;
-    for (const ShortList& list : {readers(id), writers(id)})
+    for (const SmallIntVector& list : {readers(id), writers(id)})
       for (int s : list)
         if (chain_of_[at(s)] < 0) steps.emplace(place(s), s);
     return steps;
@@ -305,7 +305,7 @@ class Chainer {
   void trim(Chain& chain) {
     for (std::size_t k = chain.steps.size(); k-- > 0;) {
       const int node = chain.steps[k];
-      const ShortList& after = graph_.after(graph_.node(node));
+      const SmallIntVector& after = graph_.after(graph_.node(node));
       if (std::any_of(after.begin(), after.end(), [&](int t) { return contains(chain.steps, t); }))
         continue;
       Chain shorter = chain;
@@ -430,7 +430,7 @@ class Chainer {
     for (const Region& part : chain.parts)
       for (ValueId id : part.writes) {
         if (value(id).kind != Value::Kind::Arena) continue;
-        const ShortList& users = readers(id);
+        const SmallIntVector& users = readers(id);
         const int maker = writers(id)[0];
         if (std::all_of(users.begin(), users.end(), [&](int s) { return is_made_there(s, maker); }))
           chain.local.push_back(id);

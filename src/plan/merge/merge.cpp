@@ -56,10 +56,8 @@ void Merger::ask_all() {
     if (fresh) questions.emplace_back(&r, &place->second);
     asked.emplace_back(s, &place->second);
   }
-  // Few are answered in the time that other threads take to wake up and warm up.
-  constexpr std::size_t kMany = 32;
   std::optional<OnlyThread> alone;
-  if (questions.size() < kMany) alone.emplace();
+  if (questions.size() < kManyQuestions) alone.emplace();
   parallel_for(static_cast<std::int64_t>(questions.size()), [&](std::int64_t k, int) {
     const auto& [about, answer] = questions[at(k)];
     *answer = ask(*about);
@@ -127,10 +125,10 @@ void Merger::replace(const Lists& groups, const std::function<Step(const std::ve
   for (std::vector<int>& list : waits) sort_out(list);
   before = std::move(waits);
   shared_ = std::move(parts);
-  look_again();
+  reindex();
 }
 
-void Merger::look_again() {
+void Merger::reindex() {
   times = Times(program, before);
   index();
 }

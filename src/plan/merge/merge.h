@@ -55,13 +55,13 @@ class Merger {
   void replace(const Lists& groups, const std::function<Step(const std::vector<int>&)>& made,
                const std::vector<char>& dropped = {});
   /// Looks anew at steps of which some regions have become others.
-  void look_again();
+  void reindex();
 
   Program& program;
   Lists& before;
   const PlanOptions& options;
   Times times;
-  std::vector<ShortList> readers, writers;  // steps, by value
+  std::vector<SmallIntVector> readers, writers;  // steps, by value
 
  private:
   void index();

@@ -68,7 +68,7 @@ class Overwriter {
   }
 
   bool others_may_be_first(int step, ValueId id) const {
-    const ShortList& readers = m_.readers[at(id)];
+    const SmallIntVector& readers = m_.readers[at(id)];
     return std::none_of(readers.begin(), readers.end(), [&](int reader) {
       return reader != step && m_.times.graph().reaches(step, reader);
     });

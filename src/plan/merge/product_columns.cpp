@@ -101,7 +101,7 @@ class ColumnReducer {
 
   void run() {
     for (int s = 0; s < m_.size(); ++s) consider(s);
-    if (merged_) m_.look_again();
+    if (merged_) m_.reindex();
   }
 
  private:

@@ -159,7 +159,7 @@ class Attacher {
     }
     const ValueId made = producer.map.stores[0].view.value;
     std::vector<Change> changes;
-    ShortList& readers = m_.readers[at(made)];
+    SmallIntVector& readers = m_.readers[at(made)];
     const auto is_gone = [&](int t) { return dropped_[at(t)] != 0 || t == s; };
     readers.erase(std::remove_if(readers.begin(), readers.end(), is_gone), readers.end());
     sort_out(readers);
@@ -227,7 +227,7 @@ class Attacher {
 
   // Who waits for the producer then waits for its readers: none of these may wait for it in turn.
   bool makes_circle(int s, const std::vector<Change>& changes) {
-    const ShortList after = graph_.after(s);
+    const SmallIntVector after = graph_.after(s);
     for (int t : after) {
       const auto is_t = [t](const Change& c) { return c.step == t; };
       if (dropped_[at(t)] != 0 || std::any_of(changes.begin(), changes.end(), is_t)) continue;
@@ -323,7 +323,7 @@ class Attacher {
       sort_out(list);
       for (int need : needs) graph_.add_edge(need, change.step);
     }
-    const ShortList after = graph_.after(s);
+    const SmallIntVector after = graph_.after(s);
     for (int t : after) {
       std::vector<int>& list = m_.before[at(t)];
       if (std::erase(list, s) == 0) continue;  // a reader

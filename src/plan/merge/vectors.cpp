@@ -237,7 +237,7 @@ class VectorRemaker {
 
   /// Who waited for the step waits for what that waited for.
   void drop(int s) {
-    for (const int t : ShortList(graph_.after(s))) {
+    for (const int t : SmallIntVector(graph_.after(s))) {
       std::vector<int>& list = m_.before[at(t)];
       if (std::erase(list, s) == 0) continue;
       list.insert(list.end(), m_.before[at(s)].begin(), m_.before[at(s)].end());

@@ -2,11 +2,17 @@
 //
 // Descriptors keep their attributes as bytes. What the real library forbids is refused: changing or
 // using a descriptor at the wrong time, tensors whose sizes do not fit, a workspace that is
-// missing. With TENON_FAKE_IDLE it computes nothing, for cards without memory
-// (tools/idle_card.cpp), and has several plans.
+// missing. As in the real library, what plans are made with is made with the first of them and gone
+// when the process ends; plans are counted, and with TENON_FAKE_CUDNN_MS each takes as long. With
+// TENON_FAKE_IDLE it computes nothing, for cards without memory (tools/idle_card.cpp), and has
+// several plans.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <map>
+#include <thread>
 #include <vector>
 
 #include "cuda/engines/vendor/cudnn_api.h"
@@ -202,6 +208,24 @@ class Run {
 
 }  // namespace
 
+namespace {
+
+std::atomic<int> plans{0};
+std::atomic<bool> is_gone{false};
+
+void make_plan() {
+  if (is_gone) std::abort();
+  if (plans++ == 0) std::atexit([] { is_gone = true; });
+  if (const char* ms = std::getenv("TENON_FAKE_CUDNN_MS"); ms != nullptr)
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(ms)));
+  if (is_gone) std::abort();
+}
+
+}  // namespace
+
+/// For tests: how many plans were made.
+TENON_EXPORT int tenon_fake_cudnn_plans() { return plans; }
+
 TENON_EXPORT std::size_t cudnnGetVersion() { return kVersion; }
 TENON_EXPORT const char* cudnnGetErrorString(cudnnStatus_t) { return "bad parameter"; }
 TENON_EXPORT cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
@@ -224,6 +248,7 @@ TENON_EXPORT cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_
 TENON_EXPORT cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t raw) {
   if (of(raw).final) return kBad;
   of(raw).final = true;
+  if (of(raw).type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) make_plan();
   return 0;
 }
 

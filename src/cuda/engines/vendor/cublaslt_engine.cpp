@@ -269,12 +269,13 @@ void start_cublaslt(const Target& target) noexcept {
     operand->plain = true;
     operand->rows.outer = operand->rows.inner = operand->rows.outer_stride = kSide;
   }
-  try {
-    for (const DType result :
-         {DType::BFloat16, DType::Float32})  // kernels of either are found apart
+  // Kernels for results of either type are found apart.
+  for (const DType result : {DType::BFloat16, DType::Float32}) {
+    try {
       const LtCall call(target, any, shape, DType::BFloat16, result, nullptr, 0);
-  } catch (...) {
-    return;
+    } catch (...) {
+      continue;
+    }
   }
 }
 

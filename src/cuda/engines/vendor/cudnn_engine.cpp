@@ -377,22 +377,20 @@ class CudnnEngine final : public Engine {
     // A version that is not used is met here first: others run the region instead.
     if (const std::string& problem = loaded_cudnn().problem; !problem.empty())
       throw NotSupported(cat("cuDNN cannot be used: ", problem));
-    const Way way = way_of(configuration, region.contraction);
-    if (way.channels_last && !may_turn(region.contraction, values))
-      throw NotSupported("cuDNN is given no channels-last images of these types or sizes");
-    return std::make_unique<CudnnKernel>(target_, region, values, way);
+    return std::make_unique<CudnnKernel>(target_, region, values,
+                                         way_of(configuration, region.contraction, values));
   }
 
   void expect(const std::string& configuration, const Region& region,
               std::span<const Value> values) const override {
     if (target_.ordinal < 0 || refusal(region, values) != nullptr) return;
     try {
-      const Way way = way_of(configuration, region.contraction);
+      const Way way = way_of(configuration, region.contraction, values);
       const std::optional<SimpleEpilogue> epilogue = epilogue_to_fuse(region, values, way);
-      plan_ahead(target_,
-                 epilogue ? with_epilogue(region.contraction, values, *epilogue, way)
-                          : without_epilogue(region, values, way),
-                 way.rank);
+      prefetch_plan(target_,
+                    epilogue ? with_epilogue(region.contraction, values, *epilogue, way)
+                             : without_epilogue(region, values, way),
+                    way.rank);
     } catch (const NotSupported&) {  // NOLINT(bugprone-empty-catch): prepare_as() will say so
     }
   }
@@ -409,13 +407,16 @@ class CudnnEngine final : public Engine {
   }
 
  private:
-  static Way way_of(const std::string& configuration, const Contraction& c) {
+  static Way way_of(const std::string& configuration, const Contraction& c,
+                    std::span<const Value> values) {
     Way way = way_named(configuration);
     // Of 16 bits the library compiles its kernels with epilogues.
     if (configuration.empty() && keeps_last(c)) {
       way.channels_last = true;
       if (!c.tf32()) way.fused = false;
     }
+    if (way.channels_last && !may_turn(c, values))
+      throw NotSupported("cuDNN is given no channels-last images of these types or sizes");
     return way;
   }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -375,68 +374,120 @@ void start_cudnn(const Target& target) noexcept {
   }
 }
 
+namespace {
+
+/// The plan of a convolution and rank, as long as somebody holds it.
+struct SharedPlan {
+  std::mutex mutex;  // held while it is made: who asks meanwhile waits
+  std::weak_ptr<const CudnnPlan> plan;
+  std::shared_ptr<const CudnnPlan> prefetched;  // until somebody asks
+};
+
+std::shared_ptr<SharedPlan> find_shared(const Target& target, const CudnnConvolution& convolution,
+                                        int rank) {
+  struct Known {
+    std::mutex mutex;
+    std::map<std::tuple<int, int, CudnnConvolution>, std::shared_ptr<SharedPlan>> plans;
+  };
+  static Known* const known = new Known;
+  const std::lock_guard lock(known->mutex);
+  std::shared_ptr<SharedPlan>& place = known->plans[{target.ordinal, rank, convolution}];
+  if (place != nullptr) return place;
+  std::shared_ptr<SharedPlan> found = place = std::make_shared<SharedPlan>();
+  std::erase_if(known->plans, [](const auto& entry) {
+    const std::unique_lock idle(entry.second->mutex, std::try_to_lock);
+    return idle && entry.second.use_count() == 1 && entry.second->plan.expired();
+  });
+  return found;
+}
+
+/// Makes plans on a worker, one a job: where a job ends, the end of the process is told to wait for
+/// what the library has made for it.
+class Prefetcher {
+ public:
+  void add(const Target& target, const CudnnConvolution& convolution, int rank) {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() == kMostWaiting) return;
+    waiting_.push_back({target, convolution, rank});
+    if (!at_work_) at_work_ = begin_next();
+  }
+
+ private:
+  struct Order {
+    Target target;
+    CudnnConvolution convolution;
+    int rank;
+  };
+  static constexpr std::size_t kMostWaiting = 256, kMostKept = 64;
+
+  bool begin_next() noexcept {
+    if (waiting_.empty() || are_workers_stopped()) return false;
+    try {
+      run_on_worker([this] { make_next(); });
+    } catch (...) {  // no thread can be had
+      waiting_.clear();
+      return false;
+    }
+    return true;
+  }
+
+  void make_next() noexcept {
+    std::unique_lock lock(mutex_);
+    const Order order = waiting_.front();
+    waiting_.pop_front();
+    lock.unlock();
+    std::shared_ptr<SharedPlan> made = make(order), forgotten;
+    lock.lock();
+    if (made != nullptr) kept_.push_back(std::move(made));
+    if (kept_.size() > kMostKept) {
+      forgotten = std::move(kept_.front());
+      kept_.pop_front();
+    }
+    at_work_ = begin_next();
+    lock.unlock();
+    if (forgotten == nullptr) return;
+    const std::lock_guard own(forgotten->mutex);
+    forgotten->prefetched.reset();
+  }
+
+  /// Null where it is there already, or cannot be made: whoever needs it is told.
+  static std::shared_ptr<SharedPlan> make(const Order& order) noexcept {
+    try {
+      std::shared_ptr<SharedPlan> shared = find_shared(order.target, order.convolution, order.rank);
+      const std::lock_guard lock(shared->mutex);
+      if (!shared->plan.expired()) return nullptr;
+      shared->prefetched =
+          std::make_shared<const CudnnPlan>(order.target, order.convolution, order.rank);
+      shared->plan = shared->prefetched;
+      return shared;
+    } catch (...) {
+      return nullptr;
+    }
+  }
+
+  std::mutex mutex_;
+  std::deque<Order> waiting_;
+  std::deque<std::shared_ptr<SharedPlan>> kept_;  // the latest, which may not have been asked for
+  bool at_work_ = false;
+};
+
+}  // namespace
+
 std::shared_ptr<const CudnnPlan> shared_plan(const Target& target,
                                              const CudnnConvolution& convolution, int rank) {
-  struct Made {
-    std::mutex mutex;  // held while it is made: who asks meanwhile waits
-    std::weak_ptr<const CudnnPlan> plan;
-  };
-  struct Plans {
-    std::mutex mutex;
-    std::map<std::tuple<int, int, CudnnConvolution>, std::shared_ptr<Made>> made;
-  };
-  static Plans* const plans = new Plans;
-  std::shared_ptr<Made> made;
-  {
-    const std::lock_guard lock(plans->mutex);
-    std::shared_ptr<Made>& place = plans->made[{target.ordinal, rank, convolution}];
-    if (place == nullptr) {
-      place = std::make_shared<Made>();
-      made = place;  // and so in use
-      std::erase_if(plans->made, [](const auto& entry) {
-        const std::unique_lock idle(entry.second->mutex, std::try_to_lock);
-        return idle && entry.second.use_count() == 1 && entry.second->plan.expired();
-      });
-    }
-    made = place;
-  }
-  const std::lock_guard lock(made->mutex);
-  if (auto plan = made->plan.lock()) return plan;
-  auto plan = std::make_shared<const CudnnPlan>(target, convolution, rank);
-  made->plan = plan;
+  const std::shared_ptr<SharedPlan> shared = find_shared(target, convolution, rank);
+  const std::lock_guard lock(shared->mutex);
+  std::shared_ptr<const CudnnPlan> plan = std::move(shared->prefetched);
+  if (plan == nullptr) plan = shared->plan.lock();
+  if (plan != nullptr) return plan;
+  plan = std::make_shared<const CudnnPlan>(target, convolution, rank);
+  shared->plan = plan;
   return plan;
 }
 
-void plan_ahead(const Target& target, const CudnnConvolution& convolution, int rank) {
-  constexpr std::size_t kMostWaiting = 256, kMostKept = 64;
-  struct Ahead {
-    std::mutex mutex;
-    std::deque<std::function<std::shared_ptr<const CudnnPlan>()>> waiting;
-    std::deque<std::shared_ptr<const CudnnPlan>> kept;  // until a kernel has taken them
-    bool at_work = false;
-  };
-  static Ahead* const ahead = new Ahead;
-  const std::lock_guard lock(ahead->mutex);
-  if (ahead->waiting.size() == kMostWaiting) return;
-  ahead->waiting.emplace_back([=] { return shared_plan(target, convolution, rank); });
-  if (std::exchange(ahead->at_work, true)) return;
-  run_on_worker([] {
-    std::unique_lock turn(ahead->mutex);
-    while (!ahead->waiting.empty() && !are_workers_stopped()) {
-      const auto make = std::move(ahead->waiting.front());
-      ahead->waiting.pop_front();
-      turn.unlock();
-      std::shared_ptr<const CudnnPlan> plan;
-      try {
-        plan = make();
-      } catch (...) {  // NOLINT(bugprone-empty-catch): whoever needs it is told
-      }
-      turn.lock();
-      ahead->kept.push_back(std::move(plan));
-      if (ahead->kept.size() > kMostKept) ahead->kept.pop_front();
-    }
-    ahead->at_work = false;
-  });
+void prefetch_plan(const Target& target, const CudnnConvolution& convolution, int rank) {
+  static Prefetcher* const prefetcher = new Prefetcher;
+  prefetcher->add(target, convolution, rank);
 }
 
 void CudnnPlan::run(void* stream, const void* x, const void* w, const void* y, const void* bias,

@@ -89,7 +89,7 @@ void start_cudnn(const Target& target) noexcept;
 /// library takes milliseconds for each.
 std::shared_ptr<const CudnnPlan> shared_plan(const Target& target,
                                              const CudnnConvolution& convolution, int rank);
-/// Has it made by a worker, for who asks later.
-void plan_ahead(const Target& target, const CudnnConvolution& convolution, int rank);
+/// Has it made by a worker, for who asks next.
+void prefetch_plan(const Target& target, const CudnnConvolution& convolution, int rank);
 
 }  // namespace tenon::cuda

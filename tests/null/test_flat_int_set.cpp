@@ -1,5 +1,5 @@
 // Small sets of numbers, against those of the standard library.
-#include "plan/number_set.h"
+#include "plan/flat_int_set.h"
 
 #include <doctest/doctest.h>
 
@@ -9,9 +9,9 @@
 
 using namespace tenon;
 
-TEST_CASE("number set: does as a set does") {
+TEST_CASE("flat int set: does as a set does") {
   std::mt19937 random(11);
-  NumberSet numbers, others;
+  FlatIntSet numbers, others;
   std::set<int> plain;
   for (int k = 0; k < 5000; ++k) {
     const int number = static_cast<int>(random() % 40);
@@ -22,7 +22,7 @@ TEST_CASE("number set: does as a set does") {
       plain.erase(number);
     }
     if (k % 100 == 0) {
-      others = NumberSet();
+      others = FlatIntSet();
       for (int j = 0; j < 3; ++j) others.insert(static_cast<int>(random() % 40));
       numbers.insert(others);
       plain.insert(others.begin(), others.end());

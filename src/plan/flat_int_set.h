@@ -3,11 +3,11 @@
 
 #include <cstddef>
 
-#include "base/short_list.h"
+#include "base/small_int_vector.h"
 
 namespace tenon {
 
-class NumberSet {
+class FlatIntSet {
  public:
   const int* begin() const { return numbers_.begin(); }
   const int* end() const { return numbers_.end(); }
@@ -16,11 +16,11 @@ class NumberSet {
   bool contains(int number) const;
   /// False where it is there already.
   bool insert(int number);
-  void insert(const NumberSet& others);
+  void insert(const FlatIntSet& others);
   void erase(int number);
 
  private:
-  ShortList numbers_;
+  SmallIntVector numbers_;
 };
 
 }  // namespace tenon

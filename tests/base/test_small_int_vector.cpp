@@ -1,5 +1,5 @@
 // Lists that keep a few entries in themselves, against vectors.
-#include "base/short_list.h"
+#include "base/small_int_vector.h"
 
 #include <doctest/doctest.h>
 
@@ -12,16 +12,16 @@ using namespace tenon;
 
 namespace {
 
-bool same(const ShortList& list, const std::vector<int>& plain) {
+bool same(const SmallIntVector& list, const std::vector<int>& plain) {
   return list.size() == plain.size() && list.empty() == plain.empty() &&
          std::equal(list.begin(), list.end(), plain.begin(), plain.end());
 }
 
 }  // namespace
 
-TEST_CASE("short list: does as a vector does, below its room and above it") {
+TEST_CASE("small int vector: does as a vector does, below its room and above it") {
   std::mt19937 random(7);
-  ShortList list;
+  SmallIntVector list;
   std::vector<int> plain;
   for (int k = 0; k < 20000; ++k) {
     const int entry = static_cast<int>(random() % 100);
@@ -48,7 +48,7 @@ TEST_CASE("short list: does as a vector does, below its room and above it") {
         break;
       }
       case 5: {
-        ShortList copy(list);
+        SmallIntVector copy(list);
         CHECK(same(copy, plain));
         copy.push_back(entry);
         CHECK(same(list, plain));
@@ -57,9 +57,9 @@ TEST_CASE("short list: does as a vector does, below its room and above it") {
         break;
       }
       case 6: {
-        ShortList moved(std::move(list));
+        SmallIntVector moved(std::move(list));
         CHECK(same(moved, plain));
-        list = ShortList();
+        list = SmallIntVector();
         CHECK(list.empty());
         list = std::move(moved);
         break;
@@ -79,11 +79,11 @@ TEST_CASE("short list: does as a vector does, below its room and above it") {
   }
 }
 
-TEST_CASE("short list: what has been moved from is empty and can be used") {
+TEST_CASE("small int vector: what has been moved from is empty and can be used") {
   for (const int entries : {2, 9}) {
-    ShortList list;
+    SmallIntVector list;
     for (int k = 0; k < entries; ++k) list.push_back(k);
-    const ShortList other(std::move(list));
+    const SmallIntVector other(std::move(list));
     CHECK(other.size() == static_cast<std::size_t>(entries));
     CHECK(list.empty());  // NOLINT(bugprone-use-after-move): that is what is said of it
     for (int k = 0; k < 9; ++k) list.push_back(-k);

@@ -1,6 +1,5 @@
-// A list of numbers that keeps the first few in itself: graphs have tens of thousands of lists,
-// most of them of one or two numbers, which as vectors are as many allocations and misses of the
-// cache.
+// A vector of numbers that keeps up to four in itself: graphs have tens of thousands of lists, most
+// of them of one or two numbers, which as vectors are as many allocations and misses of the cache.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +8,14 @@
 
 namespace tenon {
 
-class ShortList {
+class SmallIntVector {
  public:
-  ShortList() = default;
-  ShortList(const ShortList& other);
-  ShortList(ShortList&& other) noexcept;
-  ShortList& operator=(const ShortList& other);
-  ShortList& operator=(ShortList&& other) noexcept;
-  ~ShortList() = default;
+  SmallIntVector() = default;
+  SmallIntVector(const SmallIntVector& other);
+  SmallIntVector(SmallIntVector&& other) noexcept;
+  SmallIntVector& operator=(const SmallIntVector& other);
+  SmallIntVector& operator=(SmallIntVector&& other) noexcept;
+  ~SmallIntVector() = default;
 
   int* begin() { return more_ ? more_.get() : few_; }
   int* end() { return begin() + size_; }
@@ -34,7 +33,7 @@ class ShortList {
   void erase(const int* first, const int* last);
   void assign(const int* first, const int* last);
   /// Gives its memory back too.
-  void clear() { *this = ShortList(); }
+  void clear() { *this = SmallIntVector(); }
 
  private:
   void reserve(std::uint32_t count);

@@ -1,20 +1,20 @@
-// Short lists grow as vectors do, once they have outgrown themselves.
-#include "base/short_list.h"
+// Grows as vectors do, once it has outgrown itself.
+#include "base/small_int_vector.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace tenon {
 
-ShortList::ShortList(const ShortList& other) { assign(other.begin(), other.end()); }
-ShortList::ShortList(ShortList&& other) noexcept { *this = std::move(other); }
+SmallIntVector::SmallIntVector(const SmallIntVector& other) { assign(other.begin(), other.end()); }
+SmallIntVector::SmallIntVector(SmallIntVector&& other) noexcept { *this = std::move(other); }
 
-ShortList& ShortList::operator=(const ShortList& other) {
+SmallIntVector& SmallIntVector::operator=(const SmallIntVector& other) {
   if (this != &other) assign(other.begin(), other.end());
   return *this;
 }
 
-ShortList& ShortList::operator=(ShortList&& other) noexcept {
+SmallIntVector& SmallIntVector::operator=(SmallIntVector&& other) noexcept {
   if (this == &other) return *this;
   std::copy_n(other.few_, kFew, few_);
   more_ = std::move(other.more_);
@@ -23,12 +23,12 @@ ShortList& ShortList::operator=(ShortList&& other) noexcept {
   return *this;
 }
 
-void ShortList::push_back(int number) {
+void SmallIntVector::push_back(int number) {
   reserve(size_ + 1);
   begin()[size_++] = number;
 }
 
-void ShortList::insert(const int* place, int number) {
+void SmallIntVector::insert(const int* place, int number) {
   const std::ptrdiff_t k = place - begin();
   reserve(size_ + 1);
   int* const list = begin();
@@ -37,20 +37,20 @@ void ShortList::insert(const int* place, int number) {
   ++size_;
 }
 
-void ShortList::erase(const int* first, const int* last) {
+void SmallIntVector::erase(const int* first, const int* last) {
   int* const list = begin();
   std::copy(last, static_cast<const int*>(list + size_), list + (first - list));
   size_ -= static_cast<std::uint32_t>(last - first);
 }
 
-void ShortList::assign(const int* first, const int* last) {
+void SmallIntVector::assign(const int* first, const int* last) {
   size_ = 0;
   reserve(static_cast<std::uint32_t>(last - first));
   std::copy(first, last, begin());
   size_ = static_cast<std::uint32_t>(last - first);
 }
 
-void ShortList::reserve(std::uint32_t count) {
+void SmallIntVector::reserve(std::uint32_t count) {
   if (count <= capacity_) return;
   const std::uint32_t capacity = std::max(count, 2 * capacity_);
   std::unique_ptr<int[]> more(new int[capacity]);

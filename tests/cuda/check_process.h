@@ -1,0 +1,26 @@
+// Test cases in processes of their own.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+namespace tenon::test {
+
+/// A case that is skipped otherwise passes in a process of its own, which ends as it should. `how`
+/// stands before its command.
+inline void check_process(const std::string& how, const std::string& test_case) {
+  const std::string command =
+      cat(how, " /proc/", getpid(), "/exe --no-skip --test-case='", test_case, "' >/dev/null");
+  const int status = std::system(command.c_str());
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+}  // namespace tenon::test
