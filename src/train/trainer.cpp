@@ -449,7 +449,7 @@ void Fit::not_finite(const Queued& step, double loss) {
   Generator::current().set_state(step.seed, step.counter);
   const bool kept = is_finite(t_.net.state_dict()) && is_finite(t_.optimizer->state_dict());
   if (kept) checkpoint();
-  if (folder_ != nullptr) folder_->append_json(json_event_line("not_finite", p_.step, culprit));
+  if (folder_ != nullptr) folder_->append_json(json_event_line("not_finite", p_.step + 1, culprit));
   throw NumericError(cat("step ", p_.step + 1, ": the loss is ", loss, "; ",
                          culprit.empty()
                              ? "every layer's output is finite, so the loss function made it"

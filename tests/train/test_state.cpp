@@ -10,6 +10,7 @@
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/io.h>
 
 #include "io/folder.h"
 #include "train/run_folder.h"
@@ -121,6 +122,8 @@ TEST_CASE("trainer: the checkpoint of a run that a loss stops is of the step bef
   REQUIRE(stopped);
   REQUIRE(wanted);
   CHECK(stopped->progress.step == 4);
+  CHECK(io::read_file(folder / "stopped/log.jsonl").find("\"not_finite\",\"step\":5,") !=
+        std::string::npos);
   CHECK(stopped->progress.generator_counter == wanted->progress.generator_counter);
   CHECK(stopped->progress.loss_sum == wanted->progress.loss_sum);
   CHECK(toy::difference(stopped->tensors, wanted->tensors) == "");
