@@ -55,7 +55,7 @@ struct StepReport {
 struct EpochReport {
   int epoch = 0;
   std::int64_t step = 0;
-  double train_loss = 0;
+  double train_loss = 0;  ///< as Evaluation's: of sequences the mean over the tokens that count
   std::optional<double> train_accuracy;  ///< where targets are classes
   std::optional<double> test_loss, test_accuracy;
   std::optional<double> test_mae, test_r2;  ///< where they are quantities

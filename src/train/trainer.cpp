@@ -175,6 +175,7 @@ class Fit {
     Tensor figures;
     std::int64_t row = 0;  // of the numbers and figures, which steps of one launch share
     std::int64_t items = 0;
+    std::int64_t counted = 0;  // targets, where a set on the card is_filled_up()
     double lr = 0;
     std::uint64_t seed = 0, counter = 0;  // of the generator, before it
   };
@@ -184,6 +185,7 @@ class Fit {
   Tensor mix_of(std::int64_t steps) const;
   void drain();
   void account(const Queued& step);
+  double weight_of(const Queued& step) const;
   /// Steps begun, read or not.
   std::int64_t begun() const { return p_.step + static_cast<std::int64_t>(queue_.size()); }
   [[noreturn]] void not_finite(const Queued& step, double loss);
@@ -232,6 +234,7 @@ class Fit {
   double evaluation_seconds_ = 0;
   double waited_before_ = 0;    // for batches, before this epoch
   double waited_earlier_ = 0;   // in the stage before
+  bool filled_up_ = false;      // sequences of targets, to lengths that differ
   bool staged_ = false;         // the next stage has begun
   bool asked_to_stop_ = false;  // by a callback
   TrainResult result_;
@@ -350,6 +353,9 @@ void Fit::open_steps() {
   t_.train_step->reopen();
   t_.train_step->use(resident_set(*train_));
   t_.train_step->require_classes(o_.classes ? train_->dataset().classes() : 0);
+  const data::Dataset& set = train_->dataset();
+  // Of words that are hidden anew in every epoch each example has as many.
+  filled_up_ = o_.tokens && is_filled_up(set) && !set.drawn_anew();
   at_once_ = std::max(o_.steps_per_launch, 1);
   ahead_ = 1;
 }
@@ -510,6 +516,9 @@ bool Fit::begin_steps() {
     Queued& q = steps.emplace_back();
     q.row = r;
     q.items = std::ssize(batch);
+    if (filled_up_)
+      for (const std::int64_t number : batch)
+        q.counted += t_.train_step->set()->counted[static_cast<std::size_t>(number)];
     q.lr = t_.optimizer->base_lr() * schedule_->factor(begun() + r);
     rates.push_back(q.lr);
   }
@@ -585,11 +594,25 @@ void Fit::drain() {
   drained_ = Clock::now();
 }
 
+// In the mean loss of its epoch: its examples, or as in an evaluation the targets that count, over
+// how many an example has in the mean.
+double Fit::weight_of(const Queued& step) const {
+  if (!filled_up_) return static_cast<double>(step.items);
+  const Tensor& target = step.target;
+  const std::int64_t count = target.defined()
+                                 ? counted(std::span(target.data_as<std::int64_t>(),
+                                                     static_cast<std::size_t>(target.numel())))
+                                 : step.counted;
+  return static_cast<double>(count) / train_->dataset().counted_targets();
+}
+
 void Fit::account(const Queued& step) {
   const StepOutcome outcome = t_.train_step->read(step.figures, step.row);
   if (!std::isfinite(outcome.loss)) not_finite(Queued(step), outcome.loss);
   ++p_.step;
-  p_.loss_sum += outcome.loss * static_cast<double>(step.items);
+  const double weight = weight_of(step);
+  p_.loss_sum += outcome.loss * weight;
+  p_.weight += weight;
   p_.correct += outcome.correct;
   p_.items += step.items;
   if (result_.first_step_seconds == 0) result_.first_step_seconds = seconds_since(start_);
@@ -608,7 +631,7 @@ std::optional<double> Fit::train_accuracy() const {
   const data::Dataset& set = train_->dataset();
   if (!o_.classes || set.classes() == 0 || (!o_.tokens && set.target_shape().rank() > 0)) return {};
   const double each = o_.tokens ? set.counted_targets() : 1;
-  return static_cast<double>(p_.correct) / (static_cast<double>(p_.items) * each);
+  return static_cast<double>(p_.correct) / (p_.weight * each);
 }
 
 void Fit::report_step(const Queued& step, double loss) {
@@ -619,7 +642,7 @@ void Fit::report_step(const Queued& step, double loss) {
   r.step_in_epoch = (p_.step - 1) % p_.steps_per_epoch + 1;
   r.steps_per_epoch = p_.steps_per_epoch;
   r.loss = loss;
-  r.mean_loss = p_.loss_sum / static_cast<double>(p_.items);
+  r.mean_loss = p_.loss_sum / p_.weight;
   r.accuracy = train_accuracy();
   r.lr = step.lr;
   r.items = step.items;
@@ -667,7 +690,7 @@ void Fit::end_epoch() {
   EpochReport r;
   r.epoch = static_cast<int>((p_.step - 1) / p_.steps_per_epoch) + 1;
   r.step = p_.step;
-  r.train_loss = p_.loss_sum / static_cast<double>(p_.items);
+  r.train_loss = p_.loss_sum / p_.weight;
   r.train_accuracy = train_accuracy();
   r.lr = t_.optimizer->lr();
   r.seconds = p_.seconds;
@@ -689,7 +712,7 @@ void Fit::end_epoch() {
   note_best(r);
   schedule_->observe(r.test_loss.value_or(r.train_loss));
   p_.history.push_back(r);
-  p_.loss_sum = p_.seconds = 0;
+  p_.loss_sum = p_.weight = p_.seconds = 0;
   p_.correct = p_.items = 0;
   if (folder_ != nullptr) {
     folder_->append_csv(csv_line(r));

@@ -14,6 +14,7 @@
 #include <tenon/io.h>
 
 #include "io/folder.h"
+#include "train/records.h"
 #include "train/run_folder.h"
 #include "train/toy.h"
 
@@ -192,8 +193,7 @@ TEST_CASE("trainer: a step whose weights are not finite ends the run where they 
   const auto newest = train::load_latest_checkpoint(folder / "run");
   REQUIRE(newest);
   CHECK(newest->progress.step == 0);
-  for (const auto& [name, tensor] : newest->model_state())
-    CHECK(all(isfinite(tensor)).item() == 1);
+  for (const auto& [name, tensor] : newest->model_state()) CHECK(all(isfinite(tensor)).item() == 1);
   CHECK_FALSE(std::filesystem::exists(folder / "run/model.safetensors"));
   CHECK(io::read_file(folder / "run/log.jsonl").find("\"not_finite\",\"step\":1,") !=
         std::string::npos);
@@ -243,6 +243,19 @@ TEST_CASE("trainer: an epoch whose test gives NaN is never the best") {
   CHECK_FALSE(never.best.has_value());
   CHECK(never.best_epoch == 0);
   CHECK(fit(0, 2).epochs.size() == 4);
+}
+
+TEST_CASE("trainer: losses of a checkpoint that does not say their weight count by examples") {
+  train::Progress progress;
+  progress.steps_per_epoch = 3;
+  progress.items = 7;
+  progress.weight = 6.5;
+  std::string text = train::to_json(progress);
+  CHECK(train::progress_from_json(text, "new").weight == 6.5);
+  const std::string weight = "\"weight\":6.5";
+  REQUIRE(text.find(weight) != std::string::npos);
+  text.replace(text.find(weight), weight.size(), "\"other\":0");
+  CHECK(train::progress_from_json(text, "old").weight == 7);
 }
 
 TEST_CASE("trainer: a step that is left out renews nothing") {
