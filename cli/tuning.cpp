@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "errors.h"
 #include "progress.h"
 #include "terminal.h"
 
@@ -20,6 +21,9 @@ void add_tune_option(Command& command, std::string& mode) {
 }
 
 void set_tuning(const std::string& mode) {
+  if (mode != "read" && current_device().kind == Device::Kind::Cpu)
+    throw UsageError(fmt::format("--tune is {}, but engines are chosen on cards alone", mode),
+                     "name one, as in --device cuda");
   set_tune(tune_from_name(mode));
   show_tuning();
 }

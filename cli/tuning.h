@@ -12,7 +12,8 @@ inline constexpr char kTuneHelp[] =
 
 /// Adds it; `mode` holds the default.
 void add_tune_option(Command& command, std::string& mode);
-/// Sets it for the process, with a bar while engines are timed.
+/// Sets it for the process, with a bar while engines are timed. Called when the device is known:
+/// throws UsageError where it would do nothing on that.
 void set_tuning(const std::string& mode);
 /// The bar alone.
 void show_tuning();

@@ -55,7 +55,7 @@ struct StepReport {
 struct EpochReport {
   int epoch = 0;
   std::int64_t step = 0;
-  double train_loss = 0;
+  double train_loss = 0;  ///< as Evaluation's: of sequences the mean over the tokens that count
   std::optional<double> train_accuracy;  ///< where targets are classes
   std::optional<double> test_loss, test_accuracy;
   std::optional<double> test_mae, test_r2;  ///< where they are quantities
@@ -222,7 +222,8 @@ class TENON_API Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   /// Throws NumericError naming the first layer whose output is not finite when the loss stops
-  /// being so; the weights are those before that step.
+  /// being so; the weights are those before that step. Throws it too where weights that are not
+  /// finite would be saved or left by the last step.
   TrainResult fit(data::Loader& train, data::Loader* test = nullptr);
   TrainResult fit(data::Loader& train, data::Loader& test) { return fit(train, &test); }
   /// Of sets with several views of each example the mean_of_views(); pictures that the set leaves

@@ -346,7 +346,9 @@ class CsvTable {
     std::int64_t missing = 0;
     for (const std::size_t c : inputs_) missing += raw_[c].missing.count;
     return cat(rows_, " rows of ", name_,
-               missing == 0 ? "" : cat(", ", missing, " missing fields filled"));
+               missing == 0 ? ""
+                            : cat(" (", missing,
+                                  missing == 1 ? " missing field" : " missing fields", " filled)"));
   }
 
   TableFile file_;

@@ -186,7 +186,8 @@ struct Loader::Impl {
     if (!dataset) throw ValueError("Loader: there is no dataset");
     check(options);
     const std::int64_t size = dataset->size();
-    if (size < 1) throw ValueError(cat("Loader: ", dataset->describe(), " is empty"));
+    if (size < 1)
+      throw ValueError(cat("Loader: there are no examples to load from ", dataset->describe()));
     usable = options.drop_last ? size / options.batch * options.batch : size;
     if (usable == 0)
       throw ValueError(

@@ -166,8 +166,9 @@ class Plateau : public Schedule {
       : gamma_(gamma), threshold_(threshold), minimum_(minimum), patience_(patience) {}
   double factor(std::int64_t) const override { return factor_; }
   void observe(double figure) override {
-    // As PyTorch's: better means below the best by a share of it.
-    if (figure < best_ * (1 - threshold_) || best_ == std::numeric_limits<double>::infinity()) {
+    // As PyTorch's: better means below the best by a share of it, which NaN never is.
+    const bool is_first = best_ == std::numeric_limits<double>::infinity() && !std::isnan(figure);
+    if (figure < best_ * (1 - threshold_) || is_first) {
       best_ = figure;
       bad_ = 0;
     } else if (++bad_ > patience_) {

@@ -1,6 +1,8 @@
 // Scaling on the device, and the clocks.
 #include "train/batches.h"
 
+#include <algorithm>
+
 #include <tenon/ops.h>
 
 #include "device/backend.h"
@@ -21,6 +23,15 @@ bool leave_out_absent(data::Batch& batch, const data::Dataset& set) {
   batch.input = index_select(batch.input, 0, numbers).eval();
   batch.target = index_select(batch.target, 0, numbers).eval();
   return true;
+}
+
+bool is_filled_up(const data::Dataset& set) {
+  return set.target_dtype() == DType::Int64 &&
+         set.counted_targets() < static_cast<double>(set.target_shape().numel());
+}
+
+std::int64_t counted(std::span<const std::int64_t> targets) {
+  return std::ssize(targets) - std::count(targets.begin(), targets.end(), data::kIgnoredTarget);
 }
 
 Tensor views_as_examples(const Tensor& input) {

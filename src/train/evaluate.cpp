@@ -17,8 +17,7 @@ namespace {
 // The share of a batch's targets that its loss is a mean of.
 double counted_share(const Tensor& target) {
   const std::vector<std::int64_t> numbers = target.to_vector<std::int64_t>();
-  const std::int64_t ignored = std::count(numbers.begin(), numbers.end(), data::kIgnoredTarget);
-  return static_cast<double>(std::ssize(numbers) - ignored) / static_cast<double>(numbers.size());
+  return static_cast<double>(counted(numbers)) / static_cast<double>(numbers.size());
 }
 
 }  // namespace
@@ -34,9 +33,7 @@ Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
   Batches batches(loader);
   data::Batch batch;
   step.set_views(loader.dataset().views());
-  const bool filled_up = step.tokens() && loader.dataset().target_dtype() == DType::Int64 &&
-                         loader.dataset().counted_targets() <
-                             static_cast<double>(loader.dataset().target_shape().numel());
+  const bool filled_up = step.tokens() && is_filled_up(loader.dataset());
   const bool quantities = !step.tokens() && loader.dataset().classes() == 0;
   for (std::int64_t k = 1; batches.next(batch); ++k) {
     if (!leave_out_absent(batch, loader.dataset())) continue;

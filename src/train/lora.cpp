@@ -99,8 +99,8 @@ bool lies_in(const std::string& path, const std::string& part) {
     some += cat(k == 0 ? "" : ", ", places[k].layer);
   if (places.size() > kShown) some += ", …";
   throw ValueError(cat("lora: no layer at '", target, "' can have an adapter",
-                       near.empty() ? "" : cat("; did you mean '", near, "'?"),
-                       some.empty() ? " (linear layers and projections of attention can)"
+                       near.empty() ? "." : cat("; did you mean '", near, "'?"),
+                       some.empty() ? " Linear layers and projections of attention can."
                                     : cat(" Layers that can: ", some)));
 }
 
@@ -309,7 +309,7 @@ LoraOptions parse_lora(const std::string& text) {
       const std::string known[] = {"rank", "alpha", "targets", "learn"};
       const std::string near = nearest(key, known, 4);
       refuse_lora(text, cat("'", key, "' is none of rank, alpha, targets and learn",
-                            near.empty() ? "" : cat("; did you mean '", near, "'?")));
+                            near.empty() ? "" : cat(" (did you mean '", near, "'?)")));
     }
   }
   out.alpha = alpha.value_or(static_cast<double>(out.rank));

@@ -91,6 +91,7 @@ std::string to_json(const Progress& p) {
                             {"generator_seed", p.generator_seed},
                             {"generator_counter", p.generator_counter},
                             {"loss_sum", number(p.loss_sum)},
+                            {"weight", number(p.weight)},
                             {"correct", p.correct},
                             {"items", p.items},
                             {"seconds", number(p.seconds)},
@@ -112,6 +113,8 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
     p.loss_sum = to_double(json.at("loss_sum"));
     p.correct = json.at("correct").get<std::int64_t>();
     p.items = json.at("items").get<std::int64_t>();
+    const auto weight = json.find("weight");  // what older versions wrote has none
+    p.weight = weight != json.end() ? to_double(*weight) : static_cast<double>(p.items);
     p.seconds = to_double(json.at("seconds"));
     for (const auto& [key, value] : json.at("schedule").items()) p.schedule[key] = to_double(value);
     for (const Json& e : json.at("history")) p.history.push_back(epoch_from(e));

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "data/picture_spec.h"
 #include "data/span_dataset.h"
+#include "device/parse.h"
 #include "io/file.h"
 #include "run/tune.h"
 #include "train/batches.h"
@@ -105,6 +106,11 @@ void refuse_idle(const Settings& settings) {
   if (settings.freeze.empty())
     for (const char* key : {"frozen_variants", "keep_frozen"})
       refuse(key, "nothing is frozen: name parts, as in --freeze features");
+  if (!data::is_picture_source(settings.data))
+    for (const char* key : {"broken", "augment_on"})
+      refuse(key, "the data holds no files of pictures: name some, as in --data folder:DIR");
+  if (parse_device(settings.device).kind == Device::Kind::Cpu)
+    refuse("tune", "engines are chosen on cards alone: name one, as in --device cuda");
 }
 
 TrainResult fit(const Settings& settings, const std::string& dir, bool resume,

@@ -274,7 +274,7 @@ optim::Parameters parameters_by_rate(const nn::AnyModule& net, const Settings& s
     for (const std::string& name : names) all += cat(all.empty() ? "" : ", ", name);
     const std::string near = nearest(rates[k].first, names.data(), static_cast<int>(names.size()));
     throw ValueError(cat("setting 'rate_of': nothing that learns is in '", rates[k].first, "'",
-                         near.empty() ? "" : cat("; did you mean '", near, "'?"), " The parts of ",
+                         near.empty() ? "." : cat("; did you mean '", near, "'?"), " The parts of ",
                          settings.model, " are ", all, ", and those within them ('tenon summary ",
                          settings.model, "')"));
   }

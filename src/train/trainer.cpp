@@ -175,6 +175,7 @@ class Fit {
     Tensor figures;
     std::int64_t row = 0;  // of the numbers and figures, which steps of one launch share
     std::int64_t items = 0;
+    std::int64_t counted = 0;  // targets, where a set on the card is_filled_up()
     double lr = 0;
     std::uint64_t seed = 0, counter = 0;  // of the generator, before it
   };
@@ -184,9 +185,13 @@ class Fit {
   Tensor mix_of(std::int64_t steps) const;
   void drain();
   void account(const Queued& step);
+  double weight_of(const Queued& step) const;
   /// Steps begun, read or not.
   std::int64_t begun() const { return p_.step + static_cast<std::int64_t>(queue_.size()); }
   [[noreturn]] void not_finite(const Queued& step, double loss);
+  [[noreturn]] void fail(std::int64_t step, const std::string& culprit, const std::string& what,
+                         double lr);
+  void require_finite();
   void report_step(const Queued& step, double loss);
   std::optional<double> train_accuracy() const;
   void end_epoch();
@@ -225,9 +230,11 @@ class Fit {
   Speedometer speed_;
   Clock::time_point start_ = Clock::now(), epoch_start_, last_checkpoint_;
   std::int64_t last_saved_ = -1;
+  std::int64_t checked_ = 0;  // the step whose weights require_finite() has seen
   double evaluation_seconds_ = 0;
   double waited_before_ = 0;    // for batches, before this epoch
   double waited_earlier_ = 0;   // in the stage before
+  bool filled_up_ = false;      // sequences of targets, to lengths that differ
   bool staged_ = false;         // the next stage has begun
   bool asked_to_stop_ = false;  // by a callback
   TrainResult result_;
@@ -346,6 +353,9 @@ void Fit::open_steps() {
   t_.train_step->reopen();
   t_.train_step->use(resident_set(*train_));
   t_.train_step->require_classes(o_.classes ? train_->dataset().classes() : 0);
+  const data::Dataset& set = train_->dataset();
+  // Of words that are hidden anew in every epoch each example has as many.
+  filled_up_ = o_.tokens && is_filled_up(set) && !set.drawn_anew();
   at_once_ = std::max(o_.steps_per_launch, 1);
   ahead_ = 1;
 }
@@ -360,8 +370,10 @@ const EpochReport* Fit::best() const {
 bool Fit::early_stop() const {
   if (asked_to_stop_) return true;
   const EpochReport* top = best();
-  return o_.early_stopping > 0 && top != nullptr &&
-         p_.history.back().epoch - top->epoch >= o_.early_stopping;
+  if (o_.early_stopping <= 0 || p_.history.empty()) return false;
+  // Of a run whose every figure is NaN none is the best: it counts from the first one on.
+  const int since = top != nullptr ? top->epoch : std::max(o_.evaluate_every, 1);
+  return p_.history.back().epoch - since >= o_.early_stopping;
 }
 
 bool Fit::due() const {
@@ -400,6 +412,7 @@ void Fit::checkpoint() {
   settle_checkpoint();
   save_engines();  // before what was computed with them
   if (last_saved_ == p_.step) return;
+  require_finite();
   const std::string path = folder_->save(state(), o_.keep_checkpoints);
   last_saved_ = p_.step;
   last_checkpoint_ = Clock::now();
@@ -424,14 +437,23 @@ void Fit::settle_checkpoint() {
   t_.tell([&](Callback& c) { c.on_checkpoint(path); });
 }
 
+// The place of the first that is not finite; their number when all are. Asked on the host, which
+// gets what is to be saved anyway: a card would need kernels that training itself does not.
+std::size_t first_not_finite(const std::vector<Tensor>& tensors) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(), [](const Tensor& t) {
+    const bool here = t.device().kind == Device::Kind::Cpu;
+    const Tensor held = here ? t : Tensor::from_data(t.data(), t.shape(), t.dtype(), Device{});
+    return all(isfinite(held)).item() == 0;
+  });
+  return static_cast<std::size_t>(found - tensors.begin());
+}
+
 // Gradients may overflow where the loss does not: what comes of that is no state to go on from.
 bool is_finite(const StateDict& state) {
-  std::vector<Tensor> checks;
+  std::vector<Tensor> tensors;
   for (const auto& [name, tensor] : state)
-    if (is_floating(tensor.dtype())) checks.push_back(all(isfinite(tensor)));
-  tenon::eval(checks);
-  return std::all_of(checks.begin(), checks.end(),
-                     [](const Tensor& check) { return check.item() != 0; });
+    if (is_floating(tensor.dtype())) tensors.push_back(tensor);
+  return first_not_finite(tensors) == tensors.size();
 }
 constexpr char kOverflown[] =
     ". The step before made weights that are not finite, which are not saved. ";
@@ -449,14 +471,34 @@ void Fit::not_finite(const Queued& step, double loss) {
   Generator::current().set_state(step.seed, step.counter);
   const bool kept = is_finite(t_.net.state_dict()) && is_finite(t_.optimizer->state_dict());
   if (kept) checkpoint();
-  if (folder_ != nullptr) folder_->append_json(json_event_line("not_finite", p_.step, culprit));
-  throw NumericError(cat("step ", p_.step + 1, ": the loss is ", loss, "; ",
-                         culprit.empty()
-                             ? "every layer's output is finite, so the loss function made it"
-                             : cat("the first place that is not finite is ", culprit),
-                         kept ? ". The weights before this step are kept. " : kOverflown,
-                         "Try a smaller learning rate (it was ", short_text(step.lr),
+  fail(p_.step + 1, culprit,
+       cat("the loss is ", loss, "; ",
+           culprit.empty() ? "every layer's output is finite, so the loss function made it"
+                           : cat("the first place that is not finite is ", culprit),
+           kept ? ". The weights before this step are kept. " : kOverflown),
+       step.lr);
+}
+
+void Fit::fail(std::int64_t step, const std::string& culprit, const std::string& what, double lr) {
+  if (folder_ != nullptr) folder_->append_json(json_event_line("not_finite", step, culprit));
+  throw NumericError(cat("step ", step, ": ", what, "Try a smaller learning rate (it was ",
+                         short_text(lr),
                          "), clip the gradients (clip_norm = 1), or look at the data"));
+}
+
+// Gradients that overflow beside a finite loss show in the next step's loss, which is too late for
+// weights that are saved or handed over before it.
+void Fit::require_finite() {
+  if (checked_ == p_.step) return;
+  const std::size_t first = first_not_finite(t_.optimizer->parameters());
+  if (first < t_.optimizer->parameters().size()) {
+    const std::string& name = t_.optimizer->parameter_names()[first];
+    fail(p_.step, name,
+         cat("the loss is finite, but the weights that the step makes are not finite (the first: ",
+             name, ") and are not saved. "),
+         t_.optimizer->lr());
+  }
+  checked_ = p_.step;
 }
 
 // False at the end of the epoch's examples.
@@ -474,6 +516,9 @@ bool Fit::begin_steps() {
     Queued& q = steps.emplace_back();
     q.row = r;
     q.items = std::ssize(batch);
+    if (filled_up_)
+      for (const std::int64_t number : batch)
+        q.counted += t_.train_step->set()->counted[static_cast<std::size_t>(number)];
     q.lr = t_.optimizer->base_lr() * schedule_->factor(begun() + r);
     rates.push_back(q.lr);
   }
@@ -549,11 +594,25 @@ void Fit::drain() {
   drained_ = Clock::now();
 }
 
+// In the mean loss of its epoch: its examples, or as in an evaluation the targets that count, over
+// how many an example has in the mean.
+double Fit::weight_of(const Queued& step) const {
+  if (!filled_up_) return static_cast<double>(step.items);
+  const Tensor& target = step.target;
+  const std::int64_t count = target.defined()
+                                 ? counted(std::span(target.data_as<std::int64_t>(),
+                                                     static_cast<std::size_t>(target.numel())))
+                                 : step.counted;
+  return static_cast<double>(count) / train_->dataset().counted_targets();
+}
+
 void Fit::account(const Queued& step) {
   const StepOutcome outcome = t_.train_step->read(step.figures, step.row);
   if (!std::isfinite(outcome.loss)) not_finite(Queued(step), outcome.loss);
   ++p_.step;
-  p_.loss_sum += outcome.loss * static_cast<double>(step.items);
+  const double weight = weight_of(step);
+  p_.loss_sum += outcome.loss * weight;
+  p_.weight += weight;
   p_.correct += outcome.correct;
   p_.items += step.items;
   if (result_.first_step_seconds == 0) result_.first_step_seconds = seconds_since(start_);
@@ -572,7 +631,7 @@ std::optional<double> Fit::train_accuracy() const {
   const data::Dataset& set = train_->dataset();
   if (!o_.classes || set.classes() == 0 || (!o_.tokens && set.target_shape().rank() > 0)) return {};
   const double each = o_.tokens ? set.counted_targets() : 1;
-  return static_cast<double>(p_.correct) / (static_cast<double>(p_.items) * each);
+  return static_cast<double>(p_.correct) / (p_.weight * each);
 }
 
 void Fit::report_step(const Queued& step, double loss) {
@@ -583,7 +642,7 @@ void Fit::report_step(const Queued& step, double loss) {
   r.step_in_epoch = (p_.step - 1) % p_.steps_per_epoch + 1;
   r.steps_per_epoch = p_.steps_per_epoch;
   r.loss = loss;
-  r.mean_loss = p_.loss_sum / static_cast<double>(p_.items);
+  r.mean_loss = p_.loss_sum / p_.weight;
   r.accuracy = train_accuracy();
   r.lr = step.lr;
   r.items = step.items;
@@ -627,10 +686,11 @@ bool Fit::epoch() {
 }
 
 void Fit::end_epoch() {
+  if (folder_ != nullptr || p_.step == total_) require_finite();
   EpochReport r;
   r.epoch = static_cast<int>((p_.step - 1) / p_.steps_per_epoch) + 1;
   r.step = p_.step;
-  r.train_loss = p_.loss_sum / static_cast<double>(p_.items);
+  r.train_loss = p_.loss_sum / p_.weight;
   r.train_accuracy = train_accuracy();
   r.lr = t_.optimizer->lr();
   r.seconds = p_.seconds;
@@ -652,7 +712,7 @@ void Fit::end_epoch() {
   note_best(r);
   schedule_->observe(r.test_loss.value_or(r.train_loss));
   p_.history.push_back(r);
-  p_.loss_sum = p_.seconds = 0;
+  p_.loss_sum = p_.weight = p_.seconds = 0;
   p_.correct = p_.items = 0;
   if (folder_ != nullptr) {
     folder_->append_csv(csv_line(r));
@@ -668,8 +728,11 @@ void Fit::end_epoch() {
 void Fit::note_best(EpochReport& r) {
   if (test_ != nullptr && !r.test_loss) return;  // an epoch without an evaluation is not compared
   const EpochReport* top = best();
-  r.best = top == nullptr || monitored(r).better_than(monitored(*top));
+  // Accuracies of scores that are NaN are numbers.
+  const bool known = !std::isnan(monitored(r).value) && !std::isnan(r.test_loss.value_or(0));
+  r.best = known && (top == nullptr || monitored(r).better_than(monitored(*top)));
   if (!r.best || !o_.keep_best) return;
+  require_finite();
   if (folder_ != nullptr)
     io::save_safetensors(folder_->file("best.safetensors"), t_.net.state_dict(),
                          metadata({{"epoch", cat(r.epoch)}}));
@@ -729,6 +792,7 @@ TrainResult Fit::run() {
     }
   }
   checkpoint();
+  require_finite();
   if (result_.reason != StopReason::Interrupted && p_.step < total_)
     result_.reason = StopReason::EarlyStop;
   finish();

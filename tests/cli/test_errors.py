@@ -1,4 +1,5 @@
 """Wrong words, keys, files and sizes: the exit code of docs/errors.md and the words that help."""
+import json
 import os
 import signal
 import subprocess
@@ -111,6 +112,18 @@ class WrongWords(CommandTest):
         self.fails(2, "train", "mlp:784-x", says="mlp:784-x")
         self.fails(2, "train", "mlp:784-9000000000000-10", says="mlp:784-9000000000000-10")
         self.fails(2, "train", "mlp:100-10", *TINY, says=["[100]", "[1, 28, 28]", "mlp:784"])
+
+    def test_weights_that_are_not_finite(self):
+        """After the last step no loss tells of them: they are no model."""
+        (self.folder / "huge.csv").write_text("x,y,label\n" + "1e34,1e34,0\n1e34,-1e34,1\n" * 20)
+        words = ["train", "mlp:2-8-2", "--data", "csv:huge.csv,split=0.5", "--set", "standardize=false", "--lr", "1e6", "--set", "warmup=0"]
+        for steps in (1, 2):
+            out = f"huge-{steps}"
+            says = ["hint:", "a smaller learning rate", "not finite", "step 1: the loss is finite" if steps == 1 else "step 2: the loss is"]
+            self.fails(5, *words, "--batch", "4", "--set", f"max_steps={steps}", "--out", out, says=says)
+            self.assertFalse((self.folder / out / "model.safetensors").exists())
+            event = json.loads((self.folder / out / "log.jsonl").read_text().splitlines()[-1])
+            self.assertEqual((event["event"], event["step"]), ("not_finite", steps))
 
     def test_values_name_the_flag(self):
         self.fails(2, "train", "lenet5", "--lr", "abc", says=["--lr", "'abc'", "number"])

@@ -14,6 +14,7 @@
 
 #include "card.h"
 #include "cuda/cuda.h"
+#include "train/toy.h"
 
 using namespace tenon;
 using test::has_card;
@@ -137,6 +138,15 @@ TEST_CASE("card training: a loss that is not finite stops the run and names the 
   set_device("cpu");
   INFO(message);
   CHECK(message.find("the input") != std::string::npos);
+}
+
+TEST_CASE("card training: the loss of an epoch of sequences is the mean over what counts") {
+  if (!has_card()) return;
+  set_device("cuda");
+  const toy::MeanLosses mean = toy::mean_losses_of_sequences(3);
+  set_device("cpu");
+  CHECK(mean.trained == doctest::Approx(mean.evaluated).epsilon(1e-6));
+  CHECK(mean.trained == doctest::Approx(toy::mean_losses_of_sequences(3).trained).epsilon(1e-5));
 }
 
 TEST_CASE("card training: an overflow of float16 leaves the step out and halves the scale") {

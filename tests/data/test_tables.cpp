@@ -73,7 +73,8 @@ TEST_CASE("tables: a column of words is an input for each word, a missing number
   CHECK(columns[1].fill == 20);
   CHECK(parts.table->label == "kind");
   CHECK(parts.table->class_names == std::vector<std::string>{"a", "b"});
-  CHECK(has(parts.description, "3 missing fields"));
+  CHECK(parts.description == "4 rows of t.csv (3 missing fields filled)");
+  CHECK(parse("a,label\n1,x\n?,y\n").description == "2 rows of t.csv (1 missing field filled)");
 }
 
 TEST_CASE("tables: which columns are words, and which are left out") {

@@ -400,6 +400,16 @@ TEST_CASE("optim: polynomial and cosine_restarts by name, times in epochs") {
   CHECK(optim::cosine_restarts(100, kLast / 50)->factor(150) == doctest::Approx(1));
 }
 
+TEST_CASE("optim: to a plateau schedule NaN is no figure to be bettered") {
+  const auto schedule = optim::plateau(0.5, 0);
+  schedule->observe(std::numeric_limits<double>::quiet_NaN());
+  CHECK(schedule->factor(0) == 0.5);
+  for (const double figure : {1.0, 0.5}) schedule->observe(figure);
+  CHECK(schedule->factor(0) == 0.5);
+  schedule->observe(std::numeric_limits<double>::quiet_NaN());
+  CHECK(schedule->factor(0) == 0.25);
+}
+
 TEST_CASE("optim: a plateau schedule's state survives") {
   const auto one = optim::plateau(0.5, 0), two = optim::plateau(0.5, 0);
   one->observe(1.0);

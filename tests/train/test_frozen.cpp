@@ -188,6 +188,8 @@ TEST_CASE("rates of parts: shares of the learning rate, the inner part's before 
   }
   CHECK_THROWS_WITH_AS(run("a", "layr1=0.5", "1"), doctest::Contains("did you mean 'layer1'"),
                        ValueError);
+  CHECK_THROWS_WITH_AS(run("a", "backbone=0.5", "1"),
+                       doctest::Contains("is in 'backbone'. The parts of"), ValueError);
   for (const char* bad : {"layer1", "layer1=0", "layer1=-1", "=2", "layer1=nan", "layer1=1,"})
     CHECK_THROWS_AS(run("b", bad, "1"), ValueError);
 }

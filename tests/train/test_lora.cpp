@@ -193,11 +193,16 @@ TEST_CASE("lora: targets and parts that learn are named") {
         "transformer.ln_f.weight transformer.ln_f.bias "
         "lora.transformer.h.1.attn.c_attn.weight.A lora.transformer.h.1.attn.c_attn.weight.B ");
   CHECK_THROWS_WITH_AS(names_of({.targets = {"c_atn"}}), doctest::Contains("'c_attn'"), ValueError);
-  CHECK_THROWS_WITH_AS(names_of({.targets = {"wte"}}), doctest::Contains("can have"), ValueError);
+  CHECK_THROWS_WITH_AS(
+      names_of({.targets = {"wte"}}),
+      doctest::Contains("can have an adapter. Layers that can: transformer.h.0.attn.c_attn, "),
+      ValueError);
   CHECK_THROWS_AS(names_of({.learn = {"transformer.ln_g"}}), ValueError);
   for (const char* bad : {"", "rank", "rank=0", "rank=1.5", "rank=8,alpha=0",
                           "rank=8,targets=", "rank=8,targets=a++b", "rnk=8", "rank=8,"})
     CHECK_THROWS_WITH_AS(train::parse_lora(bad), doctest::Contains("rank=8,alpha=16"), ValueError);
+  CHECK_THROWS_WITH_AS(train::parse_lora("rnk=8"),
+                       doctest::Contains("and learn (did you mean 'rank'?), as in"), ValueError);
   CHECK(train::parse_lora("rank=4").alpha == 4);
 }
 

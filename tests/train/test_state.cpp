@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <string>
@@ -10,8 +11,10 @@
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
+#include <tenon/io.h>
 
 #include "io/folder.h"
+#include "train/records.h"
 #include "train/run_folder.h"
 #include "train/toy.h"
 
@@ -121,6 +124,8 @@ TEST_CASE("trainer: the checkpoint of a run that a loss stops is of the step bef
   REQUIRE(stopped);
   REQUIRE(wanted);
   CHECK(stopped->progress.step == 4);
+  CHECK(io::read_file(folder / "stopped/log.jsonl").find("\"not_finite\",\"step\":5,") !=
+        std::string::npos);
   CHECK(stopped->progress.generator_counter == wanted->progress.generator_counter);
   CHECK(stopped->progress.loss_sum == wanted->progress.loss_sum);
   CHECK(toy::difference(stopped->tensors, wanted->tensors) == "");
@@ -140,6 +145,117 @@ TEST_CASE("trainer: weights that are not finite are not saved when a loss stops 
   REQUIRE(newest);
   for (const auto& [name, tensor] : newest->model_state())
     CHECK_MESSAGE(all(isfinite(tensor)).item() == 1, name);
+}
+
+TEST_CASE("trainer: a step whose weights are not finite ends the run where they would be kept") {
+  const TestFolder folder;
+  // The first step's loss is finite, what it makes of the weights is not.
+  const auto fit = [](train::TrainOptions o, std::int64_t batch) {
+    manual_seed(3);
+    const nn::Sequential net(nn::Linear(2, 4));
+    optim::Sgd sgd(net, {.lr = 1e6});
+    data::Loader loader(
+        data::from_tensors(full({32, 2}, 1e34).eval(), remainder(arange(0, 32), 4).eval(), 4),
+        {.batch = batch, .shuffle = false});
+    train::Trainer trainer(net, nn::CrossEntropyLoss(), sgd, std::move(o));
+    CHECK_THROWS_WITH_AS(
+        trainer.fit(loader),
+        doctest::Contains("step 1: the loss is finite, but the weights that the step makes are "
+                          "not finite (the first: 0.weight) and are not saved"),
+        NumericError);
+  };
+  SUBCASE("after the last step") {
+    train::TrainOptions o = options(1);
+    o.max_steps = 1;
+    fit(o, 8);
+    o.run_dir = folder / "run";
+    fit(o, 8);
+  }
+  SUBCASE("after the last step of an epoch") { fit(options(2, folder / "run"), 32); }
+  SUBCASE("between two steps") {
+    train::TrainOptions o = options(1, folder / "run");
+    o.checkpoint_steps = 1;
+    fit(o, 8);
+  }
+  SUBCASE("where it is interrupted") {
+    train::TrainOptions o = options(1, folder / "run");
+    o.stop_after = 1;
+    fit(o, 8);
+  }
+  SUBCASE("as the best so far") {
+    train::TrainOptions o = options(2);
+    o.keep_best = true;
+    fit(o, 32);
+    o.run_dir = folder / "run";
+    fit(o, 32);
+    CHECK_FALSE(std::filesystem::exists(folder / "run/best.safetensors"));
+  }
+  const auto newest = train::load_latest_checkpoint(folder / "run");
+  REQUIRE(newest);
+  CHECK(newest->progress.step == 0);
+  for (const auto& [name, tensor] : newest->model_state()) CHECK(all(isfinite(tensor)).item() == 1);
+  CHECK_FALSE(std::filesystem::exists(folder / "run/model.safetensors"));
+  CHECK(io::read_file(folder / "run/log.jsonl").find("\"not_finite\",\"step\":1,") !=
+        std::string::npos);
+}
+
+TEST_CASE("trainer: an epoch whose test gives NaN is never the best") {
+  // Does nothing while the network learns.
+  class Factor : public nn::Module {
+   public:
+    Tensor forward(const Tensor& x) const override { return is_training() ? x : x * value; }
+    std::string describe() const override { return "Factor()"; }
+    Tensor value = variable(full({}, std::numeric_limits<double>::quiet_NaN()));
+  };
+  class Mend : public train::Callback {
+   public:
+    Mend(Tensor value, int after) : value_(std::move(value)), after_(after) {}
+    void on_epoch(const train::EpochReport& report) override {
+      if (report.epoch == after_) set_value(value_, ones({}));
+    }
+
+   private:
+    Tensor value_;
+    int after_;
+  };
+  const auto fit = [](int mended_after, int evaluate_every) {
+    manual_seed(3);
+    const Factor factor;
+    const nn::Sequential net(nn::Linear(2, 24), nn::ReLU(), nn::Linear(24, 4), factor);
+    optim::Sgd sgd(net, {.lr = 0.1, .momentum = 0.9});
+    data::Loader train(toy::points(250, 1), {.batch = 16, .seed = 5}),
+        test(toy::points(100, 2), {.batch = 30, .shuffle = false});
+    train::TrainOptions o = options(6);
+    o.keep_best = true;
+    o.early_stopping = 2;
+    o.evaluate_every = evaluate_every;
+    o.callbacks = {std::make_shared<Mend>(factor.value, mended_after)};
+    return train::Trainer(net, nn::CrossEntropyLoss(), sgd, o).fit(train, test);
+  };
+  const train::TrainResult mended = fit(1, 1);
+  CHECK(std::isnan(*mended.epochs[0].test_loss));
+  CHECK_FALSE(mended.epochs[0].best);
+  CHECK(mended.epochs[1].best);
+  CHECK(*mended.best > 0.5);
+  const train::TrainResult never = fit(0, 1);
+  CHECK(never.reason == train::StopReason::EarlyStop);
+  CHECK(never.epochs.size() == 3);  // as where nothing gets better than in the first
+  CHECK_FALSE(never.best.has_value());
+  CHECK(never.best_epoch == 0);
+  CHECK(fit(0, 2).epochs.size() == 4);
+}
+
+TEST_CASE("trainer: losses of a checkpoint that does not say their weight count by examples") {
+  train::Progress progress;
+  progress.steps_per_epoch = 3;
+  progress.items = 7;
+  progress.weight = 6.5;
+  std::string text = train::to_json(progress);
+  CHECK(train::progress_from_json(text, "new").weight == 6.5);
+  const std::string weight = "\"weight\":6.5";
+  REQUIRE(text.find(weight) != std::string::npos);
+  text.replace(text.find(weight), weight.size(), "\"other\":0");
+  CHECK(train::progress_from_json(text, "old").weight == 7);
 }
 
 TEST_CASE("trainer: a step that is left out renews nothing") {

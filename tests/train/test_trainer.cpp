@@ -276,6 +276,15 @@ TEST_CASE("trainer: a full disk stops the run with an error, and nothing is lost
   CHECK(toy::difference(second.net.state_dict(), whole.net.state_dict()) == "");
 }
 
+TEST_CASE("trainer: the loss of an epoch of sequences is the mean over what counts") {
+  for (const std::int64_t batch : {1, 3, 4, 11}) {
+    CAPTURE(batch);
+    const toy::MeanLosses mean = toy::mean_losses_of_sequences(batch);
+    CHECK(mean.trained == doctest::Approx(mean.evaluated).epsilon(1e-6));
+    CHECK(mean.accuracy_trained == doctest::Approx(mean.accuracy_evaluated).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("trainer: NaN stops the run, names the layer and leaves the weights") {
   class Poison : public nn::Module {
    public:

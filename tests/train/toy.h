@@ -4,9 +4,11 @@
 
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <tenon/data.h>
+#include <tenon/functional.h>
 #include <tenon/nn.h>
 #include <tenon/optim.h>
 #include <tenon/train.h>
@@ -21,6 +23,60 @@ inline std::shared_ptr<data::Dataset> points(std::int64_t count, std::uint64_t s
   const Tensor quadrant =
       cast(gt(select(x, 1, 0), 0), DType::Int64) * 2 + cast(gt(select(x, 1, 1), 0), DType::Int64);
   return data::from_tensors(x.eval(), quadrant.eval(), 4);
+}
+
+/// Eleven sequences of up to eight tokens: of example n the first 1 + n % 8 count, and are to be
+/// repeated.
+class Sequences : public data::Dataset {
+ public:
+  std::int64_t size() const override { return kCount; }
+  Shape input_shape() const override { return {kLength}; }
+  DType input_dtype() const override { return DType::Int64; }
+  Shape target_shape() const override { return {kLength}; }
+  DType target_dtype() const override { return DType::Int64; }
+  std::int64_t classes() const override { return 5; }
+  double counted_targets() const override {
+    std::int64_t all = 0;
+    for (std::int64_t n = 0; n < kCount; ++n) all += counted(n);
+    return static_cast<double>(all) / kCount;
+  }
+  std::string describe() const override { return "sequences"; }
+  bool in_memory() const override { return true; }
+  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
+    auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
+    for (const std::int64_t n : indices)
+      for (std::int64_t t = 0; t < kLength; ++t) {
+        *input++ = (n * t) % 5;
+        *target++ = t < counted(n) ? (n * t) % 5 : data::kIgnoredTarget;
+      }
+  }
+
+ private:
+  static constexpr std::int64_t kCount = 11, kLength = 8;
+  static std::int64_t counted(std::int64_t n) { return 1 + n % kLength; }
+};
+
+/// Both figures of a network of such sequences, which learns nothing: of the epoch and of an
+/// evaluation.
+struct MeanLosses {
+  double trained = 0, evaluated = 0, accuracy_trained = 0, accuracy_evaluated = 0;
+};
+inline MeanLosses mean_losses_of_sequences(std::int64_t batch) {
+  manual_seed(4);
+  const nn::Sequential net(nn::Embedding(5, 5));
+  optim::Sgd sgd(net, {.lr = 0});
+  data::Loader loader(std::make_shared<Sequences>(), {.batch = batch, .seed = 2});
+  train::TrainOptions o;
+  o.epochs = 1;
+  o.keep_best = false;
+  o.tokens = true;
+  const nn::Loss loss = [](const Tensor& scores, const Tensor& target) {
+    return cross_entropy(scores, target, ClassLossOptions{.ignore_index = data::kIgnoredTarget});
+  };
+  train::Trainer trainer(net, loss, sgd, o);
+  const train::EpochReport epoch = trainer.fit(loader).epochs.at(0);
+  const train::Evaluation evaluation = trainer.evaluate(loader);
+  return {epoch.train_loss, evaluation.loss, *epoch.train_accuracy, evaluation.accuracy};
 }
 
 /// Network, optimizer and loaders of one session, the same for the same seed.
