@@ -112,6 +112,18 @@ class WrongWords(CommandTest):
         self.fails(2, "train", "mlp:784-9000000000000-10", says="mlp:784-9000000000000-10")
         self.fails(3, "train", "mlp:100-10", *TINY, says=["[100]", "[1, 28, 28]", "mlp:784"])
 
+    def test_capitals_are_no_other_word(self):
+        """What differs in its case alone is proposed, and not taken."""
+        self.fails(2, "TRAIN", says="did you mean 'train'?")
+        self.fails(2, "--VERSION", says="did you mean --version?")
+        self.fails(2, "train", "lenet5", "--EPOCHS", "1", says="did you mean --epochs?")
+        self.fails(2, "train", "LENET5", says="did you mean 'lenet5'?")
+        self.fails(2, "train", "lenet5", "--precision", "BF16", says="did you mean 'bf16'?")
+        self.fails(2, "train", "lenet5", "--data", "DIGITS:20,10", says="did you mean 'digits'?")
+        self.fails(2, "train", "lenet5", "--set", "LR=1", says="did you mean 'lr'?")
+        self.fails(2, "inspect", "lenet5", "GRAPH", says="did you mean graph?")
+        self.fails(2, "bench", "--phase", "TRAIN", says="did you mean train?")
+
     def test_values_name_the_flag(self):
         self.fails(2, "train", "lenet5", "--lr", "abc", says=["--lr", "'abc'", "number"])
         self.fails(2, "train", "lenet5", "--lr=-1", says=["--lr", "'-1'"])
