@@ -46,6 +46,44 @@ class Unreadable(CommandTest):
         self.assertEqual(list(self.folder.glob("r*")), [], "nothing was started")
 
 
+class Controls(CommandTest):
+    """What names in files hold is shown, and neither breaks a line nor moves or colours the terminal."""
+
+    def plain(self, *words, says, code=0):
+        done = self.run_command(*words)
+        text = done.out + done.err
+        self.assertEqual(done.code, code, done)
+        self.assertEqual([c for c in text if not c.isprintable() and c != "\n"], [], repr(text))
+        for word in says:
+            self.assertIn(word, text)
+
+    def test_classes_and_columns(self):
+        (self.folder / "t.csv").write_text('a\x1b[31m,b,label\n' + ('1,2,"x\ny"\n2,1,"c\x1b[1m"\n1,1,"d\u009bm"\n' * 20), encoding="utf-8")
+        data = "csv:t.csv"
+        self.ok("train", "mlp:2-4-3", "--data", data, "--epochs", "1", "--out", "run")
+        classes = ["x\\ny", "c\\x1b[1m", "d\\xc2\\x9bm"]
+        self.plain("data", "info", data, says=[*classes, "a\\x1b[31m"])
+        self.plain("eval", "run", says=classes)
+        self.plain("predict", "run", "--data", data, "--count", "1", says=classes)
+        self.assertIn("x\ny", [each["name"] for each in self.json("eval", "run", "--json")["classes"]])
+        (self.folder / "other.csv").write_text("a,b,label\n" + "1,2,e\n" * 20)
+        self.plain("eval", "run", "--data", "csv:other.csv", says=["a\\x1b[31m"], code=2)
+
+    def test_texts(self):
+        (self.folder / "pairs.tsv").write_text("x\x1b[31mn\tu\x1bn\n" * 40)
+        self.ok("train", "transformer:layers=1,heads=1,width=16,hidden=16", "--data", "pairs:pairs.tsv", "--epochs", "1", "--set", "max_steps=1", "--out",
+                "pairs")
+        self.plain("data", "info", "pairs:pairs.tsv", says=["pairs"])
+        self.plain("predict", "pairs", "--data", "pairs:pairs.tsv", "--count", "1", says=["x\\x1b[31mn", "u\\x1bn"])
+
+    def test_layers_and_weights(self):
+        (self.folder / "net.toml").write_text('input = [1, 28, 28]\nclasses = 10\nlayers = ["flatten", { linear = "classes", name = "a\\u001b[31m" }]\n')
+        self.ok("train", "net.toml", *TINY, "--out", "layers")
+        self.plain("summary", "net.toml", says=["a\\x1b[31m"])
+        self.plain("inspect", "net.toml", says=["a\\x1b[31m"])
+        self.plain("weights", "show", "layers/model.safetensors", says=["a\\x1b[31m.weight"])
+
+
 class Shells(CommandTest):
     def test_printed_commands_can_be_typed(self):
         name = "it's a run; $HOME"
