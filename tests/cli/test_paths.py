@@ -7,7 +7,7 @@ import struct
 import subprocess
 import unittest
 
-from command import TENON, CommandTest
+from command import TENON, CommandTest, write_png
 
 TINY = ["--data", "digits:200,50", "--epochs", "1"]
 SOON = {"timeout": 30}
@@ -128,6 +128,29 @@ class Moved(CommandTest):
         self.table(self.folder / "short.csv", rows=10)
         self.fails(2, "train", "--resume", run, "--epochs", "5", "--data", "csv:short.csv", says="examples")
         self.assertGreaterEqual(accuracy, 0)
+
+    def test_names_with_commas(self):
+        project = self.folder / "Ann, Bob"
+        project.mkdir()
+        self.table(project / "1,2.csv")
+        run = f"{project}/run"
+        done = subprocess.run([TENON, "train", "mlp:2-4-2", "--data", "csv:1,2.csv,split=0.2", "--epochs", "1", "--out", "run"], cwd=project,
+                              env=self.environment, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.ok("eval", run)
+        self.ok("eval", run, "--data", "csv:Ann, Bob/1,2.csv,split=0.2")
+        self.ok("train", "--resume", run, "--epochs", "2")
+        (self.folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n")
+        (project / "a,b.tsv").write_text("cat\tthe cat\ndog\tthe\n" * 20)
+        (project / "q,r.tsv").write_text("the cat\tthe cat\tcat\n" * 20)
+        for data in ("lines:Ann, Bob/a,b.tsv,length=8", "spans:Ann, Bob/q,r.tsv,length=16,question=4,stride=2"):
+            self.ok("data", "info", data, "--tokenizer", "vocab.txt")
+        (project / "pictures").mkdir()
+        for name in ("x", "y"):
+            (project / "pictures" / name).mkdir()
+            for k in range(10):
+                write_png(project / "pictures" / name / f"{k}.png", [[k] * 8] * 8)
+        self.assertIn("18 examples", self.ok("data", "info", "folder:Ann, Bob/pictures,size=8").out)
 
     def test_model_files_describe_the_model_only(self):
         self.table(self.folder / "t.csv")
