@@ -29,6 +29,13 @@ void read_whole(const std::string& option, const std::string& text, T& out, cons
     throw UsageError(fmt::format("{}: '{}' is not {}", option, text, kind));
 }
 
+std::string small_letters(std::string_view word) {
+  std::string out(word);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+  return out;
+}
+
 // Letters to change, add, leave out or exchange with their neighbour (Damerau and Levenshtein).
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before, last(b.size() + 1), row(b.size() + 1);
@@ -241,11 +248,13 @@ bool parse(const Command& command, const std::string& path, const std::vector<st
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string small = small_letters(word);
   std::string best;
   std::size_t best_cost = 1 + word.size() / 3;
   for (const std::string& candidate : candidates) {
-    const bool prefix = word.size() >= 3 && candidate.starts_with(word);
-    const std::size_t cost = prefix ? 1 : distance(word, candidate);
+    const std::string other = small_letters(candidate);
+    const bool prefix = small != other && small.size() >= 3 && other.starts_with(small);
+    const std::size_t cost = prefix ? 1 : distance(small, other);
     if (cost <= best_cost && (best.empty() || cost < best_cost)) best = candidate, best_cost = cost;
   }
   return best;

@@ -111,7 +111,7 @@ std::vector<std::string> parse_list(const std::string& option, const std::string
 /// asked for and printed.
 bool parse(const Command& command, const std::string& path, const std::vector<std::string>& words);
 
-/// The candidate nearest to `word`, or "" when none is near.
+/// The candidate nearest to `word`, whatever the case, or "" when none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace tenon::cli

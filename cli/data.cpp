@@ -269,7 +269,7 @@ constexpr std::size_t kMostColumnsShown = 100;
 void print_split(const char* title, const data::Dataset& set) {
   const Statistics s = statistics(set);
   fmt::print("{}  {}\n", stdout_terminal().paint(TextStyle::Bold, pad_right(title, 5)),
-             set.describe());
+             printable(set.describe()));
   fmt::print("       {} examples, input {} {}", thousands(set.size()), set.input_shape().str(),
              name(set.input_dtype()));
   if (!s.counts.empty() || !set.text_unit().empty()) fmt::print(", {} classes", set.classes());
@@ -279,7 +279,7 @@ void print_split(const char* title, const data::Dataset& set) {
                set.input_dtype() == DType::UInt8 ? "pixels 0 to 1:" : "values:",
                figure_text(s.mean), figure_text(s.deviation));
   if (const auto table = set.table(); table && table->columns.size() <= kMostColumnsShown)
-    fmt::print("{}", wrap(columns_text(*table), stdout_terminal().width, 7));
+    fmt::print("{}", wrap(printable(columns_text(*table)), stdout_terminal().width, 7));
   if (const std::vector<std::string> broken = set.broken(); !broken.empty())
     fmt::print("{}", wrap(broken_text(broken), stdout_terminal().width, 7));
   if (s.counts.empty() || s.counts.size() > 30) return;
@@ -288,7 +288,7 @@ void print_split(const char* title, const data::Dataset& set) {
   for (std::size_t c = 0; c < s.counts.size(); ++c)
     parts.push_back(fmt::format("{}: {}", c < names.size() ? names[c] : std::to_string(c),
                                 thousands(s.counts[c])));
-  fmt::print("{}", wrap("of class " + join(parts, ", "), stdout_terminal().width, 7));
+  fmt::print("{}", wrap("of class " + printable(join(parts, ", ")), stdout_terminal().width, 7));
 }
 
 Json json_of(const data::Dataset& set) {

@@ -49,6 +49,12 @@ Verdict verdict(const std::exception& error) {
   return {kFailed, ""};
 }
 
+// Names of files and in files may hold anything. Only what a compiler said of a kernel has lines.
+std::string message_of(const std::exception& error) {
+  if (is<std::bad_alloc>(error)) return "out of memory";
+  return is<NotSupported>(error) ? printable_lines(error.what()) : printable(error.what());
+}
+
 int output_reason = 0;  // errno of the first write to standard output that failed
 
 // Where nobody reads stderr any more (2>&1 | head), what is said is lost, and the exit code stays.
@@ -65,7 +71,8 @@ void say(const F& print) {
 void print_note(std::string_view message) {
   say([&] {
     clear_status_line();
-    fmt::print(stderr, "{} {}\n", stderr_terminal().paint(TextStyle::Yellow, "note:"), message);
+    fmt::print(stderr, "{} {}\n", stderr_terminal().paint(TextStyle::Yellow, "note:"),
+               printable(message));
   });
 }
 
@@ -104,8 +111,7 @@ int report(const std::exception& error) {
   const Verdict known = usage != nullptr ? Verdict{kUsage, usage->hint().c_str()} : verdict(error);
   say([&] {
     const Terminal& terminal = stderr_terminal();
-    const char* text = is<std::bad_alloc>(error) ? "out of memory" : error.what();
-    fmt::print(stderr, "{} {}\n", terminal.paint(TextStyle::Red, "error:"), text);
+    fmt::print(stderr, "{} {}\n", terminal.paint(TextStyle::Red, "error:"), message_of(error));
     if (known.hint[0] != '\0')
       fmt::print(stderr, "{} {}\n", terminal.paint(TextStyle::Cyan, "hint:"), known.hint);
   });

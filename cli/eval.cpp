@@ -244,6 +244,7 @@ int run_eval(const EvalOptions& options) {
     print_json(evaluation, model, names, data);
     return kOk;
   }
+  for (std::string& name : names) name = printable(name);
   print_figures(evaluation, model, data);
   print_classes(evaluation.confusion, names);
   print_matrix(evaluation.confusion, names);

@@ -94,7 +94,7 @@ int run_inspect(InspectOptions options) {
   std::string text = options.view == "profile" ? profile_text(step.function.profile(step.inputs))
                                                : view_text(plan, options.view);
   if (!text.empty() && text.back() != '\n') text += '\n';
-  fmt::print("{}", text);
+  fmt::print("{}", printable_lines(text));
   return kOk;
 }
 

@@ -288,29 +288,33 @@ std::string name_of(const std::vector<std::string>& names, std::int64_t number) 
   return at < names.size() ? names[at] : std::to_string(number);
 }
 
+std::string shown_name(const std::vector<std::string>& names, std::int64_t number) {
+  return printable(name_of(names, number));
+}
+
 // The words beside the picture: name, verdict, the likeliest classes.
 std::vector<std::string> verdict(const Sample& sample, const std::vector<float>& probabilities,
                                  const std::vector<std::string>& names, int top) {
   const Terminal& terminal = stdout_terminal();
   const std::vector<int> order = ranking(probabilities);
   const double sure = static_cast<double>(probabilities[static_cast<std::size_t>(order[0])]);
-  std::vector<std::string> lines = {terminal.paint(TextStyle::Bold, sample.name)};
-  std::string said = fmt::format("class {}, {}", name_of(names, order[0]), percent(sure));
+  std::vector<std::string> lines = {terminal.paint(TextStyle::Bold, printable(sample.name))};
+  std::string said = fmt::format("class {}, {}", shown_name(names, order[0]), percent(sure));
   if (sample.label >= 0)
     said += sample.label == order[0]
                 ? terminal.paint(TextStyle::Green, "  right")
                 : terminal.paint(TextStyle::Red,
-                                 fmt::format("  wrong: it is {}", name_of(names, sample.label)));
+                                 fmt::format("  wrong: it is {}", shown_name(names, sample.label)));
   if (sure < 0.6) said += terminal.paint(TextStyle::Yellow, "  (unsure)");
   lines.push_back(said);
   lines.emplace_back();
   const std::size_t shown = std::min(order.size(), static_cast<std::size_t>(top));
   int widest = 3;
   for (std::size_t i = 0; i < shown; ++i)
-    widest = std::max(widest, columns(name_of(names, order[i])));
+    widest = std::max(widest, columns(shown_name(names, order[i])));
   for (std::size_t i = 0; i < shown; ++i) {
     const double share = static_cast<double>(probabilities[static_cast<std::size_t>(order[i])]);
-    lines.push_back(fmt::format("{} {} {:>8}", pad_left(name_of(names, order[i]), widest),
+    lines.push_back(fmt::format("{} {} {:>8}", pad_left(shown_name(names, order[i]), widest),
                                 class_bar(share), percent(share)));
   }
   if (!sample.glyph.how.empty()) {
@@ -379,7 +383,8 @@ std::string values_text(const std::vector<float>& values) {
 }
 
 void print_values(const Sample& sample, const std::vector<float>& values) {
-  fmt::print("{}  {}", stdout_terminal().paint(TextStyle::Bold, sample.name), values_text(values));
+  fmt::print("{}  {}", stdout_terminal().paint(TextStyle::Bold, printable(sample.name)),
+             values_text(values));
   if (!sample.target.empty()) fmt::print("  (it is {})", values_text(sample.target));
   fmt::print("\n");
 }

@@ -28,14 +28,7 @@ std::string one_line(const std::string& text) {
   constexpr std::size_t kMost = 100;
   std::size_t from = text.size() > kMost ? text.size() - kMost : 0;
   while (from < text.size() && (text[from] & 0xc0) == 0x80) ++from;
-  std::string out = from > 0 ? "..." : "";
-  for (const char c : text.substr(from)) {
-    if (c == '\n')
-      out += "\\n";
-    else if (static_cast<unsigned char>(c) >= ' ')
-      out += c;
-  }
-  return out;
+  return (from > 0 ? "..." : "") + printable(text.substr(from));
 }
 
 // A network may have more outputs than there are tokens.
@@ -111,10 +104,10 @@ bool show_translation(const std::string& source, const std::string& made, const 
     return exact;
   }
   const Terminal& terminal = stdout_terminal();
-  fmt::print("{}\n  {}{}\n", terminal.paint(TextStyle::Bold, source), made,
+  fmt::print("{}\n  {}{}\n", terminal.paint(TextStyle::Bold, printable(source)), printable(made),
              right == nullptr ? std::string()
              : exact          ? terminal.paint(TextStyle::Green, "  right")
-                              : terminal.paint(TextStyle::Red, "  wrong: it is " + *right));
+                     : terminal.paint(TextStyle::Red, "  wrong: it is " + printable(*right)));
   return exact;
 }
 
@@ -131,10 +124,11 @@ void check_data(const train::TrainedModel& model, const data::Dataset& set,
   const bool fits = translates ? input.rank() == 2 && input[0] == 2 && target == Shape{input[1]}
                                : input.rank() == 1 && target == input;
   if (fits && set.input_dtype() == DType::Int64 && set.classes() > 0) return;
-  throw UsageError(
-      fmt::format("--data {}: {} takes {}, and an example is {} {}", data, model.settings().model,
-                  translates ? "pairs of texts" : "text", name(set.input_dtype()), input.str()),
-      translates ? "as in --data pairs:FILE or --data numbers" : "as in --data text:FILE");
+  throw ShapeError(fmt::format("--data {}: {} takes {}, and an example is {} {}: {}", data,
+                               model.settings().model, translates ? "pairs of texts" : "text",
+                               name(set.input_dtype()), input.str(),
+                               translates ? "name such, as in --data pairs:FILE or --data numbers"
+                                          : "name a text file, as in --data text:FILE"));
 }
 
 Json json_of(const std::string& question, const train::Answer& answer) {
@@ -146,7 +140,7 @@ Json json_of(const std::string& question, const train::Answer& answer) {
 
 std::string answer_text(const train::Answer& answer) {
   if (answer.text.empty()) return stdout_terminal().paint(TextStyle::Dim, "no answer");
-  return fmt::format("{}  {}", stdout_terminal().paint(TextStyle::Bold, answer.text),
+  return fmt::format("{}  {}", stdout_terminal().paint(TextStyle::Bold, printable(answer.text)),
                      percent(answer.probability));
 }
 
@@ -199,7 +193,7 @@ int predict_answers(const train::TrainedModel& model, const TextQuestions& asked
       if (asked.json)
         json.push_back(json_of(question, answer));
       else
-        fmt::print("{}  {}\n", question, answer_text(answer));
+        fmt::print("{}  {}\n", printable(question), answer_text(answer));
     }
   if (!asked.data.empty())
     for (const train::AskedQuestion& one : model.answers(asked.data, asked.start, asked.count)) {
@@ -208,9 +202,10 @@ int predict_answers(const train::TrainedModel& model, const TextQuestions& asked
         json.back().update(Json{{"right", one.right}, {"exact", one.exact}, {"f1", one.f1}});
         continue;
       }
-      const std::string right = one.right.empty() ? std::string("there is none")
-                                                  : fmt::format("it is {}", join(one.right, ", "));
-      fmt::print("{}  {}{}\n", one.question, answer_text(one.answer),
+      const std::string right = one.right.empty()
+                                    ? std::string("there is none")
+                                    : fmt::format("it is {}", printable(join(one.right, ", ")));
+      fmt::print("{}  {}{}\n", printable(one.question), answer_text(one.answer),
                  one.exact == 1 ? std::string() : fmt::format("  ({})", right));
     }
   if (asked.json) print(json);

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 void Progress::on_note(const std::string& note) {
   if (!started_) return notes_.push_back(note);
   clear_status_line();
-  fmt::print("{}\n", note);
+  fmt::print("{}\n", printable(note));
   flush_output();
 }
 
@@ -45,7 +45,7 @@ void Progress::on_frozen(std::int64_t done, std::int64_t examples) {
 void Progress::on_start(std::int64_t steps_done, std::int64_t) {
   started_ = true;
   fmt::print("{}\n", intro_(parameters_));
-  for (const std::string& note : notes_) fmt::print("{}\n", note);
+  for (const std::string& note : notes_) fmt::print("{}\n", printable(note));
   if (steps_done > 0) fmt::print("going on after step {}\n", thousands(steps_done));
   flush_output();
 }
@@ -152,7 +152,7 @@ std::string broken_text(const std::vector<std::string>& names) {
   const std::vector<std::string> first(
       names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
   return fmt::format("{} picture{} that cannot be decoded: {}{}", names.size(),
-                     names.size() == 1 ? "" : "s", join(first, ", "),
+                     names.size() == 1 ? "" : "s", printable(join(first, ", ")),
                      names.size() > kShown ? ", ..." : "");
 }
 

@@ -49,7 +49,7 @@ void print_layers(const nn::ModuleSummary& summary) {
   const Terminal& terminal = stdout_terminal();
   int path = 5, kind = 4, shape = 6;
   for (const auto& row : summary.rows) {
-    path = std::max(path, columns(row.path));
+    path = std::max(path, columns(printable(row.path)));
     kind = std::max(kind, std::min(columns(row.kind), 52));
     shape = std::max(shape, columns(row.output_text()));
   }
@@ -59,7 +59,7 @@ void print_layers(const nn::ModuleSummary& summary) {
                                         pad_right("kind", kind), pad_right("output", shape),
                                         "parameters", "multiply-adds")));
   for (const auto& row : summary.rows)
-    fmt::print("{}  {}  {}  {:>12}  {:>15}\n", pad_right(row.path, path),
+    fmt::print("{}  {}  {}  {:>12}  {:>15}\n", pad_right(printable(row.path), path),
                pad_right(shorten(row.kind, kind), kind), pad_right(row.output_text(), shape),
                row.parameters == 0 ? "-" : thousands(row.parameters),
                row.multiply_adds == 0 ? "-" : thousands(row.multiply_adds));

@@ -101,6 +101,13 @@ std::size_t character_bytes(std::string_view text) {
   return outside ? 0 : size;
 }
 
+// Of ASCII and of Latin-1 (U+0080 to U+009F).
+bool is_control(std::string_view character) {
+  const auto lead = static_cast<unsigned char>(character[0]);
+  if (lead == 0xc2) return static_cast<unsigned char>(character[1]) < 0xa0;
+  return lead < 0x20 || lead == 0x7f;
+}
+
 }  // namespace
 
 bool is_utf8(std::string_view text) {
@@ -115,12 +122,29 @@ bool is_utf8(std::string_view text) {
 std::string printable(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const std::size_t size = character_bytes(text);
-    out += size > 0 ? std::string(text.substr(0, size))
-                    : fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
-    text.remove_prefix(std::max<std::size_t>(size, 1));
+    const std::size_t size = character_bytes(text), bytes = std::max<std::size_t>(size, 1);
+    const std::string_view character = text.substr(0, bytes);
+    text.remove_prefix(bytes);
+    if (character == "\n")
+      out += "\\n";
+    else if (character == "\t")
+      out += "\\t";
+    else if (size > 0 && !is_control(character))
+      out += character;
+    else
+      for (const char c : character) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   }
   return out;
+}
+
+std::string printable_lines(std::string_view text) {
+  std::string out;
+  for (std::size_t from = 0;; out += '\n') {
+    const std::size_t end = std::min(text.find('\n', from), text.size());
+    out += printable(text.substr(from, end - from));
+    if (end == text.size()) return out;
+    from = end + 1;
+  }
 }
 
 std::string shell_word(std::string_view text) {

@@ -38,8 +38,10 @@ void clear_status_line();
 
 /// Whether the bytes are well-formed UTF-8 (RFC 3629).
 bool is_utf8(std::string_view text);
-/// With what is not as \xNN.
+/// On one line, with what is no UTF-8 and controls that move or colour the terminal as \n or \xNN.
 std::string printable(std::string_view text);
+/// The same of each of its lines.
+std::string printable_lines(std::string_view text);
 /// A word as a shell reads it back: quoted where it must be.
 std::string shell_word(std::string_view text);
 

@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "errors.h"
+#include "terminal.h"
 
 namespace tenon::cli {
 
@@ -54,7 +55,7 @@ train::TrainedModel open_model(const TrainedOptions& options) {
   settings.classes = options.classes;
   settings.tokenizer = options.tokenizer;
   train::TrainedModel model = train::TrainedModel::with_weights(settings, options.weights);
-  fmt::print(stderr, "{}\n", model.weights_note());
+  fmt::print(stderr, "{}\n", printable(model.weights_note()));
   return model;
 }
 

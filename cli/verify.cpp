@@ -27,7 +27,7 @@ void print_text(const train::VerifyReport& report, const std::string& name) {
                check.passed ? terminal.paint(TextStyle::Green, "ok    ")
                             : terminal.paint(TextStyle::Red, "DIFFER"),
                check.name);
-    if (!check.detail.empty()) fmt::print("{}", wrap(check.detail, terminal.width, 8));
+    if (!check.detail.empty()) fmt::print("{}", wrap(printable(check.detail), terminal.width, 8));
   }
   fmt::print(
       "\n{}\n",

@@ -83,10 +83,13 @@ TensorStatistics statistics_of(const Tensor& t) {
 // ---- Tables
 
 // Rows of words under a heading; the first `left` columns begin at the left.
-void print_rows(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
+void print_rows(std::vector<std::vector<std::string>> rows, std::size_t left) {
   std::vector<int> width(rows[0].size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t k = 0; k < row.size(); ++k) width[k] = std::max(width[k], columns(row[k]));
+  for (auto& row : rows)
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      row[k] = printable(row[k]);
+      width[k] = std::max(width[k], columns(row[k]));
+    }
   for (std::size_t r = 0; r < rows.size(); ++r) {
     std::string line;
     for (std::size_t k = 0; k < rows[r].size(); ++k) {
@@ -188,7 +191,7 @@ int show(const ShowOptions& options) {
                           count_text(s.nan)});
     }
   }
-  print_rows(rows, 3);
+  print_rows(std::move(rows), 3);
   const Extent extent = extent_of(file);
   const std::string family = io::weight_family(file);
   fmt::print("{}: {}{}, {} tensors, {} elements, {}\n", options.file, file.format(),
@@ -330,7 +333,7 @@ int diff(const DiffOptions& options) {
     rows.push_back({d.name, d.what, of_values ? short_number(d.largest) : "",
                     of_values ? short_number(d.relative) : ""});
   }
-  print_rows(rows, 2);
+  print_rows(std::move(rows), 2);
   return code;
 }
 

@@ -73,7 +73,8 @@ if(TARGET tenon_cli)
   endforeach()
   tenon_use_emulator(cli.card)
   set_tests_properties(cli.built_in PROPERTIES TIMEOUT 1200)
-  set_property(TEST cli.built_in APPEND PROPERTY ENVIRONMENT "TENON_IDLE_CARD=$<TARGET_FILE:tenon_idle_card>")
+  set_property(TEST cli.built_in APPEND PROPERTY ENVIRONMENT "TENON_IDLE_CARD=$<TARGET_FILE:tenon_idle_card>"
+               "TENON_BUILT_IN_TOOL=$<TARGET_FILE:tenon_built_in>")
   if(TENON_STORE)
     set_property(TEST cli.built_in APPEND PROPERTY ENVIRONMENT "TENON_IDLE_CUBLASLT=$<TARGET_FILE:tenon_idle_cublaslt>"
                  "TENON_IDLE_CUDNN=$<TARGET_FILE:tenon_idle_cudnn>")

@@ -17,6 +17,7 @@
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -167,8 +168,18 @@ void write_store(const std::string& path, const std::string& other) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  constexpr char kUsage[] =
+      "usage: tenon_built_in STORE [OTHER]\n"
+      "compiles the kernels of the reference networks into STORE, with those that OTHER holds\n";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--help" || word == "-h") return std::fputs(kUsage, stdout) < 0 ? 1 : 0;
+    if (!word.starts_with('-')) continue;
+    std::fprintf(stderr, "tenon_built_in: there is no option %s\n%s", argv[i], kUsage);
+    return 2;
+  }
   if (argc != 2 && argc != 3) {
-    std::fputs("usage: tenon_built_in STORE [OTHER]\n", stderr);
+    std::fputs(kUsage, stderr);
     return 2;
   }
   try {

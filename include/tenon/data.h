@@ -167,9 +167,10 @@ TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file, Split part,
 /// their own are "folder:DIR", "list:FILE" or "shards:PATTERN" with "[,test=PATH][,split=SHARE]
 /// [,seed=N][,size=SIDE][,grey][,broken=error][,frames=N][,every=SECONDS]" (<tenon/pictures.h>).
 /// Without a test file of its own, a CSV or NumPy set keeps every tenth example for Split::Test, or
-/// what split or fold say. Throws ValueError for a name that is none of these, else what opening it
-/// throws. With `classes` off, targets are quantities: a table's label column is read as numbers, a
-/// .npy file's are as they are, and a source of classes is a ValueError.
+/// what split or fold say. Of a path with commas the longest one that is there counts. Throws
+/// ValueError for a name that is none of these, else what opening it throws. With `classes` off,
+/// targets are quantities: a table's label column is read as numbers, a .npy file's are as they
+/// are, and a source of classes is a ValueError.
 TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
                                                 bool classes = true);
 /// The same; a table is read as `columns` say, unless they are null.

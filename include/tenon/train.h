@@ -336,7 +336,7 @@ struct RunOptions {
 };
 
 /// Starts a run in a new or empty folder ("" : a run without a folder). Throws ValueError when the
-/// folder holds a run.
+/// folder holds a run, ShapeError when the data does not suit the model.
 TENON_API TrainResult start_run(const Settings& settings, const std::string& dir,
                                 const RunOptions& options = {});
 /// Goes on with a run by its own settings, from its latest checkpoint. `overrides` may change what
@@ -434,8 +434,8 @@ class TENON_API TrainedModel {
   std::string text_of(std::span<const std::int64_t> tokens) const;
   /// The answer that stands in a text, of a model that finds them. Throws ValueError for another.
   Answer answer(const std::string& question, const std::string& text) const;
-  /// Questions of the test part of "spans:FILE" from `start` on, answered. Throws ValueError for
-  /// other data and models.
+  /// Questions of the test part of "spans:FILE" from `start` on, answered. Throws ShapeError for
+  /// other data, ValueError for another model.
   std::vector<AskedQuestion> answers(const std::string& data, std::int64_t start,
                                      std::int64_t count) const;
   /// Predicts every row of a table without a label, whose columns are found by name where both it

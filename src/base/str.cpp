@@ -10,16 +10,22 @@
 namespace tenon {
 namespace {
 
+char small_letter(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
 // Optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours.
+// Capitals are as small letters.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> two_back(b.size() + 1), previous(b.size() + 1), row(b.size() + 1);
+  const auto alike = [&](std::size_t i, std::size_t j) {
+    return small_letter(a[i]) == small_letter(b[j]);
+  };
   for (std::size_t j = 0; j <= b.size(); ++j) previous[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substitution = previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      const std::size_t substitution = previous[j - 1] + (alike(i - 1, j - 1) ? 0 : 1);
       row[j] = std::min({substitution, previous[j] + 1, row[j - 1] + 1});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+      if (i > 1 && j > 1 && alike(i - 1, j - 2) && alike(i - 2, j - 1))
         row[j] = std::min(row[j], two_back[j - 2] + 1);
     }
     two_back.swap(previous);

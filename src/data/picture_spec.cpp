@@ -7,6 +7,7 @@
 #include <tenon/pictures.h>
 
 #include "base/str.h"
+#include "data/source_parts.h"
 
 namespace tenon::data {
 namespace {
@@ -28,7 +29,9 @@ double number_in(const std::string& word, const std::string& spec) {
   return percent ? value / 100 : value;
 }
 
-void set_option(PictureSource& source, const std::string& part, const std::string& spec) {
+void set_option(PictureSource& source, const std::vector<std::string>& parts, std::size_t which,
+                const std::string& spec) {
+  const std::string& part = parts[which];
   const std::size_t equals = part.find('=');
   const std::string key = part.substr(0, equals),
                     value = equals == std::string::npos ? "" : part.substr(equals + 1);
@@ -50,9 +53,9 @@ void set_option(PictureSource& source, const std::string& part, const std::strin
   } else if (part == "broken=error" || part == "broken=skip") {
     source.options.broken_is_error = value == "error";
   } else {
-    throw ValueError(cat("data '", spec, "': '", part,
-                         "' is none of test=PATH, split=SHARE, seed=N, size=SIDE, grey, "
-                         "broken=skip|error, frames=N, every=SECONDS"));
+    refuse_part(spec, parts, which,
+                "test=PATH, split=SHARE, seed=N, size=SIDE, grey, broken=skip|error, frames=N, "
+                "every=SECONDS");
   }
 }
 
@@ -61,18 +64,14 @@ PictureSource parse_picture_spec(const std::string& spec) {
   const std::size_t colon = spec.find(':');
   source.kind = spec.substr(0, colon);
   const std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
-  std::size_t at = std::min(rest.find(','), rest.size());
-  source.path = rest.substr(0, at);
+  const std::vector<std::string> parts = source_parts(rest);
+  source.path = parts[0];
   if (source.path.empty())
     throw ValueError(cat("data '", spec, "': name what to read: ", source.kind,
                          source.kind == "folder" ? ":DIR"
                          : source.kind == "list" ? ":FILE"
                                                  : ":PATTERN"));
-  while (at < rest.size()) {
-    const std::size_t end = std::min(rest.find(',', at + 1), rest.size());
-    set_option(source, rest.substr(at + 1, end - at - 1), spec);
-    at = end;
-  }
+  for (std::size_t which = 1; which < parts.size(); ++which) set_option(source, parts, which, spec);
   if (!source.test.empty() && source.split.test != 0)
     throw ValueError(
         cat("data '", spec, "': the test part lies elsewhere: leave out how to divide"));

@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "data/picture_spec.h"
 #include "data/scenes.h"
+#include "data/source_parts.h"
 #include "data/tensor_dataset.h"
 #include "io/csv.h"
 #include "io/file.h"
@@ -196,7 +197,7 @@ bool set_csv_option(CsvOptions& options, const std::string& key, const std::stri
 std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::string& spec,
                                        Split split, bool classes,
                                        std::shared_ptr<const TableColumns> columns) {
-  const std::vector<std::string> parts = split_text(rest, ',');
+  const std::vector<std::string> parts = source_parts(rest);
   CsvOptions options;
   options.classes = classes;
   options.columns = std::move(columns);
@@ -210,10 +211,9 @@ std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::strin
     if (key == "test" && !value.empty()) {
       test = value;
     } else if (!set_csv_option(options, key, value, spec)) {
-      throw ValueError(cat("data '", spec, "': '", parts[i],
-                           "' is none of label=NAME, column=NUMBER, drop=NAME, category=NAME, "
-                           "header=yes|no, test=FILE, split=SHARE, fold=I/K, seed=N, stratify, "
-                           "group=NAME, shape=CxHxW"));
+      refuse_part(spec, parts, i,
+                  "label=NAME, column=NUMBER, drop=NAME, category=NAME, header=yes|no, test=FILE, "
+                  "split=SHARE, fold=I/K, seed=N, stratify, group=NAME, shape=CxHxW");
     }
   }
   if (test.empty()) return open_csv(parts[0], split, options);
@@ -231,12 +231,11 @@ std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::strin
 
 std::shared_ptr<Dataset> open_token_text_spec(const std::string& rest, const std::string& spec,
                                               Split split, const SourceOptions& source) {
-  const std::vector<std::string> parts = split_text(rest, ',');
+  const std::vector<std::string> parts = source_parts(rest);
   TokenTextOptions options{.hide_words = source.hide_words};
   for (std::size_t i = 1; i < parts.size(); ++i) {
     if (!parts[i].starts_with("length="))
-      throw ValueError(cat("data '", spec, "': '", parts[i],
-                           "' is not length=N; what its tokens are, the tokenizer says"));
+      refuse_part(spec, parts, i, "length=N (what its tokens are, the tokenizer says)");
     options.length = whole_number(parts[i].substr(7), spec);
   }
   return open_token_text(parts[0], split, *source.tokenizer, options);
@@ -252,7 +251,7 @@ void require_tokenizer(const std::string& spec, const SourceOptions& source) {
 std::shared_ptr<Dataset> open_lines_spec(const std::string& rest, const std::string& spec,
                                          Split split, const SourceOptions& source) {
   require_tokenizer(spec, source);
-  const std::vector<std::string> parts = split_text(rest, ',');
+  const std::vector<std::string> parts = source_parts(rest);
   ClassLineOptions options;
   for (std::size_t i = 1; i < parts.size(); ++i) {
     if (parts[i].starts_with("length="))
@@ -262,8 +261,7 @@ std::shared_ptr<Dataset> open_lines_spec(const std::string& rest, const std::str
     else if (parts[i] == "class=last" || parts[i] == "class=first")
       options.class_last = parts[i] == "class=last";
     else
-      throw ValueError(cat("data '", spec, "': '", parts[i],
-                           "' is none of length=N, test=FILE, class=first|last"));
+      refuse_part(spec, parts, i, "length=N, test=FILE, class=first|last");
   }
   return open_class_lines(parts[0], split, *source.tokenizer, options);
 }
@@ -271,7 +269,7 @@ std::shared_ptr<Dataset> open_lines_spec(const std::string& rest, const std::str
 std::shared_ptr<Dataset> open_spans_spec(const std::string& rest, const std::string& spec,
                                          Split split, const SourceOptions& source) {
   require_tokenizer(spec, source);
-  const std::vector<std::string> parts = split_text(rest, ',');
+  const std::vector<std::string> parts = source_parts(rest);
   SpanOptions options;
   for (std::size_t i = 1; i < parts.size(); ++i) {
     if (parts[i].starts_with("length="))
@@ -283,15 +281,14 @@ std::shared_ptr<Dataset> open_spans_spec(const std::string& rest, const std::str
     else if (parts[i].starts_with("test="))
       options.test_file = parts[i].substr(5);
     else
-      throw ValueError(cat("data '", spec, "': '", parts[i],
-                           "' is none of length=N, stride=N, question=N, test=FILE"));
+      refuse_part(spec, parts, i, "length=N, stride=N, question=N, test=FILE");
   }
   return open_spans(parts[0], split, *source.tokenizer, options);
 }
 
 std::shared_ptr<Dataset> open_text_spec(const std::string& rest, const std::string& spec,
                                         Split split, const SourceOptions& source) {
-  const std::vector<std::string> parts = split_text(rest, ',');
+  const std::vector<std::string> parts = source_parts(rest);
   TextOptions options{.vocabulary = source.vocabulary};
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const std::string& part = parts[i];
@@ -302,8 +299,7 @@ std::shared_ptr<Dataset> open_text_spec(const std::string& rest, const std::stri
     else if (part.starts_with("words="))
       options.words = whole_number(part.substr(6), spec);
     else
-      throw ValueError(
-          cat("data '", spec, "': '", part, "' is none of by=UNIT, length=N, words=N"));
+      refuse_part(spec, parts, i, "by=UNIT, length=N, words=N");
     if (part.starts_with("by=") && source.vocabulary != nullptr &&
         options.unit != source.vocabulary->unit())
       throw ValueError(cat("data '", spec, "': the model reads text by ",
@@ -342,7 +338,7 @@ std::shared_ptr<Dataset> open_numbers(const std::string& rest, const std::string
 
 std::shared_ptr<Dataset> open_pairs_spec(const std::string& rest, const std::string& spec,
                                          Split split, const SourceOptions& source) {
-  const std::vector<std::string> parts = split_text(rest, ',');
+  const std::vector<std::string> parts = source_parts(rest);
   PairOptions options{.vocabulary = source.vocabulary};
   for (std::size_t i = 1; i < parts.size(); ++i) {
     if (parts[i].starts_with("pieces="))
@@ -350,14 +346,14 @@ std::shared_ptr<Dataset> open_pairs_spec(const std::string& rest, const std::str
     else if (parts[i].starts_with("length="))
       options.length = whole_number(parts[i].substr(7), spec);
     else
-      throw ValueError(cat("data '", spec, "': '", parts[i], "' is none of pieces=N, length=N"));
+      refuse_part(spec, parts, i, "pieces=N, length=N");
   }
   return open_pairs(parts[0], split, options);
 }
 
 std::shared_ptr<Dataset> open_npy_spec(const std::string& rest, const std::string& spec,
                                        Split split, bool classes) {
-  const std::vector<std::string> parts = split_text(rest, ',');
+  const std::vector<std::string> parts = source_parts(rest, true);
   if (parts.size() != 2)
     throw ValueError(cat("data '", spec, "': two files are needed: npy:INPUTS.npy,TARGETS.npy"));
   TensorDatasetParts set;

@@ -63,6 +63,13 @@ double time_step(const Program& p, std::size_t s, std::byte* const* values, std:
       p.device.index, kRepeats);
 }
 
+void require_values(const std::vector<Tensor>& inputs) {
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    if (!inputs[k].defined())
+      throw ValueError(
+          cat("a compiled function: inputs[", k, "] has no value: it was never assigned"));
+}
+
 constexpr int kMostTraces = 16;  // of one function within each other
 
 // Counts while it lives.
@@ -247,12 +254,14 @@ CompiledFunction::CompiledFunction(Body f) {
 
 Outputs CompiledFunction::operator()(const std::vector<Tensor>& inputs) const {
   if (!impl_) throw ValueError("a compiled function was called before it was given a function");
+  require_values(inputs);
   return impl_->run(inputs, 0);
 }
 
 Outputs CompiledFunction::run_many(int runs, const std::vector<Tensor>& inputs) const {
   if (!impl_) throw ValueError("a compiled function was called before it was given a function");
   if (runs < 1) throw ValueError(cat("run_many: ", runs, " runs: use 1 or more"));
+  require_values(inputs);
   for (std::size_t k = 0; k < inputs.size(); ++k)
     if (inputs[k].rank() == 0 || (inputs[k].size(0) != runs && inputs[k].size(0) != 1))
       throw ShapeError(cat("run_many: input ", k, " is ", inputs[k].shape(),
@@ -265,6 +274,7 @@ std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& input
                                                 int repeats) const {
   if (!impl_) throw ValueError("a compiled function was profiled before it was given a function");
   if (repeats < 1) throw ValueError(cat("profile: ", repeats, " repeats: use 1 or more"));
+  require_values(inputs);
   for (const Tensor& in : inputs) in.eval();
   const std::shared_ptr<Trace> t = impl_->find_or_trace(inputs);
   const Program& p = *t->program;
@@ -295,6 +305,7 @@ std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& input
 
 Plan CompiledFunction::plan(const std::vector<Tensor>& inputs) const {
   if (!impl_) throw ValueError("a compiled function was planned before it was given a function");
+  require_values(inputs);
   auto impl = std::make_shared<Plan::Impl>();
   const std::shared_ptr<Trace> t = impl_->find_or_trace(inputs);
   impl->program = t->program;

@@ -511,7 +511,7 @@ std::vector<AskedQuestion> TrainedModel::answers(const std::string& data, std::i
   const std::shared_ptr<data::Dataset> opened = test_set(data);
   const auto* set = dynamic_cast<const data::SpanDataset*>(opened.get());
   if (set == nullptr)
-    throw ValueError(cat("'", data, "' has no questions: name a file of them, as in spans:FILE"));
+    throw ShapeError(cat("'", data, "' has no questions: name a file of them, as in spans:FILE"));
   const data::SpanDataset part = set->part(start, count);
   const std::vector<Answer> given = answers_of(net_, part, lacks_answers(*set));
   std::vector<AskedQuestion> out;

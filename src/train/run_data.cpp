@@ -8,6 +8,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "data/source_parts.h"
 
 namespace tenon::train {
 namespace {
@@ -16,22 +17,19 @@ namespace fs = std::filesystem;
 
 std::string kind_of_source(const std::string& spec) { return spec.substr(0, spec.find(':')); }
 
-// The source with `change` applied to each of its paths.
+// The source with `change` applied to each of its paths, which are looked for from `base` on.
 template <class F>
-std::string with_paths(const std::string& spec, const F& change) {
+std::string with_paths(const std::string& spec, const fs::path& base, const F& change) {
   const std::string kind = kind_of_source(spec);
   const std::string rest = spec.substr(kind.size() + 1);
   if (kind == "idx" || kind == "mnist" || kind == "cifar10" || kind == "cifar100")
     return cat(kind, ":", change(rest));
-  std::string out = kind + ":";
-  for (std::size_t at = 0; at <= rest.size();) {
-    const std::size_t end = std::min(rest.find(',', at), rest.size());
-    const std::string part = rest.substr(at, end - at);
-    const bool test = part.rfind("test=", 0) == 0;
-    const bool path = at == 0 || kind == "npy" || test;
-    if (at > 0) out += ",";
-    out += !path ? part : test ? "test=" + change(part.substr(5)) : change(part);
-    at = end + 1;
+  std::string out;
+  for (const std::string& part : data::source_parts(rest, kind == "npy", base)) {
+    const bool first = out.empty(), test = !first && part.starts_with("test=");
+    out += first ? kind + ":" : ",";
+    if (test) out += "test=";
+    out += test ? change(part.substr(5)) : first || kind == "npy" ? change(part) : part;
   }
   return out;
 }
@@ -44,7 +42,7 @@ bool is_there(const fs::path& path) {
 // The first path that is not there when relative ones start at `base`.
 std::optional<std::string> missing_from(const std::string& spec, const fs::path& base) {
   std::optional<std::string> missing;
-  with_paths(spec, [&](const std::string& path) {
+  with_paths(spec, base, [&](const std::string& path) {
     // A pattern stands for files of one folder.
     const bool pattern = path.find_first_of("*{") != std::string::npos;
     const fs::path place = base / path;
@@ -72,7 +70,8 @@ std::string locate_data(const std::string& spec, const std::string& run_dir) {
   const fs::path dir = fs::weakly_canonical(run_dir, ignored);
   for (fs::path base = dir; base.has_relative_path(); base = base.parent_path())
     if (!missing_from(spec, base))
-      return with_paths(spec, [&](const std::string& path) { return (base / path).string(); });
+      return with_paths(spec, base,
+                        [&](const std::string& path) { return (base / path).string(); });
   throw IoError(cat("the data of ", run_dir, ", '", spec, "', is not here: there is no ", *missing,
                     fs::path(*missing).is_relative()
                         ? ", neither from this folder nor from the run's or one above it"

@@ -68,7 +68,7 @@ void check_pairs(const Settings& settings, const data::Dataset& set) {
   if (input.rank() == 2 && input[0] == 2 && set.input_dtype() == DType::Int64 &&
       set.target_shape() == Shape{input[1]} && set.classes() > 0)
     return;
-  throw ValueError(cat("model '", settings.model,
+  throw ShapeError(cat("model '", settings.model,
                        "' learns from pairs of texts, but an example of '", settings.data, "' is ",
                        set.input_dtype(), " ", input,
                        ": use the data numbers, or name a file, as in --data pairs:FILE"));
@@ -97,11 +97,11 @@ void check_vocabulary(const Settings& settings, const models::Info& model,
 // Questions behind which parts of texts stand, in tokens.
 void check_spans(const Settings& settings, const data::Dataset& set, const Shape& context) {
   if (dynamic_cast<const data::SpanDataset*>(&set) == nullptr)
-    throw ValueError(cat("model '", settings.model,
+    throw ShapeError(cat("model '", settings.model,
                          "' learns where answers stand in texts, which '", settings.data,
                          "' does not say: name a file of questions, as in --data spans:FILE"));
   if (set.input_shape()[1] > context[0])
-    throw ValueError(cat("model '", settings.model, "' sees ", context[0],
+    throw ShapeError(cat("model '", settings.model, "' sees ", context[0],
                          " tokens, but questions and parts of texts of '", settings.data, "' have ",
                          set.input_shape()[1],
                          ": make the parts shorter, as in spans:FILE,length=", context[0]));
@@ -113,12 +113,12 @@ void check_texts(const Settings& settings, const data::Dataset& set, const Shape
   const bool texts = input.rank() == 1 || (input.rank() == 2 && input[0] == 2);
   if (set.input_dtype() != DType::Int64 || !texts || set.target_shape().rank() != 0 ||
       set.classes() < 1)
-    throw ValueError(cat("model '", settings.model,
+    throw ShapeError(cat("model '", settings.model,
                          "' learns from texts with a class each, but an example of '",
                          settings.data, "' is ", set.input_dtype(), " ", set.input_shape(),
                          ": name a file of lines CLASS TAB TEXT, as in --data lines:FILE"));
   if (input[input.rank() - 1] > context[0])
-    throw ValueError(cat(
+    throw ShapeError(cat(
         "model '", settings.model, "' sees ", context[0], " tokens, but lines of '", settings.data,
         "' have ", input[input.rank() - 1], ": cut them, as in lines:FILE,length=", context[0]));
 }
@@ -128,11 +128,11 @@ void check_tokens(const Settings& settings, const data::Dataset& set, const Shap
   const bool windows = set.input_shape().rank() == 1 && set.input_dtype() == DType::Int64 &&
                        set.target_shape() == set.input_shape() && set.classes() > 0;
   if (!windows)
-    throw ValueError(cat("model '", settings.model, "' learns from text, but an example of '",
+    throw ShapeError(cat("model '", settings.model, "' learns from text, but an example of '",
                          settings.data, "' is ", set.input_dtype(), " ", set.input_shape(),
                          ": name a text file, as in --data text:FILE"));
   if (set.input_shape()[0] > context[0])
-    throw ValueError(cat("model '", settings.model, "' sees ", context[0],
+    throw ShapeError(cat("model '", settings.model, "' sees ", context[0],
                          " tokens, but the windows of '", settings.data, "' have ",
                          set.input_shape()[0],
                          ": give the data a shorter length, as in text:FILE,length=", context[0]));
@@ -227,11 +227,11 @@ DataSets open_data(const Settings& settings, const std::string& run_dir) {
   const bool fits =
       model.input.rank() == 1 ? input.numel() == model.input.numel() : input == model.input;
   if (!fits)
-    throw ValueError(cat("model '", settings.model, "' takes ", model.input,
+    throw ShapeError(cat("model '", settings.model, "' takes ", model.input,
                          ", but an example of '", settings.data, "' is ", input,
                          other_model(settings, *sets.train)));
   if (sets.train->classes() < 1 && settings.task != kRegression)
-    throw ValueError(cat("'", settings.data, "' has no classes: its targets are ",
+    throw ShapeError(cat("'", settings.data, "' has no classes: its targets are ",
                          sets.train->target_dtype(), " ", sets.train->target_shape(),
                          "; to learn quantities, say --task regression"));
   return sets;
@@ -293,7 +293,7 @@ void Session::check_outputs(const data::Dataset& set) const {
   const std::int64_t given = out.numel() / 2, wanted = settings.classes;
   const bool quantities = settings.task == kRegression;
   if (quantities ? given == wanted : out.rank() == 2 && given >= wanted) return;
-  throw ValueError(
+  throw ShapeError(
       cat("model '", settings.model, "' gives ", given, given == 1 ? " number" : " numbers",
           " for an example, where '", settings.data, "' has ", wanted,
           quantities ? (wanted == 1 ? " target" : " targets") : " classes",

@@ -24,7 +24,7 @@ struct DataSets {
   std::shared_ptr<const data::Dataset> train, test;
   std::shared_ptr<const data::Tokenizer> tokenizer{};  // of text by one
 };
-/// A run that is in `run_dir` already has its tokenizer there. Throws ValueError when the data does
+/// A run that is in `run_dir` already has its tokenizer there. Throws ShapeError when the data does
 /// not suit the model.
 DataSets open_data(const Settings& settings, const std::string& run_dir = "");
 

@@ -28,6 +28,8 @@ TEST_CASE("str: the nearest candidate, or none") {
   CHECK(nearest("epoch", names, 3) == "epochs");
   CHECK(nearest("bacth", names, 3) == "batch");
   CHECK(nearest("momentun", names, 3) == "momentum");
+  CHECK(nearest("EPOCHS", names, 3) == "epochs");
+  CHECK(nearest("BACTH", names, 3) == "batch");
   CHECK(nearest("wholly-else", names, 3) == "");
   CHECK(nearest("", names, 0) == "");
 }

@@ -1,17 +1,19 @@
 """Kernels compiled ahead are all that the reference networks ask for: every command runs without a compiler, on cards that do nothing.
 
 ctest names the driver of these cards (tools/idle_card.cpp): cuda:0, an A100; cuda:1, an H200; cuda:2, a B200, which is newer than
-the cubins and takes the PTX. All but the first test need a build with kernels compiled ahead (TENON_CUDA_CUBINS) and are
+the cubins and takes the PTX. All but the first two classes need a build with kernels compiled ahead (TENON_CUDA_CUBINS) and are
 skipped elsewhere.
 """
 import os
 import shutil
 import struct
+import subprocess
 import unittest
 
 from command import CommandTest
 
 CARD = os.environ.get("TENON_IDLE_CARD", "")
+TOOL = os.environ.get("TENON_BUILT_IN_TOOL", "")
 STORED = "TENON_IDLE_CUBLASLT" in os.environ
 VENDORS = {"TENON_CUBLASLT": os.environ.get("TENON_IDLE_CUBLASLT", ""), "TENON_CUDNN": os.environ.get("TENON_IDLE_CUDNN", "")}
 ALONE = {"TENON_CUBLASLT": "off", "TENON_CUDNN": "off"}
@@ -27,6 +29,27 @@ class IdleCard(CommandTest):
             self.assertEqual([card["capability"] for card in cuda["cards"]], [80, 90, 100])
         else:
             self.assertIn("NVRTC", cuda["why_none"])
+
+
+@unittest.skipUnless(TOOL, "ctest names the tool")
+class Tool(CommandTest):
+    """tools/built_in_kernels.cpp."""
+
+    def call(self, *words):
+        done = subprocess.run([TOOL, *words], cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_words(self):
+        for word in ("--help", "-h"):
+            code, out, err = self.call(word)
+            self.assertEqual((code, err), (0, ""))
+            self.assertIn("usage: tenon_built_in STORE [OTHER]", out)
+        for words in (["--hlep"], ["store", "-x"], [], ["a", "b", "c"]):
+            code, out, err = self.call(*words)
+            self.assertEqual((code, out), (2, ""), words)
+            self.assertIn("usage: ", err)
+        self.assertIn("no option --hlep", self.call("--hlep")[2])
+        self.assertEqual(list(self.folder.iterdir()), [], "nothing is left behind")
 
 
 @unittest.skipUnless(STORED, "this build has no kernels compiled ahead")

@@ -111,7 +111,19 @@ class WrongWords(CommandTest):
         self.fails(2, "train", says=["MODEL is missing", "tenon train lenet5"])
         self.fails(2, "train", "mlp:784-x", says="mlp:784-x")
         self.fails(2, "train", "mlp:784-9000000000000-10", says="mlp:784-9000000000000-10")
-        self.fails(2, "train", "mlp:100-10", *TINY, says=["[100]", "[1, 28, 28]", "mlp:784"])
+        self.fails(3, "train", "mlp:100-10", *TINY, says=["[100]", "[1, 28, 28]", "mlp:784"])
+
+    def test_capitals_are_no_other_word(self):
+        """What differs in its case alone is proposed, and not taken."""
+        self.fails(2, "TRAIN", says="did you mean 'train'?")
+        self.fails(2, "--VERSION", says="did you mean --version?")
+        self.fails(2, "train", "lenet5", "--EPOCHS", "1", says="did you mean --epochs?")
+        self.fails(2, "train", "LENET5", says="did you mean 'lenet5'?")
+        self.fails(2, "train", "lenet5", "--precision", "BF16", says="did you mean 'bf16'?")
+        self.fails(2, "train", "lenet5", "--data", "DIGITS:20,10", says="did you mean 'digits'?")
+        self.fails(2, "train", "lenet5", "--set", "LR=1", says="did you mean 'lr'?")
+        self.fails(2, "inspect", "lenet5", "GRAPH", says="did you mean graph?")
+        self.fails(2, "bench", "--phase", "TRAIN", says="did you mean train?")
 
     def test_weights_that_are_not_finite(self):
         """After the last step no loss tells of them: they are no model."""
@@ -204,9 +216,26 @@ class WrongData(CommandTest):
         (self.folder / "pairs.tsv").write_text("one\tun\ntwo\tdeux\n" * 40)
         for data, reader in (("text:book.txt", "gpt2"), ("pairs:pairs.tsv", "transformer")):
             for model in ("lenet5", "mlp:784-64-10"):
-                refused = self.fails(2, "train", model, "--data", data, "--out", "none", says=["reads such texts, as " + reader])
+                refused = self.fails(3, "train", model, "--data", data, "--out", "none", says=["reads such texts, as " + reader])
                 self.assertNotIn("use mlp", refused.err)
-        self.fails(2, "train", "lenet5", "--data", "random:64,16", "--out", "none", says="use mlp:")
+        self.fails(3, "train", "lenet5", "--data", "random:64,16", "--out", "none", says="use mlp:")
+        self.assertFalse((self.folder / "none").exists())
+
+    def test_data_that_does_not_fit_is_one_kind_of_error(self):
+        """Whether a command begins with the model or with a run of it."""
+        (self.folder / "book.txt").write_text("the cat sat on the mat. " * 200)
+        small = ["--epochs", "1", "--set", "max_steps=1", "--quiet"]
+        pictures, texts, pairs = "lenet5", "gpt2:layers=1,heads=1,width=16,context=16", "transformer:layers=1,heads=1,width=16,hidden=16"
+        for model, fits, others in ((pictures, "digits:20,10", ("scenes:10,10", "random:8,8", "text:book.txt", "numbers:20,10")),
+                                    (texts, "text:book.txt", ("scenes:10,10", "numbers:20,10")),
+                                    (pairs, "numbers:20,10", ("scenes:10,10", "text:book.txt"))):
+            run = model.partition(":")[0]
+            self.ok("train", model, "--data", fits, *small, "--out", run)
+            for data in others:
+                with self.subTest(model=model, data=data):
+                    self.fails(3, "train", model, "--data", data, "--out", "none")
+                    self.fails(3, "eval", run, "--data", data)
+                    self.fails(3, "predict", run, "--data", data)
         self.assertFalse((self.folder / "none").exists())
 
     def test_options_that_a_model_has_no_use_for(self):

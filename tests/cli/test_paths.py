@@ -7,7 +7,7 @@ import struct
 import subprocess
 import unittest
 
-from command import TENON, CommandTest
+from command import TENON, CommandTest, write_png
 
 TINY = ["--data", "digits:200,50", "--epochs", "1"]
 SOON = {"timeout": 30}
@@ -44,6 +44,44 @@ class Unreadable(CommandTest):
             self.assertIn(b"\\x", done.stderr)
             done.stderr.decode()
         self.assertEqual(list(self.folder.glob("r*")), [], "nothing was started")
+
+
+class Controls(CommandTest):
+    """What names in files hold is shown, and neither breaks a line nor moves or colours the terminal."""
+
+    def plain(self, *words, says, code=0):
+        done = self.run_command(*words)
+        text = done.out + done.err
+        self.assertEqual(done.code, code, done)
+        self.assertEqual([c for c in text if not c.isprintable() and c != "\n"], [], repr(text))
+        for word in says:
+            self.assertIn(word, text)
+
+    def test_classes_and_columns(self):
+        (self.folder / "t.csv").write_text('a\x1b[31m,b,label\n' + ('1,2,"x\ny"\n2,1,"c\x1b[1m"\n1,1,"d\u009bm"\n' * 20), encoding="utf-8")
+        data = "csv:t.csv"
+        self.ok("train", "mlp:2-4-3", "--data", data, "--epochs", "1", "--out", "run")
+        classes = ["x\\ny", "c\\x1b[1m", "d\\xc2\\x9bm"]
+        self.plain("data", "info", data, says=[*classes, "a\\x1b[31m"])
+        self.plain("eval", "run", says=classes)
+        self.plain("predict", "run", "--data", data, "--count", "1", says=classes)
+        self.assertIn("x\ny", [each["name"] for each in self.json("eval", "run", "--json")["classes"]])
+        (self.folder / "other.csv").write_text("a,b,label\n" + "1,2,e\n" * 20)
+        self.plain("eval", "run", "--data", "csv:other.csv", says=["a\\x1b[31m"], code=2)
+
+    def test_texts(self):
+        (self.folder / "pairs.tsv").write_text("x\x1b[31mn\tu\x1bn\n" * 40)
+        self.ok("train", "transformer:layers=1,heads=1,width=16,hidden=16", "--data", "pairs:pairs.tsv", "--epochs", "1", "--set", "max_steps=1", "--out",
+                "pairs")
+        self.plain("data", "info", "pairs:pairs.tsv", says=["pairs"])
+        self.plain("predict", "pairs", "--data", "pairs:pairs.tsv", "--count", "1", says=["x\\x1b[31mn", "u\\x1bn"])
+
+    def test_layers_and_weights(self):
+        (self.folder / "net.toml").write_text('input = [1, 28, 28]\nclasses = 10\nlayers = ["flatten", { linear = "classes", name = "a\\u001b[31m" }]\n')
+        self.ok("train", "net.toml", *TINY, "--out", "layers")
+        self.plain("summary", "net.toml", says=["a\\x1b[31m"])
+        self.plain("inspect", "net.toml", says=["a\\x1b[31m"])
+        self.plain("weights", "show", "layers/model.safetensors", says=["a\\x1b[31m.weight"])
 
 
 class Shells(CommandTest):
@@ -90,6 +128,29 @@ class Moved(CommandTest):
         self.table(self.folder / "short.csv", rows=10)
         self.fails(2, "train", "--resume", run, "--epochs", "5", "--data", "csv:short.csv", says="examples")
         self.assertGreaterEqual(accuracy, 0)
+
+    def test_names_with_commas(self):
+        project = self.folder / "Ann, Bob"
+        project.mkdir()
+        self.table(project / "1,2.csv")
+        run = f"{project}/run"
+        done = subprocess.run([TENON, "train", "mlp:2-4-2", "--data", "csv:1,2.csv,split=0.2", "--epochs", "1", "--out", "run"], cwd=project,
+                              env=self.environment, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.ok("eval", run)
+        self.ok("eval", run, "--data", "csv:Ann, Bob/1,2.csv,split=0.2")
+        self.ok("train", "--resume", run, "--epochs", "2")
+        (self.folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n")
+        (project / "a,b.tsv").write_text("cat\tthe cat\ndog\tthe\n" * 20)
+        (project / "q,r.tsv").write_text("the cat\tthe cat\tcat\n" * 20)
+        for data in ("lines:Ann, Bob/a,b.tsv,length=8", "spans:Ann, Bob/q,r.tsv,length=16,question=4,stride=2"):
+            self.ok("data", "info", data, "--tokenizer", "vocab.txt")
+        (project / "pictures").mkdir()
+        for name in ("x", "y"):
+            (project / "pictures" / name).mkdir()
+            for k in range(10):
+                write_png(project / "pictures" / name / f"{k}.png", [[k] * 8] * 8)
+        self.assertIn("18 examples", self.ok("data", "info", "folder:Ann, Bob/pictures,size=8").out)
 
     def test_model_files_describe_the_model_only(self):
         self.table(self.folder / "t.csv")

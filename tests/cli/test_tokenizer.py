@@ -92,7 +92,7 @@ class Tokenizers(CommandTest):
             self.assertIn(name, names)
         (self.folder / "lines.txt").write_text("water\tthe sea is wide\nearth\tthe land is far\n" * 40)
         for data in ("digits:20,10", "lines:lines.txt"):
-            self.fails(2, "predict", "padded", "--data", data, says=[f"--data {data}: gpt2", "text:FILE"])
+            self.fails(3, "predict", "padded", "--data", data, says=[f"--data {data}: gpt2", "text:FILE"])
         given = ("--weights", "padded/model.safetensors", "--classes", str(tokens + 3), "--tokenizer", "large.json")
         self.fails(2, "predict", small, *given, "--data", "text:book.txt", says="not of one network")
 

@@ -96,6 +96,36 @@ TEST_CASE("names: near misses are named") {
   CHECK(refusal<ValueError>("idx:") != "");
 }
 
+TEST_CASE("names: a path may have commas") {
+  const TestFolder dir;
+  const std::string file = dir / "a, b,c.csv", test = dir / "t,est.csv";
+  io::write_file(file, "1,2,0\n3,4,1\n");
+  io::write_file(test, "5,6,1\n");
+  CHECK(refusal<ValueError>("csv:" + file + ",shape=x") != "");
+  CHECK(
+      open_dataset("csv:" + file + ",header=no,test=" + test + ",column=0", Split::Train)->size() ==
+      2);
+  CHECK(open_dataset("csv:" + file + ",test=" + test, Split::Test)->size() == 1);
+  io::write_file(dir / "book", "another text");  // its name begins as the next one
+  io::write_file(dir / "book,1.txt", "to be or not to be, that is the question ");
+  CHECK(open_dataset("text:" + (dir / "book,1.txt") + ",length=3", Split::Train)->input_shape() ==
+        Shape{3});
+  std::string pairs;
+  for (int k = 0; k < 10; ++k) pairs += "one\tun\n";
+  io::write_file(dir / "p,q.tsv", pairs);
+  CHECK(open_dataset("pairs:" + (dir / "p,q.tsv"), Split::Train)->size() == 9);
+  io::save_npy(dir / "x,1.npy", Tensor::from<float>(std::vector<float>(12), {4, 3}));
+  io::save_npy(dir / "y,1.npy", Tensor::from<std::int64_t>({0, 1, 0, 1}, {4}));
+  CHECK(open_dataset("npy:" + (dir / "x,1.npy") + "," + (dir / "y,1.npy"), Split::Train)
+            ->input_shape() == Shape{3});
+  // None is there: the name is told as it may have been meant.
+  const std::string gone = dir / "no,such,file.txt";
+  for (const char* kind : {"text:", "pairs:", "csv:", "folder:", "list:"})
+    CHECK(refusal<ValueError>(kind + gone + ",seed=1").find("there is no '" + gone + "'") !=
+          std::string::npos);
+  CHECK(refusal<ValueError>("text:" + file + ",lenght=3").find("there is no") == std::string::npos);
+}
+
 TEST_CASE("IDX folder: both splits, both spellings; what is missing or does not fit") {
   TestFolder dir;
   CHECK(refusal<IoError>("idx:" + dir.path()).find("train-images") != std::string::npos);

@@ -194,6 +194,18 @@ TEST_CASE("run: a tensor that was never assigned is not evaluated in silence") {
   CHECK(x.item() == 6);
 }
 
+TEST_CASE("run: an input of a compiled function that was never assigned is named") {
+  const CompiledFunction f =
+      compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + in[1]}; });
+  const std::vector<Tensor> inputs{zeros({3}), Tensor()};
+  const char* const words = "a compiled function: inputs[1] has no value: it was never assigned";
+  CHECK_THROWS_WITH_AS(f(inputs), words, ValueError);
+  CHECK_THROWS_WITH_AS(f.run_many(3, inputs), words, ValueError);
+  CHECK_THROWS_WITH_AS(f.plan(inputs), words, ValueError);
+  CHECK_THROWS_WITH_AS(f.profile(inputs), words, ValueError);
+  CHECK(f.traced() == 0);
+}
+
 TEST_CASE("run: nothing, scalars and empty tensors") {
   eval(std::vector<Tensor>{});
   CHECK(scalar(4).item() == 4);

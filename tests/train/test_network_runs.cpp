@@ -96,10 +96,10 @@ TEST_CASE("network runs: what is wrong is found before there is a folder") {
     train::start_run(Settings::for_model(with(from, to)), folder / "run");
   };
   CHECK_THROWS_WITH_AS(run("28, 28", "32, 32"), doctest::Contains("write that as 'input'"),
-                       ValueError);
+                       ShapeError);
   CHECK_THROWS_WITH_AS(run("\"classes\"", "3"),
                        doctest::Contains("end the file's layers with { linear = \"classes\" }"),
-                       ValueError);
+                       ShapeError);
   CHECK_FALSE(std::filesystem::exists(folder / "run"));
   Settings s = Settings::for_model(with("adam", "sgd"));
   s.set("model", "lenet5");

@@ -141,7 +141,7 @@ TEST_CASE("runs: resuming takes what does not shape the results, and more epochs
 TEST_CASE("runs: data that does not suit the model is refused with a way out") {
   Settings s = small_run();
   s.model = "mlp:100-10";
-  CHECK_THROWS_WITH_AS(train::start_run(s, ""), doctest::Contains("mlp:784-64-10"), ValueError);
+  CHECK_THROWS_WITH_AS(train::start_run(s, ""), doctest::Contains("mlp:784-64-10"), ShapeError);
   s.model = "lenet5";
   s.data = "idx:/nowhere";
   CHECK_THROWS_AS(train::start_run(s, ""), IoError);

@@ -148,6 +148,6 @@ TEST_CASE("translate: what is no pair is refused before a run begins") {
   const TestFolder folder;
   train::Settings s = train::Settings::for_model("transformer:layers=1,heads=1,width=4");
   s.data = "digits:20,10";
-  CHECK_THROWS_AS(train::start_run(s, folder / "run"), ValueError);
+  CHECK_THROWS_AS(train::start_run(s, folder / "run"), ShapeError);
   CHECK(train::Settings::for_model("transformer").label_smoothing == 0.1);
 }

@@ -54,9 +54,12 @@ constexpr std::int64_t kSmallStride = 1 << 24;
 bool has_drops(const OpaqueCall& call) {
   return call.dtype(call.op.inputs.size() - 1) == DType::Int64;
 }
+/// Inputs in front of a mask.
+std::size_t before_mask(const OpaqueCall& call) {
+  return call.op.op == Op::AttentionGrad ? kOutputGrad + 1 : 3;
+}
 bool has_mask(const OpaqueCall& call) {
-  const std::size_t without = call.op.op == Op::AttentionGrad ? 6 : 3;
-  return call.op.inputs.size() > without + (has_drops(call) ? 1 : 0);
+  return call.op.inputs.size() > before_mask(call) + (has_drops(call) ? 1 : 0);
 }
 
 bool goes_by_warpgroups(const OpaqueCall& call) {
@@ -73,7 +76,8 @@ class AttentionKernel final : public Kernel {
       : views_(call.op.views),
         outs_(call.op.outs),
         out_views_(call.op.out_views),
-        backward_(call.op.op == Op::AttentionGrad) {
+        backward_(call.op.op == Op::AttentionGrad),
+        mask_(before_mask(call)) {
     const auto& attrs = call.op.attrs.as<AttentionAttrs>();
     const Shape &q = call.op.shapes[0], &k = call.op.shapes[1], &v = call.op.shapes[2];
     args_.batch = q[0], args_.queries = q[1], args_.heads = q[2];
@@ -82,17 +86,16 @@ class AttentionKernel final : public Kernel {
     size_ = q[3], value_size_ = v[3];
     if (out_views_.empty()) list_results(call.op.shapes);
     for (std::size_t i = 0; i < views_.size(); ++i) items_.push_back(item_size(call.dtype(i)));
-    const std::size_t mask = backward_ ? 6 : 3;
     drops_ = has_drops(call);
     has_mask_ = has_mask(call);
     item_ = static_cast<std::int64_t>(item_size(call.dtype(0)));
     by_warpgroups_ = goes_by_warpgroups(call);
-    is_short_ = fits_one_tile(mask);
+    is_short_ = fits_one_tile();
     type_ = type_name(call.dtype(0), attrs.precision);
     causal_ = attrs.causal;
     config_ =
         cat("AttentionConfig<", type_, ", ", size_, ", ", value_size_, ", ", truth(attrs.causal),
-            ", AttentionMask::", has_mask_ ? mask_name(call.dtype(mask)) : "None",
+            ", AttentionMask::", has_mask_ ? mask_name(call.dtype(mask_)) : "None",
             !drops_               ? ""
             : args_.keys % 4 == 0 ? ", AttentionDrops::Fours"
                                   : ", AttentionDrops::Any",
@@ -118,7 +121,7 @@ class AttentionKernel final : public Kernel {
   void run(const Binding& binding) const override {
     AttentionArgs args = args_;
     args.q = bound(binding, 0), args.k = bound(binding, 1), args.v = bound(binding, 2);
-    if (has_mask_) args.mask = bound(binding, backward_ ? 6 : 3);
+    if (has_mask_) args.mask = bound(binding, mask_);
     if (drops_) args.drops = static_cast<const long long*>(bound(binding, views_.size() - 1).data);
     args.out = result(binding, 0);
     const std::int64_t tile = rows(kAttentionRows, size_),
@@ -221,9 +224,9 @@ class AttentionKernel final : public Kernel {
   }
 
   /// Whether a block has all queries and all keys of a head. A mask is then read by narrow offsets.
-  bool fits_one_tile(std::size_t mask) const {
+  bool fits_one_tile() const {
     const bool small_mask =
-        !has_mask_ || std::all_of(views_[mask].stride + 2, views_[mask].stride + 4,
+        !has_mask_ || std::all_of(views_[mask_].stride + 2, views_[mask_].stride + 4,
                                   [](auto stride) { return stride >= 0 && stride < kSmallStride; });
     return std::max(args_.queries, args_.keys) <= kAttentionRows && !is_wide() && small_mask &&
            (!backward_ || args_.heads == args_.kv_heads);
@@ -278,6 +281,7 @@ class AttentionKernel final : public Kernel {
   const std::vector<ValueId> outs_;
   std::vector<View> out_views_;
   const bool backward_;
+  const std::size_t mask_;          // its number among the inputs, where there is one
   std::vector<std::size_t> items_;  // bytes of an element of each input
   bool has_mask_ = false, drops_ = false, is_short_ = false, by_warpgroups_ = false,
        causal_ = false;

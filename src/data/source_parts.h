@@ -1,0 +1,20 @@
+// "FILE,length=20": what stands behind the kind of a data source, in parts.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tenon::data {
+
+/// Split at commas. The first part, one that begins with "test=", and of `only_paths` all are
+/// paths: those go on behind a comma as far as there is such a file or folder, which is looked for
+/// from `base` on.
+std::vector<std::string> source_parts(const std::string& rest, bool only_paths = false,
+                                      const std::filesystem::path& base = {});
+
+/// Throws the ValueError for a part that is none of `options`.
+[[noreturn]] void refuse_part(const std::string& spec, const std::vector<std::string>& parts,
+                              std::size_t which, const char* options);
+
+}  // namespace tenon::data
