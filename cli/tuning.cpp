@@ -21,9 +21,9 @@ void add_tune_option(Command& command, std::string& mode) {
 }
 
 void set_tuning(const std::string& mode) {
-  if (mode != "read" && current_device().kind == Device::Kind::Cpu)
-    throw UsageError(fmt::format("--tune is {}, but engines are chosen on cards alone", mode),
-                     "name one, as in --device cuda");
+  if (mode == "write" && current_device().kind == Device::Kind::Cpu)
+    throw UsageError("--tune is write, but engines are chosen on cards alone",
+                     "name one, as in --device cuda, or leave --tune at read");
   set_tune(tune_from_name(mode));
   show_tuning();
 }

@@ -2,13 +2,22 @@
 #include "data/source_parts.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "io/file.h"
 
 namespace tenon::data {
+namespace {
+
+// Readable or not: who opens it says why it cannot be read.
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+}  // namespace
 
 std::vector<std::string> source_parts(const std::string& rest, bool only_paths,
                                       const std::filesystem::path& base) {
@@ -19,7 +28,7 @@ std::vector<std::string> source_parts(const std::string& rest, bool only_paths,
     const std::size_t path = test ? from + 5 : from;
     if (test || only_paths || parts.empty())
       for (std::size_t longer = rest.size(); longer > end; longer = rest.rfind(',', longer - 1))
-        if (io::file_exists((base / rest.substr(path, longer - path)).string())) end = longer;
+        if (is_there(base / rest.substr(path, longer - path))) end = longer;
     parts.push_back(rest.substr(from, end - from));
     from = end + 1;
   }
@@ -28,14 +37,17 @@ std::vector<std::string> source_parts(const std::string& rest, bool only_paths,
 
 void refuse_part(const std::string& spec, const std::vector<std::string>& parts, std::size_t which,
                  const char* options) {
-  std::string path, message = cat("data '", spec, "': '", parts[which], "' is none of ", options);
+  if (parts[which].empty())
+    throw ValueError(
+        cat("data '", spec, "': there is a comma with nothing behind it; it may have ", options));
+  std::string message = cat("data '", spec, "': '", parts[which], "' is none of ", options);
   // It may be the rest of a name.
-  if (parts[which].find('=') == std::string::npos) {
-    for (std::size_t k = 0; k < parts.size(); ++k) {
-      if (k > which && parts[k].find('=') != std::string::npos) break;
-      path += cat(k > 0 ? "," : "", parts[k]);
-    }
-    message += cat(", and there is no '", path, "'");
+  const bool is_next = which == 1 || parts[which - 1].starts_with("test=");
+  if (is_next && parts[which].find('=') == std::string::npos) {
+    std::string path = parts[which - 1].substr(which == 1 ? 0 : 5);
+    for (std::size_t k = which; k < parts.size() && parts[k].find('=') == std::string::npos; ++k)
+      path += cat(",", parts[k]);
+    message += cat(", and there is no file '", path, "'");
   }
   throw ValueError(message);
 }

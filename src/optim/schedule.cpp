@@ -184,6 +184,7 @@ class Plateau : public Schedule {
       check(state.count(key) == 1, cat("plateau: the saved state lacks '", key, "'"));
     factor_ = state.at("factor");
     best_ = state.at("best");
+    if (std::isnan(best_)) best_ = std::numeric_limits<double>::infinity();  // of older versions
     bad_ = static_cast<int>(state.at("bad_epochs"));
   }
 

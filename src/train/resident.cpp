@@ -79,8 +79,9 @@ std::optional<ResidentSet> resident_set(const data::Loader& loader) {
     out.targets = Tensor::from_data(y->data(), targets, set.target_dtype());
     const auto each = static_cast<std::size_t>(set.target_shape().numel());
     const auto* target = static_cast<const std::int64_t*>(y->data());
-    for (std::size_t n = 0; is_filled_up(set) && n < all.size(); ++n)
-      out.counted.push_back(counted(std::span(target + n * each, each)));
+    if (is_filled_up(set))
+      for (std::size_t n = 0; n < all.size(); ++n)
+        out.counted.push_back(counted(std::span(target + n * each, each)));
   }
   out.scale = pixel_scale(loader);
   return out;

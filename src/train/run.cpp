@@ -98,7 +98,8 @@ void refuse_idle(const Settings& settings) {
   const Settings usual;
   const auto refuse = [&](const char* key, const char* why) {
     if (settings.get(key) != usual.get(key))
-      throw ValueError(cat("setting '", key, "' is ", settings.get(key), ", but ", why));
+      throw ValueError(cat("setting '", key, "' is ", settings.get(key), ", but ", why,
+                           ", or leave it at ", usual.get(key)));
   };
   if (settings.teacher.empty())
     for (const char* key : {"temperature", "distill_weight"})
@@ -109,7 +110,7 @@ void refuse_idle(const Settings& settings) {
   if (!data::is_picture_source(settings.data))
     for (const char* key : {"broken", "augment_on"})
       refuse(key, "the data holds no files of pictures: name some, as in --data folder:DIR");
-  if (parse_device(settings.device).kind == Device::Kind::Cpu)
+  if (settings.get("tune") == "write" && parse_device(settings.device).kind == Device::Kind::Cpu)
     refuse("tune", "engines are chosen on cards alone: name one, as in --device cuda");
 }
 

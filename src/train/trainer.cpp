@@ -191,6 +191,7 @@ class Fit {
   [[noreturn]] void not_finite(const Queued& step, double loss);
   [[noreturn]] void fail(std::int64_t step, const std::string& culprit, const std::string& what,
                          double lr);
+  void watch_finite();
   void require_finite();
   void report_step(const Queued& step, double loss);
   std::optional<double> train_accuracy() const;
@@ -230,11 +231,13 @@ class Fit {
   Speedometer speed_;
   Clock::time_point start_ = Clock::now(), epoch_start_, last_checkpoint_;
   std::int64_t last_saved_ = -1;
-  std::int64_t checked_ = 0;  // the step whose weights require_finite() has seen
+  std::int64_t checked_ = 0;                  // the step whose values require_finite() has seen
+  std::vector<nn::NamedTensor> kept_finite_;  // what a step makes of finite values
   double evaluation_seconds_ = 0;
   double waited_before_ = 0;    // for batches, before this epoch
   double waited_earlier_ = 0;   // in the stage before
   bool filled_up_ = false;      // sequences of targets, to lengths that differ
+  double counted_each_ = 1;     // targets of an example that count, in the mean
   bool staged_ = false;         // the next stage has begun
   bool asked_to_stop_ = false;  // by a callback
   TrainResult result_;
@@ -303,7 +306,7 @@ void Fit::restore(Checkpoint checkpoint) {
   schedule_->load_state(saved.schedule);
   Generator::current().set_state(saved.generator_seed, saved.generator_counter);
   p_ = std::move(checkpoint.progress);
-  last_saved_ = p_.step;
+  last_saved_ = checked_ = p_.step;
   // An epoch that was cut short by a limit of steps and now goes on is reported again when it is
   // whole.
   const auto under_way = static_cast<int>(p_.step / p_.steps_per_epoch) + 1;
@@ -356,6 +359,8 @@ void Fit::open_steps() {
   const data::Dataset& set = train_->dataset();
   // Of words that are hidden anew in every epoch each example has as many.
   filled_up_ = o_.tokens && is_filled_up(set) && !set.drawn_anew();
+  if (filled_up_) counted_each_ = set.counted_targets();
+  watch_finite();
   at_once_ = std::max(o_.steps_per_launch, 1);
   ahead_ = 1;
 }
@@ -407,12 +412,30 @@ Checkpoint Fit::state() {
   return out;
 }
 
+// Asked on the host, which gets what is to be saved anyway: a card would need kernels that training
+// itself does not.
+bool is_finite(const Tensor& t) {
+  if (!is_floating(t.dtype())) return true;
+  const bool here = t.device().kind == Device::Kind::Cpu;
+  const Tensor held = here ? t : Tensor::from_data(t.data(), t.shape(), t.dtype(), Device{});
+  return all(isfinite(held)).item() != 0;
+}
+
+// Gradients may overflow where the loss does not: what comes of that is no state to go on from.
+bool is_finite(const StateDict& state) {
+  return std::all_of(state.begin(), state.end(),
+                     [](const auto& entry) { return is_finite(entry.second); });
+}
+
 void Fit::checkpoint() {
   if (folder_ == nullptr) return;
   settle_checkpoint();
   save_engines();  // before what was computed with them
   if (last_saved_ == p_.step) return;
   require_finite();
+  if (!is_finite(t_.optimizer->state_dict()))
+    fail(p_.step, "", "the loss is finite, but the optimizer's state is not, and is not saved. ",
+         t_.optimizer->lr());
   const std::string path = folder_->save(state(), o_.keep_checkpoints);
   last_saved_ = p_.step;
   last_checkpoint_ = Clock::now();
@@ -437,24 +460,6 @@ void Fit::settle_checkpoint() {
   t_.tell([&](Callback& c) { c.on_checkpoint(path); });
 }
 
-// The place of the first that is not finite; their number when all are. Asked on the host, which
-// gets what is to be saved anyway: a card would need kernels that training itself does not.
-std::size_t first_not_finite(const std::vector<Tensor>& tensors) {
-  const auto found = std::find_if(tensors.begin(), tensors.end(), [](const Tensor& t) {
-    const bool here = t.device().kind == Device::Kind::Cpu;
-    const Tensor held = here ? t : Tensor::from_data(t.data(), t.shape(), t.dtype(), Device{});
-    return all(isfinite(held)).item() == 0;
-  });
-  return static_cast<std::size_t>(found - tensors.begin());
-}
-
-// Gradients may overflow where the loss does not: what comes of that is no state to go on from.
-bool is_finite(const StateDict& state) {
-  std::vector<Tensor> tensors;
-  for (const auto& [name, tensor] : state)
-    if (is_floating(tensor.dtype())) tensors.push_back(tensor);
-  return first_not_finite(tensors) == tensors.size();
-}
 constexpr char kOverflown[] =
     ". The step before made weights that are not finite, which are not saved. ";
 
@@ -486,18 +491,27 @@ void Fit::fail(std::int64_t step, const std::string& culprit, const std::string&
                          "), clip the gradients (clip_norm = 1), or look at the data"));
 }
 
+// Buffers may hold infinities on purpose, as masks do.
+void Fit::watch_finite() {
+  kept_finite_.clear();
+  const std::vector<Tensor>& parameters = t_.optimizer->parameters();
+  for (std::size_t k = 0; k < parameters.size(); ++k)
+    kept_finite_.push_back({t_.optimizer->parameter_names()[k], parameters[k]});
+  for (nn::NamedTensor& buffer : t_.net.named_buffers())
+    if (is_finite(buffer.tensor)) kept_finite_.push_back(std::move(buffer));
+}
+
 // Gradients that overflow beside a finite loss show in the next step's loss, which is too late for
-// weights that are saved or handed over before it.
+// what is saved or handed over before it.
 void Fit::require_finite() {
   if (checked_ == p_.step) return;
-  const std::size_t first = first_not_finite(t_.optimizer->parameters());
-  if (first < t_.optimizer->parameters().size()) {
-    const std::string& name = t_.optimizer->parameter_names()[first];
-    fail(p_.step, name,
-         cat("the loss is finite, but the weights that the step makes are not finite (the first: ",
-             name, ") and are not saved. "),
-         t_.optimizer->lr());
-  }
+  for (const nn::NamedTensor& kept : kept_finite_)
+    if (!is_finite(kept.tensor))
+      fail(p_.step, kept.name,
+           cat("the loss is finite, but the step made weights or running statistics that are not "
+               "(the first: ",
+               kept.name, "); they are not saved. "),
+           t_.optimizer->lr());
   checked_ = p_.step;
 }
 
@@ -603,7 +617,7 @@ double Fit::weight_of(const Queued& step) const {
                                  ? counted(std::span(target.data_as<std::int64_t>(),
                                                      static_cast<std::size_t>(target.numel())))
                                  : step.counted;
-  return static_cast<double>(count) / train_->dataset().counted_targets();
+  return static_cast<double>(count) / counted_each_;
 }
 
 void Fit::account(const Queued& step) {
@@ -686,7 +700,7 @@ bool Fit::epoch() {
 }
 
 void Fit::end_epoch() {
-  if (folder_ != nullptr || p_.step == total_) require_finite();
+  require_finite();
   EpochReport r;
   r.epoch = static_cast<int>((p_.step - 1) / p_.steps_per_epoch) + 1;
   r.step = p_.step;

@@ -121,7 +121,7 @@ TEST_CASE("names: a path may have commas") {
   // None is there: the name is told as it may have been meant.
   const std::string gone = dir / "no,such,file.txt";
   for (const char* kind : {"text:", "pairs:", "csv:", "folder:", "list:"})
-    CHECK(refusal<ValueError>(kind + gone + ",seed=1").find("there is no '" + gone + "'") !=
+    CHECK(refusal<ValueError>(kind + gone + ",seed=1").find("there is no file '" + gone + "'") !=
           std::string::npos);
   CHECK(refusal<ValueError>("text:" + file + ",lenght=3").find("there is no") == std::string::npos);
 }

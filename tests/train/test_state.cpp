@@ -160,8 +160,8 @@ TEST_CASE("trainer: a step whose weights are not finite ends the run where they 
     train::Trainer trainer(net, nn::CrossEntropyLoss(), sgd, std::move(o));
     CHECK_THROWS_WITH_AS(
         trainer.fit(loader),
-        doctest::Contains("step 1: the loss is finite, but the weights that the step makes are "
-                          "not finite (the first: 0.weight) and are not saved"),
+        doctest::Contains("step 1: the loss is finite, but the step made weights or running "
+                          "statistics that are not (the first: 0.weight); they are not saved"),
         NumericError);
   };
   SUBCASE("after the last step") {
@@ -197,6 +197,33 @@ TEST_CASE("trainer: a step whose weights are not finite ends the run where they 
   CHECK_FALSE(std::filesystem::exists(folder / "run/model.safetensors"));
   CHECK(io::read_file(folder / "run/log.jsonl").find("\"not_finite\",\"step\":1,") !=
         std::string::npos);
+}
+
+TEST_CASE("trainer: running statistics and optimizers' state that are not finite are not saved") {
+  const TestFolder folder;
+  manual_seed(3);
+  const nn::Sequential net(nn::Linear(2, 4), nn::BatchNorm1d(4));
+  std::string what;
+  const auto fit = [&](optim::Optimizer& optimizer, double size, const nn::Sequential& of) {
+    data::Loader loader(
+        data::from_tensors((randn({32, 2}) * size).eval(), remainder(arange(0, 32), 4).eval(), 4),
+        {.batch = 32, .shuffle = false});
+    train::Trainer trainer(of, nn::CrossEntropyLoss(), optimizer, options(1, folder / "run"));
+    CHECK_THROWS_WITH_AS(trainer.fit(loader), doctest::Contains(what.c_str()), NumericError);
+    CHECK_FALSE(std::filesystem::exists(folder / "run/model.safetensors"));
+    std::filesystem::remove_all(folder / "run");
+  };
+  SUBCASE("a variance") {
+    what = "(the first: 1.running_var); they are not saved";
+    optim::Sgd sgd(net, {.lr = 1e-9});
+    fit(sgd, 1e25, net);
+  }
+  SUBCASE("a moment") {
+    what = "the loss is finite, but the optimizer's state is not";
+    const nn::Sequential plain(nn::Linear(2, 4));
+    optim::Adam adam(plain, {.lr = 1e-30});
+    fit(adam, 1e22, plain);
+  }
 }
 
 TEST_CASE("trainer: an epoch whose test gives NaN is never the best") {
