@@ -160,6 +160,7 @@ class Fit {
  private:
   void prepare();
   void require_whole(const Checkpoint& checkpoint) const;
+  void require_nothing_kept() const;
   void restore(Checkpoint checkpoint);
   void save_engines();
   bool stage_due(std::int64_t step) const {
@@ -254,10 +255,13 @@ void Fit::prepare() {
   if (o_.run_dir.empty()) return;
   folder_ = std::make_unique<RunFolder>(o_.run_dir, o_.resume);
   result_.run_dir = folder_->path();
-  if (o_.resume)
+  if (o_.resume) {
     if (std::optional<Checkpoint> checkpoint = load_latest_checkpoint(
             folder_->path(), [this](const Checkpoint& c) { require_whole(c); }))
       restore(std::move(*checkpoint));
+    else
+      require_nothing_kept();
+  }
   // The same engines as before: another order of sums would give other bits.
   engines_ = std::make_unique<TuneRecord>(o_.resume ? load_engines(folder_->path()) : TuneTable());
   engines_saved_ = engines_->table().size();
@@ -278,6 +282,17 @@ void Fit::require_whole(const Checkpoint& checkpoint) const {
   StateDict known = t_.optimizer->state_dict();
   std::erase_if(known, [&](const auto& entry) { return saved.count(entry.first) == 0; });
   require_tensors(known, saved, checkpoint.path);
+}
+
+// A run that was stopped before its first checkpoint begins anew; one that has come further would
+// write over what it made.
+void Fit::require_nothing_kept() const {
+  for (const char* name : {"model.safetensors", "best.safetensors"})
+    if (std::filesystem::exists(folder_->file(name)))
+      throw IoError(cat(folder_->path(),
+                        " has lost its checkpoints, so it would begin anew and "
+                        "write over ",
+                        name, ": start a new run in another folder"));
 }
 
 void Fit::restore(Checkpoint checkpoint) {

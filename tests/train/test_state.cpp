@@ -199,6 +199,19 @@ TEST_CASE("trainer: a step whose weights are not finite ends the run where they 
         std::string::npos);
 }
 
+TEST_CASE("trainer: a run that has lost its checkpoints is not begun anew over its model") {
+  const TestFolder folder;
+  const std::string run = folder / "run";
+  toy::Session().fit(options(2, run));
+  const std::string model = io::read_file(run + "/model.safetensors");
+  std::filesystem::remove_all(run + "/checkpoints");
+  train::TrainOptions again = options(3, run);
+  again.resume = true;
+  CHECK_THROWS_WITH_AS(toy::Session().fit(again), doctest::Contains("has lost its checkpoints"),
+                       IoError);
+  CHECK(io::read_file(run + "/model.safetensors") == model);
+}
+
 TEST_CASE("trainer: running statistics and optimizers' state that are not finite are not saved") {
   const TestFolder folder;
   manual_seed(3);
