@@ -2,22 +2,13 @@
 #include "data/source_parts.h"
 
 #include <algorithm>
-#include <system_error>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "io/file.h"
 
 namespace tenon::data {
-namespace {
-
-// Readable or not: who opens it says why it cannot be read.
-bool is_there(const std::filesystem::path& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
-
-}  // namespace
 
 std::vector<std::string> source_parts(const std::string& rest, bool only_paths,
                                       const std::filesystem::path& base) {
@@ -28,7 +19,8 @@ std::vector<std::string> source_parts(const std::string& rest, bool only_paths,
     const std::size_t path = test ? from + 5 : from;
     if (test || only_paths || parts.empty())
       for (std::size_t longer = rest.size(); longer > end; longer = rest.rfind(',', longer - 1))
-        if (is_there(base / rest.substr(path, longer - path))) end = longer;
+        // Readable or not: who opens it says why it cannot be read.
+        if (io::is_there((base / rest.substr(path, longer - path)).string())) end = longer;
     parts.push_back(rest.substr(from, end - from));
     from = end + 1;
   }

@@ -235,6 +235,10 @@ void write_file(const std::string& path, std::string_view bytes) {
   write_pieces(path, {&bytes, 1});
 }
 
+bool is_there(const std::string& path) noexcept {
+  return path.find('\0') == std::string::npos && ::access(path.c_str(), F_OK) == 0;
+}
+
 bool file_exists(const std::string& path) noexcept {
   return path.find('\0') == std::string::npos && ::access(path.c_str(), R_OK) == 0;
 }

@@ -93,6 +93,9 @@ void inflate_raw(std::string_view packed, std::string& out, const std::string& w
 /// The first bytes of what deflate packed, `most` at the most; what is corrupt ends them.
 std::string inflate_start(std::string_view packed, std::size_t most);
 
+/// Whether anything is there, readable or not.
+bool is_there(const std::string& path) noexcept;
+
 /// True when something can be opened for reading there.
 bool file_exists(const std::string& path) noexcept;
 

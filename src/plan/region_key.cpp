@@ -115,12 +115,11 @@ AlikeSteps::AlikeSteps(const Program& program)
       named_(program.steps.size()),
       renamed_(program.values.size(), kNoValue) {
   std::vector<RegionKey> keys(program.steps.size());  // empty: like no other
-  constexpr std::size_t kAtOnce = 64;
-  const std::size_t chunks = (keys.size() + kAtOnce - 1) / kAtOnce;
-  parallel_for(static_cast<std::int64_t>(chunks), [&](std::int64_t k, int) {
+  constexpr std::int64_t kAtOnce = 64;
+  const std::int64_t steps = std::ssize(keys);
+  parallel_for(divide_up(steps, kAtOnce), [&](std::int64_t k, int) {
     RegionNumbering numbering;
-    const std::size_t begin = at(k) * kAtOnce, end = std::min(begin + kAtOnce, keys.size());
-    for (std::size_t s = begin; s < end; ++s) {
+    for (std::size_t s = at(k * kAtOnce); s < at(std::min((k + 1) * kAtOnce, steps)); ++s) {
       const Region& region = program.steps[s].region;
       if (!region.opaque.bodies.empty()) continue;
       named_[s] = numbering.named(region);

@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "data/source_parts.h"
+#include "io/file.h"
 
 namespace tenon::train {
 namespace {
@@ -34,11 +35,6 @@ std::string with_paths(const std::string& spec, const fs::path& base, const F& c
   return out;
 }
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 // The first path that is not there when relative ones start at `base`.
 std::optional<std::string> missing_from(const std::string& spec, const fs::path& base) {
   std::optional<std::string> missing;
@@ -46,7 +42,8 @@ std::optional<std::string> missing_from(const std::string& spec, const fs::path&
     // A pattern stands for files of one folder.
     const bool pattern = path.find_first_of("*{") != std::string::npos;
     const fs::path place = base / path;
-    if (!missing && !is_there(pattern ? place.parent_path() / "." : place)) missing = path;
+    if (!missing && !io::is_there((pattern ? place.parent_path() / "." : place).string()))
+      missing = path;
     return path;
   });
   return missing;

@@ -194,6 +194,7 @@ class Fit {
                          double lr);
   void watch_finite();
   void require_finite();
+  const nn::NamedTensor* first_not_finite() const;
   void report_step(const Queued& step, double loss);
   std::optional<double> train_accuracy() const;
   void end_epoch();
@@ -489,7 +490,7 @@ void Fit::not_finite(const Queued& step, double loss) {
   queue_.clear();
   t_.train_step->reopen();
   Generator::current().set_state(step.seed, step.counter);
-  const bool kept = is_finite(t_.net.state_dict()) && is_finite(t_.optimizer->state_dict());
+  const bool kept = first_not_finite() == nullptr && is_finite(t_.optimizer->state_dict());
   if (kept) checkpoint();
   fail(p_.step + 1, culprit,
        cat("the loss is ", loss, "; ",
@@ -520,14 +521,21 @@ void Fit::watch_finite() {
 // what is saved or handed over before it.
 void Fit::require_finite() {
   if (checked_ == p_.step) return;
-  for (const nn::NamedTensor& kept : kept_finite_)
-    if (!is_finite(kept.tensor))
-      fail(p_.step, kept.name,
-           cat("the loss is finite, but the step made weights or running statistics that are not "
-               "(the first: ",
-               kept.name, "); they are not saved. "),
-           t_.optimizer->lr());
+  if (const nn::NamedTensor* first = first_not_finite())
+    fail(p_.step, first->name,
+         cat("the loss is finite, but the step made weights or running statistics that are not "
+             "(the first: ",
+             first->name, "); they are not saved. "),
+         t_.optimizer->lr());
   checked_ = p_.step;
+}
+
+// Null where all is finite that a step makes of finite values.
+const nn::NamedTensor* Fit::first_not_finite() const {
+  const auto found =
+      std::find_if(kept_finite_.begin(), kept_finite_.end(),
+                   [](const nn::NamedTensor& kept) { return !is_finite(kept.tensor); });
+  return found == kept_finite_.end() ? nullptr : &*found;
 }
 
 // False at the end of the epoch's examples.

@@ -79,6 +79,23 @@ std::string add_text(const std::string& entry, int amount) {
       amount, ".0f);\n}\n");
 }
 
+/// Processes that compiled, in the order of their compilations.
+std::vector<std::string> compilers(const std::string& log) {
+  std::ifstream file(log);
+  std::vector<std::string> processes;
+  for (std::string process; std::getline(file, process);) processes.push_back(process);
+  return processes;
+}
+
+/// Until two compilations have begun.
+void wait_for_compilers(const std::string& log) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (compilers(log).size() < 2) {
+    REQUIRE(std::chrono::steady_clock::now() < end);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
 // NVRTC of a toolkit or wheel, whatever TENON_NVRTC says.
 const Nvrtc& real_nvrtc() {
   static const Nvrtc found = [] {
@@ -351,15 +368,7 @@ TEST_CASE("jit: (a process that ends in its first compilation)" * doctest::skip(
   const char* log = std::getenv("TENON_FAKE_NVRTC_LOG");
   REQUIRE(log != nullptr);
   const auto kernel = compile(target_of(0), {"tenon_test_long", add_text("tenon_test_long", 1)});
-  std::string lines;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  // One of a kernel that does nothing comes first.
-  while (std::count(lines.begin(), lines.end(), '\n') < 2) {
-    REQUIRE(std::chrono::steady_clock::now() < end);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    std::ifstream file(log);
-    lines.assign(std::istreambuf_iterator<char>(file), {});
-  }
+  wait_for_compilers(log);  // one of a kernel that does nothing comes first
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
@@ -375,14 +384,6 @@ TEST_CASE("jit: a process may end in its first compilation, which is given up") 
 }
 
 namespace {
-
-/// Processes that compiled, in the order of their compilations.
-std::vector<std::string> compilers(const std::string& log) {
-  std::ifstream file(log);
-  std::vector<std::string> processes;
-  for (std::string process; std::getline(file, process);) processes.push_back(process);
-  return processes;
-}
 
 /// The command beside this program; empty where it was not built.
 std::string command() {
@@ -402,11 +403,7 @@ TEST_CASE("jit: (the end of a process for which others compile)" * doctest::skip
     const std::string entry = cat("tenon_test_helped", i);
     compile(target_of(0), {entry, add_text(entry, i)});
   }
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (compilers(log).size() < 2) {
-    REQUIRE(std::chrono::steady_clock::now() < end);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  wait_for_compilers(log);
   for (const std::string& process : compilers(log)) CHECK(process != std::to_string(getpid()));
 }
 

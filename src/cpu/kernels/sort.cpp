@@ -14,6 +14,7 @@
 
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
 
@@ -220,7 +221,7 @@ void sort_all(const SortShape& shape, typename Keys<Key>::Write write, std::size
       std::max<std::int64_t>(kElements / std::max<std::int64_t>(shape.length, 1), 1);
   const auto length = static_cast<std::size_t>(shape.length) * bytes,
              kept = static_cast<std::size_t>(shape.count) * bytes;
-  parallel_for((shape.rows + rows - 1) / rows, [&](std::int64_t block, int) {
+  parallel_for(divide_up(shape.rows, rows), [&](std::int64_t block, int) {
     for (std::int64_t r = block * rows; r < std::min((block + 1) * rows, shape.rows); ++r) {
       const std::byte* row = x + static_cast<std::size_t>(r) * length;
       const Placed<Key>* sorted =
