@@ -45,8 +45,9 @@ class TENON_API Optimizer {
   /// In the order of parameters().
   const std::vector<std::string>& parameter_names() const { return names_; }
   /// Assignments that take one step with these gradients, when evaluated. Parameters that are
-  /// frozen by now stay as they are. With `guard` (a bool scalar) nothing changes where it is
-  /// false: updates(grads, isfinite(loss)) never lets a NaN into the weights. With `rates` (a
+  /// frozen by now stay as they are. With `guard` (a bool scalar) none of them changes anything
+  /// where it is false: updates(grads, isfinite(loss)) never lets a NaN into the weights. Running
+  /// statistics are the loss's: take_updates() and guarded() (ops.h) guard those. With `rates` (a
   /// vector, one a group) these are the learning rates instead of those in force: for steps that
   /// are queued together, each with its own.
   [[nodiscard("an update happens when it is evaluated")]]  //
