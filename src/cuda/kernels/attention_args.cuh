@@ -1,6 +1,8 @@
 // What the attention kernels are given; host and device share it.
 #pragma once
 
+#include "cuda/kernels/tensor_map.cuh"
+
 namespace tenon::cuda {
 
 constexpr int kAttentionThreads = 128;  // four warps of 16 rows each
@@ -45,6 +47,11 @@ struct AttentionArgs {
   // Of weights that are dropped at random: seed and counter of the draw, and of 2^24 numbers how
   // many, from 0 on, drop.
   const long long* drops = nullptr;
+};
+
+/// The operands of attention by warpgroups as [batch, heads, length, size], in boxes of 64 x 64.
+struct AttentionMaps {
+  TensorMap q, k, v, dy;
 };
 
 }  // namespace tenon::cuda

@@ -4,7 +4,7 @@
 // A block is a warpgroup and owns 64 rows, 16 a warp: queries (forward, gradient of the query) or
 // keys (gradients of key and value). Scores are products of two tiles in shared memory; weights
 // stay in the registers where the product left them, which is how the next product takes its left
-// operand. The other side comes in tiles of 64 rows, double-buffered by asynchronous copies. Blocks
+// operand. The other side comes in tiles of 64 rows by the tensor copy engine, a step ahead. Blocks
 // of several warpgroups that share those tiles are slower: they wait for one another. Nothing is
 // added to what another block adds to: the same bits every time.
 //
@@ -49,56 +49,42 @@ struct AttentionTiles {
   TENON_DEVICE AttentionTiles next(int tiles) const {
     return {memory + tiles * C::kTileBytes, address + tiles * C::kTileBytes};
   }
-  /// Begins to copy rows [0, left) of an operand; zeros beyond.
-  TENON_DEVICE void stage(const unsigned short* from, long long stride, long long left) const {
-    constexpr int kChunks = C::kSize / 8;
+  /// Begins to bring 64 rows of a head, from `row` on; zeros beyond the last.
+  TENON_DEVICE void bring(const TensorMap& from, long long row, long long h, long long b,
+                          unsigned barrier) const {
 #pragma unroll
-    for (int i = 0; i < 64 * kChunks / C::kThreads; ++i) {
-      const int c = i * C::kThreads + static_cast<int>(threadIdx.x), r = c / kChunks,
-                e = c % kChunks;
-      copy_async_16(address + e / 8 * kAttentionBoxBytes + r * 128 + ((e % 8 ^ r % 8) << 4),
-                    from + r * stride + e * 8, r < left);
+    for (int box = 0; box < C::kBoxes; ++box)
+      tma_load(address + box * kAttentionBoxBytes, &from, box * 64, static_cast<int>(row),
+               static_cast<int>(h), static_cast<int>(b), barrier);
+  }
+};
+
+/// Two barriers behind the block's tiles, for what comes in two slots in turn. One thread fills
+/// them: a whole step ahead.
+struct AttentionSlots {
+  unsigned barriers;
+  const bool fills = threadIdx.x == 0;
+
+  TENON_DEVICE explicit AttentionSlots(unsigned address) : barriers(address) {
+    if (fills) {
+      barrier_init(barriers, 1);
+      barrier_init(barriers + 8, 1);
+      barrier_init_fence();
     }
+    __syncthreads();
+  }
+  /// The barrier of a step's slot, to which so many bytes will come.
+  TENON_DEVICE unsigned expect(int step, int bytes) const {
+    const unsigned barrier = barriers + step % 2 * 8;
+    barrier_expect(barrier, static_cast<unsigned>(bytes));
+    return barrier;
+  }
+  /// What the step needs is there, and nobody reads the other slot any more.
+  TENON_DEVICE void await(int step) const {
+    barrier_wait(barriers + step % 2 * 8, step / 2 % 2);
+    __syncthreads();
   }
 };
-
-/// This thread's share of the copies that bring an operand's tiles of 64 rows, one after the other.
-template <class C>
-struct AttentionStream {
-  static constexpr int kChunks = C::kSize / 8, kRows = C::kThreads / kChunks;  // copied at once
-  static_assert(kRows % 8 == 0, "a thread's chunks stand in one column of the swizzle");
-  const unsigned short* from;
-  long long stride;
-  int row, to;
-
-  TENON_DEVICE AttentionStream(const unsigned short* first, long long row_stride)
-      : stride(row_stride), row(static_cast<int>(threadIdx.x) / kChunks) {
-    const int chunk = static_cast<int>(threadIdx.x) % kChunks;
-    from = first + row * stride + chunk * 8;
-    to = chunk / 8 * kAttentionBoxBytes + row * 128 + ((chunk % 8 ^ row % 8) << 4);
-  }
-  /// Begins to copy the next tile, of which `left` rows are there; zeros beyond.
-  TENON_DEVICE void stage(const AttentionTiles<C>& tile, int left) {
-#pragma unroll
-    for (int i = 0; i < 64 / kRows; ++i)
-      copy_async_16(tile.address + to + i * kRows * 128, from + i * kRows * stride,
-                    row + i * kRows < left);
-    from += 64 * stride;
-  }
-};
-
-/// Rows of a tile from row0 on that are there.
-TENON_DEVICE int rows_left(long long rows, long long row0) {
-  return rows - row0 < 64 ? static_cast<int>(rows - row0) : 64;
-}
-
-/// All that was begun to be copied can be read by the block's products, and all products that the
-/// block waited for have read what they read: one barrier a step serves both of two tiles in turn.
-TENON_DEVICE void await_tiles() {
-  copy_async_wait<0>();
-  fence_shared_for_products();
-  __syncthreads();
-}
 
 /// Begins d = left · rightᵀ: 64 rows each, the reduction along the rows.
 template <class C>
@@ -229,7 +215,8 @@ TENON_DEVICE void hide(float (&x)[32], const AttentionPlace& at, long long query
 }
 
 template <class C>
-__device__ __forceinline__ void attention_wgmma_forward(const AttentionArgs& a) {
+__device__ __forceinline__ void attention_wgmma_forward(const AttentionArgs& a,
+                                                        const AttentionMaps& maps) {
   using T = typename C::Type;
   using Tiles = AttentionTiles<C>;
   TENON_DYNAMIC_SHARED(shared);
@@ -242,22 +229,21 @@ __device__ __forceinline__ void attention_wgmma_forward(const AttentionArgs& a) 
   const long long q0 = block * 64, mine = q0 + at.warp_row;
   const long long end = q0 + 64, seen = C::kCausal && end < a.keys ? end : a.keys;
   const int blocks = static_cast<int>((seen + 63) / 64);
-  AttentionStream<C> k_from(head_of<T>(a.k, b, of), a.k.stride[1]),
-      v_from(head_of<T>(a.v, b, of), a.v.stride[1]);
+  const AttentionSlots slots(v.next(2).address);
   const auto stage = [&](int j) {
-    const int left = rows_left(a.keys, static_cast<long long>(j) * 64);
-    k_from.stage(k.next(j % 2), left);
-    v_from.stage(v.next(j % 2), left);
-    copy_async_commit();
+    if (!slots.fills) return;
+    const unsigned there = slots.expect(j, (j == 0 ? 3 : 2) * C::kTileBytes);
+    if (j == 0) q.bring(maps.q, q0, h, b, there);
+    k.next(j % 2).bring(maps.k, static_cast<long long>(j) * 64, of, b, there);
+    v.next(j % 2).bring(maps.v, static_cast<long long>(j) * 64, of, b, there);
   };
-  q.stage(head_of<T>(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1], a.queries - q0);
   if (blocks > 0) stage(0);
   const float scale = a.scale * kLog2E;
   float y[C::kBoxes][32], largest[2], total[2] = {0.0f, 0.0f};
   clear_all(y);
   largest[0] = largest[1] = minus_infinity();
   for (int j = 0; j < blocks; ++j) {
-    await_tiles();
+    slots.await(j);
     if (j + 1 < blocks) stage(j + 1);
     const long long k0 = static_cast<long long>(j) * 64;
     float s[32];
@@ -339,40 +325,39 @@ TENON_DEVICE float* taken_of(const AttentionArgs& a, long long b, long long h) {
 /// The gradients of 64 keys and values a warpgroup: sweeps over the queries that see them, of all
 /// heads that share them.
 template <class C>
-__device__ __forceinline__ void attention_wgmma_keys(const AttentionArgs& a) {
+__device__ __forceinline__ void attention_wgmma_keys(const AttentionArgs& a,
+                                                     const AttentionMaps& maps) {
   using T = typename C::Type;
   using Tiles = AttentionTiles<C>;
   TENON_DYNAMIC_SHARED(shared);
   const Tiles k = Tiles::first(shared), v = k.next(1), q = v.next(1), dy = q.next(2),
-              rows = dy.next(2);  // what is taken off: 512 bytes, twice
+              rows = dy.next(2);  // what is taken off, twice
+  constexpr int kTakenBytes = kAttentionTaken * sizeof(float);
   const AttentionPlace at = AttentionPlace::here();
   const long long of = static_cast<long long>(blockIdx.y) % a.kv_heads,
                   b = static_cast<long long>(blockIdx.y) / a.kv_heads, group = a.heads / a.kv_heads,
                   k0 = static_cast<long long>(blockIdx.x) * 64, mine = k0 + at.warp_row;
-  k.stage(head_of<T>(a.k, b, of) + k0 * a.k.stride[1], a.k.stride[1], a.keys - k0);
-  v.stage(head_of<T>(a.v, b, of) + k0 * a.v.stride[1], a.v.stride[1], a.keys - k0);
   const int all = static_cast<int>((a.queries + 63) / 64),
             first = C::kCausal ? static_cast<int>(k0 / 64) : 0,
             steps = all > first ? static_cast<int>(group) * (all - first) : 0;
-  const long long first_row = static_cast<long long>(first) * 64;
+  const AttentionSlots slots(rows.address + 2 * kTakenBytes);
   long long head = of * group;
   int coming = first;
-  AttentionStream<C> q_from(head_of<T>(a.q, b, head) + first_row * a.q.stride[1], a.q.stride[1]),
-      dy_from(head_of<T>(a.dy, b, head) + first_row * a.dy.stride[1], a.dy.stride[1]);
-  const auto stage = [&](int slot) {
+  const auto stage = [&](int step) {
+    if (!slots.fills) return;
+    const int slot = step % 2;
+    const unsigned there = slots.expect(step, (step == 0 ? 4 : 2) * C::kTileBytes + kTakenBytes);
+    if (step == 0) {
+      k.bring(maps.k, k0, of, b, there);
+      v.bring(maps.v, k0, of, b, there);
+    }
     const long long q0 = static_cast<long long>(coming) * 64;
-    const int left = rows_left(a.queries, q0), i = static_cast<int>(threadIdx.x);
-    q_from.stage(q.next(slot), left);
-    dy_from.stage(dy.next(slot), left);
-    if (i < 32)
-      copy_async_16(rows.address + slot * 512 + i * 16, taken_of(a, b, head) + q0 * 2 + i * 4,
-                    true);
-    copy_async_commit();
+    q.next(slot).bring(maps.q, q0, head, b, there);
+    dy.next(slot).bring(maps.dy, q0, head, b, there);
+    bulk_load(rows.address + slot * kTakenBytes, taken_of(a, b, head) + q0 * 2, kTakenBytes, there);
     if (++coming == all) {
       coming = first;
       ++head;
-      q_from.from += a.q.stride[2] - (all - first) * 64 * a.q.stride[1];
-      dy_from.from += a.dy.stride[2] - (all - first) * 64 * a.dy.stride[1];
     }
   };
   const float scale = a.scale * kLog2E;
@@ -382,11 +367,11 @@ __device__ __forceinline__ void attention_wgmma_keys(const AttentionArgs& a) {
   if (steps > 0) stage(0);
   for (int step = 0, tile = first; step < steps; ++step, tile = tile + 1 < all ? tile + 1 : first) {
     const int slot = step % 2;
-    await_tiles();
-    if (step + 1 < steps) stage(slot ^ 1);
+    slots.await(step);
+    if (step + 1 < steps) stage(step + 1);
     const long long q0 = static_cast<long long>(tile) * 64;
-    const float2* const taken =
-        reinterpret_cast<const float2*>(rows.memory + slot * 512) + at.t;  // off two queries each
+    const float2* const taken = reinterpret_cast<const float2*>(rows.memory + slot * kTakenBytes) +
+                                at.t;  // off two queries each
     float s[32], ds[32];
     pin(s);
     pin(ds);
@@ -467,7 +452,8 @@ TENON_DEVICE void row_products(float (&sums)[2], const AttentionArgs& a, long lo
 /// The gradient of 64 queries a warpgroup: a sweep over the keys that they see. First what is taken
 /// off; with no gradient to write that is all.
 template <class C>
-__device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a) {
+__device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a,
+                                                        const AttentionMaps& maps) {
   using T = typename C::Type;
   using Tiles = AttentionTiles<C>;
   TENON_DYNAMIC_SHARED(shared);
@@ -480,19 +466,18 @@ __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a) 
   const long long q0 = block * 64, mine = q0 + at.warp_row;
   const long long end = q0 + 64, seen = C::kCausal && end < a.keys ? end : a.keys;
   const int blocks = a.out.data != nullptr ? static_cast<int>((seen + 63) / 64) : 0;
-  AttentionStream<C> k_from(head_of<T>(a.k, b, of), a.k.stride[1]),
-      v_from(head_of<T>(a.v, b, of), a.v.stride[1]);
+  const AttentionSlots slots(v.next(2).address);
   const auto stage = [&](int j) {
-    const int left = rows_left(a.keys, static_cast<long long>(j) * 64);
-    k_from.stage(k.next(j % 2), left);
-    v_from.stage(v.next(j % 2), left);
-    copy_async_commit();
+    if (!slots.fills) return;
+    const unsigned there = slots.expect(j, (j == 0 ? 4 : 2) * C::kTileBytes);
+    if (j == 0) {
+      q.bring(maps.q, q0, h, b, there);
+      dy.bring(maps.dy, q0, h, b, there);
+    }
+    k.next(j % 2).bring(maps.k, static_cast<long long>(j) * 64, of, b, there);
+    v.next(j % 2).bring(maps.v, static_cast<long long>(j) * 64, of, b, there);
   };
-  if (blocks > 0) {
-    q.stage(head_of<T>(a.q, b, h) + q0 * a.q.stride[1], a.q.stride[1], a.queries - q0);
-    dy.stage(head_of<T>(a.dy, b, h) + q0 * a.dy.stride[1], a.dy.stride[1], a.queries - q0);
-    stage(0);
-  }
+  if (blocks > 0) stage(0);
   float log[2], delta[2];
   row_products<C>(delta, a, b, h, mine);
 #pragma unroll
@@ -509,7 +494,7 @@ __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a) 
   float dq[C::kBoxes][32];
   clear_all(dq);
   for (int j = 0; j < blocks; ++j) {
-    await_tiles();
+    slots.await(j);
     if (j + 1 < blocks) stage(j + 1);
     const long long k0 = static_cast<long long>(j) * 64;
     float s[32], ds[32];

@@ -2,13 +2,9 @@
 #pragma once
 
 #include "cuda/kernels/divisor.cuh"
+#include "cuda/kernels/tensor_map.cuh"
 
 namespace tenon::cuda {
-
-/// A CUtensorMap: made by the driver, opaque to everybody else.
-struct alignas(64) TensorMap {
-  unsigned long long words[16];
-};
 
 inline constexpr int kWgmmaColumns = 128;  // of a block's tile
 inline constexpr int kWgmmaLine = 128;     // bytes of a stage along k: one swizzled line

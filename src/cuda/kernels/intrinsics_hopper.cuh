@@ -98,6 +98,14 @@ TENON_DEVICE void copy_async_16(unsigned shared, const void* global, bool inside
 TENON_DEVICE void prefetch_map(const void* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
+/// Brings so many bytes, a multiple of 16 at multiples of 16.
+TENON_DEVICE void bulk_load(unsigned to, const void* from, unsigned bytes, unsigned barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(to),
+      "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
+}
 /// Brings the map's box at (x, y), zeros where it lies outside; its bytes count at the barrier.
 TENON_DEVICE void tma_load(unsigned to, const void* map, int x, int y, unsigned barrier) {
   asm volatile(
@@ -111,6 +119,14 @@ TENON_DEVICE void tma_load(unsigned to, const void* map, int x, int y, int z, un
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
       "[%1, {%2, %3, %4}], [%5];" ::"r"(to),
       "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier)
+      : "memory");
+}
+TENON_DEVICE void tma_load(unsigned to, const void* map, int x, int y, int z, int w,
+                           unsigned barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%2, %3, %4, %5}], [%6];" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
       : "memory");
 }
 /// The same for every block of the cluster in `mask`, to the same addresses in each.
@@ -144,10 +160,6 @@ TENON_DEVICE void registers_fewer() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 }
 
-/// Shows products what this thread's ordinary stores and asynchronous copies put in shared memory.
-TENON_DEVICE void fence_shared_for_products() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
 /// Orders accesses of the sums' registers before the products that follow.
 TENON_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 TENON_DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/index.h"
 #include "cuda/device/driver.h"
+#include "cuda/engines/launch/tensor_map.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
 #include "cuda/kernels/attention_args.cuh"
 
@@ -62,7 +64,18 @@ bool has_mask(const OpaqueCall& call) {
   return call.op.inputs.size() > before_mask(call) + (has_drops(call) ? 1 : 0);
 }
 
+/// Whether the copy engine can walk an operand: [batch, length, heads, size].
+bool is_mapped(const View& view, const Shape& shape) {
+  for (const int d : {0, 1, 2})
+    if (shape[d] > 1 && view.stride[d] <= 0) return false;
+  return true;
+}
+
 bool goes_by_warpgroups(const OpaqueCall& call) {
+  const std::size_t operands = call.op.op == Op::AttentionGrad ? kOutputGrad + 1 : kOutput;
+  for (std::size_t i = 0; i < operands; ++i)
+    if ((i < kOutput || i == kOutputGrad) && !is_mapped(call.op.views[i], call.op.shapes[i]))
+      return false;
   const Shape &q = call.op.shapes[0], &k = call.op.shapes[1], &v = call.op.shapes[2];
   return call.target.arch == 90 && item_size(call.dtype(0)) == 2 && q[3] == v[3] &&
          (q[3] == 64 || q[3] == 128) && !has_mask(call) && !has_drops(call) &&
@@ -74,6 +87,7 @@ class AttentionKernel final : public Kernel {
  public:
   explicit AttentionKernel(const OpaqueCall& call)
       : views_(call.op.views),
+        shapes_(call.op.shapes),
         outs_(call.op.outs),
         out_views_(call.op.out_views),
         backward_(call.op.op == Op::AttentionGrad),
@@ -130,7 +144,7 @@ class AttentionKernel final : public Kernel {
     if (!backward_) {
       if (outs_[1] != kNoValue)
         args.log = reinterpret_cast<float*>(binding.values[static_cast<std::size_t>(outs_[1])]);
-      if (by_warpgroups_) return launch(*forward_, binding, of_queries, wide_bytes(5), args);
+      if (by_warpgroups_) return launch_wide(*forward_, binding, of_queries, 5, args);
       if (is_short_) return launch(*forward_, binding, of_queries, 2 * tile + value_tile, args);
       const std::int64_t other = item_ == 2 ? 64 : 32;
       return launch(*forward_, binding, of_queries,
@@ -148,9 +162,8 @@ class AttentionKernel final : public Kernel {
                     args);
     const Grid of_keys = grid(args.keys, args.batch * args.kv_heads);
     if (by_warpgroups_) {
-      constexpr std::int64_t kTaken = 2 * kAttentionTaken * sizeof(float);
-      launch(*queries_, binding, of_queries, wide_bytes(6), args);
-      if (keys_ != nullptr) launch(*keys_, binding, of_keys, wide_bytes(6) + kTaken, args);
+      launch_wide(*queries_, binding, of_queries, 6, args);
+      if (keys_ != nullptr) launch_wide(*keys_, binding, of_keys, 6, args);
       return;
     }
     launch(*delta_, binding, of_queries, 2 * value_tile, args);
@@ -185,13 +198,14 @@ class AttentionKernel final : public Kernel {
   std::shared_ptr<const CompiledKernel> compiled(const Target& target, const char* part) const {
     const std::string entry = cat("tenon_attention_", part);
     if (by_warpgroups_) {
-      return compile(target,
-                     {entry, cat("#include \"cuda/kernels/attention_wgmma.cuh\"\n\nusing namespace "
-                                 "tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
-                                 kAttentionThreads, ", ", blocks_of(part, size_), ")\n", entry,
-                                 "(const AttentionArgs a) {\n", kAwaitKernels, "  attention_wgmma_",
-                                 part, "<AttentionWgmmaConfig<", type_, ", ", size_, ", ",
-                                 truth(causal_), ">>(a);\n}\n")});
+      return compile(
+          target, {entry, cat("#include \"cuda/kernels/attention_wgmma.cuh\"\n\nusing namespace "
+                              "tenon::cuda;\n\nextern \"C\" __global__ void __launch_bounds__(",
+                              kAttentionThreads, ", ", blocks_of(part, size_), ")\n", entry,
+                              "(const AttentionArgs a, const __grid_constant__ AttentionMaps "
+                              "maps) {\n",
+                              kAwaitKernels, "  attention_wgmma_", part, "<AttentionWgmmaConfig<",
+                              type_, ", ", size_, ", ", truth(causal_), ">>(a, maps);\n}\n")});
     }
     if (is_short_)
       return compile(target,
@@ -232,10 +246,29 @@ class AttentionKernel final : public Kernel {
            (!backward_ || args_.heads == args_.kv_heads);
   }
 
-  /// Shared memory of a block by warpgroups: its own tiles and two of each operand of the other
-  /// side, which begin at a multiple of 1024.
-  std::int64_t wide_bytes(int tiles) const {
-    return 1024 + tiles * (size_ / 64) * kAttentionBoxBytes;
+  /// A block by warpgroups has tiles that begin at a multiple of 1024, what is taken off twice, and
+  /// two barriers.
+  void launch_wide(const CompiledKernel& kernel, const Binding& binding, Grid grid, int tiles,
+                   AttentionArgs& args) const {
+    constexpr std::int64_t kBehind = 2 * kAttentionTaken * sizeof(float) + 16;
+    AttentionMaps maps = {map(args.q, 0), map(args.k, 1), map(args.v, 2), {}};
+    if (backward_) maps.dy = map(args.dy, kOutputGrad);
+    void* params[] = {&args, &maps};
+    kernel.launch(
+        binding.stream, grid, {kAttentionThreads, 1, 1},
+        static_cast<std::uint32_t>(1024 + tiles * (size_ / 64) * kAttentionBoxBytes + kBehind),
+        params);
+  }
+
+  TensorMap map(const AttentionOperand& operand, std::size_t k) const {
+    const Shape& shape = shapes_[k];
+    // A dimension of one element may have any stride.
+    const auto pitch = [&](int d) {
+      return shape[d] > 1 ? at(operand.stride[d]) * sizeof(std::uint16_t) : 16;
+    };
+    return tensor_map(const_cast<void*>(operand.data), sizeof(std::uint16_t),
+                      {at(size_), at(shape[1]), at(shape[2]), at(shape[0])},
+                      {pitch(1), pitch(2), pitch(0)}, {64, kAttentionRows, 1, 1});
   }
 
   AttentionOperand bound(const Binding& binding, std::size_t k) const {
@@ -278,6 +311,7 @@ class AttentionKernel final : public Kernel {
   }
 
   const std::vector<View> views_;
+  const std::vector<Shape> shapes_;  // of the inputs
   const std::vector<ValueId> outs_;
   std::vector<View> out_views_;
   const bool backward_;

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "cuda/device/driver.h"
 #include "cuda/engines/launch/per_target.h"
+#include "cuda/engines/launch/tensor_map.h"
 #include "cuda/engines/launch/tile.h"
 #include "cuda/engines/launch/words.h"
 #include "cuda/engines/maps/print_map.h"
@@ -96,22 +97,13 @@ bool is_worth_parts(const MatrixShape& shape) {
 /// Of rows from `memory` on; their offset counts no more.
 TensorMap bf16x6_map(std::byte* memory, const MatrixRows& rows, bool parts, int box_inner,
                      int box_outer) {
-  // CU_TENSOR_MAP_DATA_TYPE_UINT16 and …_UINT32: only bits are moved. No interleaving; lines of a
-  // box swizzled by their length; promotion to 256 bytes in the second-level cache; zeros outside.
-  constexpr int kUint16 = 1, kUint32 = 2, kNone = 0, kSwizzle64 = 2, kSwizzle128 = 3,
-                kPromote256 = 3;
-  const std::uint64_t item = parts ? 2 : 4;
-  const std::uint64_t extents[] = {at(rows.inner), at(rows.outer), 3};
-  const std::uint64_t pitches[] = {at(rows.outer_stride) * item, at(rows.batch_stride) * item};
-  const unsigned box[] = {static_cast<unsigned>(box_inner), static_cast<unsigned>(box_outer), 1};
-  const unsigned steps[] = {1, 1, 1};
-  const int swizzle = at(box_inner) * item == 64 ? kSwizzle64 : kSwizzle128;
-  TensorMap out;
-  check(driver().cuTensorMapEncodeTiled(&out, parts ? kUint16 : kUint32, parts ? 3 : 2, memory,
-                                        extents, pitches, box, steps, kNone, swizzle, kPromote256,
-                                        kNone),
-        "describing a matrix of ", rows.outer, " rows of ", rows.inner, " elements");
-  return out;
+  const std::size_t item = parts ? 2 : 4;
+  const std::uint64_t inner = at(rows.inner), outer = at(rows.outer),
+                      pitch = at(rows.outer_stride) * item;
+  const auto columns = static_cast<unsigned>(box_inner), lines = static_cast<unsigned>(box_outer);
+  if (!parts) return tensor_map(memory, item, {inner, outer}, {pitch}, {columns, lines});
+  return tensor_map(memory, item, {inner, outer, 3}, {pitch, at(rows.batch_stride) * item},
+                    {columns, lines, 1});
 }
 
 class Bf16x6Kernel final : public Kernel {

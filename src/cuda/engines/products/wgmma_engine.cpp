@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "cuda/device/driver.h"
 #include "cuda/engines/launch/per_target.h"
+#include "cuda/engines/launch/tensor_map.h"
 #include "cuda/engines/launch/tile.h"
 #include "cuda/engines/launch/words.h"
 #include "cuda/engines/maps/print_map.h"
@@ -132,18 +133,9 @@ class Side {
 
  private:
   TensorMap map(std::byte* memory) const {
-    // CU_TENSOR_MAP_DATA_TYPE_UINT16 and …_UINT32: only bits are moved. No interleaving; 128-byte
-    // swizzle; promotion to 256 bytes in the second-level cache; zeros outside.
-    constexpr int kUint16 = 1, kUint32 = 2, kNone = 0, kSwizzle128 = 3, kPromote256 = 3;
-    const unsigned box[] = {static_cast<unsigned>(kWgmmaLine / item_),
-                            static_cast<unsigned>(box_rows_)};
-    const unsigned steps[] = {1, 1};
-    TensorMap out;
-    check(driver().cuTensorMapEncodeTiled(&out, item_ == 2 ? kUint16 : kUint32, 2, memory, extents_,
-                                          &pitch_, box, steps, kNone, kSwizzle128, kPromote256,
-                                          kNone),
-          "describing a matrix of ", extents_[1], " rows of ", extents_[0], " elements");
-    return out;
+    return tensor_map(
+        memory, item_, {extents_[0], extents_[1]}, {pitch_},
+        {static_cast<unsigned>(kWgmmaLine / item_), static_cast<unsigned>(box_rows_)});
   }
 
   ValueId value_;
