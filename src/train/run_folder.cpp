@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "io/file.h"
+#include "io/safetensors.h"
 
 namespace tenon::train {
 namespace {
@@ -175,8 +176,8 @@ void RunFolder::remove_leftovers() const {
 std::string RunFolder::save(const Checkpoint& checkpoint, int keep) {
   const std::string name = checkpoint_name(checkpoint.progress.step);
   std::string path = file("checkpoints/" + name);
-  io::save_safetensors(path, checkpoint.tensors,
-                       {{"format", kFormat}, {"state", to_json(checkpoint.progress)}});
+  io::save_checked_safetensors(path, checkpoint.tensors,
+                               {{"format", kFormat}, {"state", to_json(checkpoint.progress)}});
   io::write_file(file("checkpoints/latest"), name + "\n");
   const std::vector<std::string> names = checkpoint_names(path_);
   const auto surplus = static_cast<std::int64_t>(names.size()) - std::max(keep, 1);

@@ -22,6 +22,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
+#include "io/safetensors.h"
 #include "run/tune.h"
 #include "train/batches.h"
 #include "train/curvature.h"
@@ -771,8 +772,8 @@ void Fit::note_best(EpochReport& r) {
   if (!r.best || !o_.keep_best) return;
   require_finite();
   if (folder_ != nullptr)
-    io::save_safetensors(folder_->file("best.safetensors"), t_.net.state_dict(),
-                         metadata({{"epoch", cat(r.epoch)}}));
+    io::save_checked_safetensors(folder_->file("best.safetensors"), t_.net.state_dict(),
+                                 metadata({{"epoch", cat(r.epoch)}}));
   else
     best_weights_ = copy(t_.net.state_dict());
 }
@@ -804,8 +805,8 @@ void Fit::finish() {
   result_.data_seconds = waited_earlier_ + batches_->waited();
   if (folder_ == nullptr) return;
   if (ended)
-    io::save_safetensors(folder_->file("model.safetensors"), t_.net.state_dict(),
-                         metadata({{"steps", cat(p_.step)}}));
+    io::save_checked_safetensors(folder_->file("model.safetensors"), t_.net.state_dict(),
+                                 metadata({{"steps", cat(p_.step)}}));
   folder_->append_json(json_event_line(ended ? "end" : "interrupted", p_.step));
 }
 
