@@ -480,6 +480,8 @@ struct VerifyCheck {
 };
 struct VerifyReport {
   std::vector<VerifyCheck> checks;
+  std::int64_t steps = 0;      ///< that were repeated
+  std::int64_t run_steps = 0;  ///< that the run's log tells of; 0: there is none
   bool passed() const {
     for (const VerifyCheck& check : checks)
       if (!check.passed) return false;

@@ -187,13 +187,16 @@ class Flow(CommandTest):
         report = self.json("verify", "run", "--steps", "12", "--json")
         self.assertTrue(report["passed"])
         self.assertGreaterEqual(len(report["checks"]), 3)
-        self.assertIn("agree", self.ok("verify", "run", "--steps", "8").out)
+        self.assertEqual((report["steps"], report["run_steps"]), (12, 48))
+        self.assertIn("every bit of run agrees, in the first 8 of its 48 steps\n", self.ok("verify", "run", "--steps", "8").out)
+        self.assertIn("every bit of run agrees, in all of its 48 steps\n", self.ok("verify", "run", "--steps", "60").out)
 
     def test_terminal_shows_bar_colours_and_pictures(self):
         code, text = self.in_terminal("train", "lenet5", *DATA, "--epochs", "1", "--out", "shown")
         self.assertEqual(code, 0, text)
         self.assertIn("━", text)
         self.assertIn("left", text)
+        self.assertRegex(text, r"\rfirst step [^\r]*  0 of 24 steps\x1b\[K\repoch 1/1")  # before the first step is done
         code, text = self.in_terminal("predict", "run", *DATA, "--count", "1")
         self.assertEqual(code, 0, text)
         self.assertIn("▀", text)
@@ -291,6 +294,7 @@ class Stops(CommandTest):
         self.assertEqual(process.returncode, code, out + err)
         self.assertIn(f"tenon train --resume {name}", out)
         self.assertIn("stopped after step", out)
+        self.assertIn("stopping after the step under way; Ctrl-C again stops at once\n", err)
 
     def test_interrupt_and_terminate(self):
         self.stop_with(signal.SIGINT, 130)
