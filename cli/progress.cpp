@@ -42,12 +42,18 @@ void Progress::on_frozen(std::int64_t done, std::int64_t examples) {
   show("frozen part, once", share, facts);
 }
 
-void Progress::on_start(std::int64_t steps_done, std::int64_t) {
+void Progress::on_start(std::int64_t steps_done, std::int64_t total_steps) {
   started_ = true;
   fmt::print("{}\n", intro_(parameters_));
   for (const std::string& note : notes_) fmt::print("{}\n", printable(note));
   if (steps_done > 0) fmt::print("going on after step {}\n", thousands(steps_done));
   flush_output();
+  if (quiet_ || !stderr_terminal().interactive || steps_done >= total_steps) return;
+  show(
+      "first step",
+      static_cast<double>(steps_done) / static_cast<double>(std::max<std::int64_t>(1, total_steps)),
+      fmt::format("{} of {} steps", thousands(steps_done), thousands(total_steps)));
+  widest_ = 0;
 }
 
 void Progress::on_step(const train::StepReport& report) {

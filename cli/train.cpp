@@ -482,7 +482,7 @@ int resume(const TrainOptions& options) {
 int run_train(const TrainOptions& options) {
   if (!options.memory_limit.empty())
     set_memory_limit(parse_bytes("--memory-limit", options.memory_limit));
-  catch_interrupts();
+  catch_interrupts("stopping after the step under way; Ctrl-C again stops at once");
   if (!options.quiet) show_tuning();
   return options.resume.empty() ? start(options) : resume(options);
 }
