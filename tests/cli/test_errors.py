@@ -104,6 +104,8 @@ class WrongWords(CommandTest):
         self.fails(2, "train", "lenet5", "mlp", says="one word too many")
         self.fails(2, "eval", says=["RUN is missing", "usage: tenon eval RUN"])
         self.fails(2, "inspect", "lenet5", "--phase", "training", says=["--phase", "train, infer", "did you mean"])
+        self.fails(2, "inspect", "lenet5", "--without", "nope", says=["'nope'", "can be switched off", "fuse", "chain"])
+        self.fails(2, "inspect", "lenet5", "--without", "fues", says="did you mean 'fuse'?")
         self.fails(2, "inspect", "lenet5", "grpah", says=["'grpah'", "did you mean graph?"])
 
     def test_models(self):
