@@ -213,7 +213,7 @@ void print_json(const train::Evaluation& evaluation, const train::TrainedModel& 
 int run_eval(const EvalOptions& options) {
   if (options.batch && *options.batch < 1)
     throw UsageError(fmt::format("--batch: {} is too small", *options.batch), "give 1 or more");
-  set_threads(options.threads);
+  use_threads(options.threads);
   set_device(options.device);
   set_tuning(options.tune);
   train::TrainedModel model = open_trained(options.trained);

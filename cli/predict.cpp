@@ -460,7 +460,7 @@ void refuse_with_texts(const train::TrainedModel& model, const PredictOptions& o
 
 int run_predict(const PredictOptions& options) {
   check(options);
-  set_threads(options.threads);
+  use_threads(options.threads);
   set_device(options.device);
   set_tuning(options.tune);
   const train::TrainedModel model = open_trained(options.trained);

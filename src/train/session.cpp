@@ -16,6 +16,7 @@
 
 #include "base/env.h"
 #include "base/str.h"
+#include "data/prefetch.h"
 #include "data/span_dataset.h"
 #include "io/file.h"
 #include "optim/warmup.h"
@@ -615,7 +616,7 @@ std::unique_ptr<data::Loader> test_loader(const Settings& settings,
   o.batch = batch > 0 ? batch : std::max<std::int64_t>(kTestBatch / set->views(), 1);
   o.shuffle = o.drop_last = false;
   // Without gradients the network is soon ready for more: reading and drawing set the pace.
-  o.workers = std::max(o.workers, threads());
+  o.workers = std::max(o.workers, std::min(threads(), data::kMostWorkers));
   return std::make_unique<data::Loader>(std::move(set), o);
 }
 

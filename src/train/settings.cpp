@@ -163,7 +163,7 @@ const Field kFields[] = {
      "engines of products on cards: off (by the model), read (as measured before) or write "
      "(measure what is not known)",
      &Settings::tune},
-    {"threads", "of computation; 0: all CPUs", &Settings::threads, 0, 4096},
+    {"threads", "of computation; 0: all CPUs", &Settings::threads, 0, 1024},
     {"workers", "threads that prepare batches; 0: one, or for files of pictures as many as compute",
      &Settings::workers, 0, 256},
     {"keep_checkpoints", "how many of the newest stay", &Settings::keep_checkpoints, 1, 1e6},
