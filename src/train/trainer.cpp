@@ -505,7 +505,11 @@ void Fit::fail(std::int64_t step, const std::string& culprit, const std::string&
   if (folder_ != nullptr) folder_->append_json(json_event_line("not_finite", step, culprit));
   throw NumericError(cat("step ", step, ": ", what, "Try a smaller learning rate (it was ",
                          short_text(lr),
-                         "), clip the gradients (clip_norm = 1), or look at the data"));
+                         "), clip the gradients (clip_norm = 1), or look at the data",
+                         folder_ != nullptr && o_.keep_best && best() != nullptr
+                             ? cat(". best.safetensors holds the weights of epoch ", best()->epoch,
+                                   ", the best so far, which are finite")
+                             : ""));
 }
 
 // Buffers may hold infinities on purpose, as masks do.
