@@ -453,6 +453,9 @@ Session::Session(const Settings& s, const DataSets& opened, bool resume)
                                         settings.unfreeze_after == 1 ? " epoch is" : " epochs are",
                                         " done, and learn from then on")
                                   : std::string()));
+  if (const std::int64_t size = sets.train->size(); size < settings.batch)
+    notes.push_back(cat("each step takes all ", size,
+                        " training examples: they are fewer than a batch of ", settings.batch));
   if (const std::string note = note_on_warm_up(settings, train->batches()); !note.empty())
     notes.push_back(note);
   if (current_device().kind == Device::Kind::Cpu)
