@@ -115,7 +115,7 @@ RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
   std::error_code error;
   if (resume && !fs::is_directory(io::system_path(path_), error))
-    throw IoError(cat(path_, ": there is no such run folder; check the path after --resume"));
+    throw IoError(cat(path_, ": there is no such run folder"));
   error.clear();
   fs::create_directories(io::system_path(path_) + std::string("/checkpoints"), error);
   if (error)
@@ -125,8 +125,8 @@ RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   try {
     if (!resume && (!checkpoint_names(path_).empty() || fs::exists(file("log.csv"))))
       throw ValueError(cat(path_,
-                           " already holds a run: go on with it by --resume "
-                           "(TrainOptions::resume), or choose another folder"));
+                           " already holds a run: go on with it (TrainOptions::resume), or choose "
+                           "another folder"));
     remove_leftovers();
   } catch (...) {
     ::close(lock_);
