@@ -86,6 +86,17 @@ class Flow(CommandTest):
             self.assertIn(said, out_of(*words))
         self.assertNotIn("warm-up", out_of("--set", "warmup=1"))
 
+    def test_quiet(self):
+        words = ["train", "lenet5", "--data", "digits:50,10", "--epochs", "2", "--out"]
+        loud = self.ok(*words, "loud").out
+        self.assertIn("each step takes all 50 training examples: they are fewer than a batch of 64\n", loud)
+        self.assertNotIn("each step takes all", self.trained.out)
+        lines = self.ok(*words, "still", "--quiet").out.splitlines()
+        self.assertEqual(len(lines), 3, lines)
+        self.assertRegex(lines[0], r"^epoch 1/2 ")
+        self.assertRegex(lines[1], r"^epoch 2/2 ")
+        self.assertRegex(lines[2], r"^Done after 2 steps in .*, best test accuracy .*; run folder still$")
+
     def test_predict_held_out(self):
         rows = self.json("predict", "run", *DATA, "--count", "3", "--start", "2", "--json")
         self.assertEqual(len(rows), 3)
@@ -327,6 +338,13 @@ class Stops(CommandTest):
         result = self.fails(5, "train", "mlp:784-64-10", "--data", "digits:2000,100", "--epochs", "3", "--lr", "1e6",
                             "--set", "warmup=0", "--set", "activation=relu", "--out", "diverged", says=["hint:", "--lr"])
         self.assertIn("step", result.err)
+        self.assertNotIn("best.safetensors", result.err)  # no epoch was done
+        self.ok("train", "mlp:784-64-10", "--data", "digits:200,50", "--epochs", "2", "--lr", "0.01", "--set", "activation=relu", "--out", "later")
+        best = (self.folder / "later" / "best.safetensors").read_bytes()
+        settings = self.folder / "later" / "settings.toml"
+        settings.write_text(re.sub(r"(?m)^lr = \S+", "lr = 1e6", settings.read_text()))
+        self.fails(5, "train", "--resume", "later", "--epochs", "9", says=["best.safetensors holds the weights of epoch", "are finite"])
+        self.assertEqual(best, (self.folder / "later" / "best.safetensors").read_bytes())
 
 
 if __name__ == "__main__":
