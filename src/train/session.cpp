@@ -587,6 +587,7 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   o.schedule_options.multiply = settings.restart_multiply;
   o.clip_norm = settings.clip_norm;
   o.tokens = settings.model_info().tokens;
+  if (settings.label_smoothing > 0) o.test_loss = loss_of(settings, net, 0);
   o.stage_epochs = settings.unfreeze_after;
   if (o.stage_epochs > 0) o.next_stage = [this] { return unfreeze(); };
   o.early_stopping = settings.early_stopping;

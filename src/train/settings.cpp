@@ -119,7 +119,7 @@ const Field kFields[] = {
      &Settings::restart_multiply, 1, 1e6},
     {"clip_norm", "largest norm of all gradients together; 0: no limit", &Settings::clip_norm, 0,
      kAny},
-    {"label_smoothing", "share of the target that is spread over all classes",
+    {"label_smoothing", "share of the target that is spread over all classes in training",
      &Settings::label_smoothing, 0, 1},
     {"precision",
      "how products compute: fp32, tf32, bf16 or fp16; the CPU computes tf32 and fp16 in fp32",

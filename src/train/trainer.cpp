@@ -120,7 +120,7 @@ struct Trainer::Impl {
     net = stage.net;
     optimizer = stage.optimizer;
     train_step.emplace(net, loss, *optimizer, options);
-    eval_step.emplace(net, loss, options.tokens);
+    eval_step.emplace(net, options.test_loss ? options.test_loss : loss, options.tokens);
     curvature.reset();
     if (const auto* rule = dynamic_cast<const optim::Levenberg*>(optimizer))
       curvature.emplace(net, loss, *rule, options.classes, options.tokens);

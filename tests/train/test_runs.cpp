@@ -209,6 +209,16 @@ TEST_CASE("runs: a damaged name of a tensor is found, and an older checkpoint ta
                        FormatError);
 }
 
+TEST_CASE("runs: the loss of testing is without label smoothing, in training as later") {
+  const TestFolder folder;
+  Settings s = small_run();
+  s.set("epochs", "1");
+  s.set("label_smoothing", "0.5");
+  const train::TrainResult result = train::start_run(s, folder / "run");
+  const train::TrainedModel model = train::TrainedModel::open(folder / "run");
+  CHECK(*result.epochs[0].test_loss == doctest::Approx(model.evaluate().loss).epsilon(1e-9));
+}
+
 TEST_CASE("runs: one flipped bit of a weight is found, and an older checkpoint taken") {
   const TestFolder folder;
   const std::string dir = folder / "run";
