@@ -255,6 +255,17 @@ class WrongData(CommandTest):
         self.fails(2, "predict", "goes_on", "--question", "who", "--text", "the",
                    says="it goes on from texts: tenon generate goes_on --prompt TEXT")
 
+    def test_bytes_that_are_no_utf8(self):
+        text = bytearray(b"tick tock " * 400)
+        (self.folder / "good.txt").write_bytes(text)
+        text[3900] = 0xff
+        (self.folder / "bad.txt").write_bytes(text)
+        small = ["gpt2:layers=1,heads=1,width=16,context=16", "--epochs", "1", "--quiet"]
+        for unit in ("chars", "pieces"):
+            self.ok("train", *small, "--data", f"text:good.txt,by={unit}", "--out", unit)
+            for words in (["train", *small], ["eval", unit], ["predict", unit]):  # in the part for testing
+                self.fails(3, *words, "--data", f"text:bad.txt,by={unit}", says="bad.txt: the text is not UTF-8 at byte 3900:")
+
     def test_numbers_of_threads(self):
         self.ok("train", "lenet5", *TINY, "--threads", "500", "--quiet", "--out", "many")
         self.ok("eval", "many", "--threads", "500")
