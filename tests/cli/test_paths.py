@@ -148,6 +148,9 @@ class Moved(CommandTest):
         self.ok("eval", run)
         self.ok("eval", run, "--data", "csv:Ann, Bob/1,2.csv,split=0.2")
         self.ok("train", "--resume", run, "--epochs", "2")
+        (self.folder / "1").write_text("not it\n")  # "csv:1" as seen from here
+        self.ok("eval", run)
+        (self.folder / "1").unlink()
         (self.folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n")
         (project / "a,b.tsv").write_text("cat\tthe cat\ndog\tthe\n" * 20)
         (project / "q,r.tsv").write_text("the cat\tthe cat\tcat\n" * 20)
