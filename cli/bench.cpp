@@ -217,7 +217,7 @@ int run_bench(const BenchOptions& options) {
   for (const std::string& name : names)
     models::info(workload(name).network.name);  // an unknown name is refused before anything runs
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
-  set_threads(options.threads);
+  use_threads(options.threads);
   set_device(options.device);
   set_tuning(options.tune);
   std::FILE* out = nullptr;

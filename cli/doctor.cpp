@@ -13,6 +13,7 @@
 #include "errors.h"
 #include "json.h"
 #include "terminal.h"
+#include "tuning.h"
 
 namespace tenon::cli {
 namespace {
@@ -194,7 +195,7 @@ void print_json(const SystemInfo& info, const SystemSpeed* speed, int used) {
 int run_doctor(const DoctorOptions& options) {
   if (options.threads < 0)
     throw UsageError(fmt::format("--threads: {} is negative", options.threads));
-  set_threads(options.threads);
+  use_threads(options.threads);
   const int used = threads();
   const SystemInfo info = system_info();
   SystemSpeed speed;

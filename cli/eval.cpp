@@ -39,7 +39,7 @@ void print_figures(const train::Evaluation& evaluation, const train::TrainedMode
   const auto fact = [&](const char* name, const std::string& text) {
     fmt::print("{} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 15)), text);
   };
-  fact("model", fmt::format("{} ({})", model.settings().model, model.file()));
+  fact("model", fmt::format("{} ({})", model.settings().model, printable(model.file())));
   fact("data", fmt::format("{}, {} test samples", data, thousands(evaluation.items)));
   if (evaluation.errors) {
     fact("R2", terminal.paint(TextStyle::Bold, figure_text(evaluation.errors->r2())));
@@ -213,7 +213,7 @@ void print_json(const train::Evaluation& evaluation, const train::TrainedModel& 
 int run_eval(const EvalOptions& options) {
   if (options.batch && *options.batch < 1)
     throw UsageError(fmt::format("--batch: {} is too small", *options.batch), "give 1 or more");
-  set_threads(options.threads);
+  use_threads(options.threads);
   set_device(options.device);
   set_tuning(options.tune);
   train::TrainedModel model = open_trained(options.trained);

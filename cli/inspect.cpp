@@ -77,7 +77,7 @@ int run_inspect(InspectOptions options) {
   set_device(options.device);
   set_tuning(options.tune);
   set_engine(options.engine);
-  set_threads(options.threads);
+  use_threads(options.threads);
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
   UpdateOptions update = network.update;
   if (options.clip_norm) update.clip_norm = *options.clip_norm;

@@ -7,8 +7,9 @@ namespace tenon::cli {
 
 /// Becomes true with the first SIGINT or SIGTERM after catch_interrupts().
 const std::atomic<bool>& interrupted();
-/// From now on signals are caught. A pipe closed by its reader no longer ends the process.
-void catch_interrupts();
+/// From now on signals are caught. A pipe closed by its reader no longer ends the process. The
+/// first signal says `words` on stderr at once, whatever the process is at.
+void catch_interrupts(const char* words = nullptr);
 /// 130 after SIGINT, 143 after SIGTERM.
 int interrupt_code();
 

@@ -431,7 +431,7 @@ int run_language(const train::TrainedModel& model, const PredictOptions& options
   if (!options.questions.empty())
     throw UsageError(
         fmt::format("--question: {} finds no answers in texts", model.settings().model),
-        "bert_spans does");
+        use_of(model, options.trained));
   return predict_language(model, asked);
 }
 
@@ -460,13 +460,17 @@ void refuse_with_texts(const train::TrainedModel& model, const PredictOptions& o
 
 int run_predict(const PredictOptions& options) {
   check(options);
-  set_threads(options.threads);
+  use_threads(options.threads);
   set_device(options.device);
   set_tuning(options.tune);
   const train::TrainedModel model = open_trained(options.trained);
   const models::Info info = model.settings().model_info();
   set_precision(precision_from_name(model.settings().precision));
-  if (info.takes_tokens()) refuse_with_texts(model, options);
+  if (info.takes_tokens())
+    refuse_with_texts(model, options);
+  else if (!options.texts.empty() && options.questions.empty())
+    throw UsageError(fmt::format("--text: {} reads no text", model.settings().model),
+                     use_of(model, options.trained));
   if (info.tokens && !info.masked && !info.finds_spans()) return run_language(model, options);
   if (info.finds_spans()) return run_answers(model, options);
   if (info.tokens && info.masked && !options.data.empty())
@@ -478,7 +482,7 @@ int run_predict(const PredictOptions& options) {
   if (!options.questions.empty())
     throw UsageError(
         fmt::format("--question: {} finds no answers in texts", model.settings().model),
-        "bert_spans does");
+        use_of(model, options.trained));
   Json json = Json::array();
   std::int64_t labelled = 0, right = 0;
   const auto show = [&](const Sample& sample) {

@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 // What comes before training is printed behind the words about it.
 void Progress::on_note(const std::string& note) {
+  if (quiet_) return;
   if (!started_) return notes_.push_back(note);
   clear_status_line();
   fmt::print("{}\n", printable(note));
@@ -42,12 +43,19 @@ void Progress::on_frozen(std::int64_t done, std::int64_t examples) {
   show("frozen part, once", share, facts);
 }
 
-void Progress::on_start(std::int64_t steps_done, std::int64_t) {
+void Progress::on_start(std::int64_t steps_done, std::int64_t total_steps) {
   started_ = true;
+  if (quiet_) return;
   fmt::print("{}\n", intro_(parameters_));
   for (const std::string& note : notes_) fmt::print("{}\n", printable(note));
   if (steps_done > 0) fmt::print("going on after step {}\n", thousands(steps_done));
   flush_output();
+  if (!stderr_terminal().interactive || steps_done >= total_steps) return;
+  show(
+      "first step",
+      static_cast<double>(steps_done) / static_cast<double>(std::max<std::int64_t>(1, total_steps)),
+      fmt::format("{} of {} steps", thousands(steps_done), thousands(total_steps)));
+  widest_ = 0;
 }
 
 void Progress::on_step(const train::StepReport& report) {

@@ -17,8 +17,8 @@ class Progress : public train::Callback {
  public:
   /// Words about a network of so many parameters.
   using Intro = std::function<std::string(std::int64_t parameters)>;
-  /// `intro` is printed when training begins; `epochs` is the planned number. With `quiet` only the
-  /// epochs' lines appear.
+  /// `intro` is printed when training begins, and then what is noted; `epochs` is the planned
+  /// number. With `quiet` only the epochs' lines appear.
   Progress(Intro intro, int epochs, bool quiet)
       : intro_(std::move(intro)), epochs_(epochs), quiet_(quiet) {}
   void on_note(const std::string& note) override;

@@ -153,6 +153,12 @@ std::string shell_word(std::string_view text) {
            std::string_view("_-./:,=+@%").find(c) != std::string_view::npos;
   };
   if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return std::string(text);
+  if (printable(text) != text) {  // $'...' of bash, zsh and ksh
+    std::string escaped;
+    for (const char c : text)
+      escaped += c == '\'' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+    return "$'" + printable(escaped) + "'";
+  }
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
   return out + "'";

@@ -227,7 +227,7 @@ std::string intro(const train::Settings& settings, const std::string& folder,
              settings.data, settings.epochs, settings.epochs == 1 ? "" : "s", settings.batch,
              settings.optimizer, settings.lr, momentum, settings.schedule, settings.precision,
              settings.device, threads(), threads() == 1 ? "" : "s", settings.seed) +
-         fmt::format("run folder {}\n", folder);
+         fmt::format("run folder {}\n", printable(folder));
 }
 
 std::shared_ptr<Progress> make_progress(const train::Settings& settings, const std::string& folder,
@@ -301,12 +301,7 @@ void print_next_steps(const train::TrainResult& result, const train::Settings& s
     fmt::print("  {}  {}\n", terminal.paint(TextStyle::Green, pad_right(command, left)), what);
 }
 
-void print_summary(const train::TrainResult& result, const train::Settings& settings,
-                   const Progress& progress) {
-  const Terminal& terminal = stdout_terminal();
-  const auto fact = [&](const char* name, const std::string& text) {
-    fmt::print("  {} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 11)), text);
-  };
+std::string what_was_done(const train::TrainResult& result) {
   const bool early = result.reason == train::StopReason::EarlyStop;
   std::string head = fmt::format("{} after {} step{} in {}", early ? "Stopped early" : "Done",
                                  thousands(result.steps), result.steps == 1 ? "" : "s",
@@ -316,7 +311,16 @@ void print_summary(const train::TrainResult& result, const train::Settings& sett
                         result.best_figure.ends_with("accuracy") ? percent(*result.best)
                                                                  : figure_text(*result.best),
                         result.best_epoch);
-  fmt::print("\n{}\n", terminal.paint(TextStyle::Bold, head));
+  return head;
+}
+
+void print_summary(const train::TrainResult& result, const train::Settings& settings,
+                   const Progress& progress) {
+  const Terminal& terminal = stdout_terminal();
+  const auto fact = [&](const char* name, const std::string& text) {
+    fmt::print("  {} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 11)), text);
+  };
+  fmt::print("\n{}\n", terminal.paint(TextStyle::Bold, what_was_done(result)));
   fact("parameters", fmt::format("{} ({})", thousands(progress.parameters()),
                                  bytes_text(4 * progress.parameters())));
   if (const double first = progress.first_step_seconds(); first > 0)
@@ -327,18 +331,18 @@ void print_summary(const train::TrainResult& result, const train::Settings& sett
     fact("data", fmt::format("waited for during {} ({:.1f} %)", duration_text(result.data_seconds),
                              100 * result.data_seconds / std::max(result.seconds, 1e-9)));
   if (!result.broken.empty()) fact("broken", broken_text(result.broken));
-  fact("model", result.run_dir + "/model.safetensors");
-  fact("run folder", result.run_dir + "  (settings, logs, checkpoints)");
+  fact("model", printable(result.run_dir) + "/model.safetensors");
+  fact("run folder", printable(result.run_dir) + "  (settings, logs, checkpoints)");
   print_next_steps(result, settings);
 }
 
 int finish(const train::TrainResult& result, const train::Settings& settings,
-           const Progress& progress) {
+           const Progress& progress, bool quiet) {
   clear_status_line();
   if (result.reason == train::StopReason::Interrupted) {
     fmt::print(
         "\nstopped after step {}; everything is saved in {}\ngo on with: tenon train --resume {}\n",
-        thousands(result.steps), result.run_dir, shell_word(result.run_dir));
+        thousands(result.steps), printable(result.run_dir), shell_word(result.run_dir));
     return interrupt_code();
   }
   if (progress.first_step_seconds() == 0)
@@ -346,7 +350,10 @@ int finish(const train::TrainResult& result, const train::Settings& settings,
                settings.max_steps > 0 && result.steps >= settings.max_steps
                    ? "its max_steps ended it: --set max_steps=0 lifts that"
                    : "--epochs N trains on, N being the epochs in all");
-  print_summary(result, settings, progress);
+  if (quiet)
+    fmt::print("{}; run folder {}\n", what_was_done(result), printable(result.run_dir));
+  else
+    print_summary(result, settings, progress);
   return kOk;
 }
 
@@ -411,13 +418,23 @@ int start_folds(const TrainOptions& options, const train::Settings& all) {
     const auto progress = make_progress(settings, own, options.quiet);
     const train::TrainResult result =
         train::start_run(settings, own, {{progress}, [] { return interrupted().load(); }});
-    if (result.reason == train::StopReason::Interrupted) return finish(result, settings, *progress);
+    if (result.reason == train::StopReason::Interrupted)
+      return finish(result, settings, *progress, options.quiet);
     clear_status_line();
-    fmt::print("\n");
+    if (!options.quiet) fmt::print("\n");
     add_figures(figures, result);
   }
   print_folds(figures, options.folds, folder);
   return kOk;
+}
+
+// The library would speak of its own option.
+void refuse_folder_of_a_run(const std::string& folder) {
+  std::error_code ignored;
+  if (std::filesystem::exists(folder + "/log.csv", ignored))
+    throw UsageError(
+        fmt::format("--out: {} already holds a run", folder),
+        fmt::format("go on with it by --resume {}, or choose another folder", shell_word(folder)));
 }
 
 int start(const TrainOptions& options) {
@@ -429,10 +446,11 @@ int start(const TrainOptions& options) {
   set_threads(settings.threads);
   if (options.folds != 0) return start_folds(options, settings);
   const std::string folder = options.out.empty() ? free_folder(settings.model) : options.out;
+  refuse_folder_of_a_run(folder);
   const auto progress = make_progress(settings, folder, options.quiet);
   const train::TrainResult result =
       train::start_run(settings, folder, {{progress}, [] { return interrupted().load(); }});
-  return finish(result, settings, *progress);
+  return finish(result, settings, *progress, options.quiet);
 }
 
 // Everything else that could be asked for would make another run out of this one.
@@ -476,13 +494,13 @@ int resume(const TrainOptions& options) {
   const auto progress = make_progress(settings, options.resume, options.quiet);
   const train::TrainResult result = train::resume_run(
       options.resume, {{progress}, [] { return interrupted().load(); }}, overrides);
-  return finish(result, settings, *progress);
+  return finish(result, settings, *progress, options.quiet);
 }
 
 int run_train(const TrainOptions& options) {
   if (!options.memory_limit.empty())
     set_memory_limit(parse_bytes("--memory-limit", options.memory_limit));
-  catch_interrupts();
+  catch_interrupts("stopping after the step under way; Ctrl-C again stops at once");
   if (!options.quiet) show_tuning();
   return options.resume.empty() ? start(options) : resume(options);
 }
@@ -564,7 +582,8 @@ void add_options(Command& command, TrainOptions& options) {
                  "any setting by name; may be given again and again");
   command.flag(options.settings, "--settings",
                "print the settings in force as TOML (a --config file) and end");
-  command.flag(options.quiet, "--quiet", "no bar, only a line an epoch");
+  command.flag(options.quiet, "--quiet",
+               "no bar and no words about the run: a line an epoch and one at the end");
 }
 
 }  // namespace

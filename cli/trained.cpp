@@ -61,6 +61,22 @@ train::TrainedModel open_model(const TrainedOptions& options) {
 
 }  // namespace
 
+std::string use_of(const train::TrainedModel& model, const TrainedOptions& options) {
+  const models::Info info = model.settings().model_info();
+  const auto by = [&](const char* what, const char* command, const char* rest) {
+    return fmt::format("it {}: tenon {} {} {}", what, command, shell_word(options.run), rest);
+  };
+  if (model.is_translator()) return by("translates texts", "generate", "--prompt TEXT");
+  if (info.finds_spans())
+    return by("finds answers in texts", "predict", "--question WHO --text TEXT");
+  if (info.masked) return by("tells hidden words", "predict", "--text 'the [MASK] sea'");
+  if (info.tokens) return by("goes on from texts", "generate", "--prompt TEXT");
+  if (info.takes_tokens()) return by("tells classes of texts", "predict", "--text TEXT");
+  const char* what = model.is_regression() ? "tells quantities" : "tells classes";
+  return info.input.rank() == 3 ? by(what, "predict", "photo.jpg")
+                                : by(what, "predict", "rows.csv");
+}
+
 train::TrainedModel open_trained(const TrainedOptions& options) {
   train::TrainedModel model = open_model(options);
   if (options.picture.empty()) return model;

@@ -25,4 +25,8 @@ void add_picture(Command& command, TrainedOptions& options);
 /// Opens it; what was done to other people's weights is said on stderr.
 train::TrainedModel open_trained(const TrainedOptions& options);
 
+/// What else the model is for, as a hint to who asked for what it does not do: "it tells classes of
+/// pictures: tenon predict RUN photo.jpg".
+std::string use_of(const train::TrainedModel& model, const TrainedOptions& options);
+
 }  // namespace tenon::cli

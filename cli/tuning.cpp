@@ -1,4 +1,4 @@
-// The option, and the bar while engines are timed.
+// The options, and the bar while engines are timed.
 #include "tuning.h"
 
 #include <fmt/core.h>
@@ -26,6 +26,13 @@ void set_tuning(const std::string& mode) {
                      "name one, as in --device cuda, or leave --tune at read");
   set_tune(tune_from_name(mode));
   show_tuning();
+}
+
+void use_threads(int count) {
+  if (count < 0 || count > 1024)
+    throw UsageError(
+        fmt::format("--threads is '{}', must be a whole number from 0 to 1024", count));
+  set_threads(count);
 }
 
 void show_tuning() {

@@ -1,4 +1,5 @@
-// The option --tune: who runs products on cards.
+// Options of the machine that several commands have: --tune, who runs products on cards, and
+// --threads.
 #pragma once
 
 #include <string>
@@ -15,6 +16,8 @@ void add_tune_option(Command& command, std::string& mode);
 /// Sets it for the process, with a bar while engines are timed. Called when the device is known:
 /// throws UsageError where it would do nothing on that.
 void set_tuning(const std::string& mode);
+/// Sets the number of threads that --threads says; throws UsageError naming it.
+void use_threads(int count);
 /// The bar alone.
 void show_tuning();
 

@@ -20,6 +20,14 @@ struct VerifyOptions {
   bool json = false;
 };
 
+// "the first 40 of its 938 steps"
+std::string part_of(const train::VerifyReport& report) {
+  const std::string steps = thousands(report.steps);
+  if (report.run_steps == 0) return fmt::format("its first {} steps", steps);
+  if (report.steps >= report.run_steps) return fmt::format("all of its {} steps", steps);
+  return fmt::format("the first {} of its {} steps", steps, thousands(report.run_steps));
+}
+
 void print_text(const train::VerifyReport& report, const std::string& name) {
   const Terminal& terminal = stdout_terminal();
   for (const train::VerifyCheck& check : report.checks) {
@@ -29,18 +37,21 @@ void print_text(const train::VerifyReport& report, const std::string& name) {
                check.name);
     if (!check.detail.empty()) fmt::print("{}", wrap(printable(check.detail), terminal.width, 8));
   }
-  fmt::print(
-      "\n{}\n",
-      terminal.paint(TextStyle::Bold,
-                     report.passed() ? fmt::format("every bit of {} agrees", name)
-                                     : fmt::format("{} could not be repeated bit for bit", name)));
+  const std::string verdict = report.passed()
+                                  ? fmt::format("every bit of {} agrees", name)
+                                  : fmt::format("{} could not be repeated bit for bit", name);
+  fmt::print("\n{}\n", terminal.paint(TextStyle::Bold, verdict + ", in " + part_of(report)));
 }
 
 void print_json(const train::VerifyReport& report) {
   Json checks = Json::array();
   for (const train::VerifyCheck& check : report.checks)
     checks.push_back({{"name", check.name}, {"passed", check.passed}, {"detail", check.detail}});
-  print(Json{{"passed", report.passed()}, {"checks", checks}}, 2);
+  print(Json{{"passed", report.passed()},
+             {"steps", report.steps},
+             {"run_steps", report.run_steps},
+             {"checks", checks}},
+        2);
 }
 
 int run_verify(const VerifyOptions& options) {

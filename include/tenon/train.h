@@ -160,6 +160,7 @@ struct TrainOptions {
   /// Scores are [N, T, classes] and targets [N, T]: a class for each place of a sequence. The loss
   /// given to the trainer sees them as [N · T, classes] and [N · T].
   bool tokens = false;
+  nn::Loss test_loss{};  ///< of evaluations; empty: the loss of training
   /// A network whose scores are learnt from too: it stays in evaluation mode and does not learn.
   /// It gets the network's inputs and gives scores of the same shape. The loss of training is then
   /// (1 - distill_weight) · loss + distill_weight · distillation_loss(scores, its scores,
@@ -480,6 +481,8 @@ struct VerifyCheck {
 };
 struct VerifyReport {
   std::vector<VerifyCheck> checks;
+  std::int64_t steps = 0;      ///< that were repeated
+  std::int64_t run_steps = 0;  ///< that the run's log tells of; 0: there is none
   bool passed() const {
     for (const VerifyCheck& check : checks)
       if (!check.passed) return false;

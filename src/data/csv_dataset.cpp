@@ -111,11 +111,14 @@ class CsvTable {
   // A column that must be there.
   std::size_t find(const std::string& column) const {
     if (const std::size_t at = place_of(column); at != kNone) return at;
+    throw ValueError(no_column(column));
+  }
+  std::string no_column(const std::string& column) const {
     const std::string near = nearest(lower(column), names_.data(), static_cast<int>(names_.size()));
-    throw ValueError(cat(name_, ": has no column ", in_quotes(column),
-                         !header_       ? ", for it has no header"
-                         : near.empty() ? ""
-                                        : cat("; did you mean '", near, "'?")));
+    return cat(name_, ": has no column ", in_quotes(column),
+               !header_       ? ", for it has no header"
+               : near.empty() ? ""
+                              : cat("; did you mean '", near, "'?"));
   }
   void find_label() {
     label_ = default_label();
@@ -157,7 +160,12 @@ class CsvTable {
         header_ && std::none_of(known.begin(), known.end(),
                                 [](const auto& column) { return column.name.empty(); });
     if (by_name) {
-      for (const TableColumn& column : known) inputs_.push_back(find(column.name));
+      for (const TableColumn& column : known) {
+        inputs_.push_back(place_of(column.name));
+        // Another table than the model learnt by, where find() is asked for what a user wrote.
+        if (inputs_.back() == kNone)
+          throw FormatError(cat(no_column(column.name), ", which the model reads"));
+      }
     } else {
       for (std::size_t c = 0; c < file_.columns(); ++c)
         if (c != label_ && c != group_) inputs_.push_back(c);
@@ -170,7 +178,7 @@ class CsvTable {
     }
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       if (inputs_[k] == label_)
-        throw ValueError(cat(name_, ": the label's column ", label_ + 1, " is an input too"));
+        throw FormatError(cat(name_, ": the label's column ", label_ + 1, " is an input too"));
       how_[inputs_[k]] = known[k].values.empty() ? Reading::Numbers : Reading::Words;
     }
     if (group_ != kNone) how_[group_] = Reading::Labels;

@@ -30,7 +30,8 @@ void check(const LoaderOptions& o) {
     throw ValueError(cat("Loader: ", name, " is ", value, "; it must be ", range));
   };
   if (o.batch < 1 || o.batch > (1 << 24)) refuse("batch", o.batch, "1 to 16777216");
-  if (o.workers < 0 || o.workers > 256) refuse("workers", o.workers, "0 to 256");
+  if (o.workers < 0 || o.workers > kMostWorkers)
+    refuse("workers", o.workers, cat("0 to ", kMostWorkers).c_str());
   if (o.prefetch < 1 || o.prefetch > 4096) refuse("prefetch", o.prefetch, "1 to 4096");
   if (!std::isfinite(o.mean)) refuse("mean", o.mean, "finite");
   if (!(std::isfinite(o.std) && o.std > 0)) refuse("std", o.std, "finite and above 0");

@@ -14,6 +14,9 @@
 
 namespace tenon::data {
 
+/// Threads of a loader, at the most.
+inline constexpr int kMostWorkers = 256;
+
 class Prefetcher {
  public:
   struct Plan {

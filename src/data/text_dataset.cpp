@@ -8,6 +8,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "data/pieces.h"
 
 namespace tenon::data {
 namespace {
@@ -78,6 +79,9 @@ std::shared_ptr<Dataset> open_text(const std::string& file, Split split,
   const std::string_view whole = text, train = whole.substr(0, middle),
                          part = split == Split::Train ? train : whole.substr(middle);
   try {
+    // Of whichever part: the place that is named is one of the file.
+    if (options.unit == TextUnit::Characters || options.unit == TextUnit::Pieces)
+      for (std::size_t k = 0; k < whole.size();) k += code_point(whole, k);
     // Every character must have a number; which words are common, only the training part says.
     Vocabulary vocabulary = options.vocabulary != nullptr ? *options.vocabulary
                             : options.unit == TextUnit::Pieces

@@ -29,14 +29,24 @@ std::uint64_t header_length(std::string_view prefix, std::uint64_t file_size,
   return length;
 }
 
+// Where the file holds checksums.
+void require_whole(std::string_view bytes, const SafeTensorsEntry& e, const std::string& file) {
+  if (e.crc.empty()) return;
+  if (const std::string crc = crc_text(bytes); crc != e.crc)
+    throw FormatError(cat(file, " is damaged: the checksum of tensor '", e.name, "' is ", crc,
+                          ", not ", e.crc, "; use another copy of it (or, where a program changed ",
+                          "it with intent, leave out its metadata '", kCrcKey, "')"));
+}
+
 Tensor make_tensor(char* bytes, const SafeTensorsEntry& e) {
   if (e.dtype == DType::Bool) normalize_bools(bytes, static_cast<std::size_t>(e.end - e.begin));
   return Tensor::from_data(bytes, e.shape, e.dtype, Device{});
 }
 
-Tensor read_entry(std::string_view values, const SafeTensorsEntry& e) {
+Tensor read_entry(std::string_view values, const SafeTensorsEntry& e, const std::string& file) {
   const std::string_view bytes =
       values.substr(static_cast<std::size_t>(e.begin), static_cast<std::size_t>(e.end - e.begin));
+  require_whole(bytes, e, file);
   if (e.dtype != DType::Bool) return Tensor::from_data(bytes.data(), e.shape, e.dtype, Device{});
   std::string own(bytes);
   return make_tensor(own.data(), e);
@@ -75,7 +85,7 @@ SafeTensors parse_safetensors(std::string_view bytes, const std::string& name) {
   auto [header, values] = split_file(bytes, name);
   SafeTensors result;
   for (const SafeTensorsEntry& e : header.entries)
-    result.tensors.emplace(e.name, read_entry(values, e));
+    result.tensors.emplace(e.name, read_entry(values, e, name));
   result.metadata = std::move(header.metadata);
   return result;
 }
@@ -91,7 +101,7 @@ WeightTable table_of_safetensors(std::string_view bytes, const std::string& name
   table.values.reserve(header.entries.size());
   for (const SafeTensorsEntry& e : header.entries) {
     table.tensors.push_back({e.name, e.dtype, e.shape, {}, table.values.size()});
-    table.values.emplace_back([values, e] { return read_entry(values, e); });
+    table.values.emplace_back([values, e, name] { return read_entry(values, e, name); });
   }
   return table;
 }
@@ -105,6 +115,7 @@ SafeTensors load_safetensors(const std::string& path) {
     const std::uint64_t bytes = e.end - e.begin;
     if (scratch.size() < bytes) scratch.resize(static_cast<std::size_t>(bytes));
     file.read_at(opened.data + e.begin, scratch.data(), bytes);
+    require_whole(std::string_view(scratch).substr(0, static_cast<std::size_t>(bytes)), e, path);
     result.tensors.emplace(e.name, make_tensor(scratch.data(), e));
   }
   result.metadata = std::move(opened.header.metadata);
@@ -120,7 +131,10 @@ SafeTensorsInfo inspect_safetensors(const std::string& path) {
   return info;
 }
 
-void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata) {
+namespace {
+
+void save(const std::string& path, const TensorMap& tensors, const Metadata& metadata,
+          bool checked) {
   // Larger items first, as the reference writer does: every tensor is then aligned to its element
   // type.
   std::vector<const TensorMap::value_type*> order;
@@ -140,13 +154,26 @@ void save_safetensors(const std::string& path, const TensorMap& tensors, const M
     const Tensor& tensor = item->second;
     const std::uint64_t bytes =
         static_cast<std::uint64_t>(tensor.numel()) * item_size(tensor.dtype());
-    header.entries.push_back({item->first, tensor.dtype(), tensor.shape(), at, at + bytes});
+    header.entries.push_back({item->first, tensor.dtype(), tensor.shape(), at, at + bytes, {}});
     pieces.emplace_back(static_cast<const char*>(tensor.data()), static_cast<std::size_t>(bytes));
+    if (checked) header.entries.back().crc = crc_text(pieces.back());
     at += bytes;
   }
+  if (checked) add_checksums(header);
   const std::string head = safetensors_header(header);
   pieces[0] = head;
   write_pieces(path, pieces);
+}
+
+}  // namespace
+
+void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata) {
+  save(path, tensors, metadata, false);
+}
+
+void save_checked_safetensors(const std::string& path, const TensorMap& tensors,
+                              const Metadata& metadata) {
+  save(path, tensors, metadata, true);
 }
 
 }  // namespace tenon::io

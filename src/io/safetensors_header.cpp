@@ -1,6 +1,8 @@
 // The JSON of safetensors. A SAX handler reads it: nothing is built for parts that are refused, and
 // repeated keys are seen.
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -24,6 +26,9 @@ constexpr TypeName kTypeNames[] = {
     {"I32", DType::Int32},     {"I64", DType::Int64},   {"F16", DType::Float16},
     {"BF16", DType::BFloat16}, {"F32", DType::Float32}, {"F64", DType::Float64}};
 
+// In the place of a tensor's name.
+constexpr char kMetadata[] = "__metadata__";
+
 const char* type_name(DType dtype) {
   for (const TypeName& row : kTypeNames)
     if (row.dtype == dtype) return row.text;
@@ -42,7 +47,7 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
       level_ = 1;
     } else if (level_ == 1) {
       level_ = 2;
-      in_metadata_ = key_ == "__metadata__";
+      in_metadata_ = key_ == kMetadata;
       fields_ = 0;
       sizes_.clear();
       offsets_.clear();
@@ -167,7 +172,67 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
   std::vector<std::uint64_t> sizes_, offsets_;
 };
 
+std::string text_of(const Json& json) {
+  try {
+    return json_text(json);
+  } catch (const Json::exception&) {
+    throw ValueError("save_safetensors: a name or the metadata is not valid UTF-8");
+  }
+}
+
+// Of all that the header says but where values lie, which another program may choose otherwise.
+std::string header_crc(const SafeTensorsHeader& header) {
+  std::string text;
+  const auto add = [&text](std::string_view part) { text.append(part).push_back('\0'); };
+  for (const auto& [key, value] : header.metadata) {
+    add(key);
+    add(value);
+  }
+  std::vector<const SafeTensorsEntry*> entries;
+  for (const SafeTensorsEntry& e : header.entries) entries.push_back(&e);
+  std::sort(entries.begin(), entries.end(),
+            [](const auto* a, const auto* b) { return a->name < b->name; });
+  for (const SafeTensorsEntry* e : entries) {
+    add(e->name);
+    add(cat(type_name(e->dtype), " ", e->shape));
+  }
+  return crc_text(text);
+}
+
+void take_checksums(SafeTensorsHeader& header, const std::string& file) {
+  const auto found = header.metadata.find(kCrcKey);
+  if (found == header.metadata.end()) return;
+  const Json sums = parse_json_or_discard(found->second);
+  header.metadata.erase(found);
+  const auto sum_of = [&](const std::string& name) {
+    const auto sum = sums.find(name);
+    return sum != sums.end() && sum->is_string() ? sum->get<std::string>() : std::string("none");
+  };
+  const std::string wanted = sum_of(kMetadata);
+  if (const std::string crc = header_crc(header); crc != wanted)
+    throw FormatError(cat(file, " is damaged: the checksum of its header is ", crc, ", not ",
+                          wanted, "; use another copy of it (or, where a program changed it with ",
+                          "intent, leave out its metadata '", kCrcKey, "')"));
+  for (SafeTensorsEntry& e : header.entries) e.crc = sum_of(e.name);
+}
+
 }  // namespace
+
+std::string crc_text(std::string_view bytes) {
+  const uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  std::string text(8, '0');
+  for (std::size_t i = 0; i < text.size(); ++i)
+    text[i] = "0123456789abcdef"[crc >> (28 - 4 * i) & 15];
+  return text;
+}
+
+void add_checksums(SafeTensorsHeader& header) {
+  Json sums = Json::object();
+  sums[kMetadata] = header_crc(header);
+  for (const SafeTensorsEntry& e : header.entries)
+    sums.get_ref<Json::object_t&>().emplace_back(e.name, e.crc);
+  header.metadata[kCrcKey] = text_of(sums);
+}
 
 SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes,
                                            const std::string& name) {
@@ -191,14 +256,15 @@ SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
   if (covered != data_bytes)
     throw FormatError(cat(name, ": the header's tensors take ", covered, " bytes, the file holds ",
                           data_bytes, " after the header: it is truncated or damaged"));
+  take_checksums(header, name);
   return header;
 }
 
 std::string safetensors_header(const SafeTensorsHeader& header) {
   Json root = Json::object();
-  if (!header.metadata.empty()) root["__metadata__"] = header.metadata;
+  if (!header.metadata.empty()) root[kMetadata] = header.metadata;
   for (const SafeTensorsEntry& e : header.entries) {
-    if (e.name == "__metadata__")
+    if (e.name == kMetadata)
       throw ValueError("save_safetensors: no tensor may be named '__metadata__'");
     Json row;
     row["dtype"] = type_name(e.dtype);
@@ -208,12 +274,7 @@ std::string safetensors_header(const SafeTensorsHeader& header) {
     // names come from a map.
     root.get_ref<Json::object_t&>().emplace_back(e.name, std::move(row));
   }
-  std::string text;
-  try {
-    text = json_text(root);
-  } catch (const Json::exception&) {
-    throw ValueError("save_safetensors: a name or the metadata is not valid UTF-8");
-  }
+  std::string text = text_of(root);
   text.append((8 - text.size() % 8) % 8, ' ');
   std::string bytes(8, '\0');
   for (std::size_t i = 0; i < 8; ++i)

@@ -85,6 +85,13 @@ std::string near_miss(const std::string& word, const std::vector<std::string>& k
   return cat(near.empty() ? "" : cat("; did you mean '", near, "'?"), " (", joined(known), ")");
 }
 
+void refuse_misspelt(const TomlValue& table, const std::string& what, const std::string& key) {
+  for (const auto& [given, value] : table.entries)
+    if (given != what && !nearest(given, &key, 1).empty())
+      throw FileFault{value.line,
+                      cat(what, " has no setting '", given, "'; did you mean '", key, "'?")};
+}
+
 double number_of(const TomlValue& value, const Variables& variables, const std::string& what) {
   if (value.is(Kind::Whole)) return static_cast<double>(value.whole);
   if (value.is(Kind::Real) && std::isfinite(value.real)) return value.real;
@@ -239,6 +246,11 @@ std::string LayerKeys::first_of(const std::vector<std::string>& words) const {
   for (const io::TomlEntry& entry : layer_.entries)
     if (std::find(words.begin(), words.end(), entry.key) != words.end()) return entry.key;
   return "";
+}
+
+void LayerKeys::refuse_missing(const std::string& key, const std::string& what) const {
+  if (layer_.is(Kind::Table)) refuse_misspelt(layer_, kind_, key);
+  refuse(what);
 }
 
 void LayerKeys::finish() const {

@@ -34,6 +34,9 @@ std::int64_t whole_of(const io::TomlValue& value, const Variables& variables,
 /// "; did you mean 'kernel'? (kernel, stride)"
 std::string near_miss(const std::string& word, const std::vector<std::string>& known);
 
+/// Throws for a key of `table`, of which `what` is said, that is a near miss of a missing one.
+void refuse_misspelt(const io::TomlValue& table, const std::string& what, const std::string& key);
+
 /// How values are drawn: 0.5, "kaiming_normal", { normal = 0.02 }, { kaiming_normal = 0, fan =
 /// "out" }.
 struct FileDraw {
@@ -70,6 +73,8 @@ class LayerKeys {
   std::optional<FileDraw> draw(const std::string& key);
   /// The first key that is one of these words; "" : none is.
   std::string first_of(const std::vector<std::string>& words) const;
+  /// Of a key that is missing. Throws for one that it may have been meant by, or else `what`.
+  [[noreturn]] void refuse_missing(const std::string& key, const std::string& what) const;
   /// Throws for a key that nobody asked for.
   void finish() const;
   [[noreturn]] void refuse(const std::string& what) const { throw FileFault{line(), what}; }

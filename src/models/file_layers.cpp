@@ -92,7 +92,7 @@ FileLayer conv2d_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t out = keys.own_whole("channels", "{ conv2d = 16, kernel = 3 }");
   require_rank(keys, at, 4, kPictures);
   if (keys.find("kernel") == nullptr)
-    keys.refuse("conv2d needs a kernel, as in { conv2d = 16, kernel = 3 }");
+    keys.refuse_missing("kernel", "conv2d needs a kernel, as in { conv2d = 16, kernel = 3 }");
   nn::Conv2dOptions options;
   options.stride = keys.pair("stride", 1, 1);
   options.padding = keys.pair("padding", 0);
@@ -114,7 +114,7 @@ FileLayer convolution_layer(LayerKeys& keys, const FileArrival& at) {
                : kAxes == 2 ? kPictures
                             : kVolumes);
   if (keys.find("kernel") == nullptr)
-    keys.refuse(cat(keys.kind(), " needs a kernel, as in ", example));
+    keys.refuse_missing("kernel", cat(keys.kind(), " needs a kernel, as in ", example));
   FileConvolution::Options options;
   options.stride = keys.axes("stride", kAxes, 1, 1);
   options.padding = keys.axes("padding", kAxes, 0, 0);
@@ -585,7 +585,8 @@ FileLayer attention_layer(LayerKeys& keys, const FileArrival& at) {
   const std::string queries = kept_name(keys, "queries", at), of_keys = kept_name(keys, "keys", at),
                     seen = kept_name(keys, "seen", at);
   if (queries.empty() || of_keys.empty())
-    keys.refuse(
+    keys.refuse_missing(
+        queries.empty() ? "queries" : "keys",
         "attention needs queries and keys, the names of what was kept, as in { attention = "
         "8, queries = \"q\", keys = \"k\" }");
   for (const std::string& name : {queries, of_keys})

@@ -375,7 +375,7 @@ class NetworkBuilder {
     const TomlValue* layers = keys.find("layers");
     const std::string given = keys.text("index"), index = given.empty() ? "i" : given;
     if (layers == nullptr)
-      keys.refuse("repeat needs layers, as in { repeat = 3, layers = [ ... ] }");
+      keys.refuse_missing("layers", "repeat needs layers, as in { repeat = 3, layers = [ ... ] }");
     if (!Variables::is_name(index)) keys.refuse(cat("index: '", index, "' cannot name a variable"));
     keys.finish();
     Flow out;
@@ -497,7 +497,10 @@ class NetworkBuilder {
     const std::string name = keys.text("block");
     const TomlValue& body = block_named(name, keys.line());
     const TomlValue* layers = body.find("layers");
-    if (layers == nullptr) throw FileFault{body.line, cat("block '", name, "' has no layers")};
+    if (layers == nullptr) {
+      refuse_misspelt(body, cat("block '", name, "'"), "layers");
+      throw FileFault{body.line, cat("block '", name, "' has no layers")};
+    }
     std::string cycle = name;
     for (auto open = open_blocks_.rbegin(); open != open_blocks_.rend(); ++open) {
       cycle = cat(*open, " -> ", cycle);

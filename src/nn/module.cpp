@@ -179,7 +179,14 @@ void ModuleBase::add_child(const std::string& name, const AnyModule& module) {
     if (&below == state_.get())
       throw ValueError(cat("module: '", name, "' would make a module a part of itself"));
   });
-  module.state_->name = name;
+  // Lists are not called themselves: their modules bear the list's name before their own.
+  const auto name_it = [](auto&& self, const AnyModule& called, const std::string& by) -> void {
+    called.state_->name = by;
+    if (called.as<ModuleList>() == nullptr) return;
+    for (const auto& [own, child] : called.state_->children) self(self, child, join(by, own));
+  };
+  const bool in_list = dynamic_cast<const ModuleList*>(this) != nullptr;
+  name_it(name_it, module, in_list ? join(state_->name, name) : name);
   state_->children.emplace_back(name, module);
   state_->child_names.insert(name);
   for (const ModuleState::Entry& own : state_->entries) state_->labelled.insert(own.tensor.node());

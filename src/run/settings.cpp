@@ -94,8 +94,12 @@ void set_pass_enabled(const std::string& pass, bool enabled) {
     return;
   }
   const std::string near = nearest(pass, names.data(), static_cast<int>(names.size()));
-  throw ValueError(
-      cat("pass '", pass, "' is unknown", near.empty() ? "" : cat(": did you mean '", near, "'?")));
+  std::string optional;
+  for (int k = 0; k < int{kPassCount}; ++k)
+    if (pass_info(k).optional) optional += cat(optional.empty() ? "" : ", ", pass_info(k).name);
+  throw ValueError(cat("pass '", pass, "' is unknown",
+                       near.empty() ? "" : cat("; did you mean '", near, "'?"),
+                       " (those that can be switched off: ", optional, ")"));
 }
 
 }  // namespace tenon

@@ -10,6 +10,7 @@
 #include <tenon/eval.h>
 
 #include "base/str.h"
+#include "data/prefetch.h"
 #include "device/backend.h"
 #include "train/settings.h"
 
@@ -201,7 +202,7 @@ data::PictureOptions picture_options(const Settings& settings, const Shape& inpu
 
 int picture_workers(const Settings& settings) {
   if (settings.workers > 0) return settings.workers;
-  return settings.threads > 0 ? settings.threads : threads();
+  return std::min(settings.threads > 0 ? settings.threads : threads(), data::kMostWorkers);
 }
 
 PicturePlace place_of_pictures(const Settings& settings, const data::PictureOptions& options) {

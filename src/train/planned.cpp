@@ -17,7 +17,8 @@ namespace {
 // Half as many examples at a time until a test fits.
 std::int64_t fitting_test_batch(const Session& session) {
   if (session.test == nullptr) return 0;
-  EvalStep step(session.net, session.loss, session.settings.model_info().tokens);
+  EvalStep step(session.net, loss_of(session.settings, session.net, 0),
+                session.settings.model_info().tokens);
   for (std::int64_t batch = session.test->batch();; batch /= 2) {
     try {
       (void)step.plan(*session.test, batch);

@@ -1,6 +1,7 @@
 // Records as JSON and CSV text.
 #include "train/records.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <functional>
@@ -182,6 +183,7 @@ RunLog read_log(const std::string& text) {
     const auto event = json.find("event"), step = json.find("step");
     if (event == json.end() || step == json.end() || !step->is_number_integer()) return;
     const auto number = step->get<std::int64_t>();
+    out.last_step = std::max(out.last_step, number);
     const auto is_number = [&](const char* key) {
       return json.contains(key) && json.at(key).is_number();
     };

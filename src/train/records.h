@@ -61,6 +61,7 @@ struct RunLog {
   };
   std::vector<Step> steps;
   std::vector<Begin> begins;
+  std::int64_t last_step = 0;  ///< the last one that a line tells of
 };
 RunLog read_log(const std::string& text);
 

@@ -18,6 +18,7 @@
 #include "data/span_dataset.h"
 #include "device/parse.h"
 #include "io/file.h"
+#include "io/safetensors.h"
 #include "run/tune.h"
 #include "train/batches.h"
 #include "train/class_names.h"
@@ -68,9 +69,10 @@ std::optional<Plan> plan_ahead(Context context, const Settings& settings, const 
 void write_without_adapters(const Session& session, const std::string& dir) {
   const std::string file = dir + "/model.safetensors";
   const io::Metadata metadata = io::inspect_safetensors(file).metadata;
-  io::save_safetensors(dir + "/adapters.safetensors", adapter_state(*session.adapted),
-                       {{"lora", session.settings.lora}, {"base", session.settings.weights}});
-  io::save_safetensors(file, merged_state(*session.adapted), metadata);
+  io::save_checked_safetensors(
+      dir + "/adapters.safetensors", adapter_state(*session.adapted),
+      {{"lora", session.settings.lora}, {"base", session.settings.weights}});
+  io::save_checked_safetensors(file, merged_state(*session.adapted), metadata);
 }
 
 void load_whole(const nn::AnyModule& net, const StateDict& state, const std::string& file) {

@@ -49,6 +49,12 @@ std::optional<std::string> missing_from(const std::string& spec, const fs::path&
   return missing;
 }
 
+// Fewer where more commas belong to names.
+std::size_t parts_from(const std::string& spec, const fs::path& base) {
+  const std::string kind = kind_of_source(spec);
+  return data::source_parts(spec.substr(kind.size() + 1), kind == "npy", base).size();
+}
+
 }  // namespace
 
 bool has_path(const std::string& spec) {
@@ -62,13 +68,16 @@ bool has_path(const std::string& spec) {
 std::string locate_data(const std::string& spec, const std::string& run_dir) {
   if (!has_path(spec)) return spec;
   const std::optional<std::string> missing = missing_from(spec, "");
-  if (!missing) return spec;
+  if (!missing && spec.find(',') == std::string::npos) return spec;
+  // A short name that is here by chance does not hide a longer one, with a comma, of the run.
+  const std::size_t parts_here = parts_from(spec, "");
   std::error_code ignored;
   const fs::path dir = fs::weakly_canonical(run_dir, ignored);
   for (fs::path base = dir; base.has_relative_path(); base = base.parent_path())
-    if (!missing_from(spec, base))
+    if (!missing_from(spec, base) && (missing || parts_from(spec, base) < parts_here))
       return with_paths(spec, base,
                         [&](const std::string& path) { return (base / path).string(); });
+  if (!missing) return spec;
   throw IoError(cat("the data of ", run_dir, ", '", spec, "', is not here: there is no ", *missing,
                     fs::path(*missing).is_relative()
                         ? ", neither from this folder nor from the run's or one above it"

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "io/file.h"
+#include "io/safetensors.h"
 
 namespace tenon::train {
 namespace {
@@ -114,7 +115,7 @@ RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
   std::error_code error;
   if (resume && !fs::is_directory(io::system_path(path_), error))
-    throw IoError(cat(path_, ": there is no such run folder; check the path after --resume"));
+    throw IoError(cat(path_, ": there is no such run folder"));
   error.clear();
   fs::create_directories(io::system_path(path_) + std::string("/checkpoints"), error);
   if (error)
@@ -124,8 +125,8 @@ RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   try {
     if (!resume && (!checkpoint_names(path_).empty() || fs::exists(file("log.csv"))))
       throw ValueError(cat(path_,
-                           " already holds a run: go on with it by --resume "
-                           "(TrainOptions::resume), or choose another folder"));
+                           " already holds a run: go on with it (TrainOptions::resume), or choose "
+                           "another folder"));
     remove_leftovers();
   } catch (...) {
     ::close(lock_);
@@ -175,8 +176,8 @@ void RunFolder::remove_leftovers() const {
 std::string RunFolder::save(const Checkpoint& checkpoint, int keep) {
   const std::string name = checkpoint_name(checkpoint.progress.step);
   std::string path = file("checkpoints/" + name);
-  io::save_safetensors(path, checkpoint.tensors,
-                       {{"format", kFormat}, {"state", to_json(checkpoint.progress)}});
+  io::save_checked_safetensors(path, checkpoint.tensors,
+                               {{"format", kFormat}, {"state", to_json(checkpoint.progress)}});
   io::write_file(file("checkpoints/latest"), name + "\n");
   const std::vector<std::string> names = checkpoint_names(path_);
   const auto surplus = static_cast<std::int64_t>(names.size()) - std::max(keep, 1);

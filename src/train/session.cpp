@@ -16,6 +16,7 @@
 
 #include "base/env.h"
 #include "base/str.h"
+#include "data/prefetch.h"
 #include "data/span_dataset.h"
 #include "io/file.h"
 #include "optim/warmup.h"
@@ -452,6 +453,9 @@ Session::Session(const Settings& s, const DataSets& opened, bool resume)
                                         settings.unfreeze_after == 1 ? " epoch is" : " epochs are",
                                         " done, and learn from then on")
                                   : std::string()));
+  if (const std::int64_t size = sets.train->size(); size < settings.batch)
+    notes.push_back(cat("each step takes all ", size,
+                        " training examples: they are fewer than a batch of ", settings.batch));
   if (const std::string note = note_on_warm_up(settings, train->batches()); !note.empty())
     notes.push_back(note);
   if (current_device().kind == Device::Kind::Cpu)
@@ -583,6 +587,7 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   o.schedule_options.multiply = settings.restart_multiply;
   o.clip_norm = settings.clip_norm;
   o.tokens = settings.model_info().tokens;
+  if (settings.label_smoothing > 0) o.test_loss = loss_of(settings, net, 0);
   o.stage_epochs = settings.unfreeze_after;
   if (o.stage_epochs > 0) o.next_stage = [this] { return unfreeze(); };
   o.early_stopping = settings.early_stopping;
@@ -615,7 +620,7 @@ std::unique_ptr<data::Loader> test_loader(const Settings& settings,
   o.batch = batch > 0 ? batch : std::max<std::int64_t>(kTestBatch / set->views(), 1);
   o.shuffle = o.drop_last = false;
   // Without gradients the network is soon ready for more: reading and drawing set the pace.
-  o.workers = std::max(o.workers, threads());
+  o.workers = std::max(o.workers, std::min(threads(), data::kMostWorkers));
   return std::make_unique<data::Loader>(std::move(set), o);
 }
 

@@ -119,7 +119,7 @@ const Field kFields[] = {
      &Settings::restart_multiply, 1, 1e6},
     {"clip_norm", "largest norm of all gradients together; 0: no limit", &Settings::clip_norm, 0,
      kAny},
-    {"label_smoothing", "share of the target that is spread over all classes",
+    {"label_smoothing", "share of the target that is spread over all classes in training",
      &Settings::label_smoothing, 0, 1},
     {"precision",
      "how products compute: fp32, tf32, bf16 or fp16; the CPU computes tf32 and fp16 in fp32",
@@ -163,7 +163,7 @@ const Field kFields[] = {
      "engines of products on cards: off (by the model), read (as measured before) or write "
      "(measure what is not known)",
      &Settings::tune},
-    {"threads", "of computation; 0: all CPUs", &Settings::threads, 0, 4096},
+    {"threads", "of computation; 0: all CPUs", &Settings::threads, 0, 1024},
     {"workers", "threads that prepare batches; 0: one, or for files of pictures as many as compute",
      &Settings::workers, 0, 256},
     {"keep_checkpoints", "how many of the newest stay", &Settings::keep_checkpoints, 1, 1e6},

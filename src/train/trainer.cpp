@@ -22,6 +22,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
+#include "io/safetensors.h"
 #include "run/tune.h"
 #include "train/batches.h"
 #include "train/curvature.h"
@@ -119,7 +120,7 @@ struct Trainer::Impl {
     net = stage.net;
     optimizer = stage.optimizer;
     train_step.emplace(net, loss, *optimizer, options);
-    eval_step.emplace(net, loss, options.tokens);
+    eval_step.emplace(net, options.test_loss ? options.test_loss : loss, options.tokens);
     curvature.reset();
     if (const auto* rule = dynamic_cast<const optim::Levenberg*>(optimizer))
       curvature.emplace(net, loss, *rule, options.classes, options.tokens);
@@ -504,7 +505,11 @@ void Fit::fail(std::int64_t step, const std::string& culprit, const std::string&
   if (folder_ != nullptr) folder_->append_json(json_event_line("not_finite", step, culprit));
   throw NumericError(cat("step ", step, ": ", what, "Try a smaller learning rate (it was ",
                          short_text(lr),
-                         "), clip the gradients (clip_norm = 1), or look at the data"));
+                         "), clip the gradients (clip_norm = 1), or look at the data",
+                         folder_ != nullptr && o_.keep_best && best() != nullptr
+                             ? cat(". best.safetensors holds the weights of epoch ", best()->epoch,
+                                   ", the best so far, which are finite")
+                             : ""));
 }
 
 // Buffers may hold infinities on purpose, as masks do.
@@ -771,8 +776,8 @@ void Fit::note_best(EpochReport& r) {
   if (!r.best || !o_.keep_best) return;
   require_finite();
   if (folder_ != nullptr)
-    io::save_safetensors(folder_->file("best.safetensors"), t_.net.state_dict(),
-                         metadata({{"epoch", cat(r.epoch)}}));
+    io::save_checked_safetensors(folder_->file("best.safetensors"), t_.net.state_dict(),
+                                 metadata({{"epoch", cat(r.epoch)}}));
   else
     best_weights_ = copy(t_.net.state_dict());
 }
@@ -804,8 +809,8 @@ void Fit::finish() {
   result_.data_seconds = waited_earlier_ + batches_->waited();
   if (folder_ == nullptr) return;
   if (ended)
-    io::save_safetensors(folder_->file("model.safetensors"), t_.net.state_dict(),
-                         metadata({{"steps", cat(p_.step)}}));
+    io::save_checked_safetensors(folder_->file("model.safetensors"), t_.net.state_dict(),
+                                 metadata({{"steps", cat(p_.step)}}));
   folder_->append_json(json_event_line(ended ? "end" : "interrupted", p_.step));
 }
 

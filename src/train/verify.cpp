@@ -207,6 +207,8 @@ VerifyReport verify_run(const std::string& dir, int steps,
   VerifyReport report;
   tell("first steps");
   const Outcome first = play(run, {steps, threads, ""});
+  report.steps = std::ssize(first.losses);
+  report.run_steps = log.last_step;
   report.checks.push_back(logged ? compare_log(log, first)
                                  : VerifyCheck{"same losses as the run's log", true,
                                                "the run has no log.jsonl: nothing to compare"});

@@ -104,6 +104,8 @@ class WrongWords(CommandTest):
         self.fails(2, "train", "lenet5", "mlp", says="one word too many")
         self.fails(2, "eval", says=["RUN is missing", "usage: tenon eval RUN"])
         self.fails(2, "inspect", "lenet5", "--phase", "training", says=["--phase", "train, infer", "did you mean"])
+        self.fails(2, "inspect", "lenet5", "--without", "nope", says=["'nope'", "can be switched off", "fuse", "chain"])
+        self.fails(2, "inspect", "lenet5", "--without", "fues", says="did you mean 'fuse'?")
         self.fails(2, "inspect", "lenet5", "grpah", says=["'grpah'", "did you mean graph?"])
 
     def test_models(self):
@@ -237,6 +239,52 @@ class WrongData(CommandTest):
                     self.fails(3, "eval", run, "--data", data)
                     self.fails(3, "predict", run, "--data", data)
         self.assertFalse((self.folder / "none").exists())
+
+    def test_what_a_model_does_instead(self):
+        (self.folder / "verse.txt").write_text("the cat sat on the mat. " * 100)
+        (self.folder / "rows.csv").write_text("a,b,label\n" + "1,2,x\n2,1,y\n" * 20)
+        small = ["--epochs", "1", "--set", "max_steps=1", "--quiet"]
+        self.ok("train", "lenet5", *TINY, *small, "--out", "looks")
+        self.ok("train", "mlp:2-4-2", "--data", "csv:rows.csv", *small, "--out", "rows")
+        self.ok("train", "gpt2:layers=1,heads=1,width=16,context=16", "--data", "text:verse.txt", *small, "--out", "goes_on")
+        for run, file in (("looks", "photo.jpg"), ("rows", "rows.csv")):
+            hint = f"hint: it tells classes: tenon predict {run} {file}"
+            self.fails(2, "generate", run, "--prompt", "the", says=["writes no text", hint])
+            self.fails(2, "predict", run, "--text", "the", says=["--text", "reads no text", hint])
+            self.fails(2, "predict", run, "--question", "who", "--text", "the", says=["--question", "finds no answers", hint])
+        self.fails(2, "predict", "goes_on", "--question", "who", "--text", "the",
+                   says="it goes on from texts: tenon generate goes_on --prompt TEXT")
+
+    def test_bytes_that_are_no_utf8(self):
+        text = bytearray(b"tick tock " * 400)
+        (self.folder / "good.txt").write_bytes(text)
+        text[3900] = 0xff
+        (self.folder / "bad.txt").write_bytes(text)
+        small = ["gpt2:layers=1,heads=1,width=16,context=16", "--epochs", "1", "--quiet"]
+        for unit in ("chars", "pieces"):
+            self.ok("train", *small, "--data", f"text:good.txt,by={unit}", "--out", unit)
+            for words in (["train", *small], ["eval", unit], ["predict", unit]):  # in the part for testing
+                self.fails(3, *words, "--data", f"text:bad.txt,by={unit}", says="bad.txt: the text is not UTF-8 at byte 3900:")
+
+    def test_numbers_of_threads(self):
+        self.ok("train", "lenet5", *TINY, "--threads", "500", "--quiet", "--out", "many")
+        self.ok("eval", "many", "--threads", "500")
+        for words in (["train", "lenet5"], ["eval", "many"], ["predict", "many", "--data", "digits:20,10"], ["inspect", "lenet5"]):
+            for count in ("2000", "-1"):
+                self.fails(2, *words, "--threads", count, says=f"--threads is '{count}', must be a whole number from 0 to 1024")
+
+    def test_folder_of_a_run(self):
+        self.ok("train", "lenet5", *TINY, "--quiet", "--out", "taken")
+        told = self.fails(2, "train", "lenet5", *TINY, "--out", "taken", says=["--out: taken already holds a run", "--resume taken"])
+        self.assertNotIn("TrainOptions", told.err)
+
+    def test_tables_of_other_columns(self):
+        (self.folder / "rows.csv").write_text("a,b,label\n" + "1,2,x\n2,1,y\n" * 20)
+        (self.folder / "others.csv").write_text("x,label\n" + "1,x\n2,y\n" * 20)
+        self.ok("train", "mlp:2-4-2", "--data", "csv:rows.csv", "--epochs", "1", "--quiet", "--out", "columns")
+        for words in (["eval", "columns", "--data", "csv:others.csv"], ["predict", "columns", "--data", "csv:others.csv"],
+                      ["predict", "columns", "others.csv"], ["train", "--resume", "columns", "--epochs", "2", "--data", "csv:others.csv"]):
+            self.fails(3, *words, says="others.csv")
 
     def test_options_that_a_model_has_no_use_for(self):
         (self.folder / "verse.txt").write_text("the cat sat on the mat. " * 100)

@@ -86,6 +86,17 @@ class Flow(CommandTest):
             self.assertIn(said, out_of(*words))
         self.assertNotIn("warm-up", out_of("--set", "warmup=1"))
 
+    def test_quiet(self):
+        words = ["train", "lenet5", "--data", "digits:50,10", "--epochs", "2", "--out"]
+        loud = self.ok(*words, "loud").out
+        self.assertIn("each step takes all 50 training examples: they are fewer than a batch of 64\n", loud)
+        self.assertNotIn("each step takes all", self.trained.out)
+        lines = self.ok(*words, "still", "--quiet").out.splitlines()
+        self.assertEqual(len(lines), 3, lines)
+        self.assertRegex(lines[0], r"^epoch 1/2 ")
+        self.assertRegex(lines[1], r"^epoch 2/2 ")
+        self.assertRegex(lines[2], r"^Done after 2 steps in .*, best test accuracy .*; run folder still$")
+
     def test_predict_held_out(self):
         rows = self.json("predict", "run", *DATA, "--count", "3", "--start", "2", "--json")
         self.assertEqual(len(rows), 3)
@@ -187,13 +198,16 @@ class Flow(CommandTest):
         report = self.json("verify", "run", "--steps", "12", "--json")
         self.assertTrue(report["passed"])
         self.assertGreaterEqual(len(report["checks"]), 3)
-        self.assertIn("agree", self.ok("verify", "run", "--steps", "8").out)
+        self.assertEqual((report["steps"], report["run_steps"]), (12, 48))
+        self.assertIn("every bit of run agrees, in the first 8 of its 48 steps\n", self.ok("verify", "run", "--steps", "8").out)
+        self.assertIn("every bit of run agrees, in all of its 48 steps\n", self.ok("verify", "run", "--steps", "60").out)
 
     def test_terminal_shows_bar_colours_and_pictures(self):
         code, text = self.in_terminal("train", "lenet5", *DATA, "--epochs", "1", "--out", "shown")
         self.assertEqual(code, 0, text)
         self.assertIn("━", text)
         self.assertIn("left", text)
+        self.assertRegex(text, r"\rfirst step [^\r]*  0 of 24 steps\x1b\[K\repoch 1/1")  # before the first step is done
         code, text = self.in_terminal("predict", "run", *DATA, "--count", "1")
         self.assertEqual(code, 0, text)
         self.assertIn("▀", text)
@@ -291,6 +305,7 @@ class Stops(CommandTest):
         self.assertEqual(process.returncode, code, out + err)
         self.assertIn(f"tenon train --resume {name}", out)
         self.assertIn("stopped after step", out)
+        self.assertIn("stopping after the step under way; Ctrl-C again stops at once\n", err)
 
     def test_interrupt_and_terminate(self):
         self.stop_with(signal.SIGINT, 130)
@@ -323,6 +338,13 @@ class Stops(CommandTest):
         result = self.fails(5, "train", "mlp:784-64-10", "--data", "digits:2000,100", "--epochs", "3", "--lr", "1e6",
                             "--set", "warmup=0", "--set", "activation=relu", "--out", "diverged", says=["hint:", "--lr"])
         self.assertIn("step", result.err)
+        self.assertNotIn("best.safetensors", result.err)  # no epoch was done
+        self.ok("train", "mlp:784-64-10", "--data", "digits:200,50", "--epochs", "2", "--lr", "0.01", "--set", "activation=relu", "--out", "later")
+        best = (self.folder / "later" / "best.safetensors").read_bytes()
+        settings = self.folder / "later" / "settings.toml"
+        settings.write_text(re.sub(r"(?m)^lr = \S+", "lr = 1e6", settings.read_text()))
+        self.fails(5, "train", "--resume", "later", "--epochs", "9", says=["best.safetensors holds the weights of epoch", "are finite"])
+        self.assertEqual(best, (self.folder / "later" / "best.safetensors").read_bytes())
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class Controls(CommandTest):
         self.plain("predict", "run", "--data", data, "--count", "1", says=classes)
         self.assertIn("x\ny", [each["name"] for each in self.json("eval", "run", "--json")["classes"]])
         (self.folder / "other.csv").write_text("a,b,label\n" + "1,2,e\n" * 20)
-        self.plain("eval", "run", "--data", "csv:other.csv", says=["a\\x1b[31m"], code=2)
+        self.plain("eval", "run", "--data", "csv:other.csv", says=["a\\x1b[31m", "which the model reads"], code=3)
 
     def test_texts(self):
         (self.folder / "pairs.tsv").write_text("x\x1b[31mn\tu\x1bn\n" * 40)
@@ -75,6 +75,14 @@ class Controls(CommandTest):
                 "pairs")
         self.plain("data", "info", "pairs:pairs.tsv", says=["pairs"])
         self.plain("predict", "pairs", "--data", "pairs:pairs.tsv", "--count", "1", says=["x\\x1b[31mn", "u\\x1bn"])
+
+    def test_run_folders(self):
+        name = "a\x1b[31m'b"
+        self.plain("train", "lenet5", *TINY, "--out", name, says=["run folder a\\x1b[31m'b", "--resume $'a\\x1b[31m\\'b'"])
+        self.assertTrue((self.folder / name / "model.safetensors").exists())
+        self.plain("train", "lenet5", *TINY, "--quiet", "--out", name + "2", says=["run folder a\\x1b[31m'b2"])
+        line = next(line for line in self.ok("eval", name).out.splitlines() if line.startswith("model"))
+        self.assertNotIn("\x1b", line)
 
     def test_layers_and_weights(self):
         (self.folder / "net.toml").write_text('input = [1, 28, 28]\nclasses = 10\nlayers = ["flatten", { linear = "classes", name = "a\\u001b[31m" }]\n')
@@ -140,6 +148,9 @@ class Moved(CommandTest):
         self.ok("eval", run)
         self.ok("eval", run, "--data", "csv:Ann, Bob/1,2.csv,split=0.2")
         self.ok("train", "--resume", run, "--epochs", "2")
+        (self.folder / "1").write_text("not it\n")  # "csv:1" as seen from here
+        self.ok("eval", run)
+        (self.folder / "1").unlink()
         (self.folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n")
         (project / "a,b.tsv").write_text("cat\tthe cat\ndog\tthe\n" * 20)
         (project / "q,r.tsv").write_text("the cat\tthe cat\tcat\n" * 20)
@@ -159,7 +170,7 @@ class Moved(CommandTest):
         self.assertNotIn(str(self.folder), json.dumps(metadata))
         model = json.loads(metadata["tenon.model"])
         self.assertEqual((model["model"], model["classes"], model["class_names"]), ("mlp:2-4-2", 2, ["even", "odd"]))
-        self.assertLess(len(json.dumps(metadata)), 500)
+        self.assertLess(len(json.dumps(metadata)), 700)
         (self.folder / "m" / "model.safetensors").rename(self.folder / "alone.safetensors")
         self.fails(2, "eval", "alone.safetensors", says="--data")
         rows = self.json("eval", "alone.safetensors", "--data", "csv:t.csv", "--json")["classes"]

@@ -44,7 +44,7 @@ class Pictures(CommandTest):
         first = self.json("predict", "run", "--data", "folder:photos", "--count", "1", "--json")[0]
         self.assertEqual(first["probabilities"], self.json("predict", "run", "photos/across/09.png", "--json")[0]["probabilities"])
         self.assertTrue(self.json("verify", "run", "--steps", "4", "--json")["passed"])
-        self.fails(3, "train", "resnet20", "--data", "folder:photos", "--broken", "error", "--epochs", "1", "--out", "no", says=["03.png"])
+        self.fails(3, "train", "resnet20", "--data", "folder:photos", "--broken", "error", "--epochs", "1", "--out", "unread", says=["03.png"])
 
     def test_ten_crops(self):
         self.ok("train", "resnet20", "--data", "folder:photos", "--epochs", "1", "--batch", "8", "--set", "picture=resize,ten_crop", "--out", "ten")

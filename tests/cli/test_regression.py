@@ -37,7 +37,7 @@ class Regression(CommandTest):
         (self.folder / "bare.csv").write_text("100,3,7\n")
         self.fails(3, "predict", "run", "bare.csv", says=["3 columns", "trained on 2"])
         (self.folder / "other.csv").write_text("area,floors\n100,3\n")
-        self.fails(2, "predict", "run", "other.csv", says="no column 'rooms'")
+        self.fails(3, "predict", "run", "other.csv", says="no column 'rooms'")
         self.assertRegex(self.ok("predict", "run", "new.csv").out, r"new.csv row 0 +\d{6}\n")
         # The plan of its step is that of a regression.
         self.assertNotIn("cross_entropy", self.ok("inspect", "run").out)

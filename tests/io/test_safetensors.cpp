@@ -1,4 +1,5 @@
 // safetensors: both ways, and every rule of the format broken in turn.
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -6,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <tenon/error.h>
 #include <tenon/io.h>
+#include <tenon/ops.h>
 
 #include "base/str.h"
 #include "io/folder.h"
@@ -36,6 +38,43 @@ std::string one(const std::string& fields) {
 }
 
 }  // namespace
+
+TEST_CASE("safetensors: with checksums every flipped bit is found, and no reader is troubled") {
+  const TestFolder dir;
+  const io::TensorMap tensors{{"b", Tensor::from({1.f, -2.f, 3.f}, {3})},
+                              {"a", Tensor::from({true, false}, {2})},
+                              {"empty", zeros({0})}};
+  io::save_checked_safetensors(dir / "a", tensors, {{"note", "hi"}});
+  const io::SafeTensors back = io::load_safetensors(dir / "a");
+  CHECK(back.metadata == io::Metadata{{"note", "hi"}});  // of whoever saves it again with changes
+  CHECK(io::inspect_safetensors(dir / "a").metadata == back.metadata);
+  CHECK(back.tensors.at("b").to_vector<float>() == std::vector<float>{1, -2, 3});
+
+  // CRC-32 as zlib.crc32() of Python gives it, of each tensor's bytes.
+  const std::string whole = io::read_file(dir / "a");
+  CHECK(io::crc_text("123456789") == "cbf43926");
+  CHECK(whole.find("\\\"a\\\":\\\"" + io::crc_text(std::string("\1\0", 2)) + "\\\"") !=
+        std::string::npos);
+
+  int read = 0;
+  for (std::size_t at = 0; at < whole.size(); ++at)
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string bytes = whole;
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
+      try {
+        (void)io::parse_safetensors(bytes, "x");
+        // All that is left is the name under which the checksums are kept, without which there are
+        // none, and the spaces behind the header.
+        if (whole[at] == ' ') continue;
+        ++read;
+        INFO("byte ", at, ", bit ", bit);
+        CHECK(whole.substr(at - std::min<std::size_t>(at, 12), 24).find("crc32") !=
+              std::string::npos);
+      } catch (const Error&) {
+      }
+    }
+  CHECK(read <= 8 * 11);
+}
 
 TEST_CASE("safetensors: round trip of every element type, with metadata") {
   TestFolder dir;

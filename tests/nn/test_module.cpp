@@ -214,6 +214,43 @@ TEST_CASE("nn: a summary counts the products of attention and of transposed conv
   CHECK(Looking().summary({2, 4, 5, 8}).multiply_adds == 2 * 4 * 5 * 7 * (8 + 6));
 }
 
+TEST_CASE("nn: layers of a list are named in a summary as in files") {
+  for (const char* name :
+       {"gpt2:layers=2,heads=1,width=8,context=4", "bert:layers=2,heads=1,width=8,context=4"}) {
+    const nn::AnyModule made = models::create(name);
+    const nn::Module& net = *made.as<nn::Module>();
+    std::vector<std::string> files = names(net.named_parameters());
+    std::int64_t found = 0;
+    for (const auto& row : net.summary(zeros({1, 4}, DType::Int64)).rows) {
+      if (row.parameters == 0) continue;
+      CAPTURE(row.path);
+      CHECK(std::any_of(files.begin(), files.end(),
+                        [&](const std::string& file) { return file.starts_with(row.path + "."); }));
+      ++found;
+    }
+    CHECK(found > 8);
+  }
+  struct Nested : nn::Module {
+    nn::ModuleList outer = nn::ModuleList();
+    Nested() {
+      nn::ModuleList inner;
+      inner.append(nn::Linear(2, 2));
+      outer = child("outer", nn::ModuleList());
+      outer.append(inner);
+      inner.append(nn::Linear(2, 2));
+    }
+    Tensor forward(const Tensor& x) const override {
+      const auto& inner = *outer[0].as<nn::ModuleList>();
+      return inner[1](inner[0](x));
+    }
+    std::string describe() const override { return "Nested"; }
+  };
+  const nn::ModuleSummary nested = Nested().summary({1, 2});
+  REQUIRE(nested.rows.size() == 2);
+  CHECK(nested.rows[0].path == "outer.0.0");
+  CHECK(nested.rows[1].path == "outer.0.1");
+}
+
 TEST_CASE("nn: a summary counts parameters and multiply-adds and disturbs nothing") {
   const nn::AnyModule net = models::create("lenet5");
   net.train();

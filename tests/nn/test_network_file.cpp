@@ -278,7 +278,15 @@ TEST_CASE("network file: what is wrong is said with line, layer and shape") {
   };
   says(file_of("\"flatten\",\n{ liner = 3 }"),
        {"x.toml, line 5, layer 1 (liner): there is no layer 'liner'; did you mean 'linear'?"});
-  says(file_of("{ conv2d = 4, kernal = 3 }"), {"line 4", "layer 0 (conv2d)", "needs a kernel"});
+  says(file_of("{ conv2d = 4 }"), {"line 4", "layer 0 (conv2d)", "needs a kernel"});
+  says(file_of("{ conv2d = 4, kernal = 3 }"),
+       {"line 4", "layer 0 (conv2d)", "has no setting 'kernal'; did you mean 'kernel'?"});
+  says(file_of("{ conv1d = 4, krenel = 3 }"), {"takes signals"});
+  says(file_of("{ conv_transpose2d = 4, kernel_size = 3 }"), {"needs a kernel"});
+  says(file_of("{ conv_transpose2d = 4, Kernel = 3 }"), {"did you mean 'kernel'?"});
+  says(file_of("{ repeat = 2, layres = [ \"relu\" ] }"), {"line 4", "did you mean 'layers'?"});
+  says(file_of("{ block = \"a\" }", "[blocks.a]\nlayer = [ \"relu\" ]\n"),
+       {"block 'a' has no setting 'layer'; did you mean 'layers'?"});
   says(file_of("{ conv2d = 4, kernel = 3, stide = 2 }"),
        {"has no setting 'stide'; did you mean 'stride'?"});
   says(file_of("{ conv2d = 4, kernel = 9 }"), {"line 4, layer 0 (conv2d)", "[N, 1, 8, 8]"});

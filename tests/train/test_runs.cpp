@@ -199,7 +199,53 @@ TEST_CASE("runs: a damaged name of a tensor is found, and an older checkpoint ta
   CHECK(toy::difference(io::load_safetensors(dir + "/model.safetensors").tensors, whole) == "");
 
   damage(dir + "/model.safetensors", "0.bias");
+  CHECK_THROWS_WITH_AS(
+      train::TrainedModel::open(dir),
+      doctest::Contains("model.safetensors is damaged: the checksum of its header"), FormatError);
+  io::save_safetensors(dir + "/model.safetensors", whole, {});  // as another program writes it
+  damage(dir + "/model.safetensors", "0.bias");
   CHECK_THROWS_WITH_AS(train::TrainedModel::open(dir),
                        doctest::Contains("model.safetensors lacks '0.bias', has a '1.bias'"),
+                       FormatError);
+}
+
+TEST_CASE("runs: the loss of testing is without label smoothing, in training as later") {
+  const TestFolder folder;
+  Settings s = small_run();
+  s.set("epochs", "1");
+  s.set("label_smoothing", "0.5");
+  const train::TrainResult result = train::start_run(s, folder / "run");
+  const train::TrainedModel model = train::TrainedModel::open(folder / "run");
+  CHECK(*result.epochs[0].test_loss == doctest::Approx(model.evaluate().loss).epsilon(1e-9));
+}
+
+TEST_CASE("runs: one flipped bit of a weight is found, and an older checkpoint taken") {
+  const TestFolder folder;
+  const std::string dir = folder / "run";
+  Settings s = small_run();
+  s.set("epochs", "1");
+  train::start_run(s, dir);
+  const auto flip_last_byte = [](const std::string& file) {
+    std::string bytes = io::read_file(file);
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    io::write_file(file, bytes);
+  };
+  std::vector<std::string> checkpoints;
+  for (const auto& entry : std::filesystem::directory_iterator(dir + "/checkpoints"))
+    if (entry.path().extension() == ".safetensors") checkpoints.push_back(entry.path().string());
+  REQUIRE(checkpoints.size() == 2);
+  std::sort(checkpoints.begin(), checkpoints.end());
+  const StateDict whole = io::load_safetensors(dir + "/model.safetensors").tensors;
+  flip_last_byte(checkpoints[1]);
+  train::resume_run(dir);
+  CHECK(toy::difference(io::load_safetensors(dir + "/model.safetensors").tensors, whole) == "");
+
+  for (const auto& entry : std::filesystem::directory_iterator(dir + "/checkpoints"))
+    if (entry.path().extension() == ".safetensors") flip_last_byte(entry.path().string());
+  CHECK_THROWS_WITH_AS(train::resume_run(dir),
+                       doctest::Contains("is damaged: the checksum of tensor '"), FormatError);
+  flip_last_byte(dir + "/model.safetensors");
+  CHECK_THROWS_WITH_AS(train::TrainedModel::open(dir),
+                       doctest::Contains("model.safetensors is damaged: the checksum of tensor '"),
                        FormatError);
 }
