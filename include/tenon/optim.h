@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -80,7 +81,9 @@ class TENON_API Optimizer {
 
   /// Moments by parameter name ("0.weight.momentum_buffer"), the step count, the learning rate.
   StateDict state_dict() const;
-  /// Throws ValueError or ShapeError naming the key that is missing, unexpected or does not fit.
+  /// Throws ValueError or ShapeError naming the key that is missing, unexpected or does not fit, or
+  /// whose values no steps make: numbers that are not finite, a mean of squares below 0. Nothing is
+  /// loaded then.
   void load_state_dict(const StateDict& state);
   virtual std::string describe() const = 0;
 
@@ -93,8 +96,10 @@ class TENON_API Optimizer {
   /// A variable and the value that it holds after the step.
   using Assignment = std::pair<Tensor, Tensor>;
   Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay);
-  /// A state variable of zeros beside each parameter, saved under this name.
-  const std::vector<Tensor>* add_slot(const std::string& name);
+  /// A state variable of zeros beside each parameter, saved under this name; its values are finite
+  /// and never below `least`.
+  const std::vector<Tensor>* add_slot(const std::string& name,
+                                      double least = -std::numeric_limits<double>::infinity());
   /// The new values of parameter k and of its state, given its gradient and the rate (a scalar of
   /// its dtype).
   virtual std::vector<Assignment> rule(std::size_t k, const Tensor& grad, const Tensor& lr,
@@ -108,8 +113,10 @@ class TENON_API Optimizer {
   std::vector<Tensor> gradients_for_step(const Tensor& loss, const Clip& clip) const;
   bool begins_own_steps(std::size_t k) const;
   StateDict beginnings(const StateDict& state) const;
+  void check_values(const StateDict& state) const;
   struct Slot {
     std::string name;
+    double least = 0;
     std::vector<Tensor> tensors;
   };
   std::vector<Tensor> parameters_;
