@@ -60,12 +60,12 @@ class TENON_API Optimizer {
   DType rate_dtype() const;
   /// Gradients of the loss, clipped where asked for, updates, evaluation: one step of a plain
   /// loop. Returns the loss. Throws ValueError where the loss is made of none of the parameters, as
-  /// behind detach() or of what a compiled function returned. One thread at a time takes steps: a
-  /// second one meets a ValueError. So does a class or an index that is out of range: on the CPU
-  /// the weights are then as they were; a card tells of it when the step has run, and the weights
-  /// are what the other samples made of them, unless updates(grads, isfinite(loss)) is what is
-  /// evaluated. As in PyTorch, a loss that is not finite is no error and makes the weights NaN:
-  /// guard updates() where that may come.
+  /// behind detach() or of what a compiled function returned. One thread at a time takes steps: on
+  /// the CPU one that begins during another's meets a ValueError. So does a class or an index out
+  /// of range: on the CPU the weights are then as they were; a card tells of it when the step has
+  /// run, and the weights are what the other samples made of them, unless what is evaluated is
+  /// updates(grads, isfinite(loss)). As in PyTorch, a loss that is not finite is no error and makes
+  /// the weights NaN: guard updates() where that may come.
   ///
   /// `with` is evaluated in the same program, with the values from before the update: a recurrent
   /// state that the next step begins with, or what one wants to look at.
