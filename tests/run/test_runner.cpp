@@ -258,6 +258,13 @@ TEST_CASE("run: an error inside a step leaves the process fit for use") {
   set_engine("fast");
 }
 
+TEST_CASE("runner: a value that does not fit is refused by the variable's name") {
+  CHECK_THROWS_WITH_AS(set_value(variable(ones({2}), "w"), zeros({3})),
+                       "set_value: float32[3] given for w float32[2]", ShapeError);
+  CHECK_THROWS_WITH_AS(set_value(variable(ones({2})), zeros({3})),
+                       "set_value: float32[3] given for float32[2]", ShapeError);
+}
+
 TEST_CASE("runner: what has no name is not named by an empty one") {
   const Tensor v = variable(ones({2}));
   Tensor handle = v;
