@@ -57,7 +57,8 @@ struct TENON_API Context {
 TENON_API const Context& current_context();
 
 /// Makes a copy of the context the calling thread's current one while it lives. Scopes nest; what
-/// is set inside one ends with it.
+/// is set inside one ends with it. Throws ValueError for a context without a generator, and for
+/// numbers that set_threads() or set_memory_limit() would refuse.
 class TENON_API ContextScope {
  public:
   explicit ContextScope(const Context& context);

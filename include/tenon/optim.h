@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,12 +60,12 @@ class TENON_API Optimizer {
   DType rate_dtype() const;
   /// Gradients of the loss, clipped where asked for, updates, evaluation: one step of a plain
   /// loop. Returns the loss. Throws ValueError where the loss is made of none of the parameters, as
-  /// behind detach() or of what a compiled function returned. One thread at a time takes steps: a
-  /// second one meets a ValueError. So does a class or an index that is out of range: on the CPU
-  /// the weights are then as they were; a card tells of it when the step has run, and the weights
-  /// are what the other samples made of them, unless updates(grads, isfinite(loss)) is what is
-  /// evaluated. As in PyTorch, a loss that is not finite is no error and makes the weights NaN:
-  /// guard updates() where that may come.
+  /// behind detach() or of what a compiled function returned. One thread at a time takes steps: on
+  /// the CPU one that begins during another's meets a ValueError. So does a class or an index out
+  /// of range: on the CPU the weights are then as they were; a card tells of it when the step has
+  /// run, and the weights are what the other samples made of them, unless what is evaluated is
+  /// updates(grads, isfinite(loss)). As in PyTorch, a loss that is not finite is no error and makes
+  /// the weights NaN: guard updates() where that may come.
   ///
   /// `with` is evaluated in the same program, with the values from before the update: a recurrent
   /// state that the next step begins with, or what one wants to look at.
@@ -80,7 +81,9 @@ class TENON_API Optimizer {
 
   /// Moments by parameter name ("0.weight.momentum_buffer"), the step count, the learning rate.
   StateDict state_dict() const;
-  /// Throws ValueError or ShapeError naming the key that is missing, unexpected or does not fit.
+  /// Throws ValueError or ShapeError naming the key that is missing, unexpected or does not fit, or
+  /// whose values no steps make: numbers that are not finite, a mean of squares below 0. Nothing is
+  /// loaded then.
   void load_state_dict(const StateDict& state);
   virtual std::string describe() const = 0;
 
@@ -93,8 +96,10 @@ class TENON_API Optimizer {
   /// A variable and the value that it holds after the step.
   using Assignment = std::pair<Tensor, Tensor>;
   Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay);
-  /// A state variable of zeros beside each parameter, saved under this name.
-  const std::vector<Tensor>* add_slot(const std::string& name);
+  /// A state variable of zeros beside each parameter, saved under this name; its values are finite
+  /// and never below `least`.
+  const std::vector<Tensor>* add_slot(const std::string& name,
+                                      double least = -std::numeric_limits<double>::infinity());
   /// The new values of parameter k and of its state, given its gradient and the rate (a scalar of
   /// its dtype).
   virtual std::vector<Assignment> rule(std::size_t k, const Tensor& grad, const Tensor& lr,
@@ -108,8 +113,10 @@ class TENON_API Optimizer {
   std::vector<Tensor> gradients_for_step(const Tensor& loss, const Clip& clip) const;
   bool begins_own_steps(std::size_t k) const;
   StateDict beginnings(const StateDict& state) const;
+  void check_values(const StateDict& state) const;
   struct Slot {
     std::string name;
+    double least = 0;
     std::vector<Tensor> tensors;
   };
   std::vector<Tensor> parameters_;

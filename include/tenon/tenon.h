@@ -11,6 +11,7 @@
 #include <tenon/grad.h>
 #include <tenon/io.h>
 #include <tenon/layers.h>
+#include <tenon/log.h>
 #include <tenon/loops.h>
 #include <tenon/metrics.h>
 #include <tenon/models.h>

@@ -216,7 +216,9 @@ TENON_API data::Batch mixed(const data::Batch& batch, const data::MixDraw& draw,
 /// Trains a module on batches (input, target). The optimizer must outlive the trainer.
 class TENON_API Trainer {
  public:
-  /// Throws ValueError when the loss is empty, a callback null or an option out of its range.
+  /// Throws ValueError when the loss is empty, a callback null or an option out of its range, and
+  /// where none of the network's parameters is the optimizer's. A part of them is enough; what the
+  /// optimizer has besides must be of the loss, or fit() throws.
   Trainer(nn::AnyModule net, nn::Loss loss, optim::Optimizer& optimizer, TrainOptions options = {});
   ~Trainer();
   Trainer(const Trainer&) = delete;

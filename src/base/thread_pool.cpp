@@ -114,7 +114,8 @@ class Pool {
     const bool alone = t_worker >= 0 || chunks == 1 || job.threads == 1;
     Slot* slot = alone ? nullptr : take_slot();
     if (slot == nullptr) {
-      work_on(job, std::max(t_worker, 0));
+      // A chunk may have lowered its threads below its own number.
+      work_on(job, t_worker < job.threads ? std::max(t_worker, 0) : 0);
     } else {
       start_workers(job.threads);
       slot->job.store(&job);

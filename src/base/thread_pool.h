@@ -4,7 +4,8 @@
 // of threads; the pool only decides who runs a chunk. That, and reductions combined in chunk order,
 // gives the same bits for every thread count. Any thread may call parallel_for, several at a time:
 // the caller works too, so a busy pool costs speed, never progress. A call made inside a chunk runs
-// inline. An exception in a chunk reaches the caller after all chunks have ended.
+// inline under its worker's number, as worker 0 where the chunk has lowered its threads to that or
+// below. An exception in a chunk reaches the caller after all chunks have ended.
 #pragma once
 
 #include <cstdint>

@@ -94,9 +94,11 @@ ClosedBody close_over(const char* op, const std::vector<Tensor>& results,
   for (Node* node : topological_order(results)) {
     if (is_number(*node, numbers, trace)) numbers.insert(node);
     if (node->realised()) continue;
-    if (node->op == Op::Assign)
-      throw NotSupported(cat(where(op), ": the variable ", label_text(node->input(0)->label),
+    if (node->op == Op::Assign) {
+      const std::string& label = label_text(node->input(0)->label);
+      throw NotSupported(cat(where(op), ": a variable", label.empty() ? "" : " (" + label + ")",
                              " is assigned inside: carry the value, and assign what comes out"));
+    }
     bool depends = false;
     for (const Node* in : node->in()) depends = depends || inside.contains(in);
     if (!depends) continue;

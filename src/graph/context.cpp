@@ -35,11 +35,23 @@ Context& this_context() noexcept {
   return *t_context;
 }
 
+void check_threads(int count) {
+  if (count < 0 || count > 1024)
+    throw ValueError(cat("threads = ", count, ": use 1 to 1024, or 0 for all CPUs"));
+}
+
+void check_memory_limit(std::int64_t bytes) {
+  if (bytes < 0)
+    throw ValueError(cat("memory limit = ", bytes, ": use a number of bytes, or 0 for none"));
+}
+
 const Context& current_context() { return this_context(); }
 
 ContextScope::ContextScope(const Context& context) : context_(context), outer_(&this_context()) {
   if (context_.generator == nullptr)
     throw ValueError("a context without a generator: give it one, std::make_shared<Generator>()");
+  check_threads(context_.threads);
+  check_memory_limit(context_.memory_limit);
   t_context = &context_;
   set_num_threads(context_.threads);
 }

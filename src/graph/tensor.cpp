@@ -128,8 +128,9 @@ void set_value(const Tensor& target, const void* data, std::size_t bytes) {
 void set_value(const Tensor& target, const Tensor& value) {
   const Called called("set_value");
   if (target.shape() != value.shape() || target.dtype() != value.dtype())
-    throw ShapeError(cat("set_value: ", value.dtype(), value.shape(), " given for ", target.dtype(),
-                         target.shape()));
+    throw ShapeError(cat("set_value: ", value.dtype(), value.shape(), " given for ",
+                         label_text(target.node()->label), target.node()->label == 0 ? "" : " ",
+                         target.dtype(), target.shape()));
   if (!is_variable(target)) throw ValueError("set_value: the target is not a variable");
   if (ShapesOnly::is_on()) return;
   const auto bytes = static_cast<std::size_t>(value.numel()) * item_size(value.dtype());

@@ -117,6 +117,8 @@ Shape keepdim_shape(const Shape& shape, std::int64_t mask) {
 int axis_of(const char* op, std::int64_t axis, int rank) {
   constexpr std::int64_t kFar = std::numeric_limits<int>::max();  // outside any rank
   const auto near = static_cast<int>(std::clamp(axis, -kFar, kFar));
+  if (rank == 0 && near != 0 && near != -1)
+    throw ShapeError(cat(where(op), ": axis ", near, " is outside [-1, 0] for a scalar"));
   return normalize_axis(near, std::max(rank, 1), where(op).c_str());
 }
 

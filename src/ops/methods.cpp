@@ -21,11 +21,13 @@ const Tensor& mask(const char* op, const Tensor& x) {
 
 Tensor& rebind(Tensor& x, const Tensor& value, char symbol) {
   const std::string op = cat("operator", symbol, "="), instead = cat("x = x ", symbol, " y");
-  if (is_variable(x))
-    throw ValueError(cat(where(op.c_str()), ": ", label_text(x.node()->label),
+  if (is_variable(x)) {
+    const std::string& name = label_text(x.node()->label);
+    throw ValueError(cat(where(op.c_str()), ": ", name.empty() ? "it" : name,
                          " is a variable, and ", symbol,
                          "= would only give this handle another value: evaluate assign(x, x ",
                          symbol, " y), or call set_value(x, x ", symbol, " y)"));
+  }
   if (value.shape() != x.shape())
     throw ShapeError(cat(where(op.c_str()), ": the result is ", value.shape(),
                          ", which a tensor of ", x.shape(), " cannot hold: write ", instead));

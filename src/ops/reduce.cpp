@@ -59,6 +59,9 @@ Tensor arg_extremum(Op op, const char* name, const Tensor& input, int axis, bool
   const Tensor x = is_bool(input.dtype()) ? cast(input, DType::UInt8) : input;
   const int a = axis_of(name, axis, x.rank());
   if (x.rank() == 0) return zeros({}, DType::Int64);
+  if (x.shape()[a] == 0)
+    throw ShapeError(
+        cat(where(name), ": no elements to choose from on axis ", axis, " of ", x.shape()));
   const Tensor index = transpose(build(op, {transpose(x, a, -1)}), a, -1);
   return keepdim ? index : squeeze(index, a);
 }
@@ -216,6 +219,7 @@ Inferred infer_extremum(const Node& node) {
   return infer_reduced(node);
 }
 
+// Builders have turned the axis, so theirs is the message that shows the shape as it was given.
 Inferred infer_arg_extremum(const Node& node) {
   const Node& x = *node.input(0);
   if (is_bool(x.dtype)) throw DTypeError(cat(where(node), ": does not take bool: cast to uint8"));

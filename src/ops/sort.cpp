@@ -56,7 +56,7 @@ Tensor argsort(const Tensor& x, int axis, bool descending, bool stable) {
 ValuesAndIndices topk(const Tensor& x, std::int64_t k, int axis, bool largest, bool /*sorted*/) {
   require_defined("topk", x);
   const Tensor row = x.rank() == 0 ? reshape(x, {1}) : x;
-  const int a = normalize_axis(axis, row.rank(), where("topk").c_str());
+  const int a = axis_of("topk", axis, x.rank());
   if (k < 0 || k > row.shape()[a])
     throw ValueError(cat(where("topk"), ": k = ", k, ", axis ", axis, " of ", x.shape(), " has ",
                          row.shape()[a], " elements"));

@@ -1,6 +1,7 @@
 // What all optimizers share: groups, the learning rate, the step count, guarded assignments, state
 // by name.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <memory>
 
@@ -16,10 +17,9 @@
 namespace tenon::optim {
 namespace {
 
-void check_finite_positive(double value, const char* what, bool zero_allowed) {
-  if (!(value >= 0) || (value == 0 && !zero_allowed) || value > 1e30)
-    throw ValueError(cat("optimizer: ", what, " is ", value, ", must be a finite number ",
-                         zero_allowed ? "of at least 0" : "above 0"));
+void check_in_range(double value, const char* what) {
+  if (!(value >= 0 && value <= 1e30))
+    throw ValueError(cat("optimizer: ", what, " is ", value, ", must be a number from 0 to 1e30"));
 }
 
 constexpr char kStep[] = "step";
@@ -31,6 +31,11 @@ DType dtype_of_rate(const std::vector<nn::NamedTensor>& parameters) {
 }
 
 bool is_frozen(const Tensor& parameter) { return parameter.node()->leaf->frozen; }
+
+Tensor on_host(const Tensor& t) {
+  if (t.device().kind == Device::Kind::Cpu) return t;
+  return Tensor::from_data(t.data(), t.shape(), t.dtype(), Device{});
+}
 
 void write_scalar(const Tensor& target, double value) {
   if (target.dtype() == DType::Float64) return set_value(target, &value, sizeof value);
@@ -52,12 +57,12 @@ Parameters::Parameters(const std::vector<Tensor>& list) {
 
 Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay)
     : step_(variable(scalar(0, DType::Float64), "step")), base_lr_(lr), lr_(lr) {
-  check_finite_positive(lr, "the learning rate", true);
-  check_finite_positive(weight_decay, "the weight decay", true);
+  check_in_range(lr, "the learning rate");
+  check_in_range(weight_decay, "the weight decay");
   for (const ParameterGroup& given : groups) {
     Group group;
     const double rate = given.lr.value_or(lr);
-    check_finite_positive(rate, "the learning rate of a group", true);
+    check_in_range(rate, "the learning rate of a group");
     group.lr_scale = lr > 0 ? rate / lr : 0;
     group.weight_decay = given.weight_decay.value_or(weight_decay);
     group.lr = variable(scalar(rate, dtype_of_rate(given.parameters)), "lr");
@@ -85,9 +90,10 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
 Optimizer::~Optimizer() = default;
 void Optimizer::prepare(const Tensor&, const Tensor&) {}
 
-const std::vector<Tensor>* Optimizer::add_slot(const std::string& name) {
+const std::vector<Tensor>* Optimizer::add_slot(const std::string& name, double least) {
   auto slot = std::make_unique<Slot>();
   slot->name = name;
+  slot->least = least;
   for (std::size_t k = 0; k < parameters_.size(); ++k)
     slot->tensors.push_back(variable(zeros_like(parameters_[k]), cat(names_[k], ".", name)));
   slots_.push_back(std::move(slot));
@@ -190,7 +196,7 @@ DType Optimizer::rate_dtype() const {
 }
 
 void Optimizer::set_lr(double lr) {
-  check_finite_positive(lr, "the learning rate", true);
+  check_in_range(lr, "the learning rate");
   if (lr == lr_) return;
   lr_ = lr;
   for (const Group& group : groups_) write_scalar(group.lr, lr * group.lr_scale);
@@ -233,6 +239,36 @@ StateDict Optimizer::beginnings(const StateDict& state) const {
   return out;
 }
 
+// What steps can make: counts, and moments that are finite and of squares not below 0. Asked on the
+// host, in one program.
+void Optimizer::check_values(const StateDict& state) const {
+  std::vector<std::string> names;
+  std::vector<double> least;
+  std::vector<Tensor> fine;
+  for (const auto& slot : slots_)
+    for (const std::string& parameter : names_) {
+      names.push_back(cat(parameter, ".", slot->name));
+      least.push_back(slot->least);
+      const Tensor value = on_host(state.at(names.back()));
+      fine.push_back(all(logical_and(isfinite(value), ge(value, slot->least))));
+    }
+  tenon::eval(fine);
+  for (std::size_t k = 0; k < fine.size(); ++k)
+    if (fine[k].item() == 0)
+      throw ValueError(cat("optimizer: '", names[k], "' of the saved state has values that are ",
+                           least[k] == 0 ? "negative or " : "", "not finite"));
+  const auto check_count = [&](const std::string& name) {
+    const double steps = state.at(name).item();
+    if (!(steps >= 0 && steps <= 0x1p53 && steps == std::floor(steps)))
+      throw ValueError(cat("optimizer: '", name, "' of the saved state is ", steps,
+                           ", must be a number of steps"));
+  };
+  check_count(kStep);
+  for (std::size_t k = 0; k < names_.size(); ++k)
+    if (begins_own_steps(k)) check_count(cat(names_[k], ".", kStep));
+  check_in_range(state.at("lr").item(), "the learning rate 'lr' of the saved state");
+}
+
 void Optimizer::load_state_dict(const StateDict& given) {
   const StateDict own = state_dict();
   StateDict state = beginnings(given);
@@ -253,6 +289,7 @@ void Optimizer::load_state_dict(const StateDict& given) {
     if (own.count(name) == 0)
       throw ValueError(
           cat("optimizer: the saved state has '", name, "', which this optimizer does not know"));
+  check_values(state);
   for (const auto& [name, tensor] : own)
     if (name != "lr") set_value(tensor, state.at(name));
   set_lr(state.at("lr").item());

@@ -77,8 +77,8 @@ Adam::Adam(Parameters parameters, const AdamOptions& options)
   check_decay("adam", "beta2", options.beta2);
   check_range("adam", "eps", options.eps, 0, 1e30);
   exp_avg_ = add_slot("exp_avg");
-  exp_avg_sq_ = add_slot("exp_avg_sq");
-  if (options.amsgrad) max_exp_avg_sq_ = add_slot("max_exp_avg_sq");
+  exp_avg_sq_ = add_slot("exp_avg_sq", 0);
+  if (options.amsgrad) max_exp_avg_sq_ = add_slot("max_exp_avg_sq", 0);
 }
 
 AdamW::AdamW(Parameters parameters, const AdamWOptions& o)
@@ -123,7 +123,7 @@ RmsProp::RmsProp(Parameters parameters, const RmsPropOptions& options)
   check_range("rmsprop", "alpha", options.alpha, 0, 1);
   check_range("rmsprop", "eps", options.eps, 0, 1e30);
   check_range("rmsprop", "momentum", options.momentum, 0, 1);
-  square_avg_ = add_slot("square_avg");
+  square_avg_ = add_slot("square_avg", 0);
   if (options.centered) grad_avg_ = add_slot("grad_avg");
   if (options.momentum != 0) momentum_ = add_slot("momentum_buffer");
 }
@@ -164,7 +164,7 @@ std::string RmsProp::describe() const {
 Levenberg::Levenberg(Parameters parameters, const LevenbergOptions& options)
     : Optimizer(std::move(parameters.groups), options.lr, options.weight_decay), options_(options) {
   check_range("levenberg", "mu", options.mu, 1e-30, 1e30);
-  curvature_ = add_slot("curvature");
+  curvature_ = add_slot("curvature", 0);
 }
 
 std::vector<Tensor> Levenberg::curvature_updates(const std::vector<Tensor>& grads,

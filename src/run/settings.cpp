@@ -51,8 +51,7 @@ void set_tune(Tune value) { this_context().tune = value; }
 Tune tune() { return this_context().tune; }
 
 void set_threads(int count) {
-  if (count < 0 || count > 1024)
-    throw ValueError(cat("threads = ", count, ": use 1 to 1024, or 0 for all CPUs"));
+  check_threads(count);
   this_context().threads = count;
   set_num_threads(count);
 }
@@ -62,8 +61,7 @@ void set_precision(Precision value) { this_context().precision = value; }
 Precision precision() { return this_context().precision; }
 
 void set_memory_limit(std::int64_t bytes) {
-  if (bytes < 0)
-    throw ValueError(cat("memory limit = ", bytes, ": use a number of bytes, or 0 for none"));
+  check_memory_limit(bytes);
   this_context().memory_limit = bytes;
 }
 

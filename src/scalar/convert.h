@@ -16,24 +16,26 @@ TENON_SCALAR int64_t to_int64(T x) {
   return inside ? whole : end;
 }
 
-/// Nearest even in the upper half of the bits; NaN stays NaN.
+/// Nearest even in the upper half of the bits. NaN stays NaN, and what from_bfloat16() gave becomes
+/// the bits that it was of, signalling ones too: what is only moved is not changed.
 TENON_SCALAR uint32_t bfloat16_of(float x) {
   const uint32_t u = bits_of(x);
   const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-  const uint32_t quiet = (u >> 16) | 0x40u;
-  return (u & 0x7fffffffu) > 0x7f800000u ? quiet : rounded;
+  const uint32_t nan = (u >> 16) | ((u & 0xffffu) != 0u ? 0x40u : 0u);
+  return (u & 0x7fffffffu) > 0x7f800000u ? nan : rounded;
 }
 TENON_SCALAR float from_bfloat16(uint32_t bits) { return float_of(bits << 16); }
 
-/// Nearest even; overflows to infinity. The sum with 1/2 rounds what becomes a denormal at its last
-/// place.
+/// Nearest even; overflows to infinity; NaN as bfloat16_of(). The sum with 1/2 rounds what becomes
+/// a denormal at its last place.
 TENON_SCALAR uint32_t float16_of(float x) {
   const uint32_t u = bits_of(x) & 0x7fffffffu;
   const uint32_t sign = (bits_of(x) >> 16) & 0x8000u;
   const uint32_t normal = (u + 0xc8000fffu + ((u >> 13) & 1u)) >> 13;
   const uint32_t denormal = bits_of(float_of(u) + 0.5f) - 0x3f000000u;
   const uint32_t finite = u < 0x38800000u ? denormal : normal;
-  const uint32_t special = u > 0x7f800000u ? (0x7e00u | ((u >> 13) & 0x3ffu)) : 0x7c00u;
+  const uint32_t nan = ((u & 0x1fffu) != 0u ? 0x7e00u : 0x7c00u) | ((u >> 13) & 0x3ffu);
+  const uint32_t special = u > 0x7f800000u ? nan : 0x7c00u;
   return sign | (u >= 0x477ff000u ? special : finite);
 }
 TENON_SCALAR float from_float16(uint32_t bits) {

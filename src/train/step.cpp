@@ -11,6 +11,8 @@
 
 #include <tenon/shapes_only.h>
 #include "base/str.h"
+#include "grad/gradients.h"
+#include "graph/node.h"
 #include "train/batches.h"
 #include "train/mixing.h"
 
@@ -101,6 +103,7 @@ TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Opti
   if (precision() == Precision::Fp16 || net.has_precision(Precision::Fp16)) scale_.emplace();
   if (mixes_ && tokens_)
     throw ValueError("Trainer: mixing is for pictures, not for sequences of tokens");
+  require_own_parameters();
   on_batch_ = compile([this](const std::vector<Tensor>& in) {
     return trace(in[0], in[1], mixes_ ? in[2] : Tensor(), {}, on_card());
   });
@@ -108,6 +111,40 @@ TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Opti
     return trace(set_->input(in[0]), set_->target(in[0]), mixes_ ? in[2] : Tensor(), in[1],
                  on_card());
   });
+}
+
+namespace {
+
+bool is_one_of(const std::vector<nn::NamedTensor>& parameters, const Tensor& tensor) {
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [&](const nn::NamedTensor& p) { return p.tensor.node() == tensor.node(); });
+}
+
+}  // namespace
+
+// Of those that are frozen for now too: they may learn later.
+void TrainStep::require_own_parameters() const {
+  const std::vector<nn::NamedTensor> own = net_.named_parameters();
+  const std::vector<Tensor>& learning = optimizer_.parameters();
+  if (std::none_of(learning.begin(), learning.end(),
+                   [&](const Tensor& p) { return is_one_of(own, p); }))
+    throw ValueError(cat("Trainer: none of the network's ", own.size(),
+                         " parameters is the optimizer's, so nothing would learn: it was made of "
+                         "another network, whose first is '",
+                         optimizer_.parameter_names()[0], "' ", learning[0].shape()));
+}
+
+// What is not the network's may be the loss's own.
+void TrainStep::require_reached(const Tensor& loss) const {
+  const std::vector<nn::NamedTensor> own = net_.named_parameters();
+  for (std::size_t k = 0; k < optimizer_.parameters().size(); ++k) {
+    const Tensor& p = optimizer_.parameters()[k];
+    if (!is_one_of(own, p) && !gradients_of(loss, {&p, 1}).reached)
+      throw ValueError(cat("Trainer: the optimizer's '", optimizer_.parameter_names()[k], "' ",
+                           p.shape(),
+                           " is none of the network's parameters, and the loss is not made of it, "
+                           "so it would not learn"));
+  }
 }
 
 void TrainStep::use(std::optional<ResidentSet> set) { set_ = std::move(set); }
@@ -166,6 +203,7 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
   if (teacher_) values[1] = with_teacher(values[1], values[0], input, wanted);
   const std::vector<Tensor> renewed = take_updates(values);  // guarded below, as the step is
   const Tensor &scores = values[0], &value = values[1];
+  require_reached(value);
   const Tensor differentiated = scale_ ? value * scale_->scale : value;
   std::vector<Tensor> grads = grad(differentiated, optimizer_.parameters());
   std::vector<Tensor> figures{

@@ -42,6 +42,7 @@ struct LossScale {
 
 class TrainStep {
  public:
+  /// Throws ValueError where the optimizer has none of the network's parameters.
   TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Optimizer& optimizer,
             const TrainOptions& options);
   TrainStep(const TrainStep&) = delete;
@@ -75,6 +76,8 @@ class TrainStep {
 
   Tensor with_teacher(const Tensor& loss, const Tensor& scores, const Tensor& input,
                       const Tensor& target) const;
+  void require_own_parameters() const;
+  void require_reached(const Tensor& loss) const;
 
   nn::AnyModule net_;
   nn::Loss loss_;

@@ -80,6 +80,28 @@ TEST_CASE("a nested call runs inline under its worker's index") {
   CHECK(same);
 }
 
+TEST_CASE("a nested call of a chunk that lowers its threads stays within them") {
+  const Threads threads(4);
+  std::atomic<bool> inside{true}, restored{true};
+  std::atomic<int> beyond{0};  // chunks on workers that the lowered number does not have
+  parallel_for(40, [&](std::int64_t, int worker) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the others have time to come
+    {
+      const ThreadCount one(1);
+      if (worker > 0) ++beyond;
+      parallel_for(3, [&](std::int64_t, int nested) {
+        if (nested >= num_threads()) inside = false;
+      });
+    }
+    parallel_for(3, [&](std::int64_t, int nested) {
+      if (nested != worker) restored = false;
+    });
+  });
+  CHECK(beyond > 0);
+  CHECK(inside);
+  CHECK(restored);
+}
+
 TEST_CASE("several callers at once, more than the pool has room for") {
   const Threads threads(3);
   std::atomic<std::int64_t> total{0};

@@ -69,9 +69,14 @@ TEST_CASE("errors: reductions and axes") {
   REFUSES(sum(input({2, 3}), {2}), ShapeError, "sum: axis 2 is outside [-2, 1]");
   REFUSES(mean(input({2, 3}), {0, -2}), ShapeError, "mean: axis -2 is given twice");
   REFUSES(amax(input({2, 0})), ShapeError, "amax: no elements to choose from in [2, 0]");
-  REFUSES(argmax(input({2, 0})), ShapeError, "argmax: no elements to choose from in [2, 0]");
+  REFUSES(argmax(input({2, 0})), ShapeError,
+          "argmax: no elements to choose from on axis -1 of [2, 0]");
+  REFUSES(argmin(input({0, 3}), 0), ShapeError,
+          "argmin: no elements to choose from on axis 0 of [0, 3]");
   REFUSES(softmax(input({2}), 1), ShapeError, "softmax: axis 1");
   REFUSES(softmax(input({}), 1), ShapeError, "softmax: axis 1");
+  REFUSES(sort(input({}), 1), ShapeError, "sort: axis 1 is outside [-1, 0] for a scalar");
+  REFUSES(topk(input({}), 1, 2), ShapeError, "topk: axis 2 is outside [-1, 0] for a scalar");
 }
 
 TEST_CASE("errors: shapes") {

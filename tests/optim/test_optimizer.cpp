@@ -176,6 +176,59 @@ TEST_CASE("optim: state goes through a dict and comes back; foreign state is ref
   CHECK_THROWS_AS(two.load_state_dict(misshapen), ShapeError);
 }
 
+TEST_CASE("optim: a state that no steps make is refused, and nothing of it is loaded") {
+  const Tensor p = parameter({1, 2});
+  optim::Adam adam(std::vector<Tensor>{p}, {.amsgrad = true});
+  adam.step(sum(square(p)));
+  StateDict state;
+  for (const auto& [key, t] : adam.state_dict())
+    state[key] = Tensor::from_data(t.data(), t.shape(), t.dtype());
+  const std::vector<float> kept = adam.state_dict().at("param.0.exp_avg").to_vector<float>();
+  const auto refusal = [&](const std::string& key, const Tensor& value) {
+    StateDict wrong = state;
+    wrong["param.0.exp_avg"] = zeros({2});
+    wrong[key] = value;
+    try {
+      adam.load_state_dict(wrong);
+    } catch (const ValueError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  const auto pair = [](float a, float b) { return Tensor::from(std::vector<float>{a, b}, {2}); };
+  const auto number = [](double value) { return scalar(value, DType::Float64); };
+  const std::string of = "' of the saved state ";
+  CHECK(refusal("param.0.exp_avg", pair(1, NAN)) ==
+        "optimizer: 'param.0.exp_avg" + of + "has values that are not finite");
+  for (const char* key : {"param.0.exp_avg_sq", "param.0.max_exp_avg_sq"})
+    for (const float wrong : {-1e-30f, NAN, INFINITY})
+      CHECK(refusal(key, pair(0, wrong)) ==
+            "optimizer: '" + std::string(key) + of + "has values that are negative or not finite");
+  CHECK(refusal("step", number(-3)) ==
+        "optimizer: 'step" + of + "is -3, must be a number of steps");
+  for (const double wrong : {double{NAN}, double{INFINITY}, 1.5})
+    CHECK(refusal("step", number(wrong)).find("must be a number of steps") != std::string::npos);
+  CHECK(refusal("lr", number(NAN)).find("'lr" + of + "is nan") != std::string::npos);
+  CHECK(adam.state_dict().at("param.0.exp_avg").to_vector<float>() == kept);
+  CHECK(refusal("param.0.exp_avg", pair(-1, -0.0f)).empty());  // a mean may be negative
+
+  // Steps that a group counts by itself are checked by their own name.
+  optim::ParameterGroup late{{{"late", parameter({1})}}};
+  late.own_steps = true;
+  optim::Sgd sgd(std::vector<optim::ParameterGroup>{{{{"p", p}}}, late});
+  StateDict counts = sgd.state_dict();
+  counts["late.step"] = number(-1);
+  CHECK_THROWS_WITH_AS(sgd.load_state_dict(counts),
+                       "optimizer: 'late.step' of the saved state is -1, must be a number of steps",
+                       ValueError);
+}
+
+TEST_CASE("optim: a learning rate beyond what the updates take is refused by its range") {
+  CHECK_THROWS_WITH_AS(optim::Sgd(std::vector<Tensor>{parameter({1})}, {.lr = 1e37}),
+                       "optimizer: the learning rate is 1e+37, must be a number from 0 to 1e30",
+                       ValueError);
+}
+
 TEST_CASE("optim: what cannot be trained is refused") {
   const Tensor p = parameter({1});
   CHECK_THROWS_AS(optim::Sgd(std::vector<Tensor>{}), ValueError);

@@ -93,6 +93,19 @@ TEST_CASE("context: scopes nest, and what is set inside ends with them") {
   CHECK_THROWS_WITH_AS(ContextScope{none}, doctest::Contains("without a generator"), ValueError);
 }
 
+TEST_CASE("context: a scope refuses what set_threads() and set_memory_limit() do") {
+  const Context before = current_context();
+  Context wrong;
+  for (const int threads : {-1, 1025}) {
+    wrong.threads = threads;
+    CHECK_THROWS_WITH_AS(ContextScope{wrong}, doctest::Contains("use 1 to 1024"), ValueError);
+  }
+  wrong.threads = 0;
+  wrong.memory_limit = -1;
+  CHECK_THROWS_WITH_AS(ContextScope{wrong}, doctest::Contains("memory limit = -1"), ValueError);
+  CHECK(current_context().threads == before.threads);
+}
+
 TEST_CASE("context: a graph keeps the precision that it was built in") {
   const float exact = product();
   Tensor pending;

@@ -12,6 +12,7 @@
 #include <tenon/error.h>
 #include <tenon/eval.h>
 #include <tenon/grad.h>
+#include <tenon/loops.h>
 #include <tenon/ops.h>
 
 using namespace tenon;
@@ -255,4 +256,27 @@ TEST_CASE("run: an error inside a step leaves the process fit for use") {
     CHECK(sum(x).item() == 6);
   }
   set_engine("fast");
+}
+
+TEST_CASE("runner: a value that does not fit is refused by the variable's name") {
+  CHECK_THROWS_WITH_AS(set_value(variable(ones({2}), "w"), zeros({3})),
+                       "set_value: float32[3] given for w float32[2]", ShapeError);
+  CHECK_THROWS_WITH_AS(set_value(variable(ones({2})), zeros({3})),
+                       "set_value: float32[3] given for float32[2]", ShapeError);
+}
+
+TEST_CASE("runner: what has no name is not named by an empty one") {
+  const Tensor v = variable(ones({2}));
+  Tensor handle = v;
+  CHECK_THROWS_WITH_AS(handle += 1, doctest::Contains("operator+=: it is a variable"), ValueError);
+  const auto body = [&](const std::vector<Tensor>& carried, const std::vector<Tensor>&) {
+    return ScanResult{{with_updates(carried[0], {assign(v, carried[0])})}, {}};
+  };
+  CHECK_THROWS_WITH_AS(
+      scan(ScanStep(body), std::vector<Tensor>{ones({2})}, std::vector<Tensor>{zeros({3, 1})}),
+      doctest::Contains("a variable is assigned inside"), NotSupported);
+  CHECK_THROWS_WITH_AS(compile([](const std::vector<Tensor>&) {
+                         return std::vector<Tensor>{rand({2}) * sum(rand({2})).item()};
+                       })({}),
+                       doctest::Contains("inputs and random draws of a function"), ValueError);
 }

@@ -5,10 +5,13 @@
 #include <tenon/error.h>
 #include <tenon/eval.h>
 #include <tenon/models.h>
+#include <tenon/nn.h>
 #include <tenon/ops.h>
+#include <tenon/optim.h>
 
 #include <atomic>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -130,4 +133,31 @@ TEST_CASE("threads: an error in one call leaves the others alone") {
   });
   CHECK(refused == 25);
   CHECK(wrong == 0);
+}
+
+TEST_CASE("threads: of two that step one optimizer, one is refused, and steps are taken whole") {
+  const nn::AnyModule net = nn::Sequential(nn::Linear(64, 256), nn::ReLU(), nn::Linear(256, 4));
+  optim::Sgd sgd(net, {.lr = 0.001, .momentum = 0.9});
+  const Tensor x = ones({64, 64}).eval();
+  constexpr int kMost = 20000;
+  std::atomic<int> tried{0}, taken{0}, refused{0};
+  const auto take_steps = [&] {
+    while (tried < kMost && (refused == 0 || taken < 100)) {
+      ++tried;
+      try {
+        sgd.step(mean(square(net(x))));
+        ++taken;
+      } catch (const ValueError& error) {
+        CHECK(std::string(error.what()).find("at once: step an optimizer") != std::string::npos);
+        ++refused;
+      }
+    }
+  };
+  std::thread one(take_steps), two(take_steps);
+  one.join(), two.join();
+  CHECK(refused > 0);
+  CHECK(taken + refused == tried);
+  CHECK(sgd.steps() == taken);
+  for (const nn::NamedTensor& p : net.named_parameters())
+    CHECK(all(isfinite(p.tensor)).item() == 1);
 }

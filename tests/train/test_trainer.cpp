@@ -342,6 +342,37 @@ TEST_CASE("trainer: limits of steps, options outside their range") {
   CHECK_THROWS_AS(without_loss(), ValueError);
 }
 
+TEST_CASE("trainer: an optimizer of another network is refused, one of a part is not") {
+  toy::Session a, b(1);
+  const nn::Loss loss = nn::CrossEntropyLoss();
+  CHECK_THROWS_WITH_AS(train::Trainer(a.net, loss, b.optimizer),
+                       "Trainer: none of the network's 4 parameters is the optimizer's, so nothing "
+                       "would learn: it was made of another network, whose first is '0.weight' "
+                       "[24, 2]",
+                       ValueError);
+  std::vector<nn::NamedTensor> both = a.net.named_parameters();
+  both.push_back({"other", b.net.named_parameters()[0].tensor});
+  optim::Sgd mixed(std::vector<optim::ParameterGroup>{{both}});
+  train::Trainer trainer(a.net, loss, mixed, {.epochs = 1});
+  CHECK_THROWS_WITH_AS(trainer.fit(a.train),
+                       "Trainer: the optimizer's 'other' [24, 2] is none of the network's "
+                       "parameters, and the loss is not made of it, so it would not learn",
+                       ValueError);
+
+  // A part of the network, and what the loss learns itself.
+  const Tensor sharpness = variable(scalar(1.0), "sharpness");
+  optim::Sgd part(std::vector<Tensor>{both[2].tensor, both[3].tensor, sharpness}, {.lr = 0.1});
+  const nn::Loss own = [&](const Tensor& scores, const Tensor& target) {
+    return cross_entropy(scores * sharpness, target);
+  };
+  const StateDict before = toy::snapshot(a.net.state_dict());
+  train::Trainer(a.net, own, part, {.epochs = 1, .keep_best = false}).fit(a.train);
+  const StateDict after = toy::snapshot(a.net.state_dict());
+  CHECK(after.at("0.weight").to_vector<float>() == before.at("0.weight").to_vector<float>());
+  CHECK(after.at("3.weight").to_vector<float>() != before.at("3.weight").to_vector<float>());
+  CHECK(sharpness.item() != 1);
+}
+
 TEST_CASE("steps in a launch: as many as fill four milliseconds, a power of two up to 32") {
   CHECK(train::steps_in_launch(1) == 1);
   CHECK(train::steps_in_launch(4e-3) == 1);
