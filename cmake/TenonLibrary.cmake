@@ -79,6 +79,7 @@ set(TENON_DATA_SOURCES ${TENON_HOT_SOURCES})
 list(FILTER TENON_DATA_SOURCES INCLUDE REGEX "/src/data/")
 list(FILTER TENON_DATA_SOURCES EXCLUDE REGEX "/(augment|order|pieces|tensor_dataset|token_model|token_steps|unicode|[a-z_]+_exact)\\.cpp$")
 list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_DATA_SOURCES})
+list(FILTER TENON_HOT_SOURCES EXCLUDE REGEX "/graph/body\\.cpp$")
 set(TENON_COLD_SOURCES ${TENON_SOURCES})
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_HOT_SOURCES})
 # Engines of the CPU choose kernels and write programs for them; those that are loops over elements themselves stay fast.
@@ -87,9 +88,12 @@ list(FILTER TENON_ENGINE_SOURCES INCLUDE
      REGEX "/cpu/engines/(attention_engine|chain_bands|contraction_engine|map_engine|opaque_engine|reference|tile_(compile|emit|fused|layout|registers))\\.cpp$")
 list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_ENGINE_SOURCES})
 list(APPEND TENON_COLD_SOURCES ${TENON_ENGINE_SOURCES})
-# What runs once a file, a network, a plan's kernel or an epoch is compiled for size: a third smaller.
+# What runs once a file, a network, a loop, a library, a plan's kernel or an epoch is compiled for size: a third smaller. Of passes,
+# those are not that meet every node, step or pair of them a few hundred times.
 set(TENON_SMALL_SOURCES ${TENON_COLD_SOURCES})
-list(FILTER TENON_SMALL_SOURCES INCLUDE REGEX "/src/(data|io|models|nn|optim|plan|train|cuda/(engines|jit))/")
+list(FILTER TENON_SMALL_SOURCES INCLUDE
+     REGEX "/src/((data|io|models|nn|optim|plan|train|cuda/(engines|jit))/|(backends/system|cuda/(facts|device/(driver|library|rates))|grad/scan|graph/body|ops/loops|run/(known_plans|tune[a-z_]*))\\.cpp$)")
+list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(graph_passes|memory|merge/join|plan_graph|region_key|times)\\.cpp$")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
 if(TENON_BUILD_FUZZERS)
   # Readers run nothing of the CPU backend, and its kernels take minutes to compile with instrumentation.

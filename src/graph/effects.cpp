@@ -81,9 +81,9 @@ class Stripping {
 
 // Values in which variables stand for what updates before have made of them. Only nodes that depend
 // on such a variable are visited.
-class Substitution {
+class UpdatedValues {
  public:
-  explicit Substitution(const std::vector<Update>& updates) {
+  explicit UpdatedValues(const std::vector<Update>& updates) {
     std::vector<Tensor> roots;
     std::unordered_set<const Node*> once;
     for (const Update& u : updates) {
@@ -146,7 +146,7 @@ Tensor assign_to(const Update& update, const Tensor& value) {
 // One assignment a variable, and for each update the one that takes its place.
 std::pair<std::vector<Tensor>, std::vector<std::size_t>> chained(
     const std::vector<Update>& updates) {
-  Substitution now(updates);
+  UpdatedValues now(updates);
   std::unordered_map<const Node*, std::size_t> place;
   std::vector<Tensor> values;
   std::vector<const Update*> last;

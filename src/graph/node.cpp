@@ -251,23 +251,25 @@ NumberedOrder numbered_order(std::span<const Tensor> roots, bool through_values)
   struct Frame {
     Node* node;
     int next;
+    std::uint32_t slot;  // in the index
   };
   std::vector<Frame> stack;
   // Nodes lie anywhere in memory, and most of a walk is waiting for them.
-  const auto enter = [&stack](Node* node) {
+  const auto enter = [&](Node* node) {
+    const std::uint32_t slot = out.index.slot_of(node);
+    if (out.index.at_slot(slot) != NodeIndex::kAbsent) return;
+    out.index.at_slot(slot) = 0;
     for (const Node* in : node->in()) __builtin_prefetch(in);
-    stack.push_back({node, 0});
+    stack.push_back({node, 0, slot});
   };
   for (const Tensor& root : roots) {
-    if (!root.defined() || !out.index.insert(root.node(), 0)) continue;
-    enter(root.node());
+    if (root.defined()) enter(root.node());
     while (!stack.empty()) {
       Frame& top = stack.back();
       if ((through_values || !top.node->realised()) && top.next < top.node->input_count) {
-        Node* in = top.node->input(top.next++);
-        if (out.index.insert(in, 0)) enter(in);
+        enter(top.node->input(top.next++));
       } else {
-        out.index.set_place(top.node, static_cast<std::uint32_t>(out.nodes.size()));
+        out.index.at_slot(top.slot) = static_cast<std::uint32_t>(out.nodes.size());
         out.nodes.push_back(top.node);
         stack.pop_back();
       }

@@ -1,7 +1,7 @@
-// The nodes of one walk by their place in it: an open table that belongs to the walk, so that
-// several threads may walk graphs which share nodes. Nodes are found by the number of their block;
-// those that were made one after another share a line of cache. Lines are scattered: numbers come
-// in long runs, and two runs that met would be searched from end to end.
+// The nodes of one walk by their place in it: a table that belongs to the walk, so that several
+// threads may walk graphs which share nodes. Nodes are found by the number of their block, of which
+// those that were made one after another have neighbouring ones: places stand in pages of a line of
+// cache, and an open table says where a page is.
 #pragma once
 
 #include <cstdint>
@@ -17,48 +17,55 @@ class NodeIndex {
 
   /// False when the node is there already.
   bool insert(const Node* node, std::uint32_t place) {
-    if (2 * (count_ + 1) > slots_.size()) grow();
-    Slot& slot = slots_[find(node->number)];
-    if (slot.number != 0) return false;
-    slot = {node->number, place};
-    ++count_;
+    std::uint32_t& own = places_[slot_of(node)];
+    if (own != kAbsent) return false;
+    own = place;
     return true;
   }
-  /// Of a node that is there.
-  void set_place(const Node* node, std::uint32_t place) {
-    slots_[find(node->number)].place = place;
+  /// Where the place of a node is kept: kAbsent until it is put there.
+  std::uint32_t slot_of(const Node* node) {
+    Page& page = pages_.empty() ? add(node->number) : pages_[find(node->number / kPage + 1)];
+    return (page.key != 0 ? page : add(node->number)).first + node->number % kPage;
   }
+  std::uint32_t& at_slot(std::uint32_t slot) { return places_[slot]; }
   /// kAbsent when the node is not there.
   std::uint32_t operator[](const Node* node) const {
-    if (slots_.empty()) return kAbsent;
-    const Slot& slot = slots_[find(node->number)];
-    return slot.number == 0 ? kAbsent : slot.place;
+    if (pages_.empty()) return kAbsent;
+    const Page& page = pages_[find(node->number / kPage + 1)];
+    return page.key == 0 ? kAbsent : places_[page.first + node->number % kPage];
   }
   bool contains(const Node* node) const { return (*this)[node] != kAbsent; }
 
  private:
-  struct Slot {
-    std::uint32_t number = 0;  // 0: empty
-    std::uint32_t place = 0;
+  static constexpr std::uint32_t kPage = 16;  // places in 64 bytes
+  struct Page {
+    std::uint32_t key = 0;    // 0: none
+    std::uint32_t first = 0;  // of its places
   };
-  static constexpr std::uint32_t kLine = 8;  // slots in 64 bytes
-  // Where the node stands or would stand: in its place of its line, or further on, by an odd step,
-  // which meets every slot.
-  std::size_t find(std::uint32_t number) const {
-    const std::size_t mask = slots_.size() - 1;
-    const std::uint64_t line = (number / kLine * 0x9E3779B97F4A7C15ull) >> 32;
-    std::size_t at = (line * kLine + number % kLine) & mask;
-    while (slots_[at].number != 0 && slots_[at].number != number) at = (at + kLine + 1) & mask;
+  // Where a page stands or would stand. Keys come in long runs, and two runs that met would be
+  // searched from end to end: they are scattered.
+  std::size_t find(std::uint32_t key) const {
+    const std::size_t mask = pages_.size() - 1;
+    std::size_t at = (key * 0x9E3779B97F4A7C15ull) >> 32 & mask;
+    while (pages_[at].key != 0 && pages_[at].key != key) at = (at + 1) & mask;
     return at;
   }
-  void grow() {
-    std::vector<Slot> before(slots_.empty() ? 64 : 4 * slots_.size());
-    before.swap(slots_);
-    for (const Slot& slot : before)
-      if (slot.number != 0) slots_[find(slot.number)] = slot;
+  Page& add(std::uint32_t number) {
+    if (2 * (places_.size() / kPage + 1) > pages_.size()) grow();
+    Page& page = pages_[find(number / kPage + 1)];
+    page = {number / kPage + 1, static_cast<std::uint32_t>(places_.size())};
+    places_.resize(places_.size() + kPage, kAbsent);
+    return page;
   }
-  std::vector<Slot> slots_;
-  std::size_t count_ = 0;
+  void grow() {
+    std::vector<Page> before(pages_.empty() ? 8 : 4 * pages_.size());
+    before.swap(pages_);
+    for (const Page& page : before)
+      if (page.key != 0) pages_[find(page.key)] = page;
+    places_.reserve(pages_.size() / 2 * kPage);
+  }
+  std::vector<Page> pages_;
+  std::vector<std::uint32_t> places_;
 };
 
 /// topological_order() and the place of each node in it.

@@ -1,6 +1,8 @@
-// Two magazines a thread, so that taking and giving in turn at a boundary costs no lock.
+// Two magazines a thread, so that taking and giving in turn at a boundary costs no lock. Memory is
+// taken in slabs of blocks, which have no allocator's words between them.
 #include "graph/node_pool.h"
 
+#include <bit>
 #include <mutex>
 #include <new>
 #include <span>
@@ -11,8 +13,10 @@ namespace {
 
 #ifdef __SANITIZE_ADDRESS__
 constexpr int kMagazine = 0;  // a block that is used after it was given back is to be seen
+constexpr int kSlab = 1;
 #else
 constexpr int kMagazine = 128;  // blocks
+constexpr int kSlab = 64;       // blocks, a bit each
 #endif
 constexpr std::size_t kDepot = 512;  // magazines: 13 MB with their lists
 constexpr std::size_t kLine = 64;    // bytes of a cache
@@ -36,24 +40,47 @@ struct Magazine {
   }
 };
 
+// Blocks side by side, freed once none of them is in use. Their numbers follow from the slab's.
+struct Slab {
+  std::byte* memory = nullptr;
+  std::uint64_t unused = 0;  // a bit a block
+  std::uint32_t open = 0;    // place among those that have unused blocks
+};
+constexpr std::uint64_t kWhole = ~std::uint64_t{0} >> (64 - kSlab);
+
 class Depot {
  public:
-  NodeBlock make() {
+  /// As many blocks as there is room for, or as slabs have left, or as a new one has; their count.
+  int make(std::span<NodeBlock> into) {
     const std::lock_guard lock(mutex_);
-    if (free_numbers_.empty()) {
-      // Room for all numbers there are, so that giving one back never allocates.
-      if (last_ == free_numbers_.capacity()) free_numbers_.reserve(2 * std::size_t{last_} + 64);
-      free_numbers_.push_back(++last_);
+    if (open_.empty()) add_slab();
+    int count = 0;
+    while (!open_.empty() && count < std::ssize(into)) {
+      const std::uint32_t number = open_.back();
+      Slab& slab = slabs_[number];
+      // The highest first: the last one is the first to be used.
+      for (; slab.unused != 0 && count < std::ssize(into); ++count) {
+        const int k = 63 - std::countl_zero(slab.unused);
+        slab.unused ^= std::uint64_t{1} << k;
+        into[static_cast<std::size_t>(count)] = {
+            slab.memory + static_cast<std::size_t>(k) * kNodeBlock,
+            number * kSlab + static_cast<std::uint32_t>(k) + 1};
+      }
+      if (slab.unused == 0) open_.pop_back();
     }
-    void* const memory = ::operator new(kNodeBlock, kAlignment);
-    const std::uint32_t number = free_numbers_.back();
-    free_numbers_.pop_back();
-    return {memory, number};
+    return count;
   }
   void free(std::span<const NodeBlock> gone) noexcept {
-    for (const NodeBlock& block : gone) ::operator delete(block.memory, kAlignment);
     const std::lock_guard lock(mutex_);
-    for (const NodeBlock& block : gone) free_numbers_.push_back(block.number);
+    for (const NodeBlock& block : gone) {
+      const std::uint32_t number = (block.number - 1) / kSlab;
+      Slab& slab = slabs_[number];
+      // The last in is the first out.
+      if (slab.unused != 0) close(slab);
+      open(number);
+      slab.unused |= std::uint64_t{1} << (block.number - 1) % kSlab;
+      if (slab.unused == kWhole) remove(slab);
+    }
   }
   /// Whether one waited.
   bool take(Magazine& into) noexcept {
@@ -79,11 +106,46 @@ class Depot {
     const std::lock_guard lock(mutex_);
     return static_cast<std::int64_t>(full_ * kMagazine * kNodeBlock);
   }
+  std::int64_t bytes() noexcept {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::int64_t>((slabs_.size() - gone_.size()) * kSlab * kNodeBlock);
+  }
 
  private:
+  void add_slab() {
+    if (gone_.empty()) {
+      // Room for all slabs there are, so that giving blocks back never allocates.
+      for (std::vector<std::uint32_t>* list : {&gone_, &open_})
+        if (list->capacity() <= slabs_.size()) list->reserve(2 * slabs_.size() + 1);
+      slabs_.emplace_back();
+      gone_.push_back(static_cast<std::uint32_t>(slabs_.size()) - 1);
+    }
+    Slab& slab = slabs_[gone_.back()];
+    slab.memory = static_cast<std::byte*>(::operator new(kSlab* kNodeBlock, kAlignment));
+    slab.unused = kWhole;
+    open(gone_.back());
+    gone_.pop_back();
+  }
+  void open(std::uint32_t number) noexcept {
+    slabs_[number].open = static_cast<std::uint32_t>(open_.size());
+    open_.push_back(number);
+  }
+  void close(const Slab& slab) noexcept {
+    slabs_[open_.back()].open = slab.open;
+    open_[slab.open] = open_.back();
+    open_.pop_back();
+  }
+  void remove(Slab& slab) noexcept {
+    gone_.push_back(open_[slab.open]);
+    close(slab);
+    ::operator delete(slab.memory, kAlignment);
+    slab = {};
+  }
+
   std::mutex mutex_;
-  std::vector<std::uint32_t> free_numbers_;  // that no living block has
-  std::uint32_t last_ = 0;
+  std::vector<Slab> slabs_;          // by number
+  std::vector<std::uint32_t> open_;  // slabs that have unused blocks
+  std::vector<std::uint32_t> gone_;  // those without memory
   Magazine magazines_[kDepot];
   std::size_t full_ = 0;
 };
@@ -127,10 +189,16 @@ bool has_own(Own& own) noexcept {
 
 NodeBlock take_node_block() {
   Own& own = t_own;
-  if (!has_own(own)) return depot().make();
+  if (!has_own(own)) {
+    NodeBlock block;
+    depot().make({&block, 1});
+    return block;
+  }
   if (own.current().count == 0) {
     own.swap();
-    if (own.current().count == 0 && !depot().take(own.current())) return depot().make();
+    Magazine& magazine = own.current();
+    if (magazine.count == 0 && !depot().take(magazine))
+      magazine.count = depot().make({magazine.blocks, kSlab});
   }
   return own.current().pop();
 }
@@ -150,5 +218,6 @@ void give_node_block(NodeBlock block) noexcept {
 
 void trim_node_blocks() noexcept { depot().trim(); }
 std::int64_t idle_node_bytes() noexcept { return depot().idle_bytes(); }
+std::int64_t node_bytes() noexcept { return depot().bytes(); }
 
 }  // namespace tenon

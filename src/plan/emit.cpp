@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 #include <utility>
 
 #include <tenon/error.h>
@@ -20,9 +19,10 @@ namespace {
 // Builds one map program over the uncollapsed space, then merges axes.
 class MapBuilder {
  public:
+  /// `instr_of`: by item, kNone for all; so again afterwards.
   MapBuilder(const Lowered& graph, const Fused& fused, const Group& group,
-             const std::vector<ValueId>& value_of)
-      : g_(graph), f_(fused), group_(group), value_of_(value_of) {
+             const std::vector<ValueId>& value_of, std::vector<int>& instr_of)
+      : g_(graph), f_(fused), group_(group), value_of_(value_of), instr_of_(instr_of) {
     const bool epilogue = group.contraction >= 0;
     space_ = epilogue ? epilogue_space(g_.items[group.contraction]) : group.space;
     program_.has_rows = group.row_axes > 0;
@@ -30,7 +30,7 @@ class MapBuilder {
       MapInstr acc;
       acc.code = MapCode::Accumulator;
       acc.dtype = g_.items[group.contraction].dtype;
-      instr_of_[group.contraction] = push(acc);
+      instr_of_[at(group.contraction)] = push(std::move(acc));
     }
     std::vector<int> items = group.items;
     items.insert(items.end(), group.remade.begin(), group.remade.end());
@@ -39,13 +39,15 @@ class MapBuilder {
       if (item != group.contraction) add(item);
     program_.space = space_;
     if (!epilogue) collapse();
+    for (int item : items) instr_of_[at(item)] = kNone;
   }
+  static constexpr int kNone = -1;
 
   MapProgram take() { return std::move(program_); }
 
  private:
-  int push(const MapInstr& instr) {
-    program_.instrs.push_back(instr);
+  int push(MapInstr instr) {
+    program_.instrs.push_back(std::move(instr));
     return static_cast<int>(program_.instrs.size()) - 1;
   }
 
@@ -89,12 +91,12 @@ class MapBuilder {
           std::memcmp(o.view.stride, instr.view.stride, sizeof o.view.stride) == 0)
         return static_cast<int>(k);
     }
-    return push(instr);
+    return push(std::move(instr));
   }
 
   int argument(const Ref& arg, bool per_row) {
-    if (auto it = instr_of_.find(arg.item); it != instr_of_.end()) return it->second;
-    return load(arg, per_row);
+    const int known = instr_of_[at(arg.item)];
+    return known != kNone ? known : load(arg, per_row);
   }
 
   void add(int k) {
@@ -103,7 +105,7 @@ class MapBuilder {
     const bool per_row = role == Role::PerRow;
     if (item.op == Op::Assign) {
       const int source = argument(item.args[0], per_row);
-      instr_of_[k] = source;
+      instr_of_[at(k)] = source;
       store(source, value_of_[item.target], item.shape, per_row);
       return;
     }
@@ -130,9 +132,9 @@ class MapBuilder {
       program_.reduces.push_back(reduce);
       return;
     }
-    instr_of_[k] = push(instr);
-    if (value_of_[k] != kNoValue && !is_remade(k))
-      store(instr_of_[k], value_of_[k], item.shape, instr.per_row);
+    const bool of_row = instr.per_row;
+    const int made = instr_of_[at(k)] = push(std::move(instr));
+    if (value_of_[k] != kNoValue && !is_remade(k)) store(made, value_of_[k], item.shape, of_row);
   }
 
   bool is_remade(int k) const {
@@ -210,7 +212,7 @@ class MapBuilder {
   const std::vector<ValueId>& value_of_;
   Shape space_;
   MapProgram program_;
-  std::unordered_map<int, int> instr_of_;
+  std::vector<int>& instr_of_;
 };
 
 class Emitter {
@@ -227,7 +229,8 @@ class Emitter {
     is_assigned_.assign(p_.values.size(), 0);
     for (int item : g_.outputs) add_output(item);
     p_.steps.reserve(f_.groups.size());
-    for (const Group& group : f_.groups) p_.steps.push_back(step(group));
+    instr_of_.assign(g_.items.size(), MapBuilder::kNone);
+    for (const Group& group : f_.groups) fill(p_.steps.emplace_back().region, group);
   }
 
  private:
@@ -283,9 +286,7 @@ class Emitter {
     p_.outputs.push_back(slot);
   }
 
-  Step step(const Group& group) {
-    Step s;
-    Region& r = s.region;
+  void fill(Region& r, const Group& group) {
     r.kind = group.kind;
     const bool opaque = group.kind == RegionKind::Opaque;
     const Item& lead = g_.items[group.contraction >= 0 ? group.contraction
@@ -309,7 +310,7 @@ class Emitter {
     } else {
       if (group.kind == RegionKind::Contraction) contraction(group, lead, r);
       if (group.kind == RegionKind::Map || r.contraction.has_epilogue)
-        r.map = MapBuilder(g_, f_, group, value_of_).take();
+        r.map = MapBuilder(g_, f_, group, value_of_, instr_of_).take();
     }
     list_values(r, r.reads, r.writes);
     r.title = title(group);
@@ -319,7 +320,6 @@ class Emitter {
       r.why += separator + note;
       separator = "; ";
     }
-    return s;
   }
 
   void list_results(const Group& group, Opaque& opaque) const {
@@ -372,6 +372,7 @@ class Emitter {
   const Fused& f_;
   Program& p_;
   std::vector<ValueId> value_of_;
+  std::vector<int> instr_of_;      // by item, of the map that is being built
   std::vector<char> outside_;      // by item: whether another group reads it
   std::vector<char> is_assigned_;  // by value
 };

@@ -3,8 +3,8 @@
 #include "plan/graph_passes.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <unordered_map>
 #include <unordered_set>
 
 #include <tenon/error.h>
@@ -97,7 +97,7 @@ Tensor constant(const Node& like, Scalar value) {
 
 Scalar constant_value(const Tensor& t) { return t.node()->attrs.as<ConstantAttrs>().value; }
 
-bool is_constant(const Tensor& t) { return t.node()->op == Op::Constant && !t.node()->realised(); }
+bool is_constant(const Node* node) { return node->op == Op::Constant && !node->realised(); }
 
 bool is_identity_view(const Node& node, const Node& in) {
   if (node.op == Op::StopGradient || node.op == Op::WithUpdates) return true;
@@ -216,61 +216,121 @@ Tensor drop_noop(Node& node, std::span<const Tensor> inputs) {
   return {};
 }
 
-struct NodeKey {
-  const Node* node;
-  bool operator==(const NodeKey& o) const {
-    const Node &a = *node, &b = *o.node;
-    if (a.op != b.op || a.dtype != b.dtype || a.input_count != b.input_count ||
-        !(a.shape == b.shape) || !(a.attrs == b.attrs))
-      return false;
-    return std::equal(a.inputs(), a.inputs() + a.input_count, b.inputs());
-  }
-};
+// Nodes of which no two are equal, in an open table that is as large as it will ever need to be.
+class DistinctNodes {
+ public:
+  explicit DistinctNodes(std::size_t most) : slots_(std::bit_ceil(2 * most + 1)) {}
 
-struct NodeKeyHash {
-  std::size_t operator()(const NodeKey& k) const {
-    const Node& n = *k.node;
+  /// Where there is or would be what equals the node with these for inputs.
+  Node*& find(const Node& node, std::span<Node* const> inputs) {
+    const std::size_t hash = hash_of(node, inputs), mask = slots_.size() - 1;
+    std::size_t at = hash & mask;
+    while (slots_[at].node != nullptr &&
+           (slots_[at].hash != hash || !are_equal(node, inputs, *slots_[at].node)))
+      at = (at + 1) & mask;
+    slots_[at].hash = hash;
+    return slots_[at].node;
+  }
+
+ private:
+  static bool are_equal(const Node& a, std::span<Node* const> inputs, const Node& b) {
+    return a.op == b.op && a.dtype == b.dtype && a.shape == b.shape && a.attrs == b.attrs &&
+           std::equal(inputs.begin(), inputs.end(), b.in().begin(), b.in().end());
+  }
+  static std::size_t hash_of(const Node& n, std::span<Node* const> inputs) {
     std::uint64_t h = static_cast<std::uint64_t>(n.op) * 0x9E3779B97F4A7C15ull +
                       static_cast<std::uint64_t>(n.dtype);
     auto mix = [&h](std::uint64_t v) { h = (h ^ v) * 0xD6E8FEB86659FD93ull, h ^= h >> 32; };
     for (std::int64_t s : n.shape) mix(static_cast<std::uint64_t>(s));
     n.attrs.each_word(mix);
-    for (Node* in : n.in()) mix(reinterpret_cast<std::uintptr_t>(in));
+    for (const Node* in : inputs) mix(reinterpret_cast<std::uintptr_t>(in));
     return h;
   }
+
+  struct Slot {
+    std::size_t hash = 0;
+    Node* node = nullptr;
+  };
+  std::vector<Slot> slots_;
+};
+
+// A walk through a graph that makes another of it. Most nodes stay, and nothing is counted of
+// those.
+class Rewriting {
+ public:
+  explicit Rewriting(const Roots& roots) : roots_(roots) {}
+
+  /// Calls f(node, inputs) for every node that has no value: what it becomes, given what its inputs
+  /// have become.
+  template <class F>
+  Roots run(F&& f) {
+    const NumberedOrder& order = roots_.order();
+    done_.reserve(order.nodes.size());
+    std::vector<Node*> inputs;
+    for (Node* node : order.nodes) {
+      if (node->realised()) {
+        done_.push_back(node);
+        continue;
+      }
+      inputs.clear();
+      bool changed = false;
+      for (Node* in : node->in()) {
+        Node* const now = done_[order.index[in]];
+        inputs.push_back(now);
+        changed |= now != in;
+      }
+      Tensor out = f(*node, std::span<Node* const>(inputs));
+      if (!out.defined() && changed) out = with_inputs(*node, inputs);
+      if (!out.defined() || out.node() == node) {
+        done_.push_back(node);
+      } else {
+        done_.push_back(out.node());
+        made_.push_back(std::move(out));
+      }
+    }
+    return result();
+  }
+
+  /// The node, made anew of these.
+  Tensor with_inputs(const Node& node, std::span<Node* const> inputs) {
+    const LabelGuard label(node.label);
+    return make_node(node.op, node.dtype, node.shape, node.attrs, tensors(inputs));
+  }
+  /// Valid until the next call.
+  std::span<const Tensor> tensors(std::span<Node* const> nodes) {
+    tensors_.clear();
+    for (Node* node : nodes) tensors_.emplace_back(node);
+    return tensors_;
+  }
+
+ private:
+  Roots result() const {
+    const NumberedOrder& order = roots_.order();
+    bool kept = true;
+    std::vector<Tensor> result;
+    result.reserve(roots_.size());
+    for (const Tensor& root : roots_) {
+      result.emplace_back(done_[order.index[root.node()]]);
+      kept = kept && result.back().node() == root.node();
+    }
+    return kept ? roots_ : Roots(std::move(result));
+  }
+
+  const Roots& roots_;
+  std::vector<Node*> done_;   // by number
+  std::vector<Tensor> made_;  // those of them that are not the old graph's
+  std::vector<Tensor> tensors_;
 };
 
 }  // namespace
 
-Roots rewrite(const Roots& roots, const RewriteRule& rule) {
-  const NumberedOrder& order = roots.order();
-  std::vector<Tensor> done;  // by number
-  done.reserve(order.nodes.size());
-  std::vector<Tensor> inputs;
-  for (Node* node : order.nodes) {
-    inputs.clear();
-    bool changed = false;
-    if (!node->realised()) {
-      for (Node* in : node->in()) {
-        inputs.push_back(done[order.index[in]]);
-        changed |= inputs.back().node() != in;
-      }
-    }
-    LabelGuard label(node->label);
-    Tensor out = node->realised() ? Tensor(node) : rule(*node, inputs);
-    if (!out.defined())
-      out = changed ? make_node(node->op, node->dtype, node->shape, node->attrs, inputs)
-                    : Tensor(node);
-    done.push_back(std::move(out));
-  }
-  bool kept = true;
-  std::vector<Tensor> result;
-  result.reserve(roots.size());
-  for (const Tensor& root : roots) {
-    result.push_back(done[order.index[root.node()]]);
-    kept = kept && result.back().node() == root.node();
-  }
-  return kept ? roots : Roots(std::move(result));
+Roots rewrite(const Roots& roots, const RewriteRule& rule, RewriteTest concerns) {
+  Rewriting rewriting(roots);
+  return rewriting.run([&](Node& node, std::span<Node* const> inputs) -> Tensor {
+    if (concerns != nullptr && !concerns(node, inputs)) return {};
+    const LabelGuard label(node.label);
+    return rule(node, rewriting.tensors(inputs));
+  });
 }
 
 Roots verify_graph(Roots roots, const PlanOptions&) {
@@ -289,10 +349,7 @@ Roots verify_graph(Roots roots, const PlanOptions&) {
 }
 
 Roots fold_constants(Roots roots, const PlanOptions&) {
-  return rewrite(roots, [](Node& node, std::span<const Tensor> inputs) -> Tensor {
-    if (inputs.empty() || inputs.size() > 2) return {};
-    for (const Tensor& in : inputs)
-      if (!is_constant(in)) return {};
+  const auto fold = [](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const OpKind kind = op_info(node.op).kind;
     if (kind == OpKind::View) return constant(node, constant_value(inputs[0]));
     const bool real = is_floating(node.dtype) && is_floating(inputs[0].dtype());
@@ -306,29 +363,46 @@ Roots fold_constants(Roots roots, const PlanOptions&) {
     // As in a region, 16-bit numbers are float32 until they are stored or cast.
     const DType kept = item_size(node.dtype) == 2 ? DType::Float32 : node.dtype;
     return folded ? constant(node, round_to(kept, value)) : Tensor{};
+  };
+  return rewrite(roots, fold, [](const Node&, std::span<Node* const> inputs) {
+    return (inputs.size() == 1 || inputs.size() == 2) &&
+           std::all_of(inputs.begin(), inputs.end(), is_constant);
   });
 }
 
-Roots drop_noops(Roots roots, const PlanOptions&) { return rewrite(roots, drop_noop); }
+Roots drop_noops(Roots roots, const PlanOptions&) {
+  return rewrite(roots, drop_noop, [](const Node& node, std::span<Node* const>) {
+    const OpKind kind = kind_of(node.op);
+    return kind == OpKind::View || kind == OpKind::Contraction || node.op == Op::Cast ||
+           node.op == Op::StopGradient || node.op == Op::WithUpdates;
+  });
+}
 
 Roots share(Roots roots, const PlanOptions&) {
-  std::unordered_map<NodeKey, Tensor, NodeKeyHash> known;
-  return rewrite(roots, [&known](Node& node, std::span<const Tensor> inputs) -> Tensor {
+  DistinctNodes known(roots.order().nodes.size());
+  Rewriting rewriting(roots);
+  return rewriting.run([&](Node& node, std::span<Node* const> inputs) -> Tensor {
     // Effects happen as often as they are written.
-    if (node.op == Op::Assign || op_info(node.op).kind == OpKind::Effect) return {};
-    const bool kept =
-        std::equal(inputs.begin(), inputs.end(), node.inputs(),
-                   [](const Tensor& in, const Node* was) { return in.node() == was; });
-    Tensor candidate =
-        kept ? Tensor(&node) : make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
-    auto [it, fresh] = known.try_emplace(NodeKey{candidate.node()}, candidate);
-    return it->second;
+    if (kind_of(node.op) == OpKind::Effect) return {};
+    Node*& equal = known.find(node, inputs);
+    if (equal != nullptr) return Tensor(equal);
+    const bool kept = std::equal(inputs.begin(), inputs.end(), node.inputs());
+    Tensor own = kept ? Tensor(&node) : rewriting.with_inputs(node, inputs);
+    equal = own.node();
+    return own;
   });
 }
 
-Roots factors(Roots roots, const PlanOptions&) { return rewrite(roots, factor_out_of_sum); }
+Roots factors(Roots roots, const PlanOptions&) {
+  return rewrite(roots, factor_out_of_sum,
+                 [](const Node& node, std::span<Node* const>) { return node.op == Op::Sum; });
+}
 
-Roots before_pooling(Roots roots, const PlanOptions&) { return rewrite(roots, before_pool_grad); }
+Roots before_pooling(Roots roots, const PlanOptions&) {
+  return rewrite(roots, before_pool_grad, [](const Node& node, std::span<Node* const>) {
+    return node.op == Op::Where || node.op == Op::Sum;
+  });
+}
 
 namespace {
 
@@ -374,7 +448,7 @@ Roots legalize(Roots roots, const PlanOptions& options) {
   // What is asked for is not rounded to the 16 bits of images.
   std::unordered_set<const Node*> wanted;
   for (const Tensor& root : roots) wanted.insert(root.node());
-  return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
+  const auto written_out = [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const bool strided =
         options.channels_last && node.op == Op::Conv2dInputGrad && is_image_convolution(node);
     if (options.traits.is_queued && op_info(node.op).kind == OpKind::Contraction) {
@@ -389,6 +463,9 @@ Roots legalize(Roots roots, const PlanOptions& options) {
     const OpInfo& info = op_info(owner.op);
     if (info.decompose_result == nullptr || is_left_to_engine(owner, options)) return {};
     return info.decompose_result(inputs[0], node.attrs.as<ResultAttrs>().index);
+  };
+  return rewrite(roots, written_out, [](const Node& node, std::span<Node* const>) {
+    return kind_of(node.op) == OpKind::Contraction || node.op == Op::Result;
   });
 }
 
@@ -411,11 +488,14 @@ bool rounds_to_16_bits(std::span<Node* const> nodes) {
 }  // namespace
 
 Roots decompose(Roots roots, const PlanOptions& options) {
-  roots = rewrite(roots, [&options](Node& node, std::span<const Tensor> inputs) -> Tensor {
+  const auto write_out = [&options](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const OpInfo& info = op_info(node.op);
-    if (info.decompose == nullptr || info.kind != OpKind::Composite) return {};
+    if (info.decompose == nullptr) return {};
     if (options.traits.is_queued && has_trait(node.op, kAcrossChannels)) return {};
     return info.decompose(make_node(node.op, node.dtype, node.shape, node.attrs, inputs));
+  };
+  roots = rewrite(roots, write_out, [](const Node& node, std::span<Node* const>) {
+    return kind_of(node.op) == OpKind::Composite;
   });
   if (options.traits.is_queued) roots = widen_rows(std::move(roots), options);
   if (!rounds_to_16_bits(roots.order().nodes)) return roots;

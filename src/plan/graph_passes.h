@@ -39,8 +39,10 @@ class Roots {
 /// What a node becomes, given its rewritten inputs; an undefined tensor keeps it (rebuilt if its
 /// inputs changed).
 using RewriteRule = std::function<Tensor(Node& node, std::span<const Tensor> inputs)>;
-/// Applies the rule to every node, inputs before users.
-Roots rewrite(const Roots& roots, const RewriteRule& rule);
+/// Whether a rule may have anything to say about a node whose inputs have become these.
+using RewriteTest = bool (*)(const Node& node, std::span<Node* const> inputs);
+/// Applies the rule to every node that it concerns, inputs before users.
+Roots rewrite(const Roots& roots, const RewriteRule& rule, RewriteTest concerns = nullptr);
 
 /// Throws InternalError when a node's dtype or shape is not what its row infers.
 Roots verify_graph(Roots roots, const PlanOptions& options);

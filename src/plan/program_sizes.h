@@ -12,7 +12,8 @@ namespace tenon {
 
 /// Visit: fixed(word) and size(number); of a program that is no constant, size() may change the
 /// number. Names of values and labels of regions are fixed words too, unless it has id(value) and
-/// label(region). The order of the calls follows from the fixed words. Bodies of loops and branches
+/// label(region), and views and shapes are words and numbers, unless it has view(view) and
+/// shape(shape). The order of the calls follows from the fixed words. Bodies of loops and branches
 /// are programs of their own and are left out, as are the steps' order and the arena, which follow.
 template <class Visit>
 class ProgramSizes {
@@ -69,6 +70,14 @@ class ProgramSizes {
   void fixed(T... words) {
     (v_.fixed(static_cast<std::uint64_t>(words)), ...);
   }
+  /// One word of two numbers or four small ones.
+  static std::uint64_t together(int a, int b) {
+    return std::uint64_t{static_cast<std::uint32_t>(a)} << 32 | static_cast<std::uint32_t>(b);
+  }
+  static std::uint64_t together(MapCode code, Op op, DType dtype, bool per_row) {
+    return static_cast<std::uint64_t>(code) << 48 | static_cast<std::uint64_t>(op) << 32 |
+           static_cast<std::uint64_t>(dtype) << 16 | static_cast<std::uint64_t>(per_row);
+  }
   void id(ValueId id) {
     if constexpr (requires { v_.id(id); })
       v_.id(id);
@@ -88,6 +97,7 @@ class ProgramSizes {
   }
   template <class S>
   void shape(S& shape) {
+    if constexpr (requires { v_.shape(shape); }) return v_.shape(shape);
     fixed(shape.rank());
     for (int d = 0; d < shape.rank(); ++d) {
       std::int64_t extent = shape[d];
@@ -100,6 +110,7 @@ class ProgramSizes {
   }
   template <class V>
   void view(V& view) {
+    if constexpr (requires { v_.view(view); }) return v_.view(view);
     id(view.value);
     v_.size(view.offset);
     for (auto& stride : view.stride) v_.size(stride);
@@ -110,8 +121,8 @@ class ProgramSizes {
     shape(map.space);
     fixed(map.has_rows, map.instrs.size(), map.stores.size(), map.reduces.size());
     for (auto& instr : map.instrs) {
-      fixed(instr.code, instr.op, instr.dtype, instr.per_row);
-      for (const int arg : instr.args) fixed(arg);
+      fixed(together(instr.code, instr.op, instr.dtype, instr.per_row),
+            together(instr.args[0], instr.args[1]), instr.args[2]);
       words(instr.attrs);
       view(instr.view);
     }

@@ -43,13 +43,36 @@ void drop_labels(Region& region) {
   for (Region& part : region.parts) drop_labels(part);
 }
 
+/// Most numbers of a view are zeros, which are left out, with a bit for each of the others.
 struct CollectKey {
   RegionKey& key;
   const std::vector<ValueId>& number;
   void fixed(std::uint64_t word) { key.push_back(word); }
   void size(std::int64_t size) { key.push_back(static_cast<std::uint64_t>(size)); }
-  void id(ValueId id) { fixed(static_cast<std::uint64_t>(id == kNoValue ? id : number[at(id)])); }
+  void id(ValueId id) { fixed(numbered(id)); }
   void label(const Region& region) { fixed(needs_label(region) ? region.label : 0); }
+  void view(const View& view) {
+    std::uint64_t words[kMaxRank + 2];
+    std::uint64_t* end = words + 1;
+    std::uint64_t present = 0;
+    const auto add = [&](std::int64_t part) {
+      present <<= 1;
+      if (part == 0) return;
+      present |= 1;
+      *end++ = static_cast<std::uint64_t>(part);
+    };
+    add(view.offset);
+    for (const std::int64_t stride : view.stride) add(stride);
+    words[0] = numbered(view.value) << 32 | present;
+    key.insert(key.end(), words, end);
+  }
+  void shape(const Shape& shape) {
+    fixed(static_cast<std::uint64_t>(shape.rank()));
+    key.insert(key.end(), shape.begin(), shape.end());
+  }
+  std::uint64_t numbered(ValueId id) const {
+    return static_cast<std::uint32_t>(id == kNoValue ? id : number[at(id)]);
+  }
 };
 
 }  // namespace

@@ -204,15 +204,16 @@ Tensor widened_result(const Node& node, const Tensor& owner) {
 // A bias's gradient sums up what the products next to it read rounded: summed from there, nobody
 // reads the float32 values any more, and they are never written.
 Roots sum_rounded(const Roots& roots, const PlanOptions& options, Rounded& rounded) {
-  return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
-    if (node.op != Op::Sum) return {};
+  const auto rule = [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const auto found = rounded.find(base_of(inputs[0].node()));
     if (found == rounded.end() || inputs[0].node()->realised()) return {};
     const Tensor narrow = narrowed(inputs[0], found->second.dtype(), options, rounded);
     const Tensor wide =
         make_node(Op::Cast, node.dtype, inputs[0].shape(), {}, std::span(&narrow, 1));
     return make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&wide, 1));
-  });
+  };
+  return rewrite(roots, rule,
+                 [](const Node& node, std::span<Node* const>) { return node.op == Op::Sum; });
 }
 
 }  // namespace
@@ -233,7 +234,7 @@ Roots autocast(Roots roots, const PlanOptions& options) {
       options.traits.rounds_operands && std::any_of(nodes.begin(), nodes.end(), is_scan);
   if (rounds_loops) roots = round_loop_operands(std::move(roots), options);
   const bool narrow_images = keeps_images_narrow(roots.order().nodes, options);
-  roots = rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
+  const auto rule = [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (op_info(node.op).kind == OpKind::Attention)
       return narrowed_attention(node, inputs, options, rounded);
     if (node.op == Op::Result) return widened_result(node, inputs[0]);
@@ -258,6 +259,11 @@ Roots autocast(Roots roots, const PlanOptions& options) {
       else if (narrow_images && reads_narrow_image(node, k))  // filters stay wide
         operands[k] = cast(narrowed(inputs[k], narrow, options, rounded), node.dtype);
     return make_node(node.op, node.dtype, node.shape, attrs, operands);
+  };
+  roots = rewrite(roots, rule, [](const Node& node, std::span<Node* const>) {
+    const OpKind kind = kind_of(node.op);
+    return kind == OpKind::Contraction || kind == OpKind::Attention || node.op == Op::Result ||
+           node.op == Op::Cast;
   });
   if (!options.traits.rounds_operands) return roots;
   if (!rounded.empty()) roots = sum_rounded(roots, options, rounded);

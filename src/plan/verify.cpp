@@ -1,10 +1,11 @@
-// Regions one by one, then who writes and reads what, then the arena: a sweep over the steps that
-// keeps the live values by their place.
+// Regions each by itself, then who writes and reads what, then the arena: a sweep over the steps
+// that keeps the live values by their place.
 #include "plan/verify.h"
 
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <span>
 #include <utility>
 
 #include <tenon/error.h>
@@ -12,6 +13,7 @@
 #include "base/contains.h"
 #include "base/index.h"
 #include "base/str.h"
+#include "base/thread_pool.h"
 #include "plan/fuse.h"
 #include "plan/merge/bands.h"
 #include "plan/plan_graph.h"
@@ -253,19 +255,34 @@ bool overwrites_what_it_reads(const Region& region, ValueId id) {
                       [id](const MapReduce& reduce) { return reduce.value == id; });
 }
 
-/// The same of a step: of parts that run side by side, the one that writes it alone reads it. Parts
-/// of another phase are the engine's to order.
-bool may_overwrite(const Region& region, ValueId id) {
-  if (region.kind != RegionKind::Joined && region.kind != RegionKind::Chain)
-    return overwrites_what_it_reads(region, id);
-  for (const Region& writer : region.parts) {
-    if (!contains(writer.writes, id)) continue;
-    for (const Region& part : region.parts) {
-      if (!contains(part.reads, id)) continue;
-      if (&part == &writer ? !overwrites_what_it_reads(part, id) : part.phase == writer.phase)
-        return false;
-    }
+/// Which parts of a step read or write a value, found without a look at all of them: updates join
+/// hundreds, each of which writes over what it reads.
+class PartsOf {
+ public:
+  PartsOf() = default;
+  PartsOf(const Region& step, std::vector<ValueId> Region::*accesses) {
+    for (const Region& part : step.parts)
+      for (ValueId id : part.*accesses) found_.emplace_back(id, &part);
+    std::sort(found_.begin(), found_.end());
   }
+  std::span<const std::pair<ValueId, const Region*>> of(ValueId id) const {
+    const auto begin = std::lower_bound(found_.begin(), found_.end(), id,
+                                        [](const auto& one, ValueId of) { return one.first < of; });
+    return {begin,
+            std::find_if(begin, found_.end(), [id](const auto& one) { return one.first != id; })};
+  }
+
+ private:
+  std::vector<std::pair<ValueId, const Region*>> found_;
+};
+
+/// Whether a step may overwrite a value, which it reads: of parts that run side by side, the one
+/// that writes it alone reads it. Parts of another phase are the engine's to order.
+bool may_overwrite(const PartsOf& writers, const PartsOf& readers, ValueId id) {
+  for (const auto& [written, writer] : writers.of(id))
+    for (const auto& [read, part] : readers.of(id))
+      if (part == writer ? !overwrites_what_it_reads(*part, id) : part->phase == writer->phase)
+        return false;
   return true;
 }
 
@@ -273,7 +290,10 @@ bool may_overwrite(const Region& region, ValueId id) {
 class Flow {
  public:
   explicit Flow(const Program& program)
-      : p_(program), written_(program.values.size(), 0), readers_(program.values.size()) {}
+      : p_(program),
+        written_(program.values.size(), 0),
+        readers_(program.values.size()),
+        waits_of_(program.steps.size(), -1) {}
 
   void run() {
     for (std::size_t v = 0; v < p_.values.size(); ++v) written_[v] = is_given(p_.values[v]) ? 1 : 0;
@@ -320,16 +340,26 @@ class Flow {
 
   /// A step that writes over what it reads: a variable's new value, or the result of a map in the
   /// place of what others have read by then (plan/merge/overwrites.cpp), for which it waits.
-  void check_overwriting(const Region& region, ValueId id) const {
-    if (!may_overwrite(region, id))
+  void check_overwriting(const Region& region, ValueId id) {
+    const bool in_parts = region.kind == RegionKind::Joined || region.kind == RegionKind::Chain;
+    look_at(region);
+    if (in_parts ? !may_overwrite(part_writes_, part_reads_, id)
+                 : !overwrites_what_it_reads(region, id))
       throw InternalError(cat("step ", region.title, " writes value ", id,
                               " where it still reads other elements of it"));
     if (is_given(p_.values[at(id)])) return;
-    const std::vector<int>& waits = p_.before[at(p_.order[at(step_)])];
     for (int reader : readers_[at(id)])
-      if (reader != step_ && !contains(waits, p_.order[at(reader)]))
+      if (reader != step_ && waits_of_[at(p_.order[at(reader)])] != step_)
         throw InternalError(cat("step ", region.title, " writes over value ", id, ", which step ",
                                 p_.steps[at(reader)].region.title, " reads"));
+  }
+
+  /// Once for all values that a step writes over.
+  void look_at(const Region& region) {
+    if (std::exchange(looked_at_, step_) == step_) return;
+    part_reads_ = PartsOf(region, &Region::reads);
+    part_writes_ = PartsOf(region, &Region::writes);
+    for (int earlier : p_.before[at(p_.order[at(step_)])]) waits_of_[at(earlier)] = step_;
   }
 
   void mark_read(ValueId id) {
@@ -340,7 +370,10 @@ class Flow {
   const Program& p_;
   int step_ = 0;
   std::vector<char> written_;
-  Lists readers_;  // steps, by value
+  Lists readers_;       // steps, by value
+  int looked_at_ = -1;  // a step, and of it:
+  PartsOf part_reads_, part_writes_;
+  std::vector<int> waits_of_;  // by step, as numbered before `order`: the last that waits for it
 };
 
 /// Something in the arena, for messages.
@@ -394,16 +427,23 @@ void check_arena(const Program& program) {
   }
 }
 
+void check_step(const Program& program, const Step& step) {
+  RegionCheck(program, step.region).run();
+  std::string why;
+  if (step.region.kind == RegionKind::Chain && step.engine != nullptr &&
+      !step.engine->claims(step.region, program.values, &why))
+    throw InternalError(cat("step ", step.region.title, ": its engine does not run it: ", why));
+}
+
 }  // namespace
 
 void verify_program(const Program& program) {
-  for (const Step& step : program.steps) {
-    RegionCheck(program, step.region).run();
-    std::string why;
-    if (step.region.kind == RegionKind::Chain && step.engine != nullptr &&
-        !step.engine->claims(step.region, program.values, &why))
-      throw InternalError(cat("step ", step.region.title, ": its engine does not run it: ", why));
-  }
+  constexpr std::int64_t kAtOnce = 64;
+  const std::int64_t steps = std::ssize(program.steps);
+  parallel_for(divide_up(steps, kAtOnce), [&](std::int64_t k, int) {
+    const std::int64_t end = std::min((k + 1) * kAtOnce, steps);
+    for (std::int64_t s = k * kAtOnce; s < end; ++s) check_step(program, program.steps[at(s)]);
+  });
   Flow(program).run();
   check_arena(program);
 }

@@ -31,6 +31,7 @@ TEST_CASE("node pool: living nodes have numbers of their own, which are used aga
 }
 
 TEST_CASE("node pool: nodes made by one thread and dropped by others are used again") {
+  clear_caches();  // what other tests left would be used up first
   std::set<std::uint32_t> ever;
   for (int round = 0; round < 40; ++round) {
     std::vector<Tensor> made;
@@ -42,11 +43,31 @@ TEST_CASE("node pool: nodes made by one thread and dropped by others are used ag
 }
 
 TEST_CASE("node pool: what waits is bounded, and clear_caches() frees it") {
+  clear_caches();
+  const std::int64_t before = node_bytes();
   {
     std::vector<Tensor> many;
     for (int k = 0; k < 100000; ++k) many.push_back(zeros({2}));
+    CHECK(node_bytes() - before > std::int64_t{8} << 20);
   }
   CHECK(idle_node_bytes() <= std::int64_t{16} << 20);
+  CHECK(node_bytes() - before <= std::int64_t{16} << 20);
   clear_caches();
   CHECK(idle_node_bytes() == 0);
+  CHECK(node_bytes() - before <= std::int64_t{1} << 20);  // what the thread keeps
+}
+
+TEST_CASE("node pool: what living nodes leave of their memory is used before there is more") {
+  clear_caches();
+  std::vector<Tensor> nodes;
+  for (int k = 0; k < 100000; ++k) nodes.push_back(zeros({2}));
+  const std::int64_t most = node_bytes();
+  // One in a hundred stays, so that next to no memory is freed.
+  for (std::size_t k = 0; k < nodes.size(); ++k)
+    if (k % 100 != 0) nodes[k] = Tensor();
+  clear_caches();
+  for (Tensor& t : nodes)
+    if (!t.defined()) t = zeros({2});
+  CHECK(node_bytes() <= most + (std::int64_t{1} << 20));
+  for (const Tensor& t : nodes) CHECK(t.to_vector<float>() == std::vector<float>{0, 0});
 }

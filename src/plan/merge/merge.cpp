@@ -97,10 +97,47 @@ void Merger::replace(const Lists& groups, const std::function<Step(const std::ve
   std::vector<int> number(program.steps.size(), kKept);
   for (std::size_t s = 0; s < dropped.size(); ++s)
     if (dropped[s] != 0) number[s] = kDropped;
+  if (groups.empty())
+    close_gaps(number, kKept);
+  else
+    move_behind(groups, made, number, kKept);
+  Lists waits(program.steps.size());
+  for (std::size_t s = 0; s < before.size(); ++s)
+    for (int b : before[s])
+      if (number[at(b)] != number[s]) waits[at(number[s])].push_back(number[at(b)]);
+  for (std::vector<int>& list : waits) sort_out(list);
+  before = std::move(waits);
+  reindex();
+}
+
+// Numbers the steps to keep anew, in their place.
+void Merger::close_gaps(std::vector<int>& number, int to_keep) {
+  std::size_t count = 0;
+  for (std::size_t s = 0; s < number.size(); ++s) {
+    if (number[s] != to_keep) continue;
+    number[s] = static_cast<int>(count);
+    if (count != s) {
+      program.steps[count] = std::move(program.steps[s]);
+      shared_[count] = std::move(shared_[s]);
+    }
+    ++count;
+  }
+  program.steps.erase(program.steps.begin() + static_cast<std::ptrdiff_t>(count),
+                      program.steps.end());
+  shared_.resize(count);
+}
+
+// Numbers what groups become, and behind them the steps to keep.
+void Merger::move_behind(const Lists& groups,
+                         const std::function<Step(const std::vector<int>&)>& made,
+                         std::vector<int>& number, int to_keep) {
+  std::size_t count =
+      groups.size() + at(static_cast<int>(std::count(number.begin(), number.end(), to_keep)));
+  for (const std::vector<int>& group : groups) count -= group.size();
   std::vector<Step>& steps = spare_;
   std::vector<Sharing> parts;
-  steps.reserve(program.steps.size());
-  parts.reserve(program.steps.size());
+  steps.reserve(count);
+  parts.reserve(count);
   for (const std::vector<int>& group : groups) {
     parts.push_back({true, nullptr, {}});
     for (int s : group) {
@@ -111,21 +148,14 @@ void Merger::replace(const Lists& groups, const std::function<Step(const std::ve
     steps.push_back(made(group));
   }
   for (int s = 0; s < size(); ++s) {
-    if (number[at(s)] != kKept) continue;
+    if (number[at(s)] != to_keep) continue;
     number[at(s)] = static_cast<int>(steps.size());
     steps.push_back(std::move(program.steps[at(s)]));
     parts.push_back(std::move(shared_[at(s)]));
   }
   program.steps.swap(spare_);
   spare_.clear();
-  Lists waits(program.steps.size());
-  for (std::size_t s = 0; s < before.size(); ++s)
-    for (int b : before[s])
-      if (number[at(b)] != number[s]) waits[at(number[s])].push_back(number[at(b)]);
-  for (std::vector<int>& list : waits) sort_out(list);
-  before = std::move(waits);
   shared_ = std::move(parts);
-  reindex();
 }
 
 void Merger::reindex() {

@@ -65,6 +65,9 @@ class Merger {
 
  private:
   void index();
+  void close_gaps(std::vector<int>& number, int to_keep);
+  void move_behind(const Lists& groups, const std::function<Step(const std::vector<int>&)>& made,
+                   std::vector<int>& number, int to_keep);
   /// What an engine says of sharing a launch.
   struct Answer {
     const Engine* engine = nullptr;  // null: none runs it
