@@ -531,6 +531,15 @@ class Lowering {
       again_.emplace(&node, std::move(args));
       return;
     }
+    if (node.op == Op::Result) {
+      // Engines write a result once, also where nobody has shared equal nodes.
+      const std::pair of{args[0].item, node.attrs.as<ResultAttrs>().index};
+      const auto [known, is_first] = results_.emplace(of, static_cast<int>(out_.items.size()));
+      if (!is_first) {
+        place(&node) = whole(known->second);
+        return;
+      }
+    }
     add_item(node, std::move(args), turned);
   }
 
@@ -605,9 +614,11 @@ class Lowering {
     const int target = args[0].item;
     if (out_.items[target].op != Op::Variable)
       throw ValueError(cat(where("assign"), ": the target is not a variable"));
-    if (!assigned_.emplace(target, 0).second)
-      throw ValueError(cat("assign (", label_text(out_.items[target].label),
-                           "): the variable is assigned twice in one evaluation"));
+    if (!assigned_.emplace(target, 0).second) {
+      const std::string& label = label_text(out_.items[target].label);
+      throw ValueError(cat("assign", label.empty() ? "" : cat(" (", label, ")"),
+                           ": the variable is assigned twice in one evaluation"));
+    }
     // A variable that is read as it stands may be assigned as well (a swap): its value is taken
     // aside.
     Ref value = args[1];
@@ -662,6 +673,7 @@ class Lowering {
   // Items by whose they are, their type and whether they are for a gradient of an input.
   std::map<std::tuple<int, DType, bool>, int> narrow_filters_;
   std::unordered_map<const Node*, int> laid_filters_;  // items that hold those [K, R, S, C]
+  std::map<std::pair<int, int>, int> results_;         // items by whose and which they are
   NumberedPools pools_;
   Lowered out_;
 };

@@ -30,6 +30,15 @@ class Looking(CommandTest):
             self.assertGreater(figures["train_bytes"], figures["infer_bytes"])
             self.assertGreater(figures["train_bytes"], 4 * parameters)
 
+    def test_plans_without_a_pass(self):
+        """Every pass that can be switched off, of networks with loops, attention and tied weights."""
+        known = self.fails(2, "inspect", "lenet5", "--without", "nope", says="can be switched off").err
+        passes = re.search(r"switched off: ([a-z_, ]+)\)", known)[1].split(", ")
+        self.assertIn("share", passes)
+        for model in ("keras_rnn", "gpt2:layers=1,heads=2,width=32,context=16"):
+            for name in passes:
+                self.assertIn("planned in", self.ok("inspect", model, "--without", name, "--batch", "2").out)
+
     def test_summary_is_there_at_once(self):
         """However large the network: no weight is drawn, and none is kept in memory."""
         def limited(*words):

@@ -1,3 +1,4 @@
+// Tensor maps as the driver makes them.
 #include "cuda/engines/launch/tensor_map.h"
 
 #include "cuda/device/driver.h"
