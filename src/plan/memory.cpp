@@ -251,9 +251,12 @@ void check_limit(const Program& p, std::int64_t limit) {
 
 Allocations values_of(Program& p) {
   Allocations allocations;
-  for (Value& v : p.values)
-    if (v.kind == Value::Kind::Arena && v.last_step >= 0)
-      allocations.push_back({aligned(v.bytes), v.first_step, v.last_step, &v.offset, {}});
+  for (Value& v : p.values) {
+    if (v.kind != Value::Kind::Arena || v.last_step < 0) continue;
+    if (v.first_step < 0)
+      throw InternalError(cat("value ", &v - p.values.data(), " is read and never written"));
+    allocations.push_back({aligned(v.bytes), v.first_step, v.last_step, &v.offset, {}});
+  }
   return allocations;
 }
 
