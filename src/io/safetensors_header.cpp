@@ -175,6 +175,8 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
   std::vector<std::uint64_t> sizes_, offsets_;
 };
 
+constexpr std::size_t kDigits = 8;  // of a checksum
+
 // Accepts {"name": "cbf43926", …}, each name once; stops at anything else. A file may name a
 // hundred thousand tensors: Json, whose members are searched one by one, would take minutes for
 // them.
@@ -189,7 +191,7 @@ class ChecksumsHandler final : public nlohmann::json_sax<Json> {
     return true;
   }
   bool string(string_t& text) override {
-    return inside_ && !text.empty() && sums_.emplace(key_, text).second;
+    return inside_ && text.size() == kDigits && sums_.emplace(key_, text).second;
   }
   bool start_array(std::size_t) override { return false; }
   bool end_array() override { return false; }
@@ -259,7 +261,7 @@ void take_checksums(SafeTensorsHeader& header, const std::string& file) {
 
 std::string crc_text(std::string_view bytes) {
   const uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
-  std::string text(8, '0');
+  std::string text(kDigits, '0');
   for (std::size_t i = 0; i < text.size(); ++i)
     text[i] = "0123456789abcdef"[crc >> (28 - 4 * i) & 15];
   return text;
