@@ -2,6 +2,7 @@
 // stderr, only.
 #include "interrupt.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,23 +23,26 @@ std::atomic<bool> over_status_line{false};  // which the words take the place of
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
               std::atomic<const char*>::is_always_lock_free);
 
-// What cannot be written is lost.
+// What cannot be written at once is lost: a handler that waited for whoever reads stderr could not
+// be interrupted.
 void say(const char* text) {
-  [[maybe_unused]] const auto done = write(STDERR_FILENO, text, std::strlen(text));
+  pollfd out{STDERR_FILENO, POLLOUT, 0};
+  const bool ready = poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0;
+  [[maybe_unused]] const auto done = ready ? write(STDERR_FILENO, text, std::strlen(text)) : 0;
 }
 
 void on_signal(int signal) {
   const int error = errno;
   cause = signal;
   stop = true;
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
   if (const char* words = said; words != nullptr) {
     if (over_status_line) say("\r\x1b[K");
     say(words);
     say("\n");
   }
   errno = error;
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
 }
 
 std::chrono::steady_clock::time_point start;

@@ -73,8 +73,10 @@ std::string use_of(const train::TrainedModel& model, const TrainedOptions& optio
   if (info.tokens) return by("goes on from texts", "generate", "--prompt TEXT");
   if (info.takes_tokens()) return by("tells classes of texts", "predict", "--text TEXT");
   const char* what = model.is_regression() ? "tells quantities" : "tells classes";
-  return info.input.rank() == 3 ? by(what, "predict", "photo.jpg")
-                                : by(what, "predict", "rows.csv");
+  // Networks of vectors take the pixels of pictures too.
+  const bool rows = info.input.rank() != 3 &&
+                    (model.table() != nullptr || model.settings().data.starts_with("npy:"));
+  return by(what, "predict", rows ? "rows.csv" : "photo.jpg");
 }
 
 train::TrainedModel open_trained(const TrainedOptions& options) {

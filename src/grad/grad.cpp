@@ -242,6 +242,23 @@ GradientsOfLoss gradients_of(const Tensor& output, std::span<const Tensor> input
   return out;
 }
 
+std::vector<char> are_reached(const Tensor& output, std::span<const Tensor> inputs) {
+  const NumberedOrder order = order_of({&output, 1});
+  std::vector<char> reached(order.nodes.size(), 0);  // by number
+  reached[order.index[output.node()]] = 1;
+  for (std::size_t n = order.nodes.size(); n-- > 0;) {
+    if (reached[n] == 0 || !passes_gradient(*order.nodes[n])) continue;
+    for (const Node* in : order.nodes[n]->in())
+      if (const std::uint32_t k = order.index[in]; k != NodeIndex::kAbsent) reached[k] = 1;
+  }
+  std::vector<char> out;
+  for (const Tensor& input : inputs) {
+    const std::uint32_t n = order.index[input.node()];
+    out.push_back(n != NodeIndex::kAbsent && reached[n] != 0 ? 1 : 0);
+  }
+  return out;
+}
+
 std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs, const Tensor& seed) {
   return gradients_of(output, inputs, seed).gradients;
 }

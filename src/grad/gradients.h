@@ -15,4 +15,7 @@ struct GradientsOfLoss {
 GradientsOfLoss gradients_of(const Tensor& output, std::span<const Tensor> inputs,
                              const Tensor& seed = {});
 
+/// Of each input whether the output is made of it by ops with gradients.
+std::vector<char> are_reached(const Tensor& output, std::span<const Tensor> inputs);
+
 }  // namespace tenon

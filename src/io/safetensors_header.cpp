@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
 
 #include <tenon/error.h>
 
@@ -172,6 +175,42 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
   std::vector<std::uint64_t> sizes_, offsets_;
 };
 
+constexpr std::size_t kDigits = 8;  // of a checksum
+
+// Accepts {"name": "cbf43926", …}, each name once; stops at anything else. A file may name a
+// hundred thousand tensors: Json, whose members are searched one by one, would take minutes for
+// them.
+class ChecksumsHandler final : public nlohmann::json_sax<Json> {
+ public:
+  explicit ChecksumsHandler(std::unordered_map<std::string, std::string>& sums) : sums_(sums) {}
+
+  bool start_object(std::size_t) override { return !std::exchange(inside_, true); }
+  bool end_object() override { return true; }
+  bool key(string_t& text) override {
+    key_ = text;
+    return true;
+  }
+  bool string(string_t& text) override {
+    return inside_ && text.size() == kDigits && sums_.emplace(key_, text).second;
+  }
+  bool start_array(std::size_t) override { return false; }
+  bool end_array() override { return false; }
+  bool number_unsigned(number_unsigned_t) override { return false; }
+  bool null() override { return false; }
+  bool boolean(bool) override { return false; }
+  bool number_integer(number_integer_t) override { return false; }
+  bool number_float(number_float_t, const string_t&) override { return false; }
+  bool binary(binary_t&) override { return false; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  std::unordered_map<std::string, std::string>& sums_;
+  bool inside_ = false;
+  std::string key_;
+};
+
 std::string text_of(const Json& json) {
   try {
     return json_text(json);
@@ -202,11 +241,13 @@ std::string header_crc(const SafeTensorsHeader& header) {
 void take_checksums(SafeTensorsHeader& header, const std::string& file) {
   const auto found = header.metadata.find(kCrcKey);
   if (found == header.metadata.end()) return;
-  const Json sums = parse_json_or_discard(found->second);
+  std::unordered_map<std::string, std::string> sums;
+  ChecksumsHandler handler(sums);
+  if (!Json::sax_parse(found->second, &handler)) sums.clear();
   header.metadata.erase(found);
   const auto sum_of = [&](const std::string& name) {
     const auto sum = sums.find(name);
-    return sum != sums.end() && sum->is_string() ? sum->get<std::string>() : std::string("none");
+    return sum != sums.end() ? sum->second : std::string("none");
   };
   const std::string wanted = sum_of(kMetadata);
   if (const std::string crc = header_crc(header); crc != wanted)
@@ -220,7 +261,7 @@ void take_checksums(SafeTensorsHeader& header, const std::string& file) {
 
 std::string crc_text(std::string_view bytes) {
   const uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
-  std::string text(8, '0');
+  std::string text(kDigits, '0');
   for (std::size_t i = 0; i < text.size(); ++i)
     text[i] = "0123456789abcdef"[crc >> (28 - 4 * i) & 15];
   return text;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 #include <tenon/distillation.h>
 #include <tenon/error.h>
@@ -53,6 +54,17 @@ std::vector<Tensor> leaves_of(const data::Loader& loader, std::int64_t count) {
   const bool scales = loader.options().scale && data.input_dtype() == DType::UInt8;
   return {leaf(with_count(count, data.input_shape()), scales ? DType::Float32 : data.input_dtype()),
           leaf(with_count(count, data.target_shape()), data.target_dtype())};
+}
+
+// Those of the tensors, by place, that are none of the parameters.
+std::vector<std::size_t> others_of(const std::vector<Tensor>& tensors,
+                                   const std::vector<nn::NamedTensor>& parameters) {
+  std::unordered_set<const Node*> own;
+  for (const nn::NamedTensor& p : parameters) own.insert(p.tensor.node());
+  std::vector<std::size_t> others;
+  for (std::size_t k = 0; k < tensors.size(); ++k)
+    if (!own.contains(tensors[k].node())) others.push_back(k);
+  return others;
 }
 
 bool on_card() { return current_device().kind != Device::Kind::Cpu; }
@@ -113,21 +125,11 @@ TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Opti
   });
 }
 
-namespace {
-
-bool is_one_of(const std::vector<nn::NamedTensor>& parameters, const Tensor& tensor) {
-  return std::any_of(parameters.begin(), parameters.end(),
-                     [&](const nn::NamedTensor& p) { return p.tensor.node() == tensor.node(); });
-}
-
-}  // namespace
-
 // Of those that are frozen for now too: they may learn later.
 void TrainStep::require_own_parameters() const {
   const std::vector<nn::NamedTensor> own = net_.named_parameters();
   const std::vector<Tensor>& learning = optimizer_.parameters();
-  if (std::none_of(learning.begin(), learning.end(),
-                   [&](const Tensor& p) { return is_one_of(own, p); }))
+  if (others_of(learning, own).size() == learning.size())
     throw ValueError(cat("Trainer: none of the network's ", own.size(),
                          " parameters is the optimizer's, so nothing would learn: it was made of "
                          "another network, whose first is '",
@@ -136,15 +138,20 @@ void TrainStep::require_own_parameters() const {
 
 // What is not the network's may be the loss's own.
 void TrainStep::require_reached(const Tensor& loss) const {
-  const std::vector<nn::NamedTensor> own = net_.named_parameters();
-  for (std::size_t k = 0; k < optimizer_.parameters().size(); ++k) {
-    const Tensor& p = optimizer_.parameters()[k];
-    if (!is_one_of(own, p) && !gradients_of(loss, {&p, 1}).reached)
-      throw ValueError(cat("Trainer: the optimizer's '", optimizer_.parameter_names()[k], "' ",
-                           p.shape(),
-                           " is none of the network's parameters, and the loss is not made of it, "
-                           "so it would not learn"));
-  }
+  const std::vector<Tensor>& learning = optimizer_.parameters();
+  const std::vector<std::size_t> others = others_of(learning, net_.named_parameters());
+  if (others.empty()) return;
+  std::vector<Tensor> asked;
+  asked.reserve(others.size());
+  for (const std::size_t k : others) asked.push_back(learning[k]);
+  const std::vector<char> reached = are_reached(loss, asked);
+  const auto none = std::find(reached.begin(), reached.end(), 0);
+  if (none == reached.end()) return;
+  const std::size_t k = others[static_cast<std::size_t>(none - reached.begin())];
+  throw ValueError(cat("Trainer: the optimizer's '", optimizer_.parameter_names()[k], "' ",
+                       learning[k].shape(),
+                       " is none of the network's parameters, and the loss is not made of it, "
+                       "so it would not learn"));
 }
 
 void TrainStep::use(std::optional<ResidentSet> set) { set_ = std::move(set); }

@@ -21,6 +21,7 @@
 #include <tenon/ops.h>
 #include <tenon/train.h>
 
+#include "base/log.h"
 #include "base/str.h"
 #include "io/safetensors.h"
 #include "run/tune.h"
@@ -212,6 +213,8 @@ class Fit {
   bool finished() const { return p_.step >= total_ || early_stop(); }
   bool early_stop() const;
   const EpochReport* best() const;
+  void save_best(int epoch) const;
+  void forget_lost_best();
   void finish();
 
   Trainer::Impl& t_;
@@ -227,6 +230,7 @@ class Fit {
   Progress p_;
   std::int64_t total_ = 0;
   StateDict best_weights_;
+  int best_lost_ = 0;  // the epoch after which those of the run so far could not be read
   std::deque<Queued> queue_;
   std::size_t ahead_ = 1;     // steps begun before the oldest is read
   std::int64_t at_once_ = 1;  // steps of a launch
@@ -329,6 +333,23 @@ void Fit::restore(Checkpoint checkpoint) {
   const auto under_way = static_cast<int>(p_.step / p_.steps_per_epoch) + 1;
   std::erase_if(p_.history,
                 [&](const EpochReport& e) { return e.epoch >= under_way && p_.step < total_; });
+  forget_lost_best();
+}
+
+// A run that ended by weights which cannot be read would train on and never end.
+void Fit::forget_lost_best() {
+  const EpochReport* top = best();
+  if (!o_.keep_best || top == nullptr) return;
+  try {
+    (void)io::load_safetensors(folder_->file("best.safetensors"));
+  } catch (const Error& error) {
+    if (top->step == p_.step) return save_best(top->epoch);  // the checkpoint has them
+    log_message(LogLevel::Warning,
+                cat("the best weights so far, of epoch ", top->epoch,
+                    ", cannot be read; those of the best epoch to come are kept: ", error.what()));
+    for (EpochReport& e : p_.history) e.best = false;
+    best_lost_ = p_.history.back().epoch;
+  }
 }
 
 // The programs and batches of the stage before are gone when the next one is asked for.
@@ -394,7 +415,7 @@ bool Fit::early_stop() const {
   const EpochReport* top = best();
   if (o_.early_stopping <= 0 || p_.history.empty()) return false;
   // Of a run whose every figure is NaN none is the best: it counts from the first one on.
-  const int since = top != nullptr ? top->epoch : std::max(o_.evaluate_every, 1);
+  const int since = top != nullptr ? top->epoch : std::max({o_.evaluate_every, best_lost_, 1});
   return p_.history.back().epoch - since >= o_.early_stopping;
 }
 
@@ -767,6 +788,11 @@ void Fit::end_epoch() {
   });
 }
 
+void Fit::save_best(int epoch) const {
+  io::save_checked_safetensors(folder_->file("best.safetensors"), t_.net.state_dict(),
+                               metadata({{"epoch", cat(epoch)}}));
+}
+
 void Fit::note_best(EpochReport& r) {
   if (test_ != nullptr && !r.test_loss) return;  // an epoch without an evaluation is not compared
   const EpochReport* top = best();
@@ -776,8 +802,7 @@ void Fit::note_best(EpochReport& r) {
   if (!r.best || !o_.keep_best) return;
   require_finite();
   if (folder_ != nullptr)
-    io::save_checked_safetensors(folder_->file("best.safetensors"), t_.net.state_dict(),
-                                 metadata({{"epoch", cat(r.epoch)}}));
+    save_best(r.epoch);
   else
     best_weights_ = copy(t_.net.state_dict());
 }

@@ -245,9 +245,10 @@ class WrongData(CommandTest):
         (self.folder / "rows.csv").write_text("a,b,label\n" + "1,2,x\n2,1,y\n" * 20)
         small = ["--epochs", "1", "--set", "max_steps=1", "--quiet"]
         self.ok("train", "lenet5", *TINY, *small, "--out", "looks")
+        self.ok("train", "mlp:784-8-10", *TINY, *small, "--out", "pixels")
         self.ok("train", "mlp:2-4-2", "--data", "csv:rows.csv", *small, "--out", "rows")
         self.ok("train", "gpt2:layers=1,heads=1,width=16,context=16", "--data", "text:verse.txt", *small, "--out", "goes_on")
-        for run, file in (("looks", "photo.jpg"), ("rows", "rows.csv")):
+        for run, file in (("looks", "photo.jpg"), ("pixels", "photo.jpg"), ("rows", "rows.csv")):
             hint = f"hint: it tells classes: tenon predict {run} {file}"
             self.fails(2, "generate", run, "--prompt", "the", says=["writes no text", hint])
             self.fails(2, "predict", run, "--text", "the", says=["--text", "reads no text", hint])

@@ -1,11 +1,14 @@
 """The way of a user: train, evaluate, predict, stop, go on, verify; in a terminal and out of it."""
+import contextlib
 import json
+import os
 import re
 import signal
+import subprocess
 import time
 import unittest
 
-from command import CommandTest, write_png
+from command import TENON, CommandTest, write_png
 
 DATA = ["--data", "digits:1500,300"]
 
@@ -310,6 +313,26 @@ class Stops(CommandTest):
     def test_interrupt_and_terminate(self):
         self.stop_with(signal.SIGINT, 130)
         self.stop_with(signal.SIGTERM, 143)
+
+    def test_interrupt_with_nobody_reading_stderr(self):
+        reads, writes = os.pipe()
+        os.set_blocking(writes, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writes, b" " * 4096)
+        os.set_blocking(writes, True)
+        process = subprocess.Popen([TENON, "train", "lenet5", "--data", "digits:20000,300", "--epochs", "3", "--out", "unread", "--quiet"],
+                                   cwd=self.folder, env=self.environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=writes)
+        self.addCleanup(process.kill)
+        log = self.folder / "unread" / "log.jsonl"
+        deadline = time.time() + 60
+        while not log.exists() and time.time() < deadline and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 130, out)
+        os.close(reads)
+        os.close(writes)
 
     def test_killed_run_goes_on_to_the_same_bits(self):
         settings = ["--data", "digits:1000,100", "--epochs", "4", "--set", "checkpoint_steps=5"]

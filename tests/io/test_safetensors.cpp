@@ -1,7 +1,9 @@
 // safetensors: both ways, and every rule of the format broken in turn.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -74,6 +76,41 @@ TEST_CASE("safetensors: with checksums every flipped bit is found, and no reader
       }
     }
   CHECK(read <= 8 * 11);
+}
+
+TEST_CASE(
+    "safetensors: checksums that are none, or not in their place, are no checksums that agree") {
+  io::SafeTensorsHeader header;
+  header.entries = {{"t", DType::UInt8, {2}, 0, 2, io::crc_text("ab")}};
+  io::add_checksums(header);
+  const std::string sums = header.metadata.at(io::kCrcKey), own = io::crc_text("ab");
+  const auto with = [&](std::string_view was, const std::string& now) {
+    std::string text = sums;
+    text.replace(text.find(was), was.size(), now);
+    header.metadata[io::kCrcKey] = text;
+    return refusal(io::safetensors_header(header) + "ab");
+  };
+  CHECK(with(own, own) == "");
+  CHECK(with(own, "").find("the checksum of its header is") != std::string::npos);
+  CHECK(with(own, std::string(100'000, 'x')).size() < 200);  // no words of a stranger's
+  CHECK(with("\"" + own + "\"", "1").find("not none") != std::string::npos);
+  CHECK(with("\"" + own + "\"", "{\"t\":\"" + own + "\"}").find("not none") != std::string::npos);
+  CHECK(with("}", ",\"t\":\"" + own + "\"}").find("not none") != std::string::npos);
+  CHECK(with("\"t\"", "\"u\"").find("tensor 't' is " + own + ", not none") != std::string::npos);
+  CHECK(with(sums, "\"" + own + "\"").find("not none") != std::string::npos);
+  CHECK(with(sums, std::string(100'000, '[')).find("not none") != std::string::npos);
+}
+
+TEST_CASE("safetensors: checksums of sixty thousand tensors cost as many times those of one") {
+  io::SafeTensorsHeader header;
+  for (int k = 0; k < 60'000; ++k)
+    header.entries.push_back({cat("layers.", k), DType::UInt8, {0}, 0, 0, io::crc_text("")});
+  io::add_checksums(header);
+  const std::string bytes = io::safetensors_header(header);
+  const auto start = std::chrono::steady_clock::now();
+  const io::SafeTensorsHeader back = io::parse_safetensors_header(bytes.substr(8), 0, "x");
+  CHECK(back.entries.back().crc == "00000000");
+  CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 2);
 }
 
 TEST_CASE("safetensors: round trip of every element type, with metadata") {

@@ -249,3 +249,27 @@ TEST_CASE("runs: one flipped bit of a weight is found, and an older checkpoint t
                        doctest::Contains("model.safetensors is damaged: the checksum of tensor '"),
                        FormatError);
 }
+
+TEST_CASE("runs: best weights that are damaged or lost do not keep a run from its end") {
+  for (const bool is_lost : {false, true}) {
+    CAPTURE(is_lost);
+    const TestFolder folder;
+    const std::string dir = folder / "run", best = dir + "/best.safetensors";
+    Settings s = small_run();
+    s.set("epochs", "2");
+    s.set("lr", "0");  // the first epoch stays the best
+    s.set("early_stopping", "2");
+    const train::TrainResult before = train::start_run(s, dir);
+    REQUIRE(before.best_epoch == 1);
+    std::string bytes = io::read_file(best);
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    std::filesystem::remove(best);
+    if (!is_lost) io::write_file(best, bytes);
+    const train::TrainResult after = train::resume_run(dir, {}, {{"epochs", "4"}});
+    CHECK(after.epochs.size() == 4);
+    CHECK(after.best_epoch == 3);
+    CHECK(io::load_safetensors(best).metadata.at("epoch") == "3");
+    CHECK(train::TrainedModel::open(dir).evaluate().loss ==
+          doctest::Approx(*after.epochs[2].test_loss).epsilon(1e-9));
+  }
+}

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +15,7 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
+#include "base/str.h"
 #include "io/folder.h"
 #include "train/records.h"
 #include "train/toy.h"
@@ -371,6 +373,23 @@ TEST_CASE("trainer: an optimizer of another network is refused, one of a part is
   CHECK(after.at("0.weight").to_vector<float>() == before.at("0.weight").to_vector<float>());
   CHECK(after.at("3.weight").to_vector<float>() != before.at("3.weight").to_vector<float>());
   CHECK(sharpness.item() != 1);
+}
+
+TEST_CASE("trainer: thousands of parameters of the loss's own are looked for at once") {
+  toy::Session s;
+  std::vector<nn::NamedTensor> all = s.net.named_parameters();
+  const std::size_t first = all.size();
+  for (int k = 0; k < 6000; ++k) all.push_back({cat("own.", k), variable(ones({1}))});
+  optim::Sgd sgd(std::vector<optim::ParameterGroup>{{all}});
+  const nn::Loss loss = [&](const Tensor& scores, const Tensor& target) {
+    std::vector<Tensor> own;
+    for (std::size_t k = first; k < all.size(); ++k) own.push_back(all[k].tensor);
+    return cross_entropy(scores, target) + sum(square(concat(own, 0)));
+  };
+  train::Trainer trainer(s.net, loss, sgd, {.max_steps = 1});
+  const auto start = std::chrono::steady_clock::now();
+  trainer.fit(s.train);
+  CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 4);
 }
 
 TEST_CASE("steps in a launch: as many as fill four milliseconds, a power of two up to 32") {
