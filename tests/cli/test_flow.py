@@ -225,6 +225,8 @@ class Flow(CommandTest):
         self.assertTrue(text.isascii() and all(len(line.strip()) <= 48 for line in text.splitlines()), text)
         for words in (["--help"], ["train", "--help"], ["predict", "--help"], ["data", "--help"], ["predict", "run"]):
             self.assertTrue(self.in_terminal(*words, LC_ALL="C")[1].isascii(), words)
+        code, text = self.in_terminal("eval", "run", "--batch", "20")
+        self.assertIn("testing ", text, "from the first batch on, however few there are")
         code, text = self.in_terminal("eval", "run", columns=60)
         self.assertEqual(code, 0, text)
         self.assertIn("\x1b[48;5;", text)
