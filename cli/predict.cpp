@@ -122,8 +122,8 @@ std::vector<Sample> samples_of_table(const train::TrainedModel& model, const std
                      wanted = model.settings().model_info().input.numel();
   if (columns != wanted)
     throw ShapeError(fmt::format(
-        "{}: has {} columns, and {} takes {}{}", file, columns, model.settings().model, wanted,
-        columns == wanted + 1 ? fmt::format("; with labels: --data csv:{}", file) : std::string()));
+        "{}: its rows give {} inputs, and {} takes {}{}", file, columns, model.settings().model,
+        wanted, columns == wanted + 1 ? fmt::format("; with labels: --data csv:{}", file) : ""));
   if (options.start >= set->size())
     throw UsageError(fmt::format("--start: {} holds {} rows, numbered from 0", file, set->size()));
   std::vector<Sample> samples;

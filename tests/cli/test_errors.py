@@ -282,6 +282,10 @@ class WrongData(CommandTest):
         (self.folder / "rows.csv").write_text("a,b,label\n" + "1,2,x\n2,1,y\n" * 20)
         (self.folder / "others.csv").write_text("x,label\n" + "1,x\n2,y\n" * 20)
         self.ok("train", "mlp:2-4-2", "--data", "csv:rows.csv", "--epochs", "1", "--quiet", "--out", "columns")
+        self.fails(3, "predict", "columns", "others.csv", says="others.csv: has no column 'a'")
+        # Words are as many inputs as there are of them: what is counted is no columns of the file.
+        self.ok("train", "lenet5", *TINY, "--quiet", "--out", "sees")
+        self.fails(3, "predict", "sees", "rows.csv", says="rows.csv: its rows give 4 inputs, and lenet5 takes 784")
         for words in (["eval", "columns", "--data", "csv:others.csv"], ["predict", "columns", "--data", "csv:others.csv"],
                       ["predict", "columns", "others.csv"], ["train", "--resume", "columns", "--epochs", "2", "--data", "csv:others.csv"]):
             self.fails(3, *words, says="others.csv")
