@@ -409,7 +409,7 @@ int run_answers(const train::TrainedModel& model, const PredictOptions& options)
         fmt::format("tenon predict: {} finds answers in texts", model.settings().model),
         fmt::format("tenon predict {} --question 'Who?' --text 'The text that says it.', or --data "
                     "spans:FILE",
-                    options.trained.run));
+                    shell_word(options.trained.run)));
   TextQuestions all = questions_of(options);
   for (const std::string& file : options.files) all.texts.push_back(io::read_file(file));
   return predict_answers(model, all);
@@ -425,7 +425,7 @@ int run_language(const train::TrainedModel& model, const PredictOptions& options
                       model.is_translator() ? "translates" : "goes on from"),
           fmt::format("give --text WORDS or lines in a file that ends in .txt; tenon generate {} "
                       "--prompt WORDS writes on",
-                      options.trained.run));
+                      shell_word(options.trained.run)));
     for (std::string& line : lines_of(file, options)) asked.texts.push_back(std::move(line));
   }
   if (!options.questions.empty())
@@ -477,8 +477,10 @@ int run_predict(const PredictOptions& options) {
     throw UsageError(
         fmt::format("--data {}: {} tells the word at [MASK] of a text; tenon eval {} --data {} "
                     "measures it on held-out words",
-                    options.data, model.settings().model, options.trained.run, options.data),
-        fmt::format("tenon predict {} --text 'a text with a [MASK] in it'", options.trained.run));
+                    options.data, model.settings().model, shell_word(options.trained.run),
+                    shell_word(options.data)),
+        fmt::format("tenon predict {} --text 'a text with a [MASK] in it'",
+                    shell_word(options.trained.run)));
   if (!options.questions.empty())
     throw UsageError(
         fmt::format("--question: {} finds no answers in texts", model.settings().model),

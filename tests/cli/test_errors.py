@@ -252,6 +252,9 @@ class WrongData(CommandTest):
             self.fails(2, "generate", run, "--prompt", "the", says=["writes no text", hint])
             self.fails(2, "predict", run, "--text", "the", says=["--text", "reads no text", hint])
             self.fails(2, "predict", run, "--question", "who", "--text", "the", says=["--question", "finds no answers", hint])
+        os.rename(self.folder / "goes_on", self.folder / "goes on")
+        self.fails(2, "predict", "goes on", "photo.png", says="tenon generate 'goes on' --prompt WORDS")
+        os.rename(self.folder / "goes on", self.folder / "goes_on")
         self.fails(2, "predict", "goes_on", "--question", "who", "--text", "the",
                    says="it goes on from texts: tenon generate goes_on --prompt TEXT")
 
