@@ -234,6 +234,8 @@ int run_eval(const EvalOptions& options) {
   const train::Evaluation evaluation =
       model.evaluate(options.data, options.batch.value_or(0), progress);
   clear_status_line();
+  if (!std::isfinite(evaluation.loss))
+    print_note("what the network gives is not finite: these figures say nothing");
   const std::string data = options.data.empty() ? model.settings().data : options.data;
   if (evaluation.errors || evaluation.exact || is_language(model)) {
     if (options.json)

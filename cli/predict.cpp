@@ -292,6 +292,12 @@ std::string shown_name(const std::vector<std::string>& names, std::int64_t numbe
   return printable(name_of(names, number));
 }
 
+// Where the network gives NaN, every order of the classes is as good as another.
+bool is_right(const Sample& sample, const std::vector<float>& probabilities) {
+  const int best = ranking(probabilities)[0];
+  return sample.label == best && std::isfinite(probabilities[static_cast<std::size_t>(best)]);
+}
+
 // The words beside the picture: name, verdict, the likeliest classes.
 std::vector<std::string> verdict(const Sample& sample, const std::vector<float>& probabilities,
                                  const std::vector<std::string>& names, int top) {
@@ -300,7 +306,9 @@ std::vector<std::string> verdict(const Sample& sample, const std::vector<float>&
   const double sure = static_cast<double>(probabilities[static_cast<std::size_t>(order[0])]);
   std::vector<std::string> lines = {terminal.paint(TextStyle::Bold, printable(sample.name))};
   std::string said = fmt::format("class {}, {}", shown_name(names, order[0]), percent(sure));
-  if (sample.label >= 0)
+  if (!std::isfinite(sure))
+    said = terminal.paint(TextStyle::Red, "no class: what the network gives is not finite");
+  else if (sample.label >= 0)
     said += sample.label == order[0]
                 ? terminal.paint(TextStyle::Green, "  right")
                 : terminal.paint(TextStyle::Red,
@@ -359,7 +367,7 @@ Json json_of(const Sample& sample, const std::vector<float>& probabilities,
             {"probability", probabilities[static_cast<std::size_t>(best)]}};
   if (sample.label >= 0) {
     json["label"] = sample.label;
-    json["right"] = sample.label == best;
+    json["right"] = is_right(sample, probabilities);
   }
   if (!sample.glyph.how.empty()) json["prepared"] = sample.glyph.how;
   if (probabilities.size() <= kMostListed) {
@@ -498,7 +506,7 @@ int run_predict(const PredictOptions& options) {
     }
     const std::vector<float> probabilities = model.predict(sample.input).to_vector<float>();
     labelled += sample.label >= 0;
-    right += sample.label >= 0 && sample.label == ranking(probabilities)[0];
+    right += is_right(sample, probabilities);
     if (options.json)
       json.push_back(json_of(sample, probabilities, model.class_names(), options.top));
     else

@@ -278,8 +278,10 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
     io::SafeTensors file = io::load_safetensors(run_or_file);
     const auto text = file.metadata.find(kModelKey);
     if (text == file.metadata.end())
-      throw FormatError(cat(run_or_file, " does not say which model it belongs to (no '", kModelKey,
-                            "' in its metadata): give the run's folder"));
+      throw FormatError(
+          cat(run_or_file, " does not say which model it belongs to (no '", kModelKey,
+              "' in its metadata): give the run's folder, or the network's name and this "
+              "file with --weights"));
     ModelDescription model = model_from_json(text->second, run_or_file);
     out.settings_ = std::move(model.settings);
     names = std::move(model.class_names);

@@ -26,6 +26,28 @@ def floats(*values):
     return struct.pack(f"<{len(values)}f", *values)
 
 
+class NotFinite(CommandTest):
+    """Weights with NaN are said to be so: no score of theirs is right, and no learning rate is to blame."""
+
+    def test_nan(self):
+        write_safetensors(self.folder / "nan.safetensors", {
+            "0.weight": ("F32", [3, 784], floats(*[math.nan] * 2352)), "0.bias": ("F32", [3], floats(0, 0, 0)),
+            "2.weight": ("F32", [10, 3], floats(*[0.5] * 30)), "2.bias": ("F32", [10], floats(*[0] * 10))})
+        words = ["mlp:784-3-10", "--weights", "nan.safetensors", "--data", "digits:40,20"]
+        self.assertIn("note: what the network gives is not finite", self.ok("eval", *words).err)
+        shown = self.ok("predict", *words, "--count", "20", "--no-picture").out
+        self.assertEqual(shown.count("no class: what the network gives is not finite"), 20, shown)
+        self.assertIn("0 of 20 right", shown)
+        self.assertEqual([row["right"] for row in self.json("predict", *words, "--count", "20", "--json")], [False] * 20)
+        told = self.fails(5, "train", *words, "--out", "run", says="step 1: the loss is nan, as the weights that training began with are not")
+        self.assertIn("(the first: 0.weight)", told.err)
+        self.assertNotIn("smaller learning rate", told.err)
+
+    def test_a_file_that_does_not_name_its_network(self):
+        write_safetensors(self.folder / "bare.safetensors", {"a": ("F32", [1], floats(1))})
+        self.fails(3, "eval", "bare.safetensors", says=["does not say which model", "the network's name and this file with --weights"])
+
+
 class Weights(CommandTest):
     def test_show(self):
         write_safetensors(self.folder / "w.safetensors", {
