@@ -24,7 +24,10 @@ struct VerifyOptions {
 std::string part_of(const train::VerifyReport& report) {
   const std::string steps = thousands(report.steps);
   if (report.run_steps == 0) return fmt::format("its first {} steps", steps);
-  if (report.steps >= report.run_steps) return fmt::format("all of its {} steps", steps);
+  if (report.steps > report.run_steps)  // it was stopped before
+    return fmt::format("its first {} steps, of which it has done {}", steps,
+                       thousands(report.run_steps));
+  if (report.steps == report.run_steps) return fmt::format("all of its {} steps", steps);
   return fmt::format("the first {} of its {} steps", steps, thousands(report.run_steps));
 }
 

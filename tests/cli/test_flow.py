@@ -1,6 +1,7 @@
 """The way of a user: train, evaluate, predict, stop, go on, verify; in a terminal and out of it."""
 import json
 import re
+import shutil
 import signal
 import time
 import unittest
@@ -201,6 +202,12 @@ class Flow(CommandTest):
         self.assertEqual((report["steps"], report["run_steps"]), (12, 48))
         self.assertIn("every bit of run agrees, in the first 8 of its 48 steps\n", self.ok("verify", "run", "--steps", "8").out)
         self.assertIn("every bit of run agrees, in all of its 48 steps\n", self.ok("verify", "run", "--steps", "60").out)
+        shutil.copytree(self.folder / "run", self.folder / "stopped")
+        log = self.folder / "stopped" / "log.jsonl"
+        log.write_text("".join(log.read_text().splitlines(True)[:2]))  # its start and its first step
+        told = self.ok("verify", "stopped", "--steps", "8").out
+        self.assertIn("every bit of stopped agrees, in its first 8 steps, of which it has done 1\n", told)
+        self.assertIn(" 1 loss agrees\n", told)
 
     def test_terminal_shows_bar_colours_and_pictures(self):
         code, text = self.in_terminal("train", "lenet5", *DATA, "--epochs", "1", "--out", "shown")
