@@ -1,6 +1,7 @@
 """Wrong words, keys, files and sizes: the exit code of docs/errors.md and the words that help."""
 import json
 import os
+import resource
 import signal
 import subprocess
 import unittest
@@ -280,6 +281,15 @@ class WrongData(CommandTest):
         self.ok("train", "lenet5", *TINY, "--quiet", "--out", "taken")
         told = self.fails(2, "train", "lenet5", *TINY, "--out", "taken", says=["--out: taken already holds a run", "--resume taken"])
         self.assertNotIn("TrainOptions", told.err)
+
+    def test_files_beyond_their_limit(self):
+        """No signal ends the run: it is an error as on a full disk, and nothing is left half written."""
+        done = subprocess.run([TENON, "train", "lenet5", *TINY, "--out", "limited"], cwd=self.folder, env=self.environment, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)))
+        self.assertEqual(done.returncode, 4, done)
+        self.assertIn("File too large", done.stderr)
+        self.assertEqual(list((self.folder / "limited").glob("**/*.tmp-*")), [])
 
     def test_tables_of_other_columns(self):
         (self.folder / "rows.csv").write_text("a,b,label\n" + "1,2,x\n2,1,y\n" * 20)
