@@ -383,7 +383,8 @@ Evaluation TrainedModel::evaluate(
                          "that trained it: name data, as with --data SPEC"));
   const ContextScope scope(context_);
   const std::string spec = data.empty() ? locate_data(settings_.data, run_) : data;
-  const std::unique_ptr<data::Loader> loader = test_loader(settings_, test_set(spec), batch);
+  const std::unique_ptr<data::Loader> loader =
+      test_loader(settings_, with_examples(spec, test_set(spec)), batch);
   EvalStep step(net_, loss_of(settings_, net_, 0), settings_.model_info().tokens);
   Evaluation out = train::evaluate(step, *loader, true, progress);
   out.broken = loader->dataset().broken();
