@@ -202,6 +202,9 @@ class Flow(CommandTest):
         self.assertEqual((report["steps"], report["run_steps"]), (12, 48))
         self.assertIn("every bit of run agrees, in the first 8 of its 48 steps\n", self.ok("verify", "run", "--steps", "8").out)
         self.assertIn("every bit of run agrees, in all of its 48 steps\n", self.ok("verify", "run", "--steps", "60").out)
+        self.fails(2, "verify", "run", "--steps", "2", says="give 3 or more")
+        self.ok("train", "lenet5", *DATA, "--epochs", "1", "--set", "max_steps=1", "--out", "step")
+        self.assertIn("every bit of step agrees, in its only step\n", self.ok("verify", "step").out)
         shutil.copytree(self.folder / "run", self.folder / "stopped")
         log = self.folder / "stopped" / "log.jsonl"
         log.write_text("".join(log.read_text().splitlines(True)[:2]))  # its start and its first step
