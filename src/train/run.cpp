@@ -316,7 +316,7 @@ TrainedModel TrainedModel::with_weights(const Settings& settings, const std::str
   out.compute_here();
   const ContextScope scope(out.context_);
   out.net_ = make_net(out.settings_, out.settings_.classes);
-  TakenWeights taken = take_all_weights(out.net_, file);
+  TakenWeights taken = take_all_weights(out.net_, settings.model, file);
   out.weights_note_ = std::move(taken.note);
   out.settings_ = with_pictures_of(std::move(out.settings_), taken.normalize);
   out.net_.eval();

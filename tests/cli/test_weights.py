@@ -123,7 +123,7 @@ class Weights(CommandTest):
         self.assertIn("tensors are from theirs.pt (torchvision ResNet)", result.err)
         self.assertEqual(json.loads(result.out)["loss"], self.json("eval", "run", *words[1:])["loss"])
         self.assertIn("right", self.ok("predict", words[0], "--weights", "theirs.pt", "--data", "scenes:40,20", "--count", "3", "--no-picture").out)
-        self.fails(2, "eval", "resnet18", "--weights", "theirs.pt", says=["does not fit", "missing"])
+        self.fails(2, "eval", "resnet18", "--weights", "theirs.pt", says=["does not fit resnet18: ", "missing"])
         self.fails(2, "eval", "run", "--classes", "3", says="--weights")
         note = self.ok("train", "resnet20:width=4", "--weights", "theirs.pt", "--head", "8,relu", "--data", "scenes:40,20", "--epochs", "1").out
         self.assertIn("(torchvision ResNet)", " ".join(note.split()))
