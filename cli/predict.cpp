@@ -259,6 +259,8 @@ std::vector<Sample> samples_of_data(const train::TrainedModel& model,
     if (model.is_regression()) sample.target = truth.to(DType::Float32).to_vector<float>();
     if (shape.rank() == 3 && shape[0] == 1 && set->input_dtype() == DType::UInt8)
       sample.glyph = {static_cast<int>(shape[2]), static_cast<int>(shape[1]), input, ""};
+    if (shape.rank() == 3 && shape[0] == 3 && set->input_dtype() == DType::UInt8)
+      sample.glyph = glyph_of(sample.input, "");
     samples.push_back(std::move(sample));
   }
   if (!broken.empty()) fmt::print(stderr, "left out: {}\n", broken_text(broken));
