@@ -6,6 +6,7 @@
 #include <tenon/train.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -220,8 +221,12 @@ int run_eval(const EvalOptions& options) {
   if (!options.trained.picture.empty() && model.settings().model_info().input.rank() != 3)
     throw UsageError(fmt::format("--picture: {} takes no pictures", model.settings().model));
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
-  const auto progress = [](std::int64_t batch, std::int64_t batches) {
-    if (batch % 16 != 0) return;
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point shown;  // the first batch is shown, as one may take seconds
+  const auto progress = [&shown](std::int64_t batch, std::int64_t batches) {
+    const Clock::time_point now = Clock::now();
+    if (now - shown < std::chrono::milliseconds(100)) return;
+    shown = now;
     const double done =
         static_cast<double>(batch) / static_cast<double>(std::max<std::int64_t>(1, batches));
     status_line(fmt::format("testing {} {:3.0f} %", bar_text(done, 30), done * 100));
@@ -229,6 +234,8 @@ int run_eval(const EvalOptions& options) {
   const train::Evaluation evaluation =
       model.evaluate(options.data, options.batch.value_or(0), progress);
   clear_status_line();
+  if (!std::isfinite(evaluation.loss))
+    print_note("what the network gives is not finite: these figures say nothing");
   const std::string data = options.data.empty() ? model.settings().data : options.data;
   if (evaluation.errors || evaluation.exact || is_language(model)) {
     if (options.json)

@@ -6,6 +6,7 @@
 #include <tenon/device.h>
 #include <tenon/system.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <vector>
 
@@ -98,6 +99,7 @@ int main(int argc, char** argv) {
   using namespace tenon::cli;
   note_start();
   show_notes();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond its limit is told as a full disk is
   int code = kFailed;
   try {
     tenon::compile_in_processes(argc, argv);

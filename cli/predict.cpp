@@ -122,8 +122,8 @@ std::vector<Sample> samples_of_table(const train::TrainedModel& model, const std
                      wanted = model.settings().model_info().input.numel();
   if (columns != wanted)
     throw ShapeError(fmt::format(
-        "{}: has {} columns, and {} takes {}{}", file, columns, model.settings().model, wanted,
-        columns == wanted + 1 ? fmt::format("; with labels: --data csv:{}", file) : std::string()));
+        "{}: its rows give {} inputs, and {} takes {}{}", file, columns, model.settings().model,
+        wanted, columns == wanted + 1 ? fmt::format("; with labels: --data csv:{}", file) : ""));
   if (options.start >= set->size())
     throw UsageError(fmt::format("--start: {} holds {} rows, numbered from 0", file, set->size()));
   std::vector<Sample> samples;
@@ -259,6 +259,8 @@ std::vector<Sample> samples_of_data(const train::TrainedModel& model,
     if (model.is_regression()) sample.target = truth.to(DType::Float32).to_vector<float>();
     if (shape.rank() == 3 && shape[0] == 1 && set->input_dtype() == DType::UInt8)
       sample.glyph = {static_cast<int>(shape[2]), static_cast<int>(shape[1]), input, ""};
+    if (shape.rank() == 3 && shape[0] == 3 && set->input_dtype() == DType::UInt8)
+      sample.glyph = glyph_of(sample.input, "");
     samples.push_back(std::move(sample));
   }
   if (!broken.empty()) fmt::print(stderr, "left out: {}\n", broken_text(broken));
@@ -292,6 +294,12 @@ std::string shown_name(const std::vector<std::string>& names, std::int64_t numbe
   return printable(name_of(names, number));
 }
 
+// Where the network gives NaN, every order of the classes is as good as another.
+bool is_right(const Sample& sample, const std::vector<float>& probabilities) {
+  const int best = ranking(probabilities)[0];
+  return sample.label == best && std::isfinite(probabilities[static_cast<std::size_t>(best)]);
+}
+
 // The words beside the picture: name, verdict, the likeliest classes.
 std::vector<std::string> verdict(const Sample& sample, const std::vector<float>& probabilities,
                                  const std::vector<std::string>& names, int top) {
@@ -300,7 +308,9 @@ std::vector<std::string> verdict(const Sample& sample, const std::vector<float>&
   const double sure = static_cast<double>(probabilities[static_cast<std::size_t>(order[0])]);
   std::vector<std::string> lines = {terminal.paint(TextStyle::Bold, printable(sample.name))};
   std::string said = fmt::format("class {}, {}", shown_name(names, order[0]), percent(sure));
-  if (sample.label >= 0)
+  if (!std::isfinite(sure))
+    said = terminal.paint(TextStyle::Red, "no class: what the network gives is not finite");
+  else if (sample.label >= 0)
     said += sample.label == order[0]
                 ? terminal.paint(TextStyle::Green, "  right")
                 : terminal.paint(TextStyle::Red,
@@ -359,7 +369,7 @@ Json json_of(const Sample& sample, const std::vector<float>& probabilities,
             {"probability", probabilities[static_cast<std::size_t>(best)]}};
   if (sample.label >= 0) {
     json["label"] = sample.label;
-    json["right"] = sample.label == best;
+    json["right"] = is_right(sample, probabilities);
   }
   if (!sample.glyph.how.empty()) json["prepared"] = sample.glyph.how;
   if (probabilities.size() <= kMostListed) {
@@ -409,7 +419,7 @@ int run_answers(const train::TrainedModel& model, const PredictOptions& options)
         fmt::format("tenon predict: {} finds answers in texts", model.settings().model),
         fmt::format("tenon predict {} --question 'Who?' --text 'The text that says it.', or --data "
                     "spans:FILE",
-                    options.trained.run));
+                    shell_word(options.trained.run)));
   TextQuestions all = questions_of(options);
   for (const std::string& file : options.files) all.texts.push_back(io::read_file(file));
   return predict_answers(model, all);
@@ -425,7 +435,7 @@ int run_language(const train::TrainedModel& model, const PredictOptions& options
                       model.is_translator() ? "translates" : "goes on from"),
           fmt::format("give --text WORDS or lines in a file that ends in .txt; tenon generate {} "
                       "--prompt WORDS writes on",
-                      options.trained.run));
+                      shell_word(options.trained.run)));
     for (std::string& line : lines_of(file, options)) asked.texts.push_back(std::move(line));
   }
   if (!options.questions.empty())
@@ -477,8 +487,10 @@ int run_predict(const PredictOptions& options) {
     throw UsageError(
         fmt::format("--data {}: {} tells the word at [MASK] of a text; tenon eval {} --data {} "
                     "measures it on held-out words",
-                    options.data, model.settings().model, options.trained.run, options.data),
-        fmt::format("tenon predict {} --text 'a text with a [MASK] in it'", options.trained.run));
+                    options.data, model.settings().model, shell_word(options.trained.run),
+                    shell_word(options.data)),
+        fmt::format("tenon predict {} --text 'a text with a [MASK] in it'",
+                    shell_word(options.trained.run)));
   if (!options.questions.empty())
     throw UsageError(
         fmt::format("--question: {} finds no answers in texts", model.settings().model),
@@ -496,7 +508,7 @@ int run_predict(const PredictOptions& options) {
     }
     const std::vector<float> probabilities = model.predict(sample.input).to_vector<float>();
     labelled += sample.label >= 0;
-    right += sample.label >= 0 && sample.label == ranking(probabilities)[0];
+    right += is_right(sample, probabilities);
     if (options.json)
       json.push_back(json_of(sample, probabilities, model.class_names(), options.top));
     else

@@ -52,9 +52,14 @@ std::shared_ptr<optim::Optimizer> make_optimizer(const nn::AnyModule& net,
   return optim::create(update.optimizer, net, options);
 }
 
+constexpr std::int64_t kLargestBatch = 16'777'216;  // of the setting 'batch'
+
 Step begin(const Network& network, std::int64_t batch) {
   if (batch < 1)
     throw UsageError("--batch: " + std::to_string(batch) + " is too small", "give 1 or more");
+  if (batch > kLargestBatch)
+    throw UsageError("--batch: " + std::to_string(batch) + " is too large",
+                     "give " + std::to_string(kLargestBatch) + " at most, as in training");
   const models::Info info = network.info();
   manual_seed(0);
   const Shape input = with_batch(info.input, batch);

@@ -148,6 +148,7 @@ std::string printable_lines(std::string_view text) {
 }
 
 std::string shell_word(std::string_view text) {
+  if (text.starts_with('-')) return shell_word("./" + std::string(text));  // no option
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("_-./:,=+@%").find(c) != std::string_view::npos;

@@ -42,7 +42,7 @@ bool is_utf8(std::string_view text);
 std::string printable(std::string_view text);
 /// The same of each of its lines.
 std::string printable_lines(std::string_view text);
-/// A word as a shell reads it back: quoted where it must be.
+/// A word as a shell reads it back: quoted where it must be, and no option.
 std::string shell_word(std::string_view text);
 
 std::string join(const std::vector<std::string>& parts, const std::string& between);

@@ -397,6 +397,15 @@ void print_folds(const std::vector<FoldFigure>& figures, int folds, const std::s
              shell_word(folder + "/fold-1") + " …");
 }
 
+// The library would speak of its own option.
+void refuse_folder_of_a_run(const std::string& folder) {
+  std::error_code ignored;
+  if (std::filesystem::exists(folder + "/log.csv", ignored))
+    throw UsageError(
+        fmt::format("--out: {} already holds a run", folder),
+        fmt::format("go on with it by --resume {}, or choose another folder", shell_word(folder)));
+}
+
 // A run for each part of the table, which is tested on it and trained on the others.
 int start_folds(const TrainOptions& options, const train::Settings& all) {
   if (options.folds < 2) throw UsageError("--folds: give 2 or more");
@@ -410,11 +419,13 @@ int start_folds(const TrainOptions& options, const train::Settings& all) {
   (void)data::open_dataset(all.data + fmt::format(",fold={0}/{0}", options.folds),
                            data::Split::Test, all.task != "regression");
   const std::string folder = options.out.empty() ? free_folder(all.model) : options.out;
+  const auto folder_of = [&](int fold) { return fmt::format("{}/fold-{}", folder, fold); };
+  for (int fold = 1; fold <= options.folds; ++fold) refuse_folder_of_a_run(folder_of(fold));
   std::vector<FoldFigure> figures;
   for (int fold = 1; fold <= options.folds; ++fold) {
     train::Settings settings = all;
     settings.data += fmt::format(",fold={}/{}", fold, options.folds);
-    const std::string own = fmt::format("{}/fold-{}", folder, fold);
+    const std::string own = folder_of(fold);
     const auto progress = make_progress(settings, own, options.quiet);
     const train::TrainResult result =
         train::start_run(settings, own, {{progress}, [] { return interrupted().load(); }});
@@ -426,15 +437,6 @@ int start_folds(const TrainOptions& options, const train::Settings& all) {
   }
   print_folds(figures, options.folds, folder);
   return kOk;
-}
-
-// The library would speak of its own option.
-void refuse_folder_of_a_run(const std::string& folder) {
-  std::error_code ignored;
-  if (std::filesystem::exists(folder + "/log.csv", ignored))
-    throw UsageError(
-        fmt::format("--out: {} already holds a run", folder),
-        fmt::format("go on with it by --resume {}, or choose another folder", shell_word(folder)));
 }
 
 int start(const TrainOptions& options) {

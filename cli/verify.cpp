@@ -24,7 +24,11 @@ struct VerifyOptions {
 std::string part_of(const train::VerifyReport& report) {
   const std::string steps = thousands(report.steps);
   if (report.run_steps == 0) return fmt::format("its first {} steps", steps);
-  if (report.steps >= report.run_steps) return fmt::format("all of its {} steps", steps);
+  if (report.steps > report.run_steps)  // it was stopped before
+    return fmt::format("its first {} steps, of which it has done {}", steps,
+                       thousands(report.run_steps));
+  if (report.steps == 1 && report.run_steps == 1) return "its only step";
+  if (report.steps == report.run_steps) return fmt::format("all of its {} steps", steps);
   return fmt::format("the first {} of its {} steps", steps, thousands(report.run_steps));
 }
 
@@ -55,8 +59,8 @@ void print_json(const train::VerifyReport& report) {
 }
 
 int run_verify(const VerifyOptions& options) {
-  if (options.steps < 2)
-    throw UsageError(fmt::format("--steps: {} is too few", options.steps), "give 2 or more");
+  if (options.steps < 3)
+    throw UsageError(fmt::format("--steps: {} is too few", options.steps), "give 3 or more");
   require_run(options.run);
   const train::VerifyReport report = train::verify_run(
       options.run, options.steps, [](const std::string& what) { status_line(what + " ..."); });

@@ -245,7 +245,12 @@ int convert(const ConvertOptions& options) {
       throw UsageError(fmt::format("--dtype: {} is no floating type", options.dtype));
     tensors = converted(tensors, dtype);
   }
-  io::save_weights(options.to, tensors, file.metadata());
+  try {
+    io::save_weights(options.to, tensors, file.metadata());
+  } catch (const DTypeError& error) {  // of a type that this format does not have
+    throw UsageError(fmt::format("{}: {}", options.to, error.what()),
+                     "--dtype fp32 converts them on the way");
+  }
   fmt::print("{}: {} tensors from {}\n", options.to, thousands(std::ssize(tensors)), options.from);
   return kOk;
 }

@@ -128,7 +128,8 @@ class Expression {
     std::string all;
     for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
     throw ValueError(cat("there is no variable '", name, "'",
-                         near.empty() ? "" : cat("; did you mean '", near, "'?"), " (", all, ")"));
+                         near.empty() ? "" : cat("; did you mean '", near, "'?"),
+                         all.empty() ? "" : cat(" (", all, ")")));
   }
 
   const std::string& text_;

@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_set>
 
+#include <tenon/error.h>
 #include <tenon/nn.h>
 
 #include "base/str.h"
@@ -37,6 +38,12 @@ std::int64_t multiply_adds(const Node& node) {
   return 0;
 }
 
+void add(std::int64_t& sum, std::int64_t products, std::int64_t times = 1) {
+  std::int64_t all = 0;
+  if (__builtin_mul_overflow(products, times, &all) || __builtin_add_overflow(sum, all, &sum))
+    throw ValueError("summary: more multiply-adds than 64 bits count: give a smaller batch");
+}
+
 // By label; those of a loop's body as often as it runs.
 void count_products(std::span<const Tensor> roots, std::int64_t times,
                     std::map<std::string, std::int64_t>& by_label) {
@@ -45,7 +52,7 @@ void count_products(std::span<const Tensor> roots, std::int64_t times,
       const auto& loop = node->attrs.as<ScanAttrs>();
       count_products(loop.body->results, times * loop.length, by_label);
     } else if (const std::int64_t products = multiply_adds(*node); products > 0) {
-      by_label[label_text(node->label)] += times * products;
+      add(by_label[label_text(node->label)], products, times);
     }
   }
 }
@@ -118,7 +125,7 @@ ModuleSummary ModuleBase::summary_of(const std::function<void()>& call) const {
 
   std::map<std::string, std::int64_t> by_label;
   count_products(roots, 1, by_label);
-  for (const auto& [label, products] : by_label) out.multiply_adds += products;
+  for (const auto& [label, products] : by_label) add(out.multiply_adds, products);
   std::size_t kept = 0;
   for (std::size_t k = 0; k < out.rows.size(); ++k) {
     ModuleSummary::Row& row = out.rows[k];

@@ -251,11 +251,12 @@ std::string take_fitting_weights(const nn::AnyModule& net, const std::string& fi
              in_words(fit), left.empty() ? "" : cat("; ", left));
 }
 
-TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& file) {
+TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& model,
+                              const std::string& file) {
   const io::WeightFit fit = io::fit_weights(io::WeightFile(file), net.state_dict());
   if (const std::string left = fit.differences(); !left.empty())
     throw ValueError(cat(file, fit.family.empty() ? "" : cat(" (", fit.family, ")"),
-                         " does not fit ", net.describe(), ": ", left));
+                         " does not fit ", model, ": ", left));
   net.load_state_dict(fit.tensors, false);
   return {cat("weights: all ", fit.tensors.size(), " tensors are from ", file, in_words(fit)),
           fit.normalize};

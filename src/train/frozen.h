@@ -23,8 +23,9 @@ struct TakenWeights {
   std::string note;       ///< what was taken
   std::string normalize;  ///< what their family scales pictures by (io/weight_families.h), or empty
 };
-/// The same where everything must fit; otherwise ValueError says what does not.
-TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& file);
+/// The same where everything must fit; otherwise ValueError says what does not fit this `model`.
+TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& model,
+                              const std::string& file);
 
 /// "features,fc.0" as names. Throws ValueError for an empty one.
 std::vector<std::string> parse_parts(const std::string& text);

@@ -278,8 +278,10 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
     io::SafeTensors file = io::load_safetensors(run_or_file);
     const auto text = file.metadata.find(kModelKey);
     if (text == file.metadata.end())
-      throw FormatError(cat(run_or_file, " does not say which model it belongs to (no '", kModelKey,
-                            "' in its metadata): give the run's folder"));
+      throw FormatError(
+          cat(run_or_file, " does not say which model it belongs to (no '", kModelKey,
+              "' in its metadata): give the run's folder, or the network's name and this "
+              "file with --weights"));
     ModelDescription model = model_from_json(text->second, run_or_file);
     out.settings_ = std::move(model.settings);
     names = std::move(model.class_names);
@@ -314,7 +316,7 @@ TrainedModel TrainedModel::with_weights(const Settings& settings, const std::str
   out.compute_here();
   const ContextScope scope(out.context_);
   out.net_ = make_net(out.settings_, out.settings_.classes);
-  TakenWeights taken = take_all_weights(out.net_, file);
+  TakenWeights taken = take_all_weights(out.net_, settings.model, file);
   out.weights_note_ = std::move(taken.note);
   out.settings_ = with_pictures_of(std::move(out.settings_), taken.normalize);
   out.net_.eval();
@@ -381,7 +383,8 @@ Evaluation TrainedModel::evaluate(
                          "that trained it: name data, as with --data SPEC"));
   const ContextScope scope(context_);
   const std::string spec = data.empty() ? locate_data(settings_.data, run_) : data;
-  const std::unique_ptr<data::Loader> loader = test_loader(settings_, test_set(spec), batch);
+  const std::unique_ptr<data::Loader> loader =
+      test_loader(settings_, with_examples(spec, test_set(spec)), batch);
   EvalStep step(net_, loss_of(settings_, net_, 0), settings_.model_info().tokens);
   Evaluation out = train::evaluate(step, *loader, true, progress);
   out.broken = loader->dataset().broken();

@@ -189,6 +189,16 @@ data::SourceOptions source_options(const Settings& settings,
           .hide_words = settings.model_info().masked};
 }
 
+std::shared_ptr<const data::Dataset> with_examples(const std::string& data,
+                                                   std::shared_ptr<const data::Dataset> test) {
+  if (test->size() == 0)
+    throw ValueError(cat("'", data, "' has none of its examples for testing, as every tenth is",
+                         data.starts_with("csv:") ? ": say how many are, as in split=0.2, or name "
+                                                    "a file of them, test=FILE"
+                                                  : ": give more of them"));
+  return test;
+}
+
 DataSets open_data(const Settings& settings, const std::string& run_dir) {
   const models::Info model = settings.model_info();
   const auto tokenizer = tokenizer_of(settings, run_dir);
@@ -205,7 +215,7 @@ DataSets open_data(const Settings& settings, const std::string& run_dir) {
   sets.tokenizer = tokenizer;
   sets.train = fitted(settings, data::open_dataset(settings.data, data::Split::Train, how),
                       data::Split::Train);
-  sets.test = test.get();
+  sets.test = with_examples(settings.data, test.get());
   const Shape input = sets.train->input_shape();
   if (model.pairs) {
     check_pairs(settings, *sets.train);

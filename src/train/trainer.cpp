@@ -97,6 +97,14 @@ class Speedometer {
   Clock::time_point mark_ = Clock::now();
 };
 
+constexpr char kOverflown[] =
+    ". The step before made weights that are not finite, which are not saved";
+
+std::string smaller_steps(double lr) {
+  return cat(". Try a smaller learning rate (it was ", short_text(lr),
+             "), clip the gradients (clip_norm = 1), or look at the data");
+}
+
 }  // namespace
 
 Callback::~Callback() = default;
@@ -192,8 +200,7 @@ class Fit {
   /// Steps begun, read or not.
   std::int64_t begun() const { return p_.step + static_cast<std::int64_t>(queue_.size()); }
   [[noreturn]] void not_finite(const Queued& step, double loss);
-  [[noreturn]] void fail(std::int64_t step, const std::string& culprit, const std::string& what,
-                         double lr);
+  [[noreturn]] void fail(std::int64_t step, const std::string& culprit, const std::string& what);
   void watch_finite();
   void require_finite();
   const nn::NamedTensor* first_not_finite() const;
@@ -472,8 +479,9 @@ void Fit::checkpoint() {
   if (last_saved_ == p_.step) return;
   require_finite();
   if (!is_finite(t_.optimizer->state_dict()))
-    fail(p_.step, "", "the loss is finite, but the optimizer's state is not, and is not saved. ",
-         t_.optimizer->lr());
+    fail(p_.step, "",
+         cat("the loss is finite, but the optimizer's state is not, and is not saved",
+             smaller_steps(t_.optimizer->lr())));
   const std::string path = folder_->save(state(), o_.keep_checkpoints);
   last_saved_ = p_.step;
   last_checkpoint_ = Clock::now();
@@ -498,9 +506,6 @@ void Fit::settle_checkpoint() {
   t_.tell([&](Callback& c) { c.on_checkpoint(path); });
 }
 
-constexpr char kOverflown[] =
-    ". The step before made weights that are not finite, which are not saved. ";
-
 void Fit::not_finite(const Queued& step, double loss) {
   const Tensor input = step.target.defined()
                            ? step.input
@@ -514,19 +519,21 @@ void Fit::not_finite(const Queued& step, double loss) {
   Generator::current().set_state(step.seed, step.counter);
   const bool kept = first_not_finite() == nullptr && is_finite(t_.optimizer->state_dict());
   if (kept) checkpoint();
+  if (!kept && p_.step == 0)
+    fail(1, culprit,
+         cat("the loss is ", loss, ", as the weights that training began with are not finite",
+             first_not_finite() != nullptr ? cat(" (the first: ", first_not_finite()->name, ")")
+                                           : ""));
   fail(p_.step + 1, culprit,
        cat("the loss is ", loss, "; ",
            culprit.empty() ? "every layer's output is finite, so the loss function made it"
                            : cat("the first place that is not finite is ", culprit),
-           kept ? ". The weights before this step are kept. " : kOverflown),
-       step.lr);
+           kept ? ". The weights before this step are kept" : kOverflown, smaller_steps(step.lr)));
 }
 
-void Fit::fail(std::int64_t step, const std::string& culprit, const std::string& what, double lr) {
+void Fit::fail(std::int64_t step, const std::string& culprit, const std::string& what) {
   if (folder_ != nullptr) folder_->append_json(json_event_line("not_finite", step, culprit));
-  throw NumericError(cat("step ", step, ": ", what, "Try a smaller learning rate (it was ",
-                         short_text(lr),
-                         "), clip the gradients (clip_norm = 1), or look at the data",
+  throw NumericError(cat("step ", step, ": ", what,
                          folder_ != nullptr && o_.keep_best && best() != nullptr
                              ? cat(". best.safetensors holds the weights of epoch ", best()->epoch,
                                    ", the best so far, which are finite")
@@ -551,8 +558,7 @@ void Fit::require_finite() {
     fail(p_.step, first->name,
          cat("the loss is finite, but the step made weights or running statistics that are not "
              "(the first: ",
-             first->name, "); they are not saved. "),
-         t_.optimizer->lr());
+             first->name, "); they are not saved", smaller_steps(t_.optimizer->lr())));
   checked_ = p_.step;
 }
 

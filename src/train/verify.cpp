@@ -162,7 +162,8 @@ VerifyCheck compare_log(const RunLog& log, const Outcome& now) {
                 now.rates[at], "; the run's settings are others than it was made with")};
   }
   return {name, true,
-          compared == 0 ? "no losses of these steps are logged" : cat(compared, " losses agree")};
+          compared == 0 ? "no losses of these steps are logged"
+                        : cat(compared, compared == 1 ? " loss agrees" : " losses agree")};
 }
 
 class ScratchFolder {

@@ -1,6 +1,7 @@
 """Wrong words, keys, files and sizes: the exit code of docs/errors.md and the words that help."""
 import json
 import os
+import resource
 import signal
 import subprocess
 import unittest
@@ -151,6 +152,8 @@ class WrongWords(CommandTest):
         self.fails(2, "train", "lenet5", "--threads", "-2", says="--threads")
         self.fails(2, "train", "lenet5", "--memory-limit", "lots", says=["--memory-limit", "800MB"])
         self.fails(2, "summary", "lenet5", "--batch", "0", says=["--batch", "1 or more"])
+        self.fails(2, "summary", "lenet5", "--batch", "16777217", says=["--batch", "16777216 at most"])
+        self.fails(2, "summary", "gpt2_xl", "--batch", "16777216", says="more multiply-adds than 64 bits count")
         self.fails(2, "bench", "--only", "lenet5", says=["lenet5", "MODEL_bBATCH"])
         self.fails(2, "bench", "--phase", "trian", says="did you mean train?")
         self.fails(2, "bench", "--only", "lenet5_b4", "--budget", "-1", says=["--budget", "-1", "seconds"])
@@ -253,6 +256,9 @@ class WrongData(CommandTest):
             self.fails(2, "generate", run, "--prompt", "the", says=["writes no text", hint])
             self.fails(2, "predict", run, "--text", "the", says=["--text", "reads no text", hint])
             self.fails(2, "predict", run, "--question", "who", "--text", "the", says=["--question", "finds no answers", hint])
+        os.rename(self.folder / "goes_on", self.folder / "goes on")
+        self.fails(2, "predict", "goes on", "photo.png", says="tenon generate 'goes on' --prompt WORDS")
+        os.rename(self.folder / "goes on", self.folder / "goes_on")
         self.fails(2, "predict", "goes_on", "--question", "who", "--text", "the",
                    says="it goes on from texts: tenon generate goes_on --prompt TEXT")
 
@@ -279,10 +285,31 @@ class WrongData(CommandTest):
         told = self.fails(2, "train", "lenet5", *TINY, "--out", "taken", says=["--out: taken already holds a run", "--resume taken"])
         self.assertNotIn("TrainOptions", told.err)
 
+    def test_tables_too_short_for_a_test(self):
+        (self.folder / "nine.csv").write_text("a,label\n" + "1,x\n2,y\n3,x\n" * 3)
+        words = ["train", "mlp:1-4-2", "--data"]
+        why = "has none of its examples for testing, as every tenth is: say how many are, as in split=0.2"
+        self.fails(2, *words, "csv:nine.csv", says=f"'csv:nine.csv' {why}")
+        self.ok(*words, "csv:nine.csv,split=0.2", "--epochs", "1", "--quiet", "--out", "nine")
+        self.fails(2, "eval", "nine", "--data", "csv:nine.csv", says=why)
+
+    def test_files_beyond_their_limit(self):
+        """No signal ends the run: it is an error as on a full disk, and nothing is left half written."""
+        done = subprocess.run([TENON, "train", "lenet5", *TINY, "--out", "limited"], cwd=self.folder, env=self.environment, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)))
+        self.assertEqual(done.returncode, 4, done)
+        self.assertIn("File too large", done.stderr)
+        self.assertEqual(list((self.folder / "limited").glob("**/*.tmp-*")), [])
+
     def test_tables_of_other_columns(self):
         (self.folder / "rows.csv").write_text("a,b,label\n" + "1,2,x\n2,1,y\n" * 20)
         (self.folder / "others.csv").write_text("x,label\n" + "1,x\n2,y\n" * 20)
         self.ok("train", "mlp:2-4-2", "--data", "csv:rows.csv", "--epochs", "1", "--quiet", "--out", "columns")
+        self.fails(3, "predict", "columns", "others.csv", says="others.csv: has no column 'a'")
+        # Words are as many inputs as there are of them: what is counted is no columns of the file.
+        self.ok("train", "lenet5", *TINY, "--quiet", "--out", "sees")
+        self.fails(3, "predict", "sees", "rows.csv", says="rows.csv: its rows give 4 inputs, and lenet5 takes 784")
         for words in (["eval", "columns", "--data", "csv:others.csv"], ["predict", "columns", "--data", "csv:others.csv"],
                       ["predict", "columns", "others.csv"], ["train", "--resume", "columns", "--epochs", "2", "--data", "csv:others.csv"]):
             self.fails(3, *words, says="others.csv")

@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -130,6 +131,9 @@ class Flow(CommandTest):
                       "--augment", "crop=4,flip,cutout=8").out
         self.assertIn('augment = "crop=4,flip,cutout=8"', (self.folder / "scenes" / "settings.toml").read_text())
         self.assertTrue(self.json("verify", "scenes", "--steps", "4", "--json")["passed"])
+        words = ["predict", "scenes", "--data", "scenes:64,32", "--count", "1"]
+        self.assertGreaterEqual(len(self.ok(*words).out.splitlines()), 16, "held-out ones are drawn as files are")
+        self.assertLess(len(self.ok(*words, "--no-picture").out.splitlines()), 10)
         self.fails(2, "train", "alexnet_r", "--augment", "crop", says=["--augment", "cutout=N"])
         self.assertIn("your own picture", out)
         self.assertNotIn("handwriting", out)
@@ -204,6 +208,15 @@ class Flow(CommandTest):
         self.assertEqual((report["steps"], report["run_steps"]), (12, 48))
         self.assertIn("every bit of run agrees, in the first 8 of its 48 steps\n", self.ok("verify", "run", "--steps", "8").out)
         self.assertIn("every bit of run agrees, in all of its 48 steps\n", self.ok("verify", "run", "--steps", "60").out)
+        self.fails(2, "verify", "run", "--steps", "2", says="give 3 or more")
+        self.ok("train", "lenet5", *DATA, "--epochs", "1", "--set", "max_steps=1", "--out", "step")
+        self.assertIn("every bit of step agrees, in its only step\n", self.ok("verify", "step").out)
+        shutil.copytree(self.folder / "run", self.folder / "stopped")
+        log = self.folder / "stopped" / "log.jsonl"
+        log.write_text("".join(log.read_text().splitlines(True)[:2]))  # its start and its first step
+        told = self.ok("verify", "stopped", "--steps", "8").out
+        self.assertIn("every bit of stopped agrees, in its first 8 steps, of which it has done 1\n", told)
+        self.assertIn(" 1 loss agrees\n", told)
 
     def test_terminal_shows_bar_colours_and_pictures(self):
         code, text = self.in_terminal("train", "lenet5", *DATA, "--epochs", "1", "--out", "shown")
@@ -228,6 +241,8 @@ class Flow(CommandTest):
         self.assertTrue(text.isascii() and all(len(line.strip()) <= 48 for line in text.splitlines()), text)
         for words in (["--help"], ["train", "--help"], ["predict", "--help"], ["data", "--help"], ["predict", "run"]):
             self.assertTrue(self.in_terminal(*words, LC_ALL="C")[1].isascii(), words)
+        code, text = self.in_terminal("eval", "run", "--batch", "20")
+        self.assertIn("testing ", text, "from the first batch on, however few there are")
         code, text = self.in_terminal("eval", "run", columns=60)
         self.assertEqual(code, 0, text)
         self.assertIn("\x1b[48;5;", text)

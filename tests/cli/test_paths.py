@@ -102,6 +102,12 @@ class Shells(CommandTest):
         for words in named:
             self.assertIn(name, words)
 
+    def test_a_run_whose_name_looks_like_an_option(self):
+        out = self.ok("train", "lenet5", *TINY, "--out", "-run").out
+        shown = [shlex.split(line.split("   ")[0]) for line in (line.strip() for line in out.splitlines()) if line.startswith("tenon eval ")]
+        self.assertEqual(shown, [["tenon", "eval", "./-run"]], out)
+        self.ok(*shown[0][1:])
+
 
 class Moved(CommandTest):
     def table(self, path, rows=40):

@@ -1,4 +1,5 @@
 """Regression on a table: train, eval, predict, and rows without a label."""
+import shutil
 import unittest
 
 from command import CommandTest
@@ -90,6 +91,11 @@ class Regression(CommandTest):
                       "--batch", "8", "--folds", "3", "--out", "runs3", "--quiet").out
         self.assertRegex(out, r"3 folds\n *test loss +[\d.]+ ± [\d.]+  \([\d.]+, [\d.]+, [\d.]+\)")
         self.assertRegex(out, r"R2 +[\d.-]+ ± ")
+        shutil.rmtree(self.folder / "runs3" / "fold-1")
+        told = self.fails(2, "train", "mlp:2-8-1", "--data", "csv:t.csv", "--target", "price", "--task", "regression", "--folds", "3",
+                          "--out", "runs3", says=["--out: runs3/fold-2 already holds a run", "--resume runs3/fold-2"])
+        self.assertNotIn("TrainOptions", told.err)
+        self.assertFalse((self.folder / "runs3" / "fold-1").exists(), "nothing was trained")
         self.assertEqual(self.json("eval", "runs3/fold-3", "--json")["items"], 30)
         self.fails(2, "train", "mlp:2-8-1", "--data", "csv:t.csv,split=0.5", "--target", "price", "--folds", "3", says="already")
         self.fails(2, "train", "mlp:2-8-1", "--data", "digits", "--folds", "3", says="no table")
