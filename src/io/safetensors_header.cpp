@@ -268,6 +268,7 @@ std::string crc_text(std::string_view bytes) {
 }
 
 void add_checksums(SafeTensorsHeader& header) {
+  header.metadata.erase(kCrcKey);  // a copied file's
   Json sums = Json::object();
   sums[kMetadata] = header_crc(header);
   for (const SafeTensorsEntry& e : header.entries)

@@ -239,8 +239,8 @@ StateDict Optimizer::beginnings(const StateDict& state) const {
   return out;
 }
 
-// What steps can make: counts, and moments that are finite and of squares not below 0. Asked on the
-// host, in one program.
+// What steps can make: counts, moments that are finite, and of squares, which may have overflowed,
+// such as are not below 0. Asked on the host, in one program.
 void Optimizer::check_values(const StateDict& state) const {
   std::vector<std::string> names;
   std::vector<double> least;
@@ -250,13 +250,13 @@ void Optimizer::check_values(const StateDict& state) const {
       names.push_back(cat(parameter, ".", slot->name));
       least.push_back(slot->least);
       const Tensor value = on_host(state.at(names.back()));
-      fine.push_back(all(logical_and(isfinite(value), ge(value, slot->least))));
+      fine.push_back(all(slot->least == 0 ? ge(value, 0) : isfinite(value)));
     }
   tenon::eval(fine);
   for (std::size_t k = 0; k < fine.size(); ++k)
     if (fine[k].item() == 0)
       throw ValueError(cat("optimizer: '", names[k], "' of the saved state has values that are ",
-                           least[k] == 0 ? "negative or " : "", "not finite"));
+                           least[k] == 0 ? "negative or NaN" : "not finite"));
   const auto check_count = [&](const std::string& name) {
     const double steps = state.at(name).item();
     if (!(steps >= 0 && steps <= 0x1p53 && steps == std::floor(steps)))

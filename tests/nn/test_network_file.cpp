@@ -359,7 +359,7 @@ TEST_CASE("network file: what is wrong is said with line, layer and shape") {
   says({"x.toml", "classes = 2\nlayers = []\n"}, {"'input' is missing"});
   says({"x.toml", "input = 4\n"}, {"line 1: 'input' is a whole number; write input = [1, 28, 28]"});
   std::string deep = "\"relu\"";
-  for (int k = 0; k < 70; ++k) deep = cat("{ sequence = [ ", deep, " ] }");
+  for (int k = 0; k < 70; ++k) deep.insert(0, "{ sequence = [ ").append(" ] }");
   says(file_of(deep), {"structures stand within each other"});
   says(file_of("{ linear = \"" + std::string(80, '(') + "1\" }"), {"is no number"});
 }

@@ -201,9 +201,9 @@ TEST_CASE("optim: a state that no steps make is refused, and nothing of it is lo
   CHECK(refusal("param.0.exp_avg", pair(1, NAN)) ==
         "optimizer: 'param.0.exp_avg" + of + "has values that are not finite");
   for (const char* key : {"param.0.exp_avg_sq", "param.0.max_exp_avg_sq"})
-    for (const float wrong : {-1e-30f, NAN, INFINITY})
+    for (const float wrong : {-1e-30f, NAN, -INFINITY})
       CHECK(refusal(key, pair(0, wrong)) ==
-            "optimizer: '" + std::string(key) + of + "has values that are negative or not finite");
+            "optimizer: '" + std::string(key) + of + "has values that are negative or NaN");
   CHECK(refusal("step", number(-3)) ==
         "optimizer: 'step" + of + "is -3, must be a number of steps");
   for (const double wrong : {double{NAN}, double{INFINITY}, 1.5})
@@ -211,6 +211,7 @@ TEST_CASE("optim: a state that no steps make is refused, and nothing of it is lo
   CHECK(refusal("lr", number(NAN)).find("'lr" + of + "is nan") != std::string::npos);
   CHECK(adam.state_dict().at("param.0.exp_avg").to_vector<float>() == kept);
   CHECK(refusal("param.0.exp_avg", pair(-1, -0.0f)).empty());  // a mean may be negative
+  CHECK(refusal("param.0.exp_avg_sq", pair(0, INFINITY)).empty());  // of gradients of 1e20
 
   // Steps that a group counts by itself are checked by their own name.
   optim::ParameterGroup late{{{"late", parameter({1})}}};

@@ -67,7 +67,7 @@ bool has_mask(const OpaqueCall& call) {
 /// Whether the copy engine can walk an operand: [batch, length, heads, size].
 bool is_mapped(const View& view, const Shape& shape) {
   for (const int d : {0, 1, 2})
-    if (shape[d] > 1 && view.stride[d] <= 0) return false;
+    if (shape[d] < 1 || (shape[d] > 1 && view.stride[d] <= 0)) return false;
   return true;
 }
 
