@@ -221,10 +221,9 @@ int run_eval(const EvalOptions& options) {
   if (!options.trained.picture.empty() && model.settings().model_info().input.rank() != 3)
     throw UsageError(fmt::format("--picture: {} takes no pictures", model.settings().model));
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point shown;  // the first batch is shown, as one may take seconds
+  std::chrono::steady_clock::time_point shown;  // the first batch is shown, as one may take seconds
   const auto progress = [&shown](std::int64_t batch, std::int64_t batches) {
-    const Clock::time_point now = Clock::now();
+    const auto now = std::chrono::steady_clock::now();
     if (now - shown < std::chrono::milliseconds(100)) return;
     shown = now;
     const double done =

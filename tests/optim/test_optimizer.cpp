@@ -210,7 +210,7 @@ TEST_CASE("optim: a state that no steps make is refused, and nothing of it is lo
     CHECK(refusal("step", number(wrong)).find("must be a number of steps") != std::string::npos);
   CHECK(refusal("lr", number(NAN)).find("'lr" + of + "is nan") != std::string::npos);
   CHECK(adam.state_dict().at("param.0.exp_avg").to_vector<float>() == kept);
-  CHECK(refusal("param.0.exp_avg", pair(-1, -0.0f)).empty());  // a mean may be negative
+  CHECK(refusal("param.0.exp_avg", pair(-1, -0.0f)).empty());       // a mean may be negative
   CHECK(refusal("param.0.exp_avg_sq", pair(0, INFINITY)).empty());  // of gradients of 1e20
 
   // Steps that a group counts by itself are checked by their own name.
