@@ -82,8 +82,8 @@ class TENON_API Optimizer {
   /// Moments by parameter name ("0.weight.momentum_buffer"), the step count, the learning rate.
   StateDict state_dict() const;
   /// Throws ValueError or ShapeError naming the key that is missing, unexpected or does not fit, or
-  /// whose values no steps make: a moment that is not finite, a mean of squares that is NaN or below
-  /// 0. Nothing is loaded then.
+  /// whose values no steps make: a moment that is not finite, a mean of squares that is NaN or
+  /// below 0. Nothing is loaded then.
   void load_state_dict(const StateDict& state);
   virtual std::string describe() const = 0;
 
