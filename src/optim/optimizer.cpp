@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "grad/gradients.h"
 #include "graph/node.h"
+#include "graph/on_host.h"
 
 namespace tenon::optim {
 namespace {
@@ -31,11 +32,6 @@ DType dtype_of_rate(const std::vector<nn::NamedTensor>& parameters) {
 }
 
 bool is_frozen(const Tensor& parameter) { return parameter.node()->leaf->frozen; }
-
-Tensor on_host(const Tensor& t) {
-  if (t.device().kind == Device::Kind::Cpu) return t;
-  return Tensor::from_data(t.data(), t.shape(), t.dtype(), Device{});
-}
 
 void write_scalar(const Tensor& target, double value) {
   if (target.dtype() == DType::Float64) return set_value(target, &value, sizeof value);

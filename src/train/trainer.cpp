@@ -23,6 +23,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "graph/on_host.h"
 #include "io/safetensors.h"
 #include "run/tune.h"
 #include "train/batches.h"
@@ -457,13 +458,9 @@ Checkpoint Fit::state() {
   return out;
 }
 
-// Asked on the host, which gets what is to be saved anyway: a card would need kernels that training
-// itself does not.
+// The host gets what is to be saved anyway.
 bool is_finite(const Tensor& t) {
-  if (!is_floating(t.dtype())) return true;
-  const bool here = t.device().kind == Device::Kind::Cpu;
-  const Tensor held = here ? t : Tensor::from_data(t.data(), t.shape(), t.dtype(), Device{});
-  return all(isfinite(held)).item() != 0;
+  return !is_floating(t.dtype()) || all(isfinite(on_host(t))).item() != 0;
 }
 
 // Gradients may overflow where the loss does not: what comes of that is no state to go on from.

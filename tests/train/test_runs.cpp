@@ -46,6 +46,15 @@ pid_t spawn(const std::string& dir) {
   ::_exit(127);
 }
 
+// From the oldest on.
+std::vector<std::string> checkpoints_of(const std::string& run) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(run + "/checkpoints"))
+    if (entry.path().extension() == ".safetensors") files.push_back(entry.path().string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 }  // namespace
 
 TEST_CASE("runs: (the process that is killed)" * doctest::skip()) {
@@ -188,11 +197,8 @@ TEST_CASE("runs: a damaged name of a tensor is found, and an older checkpoint ta
     bytes[at + 1] ^= 1;
     io::write_file(file, bytes);
   };
-  std::vector<std::string> checkpoints;
-  for (const auto& entry : std::filesystem::directory_iterator(dir + "/checkpoints"))
-    if (entry.path().extension() == ".safetensors") checkpoints.push_back(entry.path().string());
+  const std::vector<std::string> checkpoints = checkpoints_of(dir);
   REQUIRE(checkpoints.size() == 2);
-  std::sort(checkpoints.begin(), checkpoints.end());
   const StateDict whole = io::load_safetensors(dir + "/model.safetensors").tensors;
   damage(checkpoints[1], "model.0.bias");
   train::resume_run(dir);
@@ -230,18 +236,14 @@ TEST_CASE("runs: one flipped bit of a weight is found, and an older checkpoint t
     bytes.back() = static_cast<char>(bytes.back() ^ 1);
     io::write_file(file, bytes);
   };
-  std::vector<std::string> checkpoints;
-  for (const auto& entry : std::filesystem::directory_iterator(dir + "/checkpoints"))
-    if (entry.path().extension() == ".safetensors") checkpoints.push_back(entry.path().string());
+  const std::vector<std::string> checkpoints = checkpoints_of(dir);
   REQUIRE(checkpoints.size() == 2);
-  std::sort(checkpoints.begin(), checkpoints.end());
   const StateDict whole = io::load_safetensors(dir + "/model.safetensors").tensors;
   flip_last_byte(checkpoints[1]);
   train::resume_run(dir);
   CHECK(toy::difference(io::load_safetensors(dir + "/model.safetensors").tensors, whole) == "");
 
-  for (const auto& entry : std::filesystem::directory_iterator(dir + "/checkpoints"))
-    if (entry.path().extension() == ".safetensors") flip_last_byte(entry.path().string());
+  for (const std::string& checkpoint : checkpoints_of(dir)) flip_last_byte(checkpoint);
   CHECK_THROWS_WITH_AS(train::resume_run(dir),
                        doctest::Contains("is damaged: the checksum of tensor '"), FormatError);
   flip_last_byte(dir + "/model.safetensors");
