@@ -12,11 +12,17 @@
 #include <string>
 #include <vector>
 
+#include <tenon/notes.h>
 #include <tenon/tensor.h>
 
 namespace tenon::data {
 
-enum class Split { Train, Test };
+/// A part of a source. Training learns from Train, chooses among its epochs by Validation, and
+/// measures Test once, at its end. All is every sample of the source, whatever part it belongs to.
+enum class Split { Train, Validation, Test, All };
+
+/// "training", "validation", "test" or "all": for messages.
+TENON_API const char* name(Split split);
 
 class Pictures;  // <tenon/pictures.h>
 
@@ -74,6 +80,11 @@ class TENON_API Dataset {
   virtual std::shared_ptr<const TableColumns> table() const;
   /// What this is, for people: "60,000 drawn digits (seed 0)".
   virtual std::string describe() const = 0;
+  /// Where a sample comes from, for people: "photos/cat/1.jpg", "rows.csv, line 17". By default
+  /// "sample 17", counted from 1.
+  virtual std::string sample_name(std::int64_t index) const;
+  /// What was skipped, renamed, converted or assumed when the set was opened and read so far.
+  virtual Notes notes() const;
   /// Writes examples indices[0], indices[1], … one after another. Indices are in [0, size()).
   virtual void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const = 0;
   /// The same examples as training sees them in an epoch, where the set changes them at random:
@@ -118,13 +129,19 @@ TENON_API std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split s
 /// MNIST's four files (train-images-idx3-ubyte …, with or without .gz) in a folder.
 TENON_API std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split);
 
-/// Which rows of a table are for testing: the same ones for the same seed on every machine.
+/// How the samples of a source are divided into parts: the same ones for the same seed on every
+/// machine.
 struct SplitOptions {
-  double test = 0;          ///< share of the rows; 0: every tenth row, or folds
-  std::uint64_t seed = 0;   ///< of the rows' order
-  bool stratify = false;    ///< both parts have the classes in the table's proportions
-  std::string group{};      ///< column whose equal values stay together, and which is no input
-  int fold = 0, folds = 0;  ///< of k parts of the rows, the one for testing, from 1
+  double test = 0.1;  ///< share of all samples; ignored where the test part has files of its own
+  double validation =
+      0.1;                 ///< share of the samples that are not for testing; 0: no validation part
+  std::uint64_t seed = 0;  ///< of the samples' order
+  /// Every part has the classes in the source's proportions. Unset: where targets are classes and
+  /// neither group nor chronological is set.
+  std::optional<bool> stratify{};
+  std::string group{};  ///< column whose equal values stay in one part, and which is no input
+  bool chronological = false;  ///< no shuffling: training comes first, then validation, then test
+  int fold = 0, folds = 0;     ///< of k parts of the samples, the one for testing, from 1
 };
 
 struct CsvOptions {
@@ -182,6 +199,8 @@ struct SourceOptions {
   std::shared_ptr<const TableColumns> columns{};  ///< how a table is read
   std::shared_ptr<const Tokenizer> tokenizer{};   ///< of text; without, a text has its own tokens
   bool hide_words = false;                        ///< of a text with a tokenizer
+  bool strict =
+      false;  ///< what would be a note (Dataset::notes()) when the set is opened is a FormatError
   /// The tokens of a text without one and of pairs, as a trained model knows them; unset: those of
   /// the source itself.
   std::shared_ptr<const Vocabulary> vocabulary{};

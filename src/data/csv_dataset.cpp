@@ -11,9 +11,9 @@
 #include <tenon/io.h>
 
 #include "base/str.h"
+#include "data/split.h"
 #include "data/table.h"
 #include "data/table_columns.h"
-#include "data/table_split.h"
 #include "io/csv.h"
 
 namespace tenon::data {
@@ -59,17 +59,19 @@ class CsvTable {
 
   TensorDatasetParts read(std::optional<Split> part) {
     read_columns();
-    RowMarks marks;
+    SampleMarks marks;
     TensorDatasetParts out;
     if (options_.labelled && options_.classes) marks.classes = number_classes(out);
     if (group_ != kNone)
       marks.groups.assign(raw_[group_].places.begin(), raw_[group_].places.end());
-    std::vector<bool> test(static_cast<std::size_t>(rows_));
-    if (part) test = test_rows(options_.split, rows_, marks, name_);
-    std::vector<std::int64_t> rows;
-    for (std::int64_t i = 0; i < rows_; ++i)
-      if (!part || test[static_cast<std::size_t>(i)] == (*part == Split::Test)) rows.push_back(i);
-    const auto table = options_.columns ? options_.columns : fit(test, out.class_names);
+    std::vector<std::optional<Split>> parts(static_cast<std::size_t>(rows_), Split::Train);
+    if (part) parts = divide(options_.split, rows_, marks, name_);
+    const std::vector<std::int64_t> rows = samples_of(parts, part.value_or(Split::All));
+    // What words and missing numbers become is learnt from the training part alone.
+    std::vector<bool> held_out(parts.size());
+    std::transform(parts.begin(), parts.end(), held_out.begin(),
+                   [](const std::optional<Split>& of) { return of != Split::Train; });
+    const auto table = options_.columns ? options_.columns : fit(held_out, out.class_names);
     out.input = input_tensor(*table, rows);
     if (options_.image_shape.rank() == 0) out.table = table;
     out.target = target_tensor(marks.classes, rows);

@@ -158,7 +158,10 @@ double share(const std::string& text, const std::string& spec) {
 // What follows "csv:FILE"; false for a word that says nothing of a table.
 bool set_csv_option(CsvOptions& options, const std::string& key, const std::string& value,
                     const std::string& spec) {
-  if (key == "stratify" && value.empty()) return options.split.stratify = true;
+  if (key == "stratify" && value.empty()) {
+    options.split.stratify = true;
+    return true;
+  }
   if (value.empty()) return false;
   if (key == "label") {
     options.label_name = value;

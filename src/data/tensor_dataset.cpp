@@ -102,6 +102,8 @@ DType Dataset::target_dtype() const { return DType::Int64; }
 std::shared_ptr<const TableColumns> Dataset::table() const { return nullptr; }
 std::shared_ptr<const Pictures> Dataset::pictures() const { return nullptr; }
 std::vector<std::string> Dataset::broken() const { return {}; }
+std::string Dataset::sample_name(std::int64_t index) const { return cat("sample ", index + 1); }
+Notes Dataset::notes() const { return {}; }
 void Dataset::get_drawn(std::span<const std::int64_t> indices, std::uint64_t /*seed*/,
                         std::int64_t /*epoch*/, void* inputs, void* targets) const {
   get(indices, inputs, targets);

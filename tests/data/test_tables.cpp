@@ -14,7 +14,6 @@
 
 #include "base/str.h"
 #include "data/csv_dataset.h"
-#include "data/table_split.h"
 #include "io/folder.h"
 
 using namespace tenon;
@@ -159,81 +158,6 @@ TEST_CASE("tables: targets must be there, and groups too") {
   CHECK(has(refusal("g,a,y\nu,1,0\n,2,1\n", options), "names no group"));
 }
 
-TEST_CASE("splits: a share of shuffled rows, the same for the same seed") {
-  const auto split = [](double share, std::uint64_t seed) {
-    return data::test_rows({.test = share, .seed = seed}, 1000, {}, "t");
-  };
-  const std::vector<bool> rows = split(0.25, 3);
-  CHECK(count_of(rows) == 250);
-  CHECK(rows == split(0.25, 3));
-  CHECK(rows != split(0.25, 4));
-  CHECK(count_of(split(0.001, 0)) == 1);
-  // Without options, every tenth.
-  const std::vector<bool> tenth = data::test_rows({}, 25, {}, "t");
-  CHECK(count_of(tenth) == 2);
-  CHECK(tenth[9]);
-  CHECK(tenth[19]);
-}
-
-TEST_CASE("splits: classes keep their shares, groups stay whole") {
-  data::RowMarks marks;
-  for (int i = 0; i < 1000; ++i) marks.classes.push_back(i % 100 < 3 ? 1 : 0);
-  const auto rare = [&](const std::vector<bool>& test) {
-    std::int64_t count = 0;
-    for (std::size_t i = 0; i < test.size(); ++i) count += test[i] && marks.classes[i] == 1;
-    return count;
-  };
-  const std::vector<bool> kept = data::test_rows({.test = 0.2, .stratify = true}, 1000, marks, "t");
-  CHECK(count_of(kept) == 200);
-  CHECK(rare(kept) == 6);
-  std::vector<int> seen(1000);
-  for (int fold = 1; fold <= 5; ++fold) {
-    const std::vector<bool> test =
-        data::test_rows({.stratify = true, .fold = fold, .folds = 5}, 1000, marks, "t");
-    CHECK(count_of(test) == 200);
-    CHECK(rare(test) == 6);
-    for (std::size_t i = 0; i < test.size(); ++i) seen[i] += test[i] ? 1 : 0;
-  }
-  CHECK(std::all_of(seen.begin(), seen.end(), [](int times) { return times == 1; }));
-
-  for (int i = 0; i < 1000; ++i) marks.groups.push_back(i % 37);
-  const auto whole = [&](const std::vector<bool>& test) {
-    std::set<std::int64_t> in, out;
-    for (std::size_t i = 0; i < test.size(); ++i) (test[i] ? in : out).insert(marks.groups[i]);
-    return std::none_of(in.begin(), in.end(),
-                        [&](std::int64_t group) { return out.count(group) > 0; });
-  };
-  const std::vector<bool> grouped = data::test_rows({.test = 0.3, .group = "g"}, 1000, marks, "t");
-  CHECK(whole(grouped));
-  CHECK(std::abs(count_of(grouped) - 300) <= 28);
-  std::int64_t all = 0;
-  for (int fold = 1; fold <= 4; ++fold) {
-    const std::vector<bool> test =
-        data::test_rows({.group = "g", .fold = fold, .folds = 4}, 1000, marks, "t");
-    CHECK(whole(test));
-    CHECK(std::abs(count_of(test) - 250) <= 28);
-    all += count_of(test);
-  }
-  CHECK(all == 1000);
-}
-
-TEST_CASE("splits: what leaves a part empty or contradicts itself is refused") {
-  const auto refused = [](const data::SplitOptions& options, std::int64_t rows) -> std::string {
-    try {
-      data::test_rows(options, rows, {}, "t.csv");
-    } catch (const ValueError& error) {
-      return error.what();
-    }
-    return "";
-  };
-  CHECK(has(refused({.test = 1.5}, 10), "between 0 and 1"));
-  CHECK(has(refused({.test = 0.001}, 10), "of 10 rows, 0 are for testing"));
-  CHECK(has(refused({.fold = 6, .folds = 5}, 10), "fold 6 of 5"));
-  CHECK(has(refused({.fold = 3, .folds = 3}, 2), "for testing"));
-  CHECK(has(refused({.test = 0.2, .fold = 1, .folds = 3}, 10), "no share beside it"));
-  CHECK(has(refused({.stratify = true}, 10), "only classes"));
-}
-
 TEST_CASE("tables: a source says how its columns are read and its rows divided") {
   const TestFolder folder;
   std::string text = "id,town,x,who,y\n";
@@ -246,10 +170,13 @@ TEST_CASE("tables: a source says how its columns are read and its rows divided")
   const auto open = [&](const std::string& rest, Split part) {
     return data::open_dataset(spec + rest, part);
   };
-  CHECK(open("", Split::Train)->size() == 54);
+  CHECK(open("", Split::Train)->size() == 49);
+  CHECK(open("", Split::Validation)->size() == 5);
+  CHECK(open("", Split::Test)->size() == 6);
+  CHECK(open("", Split::All)->size() == 60);
   CHECK(open("", Split::Train)->input_shape() == Shape{3});
   CHECK(open(",split=25%,seed=7,stratify", Split::Test)->size() == 15);
-  CHECK(open(",fold=2/3", Split::Train)->size() == 40);
+  CHECK(open(",fold=2/3", Split::Test)->size() == 20);
   const auto grouped =
       data::open_dataset("csv:" + file + ",drop=id,group=who,split=0.3,label=y", Split::Test);
   CHECK(grouped->size() == 20);
