@@ -179,15 +179,23 @@ TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file, Split part,
 /// "text:FILE[,by=chars|words|bytes|pieces][,length=N][,words=N]",
 /// "numbers[:TRAIN[,TEST[,SEED]]][,below=N][,to=french|german][,pieces=N]",
 /// "pairs:FILE[,pieces=N][,length=N]" or
-/// "csv:FILE[,label=NAME][,column=NUMBER][,drop=NAME][,category=NAME][,header=yes|no][,test=FILE]
-/// [,split=SHARE][,fold=I/K][,seed=N][,stratify][,group=NAME][,shape=CxHxW]"; pictures of sizes of
-/// their own are "folder:DIR", "list:FILE" or "shards:PATTERN" with "[,test=PATH][,split=SHARE]
-/// [,seed=N][,size=SIDE][,grey][,broken=error][,frames=N][,every=SECONDS]" (<tenon/pictures.h>).
-/// Without a test file of its own, a CSV or NumPy set keeps every tenth example for Split::Test, or
-/// what split or fold say. Of a path with commas the longest one that is there counts. Throws
-/// ValueError for a name that is none of these, else what opening it throws. With `classes` off,
-/// targets are quantities: a table's label column is read as numbers, a .npy file's are as they
-/// are, and a source of classes is a ValueError.
+/// "csv:FILE[,label=NAME][,column=NUMBER][,drop=NAME][,category=NAME][,header=yes|no]
+/// [,shape=CxHxW]"; images of sizes of their own are "folder:DIR", "list:FILE" or "shards:PATTERN"
+/// with "[,size=SIDE][,grey][,broken=error][,frames=N][,every=SECONDS]" (<tenon/pictures.h>).
+///
+/// Behind these,
+/// "[,validation=SHARE][,split=SHARE][,test=PATH][,fold=I/K][,seed=N][,stratify=yes|no]
+/// [,group=…][,chronological]" say how the samples are divided, as SplitOptions does; drawn sources
+/// take validation=SHARE alone. Of a path with commas the longest one that is there counts.
+///
+/// Split::Train and Split::All are in every source. **Returns nullptr** for Split::Validation and
+/// Split::Test where the source has no such part, which is no error: with validation=0 or split=0,
+/// with fewer samples or groups than parts, in a folder with train/ and val/ that has no test/. So
+/// do all functions that open one part of a source. Whoever needs the part says what to do.
+///
+/// Throws ValueError for a name that is none of these, else what opening it throws. With `classes`
+/// off, targets are quantities: a table's label column is read as numbers, a .npy file's are as
+/// they are, and a source of classes is a ValueError.
 TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
                                                 bool classes = true);
 /// The same; a table is read as `columns` say, unless they are null.

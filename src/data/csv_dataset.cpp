@@ -385,7 +385,8 @@ std::shared_ptr<Dataset> open_csv(const std::string& file, const CsvOptions& opt
 }
 
 std::shared_ptr<Dataset> open_csv(const std::string& file, Split part, const CsvOptions& options) {
-  return make_tensor_dataset(parse_csv(io::read_file(file), file, options, part));
+  TensorDatasetParts parts = parse_csv(io::read_file(file), file, options, part);
+  return parts.input.shape()[0] == 0 ? nullptr : make_tensor_dataset(std::move(parts));
 }
 
 }  // namespace tenon::data
