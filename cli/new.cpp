@@ -82,7 +82,7 @@ int main(int argc, char** argv) try {
   const tenon::train::TrainResult result = trainer.fit(train, test);
   for (const tenon::train::EpochReport& epoch : result.epochs)
     std::printf("epoch %d  loss %.4f  test accuracy %.2f %%\n", epoch.epoch, epoch.train_loss,
-                100 * *epoch.test_accuracy);
+                100 * *epoch.validation_accuracy);
   tenon::io::save_safetensors("@NAME@.safetensors", net.state_dict());
   std::printf("weights in @NAME@.safetensors\n");
 } catch (const tenon::Error& error) {

@@ -19,7 +19,7 @@ int main() {
   std::printf("%s\n", net.summary({64, 1, 28, 28}).str().c_str());
   for (const train::EpochReport& epoch : result.epochs)
     std::printf("epoch %d  loss %.4f  test accuracy %.2f %%\n", epoch.epoch, epoch.train_loss,
-                100 * *epoch.test_accuracy);
+                100 * *epoch.validation_accuracy);
   check(net.parameter_count() == 61706, "LeNet-5 has 61,706 parameters");
   check(*result.best > 0.9, "two passes over 6,000 digits reach 90 %");
 }

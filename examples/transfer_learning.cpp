@@ -84,7 +84,7 @@ class Told : public train::Callback {
   void on_note(const std::string& note) override { std::printf("%s\n", note.c_str()); }
   void on_epoch(const train::EpochReport& epoch) override {
     std::printf("epoch %d  loss %.4f  accuracy on held-out pictures %.1f %%\n", epoch.epoch,
-                epoch.train_loss, 100 * epoch.test_accuracy.value_or(0));
+                epoch.train_loss, 100 * epoch.validation_accuracy.value_or(0));
   }
 };
 

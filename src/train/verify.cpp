@@ -68,10 +68,11 @@ Outcome play(const Made& run, const Circumstances& c) {
   settings.checkpoint_seconds = 0;
   settings.checkpoint_steps = std::max<std::int64_t>(1, c.steps / 3);
   const ContextScope scope(context_of(settings));
-  // Only that schedule asks how well the network does.
-  const bool tests = settings.schedule == "plateau";
-  Session session(settings, {run.sets.train, tests ? run.sets.test : nullptr, run.sets.tokenizer},
-                  c.resume);
+  // Only that schedule asks how well the network does, and nothing in a run asks the test part.
+  const bool asks = settings.schedule == "plateau";
+  Session session(
+      settings, {run.sets.train, asks ? run.sets.validation : nullptr, nullptr, run.sets.tokenizer},
+      c.resume && has_checkpoint(c.dir));
   if (!settings.freeze.empty())
     session.keep_frozen(c.resume ? load_latest_checkpoint(c.dir) : std::nullopt);
   TrainOptions options = session.options(c.dir, c.resume);
@@ -81,7 +82,7 @@ Outcome play(const Made& run, const Circumstances& c) {
   if (!c.abandon) options.stop_after = c.steps;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(options));
   try {
-    trainer.fit(*session.train, session.test.get());
+    trainer.fit(*session.train, session.validation.get());
   } catch (const Abandoned&) {
     return {};
   }

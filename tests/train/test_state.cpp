@@ -71,7 +71,7 @@ TEST_CASE("trainer: batch norm counts every step, none of an evaluation, and lea
   CHECK(result.steps == 64);
   CHECK(tracked(course.net) == 64);
   CHECK(result.epochs.back().train_accuracy > 0.7);
-  CHECK(*result.epochs.back().test_accuracy > 0.7);
+  CHECK(*result.epochs.back().validation_accuracy > 0.7);
 }
 
 TEST_CASE("trainer: batch norm's state is that of a plain loop") {
@@ -273,7 +273,7 @@ TEST_CASE("trainer: an epoch whose test gives NaN is never the best") {
     return train::Trainer(net, nn::CrossEntropyLoss(), sgd, o).fit(train, test);
   };
   const train::TrainResult mended = fit(1, 1);
-  CHECK(std::isnan(*mended.epochs[0].test_loss));
+  CHECK(std::isnan(*mended.epochs[0].validation_loss));
   CHECK_FALSE(mended.epochs[0].best);
   CHECK(mended.epochs[1].best);
   CHECK(*mended.best > 0.5);
