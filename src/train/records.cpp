@@ -50,16 +50,21 @@ std::optional<double> optional_number(const Json& json, const char* key) {
   return json.contains(key) ? std::optional<double>(to_double(json.at(key))) : std::nullopt;
 }
 
-TestReport test_from(const Json& json) {
-  TestReport t;
-  t.epoch = json.at("epoch").get<int>();
-  t.step = json.at("step").get<std::int64_t>();
-  t.samples = json.at("samples").get<std::int64_t>();
-  t.loss = to_double(json.at("test_loss"));
-  t.accuracy = optional_number(json, "test_accuracy");
-  t.mae = optional_number(json, "test_mae");
-  t.r2 = optional_number(json, "test_r2");
-  return t;
+// Nothing of a line that somebody changed: it is measured again.
+std::optional<TestReport> test_from(const Json& json) {
+  try {
+    TestReport t;
+    t.epoch = json.at("epoch").get<int>();
+    t.step = json.at("step").get<std::int64_t>();
+    t.samples = json.at("samples").get<std::int64_t>();
+    t.loss = to_double(json.at("test_loss"));
+    t.accuracy = optional_number(json, "test_accuracy");
+    t.mae = optional_number(json, "test_mae");
+    t.r2 = optional_number(json, "test_r2");
+    return t;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
 }
 
 EpochReport epoch_from(const Json& json) {
@@ -221,7 +226,8 @@ RunLog read_log(const std::string& text) {
     };
     if (*event == "step" && is_number("loss") && is_number("lr"))
       out.steps.push_back({number, json.at("loss").get<double>(), json.at("lr").get<double>()});
-    if (*event == "test") out.tests.push_back(test_from(json));
+    if (*event == "test")
+      if (const auto test = test_from(json)) out.tests.push_back(*test);
     if (*event == "start" || *event == "resume")
       out.begins.push_back({number, is_number("total") ? json.at("total").get<std::int64_t>() : 0});
   });

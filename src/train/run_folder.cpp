@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <system_error>
 
 #include <tenon/error.h>
@@ -198,16 +199,21 @@ std::string RunFolder::save(const Checkpoint& checkpoint, int keep) {
 }
 
 void RunFolder::open_logs(const Progress& progress) {
-  rewrite_csv(progress.history, {});
   const std::string lines = fs::exists(file("log.jsonl")) ? io::read_file(file("log.jsonl")) : "";
   io::write_file(file("log.jsonl"), json_log_until(lines, progress.step));
   json_ = open_for_append(file("log.jsonl"));
+  rewrite_csv(progress.history);
 }
 
-void RunFolder::rewrite_csv(const std::vector<EpochReport>& history,
-                            const std::optional<TestReport>& test) {
+void RunFolder::rewrite_csv(const std::vector<EpochReport>& history) {
+  std::map<std::int64_t, TestReport> by_step;
+  for (TestReport& test : read_log(io::read_file(file("log.jsonl"))).tests)
+    by_step[test.step] = std::move(test);
   std::string csv = csv_header();
-  for (const EpochReport& epoch : history) csv += csv_line(epoch, test);
+  for (const EpochReport& epoch : history) {
+    const auto test = by_step.find(epoch.step);
+    csv += csv_line(epoch, test == by_step.end() ? std::nullopt : std::optional(test->second));
+  }
   io::write_file(file("log.csv"), csv);
   if (csv_ >= 0) ::close(csv_);  // of the file that was replaced
   csv_ = -1;

@@ -69,8 +69,8 @@ class RunFolder {
   /// Brings the logs to where the run stands: cuts off what lies beyond `progress`, and opens them
   /// for appending.
   void open_logs(const Progress& progress);
-  /// log.csv anew, with the test part's figures in the line of their epoch.
-  void rewrite_csv(const std::vector<EpochReport>& history, const std::optional<TestReport>& test);
+  /// log.csv anew, with what log.jsonl says of the test part in the lines of those epochs.
+  void rewrite_csv(const std::vector<EpochReport>& history);
   /// What the weights after this step gave on the test part, where log.jsonl says that.
   std::optional<TestReport> test_report(std::int64_t step) const;
   void append_csv(const std::string& text) { append(csv_, "log.csv", text); }

@@ -927,7 +927,7 @@ void Fit::finish() {
   result_.seconds = seconds_since(start_);
   result_.data_seconds = waited_earlier_ + batches_->waited();
   if (folder_ == nullptr) return;
-  folder_->rewrite_csv(p_.history, result_.test);
+  folder_->rewrite_csv(p_.history);
   if (ended)
     io::save_checked_safetensors(folder_->file("model.safetensors"), t_.net.state_dict(),
                                  metadata({{"steps", cat(p_.step)}}));

@@ -104,9 +104,10 @@ TEST_CASE("regression: a run on a table learns in standard units and answers in 
   CHECK(model.is_regression());
   CHECK(model.class_names().empty());
   const train::Evaluation evaluation = model.evaluate();
-  const train::EpochReport& best = result.epochs[static_cast<std::size_t>(result.best_epoch - 1)];
-  CHECK(evaluation.errors->r2() == *best.validation_r2);  // the model is that of the best epoch
-  CHECK(evaluation.loss == doctest::Approx(*result.best).epsilon(1e-6));
+  CHECK(result.test->epoch == result.best_epoch);  // the model is that of the best epoch
+  CHECK(evaluation.errors->r2() == *result.test->r2);
+  CHECK(evaluation.errors->mae() == *result.test->mae);
+  CHECK(evaluation.loss == doctest::Approx(result.test->loss).epsilon(1e-6));
   const double price = model.predict(Tensor::from<float>({10000, 3, 0.045f}, {1, 3})).item();
   CHECK(price == doctest::Approx(100 * 3000 + 3 * 9000 - 45 * 800).epsilon(0.1));
   // The statistics are those of the training part, and travel in the model's file.

@@ -285,19 +285,21 @@ TEST_CASE("trainer: an epoch whose test gives NaN is never the best") {
   CHECK(fit(0, 2).epochs.size() == 4);
 }
 
-TEST_CASE("trainer: losses of a checkpoint that does not say their weight count by examples") {
+TEST_CASE("trainer: a checkpoint keeps the weight of its losses and where its epochs were cut") {
   train::Progress progress;
   progress.steps_per_epoch = 3;
-  progress.items = 7;
+  progress.step = 11;
+  progress.first_epoch = 2;
+  progress.first_step = 8;
   progress.weight = 6.5;
-  std::string text = train::to_json(progress);
-  CHECK(train::progress_from_json(text, "new").weight == 6.5);
-  const std::string weight = "\"weight\":6.5";
-  REQUIRE(text.find(weight) != std::string::npos);
-  text.replace(text.find(weight), weight.size(), "\"other\":0");
-  CHECK(train::progress_from_json(text, "old").weight == 7);
+  const train::Progress read = train::progress_from_json(train::to_json(progress), "own");
+  CHECK(read.weight == 6.5);
+  CHECK(read.epochs_in(11) == 3);
+  CHECK(read.steps_behind_epochs(10) == 2);
+  CHECK(read.epoch_of(8 + 3) == 3);
+  CHECK(read.epoch_of(8 + 4) == 4);
+  CHECK(read.steps_of_epochs(4) == 14);
 }
-
 TEST_CASE("trainer: a step that is left out renews nothing") {
   SUBCASE("a loss that is not finite") {
     data::Loader loader = poisoned();
