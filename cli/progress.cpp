@@ -18,7 +18,10 @@ using Clock = std::chrono::steady_clock;
 
 // What comes before training is printed behind the words about it.
 void Progress::on_note(const std::string& note) {
-  if (quiet_) return;
+  if (quiet_) {  // what a reader of the data did is said whatever else is not
+    if (note.starts_with("note: ")) std::fputs((printable(note) + "\n").c_str(), stderr);
+    return;
+  }
   if (!started_) return notes_.push_back(note);
   clear_status_line();
   fmt::print("{}\n", printable(note));

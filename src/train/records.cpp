@@ -198,9 +198,13 @@ std::string json_event_line(const std::string& event, std::int64_t step,
   return io::json_text(out, -1, io::NoUtf8::IsReplaced);
 }
 
-std::string json_begin_line(const std::string& event, std::int64_t step, std::int64_t total,
+std::string json_begin_line(const std::string& event, const Progress& progress, std::int64_t total,
                             const std::string& detail) {
-  return io::json_text(Json{{"event", event}, {"step", step}, {"total", total}, {"detail", detail}},
+  return io::json_text(Json{{"event", event},
+                            {"step", progress.step},
+                            {"total", total},
+                            {"steps_per_epoch", progress.steps_per_epoch},
+                            {"detail", detail}},
                        -1, io::NoUtf8::IsReplaced);
 }
 
@@ -224,12 +228,15 @@ RunLog read_log(const std::string& text) {
     const auto is_number = [&](const char* key) {
       return json.contains(key) && json.at(key).is_number();
     };
+    const auto whole = [&](const char* key) {
+      return is_number(key) ? json.at(key).get<std::int64_t>() : 0;
+    };
     if (*event == "step" && is_number("loss") && is_number("lr"))
       out.steps.push_back({number, json.at("loss").get<double>(), json.at("lr").get<double>()});
     if (*event == "test")
       if (const auto test = test_from(json)) out.tests.push_back(*test);
     if (*event == "start" || *event == "resume")
-      out.begins.push_back({number, is_number("total") ? json.at("total").get<std::int64_t>() : 0});
+      out.begins.push_back({number, whole("total"), whole("steps_per_epoch")});
   });
   return out;
 }

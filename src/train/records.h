@@ -62,8 +62,8 @@ std::string json_line(const TestReport& test);
 std::string json_step_line(std::int64_t step, double loss, double lr);
 std::string json_event_line(const std::string& event, std::int64_t step,
                             const std::string& detail = "");
-/// Of a session that begins after `step` and is to end with step `total`.
-std::string json_begin_line(const std::string& event, std::int64_t step, std::int64_t total,
+/// Of a session that goes on from `progress` and is to end with step `total`.
+std::string json_begin_line(const std::string& event, const Progress& progress, std::int64_t total,
                             const std::string& detail);
 
 /// Lines of a log.jsonl that belong to steps up to `step`; torn lines are left out.
@@ -78,6 +78,7 @@ struct RunLog {
   struct Begin {
     std::int64_t step = 0;   ///< the last one before it
     std::int64_t total = 0;  ///< as json_begin_line()'s; 0 where an older version wrote the line
+    std::int64_t steps_per_epoch = 0;  ///< the same
   };
   std::vector<Step> steps;
   std::vector<Begin> begins;

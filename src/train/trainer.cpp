@@ -301,11 +301,12 @@ void Fit::prepare() {
   // The same engines as before: another order of sums would give other bits.
   engines_ = std::make_unique<TuneRecord>(o_.resume ? load_engines(folder_->path()) : TuneTable());
   engines_saved_ = engines_->table().size();
-  if (!o_.settings_toml.empty()) io::write_file(folder_->file("settings.toml"), o_.settings_toml);
+  // By its settings the run goes on: they are there last.
   if (!o_.tokenizer_json.empty()) io::write_file(folder_->file(kTokenizerFile), o_.tokenizer_json);
+  if (!o_.settings_toml.empty()) io::write_file(folder_->file("settings.toml"), o_.settings_toml);
   folder_->open_logs(p_);
   folder_->append_json(
-      json_begin_line(o_.resume ? "resume" : "start", p_.step, total_, t_.optimizer->describe()));
+      json_begin_line(o_.resume ? "resume" : "start", p_, total_, t_.optimizer->describe()));
   if (last_saved_ < 0) checkpoint_aside();
 }
 
@@ -1001,6 +1002,7 @@ TrainResult Trainer::fit(data::Loader& train, data::Loader* validation, data::Lo
 Evaluation Trainer::evaluate(data::Loader& loader) {
   const ContextScope scope(impl_->context);
   const KeptModes modes(impl_->net);
+  loader.set_epoch(0);  // samples that are drawn anew are the same each time
   return impl_->evaluate(loader, data::Split::Test);
 }
 
