@@ -207,8 +207,8 @@ void RunFolder::open_logs(const Progress& progress) {
 
 void RunFolder::rewrite_csv(const std::vector<EpochReport>& history) {
   std::map<std::int64_t, TestReport> by_step;
-  for (TestReport& test : read_log(io::read_file(file("log.jsonl"))).tests)
-    by_step[test.step] = std::move(test);
+  for (const TestReport& test : read_log(io::read_file(file("log.jsonl"))).tests)
+    by_step[test.step] = test;
   std::string csv = csv_header();
   for (const EpochReport& epoch : history) {
     const auto test = by_step.find(epoch.step);
