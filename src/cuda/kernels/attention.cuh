@@ -76,6 +76,23 @@ TENON_DEVICE float weight_of(float score, float log) {
   return exp2_fast(exponent);
 }
 
+/// The logarithm of a query that a mask hides from all keys is -infinity: taken as 0, so that each of
+/// its weights is 0 and not NaN.
+template <class C>
+TENON_DEVICE float seen_log(float log) {
+  if constexpr (C::kMask != AttentionMask::None)
+    if (log == minus_infinity()) return 0.0f;
+  return log;
+}
+
+/// What a query's weights are multiplied by: 0 where a mask hides it from all keys.
+template <class C>
+TENON_DEVICE float inverse_of(float total) {
+  if constexpr (C::kMask != AttentionMask::None)
+    if (total == 0.0f) return 0.0f;
+  return 1.0f / total;
+}
+
 /// Of float32 operands, behind the deltas: what each query's weights are multiplied by in the end.
 TENON_DEVICE float* inverse_sums(const AttentionArgs& a) {
   return a.delta + a.batch * a.heads * a.queries;
@@ -284,7 +301,7 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     for (int other = 1; other < 4; other *= 2) total[half] += shuffle_xor(total[half], other);
-    const float inverse = 1.0f / total[half],
+    const float inverse = inverse_of<C>(total[half]),
                 factor = C::kDrops == AttentionDrops::None ? inverse : inverse * keeps.scale;
 #pragma unroll
     for (int n = 0; n < C::kF / 8; ++n) {
@@ -388,7 +405,7 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
     const QTile q = q_tile(step % 2);
     for (int i = static_cast<int>(threadIdx.x); i < kQueries; i += kAttentionThreads) {
       const long long at = (b * a.heads + h) * a.queries + q0 + i;
-      q.beside(i)[0] = q0 + i < a.queries ? a.log[at] * kLog2E : 0.0f;
+      q.beside(i)[0] = q0 + i < a.queries ? seen_log<C>(a.log[at]) * kLog2E : 0.0f;
       q.beside(i)[1] = q0 + i < a.queries ? a.delta[at] : 0.0f;
       if constexpr (!kIsNarrow<T>) q.beside(i)[2] = q0 + i < a.queries ? inverse_sums(a)[at] : 0.0f;
     }
@@ -489,7 +506,7 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const long long row = q0 + warp_row + g + 8 * half, at = (b * a.heads + h) * a.queries + row;
-    log[half] = row < a.queries ? a.log[at] * kLog2E : 0.0f;
+    log[half] = row < a.queries ? seen_log<C>(a.log[at]) * kLog2E : 0.0f;
     delta[half] = row < a.queries ? a.delta[at] : 0.0f;
   }
   stage(0);
