@@ -8,6 +8,7 @@
                                                       their first and second derivatives, from the least numbers to infinity
     tests/conformance/make_samples.py FOLDER          all of it, a pair of files an op
     tests/conformance/make_samples.py FOLDER OP…      only these ops of Tenon
+    tests/conformance/make_samples.py --committed --random 1 --count 60      tests/conformance/random.{json,safetensors}
     tests/conformance/make_samples.py FOLDER --random SEED [--count N] [KIND…]     random calls (random_calls.py), a pair of
                                                       files a kind, N of each; the kind: one_number, attention, …
 
@@ -38,6 +39,7 @@ DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int32, torch.int64, torch.f
 TENSORS = {"in", "out", "out64", "g", "d", "d64", "h", "dd", "dd64"}  # keys of a sample that hold tensors
 TWICE = {"slopes", "each", "random"}  # sources of which PyTorch's second derivatives in the dtype are kept too
 COMMITTED_ELEMENTS = 130  # of all inputs of a committed sample
+RANDOM_ELEMENTS = 500  # of a committed random call
 COMMITTED_SAMPLES = {torch.float32: 6, torch.float16: 2, torch.bfloat16: 2, torch.float64: 1}  # of an op; others 1
 warnings.filterwarnings("ignore")
 
@@ -261,13 +263,18 @@ def write_random(options):
     for kind, name, parts in random_samples(options.random, options.count, options.ops):
         source = "each" if kind in ("one_number", "two_numbers") else "random"
         kinds.setdefault(kind, []).append((name, Case(name, source, *parts)))
+    pool, samples, skipped = Pool(), [], {}
     for kind, cases in kinds.items():
-        pool, samples, skipped = Pool(), [], {}
         for number, (name, case) in enumerate(cases):
             tensors = [a for a in case.args if isinstance(a, torch.Tensor)]
-            record_all([case], pool, samples, skipped, name, tensors[0].dtype, math.inf, math.inf, number)
-        write(options.folder / kind, samples, skipped, pool)
-        print(f"{kind}: {len(samples)} samples", flush=True)
+            record_all([case], pool, samples, skipped, name, tensors[0].dtype, math.inf, RANDOM_ELEMENTS if options.committed else math.inf, number)
+        if options.folder:
+            write(options.folder / kind, samples, skipped, pool)
+            print(f"{kind}: {len(samples)} samples", flush=True)
+            pool, samples, skipped = Pool(), [], {}
+    if options.committed:
+        write(HERE / "random", samples, skipped, pool)
+        print(f"{len(samples)} samples")
 
 
 def main():

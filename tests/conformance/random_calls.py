@@ -205,8 +205,9 @@ def convolution(rng):
     dtype = rng.choice(FLOATS)
     groups = rng.choice([1, 1, 2, 3])
     ins, outs = groups * rng.randint(1, 3), groups * rng.randint(1, 3)
-    x = tensor(rng, [rng.choice([0, 1, 2, 3]), ins, *windows(rng, axes, 3, 7)], dtype)
     kernel = windows(rng, axes, 1, 3)
+    # A result without places is refused; PyTorch gives one for an empty batch.
+    x = tensor(rng, [rng.choice([1, 2, 3] if transposed else [0, 1, 2, 3]), ins, *windows(rng, axes, 3, 7)], dtype)
     w = tensor(rng, [ins if transposed else outs, (outs if transposed else ins) // groups, *kernel], dtype)
     bias = tensor(rng, [outs], dtype) if rng.random() < 0.5 else None
     stride = windows(rng, axes, 1, 3)

@@ -76,8 +76,8 @@ TENON_DEVICE float weight_of(float score, float log) {
   return exp2_fast(exponent);
 }
 
-/// The logarithm of a query that a mask hides from all keys is -infinity: taken as 0, so that each of
-/// its weights is 0 and not NaN.
+/// The logarithm of a query that a mask hides from all keys is -infinity: taken as 0, so that each
+/// of its weights is 0 and not NaN.
 template <class C>
 TENON_DEVICE float seen_log(float log) {
   if constexpr (C::kMask != AttentionMask::None)
@@ -463,8 +463,10 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
 }
 
 /// The gradient of 64 queries: a sweep over the keys that they see. Of float32 operands, what their
-/// weights are divided by too.
-template <class C>
+/// weights are divided by too. With `to_deltas` no gradient but delta, the sum of a query's weights
+/// by their gradients: made from results that are stored in 16 bits it would be off by their
+/// rounding, which stays where a gradient cancels.
+template <class C, bool to_deltas = false>
 __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
   using T = typename C::Type;
   using Element = typename T::Element;
@@ -507,7 +509,7 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
   for (int half = 0; half < 2; ++half) {
     const long long row = q0 + warp_row + g + 8 * half, at = (b * a.heads + h) * a.queries + row;
     log[half] = row < a.queries ? seen_log<C>(a.log[at]) * kLog2E : 0.0f;
-    delta[half] = row < a.queries ? a.delta[at] : 0.0f;
+    delta[half] = !to_deltas && row < a.queries ? a.delta[at] : 0.0f;
   }
   stage(0);
   float dq[C::kE / 8][4], total[2] = {0.0f, 0.0f};
@@ -549,11 +551,23 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
         const long long row = q0 + warp_row + g + e / 2 * 8, key = k0 + n * 8 + 2 * t + e % 2;
         const float score = seen_score<C>(a, p[n][e], b, h, row, key, all);
         const float weight = row < a.queries ? weight_of<C>(score, log[e / 2]) : 0.0f;
-        if constexpr (!kIsNarrow<T>) total[e / 2] += weight;
+        if constexpr (to_deltas)
+          total[e / 2] += weight * ds[n][e];
+        else if constexpr (!kIsNarrow<T>)
+          total[e / 2] += weight;
         ds[n][e] = weight * (ds[n][e] - delta[e / 2]) * a.scale;
       }
-    multiply_weights<kKeys>(dq, ds, k_tile(j % 2));
+    if constexpr (!to_deltas) multiply_weights<kKeys>(dq, ds, k_tile(j % 2));
     __syncthreads();
+  }
+  if constexpr (to_deltas) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      for (int other = 1; other < 4; other *= 2) total[half] += shuffle_xor(total[half], other);
+      const long long row = q0 + warp_row + g + 8 * half;
+      if (t == 0 && row < a.queries) a.delta[(b * a.heads + h) * a.queries + row] = total[half];
+    }
+    return;
   }
   if constexpr (!kIsNarrow<T>) {
 #pragma unroll
@@ -572,6 +586,11 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
     if (a.out.data == nullptr) return;
   }
   store_rows<T>(a.out, dq, b, h, q0 + warp_row, a.queries, C::kSize);
+}
+
+template <class C>
+__device__ __forceinline__ void attention_weighted_delta(const AttentionArgs& a) {
+  attention_queries<C, true>(a);
 }
 
 }  // namespace tenon::cuda
