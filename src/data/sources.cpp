@@ -93,7 +93,7 @@ std::shared_ptr<Dataset> drawn_part(const DrawnSpec& drawn, const std::string& s
   const auto one = [&](Split of, std::int64_t count) { return draw(drawn.seed(of), count); };
   if (part == Split::Train) return one(part, drawn.numbers[0]);
   if (part == Split::Test) return one(part, drawn.numbers[1]);
-  const auto held = validation > 0 ? one(Split::Validation, validation) : nullptr;
+  auto held = validation > 0 ? one(Split::Validation, validation) : nullptr;
   if (part == Split::Validation) return held;
   return joined_dataset(
       {one(Split::Train, drawn.numbers[0]), held, one(Split::Test, drawn.numbers[1])});
@@ -254,7 +254,7 @@ std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::strin
   if (divided.test.empty()) return open_csv(parts[0], split, options);
   options.split.test = 0;
   if (split != Split::Test) {
-    const auto rows = open_csv(parts[0], split, options);
+    auto rows = open_csv(parts[0], split, options);
     if (split != Split::All) return rows;
     return joined_dataset(
         {rows, make_tensor_dataset(read_csv_test(divided.test, parts[0], options))});
