@@ -510,9 +510,11 @@ std::shared_ptr<Dataset> open_idx(const std::string& folder, Split part,
   if (part == Split::Test) {
     // Classes are those of the training part, whichever of them the test part has.
     const std::string labels = idx_file(folder, "train", "labels");
-    std::int64_t classes = 0;
-    class_targets(io::load_idx(labels), classes, labels);
-    return make_tensor_dataset(load_idx(folder, "t10k", classes));
+    TensorDatasetParts train;
+    train.target = class_targets(io::load_idx(labels), train.classes, labels);
+    TensorDatasetParts test = load_idx(folder, "t10k", train.classes);
+    add_lacking_classes(test, train, folder);
+    return make_tensor_dataset(std::move(test));
   }
   const SplitOptions how = without_test(split, folder);
   return part_or_null(part_of(load_idx(folder, "train", 0), part, how));
