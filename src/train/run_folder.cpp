@@ -40,7 +40,7 @@ std::string checkpoint_name(std::int64_t step) {
 }
 
 int open_for_append(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int fd = io::open_to_write(path, O_WRONLY | O_CREAT | O_APPEND);
   if (fd < 0) throw IoError(cat(path, ": cannot open the log: ", reason()));
   return fd;
 }
@@ -131,6 +131,7 @@ RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   if (error)
     throw IoError(cat(path_, ": cannot make the run folder: ", error.message(),
                       "; choose another folder or check its permissions"));
+  refuse_foreign_links();
   lock();
   try {
     if (!resume && (!checkpoint_names(path_).empty() || fs::exists(file("log.csv"))))
@@ -149,9 +150,20 @@ RunFolder::~RunFolder() {
     if (fd >= 0) ::close(fd);
 }
 
+// Before the first file is written: of files, each is asked again when it is.
+void RunFolder::refuse_foreign_links() const {
+  for (const std::string& folder : {path_, path_ + "/checkpoints"}) {
+    io::refuse_foreign_link(folder);
+    std::error_code ignored;
+    for (fs::directory_iterator it(folder, ignored), end; !ignored && it != end;
+         it.increment(ignored))
+      io::refuse_foreign_link(it->path().string());
+  }
+}
+
 void RunFolder::lock() {
   const std::string name = file("lock");
-  lock_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  lock_ = io::open_to_write(name, O_RDWR | O_CREAT);
   if (lock_ < 0)
     throw IoError(cat(name, ": cannot write into the run folder: ", reason(),
                       "; choose another folder or check its permissions"));

@@ -78,6 +78,7 @@ class RunFolder {
 
  private:
   void lock();
+  void refuse_foreign_links() const;
   void remove_leftovers() const;
   void append(int fd, const char* name, const std::string& text);
   std::string path_;

@@ -14,7 +14,7 @@
 
 #include <tenon/shapes_only.h>
 
-#include "base/env.h"
+#include "base/cache_file.h"
 #include "base/str.h"
 #include "data/prefetch.h"
 #include "data/span_dataset.h"
@@ -524,7 +524,7 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
   };
   KeepOptions how;
   how.place = settings.keep_frozen;
-  how.folder = user_cache_folder() + "/frozen";
+  how.folder = cache_folder_of("frozen");
   how.limit = static_cast<std::int64_t>(settings.frozen_cache * 1073741824.0);
   how.variants = settings.frozen_variants;
   how.stop = watched.stop;
