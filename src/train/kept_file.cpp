@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/folder_names.h"
 #include "base/str.h"
 
 namespace tenon::train {
@@ -101,11 +102,11 @@ void KeptFolder::make_room(std::int64_t bytes) const {
   std::error_code error;
   std::vector<Entry> entries;
   std::int64_t total = 0;
-  for (fs::directory_iterator it(path_, error), end; !error && it != end; it.increment(error)) {
+  for (const std::string& name : names_in(path_, error)) {
     std::error_code ignored;
-    const std::string name = it->path().filename().string();
-    Entry entry{it->path(), fs::last_write_time(it->path(), ignored),
-                static_cast<std::int64_t>(fs::file_size(it->path(), ignored))};
+    const fs::path path = cat(path_, "/", name);
+    Entry entry{path, fs::last_write_time(path, ignored),
+                static_cast<std::int64_t>(fs::file_size(path, ignored))};
     if (ignored) continue;
     // What a killed process left behind.
     if (name.ends_with(".tmp") &&

@@ -14,6 +14,7 @@
 
 #include <tenon/shapes_only.h>
 
+#include "base/background.h"
 #include "base/cache_file.h"
 #include "base/str.h"
 #include "data/prefetch.h"
@@ -206,11 +207,10 @@ DataSets open_data(const Settings& settings, const std::string& run_dir) {
   const data::SourceOptions how = source_options(settings, nullptr, tokenizer);
   // Beside each other: the first step waits for both, lest a run find out after an epoch that the
   // test set cannot be read.
-  std::future<std::shared_ptr<data::Dataset>> test =
-      std::async(std::launch::async, [&settings, &how] {
-        return fitted(settings, data::open_dataset(settings.data, data::Split::Test, how),
-                      data::Split::Test);
-      });
+  std::future<std::shared_ptr<data::Dataset>> test = in_background([&settings, &how] {
+    return fitted(settings, data::open_dataset(settings.data, data::Split::Test, how),
+                  data::Split::Test);
+  });
   DataSets sets;
   sets.tokenizer = tokenizer;
   sets.train = fitted(settings, data::open_dataset(settings.data, data::Split::Train, how),
