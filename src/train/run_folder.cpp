@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -25,7 +26,7 @@ namespace tenon::train {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr char kFormat[] = "tenon.checkpoint.1";
+constexpr char kFormat[] = "tenon.checkpoint.2", kOlderFormat[] = "tenon.checkpoint.1";
 
 std::string reason() { return std::generic_category().message(errno); }
 
@@ -60,6 +61,10 @@ std::vector<std::string> checkpoint_names(const std::string& run_dir) {
 Checkpoint load(const std::string& path) {
   io::SafeTensors file = io::load_safetensors(path);
   const auto format = file.metadata.find("format"), state = file.metadata.find("state");
+  if (format != file.metadata.end() && format->second == kOlderFormat)
+    throw FormatError(cat(path,
+                          " was written by an older version of Tenon, whose runs chose their "
+                          "weights by the test part: start a new run"));
   if (format == file.metadata.end() || format->second != kFormat || state == file.metadata.end())
     throw FormatError(cat(path, " is a safetensors file, but no checkpoint of a run"));
   return {path, std::move(file.tensors), progress_from_json(state->second, path)};
@@ -98,6 +103,11 @@ std::optional<Checkpoint> load_latest_checkpoint(
     }
   }
   throw FormatError(cat(run_dir, ": no checkpoint can be read; the newest: ", first_problem));
+}
+
+bool has_checkpoint(const std::string& run_dir) {
+  std::error_code ignored;
+  return fs::is_directory(run_dir + "/checkpoints", ignored) && !checkpoint_names(run_dir).empty();
 }
 
 TuneTable load_engines(const std::string& run_dir) {
@@ -200,13 +210,32 @@ std::string RunFolder::save(const Checkpoint& checkpoint, int keep) {
 }
 
 void RunFolder::open_logs(const Progress& progress) {
-  std::string csv = csv_header();
-  for (const EpochReport& epoch : progress.history) csv += csv_line(epoch);
-  io::write_file(file("log.csv"), csv);
   const std::string lines = fs::exists(file("log.jsonl")) ? io::read_file(file("log.jsonl")) : "";
   io::write_file(file("log.jsonl"), json_log_until(lines, progress.step));
-  csv_ = open_for_append(file("log.csv"));
   json_ = open_for_append(file("log.jsonl"));
+  rewrite_csv(progress.history);
+}
+
+void RunFolder::rewrite_csv(const std::vector<EpochReport>& history) {
+  std::map<std::int64_t, TestReport> by_step;
+  for (const TestReport& test : read_log(io::read_file(file("log.jsonl"))).tests)
+    by_step[test.step] = test;
+  std::string csv = csv_header();
+  for (const EpochReport& epoch : history) {
+    const auto test = by_step.find(epoch.step);
+    csv += csv_line(epoch, test == by_step.end() ? std::nullopt : std::optional(test->second));
+  }
+  io::write_file(file("log.csv"), csv);
+  if (csv_ >= 0) ::close(csv_);  // of the file that was replaced
+  csv_ = -1;
+  csv_ = open_for_append(file("log.csv"));
+}
+
+std::optional<TestReport> RunFolder::test_report(std::int64_t step) const {
+  const RunLog log = read_log(io::read_file(file("log.jsonl")));
+  const auto found = std::find_if(log.tests.rbegin(), log.tests.rend(),
+                                  [&](const TestReport& test) { return test.step == step; });
+  return found == log.tests.rend() ? std::nullopt : std::optional(*found);
 }
 
 void RunFolder::append(int fd, const char* name, const std::string& text) {
