@@ -58,7 +58,7 @@ std::shared_ptr<const KeptRecords> KeptFolder::read(const Digest& key, std::int6
   try {
     const int fd = open_cache_file(name);
     if (fd < 0) throw IoError("another user may have written it");
-    auto file = std::make_unique<const io::MappedFile>(io::InputFile(name, fd));
+    auto file = std::make_unique<const io::MappedFile>(std::make_unique<io::InputFile>(name, fd));
     const std::string_view bytes = file->bytes();
     const std::size_t count = static_cast<std::size_t>(examples);
     Header header;
@@ -73,6 +73,7 @@ std::shared_ptr<const KeptRecords> KeptFolder::read(const Digest& key, std::int6
       sum.add(record(bytes.data() + sizeof header, k, bytes_of_one));
     Digest wanted;
     std::memcpy(&wanted, bytes.data() + bytes.size() - sizeof wanted, sizeof wanted);
+    file->require_whole();
     if (!(sum.result() == wanted)) throw FormatError("its checksum is another");
     std::error_code ignored;
     fs::last_write_time(name, fs::file_time_type::clock::now(), ignored);  // used last
