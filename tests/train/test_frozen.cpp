@@ -19,7 +19,7 @@ using train::Settings;
 
 namespace {
 
-class Notes : public train::Callback {
+class NoteKeeper : public train::Callback {
  public:
   void on_note(const std::string& note) override { all += note + "; "; }
   std::string all;
@@ -46,7 +46,7 @@ TEST_CASE("frozen: a base of other people's weights stays, and is computed once"
   manual_seed(7);
   const StateDict given = models::create("resnet20:width=4", {.classes = 5}).state_dict();
   io::save_safetensors(base, given);
-  const auto notes = std::make_shared<Notes>();
+  const auto notes = std::make_shared<NoteKeeper>();
   train::start_run(with_head(base), folder / "run", {.callbacks = {notes}});
   CHECK(notes->all.find("tensors are from") != std::string::npos);
   CHECK(notes->all.find("computed once: of 60 examples") != std::string::npos);
@@ -86,7 +86,7 @@ TEST_CASE("frozen: the base of a folder of pictures is computed once") {
       io::save_png(folder / "pictures/" + kind + "/" + std::to_string(k) + ".png",
                    {40, 36, 3, std::vector<std::uint8_t>(40 * 36 * 3, kind[0] == 'a' ? 50 : 200)});
   }
-  const auto notes = std::make_shared<Notes>();
+  const auto notes = std::make_shared<NoteKeeper>();
   Settings settings = with_head("", "none");
   settings.weights = "";
   settings.data = "folder:" + (folder / "pictures,split=0.2");
@@ -113,7 +113,7 @@ TEST_CASE("frozen: what is kept trains as what is computed in every step") {
   const TestFolder folder;
   std::vector<std::vector<double>> losses;
   for (const char* augment : {"none", "cutout=1"}) {  // the latter changes one pixel
-    const auto notes = std::make_shared<Notes>();
+    const auto notes = std::make_shared<NoteKeeper>();
     const train::TrainResult result =
         train::start_run(with_head("", augment), folder / augment, {.callbacks = {notes}});
     const bool once = notes->all.find("is computed once") != std::string::npos;

@@ -36,7 +36,7 @@ StateDict weights_of(const std::string& run) {
   return io::load_safetensors(run + "/model.safetensors").tensors;
 }
 
-class Notes : public train::Callback {
+class NoteKeeper : public train::Callback {
  public:
   void on_note(const std::string& note) override { all += note + "; "; }
   std::string all;
@@ -60,7 +60,7 @@ class Killer : public train::Callback {
 
 TEST_CASE("unfreeze: parts stay for N epochs, then everything learns") {
   const TestFolder folder;
-  const auto notes = std::make_shared<Notes>();
+  const auto notes = std::make_shared<NoteKeeper>();
   train::RunOptions stopping;
   stopping.callbacks = {notes};
   const train::TrainResult whole = train::start_run(later(), folder / "whole", stopping);
