@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "train/published_fields.h"
 
 namespace tenon::train {
 namespace {
@@ -24,88 +25,6 @@ namespace fs = std::filesystem;
 using io::Json;
 
 constexpr std::uint64_t kMostConfig = std::uint64_t{4} << 20;
-constexpr std::int64_t kLargest = 1 << 24;
-
-// What says nothing of what the network computes from its inputs: names, tokens' numbers, how
-// values are drawn, how texts are generated, how results are returned, heads that are not built.
-constexpr std::string_view kIrrelevant[] = {"_attn_implementation",
-                                            "_attn_implementation_autoset",
-                                            "_name_or_path",
-                                            "_num_labels",
-                                            "architectures",
-                                            "attn_implementation",
-                                            "bad_words_ids",
-                                            "begin_suppress_tokens",
-                                            "bos_token_id",
-                                            "chunk_size_feed_forward",
-                                            "cls_token_id",
-                                            "cross_attention_hidden_size",
-                                            "decoder_start_token_id",
-                                            "directionality",
-                                            "diversity_penalty",
-                                            "do_sample",
-                                            "dtype",
-                                            "early_stopping",
-                                            "encoder_no_repeat_ngram_size",
-                                            "eos_token_id",
-                                            "exponential_decay_length_penalty",
-                                            "finetuning_task",
-                                            "forced_bos_token_id",
-                                            "forced_eos_token_id",
-                                            "gradient_checkpointing",
-                                            "id2label",
-                                            "initializer_range",
-                                            "is_encoder_decoder",
-                                            "keys_to_ignore_at_inference",
-                                            "label2id",
-                                            "length_penalty",
-                                            "mask_token_id",
-                                            "max_length",
-                                            "min_length",
-                                            "model_type",
-                                            "n_ctx",
-                                            "no_repeat_ngram_size",
-                                            "num_beam_groups",
-                                            "num_beams",
-                                            "num_labels",
-                                            "num_return_sequences",
-                                            "out_features",
-                                            "out_indices",
-                                            "output_attentions",
-                                            "output_hidden_states",
-                                            "output_past",
-                                            "output_scores",
-                                            "pooler_fc_size",
-                                            "pooler_num_attention_heads",
-                                            "pooler_num_fc_layers",
-                                            "pooler_size_per_head",
-                                            "pooler_type",
-                                            "prefix",
-                                            "remove_invalid_values",
-                                            "repetition_penalty",
-                                            "return_dict",
-                                            "return_dict_in_generate",
-                                            "sep_token_id",
-                                            "stage_names",
-                                            "summary_activation",
-                                            "summary_first_dropout",
-                                            "summary_proj_to_labels",
-                                            "summary_type",
-                                            "summary_use_proj",
-                                            "suppress_tokens",
-                                            "task_specific_params",
-                                            "temperature",
-                                            "tf_legacy_loss",
-                                            "tie_encoder_decoder",
-                                            "tokenizer_class",
-                                            "top_k",
-                                            "top_p",
-                                            "torch_dtype",
-                                            "torchscript",
-                                            "transformers_version",
-                                            "typical_p",
-                                            "use_bfloat16",
-                                            "use_cache"};
 
 struct Relative {
   std::string_view type, name, why;
@@ -151,178 +70,7 @@ constexpr Relative kRelatives[] = {
     {"vit", "ViT", "Tenon has no network of patches of pictures"},
 };
 
-// Fields of one config, each asked for once. What nobody asked for is what unknown() names.
-class Fields {
- public:
-  Fields(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
-
-  const std::string& path() const { return path_; }
-  const Json* find(const char* key) {
-    asked_.insert(key);
-    const auto found = json_.find(key);
-    return found == json_.end() || found->is_null() ? nullptr : &*found;
-  }
-  // GPT-2's fields have a second name each, which other families use.
-  const Json* find(const char* key, const char* alias) {
-    const Json *first = find(key), *second = alias[0] == '\0' ? nullptr : find(alias);
-    if (first != nullptr && second != nullptr && *first != *second)
-      refuse_format(cat("'", key, "' and '", alias, "' differ, and are one"));
-    return first != nullptr ? first : second;
-  }
-  std::int64_t whole(const char* key, std::int64_t fallback, const char* alias = "") {
-    const Json* value = find(key, alias);
-    if (value == nullptr) return fallback;
-    if (!value->is_number_integer() || *value < 1 || *value > kLargest)
-      refuse_format(cat("'", key, "' must be a whole number from 1 to ", kLargest));
-    return value->get<std::int64_t>();
-  }
-  double number(const char* key, double fallback, double low, double high) {
-    const Json* value = find(key);
-    if (value == nullptr) return fallback;
-    const double out = value->is_number() ? value->get<double>() : low - 1;
-    if (!(out >= low && out <= high))
-      refuse_format(cat("'", key, "' must be a number from ", low, " to ", high));
-    return out;
-  }
-  std::string text(const char* key, const char* fallback) {
-    const Json* value = find(key);
-    if (value == nullptr) return fallback;
-    if (!value->is_string()) refuse_format(cat("'", key, "' must be a text"));
-    return value->get<std::string>();
-  }
-  bool truth(const char* key, bool fallback) {
-    const Json* value = find(key);
-    if (value == nullptr) return fallback;
-    if (!value->is_boolean()) refuse_format(cat("'", key, "' must be true or false"));
-    return value->get<bool>();
-  }
-  std::vector<std::int64_t> wholes(const char* key) {
-    const Json* value = find(key);
-    std::vector<std::int64_t> out;
-    if (value == nullptr || !value->is_array() || value->size() > 64)
-      refuse_format(cat("'", key, "' must be a list of numbers"));
-    for (const Json& item : *value) {
-      if (!item.is_number_integer() || item < 1 || item > kLargest)
-        refuse_format(cat("'", key, "' must be a list of numbers from 1 to ", kLargest));
-      out.push_back(item.get<std::int64_t>());
-    }
-    return out;
-  }
-  std::vector<double> numbers(const Json& list, const char* key) const {
-    std::vector<double> out;
-    if (list.is_array() && list.size() <= 16)
-      for (const Json& item : list)
-        if (item.is_number()) out.push_back(item.get<double>());
-    if (out.empty() || out.size() != list.size())
-      refuse_format(cat("'", key, "' must be a list of numbers"));
-    return out;
-  }
-  // Refuses a field whose value is not the one that Tenon computes with.
-  void require(const char* key, bool wanted, const char* what) {
-    if (truth(key, wanted) != wanted)
-      refuse(cat("'", key, "' is ", wanted ? "false" : "true"), what);
-  }
-  [[noreturn]] void refuse(const std::string& field, const std::string& what) const {
-    throw NotSupported(cat(path_, ": ", field, ", which Tenon's network does not compute: ", what));
-  }
-  [[noreturn]] void refuse_format(const std::string& what) const {
-    throw FormatError(cat(path_, ": ", what));
-  }
-
-  std::vector<std::string> unknown() const {
-    std::vector<std::string> out;
-    for (const auto& [key, value] : json_.items())
-      if (!asked_.contains(key) &&
-          std::find(std::begin(kIrrelevant), std::end(kIrrelevant), key) == std::end(kIrrelevant))
-        out.push_back(key);
-    return out;
-  }
-
- private:
-  const Json& json_;
-  std::string path_;
-  std::set<std::string> asked_;
-};
-
-// A name of a network under way: what the config says, as the name's keys.
-class NameOf {
- public:
-  // `asked` is the name that the user gave: its stem, and values for some keys.
-  NameOf(std::string asked, std::string path) : asked_(std::move(asked)), path_(std::move(path)) {
-    const std::size_t colon = asked_.find(':');
-    out_ = stem_ = asked_.substr(0, colon);
-    for (std::size_t at = colon; at < asked_.size();) {
-      const std::size_t end = std::min(asked_.find(',', at + 1), asked_.size());
-      const std::string part = asked_.substr(at + 1, end - at - 1);
-      const std::size_t equals = std::min(part.find('='), part.size());
-      given_.emplace_back(part.substr(0, equals), part.substr(std::min(equals + 1, part.size())));
-      at = end;
-    }
-  }
-  const std::string& stem() const { return stem_; }
-  void put(const char* key, const char* field, std::int64_t value, std::int64_t usual) {
-    put_text(key, field, cat(value), value == usual);
-  }
-  void put(const char* key, const char* field, double value, double usual) {
-    put_text(key, field, cat(value), value == usual);
-  }
-  void put(const char* key, const char* field, const std::string& value, const char* usual) {
-    put_text(key, field, value, value == usual);
-  }
-  // What a name such as gpt2_medium stands for.
-  void require(const char* key, const char* field, std::int64_t value, std::int64_t fixed) {
-    said_.insert(key);
-    if (value != fixed) refuse(key, field, cat(value), cat(fixed));
-  }
-  // Throws for a key that no field of the config has to do with.
-  std::string name() const {
-    for (const auto& [key, text] : given_)
-      if (!said_.contains(key))
-        throw ValueError(cat("model '", asked_, "': '", key, "' is nothing that ", path_,
-                             " says something of: leave it out"));
-    return out_;
-  }
-
- private:
-  void put_text(const char* key, const char* field, const std::string& value, bool usual) {
-    said_.insert(key);
-    for (const auto& [name, text] : given_) {
-      const bool same = text == value ||
-                        (is_number(text) && is_number(value) &&
-                         std::strtod(text.c_str(), nullptr) == std::strtod(value.c_str(), nullptr));
-      if (name == key && !same) refuse(key, field, value, text);
-    }
-    if (usual) return;
-    out_ += cat(out_ == stem_ ? ":" : ",", key, "=", value);
-  }
-  static bool is_number(const std::string& text) {
-    return !text.empty() && (text[0] == '.' || (text[0] >= '0' && text[0] <= '9'));
-  }
-  [[noreturn]] void refuse(const char* key, const char* field, const std::string& published,
-                           const std::string& asked) const {
-    throw ValueError(cat("model '", asked_, "' has ", key, " = ", asked, ", and the weights' ",
-                         path_, " says ", field, " = ", published,
-                         ": with them it would compute "
-                         "something else; write ",
-                         base_name(),
-                         ", which takes its sizes from the "
-                         "config"));
-  }
-  // Of gpt2_medium gpt2.
-  std::string base_name() const {
-    std::string out = stem_;
-    for (const char* size : {"_medium", "_xl", "_large"})
-      if (const std::size_t at = out.find(size); at != std::string::npos)
-        out.erase(at, std::string_view(size).size());
-    return out;
-  }
-
-  std::string asked_, path_, stem_, out_;
-  std::vector<std::pair<std::string, std::string>> given_;
-  std::set<std::string> said_{};
-};
-
-std::string activation_of(Fields& fields, const char* key, const char* fallback) {
+std::string activation_of(PublishedFields& fields, const char* key, const char* fallback) {
   const std::string given = fields.text(key, fallback);
   static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"gelu", "gelu"},
@@ -350,7 +98,7 @@ std::string activation_of(Fields& fields, const char* key, const char* fallback)
 }
 
 // What neither family's networks have.
-void refuse_foreign_parts(Fields& fields) {
+void refuse_foreign_parts(PublishedFields& fields) {
   fields.require("add_cross_attention", false, "it has no attention to an encoder");
   if (fields.truth("is_encoder_decoder", false))
     fields.refuse("'is_encoder_decoder' is true", "it has no encoder beside it");
@@ -363,7 +111,7 @@ void refuse_foreign_parts(Fields& fields) {
     fields.refuse("'auto_map' names code that computes the network", "nothing in a file is run");
 }
 
-std::string architecture_of(Fields& fields) {
+std::string architecture_of(PublishedFields& fields) {
   const Json* list = fields.find("architectures");
   return list != nullptr && list->is_array() && !list->empty() && (*list)[0].is_string()
              ? (*list)[0].get<std::string>()
@@ -388,7 +136,7 @@ const FixedSizes* fixed_sizes(const std::string& stem) {
 }
 
 // Layers, heads and width, which a name such as gpt2_medium fixes.
-void put_sizes(NameOf& name, const char* const (&fields)[3], std::int64_t layers,
+void put_sizes(PublishedName& name, const char* const (&fields)[3], std::int64_t layers,
                std::int64_t heads, std::int64_t width) {
   constexpr std::int64_t kLayers = 12, kHeads = 12, kWidth = 768;
   if (const FixedSizes* fixed = fixed_sizes(name.stem())) {
@@ -402,7 +150,7 @@ void put_sizes(NameOf& name, const char* const (&fields)[3], std::int64_t layers
   name.put("width", fields[2], width, kWidth);
 }
 
-void read_gpt2(Fields& fields, NameOf& name, PublishedConfig& out) {
+void read_gpt2(PublishedFields& fields, PublishedName& name, PublishedConfig& out) {
   refuse_foreign_parts(fields);
   fields.require("scale_attn_weights", true,
                  "its scores are divided by the root of a head's width");
@@ -431,7 +179,8 @@ void read_gpt2(Fields& fields, NameOf& name, PublishedConfig& out) {
   (void)fields.find("problem_type");
 }
 
-void check_bert_task(Fields& fields, const std::string& architecture, bool classes, bool spans) {
+void check_bert_task(PublishedFields& fields, const std::string& architecture, bool classes,
+                     bool spans) {
   const auto of = [&](const char* task) {
     fields.refuse(cat("the architecture is ", architecture),
                   cat("it is another task's head: ", task));
@@ -444,7 +193,7 @@ void check_bert_task(Fields& fields, const std::string& architecture, bool class
 }
 
 // Names of classes by their numbers; empty unless there is one for each.
-std::vector<std::string> labels_of(Fields& fields, std::int64_t& count) {
+std::vector<std::string> labels_of(PublishedFields& fields, std::int64_t& count) {
   const Json* map = fields.find("id2label");
   count = fields.whole("num_labels", count);
   if (map == nullptr || !map->is_object() || map->empty()) return {};
@@ -461,7 +210,7 @@ std::vector<std::string> labels_of(Fields& fields, std::int64_t& count) {
   return numbered || distinct.size() != names.size() ? std::vector<std::string>() : names;
 }
 
-void read_bert(Fields& fields, NameOf& name, PublishedConfig& out) {
+void read_bert(PublishedFields& fields, PublishedName& name, PublishedConfig& out) {
   refuse_foreign_parts(fields);
   fields.require("is_decoder", false, "each token of it sees the whole text");
   const bool classes = name.stem().ends_with("_classifier"),
@@ -511,7 +260,7 @@ void read_bert(Fields& fields, NameOf& name, PublishedConfig& out) {
   out.regression = problem == "regression" || out.classes == 1;
 }
 
-void read_resnet(Fields& fields, NameOf& name, PublishedConfig& out) {
+void read_resnet(PublishedFields& fields, PublishedName& name, PublishedConfig& out) {
   const std::vector<std::int64_t> depths = fields.wholes("depths"),
                                   widths = fields.wholes("hidden_sizes");
   const std::string layer = fields.text("layer_type", "bottleneck"),
@@ -559,7 +308,7 @@ std::string triple(const std::vector<double>& values) {
 }
 
 // timm's: one network by its name, with as many classes.
-void read_timm(Fields& fields, NameOf& name, PublishedConfig& out) {
+void read_timm(PublishedFields& fields, PublishedName& name, PublishedConfig& out) {
   const std::string architecture = fields.text("architecture", "");
   if (architecture != name.stem())
     throw ValueError(cat(fields.path(), " describes timm's '", architecture.substr(0, 80),
@@ -590,10 +339,11 @@ void read_timm(Fields& fields, NameOf& name, PublishedConfig& out) {
           "and resnet"));
 }
 
-void read_family(const std::string& type, Fields& fields, NameOf& name, PublishedConfig& out) {
+void read_family(const std::string& type, PublishedFields& fields, PublishedName& name,
+                 PublishedConfig& out) {
   struct Family {
     std::string_view type, stem;
-    void (*read)(Fields&, NameOf&, PublishedConfig&);
+    void (*read)(PublishedFields&, PublishedName&, PublishedConfig&);
   };
   static constexpr Family kFamilies[] = {
       {"gpt2", "gpt2", read_gpt2}, {"bert", "bert", read_bert}, {"resnet", "resnet", read_resnet}};
@@ -623,8 +373,8 @@ PublishedConfig parse_config(const std::string& json, const std::string& path,
                              const std::string& model) {
   const Json parsed = io::parse_json_or_discard(json);
   if (!parsed.is_object()) throw FormatError(cat(path, ": is no JSON object"));
-  Fields fields(parsed, path);
-  NameOf name(model, path);
+  PublishedFields fields(parsed, path);
+  PublishedName name(model, path);
   PublishedConfig out;
   out.path = path;
   if (fields.find("architecture") != nullptr) {
