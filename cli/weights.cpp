@@ -369,6 +369,8 @@ Difference difference_of(const std::string& name, const Tensor& a, const Tensor&
 
 std::vector<Difference> differences(const DiffOptions& options) {
   const io::WeightFile a(options.a), b(options.b);
+  say_notes(a.notes(), false);
+  say_notes(b.notes(), false);
   std::map<std::string_view, std::size_t> in_b;
   for (std::size_t i = 0; i < b.tensors().size(); ++i) in_b.emplace(b.tensors()[i].name, i);
   std::vector<Difference> out;

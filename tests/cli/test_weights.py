@@ -183,6 +183,13 @@ class Weights(CommandTest):
         config["scale_attn_by_inverse_layer_idx"] = True
         (folder / "config.json").write_text(json.dumps(config))
         self.fails(7, "eval", "gpt2", "--weights", "hub/model.safetensors", *words, says="'scale_attn_by_inverse_layer_idx' is true")
+        # The folder's tokenizer is used, as any other file in it.
+        del config["scale_attn_by_inverse_layer_idx"]
+        (folder / "config.json").write_text(json.dumps(config))
+        letters = [chr(k) for k in range(33, 127)]
+        (folder / "vocab.json").write_text(json.dumps({word: k for k, word in enumerate(letters + ["\u0120", "\u010a"])}))
+        (folder / "merges.txt").write_text("#version: 0.2\n")
+        self.assertIn("a line", self.ok("generate", "gpt2", "--weights", "hub", "--prompt", "a line", "--tokens", "3").out)
         (folder / "config.json").write_text('{"model_type": "roberta"}')
         self.fails(7, "eval", "bert", "--weights", "hub", says="this is RoBERTa: not supported, because")
 
