@@ -17,7 +17,8 @@ constexpr std::size_t kDeepestJson = 512;  // copies and comparisons of values a
 
 class JsonBuilder final : public nlohmann::json_sax<Json> {
  public:
-  Json& root() { return root_; }
+  explicit JsonBuilder(Json& root) : root_(root) {}
+
   bool too_deep() const { return open_.size() > kDeepestJson; }
 
   bool null() override { return add(nullptr); }
@@ -97,7 +98,7 @@ class JsonBuilder final : public nlohmann::json_sax<Json> {
     members = std::move(kept);
   }
 
-  Json root_;
+  Json& root_;
   std::vector<Json*> open_;
   std::string key_;
 };
@@ -110,9 +111,10 @@ class JsonBuilder final : public nlohmann::json_sax<Json> {
 }  // namespace
 
 Json parse_json(std::string_view text) {
-  JsonBuilder builder;
+  Json out;
+  JsonBuilder builder(out);
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) refuse_depth();
-  return std::move(builder.root());
+  return out;
 }
 
 Json parse_json_or_discard(std::string_view text) {
