@@ -7,6 +7,7 @@
 #include <tenon/train.h>
 
 #include <filesystem>
+#include <string>
 
 namespace tenon::cli {
 
@@ -74,6 +75,9 @@ std::string Network::toml() const { return text.empty() ? models::toml(name, opt
 void require_run(const std::string& folder) {
   std::error_code ignored;
   const std::string file = folder + "/settings.toml";
+  if (const int folds = train::folds_in(folder); folds > 0)
+    throw IoError(folder + " holds " + std::to_string(folds) +
+                  " folds, each of which is a run: name one, as " + folder + "/fold-1");
   if (!std::filesystem::exists(file, ignored))
     throw IoError(folder + " holds no run: there is no " + file);
 }

@@ -27,15 +27,15 @@ Tensor view(Op op, const Tensor& x, const Shape& shape, const Attrs& attrs = {})
 Tensor reshape(const Tensor& x, const Ints& sizes) {
   require_defined("reshape", x);
   Ints resolved = sizes;
-  std::int64_t known = 1, open = -1;
+  std::int64_t open = -1;
   for (std::size_t a = 0; a < sizes.size(); ++a) {
-    if (sizes[a] != -1) {
-      known *= sizes[a];
-    } else if (std::exchange(open, static_cast<std::int64_t>(a)) != -1) {
+    if (sizes[a] != -1) continue;
+    if (std::exchange(open, static_cast<std::int64_t>(a)) != -1)
       throw ShapeError(cat(where("reshape"), ": more than one size is -1"));
-    }
+    resolved[a] = 1;
   }
   if (open >= 0) {
+    const std::int64_t known = to_shape(resolved).numel();  // refuses sizes too large to multiply
     if (known == 0 || x.numel() % known != 0)
       throw ShapeError(cat(where("reshape"), ": ", x.shape(), " has ", x.numel(),
                            " elements, which the given sizes (product ", known, ") do not divide"));
@@ -223,7 +223,9 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t count, int axis) {
   require_defined("chunk", x);
   if (count < 1) throw ValueError(cat(where("chunk"), ": into ", count, " parts"));
   const std::int64_t total = x.size(normalize_axis(axis, x.rank(), where("chunk").c_str()));
-  return split(x, std::max<std::int64_t>((total + count - 1) / count, 1), axis);
+  // An axis without elements has as many parts as were asked for, as in PyTorch.
+  if (total == 0) return std::vector<Tensor>(static_cast<std::size_t>(count), x);
+  return split(x, (total - 1) / count + 1, axis);
 }
 
 std::vector<Tensor> unbind(const Tensor& x, int axis) {

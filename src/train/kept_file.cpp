@@ -2,15 +2,13 @@
 // digest (16); numbers in the machine's byte order, which the magic checks.
 #include "train/kept_file.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
 
+#include "base/folder_names.h"
 #include "base/str.h"
 
 namespace tenon::train {
@@ -56,9 +54,11 @@ std::shared_ptr<const KeptRecords> KeptFolder::read(const Digest& key, std::int6
                                                     std::string& why) const {
   why.clear();
   const std::string name = file_of(key);
-  if (!io::file_exists(name)) return nullptr;
+  if (path_.empty() || !io::file_exists(name)) return nullptr;
   try {
-    auto file = std::make_unique<const io::MappedFile>(name);
+    const int fd = open_cache_file(name);
+    if (fd < 0) throw IoError("another user may have written it");
+    auto file = std::make_unique<const io::MappedFile>(std::make_unique<io::InputFile>(name, fd));
     const std::string_view bytes = file->bytes();
     const std::size_t count = static_cast<std::size_t>(examples);
     Header header;
@@ -73,6 +73,7 @@ std::shared_ptr<const KeptRecords> KeptFolder::read(const Digest& key, std::int6
       sum.add(record(bytes.data() + sizeof header, k, bytes_of_one));
     Digest wanted;
     std::memcpy(&wanted, bytes.data() + bytes.size() - sizeof wanted, sizeof wanted);
+    file->require_whole();
     if (!(sum.result() == wanted)) throw FormatError("its checksum is another");
     std::error_code ignored;
     fs::last_write_time(name, fs::file_time_type::clock::now(), ignored);  // used last
@@ -89,6 +90,8 @@ void KeptFolder::remove(const Digest& key) const noexcept {
 }
 
 void KeptFolder::make_room(std::int64_t bytes) const {
+  if (path_.empty())
+    throw KeptError("there is no folder for caches: set HOME, or TENON_CACHE to a folder");
   struct Entry {
     fs::path path;
     fs::file_time_type time;
@@ -98,14 +101,13 @@ void KeptFolder::make_room(std::int64_t bytes) const {
     throw KeptError(cat(path_, ": ", size_text(bytes), " are more than the ", size_text(limit_),
                         " that are kept there ('frozen_cache')"));
   std::error_code error;
-  fs::create_directories(path_, error);
   std::vector<Entry> entries;
   std::int64_t total = 0;
-  for (fs::directory_iterator it(path_, error), end; !error && it != end; it.increment(error)) {
+  for (const std::string& name : names_in(path_, error)) {
     std::error_code ignored;
-    const std::string name = it->path().filename().string();
-    Entry entry{it->path(), fs::last_write_time(it->path(), ignored),
-                static_cast<std::int64_t>(fs::file_size(it->path(), ignored))};
+    const fs::path path = cat(path_, "/", name);
+    Entry entry{path, fs::last_write_time(path, ignored),
+                static_cast<std::int64_t>(fs::file_size(path, ignored))};
     if (ignored) continue;
     // What a killed process left behind.
     if (name.ends_with(".tmp") &&
@@ -131,28 +133,18 @@ void KeptFolder::make_room(std::int64_t bytes) const {
 
 KeptWriter::KeptWriter(const KeptFolder& folder, const Digest& key, std::int64_t examples,
                        std::size_t bytes_of_one)
-    : target_(folder.file_of(key)),
-      name_(cat(target_, ".", ::getpid(), ".tmp")),
-      bytes_(bytes_of_one) {
-  file_ = std::fopen(name_.c_str(), "wb");
-  if (file_ == nullptr) fail();
+    : file_(folder.file_of(key)), bytes_(bytes_of_one) {
   const Header header = header_of(key, examples, bytes_of_one);
   write(&header, sizeof header);
 }
 
-KeptWriter::~KeptWriter() {
-  if (file_ == nullptr) return;
-  std::fclose(file_);
-  std::error_code ignored;
-  fs::remove(name_, ignored);
-}
-
-void KeptWriter::fail() const {
-  throw KeptError(cat(name_, ": cannot write: ", std::generic_category().message(errno)));
+void KeptWriter::refuse_problem() const {
+  if (!file_.problem().empty()) throw KeptError(file_.problem());
 }
 
 void KeptWriter::write(const void* from, std::size_t bytes) {
-  if (std::fwrite(from, 1, bytes, file_) != bytes) fail();
+  file_.write(from, bytes);
+  refuse_problem();
 }
 
 void KeptWriter::add(std::span<const std::byte> records) {
@@ -164,13 +156,8 @@ void KeptWriter::add(std::span<const std::byte> records) {
 void KeptWriter::commit() {
   const Digest sum = sum_.result();
   write(&sum, sizeof sum);
-  std::error_code error;
-  const int closed = std::fclose(file_);
-  file_ = nullptr;
-  if (closed == 0) fs::rename(name_, target_, error);
-  if (closed == 0 && !error) return;
-  fs::remove(name_, error);
-  fail();
+  file_.commit();
+  refuse_problem();
 }
 
 }  // namespace tenon::train
