@@ -30,7 +30,7 @@ Tensor reshape(const Tensor& x, const Ints& sizes) {
   std::int64_t known = 1, open = -1;
   for (std::size_t a = 0; a < sizes.size(); ++a) {
     if (sizes[a] != -1) {
-      known *= sizes[a];
+      known = size_product("reshape", known, sizes[a]);
     } else if (std::exchange(open, static_cast<std::int64_t>(a)) != -1) {
       throw ShapeError(cat(where("reshape"), ": more than one size is -1"));
     }
