@@ -94,6 +94,7 @@ std::string to_json(const Progress& p) {
                             {"loss_sum", number(p.loss_sum)},
                             {"weight", number(p.weight)},
                             {"correct", p.correct},
+                            {"targets", p.targets},
                             {"items", p.items},
                             {"seconds", number(p.seconds)},
                             {"schedule", schedule},
@@ -116,6 +117,7 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
     p.items = json.at("items").get<std::int64_t>();
     const auto weight = json.find("weight");  // what older versions wrote has none
     p.weight = weight != json.end() ? to_double(*weight) : static_cast<double>(p.items);
+    p.targets = json.value("targets", static_cast<std::int64_t>(p.weight));
     p.seconds = to_double(json.at("seconds"));
     for (const auto& [key, value] : json.at("schedule").items()) p.schedule[key] = to_double(value);
     for (const Json& e : json.at("history")) p.history.push_back(epoch_from(e));

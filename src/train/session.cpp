@@ -329,11 +329,8 @@ nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double labe
       return cross_entropy(all, target, Reduction::Mean, label_smoothing);
     };
   if (!info.pairs && !info.masked) return nn::CrossEntropyLoss{label_smoothing};
-  return [label_smoothing](const Tensor& scores, const Tensor& target) {
-    return cross_entropy(
-        scores, target,
-        ClassLossOptions{.label_smoothing = label_smoothing, .ignore_index = data::kIgnoredTarget});
-  };
+  return nn::CrossEntropyLoss{.label_smoothing = label_smoothing,
+                              .ignore_index = data::kIgnoredTarget};
 }
 
 nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
