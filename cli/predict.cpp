@@ -113,6 +113,7 @@ struct SetPredictor {
                     ++shown;
                   });
     if (!set.broken().empty()) fmt::print(stderr, "left out: {}\n", broken_text(set.broken()));
+    if (options.part.strict) refuse_notes(set.notes());
     print_notes(set.notes());
     if (options.json) return;
     print_right(right + output.right(), labelled + output.labelled(), options);
@@ -171,7 +172,6 @@ bool looks_like_idx(const std::string& file) {
 
 void predict_table(const SetPredictor& predict, const std::string& file) {
   const auto set = predict.model.open_rows(file);
-  if (predict.options.part.strict) refuse_notes(set->notes());
   predict(*set, file, [&](const train::Prediction& p) { return name_within(file, p.name); });
 }
 

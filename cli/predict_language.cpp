@@ -204,6 +204,7 @@ void predict_samples(const train::TrainedModel& model, const TextQuestions& aske
                          asked.top, json);
     }
   }
+  if (asked.part.strict) refuse_notes(set.notes());
   print_notes(set.notes());
   if (json == nullptr) print_right(samples, right, asked);
 }

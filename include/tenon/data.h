@@ -104,11 +104,39 @@ class TENON_API Dataset {
   virtual bool made_on_demand() const { return false; }
 };
 
+/// How the samples of a source are divided into parts: the same ones for the same seed on every
+/// machine. A part that has files of its own is not divided off: validation then comes from the
+/// training files.
+struct SplitOptions {
+  /// Share of all samples that is for testing; 0: no test part. Unset: 0.1 where the source has no
+  /// test files of its own.
+  std::optional<double> test{};
+  /// Share of the samples that are not for testing; 0: no validation part. Unset: 0.1.
+  std::optional<double> validation{};
+  std::uint64_t seed = 0;  ///< of the samples' order
+  /// Every part has the classes in the source's proportions. Unset: where targets are classes and
+  /// neither group nor chronological is set.
+  std::optional<bool> stratify{};
+  /// What keeps samples in one part: of a table a column, which then is no input; of lines a column
+  /// by its number from 0 or its name in a header; of images "prefix" (the file's name up to its
+  /// last '_', '-', ' ' or '.'), "folder" (the folder in which the file lies), of a list also a
+  /// column; of npy: the file with the groups' numbers. "": nothing but what always stays together:
+  /// frames of a video, lines about one file, windows of a text and questions about it.
+  std::string group{};
+  bool chronological = false;  ///< no shuffling: training comes first, then validation, then test
+  int fold = 0, folds = 0;     ///< of k parts of the samples, the one for testing, from 1
+};
+
 /// A set of given tensors: input [N, …], target [N, …]. int64 or int32 or uint8 targets of rank 1
 /// are classes; `classes` 0 counts them. A sample whose target is kIgnoredTarget counts for nothing
 /// with a loss that leaves it out (nn::CrossEntropyLoss::ignore_index).
 TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
                                                 std::int64_t classes = 0);
+/// One part of them; nullptr where there is no such part. `group` is a tensor of whole numbers [N]
+/// where samples of equal numbers stay in one part, whatever split.group says.
+TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
+                                                Split part, const SplitOptions& split,
+                                                std::int64_t classes = 0, const Tensor& group = {});
 /// `count` drawn digits: 28 x 28 handwriting-like pictures, the same for the same seed on every
 /// machine. Drawn when first used.
 TENON_API std::shared_ptr<Dataset> drawn_digits(std::uint64_t seed, std::int64_t count);
@@ -125,25 +153,14 @@ TENON_API std::shared_ptr<Dataset> drawn_scenes(std::uint64_t seed, std::int64_t
 TENON_API std::shared_ptr<Dataset> random_vectors(std::uint64_t seed, std::int64_t count,
                                                   std::int64_t size, std::int64_t classes);
 /// CIFAR-10's or CIFAR-100's binary files (data_batch_1.bin …, or train.bin and test.bin) in a
-/// folder.
-TENON_API std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split split);
-/// MNIST's four files (train-images-idx3-ubyte …, with or without .gz) in a folder.
-TENON_API std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split);
-
-/// How the samples of a source are divided into parts: the same ones for the same seed on every
-/// machine.
-struct SplitOptions {
-  double test = 0.1;  ///< share of all samples; ignored where the test part has files of its own
-  double validation =
-      0.1;                 ///< share of the samples that are not for testing; 0: no validation part
-  std::uint64_t seed = 0;  ///< of the samples' order
-  /// Every part has the classes in the source's proportions. Unset: where targets are classes and
-  /// neither group nor chronological is set.
-  std::optional<bool> stratify{};
-  std::string group{};  ///< column whose equal values stay in one part, and which is no input
-  bool chronological = false;  ///< no shuffling: training comes first, then validation, then test
-  int fold = 0, folds = 0;     ///< of k parts of the samples, the one for testing, from 1
-};
+/// folder. Validation samples come from the training files. Throws IoError, FormatError, ValueError
+/// for options that divide a test part off.
+TENON_API std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split part,
+                                              const SplitOptions& split = {});
+/// MNIST's four files (train-images-idx3-ubyte …, with or without .gz) in a folder; as
+/// open_cifar().
+TENON_API std::shared_ptr<Dataset> open_idx(const std::string& folder, Split part,
+                                            const SplitOptions& split = {});
 
 struct CsvOptions {
   bool labelled = true;      ///< off: every column is an input, and targets are zeros, no classes

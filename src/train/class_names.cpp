@@ -10,6 +10,7 @@
 #include <tenon/io.h>
 
 #include "base/index.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "io/file.h"
 #include "train/model_file.h"
@@ -32,6 +33,8 @@ class RenumberedClasses final : public data::Dataset {
   std::vector<std::string> class_names() const override { return names_; }
   std::shared_ptr<const data::TableColumns> table() const override { return of_->table(); }
   std::string describe() const override { return of_->describe(); }
+  std::string sample_name(std::int64_t index) const override { return of_->sample_name(index); }
+  Notes notes() const override { return of_->notes(); }
   bool in_memory() const override { return of_->in_memory(); }
   bool made_on_demand() const override { return of_->made_on_demand(); }
 
@@ -65,11 +68,18 @@ bool read_classes_of_run(const std::string& run_dir, std::vector<std::string>& n
   for (const char* name : {"model.safetensors", "best.safetensors"}) {
     const std::string file = cat(run_dir, "/", name);
     if (!io::file_exists(file)) continue;
-    const io::Metadata metadata = io::inspect_safetensors(file).metadata;
-    const auto text = metadata.find(kModelKey);
-    if (text == metadata.end()) continue;
-    names = model_from_json(text->second, file).class_names;
-    return true;
+    try {
+      const io::Metadata metadata = io::inspect_safetensors(file).metadata;
+      const auto text = metadata.find(kModelKey);
+      if (text == metadata.end()) continue;
+      names = model_from_json(text->second, file).class_names;
+      return true;
+    } catch (const Error& error) {  // a run that goes on writes it anew
+      log_message(LogLevel::Warning,
+                  cat("a file of weights cannot be read, so the classes of the run "
+                      "are not compared with it: ",
+                      error.what()));
+    }
   }
   return false;
 }

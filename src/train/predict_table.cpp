@@ -12,6 +12,7 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
+#include "base/log.h"
 #include "base/str.h"
 #include "io/csv.h"
 
@@ -84,7 +85,12 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& file) 
   const std::string label = table_ != nullptr ? table_->label : std::string();
   if (!label.empty())
     if (auto set = with_labels(label)) return set;
-  if (auto set = with_labels("")) return set;  // without a header the label is known by its place
+  if (auto set = with_labels("")) {
+    log_message(LogLevel::Warning,
+                cat(file, ": it has no header, and one column more than the model's inputs: taken "
+                          "as the label"));
+    return set;
+  }
   const auto set = data::open_csv(file, {.labelled = false, .columns = table_});
   if (!fits(set))
     throw ShapeError(cat(file, ": its rows give ", set->input_shape().numel(), " inputs, and ",

@@ -19,23 +19,17 @@ namespace fs = std::filesystem;
 
 std::string kind_of_source(const std::string& spec) { return spec.substr(0, spec.find(':')); }
 
-// The kinds of which all that follows is one path.
-bool is_one_folder(const std::string& kind) {
-  return kind == "idx" || kind == "mnist" || kind == "cifar10" || kind == "cifar100";
-}
-
 // The source with `change` applied to each of its paths, which are looked for from `base` on.
 template <class F>
 std::string with_paths(const std::string& spec, const fs::path& base, const F& change) {
   const std::string kind = kind_of_source(spec);
   const std::string rest = spec.substr(kind.size() + 1);
-  if (is_one_folder(kind)) return cat(kind, ":", change(rest));
   std::string out;
+  std::size_t which = 0;
   for (const std::string& part : data::source_parts(rest, kind == "npy", base)) {
-    const bool first = out.empty(), test = !first && part.starts_with("test=");
-    out += first ? kind + ":" : ",";
-    if (test) out += "test=";
-    out += test ? change(part.substr(5)) : first || kind == "npy" ? change(part) : part;
+    const std::size_t path = data::path_in_part(kind, part, which);
+    out += which++ == 0 ? kind + ":" : ",";
+    out += path == std::string::npos ? part : part.substr(0, path) + change(part.substr(path));
   }
   return out;
 }
@@ -75,19 +69,15 @@ Named named(const std::string& spec) {
   Named out{.kind = kind_of_source(spec)};
   if (!has_path(spec)) return out;
   const std::string rest = spec.substr(out.kind.size() + 1);
-  if (is_one_folder(out.kind)) {
-    out.paths = {rest};
-    return out;
-  }
-  const bool arrays = out.kind == "npy";
-  for (const std::string& part : data::source_parts(rest, arrays)) {
-    const bool path = out.paths.empty() || (arrays && part.find('=') == std::string::npos);
-    if (path && out.options.empty())
-      out.paths.push_back(part);
-    else if (part.starts_with("test="))
-      out.test = part.substr(5);
-    else
+  std::size_t which = 0;
+  for (const std::string& part : data::source_parts(rest, out.kind == "npy")) {
+    const std::size_t path = data::path_in_part(out.kind, part, which++);
+    if (part.starts_with("test=") && path != std::string::npos)
+      out.test = part.substr(path);
+    else if (path != 0)
       out.options.push_back(part);
+    else
+      out.paths.push_back(part);
   }
   return out;
 }
@@ -157,9 +147,9 @@ bool names_test_part(const std::string& spec) {
 bool has_path(const std::string& spec) {
   const std::string kind = kind_of_source(spec);
   return spec.size() > kind.size() + 1 &&
-         (is_one_folder(kind) || kind == "csv" || kind == "npy" || kind == "text" ||
-          kind == "lines" || kind == "pairs" || kind == "spans" || kind == "folder" ||
-          kind == "list" || kind == "shards");
+         (kind == "idx" || kind == "mnist" || kind == "cifar10" || kind == "cifar100" ||
+          kind == "csv" || kind == "npy" || kind == "text" || kind == "lines" || kind == "pairs" ||
+          kind == "spans" || kind == "folder" || kind == "list" || kind == "shards");
 }
 
 std::string locate_data(const std::string& spec, const std::string& run_dir) {

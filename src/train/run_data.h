@@ -4,6 +4,10 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/train.h>
 
 namespace tenon::train {
 
@@ -28,5 +32,9 @@ std::optional<std::string> own_data(const std::string& data, const std::string& 
 bool is_drawn_source(const std::string& spec);
 /// Whether a source has a test part by its own nature: published sets, and files with "test=".
 bool names_test_part(const std::string& spec);
+
+/// Changes the settings of a run that goes on. Throws ValueError for one that shapes its results.
+void override_settings(Settings& settings,
+                       const std::vector<std::pair<std::string, std::string>>& overrides);
 
 }  // namespace tenon::train

@@ -159,7 +159,7 @@ class Moved(CommandTest):
         (self.folder / "1").unlink()
         (self.folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n")
         (project / "a,b.tsv").write_text("cat\tthe cat\ndog\tthe\n" * 20)
-        (project / "q,r.tsv").write_text("the cat\tthe cat\tcat\n" * 20)
+        (project / "q,r.tsv").write_text("".join(f"the cat\tthe cat {k}\tcat\n" for k in range(20)))
         for data in ("lines:Ann, Bob/a,b.tsv,length=8", "spans:Ann, Bob/q,r.tsv,length=16,question=4,stride=2"):
             self.ok("data", "info", data, "--tokenizer", "vocab.txt")
         (project / "pictures").mkdir()
@@ -167,7 +167,7 @@ class Moved(CommandTest):
             (project / "pictures" / name).mkdir()
             for k in range(10):
                 write_png(project / "pictures" / name / f"{k}.png", [[k] * 8] * 8)
-        self.assertIn("18 examples", self.ok("data", "info", "folder:Ann, Bob/pictures,size=8").out)
+        self.assertIn("16 examples", self.ok("data", "info", "folder:Ann, Bob/pictures,size=8").out)
 
     def test_model_files_describe_the_model_only(self):
         self.table(self.folder / "t.csv")
@@ -186,10 +186,14 @@ class Moved(CommandTest):
         # Rows without a label are predicted.
         (self.folder / "new.csv").write_text("a,b\n1,2\n3,4\n5,6\n")
         rows = self.json("predict", "alone.safetensors", "new.csv", "--count", "2", "--start", "1", "--json")
-        self.assertEqual([row["name"] for row in rows], ["new.csv row 1", "new.csv row 2"])
+        self.assertEqual([row["name"] for row in rows], ["new.csv, line 3", "new.csv, line 4"])
         self.assertTrue(all(row["class_name"] in ("even", "odd") and "label" not in row for row in rows))
-        (self.folder / "labelled.csv").write_text("1,2,0\n3,4,1\n")
-        self.fails(3, "predict", "alone.safetensors", "labelled.csv", says=["3 columns", "trained on 2", "--data csv:labelled.csv"])
+        (self.folder / "labelled.csv").write_text("1,2,even\n3,4,odd\n")
+        told = self.ok("predict", "alone.safetensors", "labelled.csv", "--json")
+        self.assertIn("labelled.csv: it has no header, and one column more than the model's inputs: taken as the label", told.err)
+        self.assertEqual([row["label"] for row in json.loads(told.out)], [0, 1])
+        (self.folder / "wide.csv").write_text("1,2,3,0\n3,4,5,1\n")
+        self.fails(3, "predict", "alone.safetensors", "wide.csv", says=["4 columns", "trained on 2"])
 
 
 if __name__ == "__main__":
