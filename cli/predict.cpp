@@ -69,9 +69,11 @@ PictureSize picture_size(const train::TrainedModel& model, const std::string& fi
 // Says how many of so many samples were not printed.
 void print_not_shown(std::int64_t samples, const std::string& name, const PredictOptions& options) {
   if (options.json || samples <= options.count) return;
-  fmt::print("{} of {} are not shown: --count {} shows all{}\n",
-             samples_text(samples - options.count, samples), printable(name), samples,
-             options.all() ? "" : "; --json prints and --out FILE.csv writes all");
+  const std::string text =
+      fmt::format("{} of {} are not shown: --count {} shows all{}",
+                  samples_text(samples - options.count, samples), printable(name), samples,
+                  options.all() ? "" : "; --json prints and --out FILE.csv writes all");
+  fmt::print("{}\n", wrap(text, stdout_terminal().width, 0));
 }
 
 void print_right(std::int64_t right, std::int64_t labelled, const PredictOptions& options) {
@@ -124,7 +126,9 @@ struct SetPredictor {
 // A file without labels as a set: [N, …], named by their places.
 void predict_array(const SetPredictor& predict, const std::string& file, const Tensor& inputs,
                    const std::function<Glyph(const Tensor& input)>& glyph_of = {}) {
-  const auto set = data::from_tensors(inputs, zeros({inputs.size(0)}).eval());
+  if (inputs.rank() == 0 || inputs.size(0) == 0)
+    throw ShapeError(fmt::format("{}: {} holds no samples", file, inputs.shape().str()));
+  const auto set = data::from_tensors(inputs, zeros({inputs.size(0), 0}).eval());
   predict(
       *set, file, [&](const train::Prediction& p) { return name_within(file, p.name); }, glyph_of);
 }
@@ -162,8 +166,9 @@ bool is_idx(std::string_view head) {
 
 // IDX may be compressed, and no image begins as gzip does.
 bool looks_like_idx(const std::string& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) (void)io::read_file(file);  // says why
   std::ifstream in(file, std::ios::binary);
-  if (!in) (void)io::read_file(file);  // which says why
   char head[8] = {};
   in.read(head, sizeof head);
   const std::string_view bytes(head, static_cast<std::size_t>(in.gcount()));
@@ -347,7 +352,9 @@ void predict_data(const SetPredictor& predict) {
   print_own(selection, options.data);
   const auto set = predict.model.open_set(selection, options.part.strict);
   const std::string what = part_text(selection.part, selection.data);
-  if (!options.json) fmt::print("{}: {}\n\n", printable(what), samples_text(set->size(), 0));
+  if (!options.json)
+    fmt::print("{}\n\n", wrap(fmt::format("{}: {}", printable(what), samples_text(set->size(), 0)),
+                              stdout_terminal().width, 0));
   const Shape shape = set->input_shape();
   const bool drawn = shape.rank() == 3 && set->input_dtype() == DType::UInt8;
   const auto glyph = [&](const Tensor& input) {

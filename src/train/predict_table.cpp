@@ -1,10 +1,13 @@
 // Predictions for the rows of a table, written as a table.
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tenon/data.h>
@@ -41,6 +44,32 @@ std::string join(const std::vector<std::string>& fields, char separator) {
   }
   return out;
 }
+
+// Rows without labels: of no classes, and of no quantities either.
+class Unlabelled : public data::Dataset {
+ public:
+  explicit Unlabelled(std::shared_ptr<const data::Dataset> of) : of_(std::move(of)) {}
+  std::int64_t size() const override { return of_->size(); }
+  Shape input_shape() const override { return of_->input_shape(); }
+  DType input_dtype() const override { return of_->input_dtype(); }
+  Shape target_shape() const override { return {0}; }
+  DType target_dtype() const override { return of_->target_dtype(); }
+  std::int64_t classes() const override { return 0; }
+  std::shared_ptr<const data::TableColumns> table() const override { return of_->table(); }
+  std::string describe() const override { return of_->describe(); }
+  std::string sample_name(std::int64_t index) const override { return of_->sample_name(index); }
+  Notes notes() const override { return of_->notes(); }
+  bool in_memory() const override { return of_->in_memory(); }
+  void get(std::span<const std::int64_t> indices, void* inputs, void*) const override {
+    std::vector<std::byte> none(indices.size() *
+                                static_cast<std::size_t>(of_->target_shape().numel()) *
+                                item_size(of_->target_dtype()));
+    of_->get(indices, inputs, none.data());
+  }
+
+ private:
+  std::shared_ptr<const data::Dataset> of_;
+};
 
 std::vector<std::string> column_names(std::size_t width, bool quantities) {
   if (!quantities) return {"prediction", "probability"};
@@ -87,15 +116,16 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& file) 
     if (auto set = with_labels(label)) return set;
   if (auto set = with_labels("")) {
     log_message(LogLevel::Warning,
-                cat(file, ": it has no header, and one column more than the model's inputs: taken "
-                          "as the label"));
+                cat(file,
+                    ": it has no header, and one column more than the model's inputs: taken "
+                    "as the label"));
     return set;
   }
   const auto set = data::open_csv(file, {.labelled = false, .columns = table_});
   if (!fits(set))
     throw ShapeError(cat(file, ": its rows give ", set->input_shape().numel(), " inputs, and ",
                          settings_.model, " takes ", wanted));
-  return set;
+  return std::make_shared<Unlabelled>(set);
 }
 
 std::int64_t TrainedModel::predict_csv(const std::string& file, const std::string& out) const {

@@ -574,17 +574,16 @@ void TrainedModel::predict_batch(
   const Tensor found = predict(batch.input);
   const std::vector<float> values = found.to_vector<float>();
   const std::int64_t width = found.numel() / batch.size;
-  const Tensor truth = batch.target.to(DType::Float32);
+  const bool quantities = is_regression() && targets.numel() == found.numel();
+  const Tensor truth = classes || quantities ? batch.target.to(DType::Float32) : Tensor();
   for (std::size_t k = 0; k < numbers.size(); ++k) {
     const auto row = values.begin() + static_cast<std::ptrdiff_t>(k) * width;
-    const Tensor own = narrow(truth, 0, static_cast<std::int64_t>(k), 1);
+    const auto at = static_cast<std::int64_t>(k);
     Prediction p{
         .index = numbers[k], .name = set.sample_name(numbers[k]), .values = {row, row + width}};
-    if (classes)
-      p.label = static_cast<std::int64_t>(own.item());
-    else if (is_regression() && set.target_shape().numel() == width)
-      p.target = own.to_vector<float>();
-    take(std::move(p), narrow(batch.input, 0, static_cast<std::int64_t>(k), 1).eval());
+    if (classes) p.label = static_cast<std::int64_t>(narrow(truth, 0, at, 1).item());
+    if (quantities) p.target = narrow(truth, 0, at, 1).to_vector<float>();
+    take(std::move(p), narrow(batch.input, 0, at, 1).eval());
   }
 }
 
