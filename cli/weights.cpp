@@ -194,7 +194,7 @@ int show(const ShowOptions& options) {
   print_rows(std::move(rows), 3);
   const Extent extent = extent_of(file);
   const std::string family = io::weight_family(file);
-  fmt::print("{}: {}{}, {} tensors, {} elements, {}\n", options.file, file.format(),
+  fmt::print("{}: {}{}, {} tensors, {} elements, {}\n", printable(options.file), file.format(),
              family.empty() ? "" : fmt::format(" by the names of {}", family),
              thousands(extent.tensors), thousands(extent.elements), bytes_text(extent.bytes));
   return kOk;
@@ -251,7 +251,8 @@ int convert(const ConvertOptions& options) {
     throw UsageError(fmt::format("{}: {}", options.to, error.what()),
                      "--dtype fp32 converts them on the way");
   }
-  fmt::print("{}: {} tensors from {}\n", options.to, thousands(std::ssize(tensors)), options.from);
+  fmt::print("{}: {} tensors from {}\n", printable(options.to), thousands(std::ssize(tensors)),
+             printable(options.from));
   return kOk;
 }
 

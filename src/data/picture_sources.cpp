@@ -462,6 +462,7 @@ void index_shard(const std::string& path, std::size_t file, ShardIndex& index) {
     }
   }
   add_example(parts, index);
+  mapped.require_whole();
 }
 
 // The images of one part as a set; nullptr where there are none.

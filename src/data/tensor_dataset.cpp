@@ -54,8 +54,9 @@ class TensorDataset final : public Dataset {
     char* target = static_cast<char*>(targets);
     for (std::int64_t index : indices) {
       const auto at = static_cast<std::size_t>(index);
-      std::memcpy(input, input_ + at * input_bytes_, input_bytes_);
-      std::memcpy(target, target_ + at * target_bytes_, target_bytes_);
+      // Examples of no elements have no memory either, and memcpy takes no null.
+      if (input_bytes_ > 0) std::memcpy(input, input_ + at * input_bytes_, input_bytes_);
+      if (target_bytes_ > 0) std::memcpy(target, target_ + at * target_bytes_, target_bytes_);
       input += input_bytes_;
       target += target_bytes_;
     }

@@ -80,7 +80,13 @@ WeightTable read_weight_parts(std::string_view bytes, const std::string& name,
       tensor.value += before;
       table.tensors.push_back(std::move(tensor));
     }
-    std::move(of_part.values.begin(), of_part.values.end(), std::back_inserter(table.values));
+    file->require_whole();
+    for (auto& value : of_part.values)
+      table.values.emplace_back([file, read_value = std::move(value)] {
+        Tensor read_now = read_value();
+        file->require_whole();
+        return read_now;
+      });
     table.metadata.merge(of_part.metadata);
     table.format = of_part.format + " in parts";
     table.parts.push_back(std::move(file));

@@ -79,7 +79,9 @@ struct WeightFile::Opened {
   WeightTable table;
 };
 
-WeightFile::WeightFile(const std::string& path) : opened_(std::make_shared<const Opened>(path)) {}
+WeightFile::WeightFile(const std::string& path) : opened_(std::make_shared<const Opened>(path)) {
+  opened_->file.require_whole();
+}
 
 const std::string& WeightFile::path() const noexcept { return opened_->path; }
 const std::string& WeightFile::format() const noexcept { return opened_->table.format; }
@@ -92,15 +94,23 @@ Tensor WeightFile::read(std::size_t index) const {
   if (index >= tensors().size())
     throw ValueError(cat("WeightFile::read: ", path(), " has ", tensors().size(),
                          " tensors; there is none of number ", index));
-  return opened_->table.values[tensors()[index].value]();
+  try {
+    Tensor value = opened_->table.values[tensors()[index].value]();
+    opened_->file.require_whole();
+    return value;
+  } catch (const FormatError&) {  // of zeros where the file has lost its values
+    opened_->file.require_whole();
+    throw;
+  }
 }
 
 TensorMap WeightFile::read_all() const {
   std::vector<Tensor> values(opened_->table.values.size());
   TensorMap out;
-  for (const StoredTensor& tensor : tensors()) {
+  for (std::size_t place = 0; place < tensors().size(); ++place) {
+    const StoredTensor& tensor = tensors()[place];
     Tensor& value = values[tensor.value];
-    if (!value.defined()) value = opened_->table.values[tensor.value]();
+    if (!value.defined()) value = read(place);
     out.emplace(tensor.name, value);
   }
   return out;

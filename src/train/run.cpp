@@ -14,6 +14,7 @@
 #include <tenon/train.h>
 
 #include <tenon/shapes_only.h>
+#include "base/background.h"
 #include "base/str.h"
 #include "data/picture_spec.h"
 #include "data/span_dataset.h"
@@ -141,7 +142,7 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
                 const RunOptions& options) {
   // A driver takes as long to start as data to be read. What is wrong with a device is said below.
   const std::future<Device> starting =
-      std::async(std::launch::async, [&settings] { return device(settings.device); });
+      in_background([&settings] { return device(settings.device); });
   const DataSets sets = open_data(settings, resume ? dir : "");
   if (resume) require_classes_of_run(dir, *sets.train, settings.data);
   // Without one the run begins anew, and so with the weights that its settings name.
@@ -151,8 +152,10 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   // Measurements want the card for themselves.
   if (current_device().kind != Device::Kind::Cpu && tune() != Tune::Write &&
       settings.freeze.empty() && settings.teacher.empty())
-    planning = std::async(std::launch::async, plan_ahead, current_context(), std::cref(settings),
-                          std::cref(sets), resume ? load_engines(dir) : TuneTable());
+    planning = in_background([context = current_context(), &settings, &sets,
+                              engines = resume ? load_engines(dir) : TuneTable()] {
+      return plan_ahead(context, settings, sets, engines);
+    });
   const bool known_ahead = settings.freeze.empty() && settings.teacher.empty();
   std::int64_t measured = known_ahead ? plan_within_limit(settings, sets) : 0;
   Session session(settings, sets, goes_on);

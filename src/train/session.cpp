@@ -14,6 +14,7 @@
 
 #include <tenon/shapes_only.h>
 
+#include "base/background.h"
 #include "base/cache_file.h"
 #include "base/str.h"
 #include "data/prefetch.h"
@@ -211,8 +212,7 @@ DataSets open_data(const Settings& settings, const std::string& run_dir) {
   // Beside each other: the first step waits for all, lest a run find out at its end that the test
   // part cannot be read.
   const auto ahead = [&settings, &how](data::Split part) {
-    return std::async(std::launch::async,
-                      [&settings, &how, part] { return open_part(settings, how, part); });
+    return in_background([&settings, &how, part] { return open_part(settings, how, part); });
   };
   auto validation = ahead(data::Split::Validation), test = ahead(data::Split::Test);
   DataSets sets;

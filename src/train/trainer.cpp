@@ -21,6 +21,7 @@
 #include <tenon/ops.h>
 #include <tenon/train.h>
 
+#include "base/background.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "graph/on_host.h"
@@ -535,9 +536,8 @@ void Fit::checkpoint_aside() {
   Checkpoint kept = state();
   for (auto& [name, tensor] : kept.tensors) tensor = to(tensor, Device()).eval();
   last_saved_ = p_.step;
-  aside_ = std::async(std::launch::async, [this, kept = std::move(kept)] {
-    return folder_->save(kept, o_.keep_checkpoints);
-  });
+  aside_ = in_background(
+      [this, kept = std::move(kept)] { return folder_->save(kept, o_.keep_checkpoints); });
 }
 
 void Fit::settle_checkpoint() {

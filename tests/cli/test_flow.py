@@ -47,13 +47,13 @@ class Flow(CommandTest):
         words = ["train", "resnet20:width=4", "--data", "scenes:40,20", "--freeze", "conv1,bn1,layer1,layer2,layer3", "--epochs", "3",
                  "--keep-frozen", "disk"]
         out = self.ok(*words, "--head", "8,relu", "--unfreeze-after", "2", "--out", "head").out
-        for line in ("stay until 2 epochs are done, and learn from then on", "the frozen part is computed once: of 60 examples",
+        for line in ("stay until 2 epochs are done, and learn from then on", "the frozen part is computed once: of 64 examples",
                      "from epoch 3 on, learning: 17,382 parameters; 0 stay"):
             self.assertIn(line, out)
         self.assertLess(out.index("epoch 2/3"), out.index("from epoch 3 on"))
         self.assertLess(out.index("from epoch 3 on"), out.index("epoch 3/3"))
         self.assertIn("every bit of head agrees", self.ok("verify", "head", "--steps", "3").out)
-        self.assertIn("was computed by an earlier run: of 60 examples", self.ok(*words, "--head", "4,tanh", "--out", "other").out)
+        self.assertIn("was computed by an earlier run: of 64 examples", self.ok(*words, "--head", "4,tanh", "--out", "other").out)
         code, shown = self.in_terminal(*words[:-2], "--keep-frozen", "memory", "--head", "8,relu", "--out", "third")
         self.assertEqual(code, 0)
         self.assertIn("frozen part, once", shown)

@@ -84,6 +84,12 @@ class Controls(CommandTest):
         line = next(line for line in self.ok("eval", name).out.splitlines() if line.startswith("model"))
         self.assertNotIn("\x1b", line)
 
+    def test_directions_and_hidden_signs(self):
+        for sign in "\u202e\u2066\u200f\u061c\u200b\ufeff":
+            shown = "".join(f"\\x{byte:02x}" for byte in sign.encode())
+            self.plain("eval", f"gpj{sign}txt.exe", says=[f"gpj{shown}txt.exe"], code=4)
+            self.plain("new", f"a{sign}b/c.toml", says=[f"a{shown}b/c.toml"])
+
     def test_layers_and_weights(self):
         (self.folder / "net.toml").write_text('input = [1, 28, 28]\nclasses = 10\nlayers = ["flatten", { linear = "classes", name = "a\\u001b[31m" }]\n')
         self.ok("train", "net.toml", *TINY, "--out", "layers")
