@@ -29,17 +29,19 @@ class Regression(CommandTest):
 
         (self.folder / "new.csv").write_text("area,rooms\n100,3\n200,2\n")
         rows = self.json("predict", "run", "new.csv", "--json")
-        self.assertEqual([row["name"] for row in rows], ["new.csv row 0", "new.csv row 1"])
+        self.assertEqual([row["name"] for row in rows], ["new.csv, line 2", "new.csv, line 3"])
         self.assertAlmostEqual(rows[0]["values"][0] / 327000, 1, delta=0.15)
         # Columns are found by their names: in another order, beside the label and others.
         (self.folder / "named.csv").write_text("price,note,rooms,area\n0,x,3,100\n0,y,2,200\n")
         named = self.json("predict", "run", "named.csv", "--json")
         self.assertEqual([row["values"] for row in named], [row["values"] for row in rows])
         (self.folder / "bare.csv").write_text("100,3,7\n")
-        self.fails(3, "predict", "run", "bare.csv", says=["3 columns", "trained on 2"])
+        self.assertEqual(self.json("predict", "run", "bare.csv", "--json")[0]["target"], [7])
+        (self.folder / "wide.csv").write_text("100,3,7,8\n")
+        self.fails(3, "predict", "run", "wide.csv", says=["4 columns", "trained on 2"])
         (self.folder / "other.csv").write_text("area,floors\n100,3\n")
         self.fails(3, "predict", "run", "other.csv", says="no column 'rooms'")
-        self.assertRegex(self.ok("predict", "run", "new.csv").out, r"new.csv row 0 +\d{6}\n")
+        self.assertRegex(self.ok("predict", "run", "new.csv").out, r"new.csv, line 2 +\d{6}\n")
         # The plan of its step is that of a regression.
         self.assertNotIn("cross_entropy", self.ok("inspect", "run").out)
         held_out = self.json("predict", "run", *data, "--count", "2", "--json")
