@@ -191,16 +191,6 @@ data::SourceOptions source_options(const Settings& settings,
           .hide_words = settings.model_info().masked};
 }
 
-std::shared_ptr<const data::Dataset> with_examples(const std::string& data,
-                                                   std::shared_ptr<const data::Dataset> test) {
-  if (test == nullptr || test->size() == 0)
-    throw ValueError(cat("'", data, "' has none of its examples for testing",
-                         data.starts_with("csv:") ? ": say how many are, as in split=0.2, or name "
-                                                    "a file of them, test=FILE"
-                                                  : ": give more of them"));
-  return test;
-}
-
 namespace {
 
 // Null where the source has no such part.
@@ -346,11 +336,8 @@ nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double labe
       return cross_entropy(all, target, Reduction::Mean, label_smoothing);
     };
   if (!info.pairs && !info.masked) return nn::CrossEntropyLoss{label_smoothing};
-  return [label_smoothing](const Tensor& scores, const Tensor& target) {
-    return cross_entropy(
-        scores, target,
-        ClassLossOptions{.label_smoothing = label_smoothing, .ignore_index = data::kIgnoredTarget});
-  };
+  return nn::CrossEntropyLoss{.label_smoothing = label_smoothing,
+                              .ignore_index = data::kIgnoredTarget};
 }
 
 nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
