@@ -81,6 +81,16 @@ TEST_CASE("torch edges: repetitions of as many axes as a shape has") {
   });
 }
 
+TEST_CASE("torch edges: sizes whose product is beyond int64 are refused") {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const Tensor x = zeros({2, 3});
+  CHECK_THROWS_AS(reshape(x, {kMost, 2, -1}), ShapeError);
+  CHECK_THROWS_AS(reshape(x, {kMost, kMost}), ShapeError);
+  CHECK_THROWS_AS(repeat(x, {1, kMost}), ShapeError);
+  CHECK_THROWS_AS(repeat(x, {kMost, kMost, kMost}), ShapeError);
+  CHECK_THROWS_AS(repeat_interleave(x, kMost, 1), ShapeError);
+}
+
 TEST_CASE("torch edges: a mask without axes") {
   with_engines([] {
     const Tensor x = Tensor::from(Floats{1, 2, 3, 4, 5, 6}, {2, 3});
