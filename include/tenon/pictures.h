@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ class TENON_API Pictures {
   virtual std::string name(std::int64_t number) const = 0;
   virtual std::vector<std::string> class_names() const = 0;
   virtual std::string describe() const = 0;
+  /// What was skipped or assumed when the images were gathered.
+  virtual Notes notes() const { return {}; }
 };
 
 /// Which pictures are for testing where nothing else says so, and how classes are numbered.
@@ -158,6 +161,11 @@ struct PictureOptions {
   /// None stands in its place, as evaluations want it: its example is black and its target
   /// kIgnoredTarget, which train::Trainer::evaluate() leaves out.
   bool broken_left_out = false;
+  /// What transparent parts are composed over (io::ImageReading::background).
+  std::optional<io::Colour> background{};
+  /// What decoding loses of an image (transparency, later frames, the lower 8 of 16 bits) is an
+  /// error, as are images that cannot be decoded; otherwise Dataset::notes() counts them.
+  bool strict = false;
   /// A card to which a loader sends batches (Loader::next_stored()) changes them by itself: the
   /// same draws and the same bytes (blur: to a level). Elsewhere the CPU does.
   bool on_card = false;

@@ -50,12 +50,14 @@ void set_option(PictureSource& source, const std::vector<std::string>& parts, st
     source.frames.every = number_in(value, spec);
   } else if (part == "grey") {
     source.options.input[0] = 1;
+  } else if (key == "background" && !value.empty()) {
+    source.options.background = io::parse_colour(value);
   } else if (part == "broken=error" || part == "broken=skip") {
     source.options.broken_is_error = value == "error";
   } else {
     refuse_part(spec, parts, which,
-                "test=PATH, split=SHARE, seed=N, size=SIDE, grey, broken=skip|error, frames=N, "
-                "every=SECONDS");
+                "test=PATH, split=SHARE, seed=N, size=SIDE, grey, background=COLOUR, "
+                "broken=skip|error, frames=N, every=SECONDS");
   }
 }
 
