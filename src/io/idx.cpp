@@ -20,6 +20,8 @@
 namespace tenon::io {
 namespace {
 
+constexpr std::uint64_t kLeastUnpacked = 256u << 20, kMostTimesUnpacked = 64;
+
 struct IdxType {
   DType dtype;
   std::size_t size;
@@ -131,9 +133,12 @@ Tensor parse_idx(std::string_view bytes, const std::string& name, const IdxOptio
       return stream.read(out, room);
     };
     const Header h = read_header(read, name);
-    if (h.bytes > options.limit)
-      throw FormatError(
-          cat(name, ": unpacks to more than the ", options.limit, " bytes that are allowed"));
+    const std::uint64_t limit = options.limit.value_or(
+        std::max<std::uint64_t>(kLeastUnpacked, kMostTimesUnpacked * bytes.size()));
+    if (h.bytes > limit)
+      throw FormatError(cat(name, ": its ", bytes.size(), " bytes unpack to ", h.bytes,
+                            ", more than the ", limit,
+                            " that are allowed: unpack it with gunzip if that is right"));
     if (h.bytes > most_unpacked(bytes.size())) sizes_disagree(h, name, "fewer");
     return read_values(h, read, name, options);
   }
