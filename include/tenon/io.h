@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tenon/notes.h>
 #include <tenon/tensor.h>
 
 namespace tenon::io {
@@ -78,7 +79,9 @@ struct ImageReading {
 /// kept; floating-point levels are 0 to 1 (0 to 255 where one is above 1).
 /// Throws IoError, FormatError for a damaged file, NotSupported for a kind that is not read.
 TENON_API Image load_image(const std::string& path, int channels = 0);
-TENON_API Image load_image(const std::string& path, const ImageReading& how);
+/// The same; what was lost of the image is added to `notes`, where they are given.
+TENON_API Image load_image(const std::string& path, const ImageReading& how,
+                           Notes* notes = nullptr);
 /// "white", "black", "grey" or "#rrggbb" as a colour; ValueError for anything else.
 TENON_API Colour parse_colour(const std::string& text);
 /// A kind of picture and the library that reads it; "" where this build has none.

@@ -15,6 +15,8 @@
 namespace tenon::io {
 namespace {
 
+constexpr std::uint64_t kMostImageBytes = 1ull << 30;
+
 // Luma of ITU-R BT.601, in 16-bit fixed point.
 Image to_grey(const Image& rgb) {
   Image grey{rgb.width, rgb.height, 1, std::vector<std::uint8_t>(rgb.pixels.size() / 3)};
@@ -187,8 +189,12 @@ std::vector<ImageFormat> image_formats() {
           {"PBM, PGM, PPM", "Tenon"}};
 }
 
-Image load_image(const std::string& path, const ImageReading& how) {
-  return parse_image(read_file(path, 1ull << 30), path, how);
+Image load_image(const std::string& path, const ImageReading& how, Notes* notes) {
+  DecodedPart out = parse_image_part(read_file(path, kMostImageBytes), path, how, whole_image);
+  for (const unsigned loss : kImageLosses)
+    if (notes != nullptr && (out.losses & loss) != 0)
+      notes->push_back({loss_text(loss, 1), 1, path});
+  return std::move(out.image);
 }
 
 Image load_image(const std::string& path, int channels) {

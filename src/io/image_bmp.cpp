@@ -133,6 +133,8 @@ class BmpParser {
   // Pairs of a count and an index; a count of 0 begins the end of a row or of the image, a jump, or
   // indices one by one. What nothing is said of has index 0.
   Image runs_of(std::string_view data) {
+    // A pair makes 255 pixels at the most: fewer bytes decide no memory.
+    if (width_ * height_ / 128 > data.size()) fail("the pixels are truncated");
     Image image = make_image(width_, height_, 3, name_);
     for (std::size_t i = 0; i < image.pixels.size(); i += 3) put(0, &image.pixels[i]);
     std::size_t x = 0, y = 0, from = 0;

@@ -32,6 +32,9 @@ class GifParser {
     if (const std::string_view own = palette_of(image_flags); !own.empty()) palette = own;
     canvas_width_ = std::max(screen_width, left + width_);
     const std::size_t canvas_height = std::max(screen_height, top + height_);
+    // A code of 12 bits makes 4096 pixels at the most: fewer bytes decide no memory.
+    check_image_size(canvas_width_, canvas_height, name_);
+    if (canvas_width_ * canvas_height / kMostCodes > bytes_.size()) fail("it ends too early");
     StoredImage out;
     // Of one byte a pixel, and coloured then.
     out.image = make_image(canvas_width_, canvas_height, 1, name_);

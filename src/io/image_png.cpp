@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "io/byte_order.h"
+#include "io/file.h"
 #include "io/image.h"
 #include "io/image_exif.h"
 
@@ -105,10 +106,14 @@ StoredImage parse_png(std::string_view bytes, const std::string& name) {
     return FormatError(cat(name, ": damaged PNG (", reader.message, "): save it again"));
   };
   if (!read_png_header(reader)) throw refuse();
+  const std::uint64_t width = png_get_image_width(reader.png, reader.info),
+                      height = png_get_image_height(reader.png, reader.info);
+  check_image_size(width, height, name);
+  // Of pixels that have a bit at least: fewer bytes decide no memory.
+  if (width * height / 8 > most_unpacked(bytes.size()))
+    throw FormatError(cat(name, ": damaged PNG (ends too early): save it again"));
   StoredImage out;
-  out.image = make_image(png_get_image_width(reader.png, reader.info),
-                         png_get_image_height(reader.png, reader.info),
-                         png_get_channels(reader.png, reader.info), name);
+  out.image = make_image(width, height, png_get_channels(reader.png, reader.info), name);
   if (!read_png_pixels(reader, out.image.pixels.data())) throw refuse();
   each_png_chunk(bytes, [&](std::string_view type, std::string_view content) {
     if (type == "eXIf") out.orientation = exif_block_orientation(content);

@@ -314,7 +314,9 @@ bool has_more_pages(TIFF* tiff) {
   return false;
 }
 
-bool read_tiff_pixels(TIFF* tiff, const TiffLayout& l, const std::string& name, StoredImage& out) {
+// `size` is the file's.
+bool read_tiff_pixels(TIFF* tiff, const TiffLayout& l, std::uint64_t size, const std::string& name,
+                      StoredImage& out) {
   Image& image = out.image;
   if (!l.is_plain()) {
     if (l.bits > 16)
@@ -323,6 +325,11 @@ bool read_tiff_pixels(TIFF* tiff, const TiffLayout& l, const std::string& name, 
     return read_tiff_converted(tiff, l, name, image);
   }
   const bool alpha = l.has_alpha();
+  std::uint16_t packing = COMPRESSION_NONE;
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_COMPRESSION, &packing);
+  const std::uint64_t stored = std::uint64_t{l.width} * l.height * l.samples * l.bits / 8;
+  if (packing == COMPRESSION_NONE && stored > size)
+    throw FormatError(cat(name, ": damaged TIFF (the pixels are truncated): save it again"));
   if (l.is_float() && alpha)
     throw NotSupported(cat(name, ": TIFF of floating-point levels with alpha: save it as 8 bits"));
   image = make_image(l.width, l.height, l.colours() + (alpha ? 1 : 0), name);
@@ -358,7 +365,7 @@ StoredImage parse_tiff(std::string_view bytes, const std::string& name) {
   check_image_size(layout.width, layout.height, name);
   if (layout.tiled && (layout.tile_width == 0 || layout.tile_height == 0)) throw refuse();
   StoredImage out;
-  if (!read_tiff_pixels(tiff.get(), layout, name, out)) throw refuse();
+  if (!read_tiff_pixels(tiff.get(), layout, bytes.size(), name, out)) throw refuse();
   out.orientation = layout.orientation;
   if (has_more_pages(tiff.get())) out.losses |= kFirstImageOnly;
   return out;

@@ -433,6 +433,10 @@ std::shared_ptr<data::Dataset> TrainedModel::fit(
   return data::picture_dataset(std::move(pictures), options);
 }
 
+io::ImageReading TrainedModel::image_reading(int channels) const {
+  return {channels, background(settings_)};
+}
+
 std::string TrainedModel::fitting() const {
   return picture_options(settings_, settings_.model_info().input).resize.text();
 }

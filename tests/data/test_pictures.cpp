@@ -354,7 +354,7 @@ TEST_CASE("JPEG: a part decodes to the same pixels as the whole, and large ones 
   const io::Image whole = io::parse_image(bytes, photo, 3);
   for (const auto& box : {io::ImageBox{0, 0, 50, 40}, io::ImageBox{101, 77, 260, 199},
                           io::ImageBox{400, 300, 640, 427}}) {
-    const io::DecodedPart part = io::parse_image_part(bytes, photo, 3, [&](int, int) {
+    const io::DecodedPart part = io::parse_image_part(bytes, photo, {3, {}}, [&](int, int) {
       return io::ImagePart{box, 1000, 1000};
     });
     CHECK(part.image.pixels.size() < whole.pixels.size());
@@ -372,8 +372,10 @@ TEST_CASE("JPEG: a part decodes to the same pixels as the whole, and large ones 
       }
     CHECK(worst == 0);
   }
-  const io::DecodedPart small = io::parse_image_part(bytes, photo, 3, [&](int width, int height) {
-    return io::ImagePart{{0, 0, static_cast<double>(width), static_cast<double>(height)}, 70, 50};
-  });
+  const io::DecodedPart small =
+      io::parse_image_part(bytes, photo, {3, {}}, [&](int width, int height) {
+        return io::ImagePart{
+            {0, 0, static_cast<double>(width), static_cast<double>(height)}, 70, 50};
+      });
   CHECK(small.image.width == whole.width / 8);
 }

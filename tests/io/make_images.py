@@ -18,6 +18,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 FOLDER = pathlib.Path(__file__).parent / "images"
+SEEDS = pathlib.Path(__file__).parent.parent / "fuzz" / "corpus" / "image"  # of tests/fuzz/image.cpp
 W, H = 13, 7
 y, x = np.mgrid[0:H, 0:W]
 COLOURS = np.stack([x * 19, y * 36, 255 - x * 10 - y * 5], -1).astype(np.uint8)
@@ -344,9 +345,16 @@ def pnm_files():
         expected=level((deep.astype(np.int64) * 255 + 32767) // 65535))
 
 
+# One file of each way through the decoders.
+SEED_FILES = """p.gif offset_key.gif beyond.gif animated.gif 565.bmp core.bmp runs8.bmp jump8.bmp runs4.bmp text.pbm bytes.pbm exif6.png
+animated.png palette_key.png interlaced_rgba16.png exif6.webp animated.webp lossy_alpha.webp float.tif associated.tif
+planar_tiles.tif white4.tif palette4.tif cmyk.tif jpeg.tif orientation6.tif pages.tif ycck.jpg exif6.jpg"""
+
 if __name__ == "__main__":
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
     for write in (png_files, gif_files, webp_files, jpeg_files, tiff_files, bmp_files, pnm_files):
         write()
     (FOLDER / "expected.txt").write_text("\n".join(lines) + "\n")
+    for name in SEED_FILES.split():
+        shutil.copy(FOLDER / name, SEEDS / name)
