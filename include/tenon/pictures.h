@@ -34,6 +34,14 @@ class TENON_API Pictures {
   virtual Notes notes() const { return {}; }
 };
 
+/// How classes are numbered: by the order of their names.
+enum class ClassOrder {
+  Usual,   ///< folders as Plain; labels of lists and .cls files that are all whole numbers as
+           ///< Natural
+  Plain,   ///< by bytes, as torchvision's ImageFolder: 1, 10, 11, 2
+  Natural  ///< digits within names as numbers: 1, 2, 10, 11
+};
+
 /// Which pictures are for testing where nothing else says so, and how classes are numbered.
 struct PictureSplit {
   double test = 0;         ///< share; 0: every tenth picture of the list in its order
@@ -42,6 +50,7 @@ struct PictureSplit {
   /// Names of the classes in their order, when known: a test set takes the training set's. A
   /// class that is not among them is a FormatError.
   std::vector<std::string> class_names{};
+  ClassOrder order = ClassOrder::Usual;  ///< where they are not known
 };
 /// Which frames of a video are pictures: evenly spaced over its length, each in the middle of its
 /// share. All frames of a video are in the same part.
@@ -49,9 +58,9 @@ struct VideoFrames {
   int count = 8;     ///< of each video; 0: videos are left out
   double every = 0;  ///< above 0: one for so many seconds instead, for which each video is opened
 };
-/// A folder whose sub-folders are the classes, in the order of their names, or one that holds
-/// train/ and val/ or test/ of that kind; of videos in them, frames. Throws IoError, FormatError
-/// for no pictures, ValueError for numbers of frames out of range.
+/// A folder whose sub-folders are the classes, in the order of their names (ClassOrder), or one
+/// that holds train/ and val/ or test/ of that kind; of videos in them, frames. Throws IoError,
+/// FormatError for no pictures, ValueError for numbers of frames out of range.
 TENON_API std::shared_ptr<Pictures> open_picture_folder(const std::string& folder, Split part,
                                                         const PictureSplit& split = {},
                                                         const VideoFrames& frames = {});
@@ -65,7 +74,8 @@ TENON_API std::shared_ptr<Pictures> open_picture_list(const std::string& file, S
 TENON_API std::shared_ptr<Pictures> open_video(const std::string& file,
                                                const VideoFrames& frames = {});
 /// WebDataset's tar files, not compressed: KEY.jpg (or .png …) beside KEY.cls, which holds the
-/// class; without such the folder in which a picture lies is its class. "train-{000..012}.tar" and
+/// class; without such the folder in which a picture lies is its class. Of several pictures of one
+/// key the first is taken. "train-{000..012}.tar" and
 /// "train-*.tar" stand for many.
 TENON_API std::shared_ptr<Pictures> open_picture_shards(const std::string& pattern, Split part,
                                                         const PictureSplit& split = {});

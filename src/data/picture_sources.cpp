@@ -16,6 +16,8 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
+#include "data/class_order.h"
+#include "data/left_out.h"
 #include "data/order.h"
 #include "io/file.h"
 #include "io/image.h"
@@ -34,11 +36,13 @@ constexpr int kMostFrames = 100'000;  // of a video
 
 struct Labelled {
   std::string name, word;  // of the class
+  bool by_folder = false;  // the word is the folder's name
 };
 
 bool looks_like_picture(const std::string& path) {
-  static const std::set<std::string> kEndings = {".jpg",  ".jpeg", ".png", ".webp", ".tif",
-                                                 ".tiff", ".bmp",  ".pgm", ".ppm",  ".pnm"};
+  static const std::set<std::string> kEndings = {".jpg", ".jpeg", ".jpe", ".jfif", ".png",
+                                                 ".gif", ".webp", ".tif", ".tiff", ".bmp",
+                                                 ".pbm", ".pgm",  ".ppm", ".pnm"};
   std::string ending = fs::path(path).extension().string();
   for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return kEndings.contains(ending);
@@ -51,17 +55,14 @@ std::optional<std::int64_t> whole_number_of(const std::string& word) {
   return value;
 }
 
-// Words in alphabetical order, numbers in their own.
-std::vector<std::string> names_of(const std::vector<Labelled>& items) {
+std::vector<std::string> names_of(const std::vector<Labelled>& items, ClassOrder order) {
   std::set<std::string> words;
-  for (const Labelled& item : items) words.insert(item.word);
-  std::vector<std::string> names(words.begin(), words.end());
-  if (std::all_of(names.begin(), names.end(),
-                  [](const auto& n) { return whole_number_of(n).has_value(); }))
-    std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
-      return *whole_number_of(a) < *whole_number_of(b);
-    });
-  return names;
+  bool by_folder = false;
+  for (const Labelled& item : items) {
+    words.insert(item.word);
+    by_folder = by_folder || item.by_folder;
+  }
+  return ordered_classes({words.begin(), words.end()}, order, by_folder);
 }
 
 // A list of pictures with its classes and its part; where they lie is the subclass's.
@@ -83,8 +84,8 @@ class ListedPictures : public Pictures {
   std::string describe() const override { return cat(size(), " pictures of ", what_); }
 
   const std::vector<Labelled>& items() const { return items_; }
-  void number_classes(const std::vector<std::string>& known) {
-    names_ = known.empty() ? names_of(items_) : known;
+  void number_classes(const std::vector<std::string>& known, ClassOrder by) {
+    names_ = known.empty() ? names_of(items_, by) : known;
     if (names_.size() > kMostClasses)
       throw FormatError(cat(what_, ": has ", names_.size(), " classes"));
     std::map<std::string, std::int64_t> order;
@@ -122,6 +123,8 @@ class ListedPictures : public Pictures {
                            part == Split::Test ? "testing" : "training",
                            ": say how many are for testing, as in split=0.2"));
   }
+  Notes notes() const override { return notes_; }
+  void add(const Notes& notes) { notes_.insert(notes_.end(), notes.begin(), notes.end()); }
 
  protected:
   // A picture of the list, or one of a video's frames.
@@ -138,6 +141,7 @@ class ListedPictures : public Pictures {
   std::string what_;
   std::vector<std::string> names_;
   std::vector<std::int64_t> labels_;
+  Notes notes_;
 };
 
 class PictureFiles final : public ListedPictures {
@@ -247,26 +251,41 @@ bool is_folder_there(const fs::path& path) {
 }
 
 void gather(const fs::path& folder, const std::string& word, bool videos, int depth,
-            std::vector<Labelled>& items) {
+            std::vector<Labelled>& items, LeftOut& left_out) {
+  constexpr int kMostDepth = 8;
   for (const fs::path& path : entries(folder)) {
     if (is_folder_there(path)) {
-      if (depth < 8) gather(path, word, videos, depth + 1, items);
-    } else if (looks_like_picture(path.string()) ||
-               (videos && io::looks_like_video(path.string()))) {
-      items.push_back({path.string(), word});
+      if (depth < kMostDepth)
+        gather(path, word, videos, depth + 1, items, left_out);
+      else
+        left_out.too_deep.add(path.string());
+    } else if (io::looks_like_video(path.string())) {
+      if (videos) items.push_back({path.string(), word, true});
+    } else if (looks_like_picture(path.string())) {
+      items.push_back({path.string(), word, true});
+    } else {
+      left_out.not_images.add(path.string());
     }
   }
 }
 
-std::vector<Labelled> classes_in(const fs::path& folder, bool videos) {
+std::vector<Labelled> classes_in(const fs::path& folder, bool videos, Notes& notes) {
   std::vector<Labelled> items;
+  LeftOut left_out;
   std::string beside;  // a picture that is in no class
   for (const fs::path& path : entries(folder)) {
-    if (is_folder_there(path))
-      gather(path, path.filename().string(), videos, 0, items);
-    else if (beside.empty() && looks_like_picture(path.string()))
-      beside = path.filename().string();
+    const std::string name = path.filename().string();
+    if (is_folder_there(path)) {
+      const std::size_t before = items.size();
+      gather(path, name, videos, 0, items, left_out);
+      if (items.size() == before) left_out.empty_classes.add(folder.string(), name);
+    } else if (looks_like_picture(path.string())) {
+      left_out.beside_classes.add(path.string());
+      if (beside.empty()) beside = name;
+    }
   }
+  const Notes found = left_out.notes();
+  notes.insert(notes.end(), found.begin(), found.end());
   if (items.empty() && !beside.empty())
     throw FormatError(cat(folder.string(), ": sub-folders are the classes, and ", beside,
                           " is in none: move it into one, as in ",
@@ -325,43 +344,49 @@ std::vector<std::string> shards_of(const std::string& pattern) {
 struct Parts {
   std::string name, word, folder;
   PictureShards::Place place{};
-  bool picture = false;
+  int pictures = 0;
 };
 
 struct ShardIndex {
+  LeftOut left_out;
   std::vector<Labelled> items;
   std::vector<PictureShards::Place> places;
 };
 
-void add_example(Parts& parts, ShardIndex& index) {
-  if (parts.picture) {
+void add_example(Parts& parts, const std::string& shard, const std::string& key,
+                 ShardIndex& index) {
+  if (parts.pictures > 1) index.left_out.several_images.add(parts.name);
+  if (parts.pictures == 0 && !key.empty()) index.left_out.no_image.add(cat(shard, ":", key));
+  if (parts.pictures > 0) {
     const std::string& word = parts.word.empty() ? parts.folder : parts.word;
     if (word.empty())
       throw FormatError(cat(parts.name, ": has no class: neither a .cls beside it nor a folder"));
-    index.items.push_back({parts.name, word});
+    index.items.push_back({parts.name, word, parts.word.empty()});
     index.places.push_back(parts.place);
   }
   parts = {};
 }
 
-void index_shard(const std::string& path, std::size_t file, ShardIndex& index) {
-  const io::MappedFile mapped(path);
-  if (io::is_gzip(mapped.bytes()))
+void index_shard(const io::InputFile& shard, std::size_t file, ShardIndex& index) {
+  const std::string& path = shard.path();
+  char start[2] = {};
+  if (shard.size() >= sizeof start) shard.read_at(0, start, sizeof start);
+  if (io::is_gzip({start, sizeof start}))
     throw NotSupported(cat(path,
                            ": a compressed shard cannot be read in any order: unpack it with "
                            "gunzip"));
-  io::TarReader reader(mapped.bytes(), path);
+  io::TarReader reader(shard);
   std::string key;
   Parts parts;
   while (reader.next()) {
     const std::string& member = reader.path();
     const std::size_t slash = member.rfind('/') + 1, dot = member.find('.', slash);
     if (const std::string now = member.substr(0, dot); now != key) {
-      add_example(parts, index);
+      add_example(parts, path, key, index);
       key = now;
     }
     if (looks_like_picture(member)) {
-      parts.picture = true;
+      if (++parts.pictures > 1) continue;
       parts.name = cat(path, ":", member);
       parts.place = {file, reader.place(), reader.size()};
       if (reader.size() > kMostPictureBytes)
@@ -373,7 +398,8 @@ void index_shard(const std::string& path, std::size_t file, ShardIndex& index) {
       parts.word = trimmed_text(reader.read(1 << 16));
     }
   }
-  add_example(parts, index);
+  add_example(parts, path, key, index);
+  for (std::int64_t k = 0; k < reader.passed_over(); ++k) index.left_out.no_files.add(path);
 }
 
 std::shared_ptr<Pictures> with_frames(std::shared_ptr<PictureFiles> set,
@@ -385,7 +411,7 @@ std::shared_ptr<Pictures> with_frames(std::shared_ptr<PictureFiles> set,
 template <class Set>
 std::shared_ptr<Set> part_of(std::shared_ptr<Set> set, Split part, const PictureSplit& split,
                              bool divide) {
-  set->number_classes(split.class_names);
+  set->number_classes(split.class_names, split.order);
   if (divide) set->keep_part(part, split);
   return set;
 }
@@ -407,15 +433,19 @@ std::shared_ptr<Pictures> open_picture_folder(const std::string& folder, Split p
   if (divided && split.test != 0)
     throw ValueError(
         cat(folder, ": holds train and ", test.filename().string(), ": leave out how to divide"));
+  Notes notes;
   if (!divided) {
-    auto set = std::make_shared<PictureFiles>(classes_in(root, videos), folder);
+    auto set = std::make_shared<PictureFiles>(classes_in(root, videos, notes), folder);
+    set->add(notes);
     return with_frames(part_of(std::move(set), part, split, !split.whole), frames);
   }
-  auto set = std::make_shared<PictureFiles>(classes_in(train, videos), train.string());
-  set->number_classes(split.class_names);
+  auto set = std::make_shared<PictureFiles>(classes_in(train, videos, notes), train.string());
+  set->add(notes);
+  set->number_classes(split.class_names, split.order);
   if (part == Split::Train) return with_frames(std::move(set), frames);
-  auto held_out = std::make_shared<PictureFiles>(classes_in(test, videos), test.string());
-  held_out->number_classes(set->class_names());
+  auto held_out = std::make_shared<PictureFiles>(classes_in(test, videos, notes), test.string());
+  held_out->add(notes);
+  held_out->number_classes(set->class_names(), split.order);
   return with_frames(std::move(held_out), frames);
 }
 
@@ -460,11 +490,12 @@ std::shared_ptr<Pictures> open_picture_shards(const std::string& pattern, Split 
   ShardIndex index;
   std::vector<std::unique_ptr<io::InputFile>> files;
   for (const std::string& path : shards_of(pattern)) {
-    index_shard(path, files.size(), index);
     files.push_back(std::make_unique<io::InputFile>(path));
+    index_shard(*files.back(), files.size() - 1, index);
   }
   auto set = std::make_shared<PictureShards>(std::move(index.items), std::move(index.places),
                                              std::move(files), pattern);
+  set->add(index.left_out.notes());
   return part_of(std::move(set), part, split, !split.whole);
 }
 

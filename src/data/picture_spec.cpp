@@ -52,12 +52,15 @@ void set_option(PictureSource& source, const std::vector<std::string>& parts, st
     source.options.input[0] = 1;
   } else if (key == "background" && !value.empty()) {
     source.options.background = io::parse_colour(value);
+  } else if (part == "order=natural" || part == "order=plain") {
+    source.split.order = value == "natural" ? ClassOrder::Natural : ClassOrder::Plain;
   } else if (part == "broken=error" || part == "broken=skip") {
     source.options.broken_is_error = value == "error";
   } else {
-    refuse_part(spec, parts, which,
-                "test=PATH, split=SHARE, seed=N, size=SIDE, grey, background=COLOUR, "
-                "broken=skip|error, frames=N, every=SECONDS");
+    refuse_part(
+        spec, parts, which,
+        "test=PATH, split=SHARE, seed=N, size=SIDE, grey, background=COLOUR, order=natural|plain, "
+        "broken=skip|error, frames=N, every=SECONDS");
   }
 }
 
