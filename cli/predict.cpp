@@ -202,7 +202,9 @@ std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std:
   if (looks_like_idx(file)) return samples_of_idx(model, file, options);
   if (io::looks_like_video(file)) return samples_of_video(model, file, options);
   const auto [height, width, colour] = picture_size(model, file);
-  const io::Image image = io::load_image(file, colour ? 3 : 1);
+  Notes notes;
+  const io::Image image = io::load_image(file, model.image_reading(colour ? 3 : 1), &notes);
+  for (const Note& note : notes) fmt::print(stderr, "{}\n", to_string(note));
   if (model.fits_pictures() && model.settings().model_info().input.rank() == 3) {
     const Tensor input = model.fit(image);
     return {
@@ -585,10 +587,11 @@ Command predict_command() {
   add_trained(command, options->trained);
   add_picture(command, options->trained);
   command
-      .positional(options->files, "FILE",
-                  "PNG, JPEG, PGM, PPM, IDX, a video, CSV of rows without a label, or .txt of "
-                  "lines",
-                  false)
+      .positional(
+          options->files, "FILE",
+          "PNG, JPEG, GIF and others, IDX, a video, CSV of rows without a label, or .txt of "
+          "lines",
+          false)
       .completes = Completes::Files;
   command.option(options->texts, "--text", "WORDS",
                  "a text for a model that reads texts, with [MASK] for one that tells words, or a "

@@ -15,6 +15,7 @@
 #include "graph/node.h"
 #include "io/byte_order.h"
 #include "io/file.h"
+#include "io/lfs.h"
 #include "io/sizes.h"
 
 namespace tenon::io {
@@ -73,6 +74,11 @@ using NextBytes = std::function<std::size_t(void* out, std::size_t room)>;
 Header read_header(const NextBytes& read, const std::string& name) {
   char magic[4] = {};
   const std::size_t got = read(magic, 4);
+  if (std::string_view(magic, got) == "vers") {
+    // So begins a pointer, whose size is not that of the file it stands for.
+    char rest[96] = {};
+    refuse_lfs_pointer("vers" + std::string(rest, read(rest, sizeof rest)), name);
+  }
   if (is_gzip({magic, got}))
     throw FormatError(cat(name, ": compressed twice: unpack it once with gunzip"));
   if (got < 4 || magic[0] != 0 || magic[1] != 0)

@@ -20,8 +20,10 @@
 namespace tenon::io {
 namespace {
 
-constexpr int kMaxScans =
-    200;  // A few bytes of a progressive file can ask for very many passes over the picture.
+// A few bytes of a progressive file can ask for very many passes over the image: so many of a small
+// one, fewer of one of many pixels. Encoders make 10 to 15.
+constexpr int kMaxScans = 200;
+constexpr std::int64_t kMaxScannedPixels = std::int64_t{1} << 31;
 
 struct Decoder {
   jpeg_decompress_struct info{};
@@ -47,8 +49,11 @@ void on_message(j_common_ptr info, int level) {
 }
 
 void on_progress(j_common_ptr info) {
-  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxScans) return;
-  std::snprintf(decoder_of(info).message, JMSG_LENGTH_MAX, "more than %d scans", kMaxScans);
+  const jpeg_decompress_struct& d = *reinterpret_cast<j_decompress_ptr>(info);
+  const std::int64_t pixels = std::int64_t{d.image_width} * d.image_height;
+  if (d.input_scan_number <= kMaxScans && d.input_scan_number * pixels <= kMaxScannedPixels) return;
+  std::snprintf(decoder_of(info).message, JMSG_LENGTH_MAX, "more than %d scans",
+                d.input_scan_number - 1);
   std::longjmp(decoder_of(info).escape, 1);
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/str.h"
 #include "io/file.h"
+#include "io/lfs.h"
 
 namespace tenon::io {
 namespace {
@@ -178,6 +179,7 @@ bool TarReader::next() {
     left_ = 0;
     Block block;
     const std::size_t taken = source_->read(block.data(), kBlock);
+    refuse_lfs_pointer({block.data(), taken}, source_->name);
     if (taken != kBlock) source_->cut_short();
     place_ += kBlock;
     if (std::all_of(block.begin(), block.end(), [](char c) { return c == 0; })) return false;

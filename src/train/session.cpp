@@ -500,7 +500,7 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
     if (loader == nullptr) return out;
     out.loader = loader->options();
     const Settings known = with_picture_settings(settings);
-    out.preparation = cat(known.picture, " ", known.normalize, " ", drawn);
+    out.preparation = cat(known.picture, " ", known.normalize, " ", known.background, " ", drawn);
     return out;
   };
   KeepOptions how;

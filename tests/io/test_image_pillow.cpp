@@ -10,7 +10,11 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
+#include "io/idx.h"
 #include "io/image.h"
+#include "io/lfs.h"
+#include "io/tar.h"
+#include "io/video.h"
 
 using namespace tenon;
 
@@ -169,11 +173,22 @@ TEST_CASE("images: names of colours") {
     CHECK_THROWS_AS(io::parse_colour(bad), ValueError);
 }
 
-TEST_CASE("images: pointers of Git LFS are named as such") {
+TEST_CASE(
+    "Git LFS: pointers are named as such in the place of images, arrays, archives and videos") {
   const std::string pointer =
       "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
   CHECK_THROWS_WITH_AS(io::parse_image(pointer, "photo.png", 3),
                        doctest::Contains("photo.png: is a Git LFS pointer"), FormatError);
+  CHECK_THROWS_WITH_AS(io::parse_idx(pointer, "train-images-idx3-ubyte"),
+                       doctest::Contains("is a Git LFS pointer"), FormatError);
+  const std::string name = "photos.tar";
+  io::TarReader reader(pointer, name);
+  CHECK_THROWS_WITH_AS(reader.next(), doctest::Contains("is a Git LFS pointer"), FormatError);
+  if (!io::video_format().library.empty())
+    CHECK_THROWS_WITH_AS(io::Video(pointer, "clip.mp4"), doctest::Contains("is a Git LFS pointer"),
+                         FormatError);
+  CHECK(io::is_lfs_pointer(pointer.substr(0, 60)));
+  CHECK_FALSE(io::is_lfs_pointer("version 1"));
 }
 
 TEST_CASE("JPEG: 40,000 segments take time linear in their number") {
