@@ -64,22 +64,33 @@ class CsvTable {
     if (options_.labelled && options_.classes) marks.classes = number_classes(out);
     if (group_ != kNone)
       marks.groups.assign(raw_[group_].places.begin(), raw_[group_].places.end());
-    std::vector<std::optional<Split>> parts(static_cast<std::size_t>(rows_), Split::Train);
-    if (part) parts = divide(options_.split, rows_, marks, name_);
-    const std::vector<std::int64_t> rows = samples_of(parts, part.value_or(Split::All));
+    Samples samples{.name = name_, .count = rows_, .marks = std::move(marks)};
+    samples.class_names = out.class_names;
+    const Chosen chosen = part ? choose_samples(options_.split, *part, samples) : every_row();
+    const std::vector<std::int64_t>& rows = chosen.samples;
     // What words and missing numbers become is learnt from the training part alone.
-    std::vector<bool> held_out(parts.size());
-    std::transform(parts.begin(), parts.end(), held_out.begin(),
+    std::vector<bool> held_out(chosen.parts.size());
+    std::transform(chosen.parts.begin(), chosen.parts.end(), held_out.begin(),
                    [](const std::optional<Split>& of) { return of != Split::Train; });
     const auto table = options_.columns ? options_.columns : fit(held_out, out.class_names);
     out.input = input_tensor(*table, rows);
     if (options_.image_shape.rank() == 0) out.table = table;
-    out.target = target_tensor(marks.classes, rows);
-    out.description = describe();
+    out.target = target_tensor(samples.marks.classes, rows);
+    out.description = describe(rows);
+    out.notes = chosen.notes;
+    out.place = [name = name_](std::int64_t line) { return cat(name, ", line ", line); };
+    for (const std::int64_t row : rows)
+      out.numbers.push_back(lines_[static_cast<std::size_t>(row)]);
     return out;
   }
 
  private:
+  Chosen every_row() const {
+    Chosen out{.parts = Parts(static_cast<std::size_t>(rows_), Split::Train)};
+    out.samples = samples_of(out.parts, Split::All);
+    return out;
+  }
+
   // ---- Which column is what
 
   void find_header() {
@@ -189,7 +200,8 @@ class CsvTable {
   // ---- Reading
 
   void read_columns() {
-    raw_ = file_.read(how_, header_, rows_);
+    raw_ = file_.read(how_, header_, lines_);
+    rows_ = std::ssize(lines_);
     if (rows_ == 0) throw FormatError(cat(name_, ": holds a header but no rows"));
     // Columns whose fields are for the larger part no numbers are read again, as words.
     std::vector<Reading> again(how_.size());
@@ -202,7 +214,7 @@ class CsvTable {
         again[c] = Reading::Words, any = true;
     }
     if (any) {
-      std::vector<RawColumn> words = file_.read(again, header_, rows_);
+      std::vector<RawColumn> words = file_.read(again, header_, lines_);
       for (std::size_t c = 0; c < again.size(); ++c)
         if (again[c] == Reading::Words) raw_[c] = std::move(words[c]), how_[c] = Reading::Words;
     }
@@ -352,10 +364,11 @@ class CsvTable {
         chosen[i] = raw_[label_].numbers[static_cast<std::size_t>(rows[i])];
     return Tensor::from(chosen, shape);
   }
-  std::string describe() const {
+  std::string describe(const std::vector<std::int64_t>& rows) const {
     std::int64_t missing = 0;
     for (const std::size_t c : inputs_) missing += raw_[c].missing.count;
-    return cat(rows_, " rows of ", name_,
+    const bool all = std::ssize(rows) == rows_;
+    return cat(rows.size(), all ? "" : cat(" of ", rows_), " rows of ", name_,
                missing == 0 ? ""
                             : cat(" (", missing,
                                   missing == 1 ? " missing field" : " missing fields", " filled)"));
@@ -371,6 +384,7 @@ class CsvTable {
   std::vector<std::size_t> inputs_;
   std::vector<RawColumn> raw_;
   std::int64_t rows_ = 0;
+  std::vector<std::int64_t> lines_;  // of the file, where rows begin
 };
 
 }  // namespace
@@ -385,7 +399,7 @@ std::shared_ptr<Dataset> open_csv(const std::string& file, const CsvOptions& opt
 }
 
 std::shared_ptr<Dataset> open_csv(const std::string& file, Split part, const CsvOptions& options) {
-  return make_tensor_dataset(parse_csv(io::read_file(file), file, options, part));
+  return part_or_null(parse_csv(io::read_file(file), file, options, part));
 }
 
 }  // namespace tenon::data

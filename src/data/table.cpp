@@ -90,7 +90,7 @@ bool TableFile::looks_like_header(std::size_t label) const {
 }
 
 std::vector<RawColumn> TableFile::read(const std::vector<Reading>& how, bool header,
-                                       std::int64_t& rows) const {
+                                       std::vector<std::int64_t>& lines) const {
   io::CsvReader reader(bytes_, name_);
   std::vector<std::string_view> fields;
   std::vector<RawColumn> out(columns());
@@ -113,7 +113,9 @@ std::vector<RawColumn> TableFile::read(const std::vector<Reading>& how, bool hea
     column.places.push_back(found->second);
   };
   if (header) (void)reader.next(fields);
-  for (rows = 0; reader.next(fields); ++rows) {
+  lines.clear();
+  while (reader.next(fields)) {
+    lines.push_back(reader.line());
     if (fields.size() != columns())
       throw FormatError(cat(name_, ": line ", reader.line(), " has ", fields.size(),
                             " columns where the first row has ", columns()));

@@ -45,9 +45,10 @@ class TableFile {
   /// no number at all.
   bool looks_like_header(std::size_t label) const;
   /// All rows but a header, each column as told. Throws FormatError, with the line, for rows of
-  /// other lengths and for columns of more than 100,000 different words.
+  /// other lengths and for columns of more than 100,000 different words. `lines` becomes the line
+  /// of each row.
   std::vector<RawColumn> read(const std::vector<Reading>& how, bool header,
-                              std::int64_t& rows) const;
+                              std::vector<std::int64_t>& lines) const;
 
  private:
   std::string_view bytes_;
