@@ -96,8 +96,10 @@ bool is_picture_source(const std::string& spec) {
 }
 
 std::shared_ptr<Dataset> open_picture_source(const std::string& spec, Split split,
-                                             const std::vector<std::string>& class_names) {
+                                             const std::vector<std::string>& class_names,
+                                             bool strict) {
   PictureSource source = parse_picture_spec(spec);
+  source.options.strict = strict;
   source.split.class_names = class_names;
   std::shared_ptr<Pictures> pictures = open_pictures(source, split);
   return pictures == nullptr ? nullptr : picture_dataset(std::move(pictures), source.options);

@@ -215,6 +215,7 @@ data::PictureOptions picture_options(const Settings& settings, const Shape& inpu
   if (options.mean.empty())
     options.mean.assign(static_cast<std::size_t>(input[0]), settings.input_mean);
   options.background = background(settings);
+  options.strict = settings.strict;
   options.broken_is_error =
       settings.broken == "error" || settings.data.find(",broken=error") != std::string::npos;
   return options;

@@ -78,7 +78,8 @@ class Pictures(CommandTest):
         file = "clear/right/05.png"
         rows = {}
         for name, data in (("white", "folder:clear,background=white"), ("dropped", "folder:clear")):
-            self.ok("train", "resnet20:width=4", "--data", data, "--epochs", "1", "--batch", "8", "--set", "augment=none", "--out", name)
+            out = self.ok("train", "resnet20:width=4", "--data", data, "--epochs", "1", "--batch", "8", "--set", "augment=none", "--out", name).out
+            self.assertEqual("transparency was dropped from" in out, name == "dropped")
             shutil.copy(self.folder / name / "model.safetensors", self.folder / f"{name}.safetensors")
             rows[name] = self.json("predict", f"{name}.safetensors", file, "--json")[0]["probabilities"]
             said = self.ok("predict", f"{name}.safetensors", file, "--no-picture").err
@@ -89,7 +90,8 @@ class Pictures(CommandTest):
         self.assertEqual(rows["white"], self.json("predict", "white.safetensors", "composed.png", "--json")[0]["probabilities"])
         write_png(self.folder / "kept.png", [[100, 0, 0] * 16] * 16, 3)
         self.assertEqual(rows["dropped"], self.json("predict", "dropped.safetensors", "kept.png", "--json")[0]["probabilities"])
-        self.fails(2, "train", "resnet20", "--data", "folder:clear", "--set", "background=clear", "--out", "no", says=["clear", "no colour"])
+        self.fails(3, "train", "resnet20:width=4", "--data", "folder:clear", "--strict", "--epochs", "1", "--out", "strict", says=["transparency was dropped"])
+        self.fails(2, "train", "resnet20", "--data", "folder:clear", "--set", "background=clear", "--out", "clearly", says=["clear", "no colour"])
 
     def test_videos(self):
         """Frames are trained on, tested with and predicted; each of the damaged video's is named."""
