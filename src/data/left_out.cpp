@@ -8,7 +8,7 @@
 namespace tenon::data {
 namespace {
 
-constexpr std::size_t kMostNamed = 5;
+constexpr std::size_t kNamesInNote = 5;
 
 void add_note(Notes& notes, const Tally& tally, const char* one, const char* many) {
   if (tally.count == 0) return;
@@ -23,7 +23,7 @@ void add_note(Notes& notes, const Tally& tally, const char* one, const char* man
 
 void Tally::add(const std::string& where, const std::string& name) {
   if (++count == 1) first = where;
-  if (!name.empty() && names.size() < kMostNamed) names.push_back(name);
+  if (!name.empty() && names.size() < kNamesInNote) names.push_back(name);
 }
 
 Notes LeftOut::notes() const {
