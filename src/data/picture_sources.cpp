@@ -125,6 +125,7 @@ class ListedPictures : public Pictures {
     numbers_.clear();
     for (const std::int64_t i : chosen.samples) numbers_.push_back({at(i)});
     add(chosen.notes);
+    what_ = of_files(what_, split.test_path, split.whole ? Split::All : part);
     return !numbers_.empty();
   }
   Notes notes() const override { return notes_; }

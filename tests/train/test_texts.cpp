@@ -237,15 +237,16 @@ TEST_CASE("texts: BERT finds answers, and its file does") {
   CHECK(answer.place == 13);
   CHECK(answer.probability > 0.2);
   CHECK(answer.probability <= 1);
-  const std::vector<train::AskedQuestion> asked = model.answers(data, 20, 9);
+  const std::vector<train::AskedQuestion> asked = model.answers({data, data::Split::Test}, 20, 9);
   REQUIRE(asked.size() == 9);  // of 40 about one of the six texts
   for (const train::AskedQuestion& one : asked) {
     CHECK(one.question == "is the");
     CHECK(one.right.size() == 1);
     CHECK(one.exact == (one.answer.text == one.right[0] ? 1 : 0));
   }
-  CHECK_THROWS_WITH_AS(model.answers(data, 40, 1), doctest::Contains("there are 40"), ValueError);
-  CHECK_THROWS_AS(model.answers("digits", 0, 1), ShapeError);
+  CHECK_THROWS_WITH_AS(model.answers({data, data::Split::Test}, 40, 1),
+                       doctest::Contains("there are 40"), ValueError);
+  CHECK_THROWS_AS(model.answers({"digits", data::Split::Test}, 0, 1), ShapeError);
   CHECK_THROWS_WITH_AS(model.predict_text("water"), doctest::Contains("question"), ValueError);
   io::write_file(folder / "spans.toml", models::toml(name));
   train::start_run(settings_of(folder / "spans.toml", data, corpus, "3"), folder / "file");
