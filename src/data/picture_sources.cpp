@@ -270,19 +270,6 @@ std::string joined_names(const std::vector<std::string>& names) {
   return names.size() > kMostNamed ? out + ", …" : out;
 }
 
-// What stays together: files of one prefix, or of one folder below that of their class.
-std::string group_by_rule(const std::string& path, const std::string& folder,
-                          const std::string& rule) {
-  return rule == "prefix" ? name_prefix(path) : folder.empty() ? path : folder;
-}
-
-void check_group_rule(const std::string& rule, const std::string& what) {
-  if (!rule.empty() && rule != "prefix" && rule != "folder")
-    throw ValueError(cat(what, ": group=", rule,
-                         ": images are grouped by 'prefix', their names up to the last '_' or '-', "
-                         "or by 'folder'"));
-}
-
 std::string group_below(const fs::path& folder, const Labelled& item, const std::string& rule) {
   const fs::path below = fs::path(item.name).lexically_relative(folder / item.word);
   const bool nested = std::distance(below.begin(), below.end()) > 1;
