@@ -9,7 +9,9 @@
 #include <doctest/doctest.h>
 #include <tenon/error.h>
 #include <tenon/io.h>
+#include <tenon/weights.h>
 
+#include "io/folder.h"
 #include "io/idx.h"
 #include "io/image.h"
 #include "io/lfs.h"
@@ -187,6 +189,18 @@ TEST_CASE(
   if (!io::video_format().library.empty())
     CHECK_THROWS_WITH_AS(io::Video(pointer, "clip.mp4"), doctest::Contains("is a Git LFS pointer"),
                          FormatError);
+  const TestFolder dir;
+  for (const char* file : {"model.safetensors", "model.npy", "pytorch_model.bin"}) {
+    io::write_file(dir / file, pointer);
+    CHECK_THROWS_WITH_AS(io::WeightFile(dir / file), doctest::Contains("is a Git LFS pointer"),
+                         FormatError);
+  }
+  CHECK_THROWS_WITH_AS(io::load_safetensors(dir / "model.safetensors"),
+                       doctest::Contains("is a Git LFS pointer"), FormatError);
+  CHECK_THROWS_WITH_AS(io::inspect_safetensors(dir / "model.safetensors"),
+                       doctest::Contains("is a Git LFS pointer"), FormatError);
+  CHECK_THROWS_WITH_AS(io::load_npy(dir / "model.npy"), doctest::Contains("is a Git LFS pointer"),
+                       FormatError);
   CHECK(io::is_lfs_pointer(pointer.substr(0, 60)));
   CHECK_FALSE(io::is_lfs_pointer("version 1"));
 }
