@@ -186,11 +186,15 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   session.tell = [&options](const std::string& note) {
     for (const auto& callback : options.callbacks) callback->on_note(note);
   };
-  for (const std::string& note : notes_on_data(sets)) session.tell(note);
+  const std::vector<std::string> told = notes_on_data(sets);
+  for (const std::string& note : told) session.tell(note);
   for (const std::string& note : session.notes) session.tell(note);
   o.stop = options.stop;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(o));
   TrainResult result = trainer.fit(*session.train, session.validation.get(), session.test.get());
+  // What reading the samples lost of them is known by now.
+  for (const std::string& note : notes_on_data(sets))
+    if (std::find(told.begin(), told.end(), note) == told.end()) session.tell(note);
   for (const auto& set : {sets.train, sets.validation, sets.test})
     if (set != nullptr)
       for (const std::string& name : set->broken()) result.broken.push_back(name);
@@ -450,6 +454,10 @@ std::shared_ptr<data::Dataset> TrainedModel::fit(
   data::PictureOptions options = picture_options(settings_, settings_.model_info().input);
   options.broken_left_out = true;
   return data::picture_dataset(std::move(pictures), options);
+}
+
+io::ImageReading TrainedModel::image_reading(int channels) const {
+  return {channels, background(settings_)};
 }
 
 std::string TrainedModel::fitting() const {
