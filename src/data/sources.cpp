@@ -1,6 +1,7 @@
 // Sets by name: what the text after --data stands for.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -16,12 +17,13 @@
 #include "base/env.h"
 #include "base/str.h"
 #include "data/picture_spec.h"
+#include "data/row_options.h"
 #include "data/scenes.h"
 #include "data/source_parts.h"
 #include "data/tensor_dataset.h"
-#include "io/csv.h"
 #include "io/file.h"
 #include "io/idx.h"
+#include "io/numbers.h"
 
 namespace tenon::data {
 namespace {
@@ -155,6 +157,19 @@ double share(const std::string& text, const std::string& spec) {
   return percent ? value / 100 : value;
 }
 
+// "500M", "4G": bytes.
+std::uint64_t memory_size(const std::string& text, const std::string& spec) {
+  constexpr std::string_view units = "KMGT";
+  const std::size_t unit = units.find(text.back());
+  const bool plain = unit == std::string_view::npos;
+  double bytes = 0;
+  const bool number = io::parse_number(text.substr(0, text.size() - (plain ? 0 : 1)), bytes);
+  if (!plain) bytes *= std::pow(1024.0, static_cast<double>(unit + 1));
+  if (!number || !(bytes >= 1 && bytes < 1e18))
+    throw ValueError(cat("data '", spec, "': memory=", text, ": a size, as 500M or 4G"));
+  return static_cast<std::uint64_t>(bytes);
+}
+
 // What follows "csv:FILE"; false for a word that says nothing of a table.
 bool set_csv_option(CsvOptions& options, const std::string& key, const std::string& value,
                     const std::string& spec) {
@@ -175,8 +190,18 @@ bool set_csv_option(CsvOptions& options, const std::string& key, const std::stri
     options.left_out.push_back(value);
   } else if (key == "category") {
     options.categories.push_back(value);
-  } else if (key == "header" && (value == "yes" || value == "no")) {
-    options.header = value == "yes";
+  } else if (key == "date") {
+    options.dates.push_back(value);
+  } else if (key == "dayfirst" && (value == "yes" || value == "no")) {
+    options.day_first = value == "yes";
+  } else if (key == "decimal") {
+    options.decimal = value;
+  } else if (key == "thousands") {
+    options.thousands = value;
+  } else if (key == "memory") {
+    options.memory = memory_size(value, spec);
+  } else if (set_row_option(options.rows, cat(key, "=", value))) {
+    return true;
   } else if (key == "split") {
     options.split.test = share(value, spec);
   } else if (key == "seed") {
@@ -215,7 +240,9 @@ std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::strin
       test = value;
     } else if (!set_csv_option(options, key, value, spec)) {
       refuse_part(spec, parts, i,
-                  "label=NAME, column=NUMBER, drop=NAME, category=NAME, header=yes|no, test=FILE, "
+                  "label=NAME, column=NUMBER, drop=NAME, category=NAME, date=NAME, "
+                  "dayfirst=yes|no, decimal=SIGN, thousands=SIGN, memory=SIZE, header=yes|no, "
+                  "encoding=NAME, separator=SIGN, comment=SIGN|none, quotes=yes|no, test=FILE, "
                   "split=SHARE, fold=I/K, seed=N, stratify, group=NAME, shape=CxHxW");
     }
   }
@@ -418,6 +445,13 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool
 
 std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
                                       const SourceOptions& options) {
+  if (options.strict) {
+    SourceOptions others = options;
+    others.strict = false;
+    auto set = open_dataset(spec, split, others);
+    if (set != nullptr) refuse_notes(set->notes());
+    return set;
+  }
   const bool classes = options.classes;
   const std::size_t colon = spec.find(':');
   const std::string kind = spec.substr(0, colon);

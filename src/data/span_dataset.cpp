@@ -10,8 +10,8 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "data/unicode.h"
-#include "io/csv.h"
 #include "io/json.h"
+#include "io/numbers.h"
 
 namespace tenon::data {
 namespace {

@@ -39,6 +39,7 @@ class TensorDataset final : public Dataset {
   std::string describe() const override { return parts_.description; }
   std::shared_ptr<const TableColumns> table() const override { return parts_.table; }
   std::int64_t views() const override { return parts_.views; }
+  Notes notes() const override { return parts_.notes; }
   bool in_memory() const override { return true; }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {

@@ -17,6 +17,7 @@ struct TensorDatasetParts {
   std::string description;
   std::shared_ptr<const TableColumns> table{};  ///< of rows of a table
   std::int64_t views = 1;                       ///< of what an example shows: axis 1 of the input
+  Notes notes{};                                ///< Dataset::notes()
 };
 
 /// Checks that the parts belong together: throws ShapeError or ValueError naming the description.

@@ -10,6 +10,7 @@
 
 #include "base/str.h"
 #include "io/csv.h"
+#include "io/encoding.h"
 
 namespace tenon::train {
 namespace {
@@ -46,8 +47,9 @@ std::int64_t TrainedModel::predict_csv(const std::string& file, const std::strin
   const auto set = data::open_csv(file, options);
   std::vector<std::string> added;  // what is put behind each row
   added.reserve(static_cast<std::size_t>(set->size()));
-  const std::string bytes = io::read_file(file);
-  io::CsvReader reader(bytes, file);
+  const std::string bytes = io::read_text(file, "", table_ ? table_->encoding : "");
+  const io::CsvFormat format{.decimal = table_ && table_->decimal == "," ? ',' : '.'};
+  io::CsvReader reader(bytes, file, format);
   const char separator = reader.separator();
   std::vector<std::string> names;
   data::Loader loader(
@@ -80,7 +82,7 @@ std::int64_t TrainedModel::predict_csv(const std::string& file, const std::strin
   std::string text;
   std::vector<std::string_view> fields;
   std::int64_t rows = 0;
-  io::CsvReader counter(bytes, file);
+  io::CsvReader counter(bytes, file, format);
   while (counter.next(fields)) ++rows;
   bool header = rows == set->size() + 1;
   for (std::size_t k = 0; reader.next(fields);) {
