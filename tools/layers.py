@@ -51,7 +51,7 @@ INNER = {
 
 # Public headers whose room is not their own name. Every other include/tenon/X.h belongs to room X.
 PUBLIC_ROOM = {
-    "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base",
+    "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base", "notes": "base",
     "loops": "ops", "functional": "ops", "pooling": "ops", "distillation": "ops", "module": "nn", "each_tensor": "nn", "recurrent": "nn", "pooling_layers": "nn", "layers": "nn", "transformer": "nn",
     "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "eval": "run", "system": "backends", "metrics": "train", "text": "data", "pictures": "data", "weights": "io", "tokenizer": "data",
 }
