@@ -80,6 +80,9 @@ int sheet(const SheetOptions& options) {
   refuse_texts(options.spec);
   const auto set =
       data::open_dataset(options.spec, options.train ? data::Split::Train : data::Split::Test);
+  if (set == nullptr)
+    throw UsageError(fmt::format("{} has no test part", options.spec),
+                     "--train draws the training part");
   const Shape shape = set->input_shape();
   const bool pictures = shape.rank() == 3 && (shape[0] == 1 || shape[0] == 3);
   if (!pictures || set->input_dtype() != DType::UInt8 || set->classes() == 0)
@@ -195,7 +198,7 @@ int show(const ShowOptions& options) {
 
 struct InfoOptions {
   std::string spec, task = "classification", tokenizer;
-  bool json = false;
+  bool json = false, strict = false;
 };
 
 struct Statistics {
@@ -265,33 +268,51 @@ std::string columns_text(const data::TableColumns& table) {
 }
 
 constexpr std::size_t kMostColumnsShown = 100;
+constexpr int kTitle = 10;  // signs of "validation"
 
-void print_split(const char* title, const data::Dataset& set) {
-  const Statistics s = statistics(set);
-  fmt::print("{}  {}\n", stdout_terminal().paint(TextStyle::Bold, pad_right(title, 5)),
-             printable(set.describe()));
-  fmt::print("       {} examples, input {} {}", thousands(set.size()), set.input_shape().str(),
-             name(set.input_dtype()));
-  if (!s.counts.empty() || !set.text_unit().empty()) fmt::print(", {} classes", set.classes());
+void print_split(const char* title, const data::Dataset* set) {
+  const std::string bold = stdout_terminal().paint(TextStyle::Bold, pad_right(title, kTitle));
+  if (set == nullptr) {
+    fmt::print("{}  none\n", bold);
+    return;
+  }
+  const std::string indent(kTitle + 2, ' ');
+  const auto wrapped = [](const std::string& text) {
+    fmt::print("{}", wrap(text, stdout_terminal().width, kTitle + 2));
+  };
+  const Statistics s = statistics(*set);
+  fmt::print("{}  {}\n", bold, printable(set->describe()));
+  fmt::print("{}{} examples, input {} {}", indent, thousands(set->size()), set->input_shape().str(),
+             name(set->input_dtype()));
+  if (!s.counts.empty() || !set->text_unit().empty()) fmt::print(", {} classes", set->classes());
   fmt::print("\n");
-  if (is_floating(set.input_dtype()) || set.input_dtype() == DType::UInt8)  // not of tokens
-    fmt::print("       {} mean {}, standard deviation {}\n",
-               set.input_dtype() == DType::UInt8 ? "pixels 0 to 1:" : "values:",
+  if (is_floating(set->input_dtype()) || set->input_dtype() == DType::UInt8)  // not of tokens
+    fmt::print("{}{} mean {}, standard deviation {}\n", indent,
+               set->input_dtype() == DType::UInt8 ? "pixels 0 to 1:" : "values:",
                figure_text(s.mean), figure_text(s.deviation));
-  if (const auto table = set.table(); table && table->columns.size() <= kMostColumnsShown)
-    fmt::print("{}", wrap(printable(columns_text(*table)), stdout_terminal().width, 7));
-  if (const std::vector<std::string> broken = set.broken(); !broken.empty())
-    fmt::print("{}", wrap(broken_text(broken), stdout_terminal().width, 7));
+  if (const auto table = set->table(); table && table->columns.size() <= kMostColumnsShown)
+    wrapped(printable(columns_text(*table)));
+  if (const std::vector<std::string> broken = set->broken(); !broken.empty())
+    wrapped(broken_text(broken));
   if (s.counts.empty() || s.counts.size() > 30) return;
-  const std::vector<std::string> names = set.class_names();
+  const std::vector<std::string> names = set->class_names();
   std::vector<std::string> parts;
   for (std::size_t c = 0; c < s.counts.size(); ++c)
     parts.push_back(fmt::format("{}: {}", c < names.size() ? names[c] : std::to_string(c),
                                 thousands(s.counts[c])));
-  fmt::print("{}", wrap("of class " + printable(join(parts, ", ")), stdout_terminal().width, 7));
+  wrapped("of class " + printable(join(parts, ", ")));
 }
 
-Json json_of(const data::Dataset& set) {
+std::vector<std::string> note_lines(const data::Dataset* set) {
+  std::vector<std::string> lines;
+  if (set != nullptr)
+    for (const Note& note : set->notes()) lines.push_back(to_string(note));
+  return lines;
+}
+
+Json json_of(const data::Dataset* given) {
+  if (given == nullptr) return nullptr;
+  const data::Dataset& set = *given;
   const Statistics s = statistics(set);
   const Shape input = set.input_shape();
   return {{"describe", set.describe()},
@@ -302,7 +323,8 @@ Json json_of(const data::Dataset& set) {
           {"mean", s.mean},
           {"std", s.deviation},
           {"counts", s.counts},
-          {"broken", set.broken()}};
+          {"broken", set.broken()},
+          {"notes", note_lines(given)}};
 }
 
 int info(const InfoOptions& options) {
@@ -310,14 +332,26 @@ int info(const InfoOptions& options) {
   if (!options.tokenizer.empty())
     how.tokenizer =
         std::make_shared<const data::Tokenizer>(data::Tokenizer::open(options.tokenizer));
+  how.strict = options.strict;
   const auto train = data::open_dataset(options.spec, data::Split::Train, how),
+             validation = data::open_dataset(options.spec, data::Split::Validation, how),
              test = data::open_dataset(options.spec, data::Split::Test, how);
   if (options.json) {
-    print(Json{{"train", json_of(*train)}, {"test", json_of(*test)}}, 2);
+    print(Json{{"train", json_of(train.get())},
+               {"validation", json_of(validation.get())},
+               {"test", json_of(test.get())}},
+          2);
     return kOk;
   }
-  print_split("train", *train);
-  print_split("test", *test);
+  print_split("train", train.get());
+  print_split("validation", validation.get());
+  print_split("test", test.get());
+  std::vector<std::string> said;  // several parts may tell the same of their file
+  for (const auto& set : {train, validation, test})
+    for (const std::string& line : note_lines(set.get()))
+      if (std::find(said.begin(), said.end(), line) == said.end()) said.push_back(line);
+  for (const std::string& line : said)
+    fmt::print("{}", wrap("note: " + printable(line), stdout_terminal().width, 6));
   return kOk;
 }
 
@@ -390,13 +424,18 @@ Command info_command() {
   command.name = "info";
   command.summary = "what a data source holds";
   command.about =
-      "Opens a data source and tells, for its training and its test part, how many examples it "
-      "holds, of what shape and type, mean and deviation, and how often each class occurs.";
+      "Opens a data source and tells, for its training, validation and test part, how many "
+      "examples "
+      "it holds, of what shape and type, mean and deviation, and how often each class occurs. "
+      "Notes "
+      "tell what was skipped or assumed, and which classes a part lacks.";
   command.examples = {
       {"tenon data info digits", "The drawn digits."},
       {"tenon data info csv:flowers.csv", "A table with the class in the last column."},
       {"tenon data info csv:houses.csv,label=price,drop=id,split=0.2 --task regression",
        "A table of quantities, a fifth of it for testing, without a column."},
+      {"tenon data info folder:photos,group=prefix",
+       "Photographs named patient3_017.jpg: a patient's are in one part."},
       {"tenon data info lines:texts.txt --tokenizer vocab.txt", "Texts with a class each."}};
   add_spec(command, options->spec);
   command
@@ -408,6 +447,7 @@ Command info_command() {
               "for text: what its tokens are; lines: and spans: need one")
       .completes = Completes::Files;
   command.flag(options->json, "--json", "print JSON");
+  command.flag(options->strict, "--strict", "refuse what would be printed as a note");
   command.run = [options] { return info(*options); };
   return command;
 }
@@ -424,16 +464,18 @@ Command data_command() {
       "random numbers of random classes, for times; with size=N, classes=N), "
       "mnist, cifar10 and cifar100 (fetched) or mnist:DIR, cifar10:DIR (their binary version), "
       "idx:DIR (MNIST's format), csv:FILE (behind commas "
-      "label=NAME or column=NUMBER; drop=NAME, category=NAME, header=yes or no, shape=CxHxW; "
-      "test=FILE, split=SHARE or fold=I/K, seed=N, stratify, group=NAME), npy:INPUTS,TARGETS, "
-      "text:FILE (with "
+      "label=NAME or column=NUMBER; drop=NAME, category=NAME, header=yes or no, shape=CxHxW), "
+      "npy:INPUTS,TARGETS, text:FILE (with "
       "by=chars, words, pieces or bytes, and length=N), numbers (in words, to be translated; with "
       "below=N, to=french or to=german) and pairs:FILE (lines of SOURCE TAB TRANSLATION). "
       "Photographs of any size are "
-      "folder:DIR (sub-folders are the classes, or train/ and val/ hold such), list:FILE (lines of "
-      "PATH,CLASS) and shards:PATTERN (WebDataset's tar files), with test=PATH or split=SHARE, "
-      "seed=N, size=SIDE, grey, broken=error; of videos among them frames=N are taken, or one for "
-      "every=SECONDS.";
+      "folder:DIR (sub-folders are the classes, or train/, val/ and test/ hold such), list:FILE "
+      "(lines of PATH,CLASS) and shards:PATTERN (WebDataset's tar files), with "
+      "size=SIDE, grey, broken=error; of videos among them frames=N are taken, or one for "
+      "every=SECONDS.\n"
+      "Samples are divided into a training, a validation and a test part: validation=SHARE (0.1), "
+      "split=SHARE (0.1) or test=PATH or fold=I/K for testing, seed=N, stratify=no, group=NAME, "
+      "chronological.";
   command.children = {data_fetch_command(), sheet_command(), show_command(), info_command()};
   return command;
 }

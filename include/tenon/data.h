@@ -111,10 +111,38 @@ class TENON_API Dataset {
   virtual bool made_on_demand() const { return false; }
 };
 
+/// How the samples of a source are divided into parts: the same ones for the same seed on every
+/// machine. A part that has files of its own is not divided off: validation then comes from the
+/// training files.
+struct SplitOptions {
+  /// Share of all samples that is for testing; 0: no test part. Unset: 0.1 where the source has no
+  /// test files of its own.
+  std::optional<double> test{};
+  /// Share of the samples that are not for testing; 0: no validation part. Unset: 0.1.
+  std::optional<double> validation{};
+  std::uint64_t seed = 0;  ///< of the samples' order
+  /// Every part has the classes in the source's proportions. Unset: where targets are classes and
+  /// neither group nor chronological is set.
+  std::optional<bool> stratify{};
+  /// What keeps samples in one part: of a table a column, which then is no input; of lines a column
+  /// by its number from 0 or its name in a header; of images "prefix" (the file's name up to its
+  /// last '_', '-', ' ' or '.'), "folder" (the folder in which the file lies), of a list also a
+  /// column; of npy: the file with the groups' numbers. "": nothing but what always stays together:
+  /// frames of a video, lines about one file, windows of a text and questions about it.
+  std::string group{};
+  bool chronological = false;  ///< no shuffling: training comes first, then validation, then test
+  int fold = 0, folds = 0;     ///< of k parts of the samples, the one for testing, from 1
+};
+
 /// A set of given tensors: input [N, …], target [N, …]. int64 or int32 or uint8 targets of rank 1
 /// are classes; `classes` 0 counts them.
 TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
                                                 std::int64_t classes = 0);
+/// One part of them; nullptr where there is no such part. `group` is a tensor of whole numbers [N]
+/// where samples of equal numbers stay in one part, whatever split.group says.
+TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
+                                                Split part, const SplitOptions& split,
+                                                std::int64_t classes = 0, const Tensor& group = {});
 /// `count` drawn digits: 28 x 28 handwriting-like pictures, the same for the same seed on every
 /// machine. Drawn when first used.
 TENON_API std::shared_ptr<Dataset> drawn_digits(std::uint64_t seed, std::int64_t count);
@@ -131,25 +159,14 @@ TENON_API std::shared_ptr<Dataset> drawn_scenes(std::uint64_t seed, std::int64_t
 TENON_API std::shared_ptr<Dataset> random_vectors(std::uint64_t seed, std::int64_t count,
                                                   std::int64_t size, std::int64_t classes);
 /// CIFAR-10's or CIFAR-100's binary files (data_batch_1.bin …, or train.bin and test.bin) in a
-/// folder.
-TENON_API std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split split);
-/// MNIST's four files (train-images-idx3-ubyte …, with or without .gz) in a folder.
-TENON_API std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split);
-
-/// How the samples of a source are divided into parts: the same ones for the same seed on every
-/// machine.
-struct SplitOptions {
-  double test = 0.1;  ///< share of all samples; ignored where the test part has files of its own
-  double validation =
-      0.1;                 ///< share of the samples that are not for testing; 0: no validation part
-  std::uint64_t seed = 0;  ///< of the samples' order
-  /// Every part has the classes in the source's proportions. Unset: where targets are classes and
-  /// neither group nor chronological is set.
-  std::optional<bool> stratify{};
-  std::string group{};  ///< column whose equal values stay in one part, and which is no input
-  bool chronological = false;  ///< no shuffling: training comes first, then validation, then test
-  int fold = 0, folds = 0;     ///< of k parts of the samples, the one for testing, from 1
-};
+/// folder. Validation samples come from the training files. Throws IoError, FormatError, ValueError
+/// for options that divide a test part off.
+TENON_API std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split part,
+                                              const SplitOptions& split = {});
+/// MNIST's four files (train-images-idx3-ubyte …, with or without .gz) in a folder; as
+/// open_cifar().
+TENON_API std::shared_ptr<Dataset> open_idx(const std::string& folder, Split part,
+                                            const SplitOptions& split = {});
 
 /// How the rows of a text file are written: of tables, lists of images, lines with a class and
 /// pairs of texts. Lines end in LF, CRLF or CR, and a byte order mark is no part of the text.
@@ -216,18 +233,26 @@ TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file, Split part,
 /// "text:FILE[,by=chars|words|bytes|pieces][,length=N][,words=N]",
 /// "numbers[:TRAIN[,TEST[,SEED]]][,below=N][,to=french|german][,pieces=N]",
 /// "pairs:FILE[,pieces=N][,length=N]" or
-/// "csv:FILE[,label=NAME][,column=NUMBER][,drop=NAME][,category=NAME][,header=yes|no][,test=FILE]
-/// [,split=SHARE][,fold=I/K][,seed=N][,stratify][,group=NAME][,shape=CxHxW][,date=NAME]
-/// [,dayfirst=yes|no][,decimal=SIGN][,thousands=SIGN][,memory=SIZE]"; lines of text files take
-/// "[,encoding=NAME][,separator=SIGN][,comment=SIGN|none][,header=yes|no][,quotes=yes|no]"
-/// (RowFormat); pictures of sizes of
-/// their own are "folder:DIR", "list:FILE" or "shards:PATTERN" with "[,test=PATH][,split=SHARE]
-/// [,seed=N][,size=SIDE][,grey][,broken=error][,frames=N][,every=SECONDS]" (<tenon/pictures.h>).
-/// Without a test file of its own, a CSV or NumPy set keeps every tenth example for Split::Test, or
-/// what split or fold say. Of a path with commas the longest one that is there counts. Throws
-/// ValueError for a name that is none of these, else what opening it throws. With `classes` off,
-/// targets are quantities: a table's label column is read as numbers, a .npy file's are as they
-/// are, and a source of classes is a ValueError.
+/// "csv:FILE[,label=NAME][,column=NUMBER][,drop=NAME][,category=NAME][,date=NAME][,dayfirst=yes|no]
+/// [,decimal=SIGN][,thousands=SIGN][,memory=SIZE][,shape=CxHxW]"; images of sizes of their own are
+/// "folder:DIR", "list:FILE" or "shards:PATTERN" with
+/// "[,size=SIDE][,grey][,broken=error][,frames=N][,every=SECONDS]" (<tenon/pictures.h>). Tables,
+/// lists, lines and pairs take "[,encoding=NAME][,separator=SIGN][,comment=SIGN|none]
+/// [,header=yes|no][,quotes=yes|no]" (RowFormat).
+///
+/// Behind these,
+/// "[,validation=SHARE][,split=SHARE][,test=PATH][,fold=I/K][,seed=N][,stratify=yes|no]
+/// [,group=…][,chronological]" say how the samples are divided, as SplitOptions does; drawn sources
+/// take validation=SHARE alone. Of a path with commas the longest one that is there counts.
+///
+/// Split::Train and Split::All are in every source. **Returns nullptr** for Split::Validation and
+/// Split::Test where the source has no such part, which is no error: with validation=0 or split=0,
+/// with fewer samples or groups than parts, in a folder with train/ and val/ that has no test/. So
+/// do all functions that open one part of a source. Whoever needs the part says what to do.
+///
+/// Throws ValueError for a name that is none of these, else what opening it throws. With `classes`
+/// off, targets are quantities: a table's label column is read as numbers, a .npy file's are as
+/// they are, and a source of classes is a ValueError.
 TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
                                                 bool classes = true);
 /// The same; a table is read as `columns` say, unless they are null.

@@ -29,16 +29,21 @@ class TENON_API Pictures {
   virtual std::string name(std::int64_t number) const = 0;
   virtual std::vector<std::string> class_names() const = 0;
   virtual std::string describe() const = 0;
+  /// What was skipped or assumed when they were gathered, and classes that this part lacks.
+  virtual Notes notes() const { return {}; }
 };
 
-/// Which pictures are for testing where nothing else says so, and how classes are numbered.
+/// Which images belong to a part, and how classes are numbered.
 struct PictureSplit {
-  double test = 0;         ///< share; 0: every tenth picture of the list in its order
-  std::uint64_t seed = 0;  ///< of the order in which a share is taken
-  bool whole = false;      ///< all pictures, whichever part is asked for
+  SplitOptions split{};
+  bool whole = false;  ///< all images, whichever part is asked for: as Split::All
   /// Names of the classes in their order, when known: a test set takes the training set's. A
   /// class that is not among them is a FormatError.
   std::vector<std::string> class_names{};
+  /// Images for testing: another folder, list or pattern. "": what lies here is divided.
+  std::string test_path{};
+  /// Sub-folders named train, val, test and the like are parts; off: they are classes.
+  bool part_folders = true;
 };
 /// Which frames of a video are pictures: evenly spaced over its length, each in the middle of its
 /// share. All frames of a video are in the same part.
@@ -46,9 +51,13 @@ struct VideoFrames {
   int count = 8;     ///< of each video; 0: videos are left out
   double every = 0;  ///< above 0: one for so many seconds instead, for which each video is opened
 };
-/// A folder whose sub-folders are the classes, in the order of their names, or one that holds
-/// train/ and val/ or test/ of that kind; of videos in them, frames. Throws IoError, FormatError
-/// for no pictures, ValueError for numbers of frames out of range.
+/// A folder whose sub-folders are the classes, in the order of their names; or one that holds the
+/// parts, each of that kind, by their usual names in any case: train or training beside val, valid,
+/// validation or dev, and test or testing. Without a test folder there is no test part unless
+/// split.test or a fold takes one from the training folder; without a validation folder that part
+/// comes from the training folder. Of videos frames are images. Returns nullptr for a part that is
+/// not there. Throws IoError, FormatError for no images and for classes that would be called as
+/// parts are, ValueError for numbers of frames out of range.
 TENON_API std::shared_ptr<Pictures> open_picture_folder(const std::string& folder, Split part,
                                                         const PictureSplit& split = {},
                                                         const VideoFrames& frames = {});

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,10 +67,15 @@ struct TextOptions {
   std::int64_t length = 64;                        ///< tokens in a window
   std::int64_t words = 10'000;                     ///< the largest vocabulary, for words and pieces
   std::shared_ptr<const Vocabulary> vocabulary{};  ///< in place of the text's own, whatever `unit`
+  /// Parts are stretches of the text: training, validation, test; of a fold the test part is one of
+  /// `folds` stretches. Neither groups nor classes, and nothing is shuffled.
+  SplitOptions split{};
+  std::string test_file{};  ///< text for testing; "": a stretch of the file
 };
-/// Windows of a text file: input [length] int64, target [length]: the same one token later. The
-/// last tenth of the text is for testing. Windows of training begin at every `length`-th token, so
-/// that an epoch sees each once. Throws IoError, FormatError, or ValueError for a text too short.
+/// Windows of a text file: input [length] int64, target [length]: the same one token later. No
+/// token is in two parts. Windows begin at every `length`-th token of a part, so that an epoch sees
+/// each once. Where the validation part is too short for a window and its share is not set,
+/// training has it. Throws IoError, FormatError, or ValueError for a text too short.
 TENON_API std::shared_ptr<Dataset> open_text(const std::string& file, Split split,
                                              const TextOptions& options = {});
 
@@ -98,6 +104,8 @@ struct TokenTextOptions {
   /// which [MASK] stands for 80 %, any token for 10 %, and 10 % stay. Which they are depends on
   /// (seed, epoch, example) alone; for testing they are always the same.
   bool hide_words = false;
+  SplitOptions split{};     ///< as TextOptions::split
+  std::string test_file{};  ///< text for testing; "": a stretch of the file
 };
 /// As open_text(), by a tokenizer. Targets are the tokens one place later, or the hidden ones and
 /// kIgnoredTarget elsewhere. Throws as open_text(), and ValueError for a tokenizer without [MASK].
@@ -107,8 +115,9 @@ TENON_API std::shared_ptr<Dataset> open_token_text(const std::string& file, Spli
 
 struct ClassLineOptions {
   std::int64_t length = 128;  ///< tokens of a line; longer ones are cut
-  std::string test_file{};    ///< lines for testing; "": every tenth of the file
+  std::string test_file{};    ///< lines for testing; "": a part of the file
   bool class_last = false;    ///< the class stands behind the texts
+  SplitOptions split{};
 };
 /// Lines "class TAB text" of a file: input [L] int64 with the longest's tokens, shorter ones filled
 /// up with kPad; target the class, numbered in alphabetical order. Of lines "class TAB text TAB
@@ -122,7 +131,8 @@ struct SpanOptions {
   std::int64_t length = 384;   ///< tokens of a question and a part of its text
   std::int64_t stride = 128;   ///< tokens that neighbouring parts of a text share
   std::int64_t question = 64;  ///< tokens of a question; longer ones are cut
-  std::string test_file{};     ///< questions for testing; "": every tenth of the file
+  std::string test_file{};     ///< questions for testing; "": a part of the file
+  SplitOptions split{};        ///< questions about one text stay in one part
 };
 /// Questions, and where in a text their answers stand: a file of SQuAD's JSON, or of lines
 /// "question TAB text TAB answer TAB place" (the place, in characters from 0, may be left out;
@@ -149,8 +159,10 @@ struct PairOptions {
   std::int64_t pieces = 8'000;  ///< of the vocabulary that both sides share
   std::int64_t length = 0;      ///< pairs with a side of more tokens are left out; 0: none is
   std::shared_ptr<const Vocabulary> vocabulary{};  ///< in place of pieces learnt here
+  SplitOptions split{};
+  std::string test_file{};  ///< lines for testing; "": a part of the file
 };
-/// Lines "source TAB translation" of a text file, every tenth of them for testing. Input [2, L]
+/// Lines "source TAB translation" of a text file. Input [2, L]
 /// int64: the source and kEnd; kBegin and the translation; both filled up with kPad. Target [L]:
 /// the translation and kEnd, then kIgnoredTarget. Pieces are learnt from the training part. Throws
 /// IoError, FormatError naming a line, or ValueError.
@@ -164,10 +176,12 @@ struct NumberPairOptions {
   std::vector<Language> to{Language::French, Language::German};
   std::int64_t pieces = 256;
   std::shared_ptr<const Vocabulary> vocabulary{};  ///< in place of pieces learnt here
+  std::optional<double> validation{};  ///< pairs for validation as a share of `train`; unset: 0.1
 };
 /// Drawn numbers in English words with the language that is asked for, "French: twenty-one", and
 /// their words there. Numbers of few digits are as likely as those of many. A tenth of the numbers
-/// from 100 on, the same for every seed, is in the test part only.
+/// from 100 on, the same for every seed, is in the test part only. Validation pairs are of numbers
+/// that training does not have, as far as there are others; those that it has are a note.
 TENON_API std::shared_ptr<Dataset> number_pairs(Split split, const NumberPairOptions& options = {});
 
 }  // namespace tenon::data

@@ -1,5 +1,6 @@
 // CIFAR-10 and CIFAR-100 in their binary formats: records of one label (two for CIFAR-100: coarse
 // and fine) and 3 x 32 x 32 bytes, red, green, blue.
+#include <algorithm>
 #include <cstring>
 
 #include <tenon/data.h>
@@ -8,6 +9,8 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "data/joined_dataset.h"
+#include "data/split.h"
 #include "data/tensor_dataset.h"
 #include "io/file.h"
 
@@ -51,19 +54,20 @@ std::vector<std::string> read_names(const std::string& path, std::int64_t classe
   return names;
 }
 
-}  // namespace
-
-std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split split) {
+TensorDatasetParts load_cifar(const std::string& folder, bool test) {
   const Format format = format_of(folder);
   const std::size_t record = format.labels + kPixels;
+  const std::vector<std::string>& files = test ? format.test : format.train;
   std::string bytes;
-  for (const std::string& name : split == Split::Train ? format.train : format.test) {
+  std::vector<std::pair<std::int64_t, std::string>> begins;  // first record of each file
+  for (const std::string& name : files) {
     const std::string path = cat(folder, "/", name);
     const std::string part = io::read_file(path);
     if (part.empty() || part.size() % record != 0)
       throw FormatError(cat(path, ": has ", part.size(), " bytes, no whole number of records of ",
                             record, ": it is no binary CIFAR-", format.classes,
                             " file, or is cut short"));
+    begins.emplace_back(static_cast<std::int64_t>(bytes.size() / record), path);
     bytes += part;
   }
   const auto count = static_cast<std::int64_t>(bytes.size() / record);
@@ -80,7 +84,25 @@ std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split split) {
       class_targets(Tensor::from_data(labels.data(), {count}, DType::UInt8), parts.classes, folder);
   parts.class_names = read_names(cat(folder, "/", format.names), format.classes);
   parts.description = cat(count, " pictures of CIFAR-", format.classes, " in ", folder);
-  return make_tensor_dataset(std::move(parts));
+  parts.place = [begins](std::int64_t number) {
+    const auto behind =
+        std::upper_bound(begins.begin(), begins.end(), number,
+                         [](std::int64_t wanted, const auto& file) { return wanted < file.first; });
+    return cat((behind - 1)->second, ", image ", number - (behind - 1)->first + 1);
+  };
+  return parts;
+}
+
+}  // namespace
+
+std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split part,
+                                    const SplitOptions& split) {
+  if (part == Split::Test) return make_tensor_dataset(load_cifar(folder, true));
+  const SplitOptions how = without_test(split, folder);
+  if (part == Split::All)
+    return joined_dataset({make_tensor_dataset(load_cifar(folder, false)),
+                           make_tensor_dataset(load_cifar(folder, true))});
+  return part_or_null(part_of(load_cifar(folder, false), part, how));
 }
 
 }  // namespace tenon::data

@@ -60,23 +60,34 @@ class CsvTable {
     if (options_.labelled && options_.classes) marks.classes = number_classes(out);
     if (group_ != kNone)
       marks.groups.assign(raw_[group_].places.begin(), raw_[group_].places.end());
-    std::vector<std::optional<Split>> parts(static_cast<std::size_t>(rows_), Split::Train);
-    if (part) parts = divide(options_.split, rows_, marks, name_);
-    const std::vector<std::int64_t> rows = samples_of(parts, part.value_or(Split::All));
+    Samples samples{.name = name_, .count = rows_, .marks = std::move(marks)};
+    samples.class_names = out.class_names;
+    const Chosen chosen = part ? choose_samples(options_.split, *part, samples) : every_row();
+    const std::vector<std::int64_t>& rows = chosen.samples;
     // What words and missing numbers become is learnt from the training part alone.
-    std::vector<bool> held_out(parts.size());
-    std::transform(parts.begin(), parts.end(), held_out.begin(),
+    std::vector<bool> held_out(chosen.parts.size());
+    std::transform(chosen.parts.begin(), chosen.parts.end(), held_out.begin(),
                    [](const std::optional<Split>& of) { return of != Split::Train; });
     const auto table = options_.columns ? options_.columns : fit(held_out, out.class_names);
     out.input = input_tensor(*table, rows);
     if (options_.image_shape.rank() == 0) out.table = table;
-    out.target = target_tensor(marks.classes, rows);
-    out.description = describe();
+    out.target = target_tensor(samples.marks.classes, rows);
+    out.description = describe(rows);
     out.notes = std::move(notes_);
+    out.notes.insert(out.notes.end(), chosen.notes.begin(), chosen.notes.end());
+    out.place = [name = name_](std::int64_t line) { return cat(name, ", line ", line); };
+    for (const std::int64_t row : rows)
+      out.numbers.push_back(lines_[static_cast<std::size_t>(row)]);
     return out;
   }
 
  private:
+  Chosen every_row() const {
+    Chosen out{.parts = Parts(static_cast<std::size_t>(rows_), Split::Train)};
+    out.samples = samples_of(out.parts, Split::All);
+    return out;
+  }
+
   // ---- Which column is what
 
   std::string first_line() const { return cat(name_, ", line ", file_.first_line()); }
@@ -437,8 +448,7 @@ class CsvTable {
                               " that training has not seen, such as ", in_quotes(unknown.text)),
                           unknown.count, cat(name_, ", line ", unknown.line)});
     if (options_.image_shape.rank() > 0) return pictures(encoded.inputs, rows);
-    return Tensor::from(encoded.inputs,
-                        {std::ssize(rows), std::ssize(encoded.inputs) / std::ssize(rows)});
+    return Tensor::from(encoded.inputs, {std::ssize(rows), encoded.width});
   }
   Tensor pictures(const std::vector<float>& inputs, const std::vector<std::int64_t>& rows) const {
     if (options_.image_shape.numel() != std::ssize(inputs_))
@@ -471,8 +481,9 @@ class CsvTable {
         chosen[i] = raw_[label_].numbers[static_cast<std::size_t>(rows[i])];
     return Tensor::from(chosen, shape);
   }
-  std::string describe() const {
-    return cat(rows_, " rows of ", name_,
+  std::string describe(const std::vector<std::int64_t>& rows) const {
+    const bool all = std::ssize(rows) == rows_;
+    return cat(rows.size(), all ? "" : cat(" of ", rows_), " rows of ", name_,
                missing_ == 0
                    ? ""
                    : cat(" (", missing_, missing_ == 1 ? " missing field" : " missing fields",
@@ -490,7 +501,7 @@ class CsvTable {
   std::vector<std::size_t> inputs_;  // of each TableColumn, the file's column
   std::vector<std::size_t> categories_;
   std::vector<RawColumn> raw_;
-  std::vector<std::int64_t> lines_;
+  std::vector<std::int64_t> lines_;  // of the file, where rows begin
   std::int64_t rows_ = 0, missing_ = 0;
   Notes notes_;
 };
@@ -511,7 +522,7 @@ std::shared_ptr<Dataset> open_csv(const std::string& file, const CsvOptions& opt
 }
 
 std::shared_ptr<Dataset> open_csv(const std::string& file, Split part, const CsvOptions& options) {
-  return make_tensor_dataset(parse_csv(io::read_file(file), file, options, part));
+  return part_or_null(parse_csv(io::read_file(file), file, options, part));
 }
 
 }  // namespace tenon::data

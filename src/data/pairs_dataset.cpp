@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
+#include <unordered_set>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -10,29 +12,34 @@
 #include "base/index.h"
 #include "base/philox.h"
 #include "base/str.h"
+#include "data/group_column.h"
 #include "data/pieces.h"
+#include "data/split.h"
 
 namespace tenon::data {
 namespace {
 
-constexpr std::int64_t kTestEvery = 10;  // lines of a file
 const std::vector<std::string> kMarks{"<pad>", "<s>", "</s>"};
 
 struct TextPair {
   std::string source, target;
+  std::string group{}, place{};  // of a file: "pairs.tsv, line 17"
 };
 
 struct TokenPair {
   std::vector<std::int64_t> source, target;
+  std::string place;
 };
 
 class PairsDataset final : public Dataset {
  public:
   PairsDataset(std::vector<std::string> pieces, const std::vector<TokenPair>& pairs,
-               std::string description)
+               std::string description, std::vector<std::string> places, Notes notes)
       : pieces_(std::move(pieces)),
         description_(std::move(description)),
-        count_(std::ssize(pairs)) {
+        count_(std::ssize(pairs)),
+        places_(std::move(places)),
+        notes_(std::move(notes)) {
     for (const TokenPair& pair : pairs) {
       length_ = std::max({length_, std::ssize(pair.source) + 1, std::ssize(pair.target) + 1});
       counted_ += static_cast<double>(pair.target.size() + 1) / static_cast<double>(pairs.size());
@@ -62,6 +69,10 @@ class PairsDataset final : public Dataset {
   double counted_targets() const override { return counted_; }
   std::string describe() const override { return description_; }
   bool in_memory() const override { return true; }
+  std::string sample_name(std::int64_t index) const override {
+    return places_.empty() ? Dataset::sample_name(index) : places_[at(index)];
+  }
+  Notes notes() const override { return notes_; }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     const std::size_t row = at(length_) * sizeof(std::int64_t);
@@ -79,6 +90,8 @@ class PairsDataset final : public Dataset {
   std::string description_;
   std::int64_t count_, length_ = 1;
   double counted_ = 0;
+  std::vector<std::string> places_;
+  Notes notes_;
   std::vector<std::int64_t> inputs_, targets_;
 };
 
@@ -94,15 +107,18 @@ std::vector<TokenPair> encode(const std::vector<TextPair>& pairs, const Vocabula
   PieceEncoder encoder(numbers);
   std::vector<TokenPair> out;
   out.reserve(pairs.size());
-  for (const TextPair& pair : pairs) out.push_back({encoder(pair.source), encoder(pair.target)});
+  for (const TextPair& pair : pairs)
+    out.push_back({encoder(pair.source), encoder(pair.target), pair.place});
   return out;
 }
 
 // ---- Files --------------------------------------------------------------------------------------
 
-std::vector<TextPair> parse_pairs(std::string_view text) {
+std::vector<TextPair> parse_pairs(std::string_view text, const std::string& file,
+                                  const std::string& group_column) {
   std::vector<TextPair> out;
   std::int64_t line = 0;
+  GroupColumn group(group_column);
   for (std::size_t from = 0; from < text.size();) {
     const std::size_t end = std::min(text.find('\n', from), text.size());
     std::string_view row = text.substr(from, end - from);
@@ -110,10 +126,17 @@ std::vector<TextPair> parse_pairs(std::string_view text) {
     from = end + 1;
     ++line;
     if (row.empty()) continue;
-    const std::size_t tab = row.find('\t');
-    if (tab == std::string_view::npos || row.find('\t', tab + 1) != std::string_view::npos)
-      throw FormatError(cat("line ", line, " is not SOURCE TAB TRANSLATION"));
-    out.push_back({std::string(row.substr(0, tab)), std::string(row.substr(tab + 1))});
+    std::vector<std::string_view> fields(1, row);
+    for (std::size_t tab; (tab = fields.back().find('\t')) != std::string_view::npos;) {
+      const std::string_view field = fields.back();
+      fields.back() = field.substr(0, tab);
+      fields.push_back(field.substr(tab + 1));
+    }
+    if (group.is_header(fields)) continue;
+    std::string of_group = group.take(fields, cat("line ", line));
+    if (fields.size() != 2) throw FormatError(cat("line ", line, " is not SOURCE TAB TRANSLATION"));
+    out.push_back({std::string(fields[0]), std::string(fields[1]), std::move(of_group),
+                   cat(file, ", line ", line)});
   }
   return out;
 }
@@ -129,67 +152,134 @@ bool is_held_out(std::int64_t number) {
          philox(kSplitKey, static_cast<std::uint64_t>(number), 0).v[0] % kHeldOutShare == 0;
 }
 
-// A number of digits, then a number of so many, until it is one of the split's.
-std::int64_t draw_number(std::uint64_t key, std::int64_t index, std::int64_t below, Split split) {
-  std::int64_t digits = 1;
-  for (std::int64_t n = below - 1; n >= 10; n /= 10) ++digits;
-  for (std::uint64_t attempt = 0;; ++attempt) {
-    const Philox4 words = philox(key, static_cast<std::uint64_t>(index), attempt);
-    std::int64_t low = 1, high = 10;
-    for (std::int64_t k = words.v[0] % digits; k > 0; --k) low = high, high *= 10;
-    if (low == 1) low = 0;
-    const std::int64_t number = low + words.v[1] % (std::min(high, below) - low);
-    if (is_held_out(number) == (split == Split::Test)) return number;
+// Numbers of a part: those that training has are drawn again for validation, a limited number of
+// times, as there may be no others.
+class NumberDraws {
+ public:
+  NumberDraws(Split part, std::int64_t below, std::unordered_set<std::int64_t> training)
+      : part_(part), below_(below), training_(std::move(training)) {
+    for (std::int64_t n = below - 1; n >= 10; n /= 10) ++digits_;
   }
+  // A number of digits, then a number of so many, until it is one of the part's.
+  std::int64_t draw(std::uint64_t key, std::int64_t index) {
+    constexpr std::uint64_t kMostAttempts = 200;
+    for (std::uint64_t attempt = 0;; ++attempt) {
+      const Philox4 words = philox(key, static_cast<std::uint64_t>(index), attempt);
+      std::int64_t low = 1, high = 10;
+      for (std::int64_t k = words.v[0] % digits_; k > 0; --k) low = high, high *= 10;
+      if (low == 1) low = 0;
+      const std::int64_t number = low + words.v[1] % (std::min(high, below_) - low);
+      if (is_held_out(number) != (part_ == Split::Test)) continue;
+      if (!training_.contains(number)) return number;
+      if (attempt < kMostAttempts) continue;
+      ++repeated_;
+      return number;
+    }
+  }
+  std::int64_t repeated() const { return repeated_; }
+
+ private:
+  Split part_;
+  std::int64_t below_, digits_ = 1, repeated_ = 0;
+  std::unordered_set<std::int64_t> training_;
+};
+
+struct DrawnPairs {
+  std::vector<TextPair> pairs;
+  std::int64_t repeated = 0;  // whose numbers training has too
+};
+
+// Numbers of training do not depend on how many are for validation.
+DrawnPairs draw_pairs(Split part, std::int64_t count, const NumberPairOptions& o) {
+  constexpr std::uint64_t kValidationKey = 0x5a11'd000'0000'0000ull;
+  DrawnPairs out;
+  out.pairs.reserve(at(count));
+  const std::uint64_t key = part == Split::Train  ? o.seed
+                            : part == Split::Test ? o.seed ^ kSplitKey
+                                                  : o.seed ^ kValidationKey;
+  std::unordered_set<std::int64_t> training;
+  if (part == Split::Validation) {
+    NumberDraws draws(Split::Train, o.below, {});
+    for (std::int64_t i = 0; i < o.train; ++i) training.insert(draws.draw(o.seed, i));
+  }
+  NumberDraws draws(part, o.below, std::move(training));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t number = draws.draw(key, i);
+    const Language to = o.to[at(i) % o.to.size()];
+    out.pairs.push_back({cat(to == Language::French ? "French: " : "German: ",
+                             number_words(number, Language::English)),
+                         number_words(number, to)});
+  }
+  out.repeated = draws.repeated();
+  return out;
 }
 
-std::vector<TextPair> draw_pairs(Split split, std::int64_t count, const NumberPairOptions& o) {
-  std::vector<TextPair> out;
-  out.reserve(at(count));
-  const std::uint64_t key = split == Split::Train ? o.seed : o.seed ^ kSplitKey;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t number = draw_number(key, i, o.below, split);
-    const Language to = o.to[at(i) % o.to.size()];
-    out.push_back({cat(to == Language::French ? "French: " : "German: ",
-                       number_words(number, Language::English)),
-                   number_words(number, to)});
-  }
-  return out;
+// Which pairs of the files a part has.
+Chosen chosen_pairs(const std::vector<TextPair>& pairs, std::size_t of_file, Split part,
+                    const PairOptions& options, const std::string& file) {
+  Samples samples{.name = file, .count = std::ssize(pairs)};
+  samples.lies_in.resize(pairs.size());
+  std::fill(samples.lies_in.begin() + static_cast<std::ptrdiff_t>(of_file), samples.lies_in.end(),
+            Split::Test);
+  std::vector<std::string_view> groups;
+  if (!options.split.group.empty())
+    for (const TextPair& pair : pairs) groups.emplace_back(pair.group);
+  samples.marks.groups = numbers_of_words(groups);
+  return choose_samples(
+      options.test_file.empty() ? options.split : without_test(options.split, file), part, samples);
 }
 
 }  // namespace
 
 std::shared_ptr<Dataset> open_pairs(const std::string& file, Split split,
                                     const PairOptions& options) {
-  const std::string text = io::read_file(file);
+  std::string reading = file;
   try {
-    std::vector<TextPair> train, test;
-    for (TextPair& pair : parse_pairs(text)) {
-      const bool tests = (std::ssize(train) + std::ssize(test)) % kTestEvery == kTestEvery - 1;
-      (tests ? test : train).push_back(std::move(pair));
+    std::vector<TextPair> all = parse_pairs(io::read_file(file), file, options.split.group);
+    if (all.empty()) throw FormatError("holds no lines");
+    const std::size_t of_file = all.size();
+    if (!options.test_file.empty()) {
+      reading = options.test_file;
+      for (TextPair& pair : parse_pairs(io::read_file(reading), reading, options.split.group))
+        all.push_back(std::move(pair));
+      if (all.size() == of_file) throw FormatError("holds no lines");
     }
-    if (test.empty()) throw ValueError(cat("has ", train.size(), " pairs: 10 or more are needed"));
+    reading = file;
+    const Chosen chosen = chosen_pairs(all, of_file, split, options, file);
+    if (chosen.samples.empty()) return nullptr;
     // Every character must have a number; which pieces are common, only the training part says.
+    std::vector<TextPair> train, others, own;
+    for (std::size_t k = 0; k < all.size(); ++k)
+      (chosen.parts[k] == Split::Train ? train : others).push_back(all[k]);
+    for (const std::int64_t i : chosen.samples) own.push_back(all[at(i)]);
     const Vocabulary vocabulary =
         options.vocabulary != nullptr
             ? *options.vocabulary
-            : Vocabulary::pieces(text_of(train), options.pieces, text_of(test), kMarks);
-    std::vector<TokenPair> pairs = encode(split == Split::Train ? train : test, vocabulary);
-    const std::size_t all = pairs.size();
+            : Vocabulary::pieces(text_of(train), options.pieces, text_of(others), kMarks);
+    std::vector<TokenPair> pairs = encode(own, vocabulary);
+    const std::size_t count = pairs.size();
     if (options.length > 0)
       std::erase_if(pairs, [&](const TokenPair& pair) {
         return std::max(std::ssize(pair.source), std::ssize(pair.target)) > options.length;
       });
     if (pairs.empty())
       throw ValueError(cat("no pair has at most ", options.length, " tokens a side"));
+    Notes notes = chosen.notes;
+    if (pairs.size() < count)
+      notes.push_back({cat(count - pairs.size(), " pairs with more than ", options.length,
+                           " tokens a side are left out"),
+                       static_cast<std::int64_t>(count - pairs.size()), file});
     std::string description =
         cat(pairs.size(), " pairs of ", file, " (", vocabulary.size(), " pieces");
-    description += all == pairs.size() ? ")" : cat("; ", all - pairs.size(), " are too long)");
-    return std::make_shared<PairsDataset>(vocabulary.tokens(), pairs, std::move(description));
+    description += pairs.size() == count ? ")" : cat("; ", count - pairs.size(), " are too long)");
+    std::vector<std::string> places;
+    for (const TokenPair& pair : pairs) places.push_back(pair.place);
+    return std::make_shared<PairsDataset>(vocabulary.tokens(), pairs, std::move(description),
+                                          std::move(places), std::move(notes));
   } catch (const FormatError& error) {
-    throw FormatError(cat(file, ": ", error.what()));
+    throw FormatError(message_of(reading, error.what()));
   } catch (const ValueError& error) {
-    throw ValueError(cat(file, ": ", error.what()));
+    throw ValueError(message_of(reading, error.what()));
   }
 }
 
@@ -202,19 +292,35 @@ std::shared_ptr<Dataset> number_pairs(Split split, const NumberPairOptions& opti
     throw ValueError("number_pairs: each part needs at least one pair");
   if (options.to.empty() || std::count(options.to.begin(), options.to.end(), Language::English) > 0)
     throw ValueError("number_pairs: translate to French, to German or to both");
-  const std::vector<TextPair> train = draw_pairs(Split::Train, options.train, options);
-  const auto some = std::span(train).first(std::min(train.size(), kPairsThatTeachPieces));
+  const std::int64_t validation =
+      drawn_validation({.validation = options.validation}, options.train, "number_pairs");
+  if (split == Split::Validation && validation == 0) return nullptr;
+  std::vector<TextPair> pairs = draw_pairs(Split::Train, options.train, options).pairs;
+  const auto some = std::span(pairs).first(std::min(pairs.size(), kPairsThatTeachPieces));
   // Whatever was drawn, all characters of the three languages are known.
   const Vocabulary vocabulary =
       options.vocabulary != nullptr
           ? *options.vocabulary
           : Vocabulary::pieces(text_of(some), options.pieces,
                                "FrenchGerman: -abcdefghijklmnopqrstuvwxyzßäéöüM", kMarks);
-  const std::vector<TextPair> pairs =
-      split == Split::Train ? train : draw_pairs(split, options.test, options);
+  if (split == Split::Validation || split == Split::Test) pairs.clear();
+  Notes notes;
+  const auto add = [&](Split part, std::int64_t count) {
+    DrawnPairs drawn = draw_pairs(part, count, options);
+    std::move(drawn.pairs.begin(), drawn.pairs.end(), std::back_inserter(pairs));
+    if (drawn.repeated > 0)
+      notes.push_back({cat(drawn.repeated,
+                           " pairs for validation are of numbers that training has: there are too "
+                           "few others"),
+                       drawn.repeated, cat("numbers below ", options.below)});
+  };
+  if (validation > 0 && (split == Split::Validation || split == Split::All))
+    add(Split::Validation, validation);
+  if (split == Split::Test || split == Split::All) add(Split::Test, options.test);
   return std::make_shared<PairsDataset>(
       vocabulary.tokens(), encode(pairs, vocabulary),
-      cat(pairs.size(), " numbers below ", options.below, " in words (seed ", options.seed, ")"));
+      cat(pairs.size(), " numbers below ", options.below, " in words (seed ", options.seed, ")"),
+      std::vector<std::string>(), std::move(notes));
 }
 
 }  // namespace tenon::data

@@ -102,6 +102,8 @@ class PictureSet final : public Dataset, public PictureJobs {
   std::vector<std::string> class_names() const override { return names_; }
   std::string describe() const override { return pictures_->describe(); }
   std::shared_ptr<const Pictures> pictures() const override { return pictures_; }
+  std::string sample_name(std::int64_t index) const override { return pictures_->name(index); }
+  Notes notes() const override { return pictures_->notes(); }
   bool drawn_anew() const override { return !augment_.empty(); }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     fill(indices, resize_, 0, 0, inputs, targets);
@@ -239,6 +241,8 @@ class AugmentedSet final : public Dataset {
   std::int64_t classes() const override { return set_->classes(); }
   std::vector<std::string> class_names() const override { return set_->class_names(); }
   std::string describe() const override { return set_->describe(); }
+  std::string sample_name(std::int64_t index) const override { return set_->sample_name(index); }
+  Notes notes() const override { return set_->notes(); }
   bool drawn_anew() const override { return true; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     set_->get(indices, inputs, targets);

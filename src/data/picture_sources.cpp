@@ -16,7 +16,9 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
-#include "data/order.h"
+#include "data/group_column.h"
+#include "data/part_folders.h"
+#include "data/split.h"
 #include "io/file.h"
 #include "io/image.h"
 #include "io/tar.h"
@@ -29,11 +31,12 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostPictureBytes = 1ull << 30;
 constexpr std::size_t kMostClasses = 1'000'000;
-constexpr int kEveryForTest = 10;
 constexpr int kMostFrames = 100'000;  // of a video
 
 struct Labelled {
-  std::string name, word;  // of the class
+  std::string name, word{};        // of the class
+  std::string group{};             // what stays with others of the same; "": nothing does
+  std::optional<Split> lies_in{};  // the part whose files it is one of; unset: it is divided
 };
 
 bool looks_like_picture(const std::string& path) {
@@ -51,10 +54,11 @@ std::optional<std::int64_t> whole_number_of(const std::string& word) {
   return value;
 }
 
-// Words in alphabetical order, numbers in their own.
+// Classes of what is for training: words in alphabetical order, numbers in their own.
 std::vector<std::string> names_of(const std::vector<Labelled>& items) {
   std::set<std::string> words;
-  for (const Labelled& item : items) words.insert(item.word);
+  for (const Labelled& item : items)
+    if (item.lies_in.value_or(Split::Train) == Split::Train) words.insert(item.word);
   std::vector<std::string> names(words.begin(), words.end());
   if (std::all_of(names.begin(), names.end(),
                   [](const auto& n) { return whole_number_of(n).has_value(); }))
@@ -99,29 +103,30 @@ class ListedPictures : public Pictures {
       labels_.push_back(found->second);
     }
   }
-  void keep_part(Split part, const PictureSplit& split) {
-    if (split.test != 0 && !(split.test > 0 && split.test < 1))
-      throw ValueError(
-          cat(what_, ": the test part's share is ", split.test, ", must be between 0 and 1"));
-    const auto count = static_cast<std::int64_t>(items_.size());
-    std::vector<bool> test(items_.size());
-    if (split.test == 0) {
-      for (std::size_t i = kEveryForTest - 1; i < test.size(); i += kEveryForTest) test[i] = true;
-    } else {
-      const std::vector<std::int64_t> order = epoch_order(split.seed, 0, count);
-      const auto share =
-          static_cast<std::int64_t>(std::llround(static_cast<double>(count) * split.test));
-      for (std::int64_t k = 0; k < std::clamp<std::int64_t>(share, 1, count - 1); ++k)
-        test[at(order[at(k)])] = true;
+  // False where the source has no such part.
+  bool keep_part(Split part, const PictureSplit& split, bool files_may_repeat) {
+    Samples samples{.name = what_, .count = std::ssize(items_)};
+    samples.class_names = names_;
+    samples.marks.classes = labels_;
+    std::vector<std::string_view> names, groups;
+    for (const Labelled& item : items_) {
+      samples.lies_in.push_back(item.lies_in);
+      names.emplace_back(item.name);
+      if (!split.split.group.empty()) groups.emplace_back(item.group);
     }
+    samples.marks.groups = numbers_of_words(groups);
+    // Lines about one file, as crops of it, are never apart.
+    if (files_may_repeat && groups.empty()) samples.marks.units = numbers_of_words(names);
+    const SplitOptions options =
+        split.test_path.empty() ? split.split : without_test(split.split, what_);
+    const Chosen chosen = choose_samples(options, split.whole ? Split::All : part, samples);
     numbers_.clear();
-    for (std::size_t i = 0; i < test.size(); ++i)
-      if (test[i] == (part == Split::Test)) numbers_.push_back({i});
-    if (numbers_.empty())
-      throw ValueError(cat(what_, ": of ", count, " pictures none is left for ",
-                           part == Split::Test ? "testing" : "training",
-                           ": say how many are for testing, as in split=0.2"));
+    for (const std::int64_t i : chosen.samples) numbers_.push_back({at(i)});
+    add(chosen.notes);
+    return !numbers_.empty();
   }
+  Notes notes() const override { return notes_; }
+  void add(const Notes& notes) { notes_.insert(notes_.end(), notes.begin(), notes.end()); }
 
  protected:
   // A picture of the list, or one of a video's frames.
@@ -138,6 +143,7 @@ class ListedPictures : public Pictures {
   std::string what_;
   std::vector<std::string> names_;
   std::vector<std::int64_t> labels_;
+  Notes notes_;
 };
 
 class PictureFiles final : public ListedPictures {
@@ -246,6 +252,40 @@ bool is_folder_there(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
+std::vector<std::string> sub_folders(const fs::path& folder) {
+  std::vector<std::string> out;
+  for (const fs::path& path : entries(folder))
+    if (is_folder_there(path)) out.push_back(path.filename().string());
+  return out;
+}
+
+std::string joined_names(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 5;
+  std::string out;
+  for (std::size_t k = 0; k < std::min(names.size(), kMostNamed); ++k)
+    out += cat(k == 0 ? "" : ", ", names[k]);
+  return names.size() > kMostNamed ? out + ", …" : out;
+}
+
+// What stays together: files of one prefix, or of one folder below that of their class.
+std::string group_by_rule(const std::string& path, const std::string& folder,
+                          const std::string& rule) {
+  return rule == "prefix" ? name_prefix(path) : folder.empty() ? path : folder;
+}
+
+void check_group_rule(const std::string& rule, const std::string& what) {
+  if (!rule.empty() && rule != "prefix" && rule != "folder")
+    throw ValueError(cat(what, ": group=", rule,
+                         ": images are grouped by 'prefix', their names up to the last '_' or '-', "
+                         "or by 'folder'"));
+}
+
+std::string group_below(const fs::path& folder, const Labelled& item, const std::string& rule) {
+  const fs::path below = fs::path(item.name).lexically_relative(folder / item.word);
+  const bool nested = std::distance(below.begin(), below.end()) > 1;
+  return group_by_rule(item.name, nested ? below.begin()->string() : "", rule);
+}
+
 void gather(const fs::path& folder, const std::string& word, bool videos, int depth,
             std::vector<Labelled>& items) {
   for (const fs::path& path : entries(folder)) {
@@ -258,7 +298,8 @@ void gather(const fs::path& folder, const std::string& word, bool videos, int de
   }
 }
 
-std::vector<Labelled> classes_in(const fs::path& folder, bool videos) {
+std::vector<Labelled> classes_in(const fs::path& folder, bool videos,
+                                 const std::string& group_rule) {
   std::vector<Labelled> items;
   std::string beside;  // a picture that is in no class
   for (const fs::path& path : entries(folder)) {
@@ -271,7 +312,39 @@ std::vector<Labelled> classes_in(const fs::path& folder, bool videos) {
     throw FormatError(cat(folder.string(), ": sub-folders are the classes, and ", beside,
                           " is in none: move it into one, as in ",
                           (folder / "cats" / beside).string()));
+  for (Labelled& item : items)
+    if (!group_rule.empty()) item.group = group_below(folder, item, group_rule);
   return items;
+}
+
+// The sub-folders' items, each of its part where the sub-folders are parts.
+std::vector<Labelled> folder_items(const std::string& folder, const fs::path& root, bool videos,
+                                   const PictureSplit& split, Notes& notes) {
+  if (!is_folder_there(root)) throw IoError(cat(folder, ": there is no such folder"));
+  PartFolders parts;
+  if (split.part_folders) parts = part_folders(folder, sub_folders(root));
+  if (!parts.any()) return classes_in(root, videos, split.split.group);
+  if (!parts.test.empty() && !split.test_path.empty())
+    throw ValueError(cat(folder, ": holds ", parts.test,
+                         ", and the test part is to lie elsewhere: leave out one of them"));
+  if (!parts.beside.empty())
+    notes.push_back({cat(parts.beside.size(), parts.beside.size() == 1 ? " folder" : " folders",
+                         " beside ", parts.train, " left out: ", joined_names(parts.beside)),
+                     std::ssize(parts.beside), folder});
+  std::vector<Labelled> all;
+  const auto add = [&](const std::string& name, std::optional<Split> part) {
+    if (name.empty()) return;
+    std::vector<Labelled> items = classes_in(root / name, videos, split.split.group);
+    if (items.empty()) throw FormatError(cat((root / name).string(), ": holds no pictures"));
+    for (Labelled& item : items) {
+      item.lies_in = part;
+      all.push_back(std::move(item));
+    }
+  };
+  add(parts.train, std::nullopt);
+  add(parts.validation, Split::Validation);
+  add(parts.test, Split::Test);
+  return all;
 }
 
 bool takes_videos(const VideoFrames& frames) {
@@ -279,6 +352,16 @@ bool takes_videos(const VideoFrames& frames) {
     throw ValueError(cat("of a video ", frames.count, " frames, or one for ", frames.every,
                          " seconds: must be 0 to ", kMostFrames, " frames, or seconds above 0"));
   return frames.count > 0 || frames.every > 0;
+}
+
+std::vector<std::string_view> fields_of(std::string_view line, char separator) {
+  std::vector<std::string_view> out(1, line);
+  for (std::size_t cut; (cut = out.back().find(separator)) != std::string_view::npos;) {
+    const std::string_view field = out.back();
+    out.back() = field.substr(0, cut);
+    out.push_back(field.substr(cut + 1));
+  }
+  return out;
 }
 
 std::string trimmed_text(std::string text) {
@@ -322,23 +405,28 @@ std::vector<std::string> shards_of(const std::string& pattern) {
 }
 
 // One example of a shard: its picture and its class, which come in either order.
-struct Parts {
+struct ShardParts {
   std::string name, word, folder;
   PictureShards::Place place{};
   bool picture = false;
 };
 
 struct ShardIndex {
+  std::string group_rule;
+  std::optional<Split> lies_in;  // of what is indexed now
   std::vector<Labelled> items;
   std::vector<PictureShards::Place> places;
 };
 
-void add_example(Parts& parts, ShardIndex& index) {
+void add_example(ShardParts& parts, ShardIndex& index) {
   if (parts.picture) {
     const std::string& word = parts.word.empty() ? parts.folder : parts.word;
     if (word.empty())
       throw FormatError(cat(parts.name, ": has no class: neither a .cls beside it nor a folder"));
     index.items.push_back({parts.name, word});
+    index.items.back().lies_in = index.lies_in;
+    if (!index.group_rule.empty())
+      index.items.back().group = group_by_rule(parts.name, parts.folder, index.group_rule);
     index.places.push_back(parts.place);
   }
   parts = {};
@@ -352,7 +440,7 @@ void index_shard(const std::string& path, std::size_t file, ShardIndex& index) {
                            "gunzip"));
   io::TarReader reader(mapped.bytes(), path);
   std::string key;
-  Parts parts;
+  ShardParts parts;
   while (reader.next()) {
     const std::string& member = reader.path();
     const std::size_t slash = member.rfind('/') + 1, dot = member.find('.', slash);
@@ -376,18 +464,67 @@ void index_shard(const std::string& path, std::size_t file, ShardIndex& index) {
   add_example(parts, index);
 }
 
-std::shared_ptr<Pictures> with_frames(std::shared_ptr<PictureFiles> set,
-                                      const VideoFrames& frames) {
-  set->expand(frames);
-  return set;
+// The images of one part as a set; nullptr where there are none.
+template <class Set>
+std::shared_ptr<Set> part_of_set(std::shared_ptr<Set> set, Split part, const PictureSplit& split,
+                                 bool files_may_repeat) {
+  set->number_classes(split.class_names);
+  return set->keep_part(part, split, files_may_repeat) ? std::move(set) : nullptr;
 }
 
-template <class Set>
-std::shared_ptr<Set> part_of(std::shared_ptr<Set> set, Split part, const PictureSplit& split,
-                             bool divide) {
-  set->number_classes(split.class_names);
-  if (divide) set->keep_part(part, split);
-  return set;
+std::vector<Labelled> list_items(const std::string& file, bool videos, const std::string& group) {
+  const std::string text = io::read_file(file);
+  const fs::path base = fs::path(file).parent_path();
+  const bool by_rule = group == "prefix" || group == "folder";
+  GroupColumn column(by_rule ? "" : group);
+  const bool by_column = !group.empty() && !by_rule;
+  std::vector<Labelled> items;
+  int line_number = 0;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t end = std::min(text.find('\n', from), text.size());
+    std::string line = trimmed_text(text.substr(from, end - from));
+    from = end + 1;
+    ++line_number;
+    if (line.empty() || line.front() == '#') continue;
+    const std::string where = cat(file, ", line ", line_number);
+    std::string of_group;
+    if (by_column) {
+      const char separator = line.find('\t') != std::string::npos  ? '\t'
+                             : line.find(',') != std::string::npos ? ','
+                                                                   : ' ';
+      std::vector<std::string_view> fields = fields_of(line, separator);
+      if (column.is_header(fields)) continue;
+      of_group = column.take(fields, where);
+      std::string rest;
+      for (const std::string_view field : fields)
+        rest += cat(rest.empty() ? "" : std::string(1, separator), field);
+      line = std::move(rest);
+    }
+    std::size_t cut = line.find('\t');
+    if (cut == std::string::npos) cut = line.rfind(',');
+    if (cut == std::string::npos) cut = line.rfind(' ');
+    if (cut == std::string::npos)
+      throw FormatError(cat(where, ": '", line, "' has no class; as in cats/1.jpg,cat"));
+    const std::string path = trimmed_text(line.substr(0, cut)),
+                      word = trimmed_text(line.substr(cut + 1));
+    if (path.empty() || word.empty())
+      throw FormatError(cat(where, ": the path or the class is empty"));
+    if (!videos && io::looks_like_video(path)) continue;
+    items.push_back({(base / path).string(), word, std::move(of_group)});
+    if (by_rule)
+      items.back().group = group_by_rule(path, fs::path(path).parent_path().string(), group);
+  }
+  return items;
+}
+
+// Adds what has files of its own for testing.
+void add_test_items(std::vector<Labelled>& items, std::vector<Labelled> test,
+                    const std::string& path) {
+  if (test.empty()) throw FormatError(cat(path, ": holds no pictures"));
+  for (Labelled& item : test) {
+    item.lies_in = Split::Test;
+    items.push_back(std::move(item));
+  }
 }
 
 }  // namespace
@@ -398,74 +535,83 @@ std::shared_ptr<Pictures> open_picture_folder(const std::string& folder, Split p
                                               const PictureSplit& split,
                                               const VideoFrames& frames) {
   const bool videos = takes_videos(frames);
-  const fs::path root(io::system_path(folder));
-  if (!is_folder_there(root)) throw IoError(cat(folder, ": there is no such folder"));
-  const fs::path train = root / "train";
-  fs::path test = root / "val";
-  if (!is_folder_there(test)) test = root / "test";
-  const bool divided = !split.whole && is_folder_there(train) && is_folder_there(test);
-  if (divided && split.test != 0)
-    throw ValueError(
-        cat(folder, ": holds train and ", test.filename().string(), ": leave out how to divide"));
-  if (!divided) {
-    auto set = std::make_shared<PictureFiles>(classes_in(root, videos), folder);
-    return with_frames(part_of(std::move(set), part, split, !split.whole), frames);
+  check_group_rule(split.split.group, folder);
+  Notes notes;
+  std::vector<Labelled> items = folder_items(folder, io::system_path(folder), videos, split, notes);
+  // Without a test folder beside train and val, nothing is tested unless a share is asked for.
+  PictureSplit how = split;
+  const auto lies_in = [&](Split own) {
+    return std::any_of(items.begin(), items.end(),
+                       [&](const Labelled& item) { return item.lies_in == own; });
+  };
+  if (lies_in(Split::Validation) && !lies_in(Split::Test) && !how.split.test &&
+      how.split.folds == 0)
+    how.split.test = 0;
+  if (!split.test_path.empty()) {
+    PictureSplit whole = split;
+    whole.test_path.clear();
+    Notes of_test;
+    std::vector<Labelled> test =
+        folder_items(split.test_path, io::system_path(split.test_path), videos, whole, of_test);
+    if (std::any_of(test.begin(), test.end(), [](const Labelled& item) { return item.lies_in; }))
+      throw FormatError(
+          cat(split.test_path, ": holds parts of its own: name the folder of the classes to test"));
+    add_test_items(items, std::move(test), split.test_path);
   }
-  auto set = std::make_shared<PictureFiles>(classes_in(train, videos), train.string());
-  set->number_classes(split.class_names);
-  if (part == Split::Train) return with_frames(std::move(set), frames);
-  auto held_out = std::make_shared<PictureFiles>(classes_in(test, videos), test.string());
-  held_out->number_classes(set->class_names());
-  return with_frames(std::move(held_out), frames);
+  auto set = std::make_shared<PictureFiles>(std::move(items), folder);
+  set->add(notes);
+  set = part_of_set(std::move(set), part, how, false);
+  if (set != nullptr) set->expand(frames);
+  return set;
 }
 
 std::shared_ptr<Pictures> open_picture_list(const std::string& file, Split part,
                                             const PictureSplit& split, const VideoFrames& frames) {
   const bool videos = takes_videos(frames);
-  const std::string text = io::read_file(file);
-  const fs::path base = fs::path(file).parent_path();
   std::vector<Labelled> items;
-  int line_number = 0;
-  for (std::size_t from = 0; from < text.size();) {
-    const std::size_t end = std::min(text.find('\n', from), text.size());
-    const std::string line = trimmed_text(text.substr(from, end - from));
-    from = end + 1;
-    ++line_number;
-    if (line.empty() || line.front() == '#') continue;
-    std::size_t cut = line.find('\t');
-    if (cut == std::string::npos) cut = line.rfind(',');
-    if (cut == std::string::npos) cut = line.rfind(' ');
-    if (cut == std::string::npos)
-      throw FormatError(
-          cat(file, ", line ", line_number, ": '", line, "' has no class; as in cats/1.jpg,cat"));
-    const std::string path = trimmed_text(line.substr(0, cut)),
-                      word = trimmed_text(line.substr(cut + 1));
-    if (path.empty() || word.empty())
-      throw FormatError(cat(file, ", line ", line_number, ": the path or the class is empty"));
-    if (videos || !io::looks_like_video(path)) items.push_back({(base / path).string(), word});
+  try {
+    items = list_items(file, videos, split.split.group);
+    if (!split.test_path.empty())
+      add_test_items(items, list_items(split.test_path, videos, split.split.group),
+                     split.test_path);
+  } catch (const ValueError& error) {
+    throw ValueError(message_of(file, error.what()));
   }
-  auto set = std::make_shared<PictureFiles>(std::move(items), file);
-  return with_frames(part_of(std::move(set), part, split, !split.whole), frames);
+  auto set = part_of_set(std::make_shared<PictureFiles>(std::move(items), file), part, split, true);
+  if (set != nullptr) set->expand(frames);
+  return set;
 }
 
 std::shared_ptr<Pictures> open_video(const std::string& file, const VideoFrames& frames) {
   if (!takes_videos(frames)) throw ValueError(cat(file, ": no frames of it are asked for"));
   (void)io::Video(file);  // what is wrong with it is said now
   auto set = std::make_shared<PictureFiles>(std::vector<Labelled>{{file, "video"}}, file);
-  return with_frames(part_of(std::move(set), Split::Train, {}, false), frames);
+  set = part_of_set(std::move(set), Split::All, {}, false);
+  set->expand(frames);
+  return set;
 }
 
 std::shared_ptr<Pictures> open_picture_shards(const std::string& pattern, Split part,
                                               const PictureSplit& split) {
+  check_group_rule(split.split.group, pattern);
   ShardIndex index;
+  index.group_rule = split.split.group;
   std::vector<std::unique_ptr<io::InputFile>> files;
-  for (const std::string& path : shards_of(pattern)) {
-    index_shard(path, files.size(), index);
-    files.push_back(std::make_unique<io::InputFile>(path));
-  }
-  auto set = std::make_shared<PictureShards>(std::move(index.items), std::move(index.places),
-                                             std::move(files), pattern);
-  return part_of(std::move(set), part, split, !split.whole);
+  const auto add = [&](const std::string& shards, std::optional<Split> lies_in) {
+    index.lies_in = lies_in;
+    const std::size_t before = index.items.size();
+    for (const std::string& path : shards_of(shards)) {
+      index_shard(path, files.size(), index);
+      files.push_back(std::make_unique<io::InputFile>(path));
+    }
+    if (index.items.size() == before) throw FormatError(cat(shards, ": holds no pictures"));
+  };
+  add(pattern, std::nullopt);
+  if (!split.test_path.empty()) add(split.test_path, Split::Test);
+  return part_of_set(
+      std::make_shared<PictureShards>(std::move(index.items), std::move(index.places),
+                                      std::move(files), pattern),
+      part, split, false);
 }
 
 }  // namespace tenon::data

@@ -8,12 +8,14 @@
 
 #include "base/str.h"
 #include "data/source_parts.h"
+#include "data/split_spec.h"
 
 namespace tenon::data {
 namespace {
 
 struct PictureSource {
-  std::string kind, path, test;
+  std::string kind, path;
+  SplitSpec divided{};
   PictureSplit split;
   VideoFrames frames{};
   PictureOptions options;
@@ -35,13 +37,7 @@ void set_option(PictureSource& source, const std::vector<std::string>& parts, st
   const std::size_t equals = part.find('=');
   const std::string key = part.substr(0, equals),
                     value = equals == std::string::npos ? "" : part.substr(equals + 1);
-  if (key == "test" && !value.empty()) {
-    source.test = value;
-  } else if (key == "split" && !value.empty()) {
-    source.split.test = number_in(value, spec);
-  } else if (key == "seed" && !value.empty()) {
-    source.split.seed = static_cast<std::uint64_t>(number_in(value, spec));
-  } else if (key == "size" && !value.empty()) {
+  if (key == "size" && !value.empty()) {
     const auto side = static_cast<std::int64_t>(number_in(value, spec));
     source.options.input = {source.options.input[0], side, side};
   } else if (key == "frames" && !value.empty()) {
@@ -52,10 +48,12 @@ void set_option(PictureSource& source, const std::vector<std::string>& parts, st
     source.options.input[0] = 1;
   } else if (part == "broken=error" || part == "broken=skip") {
     source.options.broken_is_error = value == "error";
-  } else {
+  } else if (source.kind == "folder" && (part == "parts=no" || part == "parts=yes")) {
+    source.split.part_folders = value == "yes";
+  } else if (!read_split_option(part, spec, source.divided)) {
     refuse_part(spec, parts, which,
-                "test=PATH, split=SHARE, seed=N, size=SIDE, grey, broken=skip|error, frames=N, "
-                "every=SECONDS");
+                cat("size=SIDE, grey, broken=skip|error, frames=N, every=SECONDS, ",
+                    source.kind == "folder" ? "parts=no, " : "", kSplitOptions));
   }
 }
 
@@ -72,17 +70,18 @@ PictureSource parse_picture_spec(const std::string& spec) {
                          : source.kind == "list" ? ":FILE"
                                                  : ":PATTERN"));
   for (std::size_t which = 1; which < parts.size(); ++which) set_option(source, parts, which, spec);
-  if (!source.test.empty() && source.split.test != 0)
-    throw ValueError(
-        cat("data '", spec, "': the test part lies elsewhere: leave out how to divide"));
+  check_split_spec(source.divided, spec);
+  source.split.split = source.divided.options;
+  source.split.test_path = source.divided.test;
   return source;
 }
 
-std::shared_ptr<Pictures> open_kind(const PictureSource& source, const std::string& path,
-                                    Split part) {
-  if (source.kind == "folder") return open_picture_folder(path, part, source.split, source.frames);
-  if (source.kind == "list") return open_picture_list(path, part, source.split, source.frames);
-  return open_picture_shards(path, part, source.split);
+std::shared_ptr<Pictures> open_pictures(const PictureSource& source, Split part) {
+  if (source.kind == "folder")
+    return open_picture_folder(source.path, part, source.split, source.frames);
+  if (source.kind == "list")
+    return open_picture_list(source.path, part, source.split, source.frames);
+  return open_picture_shards(source.path, part, source.split);
 }
 
 }  // namespace
@@ -94,14 +93,9 @@ bool is_picture_source(const std::string& spec) {
 std::shared_ptr<Dataset> open_picture_source(const std::string& spec, Split split,
                                              const std::vector<std::string>& class_names) {
   PictureSource source = parse_picture_spec(spec);
-  source.split.whole = !source.test.empty();
   source.split.class_names = class_names;
-  std::shared_ptr<Pictures> pictures = open_kind(source, source.path, split);
-  if (split == Split::Test && !source.test.empty()) {
-    source.split.class_names = pictures->class_names();
-    pictures = open_kind(source, source.test, split);
-  }
-  return picture_dataset(std::move(pictures), source.options);
+  std::shared_ptr<Pictures> pictures = open_pictures(source, split);
+  return pictures == nullptr ? nullptr : picture_dataset(std::move(pictures), source.options);
 }
 
 }  // namespace tenon::data

@@ -2,10 +2,12 @@
 #include "data/source_parts.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "io/csv.h"
 #include "io/file.h"
 
 namespace tenon::data {
@@ -39,8 +41,18 @@ std::vector<std::string> source_parts(const std::string& rest, bool only_paths,
   return parts;
 }
 
+std::size_t path_in_part(const std::string& kind, const std::string& part, std::size_t which) {
+  if (part.empty()) return std::string::npos;
+  if (which == 0 || (kind == "npy" && which == 1)) return 0;
+  if (part.starts_with("test=")) return 5;
+  if (kind != "npy") return std::string::npos;
+  if (part.starts_with("group=")) return 6;
+  const bool word = part == "stratify" || part == "chronological";
+  return word || part.find('=') != std::string::npos ? std::string::npos : 0;
+}
+
 void refuse_part(const std::string& spec, const std::vector<std::string>& parts, std::size_t which,
-                 const char* options) {
+                 const std::string& options) {
   if (parts[which].empty())
     throw ValueError(
         cat("data '", spec, "': there is a comma with nothing behind it; it may have ", options));
@@ -54,6 +66,22 @@ void refuse_part(const std::string& spec, const std::vector<std::string>& parts,
     message += cat(", and there is no file '", path, "'");
   }
   throw ValueError(message);
+}
+
+std::int64_t spec_number(const std::string& text, const std::string& spec) {
+  std::int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || value < 0)
+    throw ValueError(cat("data '", spec, "': '", text, "' is no whole number"));
+  return value;
+}
+
+double spec_share(const std::string& text, const std::string& spec) {
+  const bool percent = text.ends_with('%');
+  double value = 0;
+  if (!io::parse_number(percent ? text.substr(0, text.size() - 1) : text, value))
+    throw ValueError(cat("data '", spec, "': '", text, "' is no share, as 0.2 is"));
+  return percent ? value / 100 : value;
 }
 
 }  // namespace tenon::data

@@ -1,6 +1,7 @@
 // "FILE,length=20": what stands behind the kind of a data source, in parts.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -14,8 +15,16 @@ namespace tenon::data {
 std::vector<std::string> source_parts(const std::string& rest, bool only_paths = false,
                                       const std::filesystem::path& base = {});
 
+/// Where a path begins in part `which` of a source of this kind; npos where it holds none.
+std::size_t path_in_part(const std::string& kind, const std::string& part, std::size_t which);
+
 /// Throws the ValueError for a part that is none of `options`.
 [[noreturn]] void refuse_part(const std::string& spec, const std::vector<std::string>& parts,
-                              std::size_t which, const char* options);
+                              std::size_t which, const std::string& options);
+
+/// A whole number of a source's name. Throws ValueError.
+std::int64_t spec_number(const std::string& text, const std::string& spec);
+/// A share such as 0.2, or 20%. Throws ValueError.
+double spec_share(const std::string& text, const std::string& spec);
 
 }  // namespace tenon::data

@@ -1,8 +1,6 @@
 // Sets by name: what the text after --data stands for.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -16,10 +14,14 @@
 
 #include "base/env.h"
 #include "base/str.h"
+#include "data/csv_dataset.h"
+#include "data/joined_dataset.h"
 #include "data/picture_spec.h"
 #include "data/row_options.h"
 #include "data/scenes.h"
 #include "data/source_parts.h"
+#include "data/split.h"
+#include "data/split_spec.h"
 #include "data/tensor_dataset.h"
 #include "io/file.h"
 #include "io/idx.h"
@@ -31,9 +33,6 @@ namespace {
 constexpr std::int64_t kTrainDigits = 60'000, kTestDigits = 10'000;
 constexpr std::int64_t kTrainScenes = 50'000, kTestScenes = 10'000;
 constexpr std::int64_t kTrainVectors = 2048, kTestVectors = 256, kVectorSize = 26'752;  // FCN-S's
-constexpr std::uint64_t kTestSeeds =
-    0x7e57'0000'0000'0000ull;  // What is drawn for testing comes from other seeds.
-
 std::vector<std::string> split_text(const std::string& text, char separator) {
   std::vector<std::string> parts;
   std::size_t from = 0;
@@ -45,78 +44,101 @@ std::vector<std::string> split_text(const std::string& text, char separator) {
   }
 }
 
-std::int64_t whole_number(const std::string& text, const std::string& spec) {
-  std::int64_t value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size() || value < 0)
-    throw ValueError(cat("data '", spec, "': '", text, "' is no whole number"));
-  return value;
-}
-
-std::shared_ptr<Dataset> open_digits(const std::string& rest, const std::string& spec,
-                                     Split split) {
-  std::int64_t train = kTrainDigits, test = kTestDigits, seed = 0;
-  if (!rest.empty()) {
-    const std::vector<std::string> parts = split_text(rest, ',');
-    if (parts.size() > 3)
-      throw ValueError(
-          cat("data '", spec, "': digits takes at most three numbers: digits:TRAIN,TEST,SEED"));
-    train = whole_number(parts[0], spec);
-    if (parts.size() > 1) test = whole_number(parts[1], spec);
-    if (parts.size() > 2) seed = whole_number(parts[2], spec);
-  }
-  const auto key = static_cast<std::uint64_t>(seed);
-  return split == Split::Train ? drawn_digits(key, train) : drawn_digits(key ^ kTestSeeds, test);
-}
-
+// What stands behind the kind of a drawn source: numbers one after the other, "TRAIN,TEST,SEED",
+// named ones, and how many samples are for validation.
 struct NamedNumber {
   std::string_view name;  // with its "="
   std::int64_t* value;
 };
 
-/// Numbers, one after the other, and named ones: "TRAIN,TEST,SEED,size=N". `form` says what may be
-/// given.
-void read_numbers(const std::string& rest, const std::string& spec, const char* form,
-                  std::span<std::int64_t> numbers, std::initializer_list<NamedNumber> named) {
+struct DrawnSpec {
+  std::vector<std::int64_t> numbers;  // for training, for testing, the seed
+  SplitSpec split{};
+
+  std::uint64_t seed(Split part) const {
+    return drawn_seed(static_cast<std::uint64_t>(numbers[2]), part);
+  }
+};
+
+// Reads what read_other() does not take. `form` says what may be given.
+template <class ReadOther>
+void read_drawn(const std::string& rest, const std::string& spec, const char* form, DrawnSpec& out,
+                const ReadOther& read_other) {
   std::size_t given = 0;
   for (const std::string& part :
        rest.empty() ? std::vector<std::string>() : split_text(rest, ',')) {
-    const auto* const found = std::find_if(
-        named.begin(), named.end(), [&](const NamedNumber& n) { return part.starts_with(n.name); });
-    if (found != named.end())
-      *found->value = whole_number(part.substr(found->name.size()), spec);
-    else if (given < numbers.size())
-      numbers[given++] = whole_number(part, spec);
-    else
-      throw ValueError(cat("data '", spec, "': ", form));
+    if (read_other(part) || read_split_option(part, spec, out.split)) continue;
+    if (given >= out.numbers.size() || part.find('=') != std::string::npos)
+      throw ValueError(cat("data '", spec, "': '", part, "': ", form));
+    out.numbers[given++] = spec_number(part, spec);
   }
+  allow_split_options(out.split, "validation", spec,
+                      "each part is drawn by a seed of its own, and TEST says how many are for "
+                      "testing");
 }
 
-// "scenes:TRAIN,TEST,SEED,size=SIDE": as digits, and the pictures' side.
+void read_numbers(const std::string& rest, const std::string& spec, const char* form,
+                  DrawnSpec& out, std::initializer_list<NamedNumber> named) {
+  read_drawn(rest, spec, form, out, [&](const std::string& part) {
+    const auto* const found = std::find_if(
+        named.begin(), named.end(), [&](const NamedNumber& n) { return part.starts_with(n.name); });
+    if (found == named.end()) return false;
+    *found->value = spec_number(part.substr(found->name.size()), spec);
+    return true;
+  });
+}
+
+// `draw(seed, count)` for a part; nullptr where validation is to have none.
+template <class Draw>
+std::shared_ptr<Dataset> drawn_part(const DrawnSpec& drawn, const std::string& spec, Split part,
+                                    const Draw& draw) {
+  const std::int64_t validation = drawn_validation(drawn.split.options, drawn.numbers[0], spec);
+  const auto one = [&](Split of, std::int64_t count) { return draw(drawn.seed(of), count); };
+  if (part == Split::Train) return one(part, drawn.numbers[0]);
+  if (part == Split::Test) return one(part, drawn.numbers[1]);
+  const auto held = validation > 0 ? one(Split::Validation, validation) : nullptr;
+  if (part == Split::Validation) return held;
+  return joined_dataset(
+      {one(Split::Train, drawn.numbers[0]), held, one(Split::Test, drawn.numbers[1])});
+}
+
+std::shared_ptr<Dataset> open_digits(const std::string& rest, const std::string& spec,
+                                     Split split) {
+  DrawnSpec drawn{{kTrainDigits, kTestDigits, 0}};
+  read_numbers(rest, spec, "digits takes at most three numbers: digits:TRAIN,TEST,SEED", drawn, {});
+  return drawn_part(drawn, spec, split, drawn_digits);
+}
+
+// "scenes:TRAIN,TEST,SEED,size=SIDE": as digits, and the images' side.
 std::shared_ptr<Dataset> open_scenes(const std::string& rest, const std::string& spec,
                                      Split split) {
-  std::int64_t numbers[] = {kTrainScenes, kTestScenes, 0}, side = kSceneSide;
+  DrawnSpec drawn{{kTrainScenes, kTestScenes, 0}};
+  std::int64_t side = kSceneSide;
   read_numbers(rest, spec,
                "scenes takes at most three numbers and a size: scenes:TRAIN,TEST,SEED,size=SIDE",
-               numbers, {{"size=", &side}});
-  const auto key = static_cast<std::uint64_t>(numbers[2]);
-  return split == Split::Train ? drawn_scenes(key, numbers[0], side)
-                               : drawn_scenes(key ^ kTestSeeds, numbers[1], side);
+               drawn, {{"size=", &side}});
+  return drawn_part(drawn, spec, split, [&](std::uint64_t seed, std::int64_t count) {
+    return drawn_scenes(seed, count, side);
+  });
 }
 
 // "random:TRAIN,TEST,SEED,size=N,classes=N".
 std::shared_ptr<Dataset> open_random(const std::string& rest, const std::string& spec,
                                      Split split) {
-  std::int64_t numbers[] = {kTrainVectors, kTestVectors, 0}, size = kVectorSize,
-               classes = kVectorSize;
+  DrawnSpec drawn{{kTrainVectors, kTestVectors, 0}};
+  std::int64_t size = kVectorSize, classes = kVectorSize;
   read_numbers(rest, spec,
                "random takes at most three numbers, a size and classes: "
                "random:TRAIN,TEST,SEED,size=N,classes=N",
-               numbers, {{"size=", &size}, {"classes=", &classes}});
-  const auto key = static_cast<std::uint64_t>(numbers[2]);
-  return split == Split::Train ? random_vectors(key, numbers[0], size, classes)
-                               : random_vectors(key ^ kTestSeeds, numbers[1], size, classes);
+               drawn, {{"size=", &size}, {"classes=", &classes}});
+  return drawn_part(drawn, spec, split, [&](std::uint64_t seed, std::int64_t count) {
+    return random_vectors(seed, count, size, classes);
+  });
 }
+
+constexpr const char* kTextSplitOptions = "validation split test fold chronological";
+constexpr const char* kTextIsWhole =
+    "parts of a text are stretches of it, neither shuffled nor grouped";
 
 std::string find_idx(const std::string& folder, const std::string& stem, const std::string& kind) {
   for (const char* joint : {"-", "."})
@@ -127,34 +149,47 @@ std::string find_idx(const std::string& folder, const std::string& stem, const s
   return "";
 }
 
-std::shared_ptr<Dataset> open_mnist(const std::string& rest, Split split) {
-  const std::string folder = rest.empty() ? default_data_dir() + "/mnist" : rest;
-  if (rest.empty() && find_idx(folder, "train-images", "idx3-ubyte").empty())
+// "FOLDER,validation=0.1": a folder whose test part has files of its own.
+struct FolderSpec {
+  std::string folder;
+  SplitOptions split{};
+};
+
+FolderSpec read_folder_spec(const std::string& rest, const std::string& spec) {
+  const std::vector<std::string> parts = source_parts(rest);
+  FolderSpec out{parts[0]};
+  SplitSpec split;
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    if (!read_split_option(parts[i], spec, split))
+      refuse_part(spec, parts, i, "validation=SHARE, seed=N, stratify=yes|no, chronological");
+  allow_split_options(split, "validation seed stratify chronological", spec,
+                      "the test part has files of its own");
+  out.split = split.options;
+  return out;
+}
+
+std::shared_ptr<Dataset> open_mnist(const std::string& rest, const std::string& spec, Split split) {
+  const FolderSpec given = read_folder_spec(rest, spec);
+  const std::string folder = given.folder.empty() ? default_data_dir() + "/mnist" : given.folder;
+  if (given.folder.empty() && find_idx(folder, "train-images", "idx3-ubyte").empty())
     throw IoError(cat("MNIST is not in ", folder,
                       ": run 'tenon data fetch mnist', or name its folder: mnist:FOLDER"));
-  return open_idx(folder, split);
+  return open_idx(folder, split, given.split);
 }
 
 // "cifar10" and "cifar100": the fetched files, or a folder that holds them.
 std::shared_ptr<Dataset> open_cifar_spec(const std::string& kind, const std::string& rest,
-                                         Split split) {
-  const std::string folder = rest.empty() ? cat(default_data_dir(), "/", kind) : rest;
+                                         const std::string& spec, Split split) {
+  const FolderSpec given = read_folder_spec(rest, spec);
+  const std::string folder =
+      given.folder.empty() ? cat(default_data_dir(), "/", kind) : given.folder;
   const char* file = kind == "cifar10" ? "data_batch_1.bin" : "train.bin";
   if (!io::file_exists(cat(folder, "/", file)))
     throw IoError(cat(kind, ": there is no ", file, " in ", folder, ": ",
-                      rest.empty() ? cat("run 'tenon data fetch ", kind,
-                                         "', or name its folder: ", kind, ":FOLDER")
-                                   : "name the folder of its binary version"));
-  return open_cifar(folder, split);
-}
-
-// A share such as 0.2, or 20%.
-double share(const std::string& text, const std::string& spec) {
-  const bool percent = text.ends_with('%');
-  double value = 0;
-  if (!io::parse_number(percent ? text.substr(0, text.size() - 1) : text, value))
-    throw ValueError(cat("data '", spec, "': '", text, "' is no share, as 0.2 is"));
-  return percent ? value / 100 : value;
+                      given.folder.empty() ? cat("run 'tenon data fetch ", kind,
+                                                 "', or name its folder: ", kind, ":FOLDER")
+                                           : "name the folder of its binary version"));
+  return open_cifar(folder, split, given.split);
 }
 
 // "500M", "4G": bytes.
@@ -173,19 +208,15 @@ std::uint64_t memory_size(const std::string& text, const std::string& spec) {
 // What follows "csv:FILE"; false for a word that says nothing of a table.
 bool set_csv_option(CsvOptions& options, const std::string& key, const std::string& value,
                     const std::string& spec) {
-  if (key == "stratify" && value.empty()) {
-    options.split.stratify = true;
-    return true;
-  }
   if (value.empty()) return false;
   if (key == "label") {
     options.label_name = value;
   } else if (key == "column") {
     options.label_column =
-        static_cast<int>(std::min<std::int64_t>(whole_number(value, spec), 1 << 30));
+        static_cast<int>(std::min<std::int64_t>(spec_number(value, spec), 1 << 30));
   } else if (key == "shape") {
     for (const std::string& size : split_text(value, 'x'))
-      options.image_shape.push_back(whole_number(size, spec));
+      options.image_shape.push_back(spec_number(size, spec));
   } else if (key == "drop") {
     options.left_out.push_back(value);
   } else if (key == "category") {
@@ -202,24 +233,28 @@ bool set_csv_option(CsvOptions& options, const std::string& key, const std::stri
     options.memory = memory_size(value, spec);
   } else if (set_row_option(options.rows, cat(key, "=", value))) {
     return true;
-  } else if (key == "split") {
-    options.split.test = share(value, spec);
-  } else if (key == "seed") {
-    options.split.seed = static_cast<std::uint64_t>(whole_number(value, spec));
-  } else if (key == "group") {
-    options.split.group = value;
-  } else if (key == "fold" && value.find('/') != std::string::npos) {
-    const std::vector<std::string> parts = split_text(value, '/');
-    const auto small = [&](const std::string& text) {
-      return static_cast<int>(std::min<std::int64_t>(whole_number(text, spec), 1 << 30));
-    };
-    options.split.fold = small(parts[0]), options.split.folds = small(parts[1]);
-    if (options.split.folds == 0)
-      throw ValueError(cat("data '", spec, "': fold=", value, ": as 1/5, the first of five"));
   } else {
     return false;
   }
   return true;
+}
+
+// The rows of a file of its own are the test part, read as those for training were.
+TensorDatasetParts read_csv_test(const std::string& test, const std::string& train,
+                                 CsvOptions options) {
+  const bool known = options.columns != nullptr;
+  TensorDatasetParts learnt;
+  if (!known) {
+    learnt = parse_csv(io::read_file(train), train, options, Split::Train);
+    options.class_names = learnt.class_names;
+    options.columns = learnt.table;
+  }
+  options.split = {};
+  TensorDatasetParts rows = parse_csv(io::read_file(test), test, options);
+  if (known) return rows;
+  rows.classes = std::max(rows.classes, learnt.classes);
+  add_lacking_classes(rows, learnt, test);
+  return rows;
 }
 
 std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::string& spec,
@@ -229,45 +264,58 @@ std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::strin
   CsvOptions options;
   options.classes = classes;
   options.columns = std::move(columns);
-  std::string test;
-  bool divided = false;
+  SplitSpec divided;
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const std::size_t equals = parts[i].find('=');
     const std::string key = parts[i].substr(0, equals);
     const std::string value = equals == std::string::npos ? "" : parts[i].substr(equals + 1);
-    divided = divided || key == "split" || key == "fold" || key == "stratify" || key == "group";
-    if (key == "test" && !value.empty()) {
-      test = value;
-    } else if (!set_csv_option(options, key, value, spec)) {
+    if (!set_csv_option(options, key, value, spec) && !read_split_option(parts[i], spec, divided))
       refuse_part(spec, parts, i,
-                  "label=NAME, column=NUMBER, drop=NAME, category=NAME, date=NAME, "
-                  "dayfirst=yes|no, decimal=SIGN, thousands=SIGN, memory=SIZE, header=yes|no, "
-                  "encoding=NAME, separator=SIGN, comment=SIGN|none, quotes=yes|no, test=FILE, "
-                  "split=SHARE, fold=I/K, seed=N, stratify, group=NAME, shape=CxHxW");
-    }
+                  cat("label=NAME, column=NUMBER, drop=NAME, category=NAME, date=NAME, "
+                      "dayfirst=yes|no, decimal=SIGN, thousands=SIGN, memory=SIZE, shape=CxHxW, ",
+                      kRowOptions, ", ", kSplitOptions));
   }
-  if (test.empty()) return open_csv(parts[0], split, options);
-  if (divided)
-    throw ValueError(
-        cat("data '", spec, "': the test part is a file of its own: leave out how to divide"));
-  if (split == Split::Train) return open_csv(parts[0], options);
-  if (options.columns == nullptr) {
-    const auto train = open_csv(parts[0], options);
-    options.class_names = train->class_names();
-    options.columns = train->table();
+  check_split_spec(divided, spec);
+  options.split = divided.options;
+  if (divided.test.empty()) return open_csv(parts[0], split, options);
+  options.split.test = 0;
+  if (split != Split::Test) {
+    const auto rows = open_csv(parts[0], split, options);
+    if (split != Split::All) return rows;
+    return joined_dataset(
+        {rows, make_tensor_dataset(read_csv_test(divided.test, parts[0], options))});
   }
-  return open_csv(test, options);
+  return make_tensor_dataset(read_csv_test(divided.test, parts[0], options));
+}
+
+// What says how a source of text is divided, beside its own options: those that read_own() takes.
+template <class ReadOwn>
+SplitSpec read_text_spec(const std::vector<std::string>& parts, const std::string& spec,
+                         const char* own, const ReadOwn& read_own) {
+  SplitSpec split;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::size_t equals = parts[i].find('=');
+    const std::string key = parts[i].substr(0, equals),
+                      value = equals == std::string::npos ? "" : parts[i].substr(equals + 1);
+    if ((value.empty() || !read_own(key, value)) && !read_split_option(parts[i], spec, split))
+      refuse_part(spec, parts, i, cat(own, ", ", kSplitOptions));
+  }
+  check_split_spec(split, spec);
+  return split;
 }
 
 std::shared_ptr<Dataset> open_token_text_spec(const std::string& rest, const std::string& spec,
                                               Split split, const SourceOptions& source) {
   const std::vector<std::string> parts = source_parts(rest);
   TokenTextOptions options{.hide_words = source.hide_words};
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    if (!parts[i].starts_with("length="))
-      refuse_part(spec, parts, i, "length=N (what its tokens are, the tokenizer says)");
-    options.length = whole_number(parts[i].substr(7), spec);
-  }
+  const SplitSpec divided =
+      read_text_spec(parts, spec, "length=N (what its tokens are, the tokenizer says)",
+                     [&](const std::string& key, const std::string& value) {
+                       if (key == "length") options.length = spec_number(value, spec);
+                       return key == "length";
+                     });
+  allow_split_options(divided, kTextSplitOptions, spec, kTextIsWhole);
+  options.split = divided.options, options.test_file = divided.test;
   return open_token_text(parts[0], split, *source.tokenizer, options);
 }
 
@@ -283,16 +331,14 @@ std::shared_ptr<Dataset> open_lines_spec(const std::string& rest, const std::str
   require_tokenizer(spec, source);
   const std::vector<std::string> parts = source_parts(rest);
   ClassLineOptions options;
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    if (parts[i].starts_with("length="))
-      options.length = whole_number(parts[i].substr(7), spec);
-    else if (parts[i].starts_with("test="))
-      options.test_file = parts[i].substr(5);
-    else if (parts[i] == "class=last" || parts[i] == "class=first")
-      options.class_last = parts[i] == "class=last";
-    else
-      refuse_part(spec, parts, i, "length=N, test=FILE, class=first|last");
-  }
+  const SplitSpec divided = read_text_spec(
+      parts, spec, "length=N, class=first|last",
+      [&](const std::string& key, const std::string& value) {
+        if (key == "length") options.length = spec_number(value, spec);
+        if (key == "class") options.class_last = value == "last";
+        return key == "length" || (key == "class" && (value == "first" || value == "last"));
+      });
+  options.split = divided.options, options.test_file = divided.test;
   return open_class_lines(parts[0], split, *source.tokenizer, options);
 }
 
@@ -301,18 +347,20 @@ std::shared_ptr<Dataset> open_spans_spec(const std::string& rest, const std::str
   require_tokenizer(spec, source);
   const std::vector<std::string> parts = source_parts(rest);
   SpanOptions options;
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    if (parts[i].starts_with("length="))
-      options.length = whole_number(parts[i].substr(7), spec);
-    else if (parts[i].starts_with("stride="))
-      options.stride = whole_number(parts[i].substr(7), spec);
-    else if (parts[i].starts_with("question="))
-      options.question = whole_number(parts[i].substr(9), spec);
-    else if (parts[i].starts_with("test="))
-      options.test_file = parts[i].substr(5);
-    else
-      refuse_part(spec, parts, i, "length=N, stride=N, question=N, test=FILE");
-  }
+  const SplitSpec divided = read_text_spec(parts, spec, "length=N, stride=N, question=N",
+                                           [&](const std::string& key, const std::string& value) {
+                                             std::int64_t* const number =
+                                                 key == "length"     ? &options.length
+                                                 : key == "stride"   ? &options.stride
+                                                 : key == "question" ? &options.question
+                                                                     : nullptr;
+                                             if (number != nullptr)
+                                               *number = spec_number(value, spec);
+                                             return number != nullptr;
+                                           });
+  allow_split_options(divided, "validation split test fold seed chronological", spec,
+                      "questions about one text stay together, and have no classes");
+  options.split = divided.options, options.test_file = divided.test;
   return open_spans(parts[0], split, *source.tokenizer, options);
 }
 
@@ -320,21 +368,21 @@ std::shared_ptr<Dataset> open_text_spec(const std::string& rest, const std::stri
                                         Split split, const SourceOptions& source) {
   const std::vector<std::string> parts = source_parts(rest);
   TextOptions options{.vocabulary = source.vocabulary};
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    const std::string& part = parts[i];
-    if (part.starts_with("by="))
-      options.unit = text_unit(part.substr(3));
-    else if (part.starts_with("length="))
-      options.length = whole_number(part.substr(7), spec);
-    else if (part.starts_with("words="))
-      options.words = whole_number(part.substr(6), spec);
-    else
-      refuse_part(spec, parts, i, "by=UNIT, length=N, words=N");
-    if (part.starts_with("by=") && source.vocabulary != nullptr &&
-        options.unit != source.vocabulary->unit())
-      throw ValueError(cat("data '", spec, "': the model reads text by ",
-                           name(source.vocabulary->unit()), ": leave out ", part));
-  }
+  const SplitSpec divided = read_text_spec(
+      parts, spec, "by=UNIT, length=N, words=N",
+      [&](const std::string& key, const std::string& value) {
+        if (key == "by") {
+          options.unit = text_unit(value);
+          if (source.vocabulary != nullptr && options.unit != source.vocabulary->unit())
+            throw ValueError(cat("data '", spec, "': the model reads text by ",
+                                 name(source.vocabulary->unit()), ": leave out by=", value));
+        }
+        if (key == "length") options.length = spec_number(value, spec);
+        if (key == "words") options.words = spec_number(value, spec);
+        return key == "by" || key == "length" || key == "words";
+      });
+  allow_split_options(divided, kTextSplitOptions, spec, kTextIsWhole);
+  options.split = divided.options, options.test_file = divided.test;
   return open_text(parts[0], split, options);
 }
 
@@ -342,27 +390,26 @@ std::shared_ptr<Dataset> open_text_spec(const std::string& rest, const std::stri
 std::shared_ptr<Dataset> open_numbers(const std::string& rest, const std::string& spec, Split split,
                                       const SourceOptions& source) {
   NumberPairOptions options{.vocabulary = source.vocabulary};
-  std::int64_t seed = 0;
-  std::int64_t* const numbers[] = {&options.train, &options.test, &seed};
-  std::size_t given = 0;
-  for (const std::string& part :
-       rest.empty() ? std::vector<std::string>() : split_text(rest, ',')) {
-    if (part.starts_with("below="))
-      options.below = whole_number(part.substr(6), spec);
-    else if (part.starts_with("pieces="))
-      options.pieces = whole_number(part.substr(7), spec);
-    else if (part == "to=french")
-      options.to = {Language::French};
-    else if (part == "to=german")
-      options.to = {Language::German};
-    else if (given < std::size(numbers) && part.find('=') == std::string::npos)
-      *numbers[given++] = whole_number(part, spec);
-    else
-      throw ValueError(cat("data '", spec, "': '", part,
-                           "' is none of below=N, to=french, to=german, pieces=N; numbers takes at "
-                           "most three numbers before: numbers:TRAIN,TEST,SEED"));
-  }
-  options.seed = static_cast<std::uint64_t>(seed);
+  DrawnSpec drawn{{options.train, options.test, 0}};
+  read_drawn(rest, spec,
+             "numbers takes below=N, to=french, to=german, pieces=N and validation=SHARE, and at "
+             "most three numbers before: numbers:TRAIN,TEST,SEED",
+             drawn, [&](const std::string& part) {
+               if (part.starts_with("below="))
+                 options.below = spec_number(part.substr(6), spec);
+               else if (part.starts_with("pieces="))
+                 options.pieces = spec_number(part.substr(7), spec);
+               else if (part == "to=french")
+                 options.to = {Language::French};
+               else if (part == "to=german")
+                 options.to = {Language::German};
+               else
+                 return false;
+               return true;
+             });
+  options.train = drawn.numbers[0], options.test = drawn.numbers[1];
+  options.seed = static_cast<std::uint64_t>(drawn.numbers[2]);
+  options.validation = drawn.split.options.validation;
   return number_pairs(split, options);
 }
 
@@ -370,33 +417,104 @@ std::shared_ptr<Dataset> open_pairs_spec(const std::string& rest, const std::str
                                          Split split, const SourceOptions& source) {
   const std::vector<std::string> parts = source_parts(rest);
   PairOptions options{.vocabulary = source.vocabulary};
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    if (parts[i].starts_with("pieces="))
-      options.pieces = whole_number(parts[i].substr(7), spec);
-    else if (parts[i].starts_with("length="))
-      options.length = whole_number(parts[i].substr(7), spec);
-    else
-      refuse_part(spec, parts, i, "pieces=N, length=N");
-  }
+  const SplitSpec divided = read_text_spec(parts, spec, "pieces=N, length=N",
+                                           [&](const std::string& key, const std::string& value) {
+                                             if (key == "pieces")
+                                               options.pieces = spec_number(value, spec);
+                                             if (key == "length")
+                                               options.length = spec_number(value, spec);
+                                             return key == "pieces" || key == "length";
+                                           });
+  allow_split_options(divided, "validation split test fold seed group chronological", spec,
+                      "translations have no classes");
+  options.split = divided.options, options.test_file = divided.test;
   return open_pairs(parts[0], split, options);
 }
 
+// Arrays of inputs and targets.
+TensorDatasetParts load_arrays(const std::string& inputs, const std::string& targets, bool classes,
+                               std::int64_t known_classes) {
+  TensorDatasetParts set;
+  set.input = io::load_npy(inputs);
+  set.target = io::load_npy(targets);
+  if (set.input.rank() < 1)
+    throw ShapeError(
+        cat(inputs, ": has shape ", set.input.shape(), ", without an axis of examples"));
+  set.description = inputs;
+  set.place = [inputs](std::int64_t number) { return cat(inputs, ", row ", number + 1); };
+  if (classes && set.target.rank() == 1 && is_integral(set.target.dtype())) {
+    set.classes = known_classes;
+    set.target = class_targets(set.target, set.classes, targets);
+  }
+  make_tensor_dataset(set);  // refuses what does not belong together before it is divided
+  return set;
+}
+
+// "npy:INPUTS,TARGETS", and the test part's two files behind them.
 std::shared_ptr<Dataset> open_npy_spec(const std::string& rest, const std::string& spec,
                                        Split split, bool classes) {
   const std::vector<std::string> parts = source_parts(rest, true);
-  if (parts.size() != 2)
-    throw ValueError(cat("data '", spec, "': two files are needed: npy:INPUTS.npy,TARGETS.npy"));
-  TensorDatasetParts set;
-  set.input = io::load_npy(parts[0]);
-  set.target = io::load_npy(parts[1]);
-  if (set.input.rank() < 1)
-    throw ShapeError(
-        cat(parts[0], ": has shape ", set.input.shape(), ", without an axis of examples"));
-  set.description = parts[0];
-  if (classes && set.target.rank() == 1 && is_integral(set.target.dtype()))
-    set.target = class_targets(set.target, set.classes, parts[1]);
-  make_tensor_dataset(set);  // refuses what does not belong together before it is split
-  return make_tensor_dataset(split_parts(set, split));
+  std::vector<std::string> files;
+  SplitSpec divided;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (path_in_part("npy", parts[i], i) == 0)
+      files.push_back(parts[i]);
+    else if (!read_split_option(parts[i], spec, divided))
+      refuse_part(spec, parts, i, kSplitOptions);
+  }
+  allow_split_options(divided, "validation split fold seed stratify group chronological", spec,
+                      "files of the test part are named behind those of the training part: "
+                      "npy:INPUTS,TARGETS,TEST_INPUTS,TEST_TARGETS");
+  if (files.size() != 2 && files.size() != 4)
+    throw ValueError(cat("data '", spec,
+                         "': two files are needed, npy:INPUTS.npy,TARGETS.npy, or four: those of "
+                         "the test part behind them"));
+  const bool own_test = files.size() == 4;
+  if (own_test) divided.test = files[2];
+  check_split_spec(divided, spec);
+  SplitOptions how = divided.options;
+  if (own_test) how.test = 0;
+  const TensorDatasetParts set = load_arrays(files[0], files[1], classes, 0);
+  std::vector<std::int64_t> groups;
+  if (!how.group.empty()) groups = whole_numbers(io::load_npy(how.group), how.group);
+  if (!own_test || split == Split::Train || split == Split::Validation)
+    return part_or_null(part_of(set, split, how, std::move(groups)));
+  TensorDatasetParts test = load_arrays(files[2], files[3], classes, set.classes);
+  if (split == Split::All)
+    return joined_dataset({make_tensor_dataset(set), make_tensor_dataset(std::move(test))});
+  add_lacking_classes(test, set, files[2]);
+  return make_tensor_dataset(std::move(test));
+}
+
+std::string idx_file(const std::string& folder, const std::string& stem, const char* kind) {
+  const std::string ending = std::string(kind) == "images" ? "idx3-ubyte" : "idx1-ubyte";
+  std::string path = find_idx(folder, cat(stem, "-", kind), ending);
+  if (path.empty())
+    throw IoError(cat(folder, ": holds no ", stem, "-", kind, "-", ending,
+                      " (with or without .gz): check the folder"));
+  return path;
+}
+
+TensorDatasetParts load_idx(const std::string& folder, const std::string& stem,
+                            std::int64_t classes) {
+  const std::string images = idx_file(folder, stem, "images"),
+                    labels = idx_file(folder, stem, "labels");
+  TensorDatasetParts parts;
+  io::IdxOptions options;
+  options.channel_axis = true;
+  parts.input = io::parse_idx(io::read_file(images), images, options);
+  if (parts.input.rank() != 4 || parts.input.dtype() != DType::UInt8)
+    throw FormatError(cat(images, ": holds ", parts.input.dtype(), " ", parts.input.shape(),
+                          ", not uint8 pictures [N, height, width]"));
+  const Tensor given = io::load_idx(labels);
+  if (given.rank() != 1)
+    throw FormatError(cat(labels, ": holds ", given.shape(), ", not one label for each picture"));
+  parts.classes = classes;
+  parts.target = class_targets(given, parts.classes, labels);
+  parts.description = cat(parts.input.shape()[0], " pictures of ", images);
+  parts.place = [images](std::int64_t number) { return cat(images, ", image ", number + 1); };
+  make_tensor_dataset(parts);  // refuses what does not belong together before it is divided
+  return parts;
 }
 
 }  // namespace
@@ -410,27 +528,20 @@ std::string default_data_dir() {
   return home.empty() ? "tenon-data" : home + "/.cache/tenon";
 }
 
-std::shared_ptr<Dataset> open_idx(const std::string& folder, Split split) {
-  const std::string stem = split == Split::Train ? "train" : "t10k";
-  const std::string images = find_idx(folder, stem + "-images", "idx3-ubyte");
-  const std::string labels = find_idx(folder, stem + "-labels", "idx1-ubyte");
-  if (images.empty() || labels.empty())
-    throw IoError(cat(folder, ": holds no ", stem,
-                      images.empty() ? "-images-idx3-ubyte" : "-labels-idx1-ubyte",
-                      " (with or without .gz): check the folder"));
-  TensorDatasetParts parts;
-  io::IdxOptions options;
-  options.channel_axis = true;
-  parts.input = io::parse_idx(io::read_file(images), images, options);
-  if (parts.input.rank() != 4 || parts.input.dtype() != DType::UInt8)
-    throw FormatError(cat(images, ": holds ", parts.input.dtype(), " ", parts.input.shape(),
-                          ", not uint8 pictures [N, height, width]"));
-  const Tensor given = io::load_idx(labels);
-  if (given.rank() != 1)
-    throw FormatError(cat(labels, ": holds ", given.shape(), ", not one label for each picture"));
-  parts.target = class_targets(given, parts.classes, labels);
-  parts.description = cat(parts.input.shape()[0], " pictures of ", images);
-  return make_tensor_dataset(std::move(parts));
+std::shared_ptr<Dataset> open_idx(const std::string& folder, Split part,
+                                  const SplitOptions& split) {
+  if (part == Split::All)
+    return joined_dataset(
+        {make_tensor_dataset(load_idx(folder, "train", 0)), open_idx(folder, Split::Test, split)});
+  if (part == Split::Test) {
+    // Classes are those of the training part, whichever of them the test part has.
+    const std::string labels = idx_file(folder, "train", "labels");
+    std::int64_t classes = 0;
+    class_targets(io::load_idx(labels), classes, labels);
+    return make_tensor_dataset(load_idx(folder, "t10k", classes));
+  }
+  const SplitOptions how = without_test(split, folder);
+  return part_or_null(part_of(load_idx(folder, "train", 0), part, how));
 }
 
 std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool classes) {
@@ -443,19 +554,18 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool
                       SourceOptions{.classes = classes, .columns = std::move(columns)});
 }
 
-std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
-                                      const SourceOptions& options) {
-  if (options.strict) {
-    SourceOptions others = options;
-    others.strict = false;
-    auto set = open_dataset(spec, split, others);
-    if (set != nullptr) refuse_notes(set->notes());
-    return set;
-  }
+namespace {
+
+std::shared_ptr<Dataset> open_kind(const std::string& spec, Split split,
+                                   const SourceOptions& options) {
   const bool classes = options.classes;
-  const std::size_t colon = spec.find(':');
-  const std::string kind = spec.substr(0, colon);
-  const std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
+  // "digits,validation=0.2" and "mnist,seed=1": options without numbers or a folder before them.
+  const std::size_t cut = spec.find_first_of(":,");
+  const bool no_path = cut != std::string::npos && spec[cut] == ',';
+  const std::string kind = spec.substr(0, cut);
+  const bool drawn = kind == "digits" || kind == "scenes" || kind == "random" || kind == "numbers";
+  const std::string rest =
+      cut == std::string::npos ? "" : spec.substr(no_path && !drawn ? cut : cut + 1);
   if (!classes && kind != "csv" && kind != "npy")
     throw ValueError(cat("data '", spec, "': its targets are classes, not quantities"));
   if (is_picture_source(spec)) return open_picture_source(spec, split);
@@ -463,14 +573,17 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
   if (kind == "scenes") return open_scenes(rest, spec, split);
   if (kind == "random") return open_random(rest, spec, split);
   if (kind == "numbers") return open_numbers(rest, spec, split, options);
-  if (kind == "mnist") return open_mnist(rest, split);
-  if (kind == "cifar10" || kind == "cifar100") return open_cifar_spec(kind, rest, split);
+  if (kind == "mnist") return open_mnist(rest, spec, split);
+  if (kind == "cifar10" || kind == "cifar100") return open_cifar_spec(kind, rest, spec, split);
   const bool known = kind == "idx" || kind == "csv" || kind == "npy" || kind == "text" ||
                      kind == "lines" || kind == "pairs" || kind == "spans";
   if (known && rest.empty())
     throw ValueError(
         cat("data '", spec, "': name what to read: ", kind, kind == "idx" ? ":FOLDER" : ":FILE"));
-  if (kind == "idx") return open_idx(rest, split);
+  if (kind == "idx") {
+    const FolderSpec given = read_folder_spec(rest, spec);
+    return open_idx(given.folder, split, given.split);
+  }
   if (kind == "csv") return open_csv_spec(rest, spec, split, classes, options.columns);
   if (kind == "npy") return open_npy_spec(rest, spec, split, classes);
   if (kind == "text" && options.tokenizer != nullptr)
@@ -490,6 +603,15 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
           "cifar100[:FOLDER], idx:FOLDER, "
           "csv:FILE, npy:INPUTS,TARGETS, text:FILE, lines:FILE, numbers[:TRAIN,TEST,SEED], "
           "pairs:FILE, spans:FILE, folder:DIR, list:FILE, shards:PATTERN"));
+}
+
+}  // namespace
+
+std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
+                                      const SourceOptions& options) {
+  std::shared_ptr<Dataset> set = open_kind(spec, split, options);
+  if (set != nullptr && options.strict) refuse_notes(set->notes());
+  return set;
 }
 
 }  // namespace tenon::data

@@ -9,6 +9,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "data/split.h"
 #include "data/unicode.h"
 #include "io/json.h"
 #include "io/numbers.h"
@@ -19,8 +20,7 @@ namespace {
 using TokenRow = std::vector<std::int64_t>;
 using io::Json;
 
-constexpr std::int64_t kTestPartOf = 10;  // one question in so many
-constexpr std::int64_t kAround = 3;       // [CLS], and [SEP] behind question and text
+constexpr std::int64_t kAround = 3;  // [CLS], and [SEP] behind question and text
 
 std::int64_t special(const Tokenizer& tokenizer, const char* token) {
   const std::int64_t number = tokenizer.number(token);
@@ -82,7 +82,7 @@ class QuestionReader {
   void add(const std::string& id, const std::string& question, const std::string& text,
            std::vector<std::string> answers, std::int64_t character) {
     if (text_ == nullptr || text_->text != text) text_ = span_text(tokenizer_, text);
-    SpanQuestion asked{id, question, text_, std::move(answers), -1};
+    SpanQuestion asked{id, question, text_, std::move(answers), -1, {}};
     if (character >= 0) {
       const std::size_t place = byte_of_character(text, character);
       const std::string& answer = asked.answers[0];
@@ -269,8 +269,9 @@ void SpanDataset::add_windows(std::int64_t question, const SpanOptions& options)
                          room > 0 ? cat(", and neighbours share ", options.stride) : "",
                          ": give a longer length, or a smaller stride"));
   const auto [first, last] = answers_[at(question)];
+  std::int64_t number = 0;
   for (std::int64_t from = 0;; from += room - options.stride) {
-    SpanWindow window{question, from, std::min(room, all - from), 0, 0};
+    SpanWindow window{question, from, std::min(room, all - from), 0, 0, number++};
     if (first >= from && last < from + window.count) {
       window.begin = first - from + asked + 2;
       window.end = last - from + asked + 2;
@@ -303,27 +304,44 @@ void SpanDataset::get(std::span<const std::int64_t> indices, void* inputs, void*
 
 std::shared_ptr<Dataset> open_spans(const std::string& file, Split split,
                                     const Tokenizer& tokenizer, const SpanOptions& options) {
-  const bool own = split == Split::Test && !options.test_file.empty();
-  const std::string& of_part = own ? options.test_file : file;
+  const bool own_test = !options.test_file.empty();
+  std::string reading = file;
   try {
-    std::vector<SpanQuestion> all = read_questions(tokenizer, io::read_file(of_part)), part;
-    if (options.test_file.empty()) {
-      for (std::size_t k = 0; k < all.size(); ++k)
-        if ((static_cast<std::int64_t>(k) % kTestPartOf == kTestPartOf - 1) ==
-            (split == Split::Test))
-          part.push_back(std::move(all[k]));
-    } else {
-      part = std::move(all);
-    }
-    if (part.empty())
-      throw ValueError(cat("has no questions for ", split == Split::Train ? "training" : "testing",
-                           ", which every tenth is for"));
-    std::string about = cat(part.size(), " questions of ", of_part);
+    if (!options.split.group.empty())
+      throw ValueError("questions about one text stay in one part: leave out 'group'");
+    std::vector<SpanQuestion> all;
+    Samples samples{.name = file};
+    const auto read = [&](const std::string& path, std::optional<Split> lies_in) {
+      reading = path;
+      std::vector<SpanQuestion> questions = read_questions(tokenizer, io::read_file(path));
+      for (SpanQuestion& question : questions) {
+        question.file = path;
+        all.push_back(std::move(question));
+        samples.lies_in.push_back(lies_in);
+      }
+      if (questions.empty()) throw FormatError("has no questions");
+    };
+    if (!own_test || split != Split::Test) read(file, std::nullopt);
+    if (own_test && (split == Split::Test || split == Split::All))
+      read(options.test_file, Split::Test);
+    samples.count = std::ssize(all);
+    std::vector<std::string_view> texts;
+    for (const SpanQuestion& question : all) texts.push_back(question.text->text);
+    samples.marks.units = numbers_of_words(texts);
+    const Chosen chosen = choose_samples(
+        own_test ? without_test(options.split, file) : options.split, split, samples);
+    if (chosen.samples.empty()) return nullptr;
+    std::vector<SpanQuestion> part;
+    for (const std::int64_t i : chosen.samples) part.push_back(std::move(all[at(i)]));
+    std::string about = cat(part.size(), " questions of ",
+                            own_test && split == Split::All ? cat(file, " and ", options.test_file)
+                            : own_test && split == Split::Test ? options.test_file
+                                                               : file);
     return std::make_shared<SpanDataset>(std::move(part), tokenizer, options, std::move(about));
   } catch (const FormatError& error) {
-    throw FormatError(cat(of_part, ": ", error.what()));
+    throw FormatError(message_of(reading, error.what()));
   } catch (const ValueError& error) {
-    throw ValueError(cat(of_part, ": ", error.what()));
+    throw ValueError(message_of(reading, error.what()));
   }
 }
 

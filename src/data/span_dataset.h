@@ -12,6 +12,8 @@
 #include <tenon/text.h>
 #include <tenon/tokenizer.h>
 
+#include "base/str.h"
+
 namespace tenon::data {
 
 /// A text in tokens, and where each stands in it: bytes from and to, of the word or sign whose part
@@ -29,6 +31,7 @@ struct SpanQuestion {
   std::shared_ptr<const SpanText> text;
   std::vector<std::string> answers{};  ///< none: the text has no answer
   std::int64_t place = -1;             ///< of the first answer, in bytes; -1: wherever it stands
+  std::string file{};                  ///< that it was read from
 };
 
 /// Of the bytes of a file: SQuAD's JSON, or lines. Throws FormatError naming a line or a question,
@@ -40,6 +43,7 @@ struct SpanWindow {
   std::int64_t question = 0;          ///< its number
   std::int64_t first = 0, count = 0;  ///< tokens of the text
   std::int64_t begin = 0, end = 0;    ///< places of the answer in the row; 0: not here
+  std::int64_t number = 0;            ///< among those of its question
 };
 
 class SpanDataset : public Dataset {
@@ -64,6 +68,12 @@ class SpanDataset : public Dataset {
   /// Places of a row.
   std::int64_t classes() const override { return length_; }
   std::string describe() const override { return description_; }
+  std::string sample_name(std::int64_t index) const override {
+    const SpanWindow& window = windows_[static_cast<std::size_t>(index)];
+    const SpanQuestion& asked = questions_[static_cast<std::size_t>(window.question)];
+    return cat(asked.file, ", ", asked.id,
+               window.number > 0 ? cat(", window ", window.number + 1) : "");
+  }
   bool in_memory() const override { return true; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override;
 

@@ -1,39 +1,36 @@
 // Samples are shuffled by the seed. The test part is taken first, then the validation part from
 // what is left.
 //
-// To keep the shares of classes the shuffled list is ordered by class and each part is taken evenly
-// along it, as scikit-learn's StratifiedShuffleSplit and StratifiedKFold do in effect: every class
-// has its share of every part within one sample.
+// To keep the shares of classes each class gives its share rounded down, and those with the largest
+// remainders one more: every class has its share of every part within one sample, as in
+// scikit-learn's StratifiedShuffleSplit and StratifiedKFold.
 #include "data/split.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
+#include <unordered_map>
 
 #include <tenon/error.h>
 
+#include "base/index.h"
 #include "base/str.h"
 #include "data/order.h"
 
 namespace tenon::data {
 namespace {
 
-using Parts = std::vector<std::optional<Split>>;
 using Indices = std::vector<std::int64_t>;
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+constexpr double kUsualShare = 0.1;  // where none is set
+constexpr std::int64_t kFewest = 3;  // samples or groups of which some are for validation
+
+double test_share(const SplitOptions& o) { return o.test.value_or(kUsualShare); }
+double validation_share(const SplitOptions& o) { return o.validation.value_or(kUsualShare); }
 
 void check(const SplitOptions& o, const SampleMarks& marks, const std::string& name) {
-  const auto share = [&](double value, const char* what) {
-    if (!(value >= 0 && value < 1))
-      throw ValueError(cat(name, ": the ", what, " part's share is ", value,
-                           ", must be at least 0 and less than 1"));
-  };
-  if (o.folds != 0 && (o.folds < 2 || o.fold < 1 || o.fold > o.folds))
-    throw ValueError(cat(name, ": fold ", o.fold, " of ", o.folds,
-                         ": there are 2 folds or more, numbered from 1"));
-  share(o.test, "test");
-  share(o.validation, "validation");
+  checked_shares(o, name);
   const bool stratify = o.stratify.value_or(false);
   if (stratify && marks.classes.empty())
     throw ValueError(cat(name, ": 'stratify' keeps the shares of classes, and it has none"));
@@ -44,6 +41,8 @@ void check(const SplitOptions& o, const SampleMarks& marks, const std::string& n
     throw ValueError(cat(name,
                          ": a chronological division keeps the order of the samples: leave out '",
                          stratify ? "stratify" : "group", "'"));
+  if (!o.group.empty() && marks.groups.empty())
+    throw ValueError(cat(name, ": 'group' keeps groups whole, and it has none"));
 }
 
 // Number of samples of a share of `count`, at least one where any can be spared.
@@ -53,59 +52,96 @@ std::int64_t quota(double share, std::int64_t count) {
   return std::clamp<std::int64_t>(rounded, 1, count - 1);
 }
 
-// Chooses quota(share, list) of `list`, which is ordered by class where classes keep their shares:
-// of each class in proportion, and never all.
-Indices take_share(const Indices& list, double share, const std::vector<std::int64_t>* classes) {
+// A class's samples in `list`, and how many of them a part takes.
+struct ClassShare {
+  std::size_t from = 0, to = 0;
+  std::int64_t take = 0;
+  double remainder = 0;
+};
+
+// Shares of `wanted` samples: in proportion, never all of a class.
+std::vector<ClassShare> class_shares(const Indices& list, std::int64_t wanted,
+                                     const Indices& classes, std::uint64_t seed) {
+  std::vector<ClassShare> out;
+  const double rate = static_cast<double>(wanted) / static_cast<double>(list.size());
+  std::int64_t given = 0;
+  for (std::size_t from = 0; from < list.size();) {
+    std::size_t to = from;
+    while (to < list.size() && classes[at(list[to])] == classes[at(list[from])]) ++to;
+    const double due = rate * static_cast<double>(to - from);
+    const auto whole = static_cast<std::int64_t>(std::floor(due));
+    out.push_back({from, to, whole, due - std::floor(due)});
+    given += whole;
+    from = to;
+  }
+  // Of equal remainders whichever class the seed shuffles first.
+  std::vector<std::int64_t> order = epoch_order(seed, 1, std::ssize(out));
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    return out[at(a)].remainder > out[at(b)].remainder;
+  });
+  for (const std::int64_t c : order) {
+    if (given >= wanted) break;
+    ClassShare& share = out[at(c)];
+    const auto size = static_cast<std::int64_t>(share.to - share.from);
+    if (share.remainder == 0 || share.take + 1 >= size) continue;
+    ++share.take, ++given;
+  }
+  return out;
+}
+
+// Chooses quota(share, list) of `list`, which is ordered by class where classes keep their shares.
+Indices take_share(const Indices& list, double share, const Indices* classes, std::uint64_t seed) {
   const std::int64_t wanted = quota(share, std::ssize(list));
   Indices taken;
   if (wanted == 0) return taken;
   if (classes == nullptr) return Indices(list.begin(), list.begin() + wanted);
-  const double rate = static_cast<double>(wanted) / static_cast<double>(list.size());
-  double along = 0;  // what the classes so far should have given
-  for (std::size_t from = 0; from < list.size();) {
-    std::size_t to = from;
-    while (to < list.size() && (*classes)[at(list[to])] == (*classes)[at(list[from])]) ++to;
-    along += rate * static_cast<double>(to - from);
-    const std::int64_t due = std::llround(along) - std::ssize(taken);
-    const std::int64_t spared = static_cast<std::int64_t>(to - from) - 1;
-    for (std::int64_t k = 0; k < std::min(due, spared); ++k) taken.push_back(list[from + at(k)]);
-    from = to;
-  }
+  for (const ClassShare& c : class_shares(list, wanted, *classes, seed))
+    taken.insert(taken.end(), list.begin() + static_cast<std::ptrdiff_t>(c.from),
+                 list.begin() + static_cast<std::ptrdiff_t>(c.from) + c.take);
   // A class of one sample for each: nothing can be spared in proportion, and the part must not be
   // empty.
   if (taken.empty()) taken.push_back(list.back());
   return taken;
 }
 
-// Whole groups in their shuffled order until the share is reached; one group at least stays.
-std::vector<bool> take_groups(const Indices& group_order, const std::vector<std::int64_t>& sizes,
-                              const std::vector<bool>& gone, double share) {
+// Whole groups in their shuffled order, each where it brings the part nearer to its share; the
+// smallest where all are too large. One group at least stays.
+std::vector<bool> take_groups(const Indices& group_order, const Indices& sizes,
+                              const std::vector<bool>& gone, double share, std::int64_t fewest) {
   std::vector<bool> taken(sizes.size());
-  std::int64_t left = 0, groups = 0, have = 0;
-  for (std::size_t g = 0; g < sizes.size(); ++g)
-    if (!gone[g]) left += sizes[g], ++groups;
-  const double wanted = share * static_cast<double>(left);
+  std::int64_t left = 0, groups = 0, have = 0, smallest = -1;
   for (const std::int64_t g : group_order) {
-    if (gone[at(g)] || groups < 2 || static_cast<double>(have) >= wanted) continue;
+    if (gone[at(g)]) continue;
+    left += sizes[at(g)], ++groups;
+    if (smallest < 0 || sizes[at(g)] < sizes[at(smallest)]) smallest = g;
+  }
+  const double wanted = share * static_cast<double>(left);
+  if (wanted <= 0 || groups < fewest) return taken;
+  for (const std::int64_t g : group_order) {
+    const double missing = wanted - static_cast<double>(have);
+    if (gone[at(g)] || groups < 2 || static_cast<double>(sizes[at(g)]) >= 2 * missing) continue;
     taken[at(g)] = true;
     have += sizes[at(g)];
     --groups;
   }
+  if (have == 0) taken[at(smallest)] = true;
   return taken;
 }
 
 // The largest groups first, each to the fold with the fewest samples, as scikit-learn's GroupKFold
 // does.
-std::vector<bool> group_fold(const SplitOptions& o, Indices order,
-                             const std::vector<std::int64_t>& sizes) {
+std::vector<bool> group_fold(const SplitOptions& o, Indices order, const Indices& sizes) {
   std::vector<bool> out(sizes.size());
   std::stable_sort(order.begin(), order.end(),
                    [&](std::int64_t a, std::int64_t b) { return sizes[at(a)] > sizes[at(b)]; });
-  std::vector<std::int64_t> full(at(o.folds));
+  std::set<std::pair<std::int64_t, int>> folds;  // samples so far, and the fold
+  for (int fold = 1; fold <= std::min<std::int64_t>(o.folds, std::ssize(sizes)); ++fold)
+    folds.emplace(0, fold);
   for (const std::int64_t group : order) {
-    const auto least = std::min_element(full.begin(), full.end());
-    *least += sizes[at(group)];
-    out[at(group)] = least - full.begin() == o.fold - 1;
+    const auto [samples, fold] = *folds.begin();
+    folds.erase(folds.begin());
+    folds.emplace(samples + sizes[at(group)], fold);
+    out[at(group)] = fold == o.fold;
   }
   return out;
 }
@@ -113,13 +149,14 @@ std::vector<bool> group_fold(const SplitOptions& o, Indices order,
 Parts divide_groups(const SplitOptions& o, std::int64_t samples, const SampleMarks& marks) {
   const std::int64_t groups =
       samples == 0 ? 0 : *std::max_element(marks.groups.begin(), marks.groups.end()) + 1;
-  std::vector<std::int64_t> sizes(at(groups));
+  Indices sizes(at(groups));
   for (const std::int64_t group : marks.groups) ++sizes[at(group)];
   const Indices order = epoch_order(o.seed, 0, groups);
   const std::vector<bool> none(sizes.size());
-  const std::vector<bool> test =
-      o.folds != 0 ? group_fold(o, order, sizes) : take_groups(order, sizes, none, o.test);
-  const std::vector<bool> validation = take_groups(order, sizes, test, o.validation);
+  const std::vector<bool> test = o.folds != 0 ? group_fold(o, order, sizes)
+                                              : take_groups(order, sizes, none, test_share(o), 2);
+  const std::vector<bool> validation =
+      take_groups(order, sizes, test, validation_share(o), kFewest);
   Parts out(at(samples), Split::Train);
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (test[at(marks.groups[i])]) out[i] = Split::Test;
@@ -131,13 +168,13 @@ Parts divide_groups(const SplitOptions& o, std::int64_t samples, const SampleMar
 // Fold i of k is the i-th of the last k of k + 1 blocks, trained on all that comes before, as
 // scikit-learn's TimeSeriesSplit.
 Parts divide_in_time(const SplitOptions& o, std::int64_t samples) {
-  std::int64_t from = samples - quota(o.test, samples), to = samples;
+  std::int64_t from = samples - quota(test_share(o), samples), to = samples;
   if (o.folds != 0) {
     const std::int64_t block = samples / (o.folds + 1);
     from = samples - (o.folds + 1 - o.fold) * block;
     to = from + block;
   }
-  const std::int64_t validation = from >= 3 || o.folds == 0 ? quota(o.validation, from) : 0;
+  const std::int64_t validation = from >= kFewest ? quota(validation_share(o), from) : 0;
   Parts out(at(samples));
   for (std::int64_t i = 0; i < to; ++i)
     out[at(i)] = i >= from                ? Split::Test
@@ -148,7 +185,7 @@ Parts divide_in_time(const SplitOptions& o, std::int64_t samples) {
 
 Parts divide_shuffled(const SplitOptions& o, std::int64_t samples, const SampleMarks& marks) {
   const bool stratify = o.stratify.value_or(!marks.classes.empty());
-  const std::vector<std::int64_t>* classes = stratify ? &marks.classes : nullptr;
+  const Indices* classes = stratify ? &marks.classes : nullptr;
   Indices list = epoch_order(o.seed, 0, samples);
   if (stratify)
     std::stable_sort(list.begin(), list.end(), [&](std::int64_t a, std::int64_t b) {
@@ -159,14 +196,70 @@ Parts divide_shuffled(const SplitOptions& o, std::int64_t samples, const SampleM
     for (std::size_t k = 0; k < list.size(); ++k)
       if (static_cast<int>(k % at(o.folds)) == o.fold - 1) out[at(list[k])] = Split::Test;
   } else {
-    for (const std::int64_t i : take_share(list, o.test, classes)) out[at(i)] = Split::Test;
+    for (const std::int64_t i : take_share(list, test_share(o), classes, o.seed))
+      out[at(i)] = Split::Test;
   }
   std::erase_if(list, [&](std::int64_t i) { return out[at(i)] == Split::Test; });
-  if (list.size() < 3 && samples >= 3) return out;
-  for (const std::int64_t i : take_share(list, o.validation, classes))
+  if (std::ssize(list) < kFewest) return out;
+  for (const std::int64_t i : take_share(list, validation_share(o), classes, o.seed))
     out[at(i)] = Split::Validation;
   return out;
 }
+
+std::int64_t unit_count(const SampleMarks& marks) {
+  return *std::max_element(marks.units.begin(), marks.units.end()) + 1;
+}
+
+// Of each unit its first sample's marks.
+SampleMarks marks_of_units(const SampleMarks& marks) {
+  std::vector<bool> known(at(unit_count(marks)));
+  SampleMarks out;
+  if (!marks.classes.empty()) out.classes.resize(known.size());
+  if (!marks.groups.empty()) out.groups.resize(known.size());
+  for (std::size_t i = 0; i < marks.units.size(); ++i) {
+    const std::size_t unit = at(marks.units[i]);
+    if (known[unit]) continue;
+    known[unit] = true;
+    if (!marks.classes.empty()) out.classes[unit] = marks.classes[i];
+    if (!marks.groups.empty()) out.groups[unit] = marks.groups[i];
+  }
+  return out;
+}
+
+// The samples that are divided, their marks numbered without gaps.
+SampleMarks marks_of(const SampleMarks& marks, const Indices& chosen) {
+  const auto of = [&](const Indices& all, bool renumber) {
+    Indices out;
+    if (all.empty()) return out;
+    out.reserve(chosen.size());
+    std::unordered_map<std::int64_t, std::int64_t> numbers;
+    for (const std::int64_t i : chosen)
+      out.push_back(renumber ? numbers.emplace(all[at(i)], std::ssize(numbers)).first->second
+                             : all[at(i)]);
+    return out;
+  };
+  return {of(marks.classes, false), of(marks.groups, true), of(marks.units, true)};
+}
+
+bool any_lies_in(const Samples& samples, Split part) {
+  return std::find(samples.lies_in.begin(), samples.lies_in.end(), part) != samples.lies_in.end();
+}
+
+// Which of the classes the part's samples lack.
+std::vector<std::string> lacking(const Indices& classes, const Indices& own,
+                                 const std::vector<std::string>& class_names) {
+  const std::set<std::int64_t> all(classes.begin(), classes.end());
+  std::set<std::int64_t> there;
+  for (const std::int64_t i : own) there.insert(classes[at(i)]);
+  std::vector<std::string> out;
+  for (const std::int64_t c : all)
+    if (!there.contains(c))
+      out.push_back(c < std::ssize(class_names) ? class_names[at(c)] : std::to_string(c));
+  return out;
+}
+
+constexpr std::uint64_t kTestSeeds = 0x7e57'0000'0000'0000ull;
+constexpr std::uint64_t kValidationSeeds = 0x5a11'd000'0000'0000ull;
 
 }  // namespace
 
@@ -186,16 +279,31 @@ const char* name(Split split) {
 
 Parts divide(const SplitOptions& options, std::int64_t samples, const SampleMarks& marks,
              const std::string& name) {
+  if (!marks.units.empty()) {
+    if (unit_count(marks) < 2 && samples > 1 && (options.folds != 0 || test_share(options) > 0))
+      throw ValueError(cat(name,
+                           ": samples of one file or text stay in one part, and all are of one "
+                           "file or text: name other files for testing (test=), or leave the "
+                           "test part out (split=0)"));
+    const Parts of_units = divide(options, unit_count(marks), marks_of_units(marks),
+                                  cat(name, " (samples of one file or text count as one)"));
+    Parts out;
+    out.reserve(marks.units.size());
+    for (const std::int64_t unit : marks.units) out.push_back(of_units[at(unit)]);
+    return out;
+  }
   check(options, marks, name);
   Parts out = !options.group.empty()  ? divide_groups(options, samples, marks)
               : options.chronological ? divide_in_time(options, samples)
                                       : divide_shuffled(options, samples, marks);
   const auto count = [&](Split part) { return std::count(out.begin(), out.end(), part); };
-  const bool tests = options.folds != 0 || options.test > 0;
+  const bool tests = options.folds != 0 || test_share(options) > 0;
   if (count(Split::Train) == 0 || (tests && count(Split::Test) == 0))
-    throw ValueError(cat(name, ": of ", samples, " samples, ", count(Split::Train),
-                         " are left for training and ", count(Split::Test),
-                         " for testing: choose other shares or another number of folds"));
+    throw ValueError(cat(
+        name, ": of ", samples, options.group.empty() ? " samples, " : " samples in whole groups, ",
+        count(Split::Train), " are left for training and ", count(Split::Test),
+        " for testing: choose other shares or fewer folds, or leave the test part out "
+        "(split=0)"));
   return out;
 }
 
@@ -204,6 +312,98 @@ std::vector<std::int64_t> samples_of(const Parts& parts, Split part) {
   for (std::int64_t i = 0; i < std::ssize(parts); ++i)
     if (part == Split::All || parts[at(i)] == part) out.push_back(i);
   return out;
+}
+
+std::pair<double, double> checked_shares(const SplitOptions& o, const std::string& name) {
+  const auto share = [&](double value, const char* what) {
+    if (!(value >= 0 && value < 1))
+      throw ValueError(cat(name, ": the ", what, " part's share is ", value,
+                           ", must be at least 0 and less than 1"));
+    return value;
+  };
+  if (o.folds != 0 && (o.folds < 2 || o.fold < 1 || o.fold > o.folds))
+    throw ValueError(cat(name, ": fold ", o.fold, " of ", o.folds,
+                         ": there are 2 folds or more, numbered from 1"));
+  if (o.folds != 0 && o.test)
+    throw ValueError(cat(name, ": a fold is the test part: leave out the test part's share"));
+  return {share(test_share(o), "test"), share(validation_share(o), "validation")};
+}
+
+SplitOptions without_test(const SplitOptions& options, const std::string& name) {
+  if (options.test.value_or(0) > 0 || options.folds != 0)
+    throw ValueError(cat(name, ": the test part has files of its own: leave out how to divide it",
+                         options.folds != 0 ? " (the fold)" : " off (its share)"));
+  SplitOptions out = options;
+  out.test = 0;
+  return out;
+}
+
+Chosen choose_samples(const SplitOptions& options, Split part, const Samples& samples) {
+  SplitOptions how =
+      any_lies_in(samples, Split::Test) ? without_test(options, samples.name) : options;
+  if (any_lies_in(samples, Split::Validation)) {
+    if (options.validation.value_or(0) > 0)
+      throw ValueError(
+          cat(samples.name, ": the validation part has files of its own: leave out its share"));
+    how.validation = 0;
+  }
+  Indices divided;
+  for (std::int64_t i = 0; i < samples.count; ++i)
+    if (samples.lies_in.empty() || !samples.lies_in[at(i)]) divided.push_back(i);
+  Chosen out;
+  out.parts = samples.lies_in.empty() ? Parts(at(samples.count)) : samples.lies_in;
+  // Whoever asks for all samples may have a single one.
+  const bool single = part == Split::All && divided.size() < 2;
+  const Parts parts =
+      single ? Parts(divided.size(), Split::Train)
+             : divide(how, std::ssize(divided), marks_of(samples.marks, divided), samples.name);
+  for (std::size_t k = 0; k < divided.size(); ++k) out.parts[at(divided[k])] = parts[k];
+  out.samples = samples_of(out.parts, part);
+  out.notes =
+      notes_of_classes(samples.name, part, samples.marks.classes, out.samples, samples.class_names);
+  return out;
+}
+
+Notes notes_of_classes(const std::string& source, Split part, const Indices& classes,
+                       const Indices& own, const std::vector<std::string>& class_names) {
+  if (classes.empty() || own.empty() || part == Split::All) return {};
+  constexpr std::size_t kMostNamed = 10;
+  const std::vector<std::string> missing = lacking(classes, own, class_names);
+  if (missing.empty()) return {};
+  std::string named;
+  for (std::size_t k = 0; k < std::min(missing.size(), kMostNamed); ++k)
+    named += cat(k == 0 ? "" : ", ", "'", missing[k], "'");
+  const bool one = missing.size() == 1;
+  return {{cat("the ", name(part), " part has no sample of ", missing.size(),
+               one ? " class that another part has: " : " classes that another part has: ", named,
+               missing.size() > kMostNamed ? ", …" : ""),
+           std::ssize(missing), source}};
+}
+
+std::string message_of(const std::string& file, const std::string& message) {
+  return message.starts_with(file) ? message : cat(file, ": ", message);
+}
+
+Indices numbers_of_words(const std::vector<std::string_view>& words) {
+  std::unordered_map<std::string_view, std::int64_t> numbers;
+  Indices out;
+  out.reserve(words.size());
+  for (const std::string_view word : words)
+    out.push_back(numbers.emplace(word, std::ssize(numbers)).first->second);
+  return out;
+}
+
+std::uint64_t drawn_seed(std::uint64_t seed, Split part) {
+  return part == Split::Test         ? seed ^ kTestSeeds
+         : part == Split::Validation ? seed ^ kValidationSeeds
+                                     : seed;
+}
+
+std::int64_t drawn_validation(const SplitOptions& options, std::int64_t train,
+                              const std::string& name) {
+  const double share = checked_shares(options, name).second;
+  return share == 0 ? 0
+                    : std::max<std::int64_t>(1, std::llround(share * static_cast<double>(train)));
 }
 
 }  // namespace tenon::data

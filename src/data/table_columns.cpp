@@ -144,6 +144,7 @@ EncodedRows encode_rows(const std::vector<TableColumn>& columns,
                         const std::vector<std::int64_t>& lines) {
   const std::size_t width = width_of(columns);
   EncodedRows out;
+  out.width = static_cast<std::int64_t>(width);
   out.inputs.resize(width * rows.size());
   out.unknown.resize(columns.size());
   std::size_t at = 0;

@@ -36,6 +36,7 @@ std::vector<TableColumn> fit_column(const RawColumn& raw, const ColumnTitle& tit
                                     Notes& notes);
 
 struct EncodedRows {
+  std::int64_t width = 0;         ///< inputs of a row
   std::vector<float> inputs;      ///< the rows' inputs one after another
   std::vector<OddField> unknown;  ///< of each column: words that it does not have
 };

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "data/split.h"
 
 namespace tenon::data {
 namespace {
@@ -41,6 +43,11 @@ class TensorDataset final : public Dataset {
   std::int64_t views() const override { return parts_.views; }
   Notes notes() const override { return parts_.notes; }
   bool in_memory() const override { return true; }
+  std::string sample_name(std::int64_t index) const override {
+    const std::int64_t number =
+        parts_.numbers.empty() ? index : parts_.numbers[static_cast<std::size_t>(index)];
+    return parts_.place ? parts_.place(number) : Dataset::sample_name(number);
+  }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     char* input = static_cast<char*>(inputs);
@@ -73,7 +80,8 @@ Tensor take_rows(const Tensor& from, const std::vector<std::int64_t>& rows) {
   return Tensor::from_data(values.data(), shape, from.dtype(), Device{});
 }
 
-std::vector<std::int64_t> to_int64(const Tensor& labels, const std::string& what) {
+std::vector<std::int64_t> to_int64(const Tensor& labels, const std::string& what,
+                                   const char* kind) {
   std::vector<std::int64_t> out(static_cast<std::size_t>(labels.numel()));
   switch (labels.dtype()) {
     case DType::UInt8:
@@ -89,10 +97,27 @@ std::vector<std::int64_t> to_int64(const Tensor& labels, const std::string& what
       std::copy_n(labels.data_as<std::int64_t>(), out.size(), out.begin());
       break;
     default:
-      throw DTypeError(cat(what, ": class labels are ", labels.dtype(),
+      throw DTypeError(cat(what, ": ", kind, " are ", labels.dtype(),
                            "; they must be uint8, int8, int32 or int64"));
   }
   return out;
+}
+
+TensorDatasetParts tensors_as_parts(const Tensor& input, const Tensor& target,
+                                    std::int64_t classes) {
+  if (!input.defined() || !target.defined())
+    throw ValueError(cat("from_tensors: the ", input.defined() ? "target" : "input",
+                         " has no value: it was never assigned"));
+  TensorDatasetParts parts{input, target, 0, {}, ""};
+  if (input.rank() < 1)
+    throw ShapeError(cat("from_tensors: input ", input.shape(), " has no axis of examples"));
+  parts.description = cat(input.shape()[0], " examples in memory");
+  const bool labels = target.rank() == 1 && is_integral(target.dtype());
+  if (labels) {
+    parts.target = class_targets(target, classes, "from_tensors");
+    parts.classes = classes;
+  }
+  return parts;
 }
 
 }  // namespace
@@ -119,7 +144,7 @@ std::vector<std::string> Dataset::class_names() const {
 }
 
 Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::string& what) {
-  const std::vector<std::int64_t> values = to_int64(labels, what);
+  const std::vector<std::int64_t> values = to_int64(labels, what, "class labels");
   std::int64_t most = -1;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i] < 0)
@@ -146,31 +171,68 @@ std::shared_ptr<Dataset> make_tensor_dataset(TensorDatasetParts parts) {
   return std::make_shared<TensorDataset>(std::move(parts));
 }
 
-TensorDatasetParts split_parts(const TensorDatasetParts& parts, Split split) {
-  std::vector<std::int64_t> rows;
-  for (std::int64_t i = 0; i < parts.input.shape()[0]; ++i)
-    if ((i % 10 == 9) == (split == Split::Test)) rows.push_back(i);
-  TensorDatasetParts out = parts;
-  out.input = take_rows(parts.input, rows);
-  out.target = take_rows(parts.target, rows);
+TensorDatasetParts part_of(const TensorDatasetParts& set, Split part, const SplitOptions& split,
+                           std::vector<std::int64_t> groups) {
+  Samples samples{.name = set.description, .count = set.input.shape()[0]};
+  samples.class_names = set.class_names;
+  if (set.classes > 0)
+    samples.marks.classes = to_int64(set.target, set.description, "class labels");
+  if (!groups.empty() && std::ssize(groups) != samples.count)
+    throw ShapeError(cat(samples.name, ": there are ", groups.size(), " numbers of groups for ",
+                         samples.count, " samples"));
+  samples.marks.groups = std::move(groups);
+  Chosen chosen = choose_samples(split, part, samples);
+  TensorDatasetParts out = set;
+  if (part != Split::All) {
+    out.input = take_rows(set.input, chosen.samples);
+    out.target = take_rows(set.target, chosen.samples);
+  }
+  out.numbers.clear();
+  for (const std::int64_t i : chosen.samples)
+    out.numbers.push_back(set.numbers.empty() ? i : set.numbers[static_cast<std::size_t>(i)]);
+  out.notes.insert(out.notes.end(), chosen.notes.begin(), chosen.notes.end());
   return out;
+}
+
+std::shared_ptr<Dataset> part_or_null(TensorDatasetParts parts) {
+  return parts.input.shape()[0] == 0 ? nullptr : make_tensor_dataset(std::move(parts));
+}
+
+void add_lacking_classes(TensorDatasetParts& test, const TensorDatasetParts& train,
+                         const std::string& name) {
+  if (test.classes == 0 || train.classes == 0) return;
+  std::vector<std::int64_t> classes = to_int64(test.target, name, "class labels");
+  std::vector<std::int64_t> own(classes.size());
+  std::iota(own.begin(), own.end(), std::int64_t{0});
+  const std::vector<std::int64_t> others = to_int64(train.target, name, "class labels");
+  classes.insert(classes.end(), others.begin(), others.end());
+  const Notes notes = notes_of_classes(name, Split::Test, classes, own, train.class_names);
+  test.notes.insert(test.notes.end(), notes.begin(), notes.end());
+}
+
+std::vector<std::int64_t> whole_numbers(const Tensor& numbers, const std::string& what) {
+  if (numbers.rank() != 1)
+    throw ShapeError(cat(what, ": numbers of groups are ", numbers.shape(), ", must be [N]"));
+  return to_int64(numbers, what, "numbers of groups");
 }
 
 std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
                                       std::int64_t classes) {
-  if (!input.defined() || !target.defined())
-    throw ValueError(cat("from_tensors: the ", input.defined() ? "target" : "input",
-                         " has no value: it was never assigned"));
-  TensorDatasetParts parts{input, target, 0, {}, ""};
-  if (input.rank() < 1)
-    throw ShapeError(cat("from_tensors: input ", input.shape(), " has no axis of examples"));
-  parts.description = cat(input.shape()[0], " examples in memory");
-  const bool labels = target.rank() == 1 && is_integral(target.dtype());
-  if (labels) {
-    parts.target = class_targets(target, classes, "from_tensors");
-    parts.classes = classes;
+  return make_tensor_dataset(tensors_as_parts(input, target, classes));
+}
+
+std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target, Split part,
+                                      const SplitOptions& split, std::int64_t classes,
+                                      const Tensor& group) {
+  const TensorDatasetParts all = tensors_as_parts(input, target, classes);
+  make_tensor_dataset(all);  // refuses what does not belong together before it is divided
+  SplitOptions options = split;
+  std::vector<std::int64_t> groups;
+  if (group.defined()) {
+    groups = whole_numbers(group, "from_tensors");
+    options.group = "group";
   }
-  return make_tensor_dataset(std::move(parts));
+  return part_or_null(part_of(all, part, options, std::move(groups)));
 }
 
 }  // namespace tenon::data

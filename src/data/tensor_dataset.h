@@ -1,6 +1,7 @@
 // A set whose examples lie in two tensors. What is read from files ends up here.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,7 +18,11 @@ struct TensorDatasetParts {
   std::string description;
   std::shared_ptr<const TableColumns> table{};  ///< of rows of a table
   std::int64_t views = 1;                       ///< of what an example shows: axis 1 of the input
-  Notes notes{};                                ///< Dataset::notes()
+  /// Where sample `number` of the source comes from, and of each row here that number. Empty: as
+  /// Dataset::sample_name() says, and the row's own number.
+  std::function<std::string(std::int64_t number)> place{};
+  std::vector<std::int64_t> numbers{};
+  Notes notes{};
 };
 
 /// Checks that the parts belong together: throws ShapeError or ValueError naming the description.
@@ -27,7 +32,19 @@ std::shared_ptr<Dataset> make_tensor_dataset(TensorDatasetParts parts);
 /// that is 0.
 Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::string& what);
 
-/// Examples for a split of a set that has no test set of its own: every tenth is for testing.
-TensorDatasetParts split_parts(const TensorDatasetParts& parts, Split split);
+/// The rows of one part, divided as `split` says; no rows where there is no such part. `groups` are
+/// any numbers, equal ones of which stay together; empty where split.group says nothing.
+TensorDatasetParts part_of(const TensorDatasetParts& set, Split part, const SplitOptions& split,
+                           std::vector<std::int64_t> groups = {});
+
+/// make_tensor_dataset(), and nullptr where there are no rows.
+std::shared_ptr<Dataset> part_or_null(TensorDatasetParts parts);
+
+/// Notes which classes of the training set a test set from other files lacks.
+void add_lacking_classes(TensorDatasetParts& test, const TensorDatasetParts& train,
+                         const std::string& name);
+
+/// Whole numbers of a tensor [N]. Throws DTypeError that begins with `what`.
+std::vector<std::int64_t> whole_numbers(const Tensor& numbers, const std::string& what);
 
 }  // namespace tenon::data

@@ -8,24 +8,27 @@
 
 #include "base/index.h"
 #include "base/str.h"
+#include "data/joined_dataset.h"
 #include "data/pieces.h"
+#include "data/text_parts.h"
 
 namespace tenon::data {
 namespace {
 
-constexpr std::int64_t kTestShare = 10;  // one token in so many, the last ones
-
 class TextDataset final : public Dataset {
  public:
-  TextDataset(Vocabulary vocabulary, std::vector<std::int64_t> tokens, std::int64_t length,
-              std::string description)
+  struct Text {
+    std::string file;
+    Split part;
+    std::vector<std::int64_t> tokens, begins;  // of windows
+  };
+  TextDataset(Vocabulary vocabulary, Text text, std::int64_t length, std::string description)
       : vocabulary_(std::move(vocabulary)),
-        tokens_(std::move(tokens)),
+        text_(std::move(text)),
         length_(length),
         description_(std::move(description)) {}
 
-  // The last window's targets need one token more than its inputs.
-  std::int64_t size() const override { return (std::ssize(tokens_) - 1) / length_; }
+  std::int64_t size() const override { return std::ssize(text_.begins); }
   Shape input_shape() const override { return {length_}; }
   DType input_dtype() const override { return DType::Int64; }
   Shape target_shape() const override { return {length_}; }
@@ -41,12 +44,15 @@ class TextDataset final : public Dataset {
   std::string text_unit() const override { return name(vocabulary_.unit()); }
   std::string describe() const override { return description_; }
   bool in_memory() const override { return true; }
+  std::string sample_name(std::int64_t index) const override {
+    return window_name(text_.file, text_.part, index);
+  }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     const std::size_t bytes = at(length_) * sizeof(std::int64_t);
     auto *input = static_cast<char*>(inputs), *target = static_cast<char*>(targets);
     for (const std::int64_t index : indices) {
-      const std::int64_t* window = tokens_.data() + index * length_;
+      const std::int64_t* window = text_.tokens.data() + text_.begins[at(index)];
       std::memcpy(input, window, bytes);
       std::memcpy(target, window + 1, bytes);
       input += bytes;
@@ -56,16 +62,54 @@ class TextDataset final : public Dataset {
 
  private:
   Vocabulary vocabulary_;
-  std::vector<std::int64_t> tokens_;
+  Text text_;
   std::int64_t length_;
   std::string description_;
 };
 
-// Where the last tenth begins: not within a character.
-std::size_t test_begin(const std::string& text) {
-  std::size_t at = text.size() - text.size() / kTestShare;
-  while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) ++at;
-  return at;
+std::string text_of(const std::string& text, const Stretches& stretches) {
+  std::string out;
+  for (const auto& [from, to] : stretches) out += text.substr(from, to - from);
+  return out;
+}
+
+// The tokens of a vocabulary that is learnt from the training part. Every character must have a
+// number; which words are common, only the training part says.
+Vocabulary vocabulary_of(const std::string& whole, const std::string& train,
+                         const TextOptions& options) {
+  if (options.vocabulary != nullptr) return *options.vocabulary;
+  if (options.unit == TextUnit::Pieces) return Vocabulary::pieces(train, options.words, whole);
+  return Vocabulary::of(options.unit == TextUnit::Words ? train : whole, options.unit,
+                        options.words);
+}
+
+// Windows of a file's stretches.
+TextDataset::Text windows_of(const std::string& file, Split part, const std::string& text,
+                             const Stretches& stretches, const Vocabulary& vocabulary,
+                             std::int64_t length) {
+  TextDataset::Text out{file, part, {}, {}};
+  std::vector<std::int64_t> counts;
+  for (const auto& [from, to] : stretches) {
+    const std::vector<std::int64_t> tokens =
+        vocabulary.encode(std::string_view(text).substr(from, to - from));
+    out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
+    counts.push_back(std::ssize(tokens));
+  }
+  // The last window's targets need one token more than its inputs.
+  out.begins = window_begins(counts, length, 1);
+  return out;
+}
+
+void check_utf8(std::string_view text) {
+  for (std::size_t k = 0; k < text.size();) k += code_point(text, k);
+}
+
+// The same for a file of which no part is for testing.
+TextOptions whole_text(const TextOptions& options) {
+  TextOptions out = options;
+  out.split.test = 0;
+  out.test_file.clear();
+  return out;
 }
 
 }  // namespace
@@ -74,28 +118,50 @@ std::shared_ptr<Dataset> open_text(const std::string& file, Split split,
                                    const TextOptions& options) {
   if (options.length < 1)
     throw ValueError(cat(file, ": windows of ", options.length, " tokens: give 1 or more"));
+  const bool own_test = !options.test_file.empty();
+  if (own_test && split == Split::All)
+    return joined_dataset(
+        {open_text(file, Split::All, whole_text(options)), open_text(file, Split::Test, options)});
   const std::string text = io::read_file(file);
-  const std::size_t middle = test_begin(text);
-  const std::string_view whole = text, train = whole.substr(0, middle),
-                         part = split == Split::Train ? train : whole.substr(middle);
+  const bool checked = options.unit == TextUnit::Characters || options.unit == TextUnit::Pieces;
+  const bool words = options.unit == TextUnit::Words || options.unit == TextUnit::Pieces;
+  TextParts parts = text_parts(text, options.split, own_test, words, file);
   try {
     // Of whichever part: the place that is named is one of the file.
-    if (options.unit == TextUnit::Characters || options.unit == TextUnit::Pieces)
-      for (std::size_t k = 0; k < whole.size();) k += code_point(whole, k);
-    // Every character must have a number; which words are common, only the training part says.
-    Vocabulary vocabulary = options.vocabulary != nullptr ? *options.vocabulary
-                            : options.unit == TextUnit::Pieces
-                                ? Vocabulary::pieces(train, options.words, whole)
-                                : Vocabulary::of(options.unit == TextUnit::Words ? train : whole,
-                                                 options.unit, options.words);
-    std::vector<std::int64_t> tokens = vocabulary.encode(part);
-    if (std::ssize(tokens) <= options.length)
-      throw ValueError(cat("its ", split == Split::Train ? "training" : "test", " part has ",
-                           tokens.size(), " tokens, too few for a window of ", options.length,
+    if (checked) check_utf8(text);
+    const auto own_vocabulary = [&] {
+      return vocabulary_of(text, text_of(text, parts.train), options);
+    };
+    Vocabulary vocabulary = own_vocabulary();
+    const auto windows = [&](Split part) {
+      return windows_of(file, part, text,
+                        part == Split::All ? Stretches{{0, text.size()}} : parts.of(part),
+                        vocabulary, options.length);
+    };
+    TextDataset::Text own;
+    if (!parts.validation.empty() && !options.split.validation &&
+        windows(Split::Validation).begins.empty()) {
+      parts = without_validation(parts);
+      vocabulary = own_vocabulary();
+    }
+    const bool is_test = split == Split::Test;
+    if (parts.of(split).empty() && split != Split::All && !(own_test && is_test)) return nullptr;
+    std::string of_part = file;
+    if (own_test && is_test) {
+      of_part = options.test_file;
+      const std::string test = io::read_file(of_part);
+      if (checked) check_utf8(test);
+      own = windows_of(of_part, split, test, {{0, test.size()}}, vocabulary, options.length);
+    } else {
+      own = windows(split);
+    }
+    if (own.begins.empty())
+      throw ValueError(cat("its ", name(split), " part has ", own.tokens.size(),
+                           " tokens, too few for a window of ", options.length,
                            " and the token after it: give a shorter length"));
-    std::string description = cat(tokens.size(), " tokens of ", file, " in windows of ",
+    std::string description = cat(own.tokens.size(), " tokens of ", of_part, " in windows of ",
                                   options.length, " (", vocabulary.size(), " different)");
-    return std::make_shared<TextDataset>(std::move(vocabulary), std::move(tokens), options.length,
+    return std::make_shared<TextDataset>(std::move(vocabulary), std::move(own), options.length,
                                          std::move(description));
   } catch (const FormatError& error) {
     throw FormatError(cat(file, ": ", error.what()));

@@ -13,13 +13,15 @@
 #include "base/index.h"
 #include "base/philox.h"
 #include "base/str.h"
+#include "data/group_column.h"
+#include "data/joined_dataset.h"
+#include "data/split.h"
+#include "data/text_parts.h"
 
 namespace tenon::data {
 namespace {
 
 using TokenRow = std::vector<std::int64_t>;
-
-constexpr std::int64_t kTestPartOf = 10;  // one token, or line, in so many
 
 std::int64_t token_of(const Tokenizer& tokenizer, const char* token) {
   const std::int64_t number = tokenizer.number(token);
@@ -29,25 +31,25 @@ std::int64_t token_of(const Tokenizer& tokenizer, const char* token) {
   return number;
 }
 
-// The part of a text that is for training, or the rest; cut between two signs.
-std::string_view part_of(std::string_view text, Split split) {
-  const auto share = static_cast<std::size_t>(kTestPartOf);
-  std::size_t middle = text.size() - text.size() / share;
-  while (middle < text.size() && (static_cast<unsigned char>(text[middle]) & 0xc0) == 0x80)
-    ++middle;
-  return split == Split::Train ? text.substr(0, middle) : text.substr(middle);
-}
+// Tokens of a part of a text, and where its windows begin.
+struct WindowText {
+  std::string file;
+  Split part;
+  TokenRow tokens, begins;
+};
 
 class TokenWindows : public Dataset {
  public:
-  TokenWindows(TokenRow tokens, std::int64_t vocabulary, std::int64_t length, std::string about)
-      : tokens_(std::move(tokens)),
+  TokenWindows(WindowText text, std::int64_t vocabulary, std::int64_t length, std::string about)
+      : text_(std::move(text)),
         vocabulary_(vocabulary),
         length_(length),
         description_(std::move(about)) {}
 
-  // The last window's targets need one token more than its inputs.
-  std::int64_t size() const override { return (std::ssize(tokens_) - 1) / length_; }
+  std::int64_t size() const override { return std::ssize(text_.begins); }
+  std::string sample_name(std::int64_t index) const override {
+    return window_name(text_.file, text_.part, index);
+  }
   Shape input_shape() const override { return {length_}; }
   DType input_dtype() const override { return DType::Int64; }
   Shape target_shape() const override { return {length_}; }
@@ -59,14 +61,14 @@ class TokenWindows : public Dataset {
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
     for (const std::int64_t index : indices) {
-      const std::int64_t* window = tokens_.data() + index * length_;
+      const std::int64_t* window = text_.tokens.data() + text_.begins[at(index)];
       input = std::copy(window, window + length_, input);
       target = std::copy(window + 1, window + length_ + 1, target);
     }
   }
 
  private:
-  TokenRow tokens_;
+  WindowText text_;
   std::int64_t vocabulary_, length_;
   std::string description_;
 };
@@ -75,18 +77,20 @@ class TokenWindows : public Dataset {
 // [MASK] stands for 80 % of them, any token for 10 %, and 10 % are as they are.
 class HiddenWords : public Dataset {
  public:
-  HiddenWords(TokenRow tokens, const Tokenizer& tokenizer, std::int64_t length, bool testing,
-              std::string about)
-      : tokens_(std::move(tokens)),
+  HiddenWords(WindowText text, const Tokenizer& tokenizer, std::int64_t length, std::string about)
+      : text_(std::move(text)),
         vocabulary_(tokenizer.size()),
         length_(length),
         begin_(token_of(tokenizer, "[CLS]")),
         end_(token_of(tokenizer, "[SEP]")),
         mask_(token_of(tokenizer, "[MASK]")),
-        testing_(testing),
+        testing_(text_.part != Split::Train),
         description_(std::move(about)) {}
 
-  std::int64_t size() const override { return std::ssize(tokens_) / words(); }
+  std::int64_t size() const override { return std::ssize(text_.begins); }
+  std::string sample_name(std::int64_t index) const override {
+    return window_name(text_.file, text_.part, index);
+  }
   Shape input_shape() const override { return {length_}; }
   DType input_dtype() const override { return DType::Int64; }
   Shape target_shape() const override { return {length_}; }
@@ -119,7 +123,7 @@ class HiddenWords : public Dataset {
     TokenRow places(at(words()));
     for (const std::int64_t index : indices) {
       input[0] = begin_, input[length_ - 1] = end_;
-      const std::int64_t* window = tokens_.data() + index * words();
+      const std::int64_t* window = text_.tokens.data() + text_.begins[at(index)];
       std::copy(window, window + words(), input + 1);
       std::fill(target, target + length_, kIgnoredTarget);
       for (std::int64_t k = 0; k < words(); ++k) places[at(k)] = k + 1;
@@ -141,14 +145,16 @@ class HiddenWords : public Dataset {
     }
   }
 
-  TokenRow tokens_;
+  WindowText text_;
   std::int64_t vocabulary_, length_, begin_, end_, mask_;
   bool testing_;
   std::string description_;
 };
 
 struct ClassLine {
-  std::string name, text, second;
+  std::string name, text, second, group;
+  std::int64_t line = 0;
+  bool of_test_file = false;
 };
 
 std::vector<std::string_view> columns_of(std::string_view line) {
@@ -167,10 +173,11 @@ struct ClassLineSet {
   bool pairs = false;
 };
 
-ClassLineSet parse_class_lines(std::string_view text, bool class_last) {
+ClassLineSet parse_class_lines(std::string_view text, const ClassLineOptions& options) {
   ClassLineSet out;
   std::int64_t number = 0;
   std::size_t wanted = 0;
+  GroupColumn group(options.split.group);
   for (std::size_t from = 0; from < text.size();) {
     const std::size_t end = std::min(text.find('\n', from), text.size());
     std::string_view line = text.substr(from, end - from);
@@ -179,18 +186,21 @@ ClassLineSet parse_class_lines(std::string_view text, bool class_last) {
     ++number;
     if (line.empty()) continue;
     std::vector<std::string_view> columns = columns_of(line);
-    if (class_last) std::rotate(columns.begin(), columns.end() - 1, columns.end());
+    if (group.is_header(columns)) continue;
+    std::string of_group = group.take(columns, cat("line ", number));
+    if (options.class_last) std::rotate(columns.begin(), columns.end() - 1, columns.end());
     const std::size_t count = columns.size();
     if (count < 2 || count > 3 || columns[0].empty())
       throw FormatError(cat("line ", number, " is not ",
-                            class_last ? "TEXT TAB CLASS, or TEXT TAB TEXT TAB CLASS"
-                                       : "CLASS TAB TEXT, or CLASS TAB TEXT TAB TEXT"));
+                            options.class_last ? "TEXT TAB CLASS, or TEXT TAB TEXT TAB CLASS"
+                                               : "CLASS TAB TEXT, or CLASS TAB TEXT TAB TEXT"));
     if (wanted == 0) wanted = count;
     if (count != wanted)
       throw FormatError(cat("line ", number, " has ", count - 1, count == 2 ? " text" : " texts",
                             " where the first line has ", wanted - 1));
     out.lines.push_back({std::string(columns[0]), std::string(columns[1]),
-                         count == 3 ? std::string(columns[2]) : std::string()});
+                         count == 3 ? std::string(columns[2]) : std::string(), std::move(of_group),
+                         number});
   }
   out.pairs = wanted == 3;
   return out;
@@ -199,8 +209,11 @@ ClassLineSet parse_class_lines(std::string_view text, bool class_last) {
 class ClassLines : public Dataset {
  public:
   ClassLines(std::vector<std::string> names, const ClassLineSet& set, const Tokenizer& tokenizer,
-             std::int64_t length, std::string about)
-      : names_(std::move(names)), description_(std::move(about)), pairs_(set.pairs) {
+             std::int64_t length, std::string file, std::string test_file)
+      : names_(std::move(names)),
+        file_(std::move(file)),
+        test_file_(std::move(test_file)),
+        pairs_(set.pairs) {
     std::vector<TypedTokens> rows;
     rows.reserve(set.lines.size());
     classes_.reserve(set.lines.size());
@@ -212,6 +225,7 @@ class ClassLines : public Dataset {
       if (name == names_.end() || *name != line.name)
         throw ValueError(cat("class '", line.name, "' is not among those of training"));
       classes_.push_back(name - names_.begin());
+      lines_.push_back(line.of_test_file ? -line.line : line.line);
     }
     inputs_.assign(at(row_size()) * rows.size(), kPad);
     for (std::size_t k = 0; k < rows.size(); ++k) {
@@ -226,8 +240,22 @@ class ClassLines : public Dataset {
   DType input_dtype() const override { return DType::Int64; }
   std::int64_t classes() const override { return std::ssize(names_); }
   std::vector<std::string> class_names() const override { return names_; }
-  std::string describe() const override { return description_; }
+  std::string describe() const override {
+    const bool both = std::any_of(lines_.begin(), lines_.end(), [](auto k) { return k < 0; }) &&
+                      std::any_of(lines_.begin(), lines_.end(), [](auto k) { return k > 0; });
+    return cat(size(), pairs_ ? " pairs of texts of " : " lines of ",
+               both                 ? cat(file_, " and ", test_file_)
+               : lines_.front() < 0 ? test_file_
+                                    : file_,
+               " in ", names_.size(), " classes");
+  }
   bool in_memory() const override { return true; }
+  std::string sample_name(std::int64_t index) const override {
+    const std::int64_t line = lines_[at(index)];
+    return cat(line < 0 ? test_file_ : file_, ", line ", line < 0 ? -line : line);
+  }
+  Notes notes() const override { return notes_; }
+  void add(const Notes& notes) { notes_.insert(notes_.end(), notes.begin(), notes.end()); }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
@@ -241,11 +269,33 @@ class ClassLines : public Dataset {
  private:
   std::int64_t row_size() const { return pairs_ ? 2 * length_ : length_; }
   std::vector<std::string> names_;
-  std::string description_;
+  std::string file_, test_file_;
   bool pairs_;
   std::int64_t length_ = 1;
   TokenRow inputs_, classes_;
+  TokenRow lines_;  // of each sample; below 0: of the test file
+  Notes notes_;
 };
+
+// Which lines a part has.
+Chosen chosen_lines(const ClassLineSet& all, const std::vector<std::string>& names, Split split,
+                    const ClassLineOptions& options, const std::string& file) {
+  Samples samples{.name = file, .count = std::ssize(all.lines)};
+  samples.class_names = names;
+  std::vector<std::string_view> groups;
+  for (const ClassLine& line : all.lines) {
+    const auto name = std::lower_bound(names.begin(), names.end(), line.name);
+    samples.marks.classes.push_back(name - names.begin());
+    if (!options.split.group.empty()) groups.emplace_back(line.group);
+    if (line.of_test_file) samples.lies_in.resize(all.lines.size());
+  }
+  for (std::size_t k = 0; k < samples.lies_in.size(); ++k)
+    if (all.lines[k].of_test_file) samples.lies_in[k] = Split::Test;
+  samples.marks.groups = numbers_of_words(groups);
+  const bool own_test = !options.test_file.empty();
+  return choose_samples(own_test ? without_test(options.split, file) : options.split, split,
+                        samples);
+}
 
 }  // namespace
 
@@ -291,25 +341,55 @@ std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
   if (options.length < least)
     throw ValueError(
         cat(file, ": windows of ", options.length, " tokens: give ", least, " or more"));
-  const std::string text = io::read_file(file);
+  const bool own_test = !options.test_file.empty();
+  if (own_test && split == Split::All) {
+    TokenTextOptions whole = options;
+    whole.split.test = 0;
+    whole.test_file.clear();
+    return joined_dataset({open_token_text(file, Split::All, tokenizer, whole),
+                           open_token_text(file, Split::Test, tokenizer, options)});
+  }
+  const bool other_file = own_test && split == Split::Test;
+  const std::string& of_part = other_file ? options.test_file : file;
+  const std::string text = io::read_file(of_part);
+  TextParts parts = text_parts(text, options.split, own_test, true, file);
+  const std::int64_t words = options.hide_words ? options.length - 2 : options.length,
+                     after = options.hide_words ? 0 : 1;
+  const auto windows = [&](Split part) {
+    const bool whole = other_file || part == Split::All;
+    WindowText out{of_part, part, {}, {}};
+    TokenRow counts;
+    for (const auto& [from, to] : whole ? Stretches{{0, text.size()}} : parts.of(part)) {
+      const TokenRow tokens =
+          tokenizer.encode(std::string_view(text).substr(from, to - from), false);
+      out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
+      counts.push_back(std::ssize(tokens));
+    }
+    // The last window's targets need one token more than its inputs.
+    out.begins = window_begins(counts, words, after);
+    return out;
+  };
   try {
-    TokenRow tokens = tokenizer.encode(part_of(text, split), false);
-    const std::int64_t needed = options.hide_words ? options.length - 2 : options.length + 1;
-    if (std::ssize(tokens) < needed)
-      throw ValueError(cat("its ", split == Split::Train ? "training" : "test", " part has ",
-                           tokens.size(), " tokens, too few for a window of ", options.length,
+    if (split != Split::Test && !parts.validation.empty() && !options.split.validation &&
+        windows(Split::Validation).begins.empty())
+      parts = without_validation(parts);
+    if (!other_file && split != Split::All && parts.of(split).empty()) return nullptr;
+    WindowText own = windows(split);
+    if (own.begins.empty())
+      throw ValueError(cat("its ", name(split), " part has ", own.tokens.size(),
+                           " tokens, too few for a window of ", options.length,
                            ": give a shorter length"));
-    std::string about = cat(tokens.size(), " tokens of ", file, " in windows of ", options.length,
-                            options.hide_words ? ", with hidden words" : "");
+    std::string about = cat(own.tokens.size(), " tokens of ", of_part, " in windows of ",
+                            options.length, options.hide_words ? ", with hidden words" : "");
     if (options.hide_words)
-      return std::make_shared<HiddenWords>(std::move(tokens), tokenizer, options.length,
-                                           split == Split::Test, std::move(about));
-    return std::make_shared<TokenWindows>(std::move(tokens), tokenizer.size(), options.length,
+      return std::make_shared<HiddenWords>(std::move(own), tokenizer, options.length,
+                                           std::move(about));
+    return std::make_shared<TokenWindows>(std::move(own), tokenizer.size(), options.length,
                                           std::move(about));
   } catch (const FormatError& error) {
-    throw FormatError(cat(file, ": ", error.what()));
+    throw FormatError(cat(of_part, ": ", error.what()));
   } catch (const ValueError& error) {
-    throw ValueError(cat(file, ": ", error.what()));
+    throw ValueError(cat(of_part, ": ", error.what()));
   }
 }
 
@@ -318,41 +398,45 @@ std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
                                           const ClassLineOptions& options) {
   if (options.length < 1)
     throw ValueError(cat(file, ": lines of ", options.length, " tokens: give 1 or more"));
-  const std::string& of_part =
-      split == Split::Test && !options.test_file.empty() ? options.test_file : file;
+  const bool own_test = !options.test_file.empty();
+  std::string reading = file;
   try {
     if (tokenizer.number("[PAD]") > 0)
       throw ValueError(
           cat("its tokenizer's [PAD] is ", tokenizer.number("[PAD]"), ", must be 0: BERT's"));
-    const ClassLineSet all = parse_class_lines(io::read_file(file), options.class_last);
-    std::set<std::string> names;
-    for (const ClassLine& line : all.lines) names.insert(line.name);
-    ClassLineSet part{{}, all.pairs};
-    if (!options.test_file.empty()) {
-      part = split == Split::Train ? all
-                                   : parse_class_lines(io::read_file(of_part), options.class_last);
-      if (part.pairs != all.pairs && !part.lines.empty())
-        throw ValueError(cat("has lines of ", part.pairs ? "two texts, " : "one text, ", file,
+    ClassLineSet all = parse_class_lines(io::read_file(file), options);
+    std::set<std::string> known;
+    for (const ClassLine& line : all.lines) known.insert(line.name);
+    const std::vector<std::string> names(known.begin(), known.end());
+    if (own_test && (split == Split::Test || split == Split::All)) {
+      reading = options.test_file;
+      ClassLineSet test = parse_class_lines(io::read_file(reading), options);
+      if (test.pairs != all.pairs && !test.lines.empty())
+        throw ValueError(cat("has lines of ", test.pairs ? "two texts, " : "one text, ", file,
                              " of ", all.pairs ? "two" : "one"));
-    } else {
-      for (std::size_t k = 0; k < all.lines.size(); ++k)
-        if ((static_cast<std::int64_t>(k) % kTestPartOf == kTestPartOf - 1) ==
-            (split == Split::Test))
-          part.lines.push_back(all.lines[k]);
+      for (ClassLine& line : test.lines) {
+        line.of_test_file = true;
+        if (!known.contains(line.name))
+          throw ValueError(cat("class '", line.name, "' is not among those of training"));
+        all.lines.push_back(std::move(line));
+      }
+      if (test.lines.empty()) throw FormatError("holds no lines");
     }
-    if (part.lines.empty())
-      throw ValueError(cat("has no lines for ", split == Split::Train ? "training" : "testing",
-                           ", which every tenth is for"));
+    if (all.lines.empty()) throw FormatError("holds no lines");
     if (all.pairs && options.length < 4)
       throw ValueError(cat("two texts of ", options.length, " tokens: give 4 or more"));
-    std::string about = cat(part.lines.size(), all.pairs ? " pairs of texts of " : " lines of ",
-                            of_part, " in ", names.size(), " classes");
-    return std::make_shared<ClassLines>(std::vector<std::string>(names.begin(), names.end()), part,
-                                        tokenizer, options.length, std::move(about));
+    const Chosen chosen = chosen_lines(all, names, split, options, file);
+    if (chosen.samples.empty()) return nullptr;
+    ClassLineSet part{{}, all.pairs};
+    for (const std::int64_t i : chosen.samples) part.lines.push_back(std::move(all.lines[at(i)]));
+    auto set = std::make_shared<ClassLines>(names, part, tokenizer, options.length, file,
+                                            options.test_file);
+    set->add(chosen.notes);
+    return set;
   } catch (const FormatError& error) {
-    throw FormatError(cat(of_part, ": ", error.what()));
+    throw FormatError(message_of(reading, error.what()));
   } catch (const ValueError& error) {
-    throw ValueError(cat(of_part, ": ", error.what()));
+    throw ValueError(message_of(reading, error.what()));
   }
 }
 

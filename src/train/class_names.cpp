@@ -32,6 +32,8 @@ class RenumberedClasses final : public data::Dataset {
   std::vector<std::string> class_names() const override { return names_; }
   std::shared_ptr<const data::TableColumns> table() const override { return of_->table(); }
   std::string describe() const override { return of_->describe(); }
+  std::string sample_name(std::int64_t index) const override { return of_->sample_name(index); }
+  Notes notes() const override { return of_->notes(); }
   bool in_memory() const override { return of_->in_memory(); }
   bool made_on_demand() const override { return of_->made_on_demand(); }
 

@@ -51,6 +51,8 @@ class KeptSet final : public data::Dataset {
   double counted_targets() const override { return of_->counted_targets(); }
   std::shared_ptr<const data::TableColumns> table() const override { return of_->table(); }
   std::string describe() const override { return of_->describe(); }
+  std::string sample_name(std::int64_t index) const override { return of_->sample_name(index); }
+  Notes notes() const override { return of_->notes(); }
   std::vector<std::string> broken() const override { return of_->broken(); }
   bool drawn_anew() const override { return variants_.size() > 1; }
   bool in_memory() const override { return in_memory_ && !drawn_anew(); }

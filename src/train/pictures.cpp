@@ -234,6 +234,7 @@ PicturePlace place_of_pictures(const Settings& settings, const data::PictureOpti
 
 std::shared_ptr<data::Dataset> fitted(const Settings& settings, std::shared_ptr<data::Dataset> set,
                                       data::Split part) {
+  if (set == nullptr) return set;  // the source has no such part
   const bool train = part == data::Split::Train;
   const data::Transforms changes = train ? augmentation_of(settings).steps : data::Transforms();
   const Shape input = settings.model_info().input;

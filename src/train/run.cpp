@@ -409,7 +409,7 @@ std::shared_ptr<data::Dataset> TrainedModel::test_set(const std::string& data) c
   const models::Info model = settings_.model_info();
   std::shared_ptr<data::Dataset> set =
       data::open_dataset(as_long_as_seen(data, model), data::Split::Test, options);
-  const bool classes = !model.tokens && !model.pairs && set->classes() > 0 &&
+  const bool classes = set != nullptr && !model.tokens && !model.pairs && set->classes() > 0 &&
                        set->target_shape().rank() == 0 && !class_names_.empty();
   return classes ? numbered_as(std::move(set), class_names_, data) : set;
 }

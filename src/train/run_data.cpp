@@ -23,14 +23,12 @@ template <class F>
 std::string with_paths(const std::string& spec, const fs::path& base, const F& change) {
   const std::string kind = kind_of_source(spec);
   const std::string rest = spec.substr(kind.size() + 1);
-  if (kind == "idx" || kind == "mnist" || kind == "cifar10" || kind == "cifar100")
-    return cat(kind, ":", change(rest));
   std::string out;
+  std::size_t which = 0;
   for (const std::string& part : data::source_parts(rest, kind == "npy", base)) {
-    const bool first = out.empty(), test = !first && part.starts_with("test=");
-    out += first ? kind + ":" : ",";
-    if (test) out += "test=";
-    out += test ? change(part.substr(5)) : first || kind == "npy" ? change(part) : part;
+    const std::size_t path = data::path_in_part(kind, part, which);
+    out += which++ == 0 ? kind + ":" : ",";
+    out += path == std::string::npos ? part : part.substr(0, path) + change(part.substr(path));
   }
   return out;
 }

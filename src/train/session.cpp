@@ -191,8 +191,8 @@ data::SourceOptions source_options(const Settings& settings,
 
 std::shared_ptr<const data::Dataset> with_examples(const std::string& data,
                                                    std::shared_ptr<const data::Dataset> test) {
-  if (test->size() == 0)
-    throw ValueError(cat("'", data, "' has none of its examples for testing, as every tenth is",
+  if (test == nullptr || test->size() == 0)
+    throw ValueError(cat("'", data, "' has none of its examples for testing",
                          data.starts_with("csv:") ? ": say how many are, as in split=0.2, or name "
                                                     "a file of them, test=FILE"
                                                   : ": give more of them"));

@@ -285,13 +285,10 @@ class WrongData(CommandTest):
         told = self.fails(2, "train", "lenet5", *TINY, "--out", "taken", says=["--out: taken already holds a run", "--resume taken"])
         self.assertNotIn("TrainOptions", told.err)
 
-    def test_tables_too_short_for_a_test(self):
-        (self.folder / "nine.csv").write_text("a,label\n" + "1,x\n2,y\n3,x\n" * 3)
+    def test_tables_too_short_to_be_divided(self):
+        (self.folder / "one.csv").write_text("a,label\n1,x\n")
         words = ["train", "mlp:1-4-2", "--data"]
-        why = "has none of its examples for testing, as every tenth is: say how many are, as in split=0.2"
-        self.fails(2, *words, "csv:nine.csv", says=f"'csv:nine.csv' {why}")
-        self.ok(*words, "csv:nine.csv,split=0.2", "--epochs", "1", "--quiet", "--out", "nine")
-        self.fails(2, "eval", "nine", "--data", "csv:nine.csv", says=why)
+        self.fails(2, *words, "csv:one.csv", says="one.csv: of 1 samples, 1 are left for training and 0 for testing")
 
     def test_files_beyond_their_limit(self):
         """No signal ends the run: it is an error as on a full disk, and nothing is left half written."""

@@ -48,7 +48,7 @@ class Tokenizers(CommandTest):
         told = self.json("predict", "classes/model.safetensors", "more.txt", "--json")
         self.assertEqual([each["class_name"] for each in told], ["water", "earth"])
         row = self.json("predict", "classes", "--data", "lines:lines.txt", "--count", "1", "--json")[0]
-        self.assertEqual((row["label"], row["class_name"]), (0, "earth"))
+        self.assertEqual(row["class_name"], ("earth", "water")[row["label"]])
         (self.folder / "water.txt").write_text("water\tthe sea is wide\n" * 20)
         (self.folder / "fire.txt").write_text("fire\tthe sea is wide\n" * 20)
         self.assertEqual(self.json("eval", "classes", "--data", "lines:water.txt", "--json")["accuracy"], 1)
@@ -60,17 +60,22 @@ class Tokenizers(CommandTest):
 
     def test_what_texts_hold(self):
         (self.folder / "told.txt").write_text("water\tthe sea is wide\nearth\tthe land is far\n" * 40)
-        (self.folder / "asked.tsv").write_text("what is wide\tthe sea is wide .\tthe sea\n" * 40)
+        (self.folder / "asked.tsv").write_text("".join(f"what is wide\tthe sea {k} is wide .\tthe sea\n" for k in range(40)))
         given = ("--tokenizer", str(FIXTURES / "bert"))
-        self.assertIn("of class earth: 32, water: 40", self.ok("data", "info", "lines:told.txt", *given).out)
+        told = self.ok("data", "info", "lines:told.txt", *given).out
+        for counts in ("earth: 32, water: 33", "earth: 4, water: 3", "earth: 4, water: 4"):
+            self.assertIn(counts, told)
         held = self.json("data", "info", "spans:asked.tsv,length=32,question=8,stride=4", *given, "--json")
-        self.assertEqual((held["train"]["size"], held["train"]["counts"]), (36, []))
+        self.assertEqual([held[part]["size"] for part in ("train", "validation", "test")], [32, 4, 4])
+        self.assertEqual(held["train"]["counts"], [])
+        (self.folder / "one.tsv").write_text("what is wide\tthe sea is wide .\tthe sea\n" * 40)
+        self.fails(2, "data", "info", "spans:one.tsv", *given, says=["one.tsv", "all are of one file or text", "split=0"])
         self.fails(2, "data", "info", "lines:told.txt", says="--tokenizer")
         for command in "show", "sheet":
             self.fails(2, "data", command, "spans:asked.tsv", "x.png", says=["not pictures", "tenon data info spans:asked.tsv --tokenizer"])
 
     def test_a_run_of_questions_finds_its_file(self):
-        (self.folder / "asked.tsv").write_text("what is wide\tthe sea is wide .\tthe sea\n" * 40)
+        (self.folder / "asked.tsv").write_text("".join(f"what is wide\tthe sea {k} is wide .\tthe sea\n" for k in range(40)))
         vocabulary = len((FIXTURES / "bert" / "vocab.txt").read_text(encoding="utf-8").split("\n"))
         self.ok("train", f"bert_spans:layers=1,heads=2,width=16,context=32,vocabulary={vocabulary}", "--tokenizer", str(FIXTURES / "bert"),
                 "--data", "spans:asked.tsv,length=32,question=8,stride=4", "--epochs", "1", "--quiet", "--out", "elsewhere/spans")

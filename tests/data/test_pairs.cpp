@@ -189,7 +189,7 @@ TEST_CASE("number pairs: what is tested was never trained on") {
   CHECK_THROWS_AS(data::number_pairs(Split::Train, options), ValueError);
 }
 
-TEST_CASE("pairs of a file: every tenth is for testing, long ones are left out") {
+TEST_CASE("pairs of a file: parts are apart, long ones are left out") {
   const TestFolder folder;
   std::string text;
   for (int i = 0; i < 30; ++i)
@@ -199,11 +199,20 @@ TEST_CASE("pairs of a file: every tenth is for testing, long ones are left out")
   io::write_file(file, text);
   const auto train = data::open_dataset("pairs:" + file + ",pieces=40", Split::Train),
              test = data::open_dataset("pairs:" + file + ",pieces=40", Split::Test);
-  CHECK(train->size() == 27);
+  CHECK(train->size() == 24);
   CHECK(test->size() == 3);
-  CHECK(example(*test, 1).source == "line 19");
-  CHECK(example(*test, 1).target == "Zeile 19");
-  CHECK(data::open_pairs(file, Split::Train, {.pieces = 40, .length = 9})->size() == 26);
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const std::string name = test->sample_name(i);
+    const std::string line = std::to_string(std::stoi(name.substr(name.rfind(' '))) - 1);
+    CHECK(name.starts_with(file + ", line "));
+    CHECK(example(*test, i).source.ends_with("line " + line) !=
+          example(*test, i).source.starts_with("a line"));
+    CHECK(example(*test, i).target == "Zeile " + line);
+  }
+  const auto all = data::open_pairs(file, Split::All, {.pieces = 40, .length = 9});
+  CHECK(all->size() == 29);
+  REQUIRE(all->notes().size() == 1);
+  CHECK(all->notes()[0].count == 1);
   CHECK_THROWS_AS(data::open_pairs(file, Split::Train, {.pieces = 40, .length = 1}), ValueError);
   io::write_file(file, "one\ttwo\nthree\n");
   CHECK_THROWS_WITH_AS(data::open_pairs(file, Split::Train), doctest::Contains("line 2"),

@@ -102,7 +102,7 @@ std::string png(std::uint8_t red) { return io::encode_png(plain(9, 7, red)); }
 
 }  // namespace
 
-TEST_CASE("folder: classes by name, every tenth for testing, examples of the size asked for") {
+TEST_CASE("folder: classes by name, parts of all classes, examples of the size asked for") {
   const TestFolder dir;
   make_pets(dir);
   io::write_file(dir / "pets/cat/notes.txt", "no picture");
@@ -111,14 +111,12 @@ TEST_CASE("folder: classes by name, every tenth for testing, examples of the siz
              test = data::open_dataset(spec, Split::Test);
   CHECK(train->class_names() == std::vector<std::string>{"cat", "dog"});
   CHECK(train->input_shape() == Shape{3, 8, 8});
-  CHECK(train->size() == 18);
-  const Found found = all(*test);
-  CHECK(found.reds == std::vector<int>{90, 91});
-  CHECK(found.labels == std::vector<std::int64_t>{0, 1});
-  for (std::size_t i = 0; i < 18; ++i) {
-    const Found trained = all(*train);
-    CHECK(trained.reds[i] % 10 == trained.labels[i]);
-  }
+  CHECK(train->size() == 16);
+  CHECK(data::open_dataset(spec, Split::Validation)->size() == 2);
+  CHECK(all(*test).labels == std::vector<std::int64_t>{0, 1});
+  const Found trained = all(*train);
+  for (std::size_t i = 0; i < 16; ++i) CHECK(trained.reds[i] % 10 == trained.labels[i]);
+  CHECK(train->sample_name(0).starts_with(dir / "pets/cat"));
   CHECK(data::open_dataset(spec + ",grey", Split::Train)->input_shape() == Shape{1, 8, 8});
 }
 
@@ -131,7 +129,7 @@ TEST_CASE("folder: parts by share and seed are apart, and train/ and val/ are ta
   };
   const std::vector<int> one = reds("1", Split::Test), train = reds("1", Split::Train);
   CHECK(one.size() == 5);
-  CHECK(train.size() == 15);
+  CHECK(train.size() == 13);
   for (const int red : one) CHECK(std::find(train.begin(), train.end(), red) == train.end());
   CHECK(one == reds("1", Split::Test));
   CHECK(one != reds("2", Split::Test));
@@ -140,16 +138,23 @@ TEST_CASE("folder: parts by share and seed are apart, and train/ and val/ are ta
   save(dir / "parted/val/dog/x.png", 77);
   const std::string parted = "folder:" + (dir / "parted") + ",size=4";
   CHECK(data::open_dataset(parted, Split::Train)->size() == 20);
-  const Found test = all(*data::open_dataset(parted, Split::Test));
-  CHECK(test.reds == std::vector<int>{77});
-  CHECK(test.labels == std::vector<std::int64_t>{1});  // dog, though the test part has no cat
-  CHECK(refusal<ValueError>(parted + ",split=0.5") != "");
+  const auto held = data::open_dataset(parted, Split::Validation);
+  CHECK(all(*held).reds == std::vector<int>{77});
+  CHECK(all(*held).labels == std::vector<std::int64_t>{1});  // dog, though there is no cat
+  REQUIRE(held->notes().size() == 1);
+  CHECK(held->notes()[0].text ==
+        "the validation part has no sample of 1 class that another part has: 'cat'");
+  CHECK(data::open_dataset(parted, Split::Test) == nullptr);
+  CHECK(data::open_dataset(parted, Split::All)->size() == 21);
+  CHECK(data::open_dataset(parted + ",split=0.5", Split::Test)->size() == 10);
+  CHECK(refusal<ValueError>(parted + ",validation=0.5").find("leave out its share") !=
+        std::string::npos);
   const std::string elsewhere = spec.substr(0, spec.find(',')) + ",size=4,test=";
-  CHECK(data::open_dataset(elsewhere + (dir / "parted/val"), Split::Train)->size() == 20);
+  CHECK(data::open_dataset(elsewhere + (dir / "parted/val"), Split::Train)->size() == 18);
   CHECK(all(*data::open_dataset(elsewhere + (dir / "parted/val"), Split::Test)).labels ==
         std::vector<std::int64_t>{1});
   save(dir / "parted/val/owl/x.png", 5);
-  CHECK(refusal<FormatError>(parted, Split::Test).find("'owl'") != std::string::npos);
+  CHECK(refusal<FormatError>(parted).find("'owl'") != std::string::npos);
 }
 
 TEST_CASE("list: tabs, commas and spaces; classes that are numbers in their order") {
@@ -158,8 +163,8 @@ TEST_CASE("list: tabs, commas and spaces; classes that are numbers in their orde
     save(dir / ("a b" + std::to_string(k) + ".png"), static_cast<std::uint8_t>(k));
   io::write_file(dir / "list.txt",
                  "# pictures\na b0.png\t10\na b1.png,9\r\na b2.png 9\n\na b3.png,2\n");
-  const auto set =
-      data::open_dataset("list:" + (dir / "list.txt") + ",size=4,split=0.25", Split::Train);
+  const auto set = data::open_dataset(
+      "list:" + (dir / "list.txt") + ",size=4,split=0.25,validation=0", Split::Train);
   CHECK(set->class_names() == std::vector<std::string>{"2", "9", "10"});
   const Found found = all(*set);
   CHECK(found.reds.size() == 3);
@@ -180,7 +185,8 @@ TEST_CASE("shards: examples of .cls files, of folders, over several tars, in any
   io::write_file(dir / "a-01.tar", tar({{"0003.png", png(3)}, {"0003.cls", "dog"}}));
   for (const char* pattern : {"a-{00..01}.tar", "a-*.tar"}) {
     const auto set = data::open_dataset(
-        "shards:" + (dir / pattern) + ",size=4,test=" + (dir / "a-01.tar"), Split::Train);
+        "shards:" + (dir / pattern) + ",size=4,validation=0,test=" + (dir / "a-01.tar"),
+        Split::Train);
     const Found found = all(*set);
     CHECK(found.reds == std::vector<int>{1, 2, 3});
     CHECK(found.labels == std::vector<std::int64_t>{1, 0, 1});
@@ -207,8 +213,9 @@ TEST_CASE("broken pictures: the next one stands in, with names; or an error; or 
   const std::string whole = io::read_file(dir / "pets/cat/3.png");
   io::write_file(dir / "pets/cat/3.png", whole.substr(0, whole.size() / 2));
   io::write_file(dir / "pets/dog/5.png", "");
-  const std::string spec = "folder:" + (dir / "pets") + ",size=4";
+  const std::string spec = "folder:" + (dir / "pets") + ",size=4,split=0,validation=0";
   const auto set = data::open_dataset(spec, Split::Train);
+  CHECK(data::open_dataset(spec, Split::Test) == nullptr);
   CHECK(set->broken().empty());
   const Found found = all(*set);
   CHECK(found.reds[3] == 40);

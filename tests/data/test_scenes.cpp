@@ -127,7 +127,8 @@ TEST_CASE("cifar: the binary files of both sets, and what is none") {
           record({static_cast<char>(k)}, static_cast<char>(10 * k)));
   write(scratch / "test_batch.bin", record({9}, 77) + record({0}, 78));
   write(scratch / "batches.meta.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
-  const auto train = data::open_dataset("cifar10:" + scratch.path(), Split::Train);
+  const auto train =
+      data::open_dataset("cifar10:" + scratch.path() + ",validation=0", Split::Train);
   const auto test = data::open_dataset("cifar10:" + scratch.path(), Split::Test);
   CHECK(train->size() == 5);
   CHECK(test->size() == 2);
@@ -139,6 +140,7 @@ TEST_CASE("cifar: the binary files of both sets, and what is none") {
   const std::int64_t third = 2;
   train->get({&third, 1}, pixels.data(), &target);
   CHECK(target == 3);
+  CHECK(train->sample_name(2) == (scratch / "data_batch_3.bin") + ", image 1");
   CHECK(pixels == std::vector<std::uint8_t>(3072, 30));
 
   write(scratch / "test_batch.bin", record({9}, 77) + "x");

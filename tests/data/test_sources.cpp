@@ -113,7 +113,7 @@ TEST_CASE("names: a path may have commas") {
   std::string pairs;
   for (int k = 0; k < 10; ++k) pairs += "one\tun\n";
   io::write_file(dir / "p,q.tsv", pairs);
-  CHECK(open_dataset("pairs:" + (dir / "p,q.tsv"), Split::Train)->size() == 9);
+  CHECK(open_dataset("pairs:" + (dir / "p,q.tsv"), Split::Train)->size() == 8);
   io::save_npy(dir / "x,1.npy", Tensor::from<float>(std::vector<float>(12), {4, 3}));
   io::save_npy(dir / "y,1.npy", Tensor::from<std::int64_t>({0, 1, 0, 1}, {4}));
   CHECK(open_dataset("npy:" + (dir / "x,1.npy") + "," + (dir / "y,1.npy"), Split::Train)
@@ -179,14 +179,15 @@ TEST_CASE("CSV: test sets number their classes as the training set does") {
   TestFolder dir;
   io::write_file(dir / "train.csv", "1,b\n2,a\n3,c\n");
   io::write_file(dir / "test.csv", "4,c\n5,b\n");
-  const std::string spec = "csv:" + (dir / "train.csv") + ",test=" + (dir / "test.csv");
+  const std::string spec =
+      "csv:" + (dir / "train.csv") + ",validation=0,test=" + (dir / "test.csv");
   CHECK(all(*data::open_dataset(spec, Split::Train)).target == std::vector<std::int64_t>{1, 0, 2});
   CHECK(all(*data::open_dataset(spec, Split::Test)).target == std::vector<std::int64_t>{2, 1});
   io::write_file(dir / "test.csv", "4,d\n");
   CHECK(refusal<FormatError>(spec, Split::Test).find("'d'") != std::string::npos);
 }
 
-TEST_CASE("CSV: rows as pictures; every tenth is for testing") {
+TEST_CASE("CSV: rows as pictures") {
   TestFolder dir;
   std::string text;
   for (int i = 0; i < 25; ++i)
@@ -197,11 +198,11 @@ TEST_CASE("CSV: rows as pictures; every tenth is for testing") {
              test = data::open_dataset(spec, Split::Test);
   CHECK(train->input_shape() == Shape{1, 2, 2});
   CHECK(train->input_dtype() == DType::UInt8);
-  CHECK(train->size() == 23);
-  CHECK(test->size() == 2);
+  CHECK(train->size() == 20);
+  CHECK(test->size() == 3);
   CHECK(refusal<ShapeError>("csv:" + (dir / "p.csv") + ",shape=1x2x3") != "");
   io::write_file(dir / "p.csv", "0,256,1\n");
-  CHECK(refusal<FormatError>("csv:" + (dir / "p.csv") + ",shape=2") != "");
+  CHECK(refusal<FormatError>("csv:" + (dir / "p.csv") + ",shape=2,split=0") != "");
 }
 
 TEST_CASE("CSV: errors name line and column") {
@@ -238,11 +239,14 @@ TEST_CASE("NumPy files as a set") {
   io::save_npy(dir / "y.npy", Tensor::from(y, {10}));
   const std::string spec = "npy:" + (dir / "x.npy") + "," + (dir / "y.npy");
   const auto train = data::open_dataset(spec, Split::Train);
-  CHECK(train->size() == 9);
+  CHECK(train->size() == 8);
   CHECK(train->classes() == 4);
-  const Rows test = all(*data::open_dataset(spec, Split::Test));
-  CHECK(test.input == std::vector<float>{27, 28, 29});
-  CHECK(test.target == std::vector<std::int64_t>{1});
+  const auto held = data::open_dataset(spec, Split::Test);
+  const Rows test = all(*held);
+  CHECK(test.target == std::vector<std::int64_t>{static_cast<std::int64_t>(test.input[0] / 3) % 4});
+  CHECK(held->sample_name(0) ==
+        (dir / "x.npy") + ", row " + std::to_string(static_cast<int>(test.input[0] / 3) + 1));
+  CHECK(held->notes().size() == 1);  // three classes of four
   io::save_npy(dir / "y.npy", Tensor::from<std::int32_t>({1, 2}, {2}));
   CHECK(refusal<ShapeError>(spec) != "");
   io::save_npy(dir / "y.npy", Tensor::from<std::int32_t>({1, -2}, {2}));

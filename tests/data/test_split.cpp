@@ -1,7 +1,9 @@
 // divide(): shares, classes, groups, time and folds.
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -10,13 +12,14 @@
 
 #include <tenon/data.h>
 #include <tenon/error.h>
+#include <tenon/io.h>
 
 #include "data/split.h"
 
 using namespace tenon;
+using data::Parts;
 using data::SampleMarks;
 using data::Split;
-using Parts = std::vector<std::optional<Split>>;
 
 namespace {
 
@@ -143,7 +146,180 @@ TEST_CASE("split: what contradicts itself or leaves a part empty is refused") {
   CHECK(has(refused({.validation = -1}, 10), "the validation part's share is -1"));
   CHECK(has(refused({.fold = 6, .folds = 5}, 10), "fold 6 of 5"));
   CHECK(has(refused({.fold = 3, .folds = 3}, 2), "for testing"));
+  CHECK(has(refused({.test = 0.2, .fold = 1, .folds = 3}, 20), "leave out the test part's share"));
+  CHECK(has(refused({.group = "g"}, 10), "it has none"));
   CHECK(has(refused({}, 1), "for testing"));
   CHECK(has(refused({.stratify = true}, 10), "it has none"));
   CHECK(has(refused({.group = "g", .chronological = true}, 10), "leave out 'group'"));
+}
+
+TEST_CASE("split: one large group does not fill a part that is to be small") {
+  SampleMarks marks;
+  for (int i = 0; i < 1000; ++i) marks.groups.push_back(i < 600 ? 0 : 1 + i % 20);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Parts parts = data::divide({.seed = seed, .group = "g"}, 1000, marks, "t");
+    CHECK(groups_stay_whole(parts, marks));
+    CHECK(count_of(parts, Split::Test) == 100);
+    CHECK(std::abs(count_of(parts, Split::Validation) - 90) <= 10);
+  }
+}
+
+TEST_CASE("split: classes of one sample do not push others over their shares") {
+  SampleMarks marks;
+  for (int i = 0; i < 150; ++i) marks.classes.push_back(i < 100 ? i : 100);
+  const Parts parts = data::divide({.test = 0.2, .validation = 0}, 150, marks, "t");
+  CHECK(of_class(parts, Split::Test, marks, 100) == 10);
+  CHECK(count_of(parts, Split::Test) == 10);
+}
+
+TEST_CASE("split: units stay whole, and keep the shares of classes") {
+  SampleMarks marks;
+  for (int i = 0; i < 600; ++i) {
+    marks.units.push_back(i / 3);
+    marks.classes.push_back(i / 3 % 2);
+  }
+  const Parts parts = data::divide({}, 600, marks, "t");
+  CHECK(groups_stay_whole(parts, {{}, marks.units, {}}));
+  CHECK(of_class(parts, Split::Test, marks, 0) == 30);
+  CHECK(of_class(parts, Split::Test, marks, 1) == 30);
+}
+
+TEST_CASE("split: parts with files of their own, and classes that a part lacks") {
+  data::Samples samples{.name = "t", .count = 40};
+  samples.class_names = {"ape", "bat", "cat"};
+  for (int i = 0; i < 40; ++i) {
+    samples.lies_in.push_back(i < 30 ? std::optional<Split>() : Split::Test);
+    samples.marks.classes.push_back(i < 30 ? i % 3 : 1);
+  }
+  const auto train = data::choose_samples({}, Split::Train, samples),
+             held = data::choose_samples({}, Split::Validation, samples),
+             test = data::choose_samples({}, Split::Test, samples);
+  CHECK(train.samples.size() == 27);
+  CHECK(held.samples.size() == 3);
+  CHECK(held.samples.back() < 30);
+  CHECK(test.samples.size() == 10);
+  CHECK(data::choose_samples({}, Split::All, samples).samples.size() == 40);
+  CHECK(train.notes.empty());
+  REQUIRE(test.notes.size() == 1);
+  CHECK(to_string(test.notes[0]) ==
+        "t: the test part has no sample of 2 classes that another part has: 'ape', 'cat'");
+  CHECK(test.notes[0].count == 2);
+  CHECK_THROWS_AS(data::choose_samples({.test = 0.5}, Split::Train, samples), ValueError);
+  CHECK_THROWS_AS(data::choose_samples({.fold = 1, .folds = 2}, Split::Train, samples), ValueError);
+  // A single sample can be opened as a whole, though it cannot be divided.
+  CHECK(data::choose_samples({}, Split::All, {.name = "t", .count = 1}).samples.size() == 1);
+  CHECK_THROWS_AS(data::choose_samples({}, Split::Train, {.name = "t", .count = 1}), ValueError);
+}
+
+TEST_CASE("split: 100,000 samples of 1,000 classes, or of 50,000 groups, in well under a second") {
+  SampleMarks classes, groups;
+  for (std::int64_t i = 0; i < 100'000; ++i) {
+    classes.classes.push_back(i % 1000);
+    groups.groups.push_back(i % 50'000);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const Parts stratified = data::divide({}, 100'000, classes, "t"),
+              whole = data::divide({.group = "g"}, 100'000, groups, "t"),
+              fold = data::divide({.group = "g", .fold = 3, .folds = 10'000}, 100'000, groups, "t");
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  CHECK(seconds.count() < 1);
+  CHECK(count_of(stratified, Split::Test) == 10'000);
+  CHECK(count_of(whole, Split::Test) == 10'000);
+  CHECK(count_of(fold, Split::Test) == 10);
+}
+
+// ---- scikit-learn's parts of random classes and groups, made by tests/e2e/make_split_fixtures.py
+
+namespace {
+
+using Json = nlohmann::json;
+
+Json peers() { return Json::parse(io::read_file("tests/e2e/fixtures/splits.json")); }
+
+// Classes or groups of these sizes, one behind another.
+std::vector<std::int64_t> numbers_of(const Json& sizes) {
+  std::vector<std::int64_t> out;
+  for (std::size_t c = 0; c < sizes.size(); ++c)
+    out.insert(out.end(), sizes[c].get<std::size_t>(), static_cast<std::int64_t>(c));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("split: classes have the shares that scikit-learn's train_test_split gives them") {
+  for (const Json& peer : peers()["shares"]) {
+    CAPTURE(peer.dump());
+    const SampleMarks marks{numbers_of(peer[0]), {}, {}};
+    const std::int64_t count = std::ssize(marks.classes), test = peer[1];
+    const double share = static_cast<double>(test) / static_cast<double>(count);
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      const Parts parts = data::divide({.test = share, .seed = seed}, count, marks, "t");
+      CHECK(count_of(parts, Split::Test) == test);
+      for (std::size_t c = 0; c < peer[2].size(); ++c) {
+        const std::int64_t own = of_class(parts, Split::Test, marks, static_cast<std::int64_t>(c));
+        CHECK(std::abs(own - peer[2][c].get<std::int64_t>()) <= 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("split: folds have the classes that scikit-learn's StratifiedKFold gives them") {
+  for (const Json& peer : peers()["folds"]) {
+    CAPTURE(peer.dump());
+    const SampleMarks marks{numbers_of(peer[0]), {}, {}};
+    const std::int64_t count = std::ssize(marks.classes);
+    const int folds = peer[1];
+    std::vector<int> tested(marks.classes.size());
+    for (int fold = 1; fold <= folds; ++fold) {
+      const Parts parts =
+          data::divide({.seed = 7, .fold = fold, .folds = folds}, count, marks, "t");
+      for (std::size_t i = 0; i < tested.size(); ++i) tested[i] += parts[i] == Split::Test ? 1 : 0;
+      for (std::size_t c = 0; c < peer[0].size(); ++c) {
+        const std::int64_t own = of_class(parts, Split::Test, marks, static_cast<std::int64_t>(c));
+        const std::int64_t theirs = peer[2][static_cast<std::size_t>(fold - 1)][c];
+        CHECK(std::abs(own - theirs) <= 1);
+        CHECK(of_class(parts, Split::Train, marks, static_cast<std::int64_t>(c)) >= 1);
+      }
+    }
+    CHECK(std::all_of(tested.begin(), tested.end(), [](int times) { return times == 1; }));
+  }
+}
+
+TEST_CASE("split: folds of groups have the sizes that scikit-learn's GroupKFold gives them") {
+  for (const Json& peer : peers()["groups"]) {
+    CAPTURE(peer.dump());
+    const SampleMarks marks{{}, numbers_of(peer[0]), {}};
+    const std::int64_t count = std::ssize(marks.groups);
+    const int folds = peer[1];
+    std::vector<int> tested(marks.groups.size());
+    std::vector<std::int64_t> own, theirs = peer[2].get<std::vector<std::int64_t>>();
+    for (int fold = 1; fold <= folds; ++fold) {
+      const Parts parts =
+          data::divide({.seed = 7, .group = "g", .fold = fold, .folds = folds}, count, marks, "t");
+      CHECK(groups_stay_whole(parts, marks));
+      own.push_back(count_of(parts, Split::Test));
+      for (std::size_t i = 0; i < tested.size(); ++i) tested[i] += parts[i] == Split::Test ? 1 : 0;
+    }
+    std::sort(own.begin(), own.end());
+    std::sort(theirs.begin(), theirs.end());
+    CHECK(own == theirs);
+    CHECK(std::all_of(tested.begin(), tested.end(), [](int times) { return times == 1; }));
+  }
+}
+
+TEST_CASE("split: chronological folds test what scikit-learn's TimeSeriesSplit tests") {
+  for (const Json& peer : peers()["times"]) {
+    CAPTURE(peer.dump());
+    const std::int64_t count = peer[0];
+    const int folds = peer[1];
+    for (int fold = 1; fold <= folds; ++fold) {
+      const Json& tested = peer[2][static_cast<std::size_t>(fold - 1)];
+      const Parts parts = data::divide(
+          {.validation = 0, .chronological = true, .fold = fold, .folds = folds}, count, {}, "t");
+      for (std::int64_t i = 0; i < count; ++i)
+        CHECK(parts[static_cast<std::size_t>(i)] == (i < tested[0]   ? std::optional(Split::Train)
+                                                     : i < tested[1] ? std::optional(Split::Test)
+                                                                     : std::nullopt));
+    }
+  }
 }

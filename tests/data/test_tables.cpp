@@ -112,13 +112,16 @@ TEST_CASE("tables: a header is told from the rows under it, or by the caller") {
 TEST_CASE("tables: statistics are those of the training part") {
   std::string text = "x,word,y\n";
   for (int i = 0; i < 20; ++i)
-    text += cat(i == 0        ? ""
-                : i % 10 == 9 ? "1000"
-                              : "2",
-                ",", i % 10 == 9 ? "late" : "early", ",", i % 2, "\n");
-  const data::TensorDatasetParts train = data::parse_csv(text, "t.csv", {}, Split::Train),
-                                 test = data::parse_csv(text, "t.csv", {}, Split::Test);
+    text += cat(i == 0    ? ""
+                : i >= 18 ? "1000"
+                          : "2",
+                ",", i >= 18 ? "late" : "early", ",", i % 2, "\n");
+  CsvOptions options;
+  options.split = {.test = 0.1, .validation = 0, .chronological = true};
+  const data::TensorDatasetParts train = data::parse_csv(text, "t.csv", options, Split::Train),
+                                 test = data::parse_csv(text, "t.csv", options, Split::Test);
   CHECK(train.input.size(0) == 18);
+  CHECK(test.place(test.numbers[1]) == "t.csv, line 21");
   CHECK(inputs(train)[0] == 2);  // the mean of the twos, not of the thousands
   CHECK(test.table->columns[1].values == std::vector<std::string>{"early"});
   CHECK(inputs(test) == std::vector<float>{1000, 0, 1000, 0});  // a word that was not known

@@ -67,16 +67,18 @@ TEST_CASE("text: windows see every token once and are followed by their targets"
   options.length = 4;
   const auto train = data::open_text(path, Split::Train, options);
   const auto test = data::open_text(path, Split::Test, options);
-  CHECK(train->size() == 22);  // 90 tokens: 22 windows of 4 and a token after the last
+  CHECK(train->size() == 20);  // 81 tokens: 20 windows of 4 and a token after the last
+  CHECK(data::open_text(path, Split::Validation, options)->size() == 2);
   CHECK(test->size() == 2);
+  CHECK(test->sample_name(1) == path + ", window 2 of the test part");
   CHECK(train->classes() == 7);
   CHECK(train->target_shape() == Shape{4});
   Longs input(8, -1), target(8, -1);
-  const Longs which{21, 0};
+  const Longs which{19, 0};
   train->get(which, input.data(), target.data());
   const Vocabulary v = Vocabulary::of(text, TextUnit::Characters);
-  CHECK(v.decode(input) == text.substr(84, 4) + text.substr(0, 4));
-  CHECK(v.decode(target) == text.substr(85, 4) + text.substr(1, 4));
+  CHECK(v.decode(input) == text.substr(76, 4) + text.substr(0, 4));
+  CHECK(v.decode(target) == text.substr(77, 4) + text.substr(1, 4));
   test->get(Longs{0, 1}, input.data(), target.data());
   CHECK(v.decode(input) == text.substr(90, 8));
   CHECK_THROWS_AS(data::open_text(path, Split::Test, {.length = 10}), ValueError);

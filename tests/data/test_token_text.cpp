@@ -76,9 +76,9 @@ TEST_CASE("token text: windows hold a tokenizer's numbers, targets one place lat
   }
   const std::string part = tokenizer.decode(all);
   CHECK(text.starts_with(part));
-  CHECK(text.size() * 9 / 10 - part.size() < 100);
-  CHECK(text.substr(text.size() - text.size() / 10)
-            .starts_with(tokenizer.decode(example(*test, 0).input)));
+  CHECK(text.size() * 81 / 100 - part.size() < 100);
+  const std::size_t tested = text.find(tokenizer.decode(example(*test, 0).input), text.size() / 5);
+  CHECK(tested != std::string::npos);
   CHECK_THROWS_AS(data::open_token_text(file, Split::Test, tokenizer, {.length = 1 << 20}),
                   ValueError);
   CHECK_THROWS_WITH_AS(
@@ -118,7 +118,7 @@ TEST_CASE("token text: of hidden words 80 % are masked, 10 % others, 10 % as the
   Longs told = e.input;
   for (std::size_t i = 0; i < 42; ++i)
     if (e.target[i] != data::kIgnoredTarget) told[i] = e.target[i];
-  const Longs all = tokenizer.encode(text.substr(0, text.size() - text.size() / 10), false);
+  const Longs all = tokenizer.encode(text, false);
   CHECK(std::equal(told.begin() + 1, told.end() - 1, all.begin() + 3 * 40));
   // Seed, epoch and example say what is hidden; in testing the example alone.
   CHECK(example(*train, 3, 5, 1) == e);
@@ -156,16 +156,19 @@ TEST_CASE("token text: lines with a class, cut and filled up") {
     lines += k % 2 == 0 ? "wet\tthe sea is green\r\n" : "dry\ta wide land\n\n";
   const std::string file = written(folder, lines);
   const auto train = data::open_class_lines(file, Split::Train, tokenizer);
-  CHECK(train->size() == 18);
+  CHECK(train->size() == 16);
+  CHECK(data::open_class_lines(file, Split::Validation, tokenizer)->size() == 2);
   CHECK(data::open_class_lines(file, Split::Test, tokenizer)->size() == 2);
   CHECK(train->class_names() == std::vector<std::string>{"dry", "wet"});
   CHECK(train->input_shape() == Shape{6});
-  const Example dry = example(*train, 1);
+  const auto every = data::open_class_lines(file, Split::All, tokenizer);
+  CHECK(every->sample_name(1) == file + ", line 2");
+  const Example dry = example(*every, 1);
   Longs wanted = tokenizer.encode("a wide land");
   wanted.push_back(data::kPad);
   CHECK(dry.input == wanted);
   CHECK(dry.target == Longs{0});
-  const auto cut = data::open_class_lines(file, Split::Train, tokenizer, {.length = 4});
+  const auto cut = data::open_class_lines(file, Split::All, tokenizer, {.length = 4});
   CHECK(example(*cut, 0).input == Longs{tokenizer.number("[CLS]"), tokenizer.number("the"),
                                         tokenizer.number("sea"), tokenizer.number("[SEP]")});
   const std::string other = folder / "other.txt";
@@ -217,7 +220,7 @@ TEST_CASE("token text: lines of two texts have types, wherever the class stands"
     last += k % 2 == 0 ? "the sea\tis green\tyes\n" : "a land\tthe wide sea\tno\n";
   }
   const data::Tokenizer t = of_kind(data::TokenizerKind::WordPiece, some_text());
-  const auto set = data::open_class_lines(written(folder, first), Split::Train, t);
+  const auto set = data::open_class_lines(written(folder, first), Split::All, t);
   CHECK(set->input_shape() == Shape{2, 8});
   CHECK(set->class_names() == std::vector<std::string>{"no", "yes"});
   const Example one = example(*set, 0);
@@ -229,7 +232,7 @@ TEST_CASE("token text: lines of two texts have types, wherever the class stands"
   CHECK(one.input == wanted);
   CHECK(one.target == Longs{1});
   const auto same =
-      data::open_class_lines(written(folder, last), Split::Train, t, {.class_last = true});
+      data::open_class_lines(written(folder, last), Split::All, t, {.class_last = true});
   for (std::int64_t k = 0; k < set->size(); ++k) CHECK(example(*same, k) == example(*set, k));
   CHECK_THROWS_WITH_AS(
       data::open_class_lines(written(folder, first + "yes\tone\n"), Split::Train, t),
@@ -285,8 +288,9 @@ TEST_CASE("token text: answers in texts, as SQuAD's files and lines say them") {
   std::ofstream(folder / "lines.tsv") << "when was it\tit was in 1990s sea\t1990\n"
                                          "who\tthe sea\t\n"
                                          "what was hot\tsea , hot sea\tsea\t10\n";
-  const auto lines = data::open_spans(folder / "lines.tsv", Split::Train, t,
-                                      {.length = 64, .test_file = folder / "lines.tsv"});
+  const auto lines = data::open_spans(
+      folder / "lines.tsv", Split::Train, t,
+      {.length = 64, .test_file = folder / "lines.tsv", .split = {.validation = 0}});
   const Example part = example(*lines, 0), place = example(*lines, 2);
   CHECK(text_between(t, part, part.target[0], part.target[1]).substr(0, 4) == "1990");
   CHECK(example(*lines, 1).target == Longs{0, 0});
@@ -319,8 +323,10 @@ TEST_CASE("token text: long texts stand in windows that share tokens") {
                            const char* words) {
     std::ofstream(folder / "bad.tsv") << lines;
     std::string message;
+    data::SpanOptions whole = options;
+    whole.split.test = 0;
     try {
-      (void)data::open_spans(folder / "bad.tsv", Split::Train, t, options);
+      (void)data::open_spans(folder / "bad.tsv", Split::Train, t, whole);
     } catch (const Error& error) {
       message = error.what();
     }
@@ -357,9 +363,11 @@ TEST_CASE("token text: rows of two texts and of answers are those of Hugging Fac
   }
   const std::string file = folder / "squad.json";
   std::ofstream(file, std::ios::binary) << wanted["spans"].dump();
-  const auto set =
-      data::open_spans(file, Split::Train, t,
-                       {.length = wanted["length"], .stride = wanted["stride"], .test_file = file});
+  const auto set = data::open_spans(file, Split::Train, t,
+                                    {.length = wanted["length"],
+                                     .stride = wanted["stride"],
+                                     .test_file = file,
+                                     .split = {.validation = 0}});
   const Json& rows = wanted["rows"];
   REQUIRE(set->size() == std::ssize(rows));
   const auto length = static_cast<std::size_t>(set->input_shape()[1]);

@@ -86,15 +86,16 @@ TEST_CASE("videos: by seconds, none, all of one video in one part, in lists") {
   const auto size = [](const std::string& spec, Split part = Split::Train) {
     return data::open_dataset(spec, part)->size();
   };
-  const std::string whole = folder + ",test=" + (dir / "in");
+  const std::string whole = folder + ",validation=0,test=" + (dir / "in");
   CHECK(size(whole) == 3 * 8 + 1);
   CHECK(size(whole + ",every=0.5") == 3 * 6 + 1);
   CHECK(size(whole + ",every=60") == 3 + 1);
-  CHECK(size("folder:" + (dir / "in") + ",frames=0,test=" + (dir / "in")) == 1);
+  CHECK(size("folder:" + (dir / "in") + ",validation=0,frames=0,test=" + (dir / "in")) == 1);
   for (const char* split : {",split=0.25,seed=1", ",split=0.5,seed=2", ",split=0.5,seed=3"}) {
     const auto train = data::open_dataset(folder + split, Split::Train)->pictures(),
                test = data::open_dataset(folder + split, Split::Test)->pictures();
-    CHECK(train->size() + test->size() == 25);
+    const auto held = data::open_dataset(folder + split, Split::Validation);
+    CHECK(train->size() + test->size() + (held ? held->size() : 0) == 25);
     for (std::int64_t i = 0; i < train->size(); ++i)
       for (std::int64_t j = 0; j < test->size(); ++j)
         CHECK(train->name(i).substr(0, train->name(i).find(',')) !=

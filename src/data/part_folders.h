@@ -1,0 +1,31 @@
+// Folders named train, val, test and the like, and what keeps images together.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tenon/data.h>
+
+namespace tenon::data {
+
+/// The part that a folder's name stands for, in any case: train or training; val, valid, validation
+/// or dev; test or testing.
+std::optional<Split> part_named(const std::string& folder_name);
+
+/// Sub-folders that are parts; "" where there is none.
+struct PartFolders {
+  std::string train, validation, test;
+  std::vector<std::string> beside;  ///< sub-folders that are none
+  bool any() const { return !train.empty(); }
+};
+/// Of the names of a folder's sub-folders. None are parts unless there is one for training and one
+/// beside it. Throws FormatError, beginning with `folder`, for two of one part, and where names of
+/// parts would be classes.
+PartFolders part_folders(const std::string& folder, const std::vector<std::string>& sub_folders);
+
+/// "patient3" of "photos/patient3_017.jpg": a file's name up to its last '_', '-', ' ' or '.'
+/// before the ending; the whole name where there is none.
+std::string name_prefix(const std::string& path);
+
+}  // namespace tenon::data
