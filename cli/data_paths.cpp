@@ -1,6 +1,7 @@
 // Looks for data and runs without opening them.
 #include "data_paths.h"
 
+#include <fmt/core.h>
 #include <tenon/data.h>
 #include <tenon/error.h>
 #include <tenon/models.h>
@@ -74,6 +75,9 @@ std::string Network::toml() const { return text.empty() ? models::toml(name, opt
 void require_run(const std::string& folder) {
   std::error_code ignored;
   const std::string file = folder + "/settings.toml";
+  if (const int folds = train::folds_in(folder); folds > 0)
+    throw IoError(fmt::format(
+        "{0} holds {1} folds, each of which is a run: name one, as {0}/fold-1", folder, folds));
   if (!std::filesystem::exists(file, ignored))
     throw IoError(folder + " holds no run: there is no " + file);
 }

@@ -152,7 +152,9 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
   const std::string video = io::video_format().library;
   line("videos", video.empty() ? "none: FFmpeg is not in this build, or not installed" : video);
   line("cache folder",
-       cache_folder() + (std::filesystem::exists(cache_folder()) ? "" : " (not made yet)"));
+       cache_folder().empty()
+           ? "none: neither HOME nor TENON_CACHE names a folder"
+           : cache_folder() + (std::filesystem::exists(cache_folder()) ? "" : " (not made yet)"));
   for (const FoundData& data : look_for_data())
     line(("data " + data.name).c_str(),
          data.present

@@ -71,6 +71,8 @@ int main(int argc, char** argv) try {
   tenon::manual_seed(0);
   using tenon::data::Split;
   tenon::data::Loader train(tenon::data::open_dataset(data, Split::Train), {.batch = 64});
+  tenon::data::Loader validation(tenon::data::open_dataset(data, Split::Validation),
+                                 {.batch = 250, .shuffle = false});
   tenon::data::Loader test(tenon::data::open_dataset(data, Split::Test),
                            {.batch = 250, .shuffle = false});
   nn::Sequential net = make_net();
@@ -79,10 +81,12 @@ int main(int argc, char** argv) try {
   tenon::optim::AdamW optimizer(net, {.lr = 2e-3});
   tenon::train::Trainer trainer(net, nn::CrossEntropyLoss(), optimizer,
                                 {.epochs = epochs, .schedule = "cosine"});
-  const tenon::train::TrainResult result = trainer.fit(train, test);
+  const tenon::train::TrainResult result = trainer.fit(train, validation, test);
   for (const tenon::train::EpochReport& epoch : result.epochs)
-    std::printf("epoch %d  loss %.4f  test accuracy %.2f %%\n", epoch.epoch, epoch.train_loss,
-                100 * *epoch.test_accuracy);
+    std::printf("epoch %d  loss %.4f  validation accuracy %.2f %%\n", epoch.epoch,
+                epoch.train_loss, 100 * *epoch.validation_accuracy);
+  std::printf("epoch %d was kept: test accuracy %.2f %%\n", result.kept_epoch,
+              100 * *result.test->accuracy);
   tenon::io::save_safetensors("@NAME@.safetensors", net.state_dict());
   std::printf("weights in @NAME@.safetensors\n");
 } catch (const tenon::Error& error) {

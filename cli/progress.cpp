@@ -18,7 +18,10 @@ using Clock = std::chrono::steady_clock;
 
 // What comes before training is printed behind the words about it.
 void Progress::on_note(const std::string& note) {
-  if (quiet_) return;
+  if (quiet_) {  // what a reader of the data did is said whatever else is not
+    if (note.starts_with("note: ")) std::fputs((printable(note) + "\n").c_str(), stderr);
+    return;
+  }
   if (!started_) return notes_.push_back(note);
   clear_status_line();
   fmt::print("{}\n", printable(note));
@@ -72,11 +75,12 @@ void Progress::on_step(const train::StepReport& report) {
                    rate(report.items_per_s), unit, left / 60, left % 60));
 }
 
-void Progress::on_evaluation(std::int64_t batch, std::int64_t batches) {
+void Progress::on_evaluation(data::Split part, std::int64_t batch, std::int64_t batches) {
   if (quiet_ || !stderr_terminal().interactive || !due()) return;
   const double done =
       static_cast<double>(batch) / static_cast<double>(std::max<std::int64_t>(1, batches));
-  show("testing", done, fmt::format("{:3.0f} %", done * 100));
+  show(part == data::Split::Test ? "testing" : "validation", done,
+       fmt::format("{:3.0f} %", done * 100));
 }
 
 void Progress::on_epoch(const train::EpochReport& report) {
@@ -87,15 +91,15 @@ void Progress::on_epoch(const train::EpochReport& report) {
       fmt::format("epoch {}/{}  loss {}", pad_left(std::to_string(report.epoch), columns(total)),
                   total, figure_text(report.train_loss));
   if (report.train_accuracy) line += fmt::format("  accuracy {}", percent(*report.train_accuracy));
-  if (report.test_accuracy)
-    line +=
-        fmt::format("  test {}", terminal.paint(TextStyle::Bold, percent(*report.test_accuracy)));
-  else if (report.test_loss)
-    line += fmt::format("  test loss {}",
-                        terminal.paint(TextStyle::Bold, figure_text(*report.test_loss)));
-  if (report.test_r2 && report.test_mae)
-    line += fmt::format("  R2 {}  MAE {}", figure_text(*report.test_r2),
-                        quantity_text(*report.test_mae));
+  if (report.validation_accuracy)
+    line += fmt::format("  validation {}",
+                        terminal.paint(TextStyle::Bold, percent(*report.validation_accuracy)));
+  else if (report.validation_loss)
+    line += fmt::format("  validation loss {}",
+                        terminal.paint(TextStyle::Bold, figure_text(*report.validation_loss)));
+  if (report.validation_r2 && report.validation_mae)
+    line += fmt::format("  R2 {}  MAE {}", figure_text(*report.validation_r2),
+                        quantity_text(*report.validation_mae));
   line += fmt::format("  lr {:.2g}  {} items/s  {}", report.lr, rate(report.items_per_s),
                       duration_text(report.seconds));
   if (const double waited = report.data_seconds / std::max(report.seconds, 1e-9); waited >= 0.01)

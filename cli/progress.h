@@ -26,7 +26,7 @@ class Progress : public train::Callback {
   void on_network(const nn::AnyModule& net) override { parameters_ = net.parameter_count(); }
   void on_start(std::int64_t steps_done, std::int64_t total_steps) override;
   void on_step(const train::StepReport& report) override;
-  void on_evaluation(std::int64_t batch, std::int64_t batches) override;
+  void on_evaluation(data::Split part, std::int64_t batch, std::int64_t batches) override;
   void on_epoch(const train::EpochReport& report) override;
   /// Seconds from the start of the command to the end of its first training step; 0 before.
   double first_step_seconds() const { return first_step_; }

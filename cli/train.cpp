@@ -110,7 +110,7 @@ constexpr Shortcut kShortcuts[] = {
 
 // What may change when a run goes on without changing what it computes.
 bool may_change_on_resume(const std::string& key) {
-  return key == "epochs" || key == "threads" || key == "device" || key == "data";
+  return key == "epochs" || key == "threads" || key == "device" || key == "data" || key == "strict";
 }
 
 struct TrainOptions {
@@ -118,7 +118,7 @@ struct TrainOptions {
   std::vector<std::string> sets;
   std::vector<std::string> shortcuts = std::vector<std::string>(std::size(kShortcuts));
   int folds = 0;
-  bool settings = false, quiet = false;
+  bool settings = false, quiet = false, strict = false;
 };
 
 using KeyValue = std::pair<std::string, std::string>;
@@ -144,6 +144,7 @@ std::vector<Given> given_on_command_line(const TrainOptions& options) {
   for (std::size_t i = 0; i < std::size(kShortcuts); ++i)
     if (!options.shortcuts[i].empty())
       given.push_back({kShortcuts[i].flag, {kShortcuts[i].key, options.shortcuts[i]}});
+  if (options.strict) given.push_back({"--strict", {"strict", "true"}});
   return given;
 }
 
@@ -301,17 +302,40 @@ void print_next_steps(const train::TrainResult& result, const train::Settings& s
     fmt::print("  {}  {}\n", terminal.paint(TextStyle::Green, pad_right(command, left)), what);
 }
 
+std::string shown(const std::string& figure, double value) {
+  return figure.ends_with("accuracy") ? percent(value) : figure_text(value);
+}
+
+std::string samples_text(std::int64_t count) {
+  return fmt::format("{} sample{}", thousands(count), count == 1 ? "" : "s");
+}
+
 std::string what_was_done(const train::TrainResult& result) {
   const bool early = result.reason == train::StopReason::EarlyStop;
-  std::string head = fmt::format("{} after {} step{} in {}", early ? "Stopped early" : "Done",
-                                 thousands(result.steps), result.steps == 1 ? "" : "s",
-                                 duration_text(result.seconds));
-  if (result.best)
-    head += fmt::format(", best {} {} (epoch {})", result.best_figure,
-                        result.best_figure.ends_with("accuracy") ? percent(*result.best)
-                                                                 : figure_text(*result.best),
-                        result.best_epoch);
-  return head;
+  return fmt::format("{} after {} step{} in {}", early ? "Stopped early" : "Done",
+                     thousands(result.steps), result.steps == 1 ? "" : "s",
+                     duration_text(result.seconds));
+}
+
+// Each number with the part that it was measured on, and how many samples that was.
+std::vector<std::string> what_was_measured(const train::TrainResult& result) {
+  std::vector<std::string> lines;
+  if (result.validation_samples == 0)
+    lines.push_back(fmt::format("no validation part: the weights of the last epoch ({}) are kept",
+                                result.kept_epoch));
+  else if (result.best)
+    lines.push_back(fmt::format("best {} {} (epoch {}, {})", result.best_figure,
+                                shown(result.best_figure, *result.best), result.best_epoch,
+                                samples_text(result.validation_samples)));
+  if (!result.test) return lines;
+  const train::TestReport& test = *result.test;
+  std::string line = test.accuracy ? "test accuracy " + percent(*test.accuracy)
+                                   : "test loss " + figure_text(test.loss);
+  if (test.r2) line += ", R2 " + figure_text(*test.r2);
+  if (test.mae) line += ", MAE " + quantity_text(*test.mae);
+  lines.push_back(fmt::format("{} (epoch {}, {}, measured once)", line, test.epoch,
+                              samples_text(test.samples)));
+  return lines;
 }
 
 void print_summary(const train::TrainResult& result, const train::Settings& settings,
@@ -321,6 +345,8 @@ void print_summary(const train::TrainResult& result, const train::Settings& sett
     fmt::print("  {} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 11)), text);
   };
   fmt::print("\n{}\n", terminal.paint(TextStyle::Bold, what_was_done(result)));
+  for (const std::string& line : what_was_measured(result))
+    fmt::print("{}\n", terminal.paint(TextStyle::Bold, line));
   fact("parameters", fmt::format("{} ({})", thousands(progress.parameters()),
                                  bytes_text(4 * progress.parameters())));
   if (const double first = progress.first_step_seconds(); first > 0)
@@ -351,20 +377,21 @@ int finish(const train::TrainResult& result, const train::Settings& settings,
                    ? "its max_steps ended it: --set max_steps=0 lifts that"
                    : "--epochs N trains on, N being the epochs in all");
   if (quiet)
-    fmt::print("{}; run folder {}\n", what_was_done(result), printable(result.run_dir));
+    fmt::print("{}; {}; run folder {}\n", what_was_done(result),
+               join(what_was_measured(result), "; "), printable(result.run_dir));
   else
     print_summary(result, settings, progress);
   return kOk;
 }
 
-// What one fold is measured by, at its best epoch.
+// What folds are measured by, on the part that each was not trained on.
 struct FoldFigure {
   std::string name;
   bool share;  // shown in percent
   std::vector<double> values{};
 };
 
-void add_figures(std::vector<FoldFigure>& figures, const train::TrainResult& result) {
+void add_figures(std::vector<FoldFigure>& figures, const train::TestReport& test) {
   const auto add = [&](const std::string& name, bool share, std::optional<double> value) {
     if (!value) return;
     auto found = std::find_if(figures.begin(), figures.end(),
@@ -372,16 +399,28 @@ void add_figures(std::vector<FoldFigure>& figures, const train::TrainResult& res
     if (found == figures.end()) found = figures.insert(found, {name, share});
     found->values.push_back(*value);
   };
-  add(result.best_figure, result.best_figure.ends_with("accuracy"), result.best);
-  if (result.best_epoch < 1) return;
-  const train::EpochReport& best = result.epochs[static_cast<std::size_t>(result.best_epoch - 1)];
-  add("R2", false, best.test_r2);
-  add("MAE", false, best.test_mae);
+  if (test.accuracy)
+    add("test accuracy", true, test.accuracy);
+  else
+    add("test loss", false, test.loss);
+  add("R2", false, test.r2);
+  add("MAE", false, test.mae);
 }
 
-void print_folds(const std::vector<FoldFigure>& figures, int folds, const std::string& folder) {
+void print_folds(const std::vector<train::TrainResult>& results, const std::string& folder) {
   const Terminal& terminal = stdout_terminal();
-  fmt::print("\n{}\n", terminal.paint(TextStyle::Bold, fmt::format("{} folds", folds)));
+  std::vector<FoldFigure> figures;
+  std::int64_t samples = 0;
+  for (const train::TrainResult& result : results) {
+    if (!result.test) continue;
+    add_figures(figures, *result.test);
+    samples += result.test->samples;
+  }
+  fmt::print("\n{}\n",
+             terminal.paint(TextStyle::Bold,
+                            fmt::format("{} folds, each measured once on the part that it was not "
+                                        "trained on ({} in all)",
+                                        results.size(), samples_text(samples))));
   for (const FoldFigure& figure : figures) {
     const auto text = [&](double v) { return figure.share ? percent(v) : figure_text(v); };
     double sum = 0, squares = 0;
@@ -406,37 +445,40 @@ void refuse_folder_of_a_run(const std::string& folder) {
         fmt::format("go on with it by --resume {}, or choose another folder", shell_word(folder)));
 }
 
-// A run for each part of the table, which is tested on it and trained on the others.
-int start_folds(const TrainOptions& options, const train::Settings& all) {
-  if (options.folds < 2) throw UsageError("--folds: give 2 or more");
-  const bool table = all.data.starts_with("csv:");
-  for (const char* taken : {",fold=", ",split=", ",test="})
-    if (!table || all.data.find(taken) != std::string::npos)
-      throw UsageError(fmt::format("--folds: '{}' {}", all.data,
-                                   table ? "says already what is for testing" : "is no table"),
-                       "name rows to divide, as in --data csv:FILE,label=NAME,stratify");
-  // The last fold is the first to have no rows where there are too many.
-  (void)data::open_dataset(all.data + fmt::format(",fold={0}/{0}", options.folds),
-                           data::Split::Test, all.task != "regression");
-  const std::string folder = options.out.empty() ? free_folder(all.model) : options.out;
-  const auto folder_of = [&](int fold) { return fmt::format("{}/fold-{}", folder, fold); };
-  for (int fold = 1; fold <= options.folds; ++fold) refuse_folder_of_a_run(folder_of(fold));
-  std::vector<FoldFigure> figures;
-  for (int fold = 1; fold <= options.folds; ++fold) {
-    train::Settings settings = all;
-    settings.data += fmt::format(",fold={}/{}", fold, options.folds);
-    const std::string own = folder_of(fold);
-    const auto progress = make_progress(settings, own, options.quiet);
-    const train::TrainResult result =
-        train::start_run(settings, own, {{progress}, [] { return interrupted().load(); }});
-    if (result.reason == train::StopReason::Interrupted)
-      return finish(result, settings, *progress, options.quiet);
-    clear_status_line();
-    if (!options.quiet) fmt::print("\n");
-    add_figures(figures, result);
+// Of each fold in turn, the last of which is the one that was interrupted.
+int finish_folds(const std::vector<train::TrainResult>& results, const std::string& folder) {
+  clear_status_line();
+  if (results.back().reason != train::StopReason::Interrupted) {
+    print_folds(results, folder);
+    return kOk;
   }
-  print_folds(figures, options.folds, folder);
-  return kOk;
+  fmt::print(
+      "\nstopped in fold {}; everything is saved in {}\ngo on with: tenon train --resume {}\n",
+      results.size(), printable(folder), shell_word(folder));
+  return interrupt_code();
+}
+
+train::FoldOptions fold_options(bool quiet) {
+  return [quiet](int fold, const train::Settings& settings, const std::string& folder) {
+    clear_status_line();
+    if (!quiet && fold > 1) fmt::print("\n");
+    return train::RunOptions{{make_progress(settings, folder, quiet)},
+                             [] { return interrupted().load(); }};
+  };
+}
+
+// A run for each part of the samples, which is tested on it and trained on the others.
+int start_folds(const TrainOptions& options, const train::Settings& settings) {
+  if (options.folds < 2) throw UsageError("--folds: give 2 or more");
+  const std::string folder = options.out.empty() ? free_folder(settings.model) : options.out;
+  if (train::folds_in(folder) > 0)
+    throw UsageError(fmt::format("--out: {} already holds folds", folder),
+                     fmt::format("go on with them by --resume {}, or choose another folder",
+                                 shell_word(folder)));
+  for (int fold = 1; fold <= options.folds; ++fold)
+    refuse_folder_of_a_run(fmt::format("{}/fold-{}", folder, fold));
+  return finish_folds(
+      train::start_folds(settings, options.folds, folder, fold_options(options.quiet)), folder);
 }
 
 int start(const TrainOptions& options) {
@@ -462,7 +504,7 @@ std::vector<Given> resume_overrides(const TrainOptions& options) {
         fmt::format("{} cannot change when a run goes on", what),
         fmt::format(
             "--resume keeps the settings of {}; only --epochs, --device and --threads may differ, "
-            "and --data when the data lies elsewhere now. "
+            "--set drop_last, and --data when the data lies elsewhere now. "
             "Leave --resume away to start a new run",
             options.resume));
   };
@@ -480,8 +522,10 @@ std::vector<Given> resume_overrides(const TrainOptions& options) {
 
 int resume(const TrainOptions& options) {
   const std::vector<Given> given = resume_overrides(options);
-  require_run(options.resume);
-  train::Settings settings = train::Settings::of_run(options.resume);
+  const bool folds = train::folds_in(options.resume) > 0;
+  if (!folds) require_run(options.resume);
+  train::Settings settings =
+      folds ? train::settings_of_folds(options.resume) : train::Settings::of_run(options.resume);
   std::vector<KeyValue> overrides;
   overrides.reserve(given.size());
   for (const Given& each : given) {
@@ -493,6 +537,9 @@ int resume(const TrainOptions& options) {
     return kOk;
   }
   set_threads(settings.threads);
+  if (folds)
+    return finish_folds(train::resume_folds(options.resume, fold_options(options.quiet), overrides),
+                        options.resume);
   const auto progress = make_progress(settings, options.resume, options.quiet);
   const train::TrainResult result = train::resume_run(
       options.resume, {{progress}, [] { return interrupted().load(); }}, overrides);
@@ -564,8 +611,11 @@ void add_options(Command& command, TrainOptions& options) {
                    "the table's column to be predicted; also csv:FILE,label=NAME",
                    "label, class, target, y or the last one");
     command.option(options.folds, "--folds", "K",
-                   "K runs on a table, each tested on another of K parts; their mean is printed",
+                   "K runs, each trained without another of K parts of the samples and measured "
+                   "once on it; their mean is printed",
                    "one run");
+    command.flag(options.strict, "--strict",
+                 "what reading the data would skip, convert or assume with a note is an error");
   }
   command.option(options.memory_limit, "--memory-limit", "SIZE",
                  "refuse to start when more is planned, as in 800MB", "none");
@@ -574,8 +624,9 @@ void add_options(Command& command, TrainOptions& options) {
       .completes = Completes::Folders;
   command
       .option(options.resume, "--resume", "DIR",
-              "go on with this run by its own settings; only --epochs, --device and --threads may "
-              "change, and --data when the data lies elsewhere now")
+              "go on with this run, or these folds, by their own settings; only --epochs, --device "
+              "and --threads may change, --set drop_last, and --data when the data lies elsewhere "
+              "now")
       .completes = Completes::Folders;
   command
       .option(options.config, "--config", "FILE.toml", "settings from a file of key = value lines")

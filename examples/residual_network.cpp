@@ -55,10 +55,11 @@ int main() {
   Residual net;
   std::printf("%s", net.summary({1, 1, 28, 28}).str().c_str());
   data::Loader train(data::drawn_digits(0, 2000), {.batch = 50, .mean = 0.13, .std = 0.31}),
-      test(data::drawn_digits(1, 400), {.batch = 100, .shuffle = false, .mean = 0.13, .std = 0.31});
+      validation(data::drawn_digits(1, 400),
+                 {.batch = 100, .shuffle = false, .mean = 0.13, .std = 0.31});
   optim::AdamW adam(net, {.lr = 1e-2});
   train::Trainer trainer(net, nn::CrossEntropyLoss(), adam, {.epochs = 6, .schedule = "cosine"});
-  const train::TrainResult result = trainer.fit(train, test);
+  const train::TrainResult result = trainer.fit(train, validation);
   std::printf("best %s %.1f %% after epoch %d\n", result.best_figure.c_str(), *result.best * 100,
               result.best_epoch);
   check(*result.best > 0.7, "six passes over 2,000 digits reach 70 %");

@@ -83,8 +83,8 @@ class Told : public train::Callback {
  public:
   void on_note(const std::string& note) override { std::printf("%s\n", note.c_str()); }
   void on_epoch(const train::EpochReport& epoch) override {
-    std::printf("epoch %d  loss %.4f  accuracy on held-out pictures %.1f %%\n", epoch.epoch,
-                epoch.train_loss, 100 * epoch.test_accuracy.value_or(0));
+    std::printf("epoch %d  loss %.4f  validation accuracy %.1f %%\n", epoch.epoch, epoch.train_loss,
+                100 * epoch.validation_accuracy.value_or(0));
   }
 };
 
@@ -122,7 +122,8 @@ int main(int argc, char** argv) {
   const train::TrainedModel model = train::TrainedModel::open("learnt/model.safetensors");
   std::printf("classes:");
   for (const std::string& name : model.class_names()) std::printf(" %s", name.c_str());
-  std::printf("; best %s %.1f %%\n", result.best_figure.c_str(), 100 * *result.best);
+  std::printf("; best %s %.1f %%, test accuracy %.1f %%\n", result.best_figure.c_str(),
+              100 * *result.best, 100 * *result.test->accuracy);
   if (argc > 1) return 0;  // what somebody's own pictures reach is theirs to judge
   const std::string seven = std::filesystem::directory_iterator("photos/7")->path().string();
   const Tensor shares = model.predict(model.fit(io::load_image(seven, 3)));

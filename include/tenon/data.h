@@ -208,8 +208,8 @@ struct CsvOptions {
   std::optional<bool> day_first{};  ///< of dates as 3/4/2020; unset: told from the column's dates
   /// The most bytes that inputs take; 0: 1 GiB, or 16 times the file's size where that is more.
   std::uint64_t memory = 0;
-  bool strict = false;  ///< what would be a note (Dataset::notes()) is a FormatError
-  SplitOptions split{};                   ///< of open_csv() with a part
+  bool strict = false;   ///< what would be a note (Dataset::notes()) is a FormatError
+  SplitOptions split{};  ///< of open_csv() with a part
   /// Columns are found by name, in whatever order and among others, and read as these say; without
   /// a header by their places. Unset: as the rows that are not for testing say.
   std::shared_ptr<const TableColumns> columns{};

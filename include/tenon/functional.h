@@ -55,9 +55,10 @@ TENON_API Tensor cosine_similarity(const Tensor& a, const Tensor& b, int axis = 
 /// undefined. Without eps: the distance from 1 to the next number of x's dtype.
 TENON_API Tensor rms_norm(const Tensor& x, const Shape& shape, const Tensor& weight = {},
                           std::optional<double> eps = {});
-/// Sums (products) of the elements of an axis up to and with each. Integers and bool in int64.
-TENON_API Tensor cumsum(const Tensor& x, int axis);
-TENON_API Tensor cumprod(const Tensor& x, int axis);
+/// Sums (products) of the elements of an axis up to and with each. Integers and bool in int64; with
+/// a dtype, of the elements cast to it, in it.
+TENON_API Tensor cumsum(const Tensor& x, int axis, std::optional<DType> dtype = {});
+TENON_API Tensor cumprod(const Tensor& x, int axis, std::optional<DType> dtype = {});
 
 // ---- Rearranging
 /// Elements that leave at one end of an axis come back at the other. Without axes: of all elements

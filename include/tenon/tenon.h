@@ -22,6 +22,7 @@
 #include <tenon/pooling.h>
 #include <tenon/pooling_layers.h>
 #include <tenon/recurrent.h>
+#include <tenon/sample_random.h>
 #include <tenon/shape.h>
 #include <tenon/shapes_only.h>
 #include <tenon/system.h>

@@ -57,11 +57,22 @@ struct EpochReport {
   std::int64_t step = 0;
   double train_loss = 0;  ///< as Evaluation's: of sequences the mean over the tokens that count
   std::optional<double> train_accuracy;  ///< where targets are classes
-  std::optional<double> test_loss, test_accuracy;
-  std::optional<double> test_mae, test_r2;  ///< where they are quantities
+  /// Of the validation part after the epoch; unset without one, and where it was not measured.
+  std::optional<double> validation_loss, validation_accuracy;
+  std::optional<double> validation_mae, validation_r2;  ///< where targets are quantities
   double lr = 0, seconds = 0, items_per_s = 0;
   double data_seconds = 0;  ///< of `seconds`: waiting for the next batch
   bool best = false;        ///< the best so far by the monitored figure
+};
+
+/// What the weights that are kept give on the test part: measured once, when training has ended.
+struct TestReport {
+  int epoch = 0;                   ///< whose weights were measured
+  std::int64_t step = 0;           ///< the last one of that epoch
+  std::int64_t samples = 0;        ///< that were measured
+  double loss = 0;                 ///< as Evaluation's
+  std::optional<double> accuracy;  ///< where targets are classes
+  std::optional<double> mae, r2;   ///< where targets are quantities
 };
 
 enum class StopReason { Finished, EarlyStop, Interrupted };
@@ -79,7 +90,8 @@ class TENON_API Callback {
   virtual void on_network(const nn::AnyModule& net);
   virtual void on_start(std::int64_t first_step, std::int64_t total_steps);
   virtual void on_step(const StepReport& report);
-  virtual void on_evaluation(std::int64_t batch, std::int64_t batches);
+  /// Of the validation part after an epoch, or of the test part at the end of training.
+  virtual void on_evaluation(data::Split part, std::int64_t batch, std::int64_t batches);
   virtual void on_epoch(const EpochReport& report);
   virtual void on_checkpoint(const std::string& path);
   /// Return true to end training after this epoch.
@@ -124,8 +136,15 @@ struct TrainResult {
   double seconds = 0;             ///< of this session
   double first_step_seconds = 0;  ///< from the call of fit() to the end of the first step
   std::optional<double> best;     ///< the monitored figure at its best, as it is
-  std::string best_figure;        ///< "test accuracy", "test loss" or "training loss"
+  /// "validation accuracy" or "validation loss"; "training loss" without a validation part.
+  std::string best_figure;
   int best_epoch = 0;
+  /// Whose weights are left in the model when training has ended: best_epoch where they were chosen
+  /// by a validation part (TrainOptions::keep_best), else the last one.
+  int kept_epoch = 0;
+  std::int64_t validation_samples = 0;  ///< that validation figures are of; 0: no validation part
+  /// Of the weights that are kept. Unset without a test part and where training was interrupted.
+  std::optional<TestReport> test;
   std::string run_dir;                ///< "" when nothing was written
   double data_seconds = 0;            ///< of `seconds`: waiting for the next batch
   std::vector<std::string> broken{};  ///< pictures that others stood in for
@@ -141,7 +160,8 @@ struct Stage {
   nn::AnyModule net;
   optim::Optimizer* optimizer = nullptr;
   data::Loader* train = nullptr;
-  data::Loader* test = nullptr;  ///< null where fit() was given none
+  data::Loader* validation = nullptr;  ///< null where fit() was given none
+  data::Loader* test = nullptr;        ///< the same
 };
 
 struct TrainOptions {
@@ -160,7 +180,7 @@ struct TrainOptions {
   /// Scores are [N, T, classes] and targets [N, T]: a class for each place of a sequence. The loss
   /// given to the trainer sees them as [N · T, classes] and [N · T].
   bool tokens = false;
-  nn::Loss test_loss{};  ///< of evaluations; empty: the loss of training
+  nn::Loss evaluation_loss{};  ///< of evaluations; empty: the loss of training
   /// A network whose scores are learnt from too: it stays in evaluation mode and does not learn.
   /// It gets the network's inputs and gives scores of the same shape. The loss of training is then
   /// (1 - distill_weight) · loss + distill_weight · distillation_loss(scores, its scores,
@@ -170,10 +190,15 @@ struct TrainOptions {
   /// Pictures of each training batch and their labels are mixed, by draws of the loader's seed, the
   /// epoch and the batch. An example counts as right when the class with the larger share was met.
   data::Mixing mixing{};
-  bool guard = true;       ///< a step whose loss is not finite changes nothing
-  int early_stopping = 0;  ///< epochs without a better figure before training ends; 0: off
-  bool keep_best = true;   ///< fit() leaves the weights of the best epoch in the model
-  int evaluate_every = 1;  ///< epochs
+  bool guard = true;  ///< a step whose loss is not finite changes nothing
+  /// Epochs without a better figure before training ends; 0: off. The figure is the accuracy on the
+  /// validation part, or its loss where targets are no classes. Without a validation part it is the
+  /// training loss.
+  int early_stopping = 0;
+  /// fit() leaves the weights of the epoch with the best validation figure in the model. Without a
+  /// validation part there is nothing to choose by: the weights of the last epoch stay.
+  bool keep_best = true;
+  int evaluate_every = 1;  ///< epochs between two measurements of the validation part
   /// After so many epochs the run goes on with what `next_stage` gives, as when parts that were
   /// frozen begin to learn; 0: never. It is asked once, when the next epoch begins or a run that is
   /// beyond it goes on. What its optimizer has in common with the one before keeps its state; the
@@ -227,11 +252,23 @@ class TENON_API Trainer {
   /// Throws NumericError naming the first layer whose output is not finite when the loss stops
   /// being so; the weights are those before that step. Throws it too where weights that are not
   /// finite would be saved or left by the last step.
-  TrainResult fit(data::Loader& train, data::Loader* test = nullptr);
-  TrainResult fit(data::Loader& train, data::Loader& test) { return fit(train, &test); }
+  ///
+  /// After each epoch the validation part is measured: the best weights, early stopping and the
+  /// schedule "plateau" depend on it alone. The test part is measured once, when training has
+  /// ended, by the weights that are kept (TrainResult::test); of a run that is resumed after its
+  /// end it is not measured again. It changes nothing else. Throws ValueError before the first step
+  /// where the epoch's last batch has one sample and the network cannot train on one, as batch
+  /// normalization cannot. Training or evaluation mode of the network's modules is left as it was
+  /// found.
+  TrainResult fit(data::Loader& train, data::Loader* validation = nullptr,
+                  data::Loader* test = nullptr);
+  TrainResult fit(data::Loader& train, data::Loader& validation) { return fit(train, &validation); }
+  TrainResult fit(data::Loader& train, data::Loader& validation, data::Loader& test) {
+    return fit(train, &validation, &test);
+  }
   /// Of sets with several views of each example the mean_of_views(); pictures that the set leaves
   /// out (data::PictureOptions::broken_left_out) count for nothing. Throws FormatError when none is
-  /// left.
+  /// left. Leaves the modules' modes as it found them, as predict() does.
   Evaluation evaluate(data::Loader& loader);
   /// Scores (the module's output) for a batch of inputs as the loader would give them.
   Tensor predict(const Tensor& inputs);
@@ -248,6 +285,8 @@ class TENON_API Trainer {
 TENON_API std::string first_non_finite(const nn::Module& net, const Tensor& input);
 
 // ---- Runs: everything about one training in a folder
+
+struct SettingText;  // (library use)
 
 /// What shapes a run: its defaults are the model's recipe. Written to RUN/settings.toml.
 struct TENON_API Settings {
@@ -285,6 +324,7 @@ struct TENON_API Settings {
   std::int64_t seed = 0;
   int early_stopping = 0;
   bool keep_best = true, drop_last = false, shuffle = true;
+  bool strict = false;  ///< what a reader of the data would note (Dataset::notes()) is an error
   int keep_checkpoints = 2;
   std::int64_t checkpoint_steps = 0, max_steps = 0;
   double checkpoint_seconds = 30;
@@ -328,7 +368,10 @@ struct TENON_API Settings {
   std::vector<Key> keys() const;
 
  private:
+  friend struct FoldsFile;
   void use_rates_of(const std::string& chosen);
+  void apply_lines(const std::vector<SettingText>& lines, const std::string& path);
+  static Settings of_lines(const std::vector<SettingText>& lines, const std::string& file);
   static Settings with_recipe(const std::string& model, const std::string& network);
   std::vector<std::string> given_;  // keys that set() was called for
 };
@@ -344,10 +387,33 @@ TENON_API TrainResult start_run(const Settings& settings, const std::string& dir
                                 const RunOptions& options = {});
 /// Goes on with a run by its own settings, from its latest checkpoint. `overrides` may change what
 /// does not shape the results (threads, workers, checkpoint_*, keep_checkpoints), epochs (not fewer
-/// than are done), and where the data lies.
+/// than are done), drop_last from where the run stands, and where the data lies. A run that has no
+/// checkpoint yet begins anew, with the weights that its settings name; throws IoError where these
+/// are gone.
 TENON_API TrainResult
 resume_run(const std::string& dir, const RunOptions& options = {},
            const std::vector<std::pair<std::string, std::string>>& overrides = {});
+
+/// What a fold of start_folds() and resume_folds() is run with: asked for each before it begins.
+using FoldOptions =
+    std::function<RunOptions(int fold, const Settings& settings, const std::string& dir)>;
+/// Cross-validation: `folds` runs in dir/fold-1, dir/fold-2, …, each tested on another of as many
+/// parts of the samples. A fold's weights are chosen by a validation part of its training samples,
+/// and measured once on its test part (TrainResult::test). Returns the results of the folds that
+/// were run: fewer than `folds` where the last of them was interrupted. Throws ValueError where the
+/// folder holds runs already, and for data that says itself what is for testing.
+TENON_API std::vector<TrainResult> start_folds(const Settings& settings, int folds,
+                                               const std::string& dir,
+                                               const FoldOptions& options = {});
+/// Goes on where start_folds() was stopped: folds that have ended are not trained again, the one
+/// under way is resumed, the others are begun. `overrides` as resume_run()'s, of all folds.
+TENON_API std::vector<TrainResult> resume_folds(
+    const std::string& dir, const FoldOptions& options = {},
+    const std::vector<std::pair<std::string, std::string>>& overrides = {});
+/// How many folds the folder of start_folds() is for; 0 where it is none.
+TENON_API int folds_in(const std::string& dir);
+/// Settings that the folds of such a folder have in common.
+TENON_API Settings settings_of_folds(const std::string& dir);
 
 struct GenerateOptions {
   std::int64_t tokens = 200;

@@ -1,43 +1,223 @@
-// Through a name of the process's own, and a rename: readers and other writers see whole files.
+// POSIX files of caches. A writer's file has a name of its own and is renamed: readers and other
+// writers see whole files.
 #include "base/cache_file.h"
 
-#include <atomic>
-#include <cstdio>
-#include <exception>
-#include <filesystem>
-#include <system_error>
-
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "base/env.h"
+#include "base/log.h"
 #include "base/str.h"
 
 namespace tenon {
 namespace {
 
-bool write_pieces(const std::string& path, std::initializer_list<std::string_view> pieces) {
-  std::FILE* const file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return false;
-  bool good = true;
-  for (const std::string_view piece : pieces)
-    good = good && std::fwrite(piece.data(), 1, piece.size(), file) == piece.size();
-  return std::fclose(file) == 0 && good;
+constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+}
+
+// Root's files are as good as one's own: who is root needs no cache to run code.
+bool is_trusted(uid_t owner) { return owner == ::geteuid() || owner == 0; }
+
+std::string belongs_to(const char* what, uid_t owner) {
+  return cat(what, " belongs to user ", static_cast<std::int64_t>(owner), ", not to this one (",
+             static_cast<std::int64_t>(::geteuid()), ")");
+}
+
+void warn_once(const std::string& folder, const std::string& why) {
+  static std::mutex mutex;
+  static auto* const told = new std::set<std::string>;
+  {
+    const std::lock_guard lock(mutex);
+    if (!told->insert(folder).second) return;
+  }
+  log_message(LogLevel::Warning, cat(folder, " is not used as a cache: ", why,
+                                     "; set TENON_CACHE to a folder of your own"));
+}
+
+// Missing folders are made for their owner alone.
+bool make_folders(const std::string& folder) {
+  for (std::size_t end = 1; end != std::string::npos;) {
+    end = folder.find('/', end + 1);
+    if (::mkdir(folder.substr(0, end).c_str(), S_IRWXU) != 0 && errno != EEXIST &&
+        end == std::string::npos)
+      return false;
+  }
+  return true;
 }
 
 }  // namespace
 
-bool write_cache_file(const std::string& path,
-                      std::initializer_list<std::string_view> pieces) noexcept {
-  static std::atomic<int> counter{0};
-  try {
-    std::error_code error;
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-    const std::string temporary = cat(path, ".", ::getpid(), ".", counter++, ".tmp");
-    const bool good = write_pieces(temporary, pieces);
-    if (good) std::filesystem::rename(temporary, path, error);
-    if (good && !error) return true;
-    std::filesystem::remove(temporary, error);
-  } catch (const std::exception&) {  // out of memory: as a full disk
+std::string cache_folder_of(const char* name) {
+  const std::string base = user_cache_folder();
+  if (!base.empty()) return cat(base, "/", name);
+  static std::atomic<bool> told{false};
+  if (!told.exchange(true))
+    log_message(LogLevel::Warning,
+                "nothing is cached on disk: neither HOME nor XDG_CACHE_HOME names a folder; set "
+                "TENON_CACHE to one");
+  return "";
+}
+
+std::string unguessable() {
+  std::uint64_t bits = 0;
+  if (::getrandom(&bits, sizeof bits, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof bits)) {
+    // Early in a system's start: O_EXCL still keeps planted names from being used.
+    static std::atomic<std::uint64_t> counter{0};
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    bits = (static_cast<std::uint64_t>(now) ^ static_cast<std::uint64_t>(::getpid()) << 40) *
+               0x9E3779B97F4A7C15ull +
+           counter.fetch_add(1);
   }
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(bits));
+  return text;
+}
+
+std::string why_not_trusted(const std::string& folder) noexcept try {
+  struct stat link {
+  }, target{};
+  if (::lstat(folder.c_str(), &link) != 0) return "";
+  if (!is_trusted(link.st_uid)) return belongs_to("it", link.st_uid);
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return cat("it cannot be opened: ", std::generic_category().message(errno));
+  std::string why;
+  if (::fstat(fd, &target) != 0)
+    why = "it cannot be looked at";
+  else if (!is_trusted(target.st_uid))
+    why = belongs_to("what it leads to", target.st_uid);
+  else if ((target.st_mode & kOthersWrite) != 0 &&
+           (target.st_uid != ::geteuid() || ::fchmod(fd, S_IRWXU) != 0))
+    why = "others may write into it";
+  ::close(fd);
+  return why;
+} catch (const std::exception&) {
+  return "out of memory";
+}
+
+int open_cache_file(const std::string& path) noexcept try {
+  const std::string folder = folder_of(path);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) {
+    if (errno == ELOOP) warn_once(folder, cat(path, " is a link"));
+    return -1;
+  }
+  struct stat info {};
+  std::string why;
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    why = cat(path, " is no file");
+  else if (!is_trusted(info.st_uid))
+    why = belongs_to(path.c_str(), info.st_uid);
+  else if ((info.st_mode & kOthersWrite) != 0)
+    why = cat("others may write into ", path);
+  else
+    why = why_not_trusted(folder);
+  if (why.empty()) return fd;
+  ::close(fd);
+  warn_once(folder, why);
+  return -1;
+} catch (const std::exception&) {  // out of memory: as good as not there
+  return -1;
+}
+
+std::optional<std::string> read_cache_file(const std::string& path, std::size_t most) {
+  const int fd = open_cache_file(path);
+  if (fd < 0) return std::nullopt;
+  struct Closer {
+    int fd;
+    ~Closer() { ::close(fd); }
+  } const closer{fd};
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || static_cast<std::uint64_t>(info.st_size) > most)
+    return std::nullopt;
+  std::string bytes(static_cast<std::size_t>(info.st_size), '\0');
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got = ::read(fd, bytes.data() + done, bytes.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+CacheFileWriter::CacheFileWriter(std::string path) : path_(std::move(path)) {
+  const std::string folder = folder_of(path_);
+  if (!make_folders(folder)) {
+    fail("make the folder of");
+    return;
+  }
+  if (const std::string why = why_not_trusted(folder); !why.empty()) {
+    warn_once(folder, why);
+    problem_ = cat(folder, ": ", why);
+    return;
+  }
+  name_ = cat(path_, ".", unguessable(), ".tmp");
+  fd_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+               S_IRUSR | S_IWUSR);
+  if (fd_ < 0) fail("make");
+}
+
+CacheFileWriter::~CacheFileWriter() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(name_.c_str());
+}
+
+void CacheFileWriter::fail(const char* action) {
+  problem_ = cat("cannot ", action, " ", path_, ": ", std::generic_category().message(errno));
+}
+
+void CacheFileWriter::write(const void* from, std::size_t bytes) {
+  constexpr std::size_t kAtOnce = std::size_t{1} << 18;
+  buffer_.append(static_cast<const char*>(from), bytes);
+  if (buffer_.size() >= kAtOnce) flush();
+}
+
+void CacheFileWriter::flush() {
+  for (std::string_view rest = buffer_; problem_.empty() && !rest.empty();) {
+    const ssize_t done = ::write(fd_, rest.data(), rest.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return fail("write");
+    rest.remove_prefix(static_cast<std::size_t>(done));
+  }
+  buffer_.clear();
+}
+
+void CacheFileWriter::commit() {
+  flush();
+  if (!problem_.empty()) return;
+  const int closed = ::close(std::exchange(fd_, -1));
+  if (closed == 0 && ::rename(name_.c_str(), path_.c_str()) == 0) return;
+  fail("write");
+  ::unlink(name_.c_str());
+}
+
+bool write_cache_file(const std::string& path,
+                      std::initializer_list<std::string_view> pieces) noexcept try {
+  CacheFileWriter file(path);
+  for (const std::string_view piece : pieces) file.write(piece.data(), piece.size());
+  file.commit();
+  return file.problem().empty();
+} catch (const std::exception&) {  // out of memory: as a full disk
   return false;
 }
 

@@ -39,8 +39,11 @@ bool env_flag(const char* name, bool fallback) {
 
 std::string user_cache_folder() {
   if (std::string own = env_text("TENON_CACHE"); !own.empty()) return own;
-  if (const std::string base = env_text("XDG_CACHE_HOME"); !base.empty()) return base + "/tenon";
-  return env_text("HOME", "/tmp") + "/.cache/tenon";
+  // A relative path would make a cache of whatever folder the process stands in.
+  if (const std::string base = env_text("XDG_CACHE_HOME"); base.starts_with('/'))
+    return base + "/tenon";
+  const std::string home = env_text("HOME");
+  return home.starts_with('/') ? home + "/.cache/tenon" : std::string();
 }
 
 }  // namespace tenon

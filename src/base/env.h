@@ -17,7 +17,8 @@ std::int64_t env_int(const char* name, std::int64_t fallback);
 /// anything else.
 bool env_flag(const char* name, bool fallback);
 /// Where Tenon keeps what it can make again: TENON_CACHE, else XDG_CACHE_HOME/tenon, else
-/// ~/.cache/tenon.
+/// ~/.cache/tenon; "" where none of them is an absolute path, but for TENON_CACHE. Never a folder
+/// that users share.
 std::string user_cache_folder();
 
 }  // namespace tenon

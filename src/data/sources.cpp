@@ -291,7 +291,7 @@ std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::strin
 // What says how a source of text is divided, beside its own options: those that read_own() takes.
 template <class ReadOwn>
 SplitSpec read_text_spec(const std::vector<std::string>& parts, const std::string& spec,
-                         const char* own, const ReadOwn& read_own) {
+                         const std::string& own, const ReadOwn& read_own) {
   SplitSpec split;
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const std::size_t equals = parts[i].find('=');
@@ -332,8 +332,9 @@ std::shared_ptr<Dataset> open_lines_spec(const std::string& rest, const std::str
   const std::vector<std::string> parts = source_parts(rest);
   ClassLineOptions options;
   const SplitSpec divided = read_text_spec(
-      parts, spec, "length=N, class=first|last",
+      parts, spec, cat("length=N, class=first|last, ", kRowOptions),
       [&](const std::string& key, const std::string& value) {
+        if (set_row_option(options.rows, cat(key, "=", value))) return true;
         if (key == "length") options.length = spec_number(value, spec);
         if (key == "class") options.class_last = value == "last";
         return key == "length" || (key == "class" && (value == "first" || value == "last"));
@@ -417,8 +418,10 @@ std::shared_ptr<Dataset> open_pairs_spec(const std::string& rest, const std::str
                                          Split split, const SourceOptions& source) {
   const std::vector<std::string> parts = source_parts(rest);
   PairOptions options{.vocabulary = source.vocabulary};
-  const SplitSpec divided = read_text_spec(parts, spec, "pieces=N, length=N",
+  const SplitSpec divided = read_text_spec(parts, spec, cat("pieces=N, length=N, ", kRowOptions),
                                            [&](const std::string& key, const std::string& value) {
+                                             if (set_row_option(options.rows, cat(key, "=", value)))
+                                               return true;
                                              if (key == "pieces")
                                                options.pieces = spec_number(value, spec);
                                              if (key == "length")

@@ -2,7 +2,9 @@
 #include "data/token_model.h"
 
 #include <algorithm>
+#include <functional>
 #include <queue>
+#include <set>
 
 #include "base/index.h"
 
@@ -19,59 +21,7 @@ std::size_t sign_bytes(std::string_view text) {
   return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
 
-void append_pairs(const TokenModel& model, const PairMerger& merger, std::string_view word,
-                  std::vector<std::int64_t>& out) {
-  if (model.whole_words)
-    if (const auto whole = model.numbers.find(word); whole != model.numbers.end()) {
-      out.push_back(whole->second);
-      return;
-    }
-  std::vector<std::int64_t> tokens;
-  bool unknown_before = false;
-  for (std::size_t from = 0; from < word.size();) {
-    const std::size_t count = sign_bytes(word.substr(from));
-    const auto found = model.numbers.find(word.substr(from, count));
-    const bool known = found != model.numbers.end();
-    if (known)
-      tokens.push_back(found->second);
-    else if (model.unknown && !(model.join_unknown && unknown_before))
-      tokens.push_back(*model.unknown);
-    unknown_before = !known;
-    from += count;
-  }
-  merger.join(tokens);
-  out.insert(out.end(), tokens.begin(), tokens.end());
-}
-
-// The longest token of the vocabulary, then the longest of the rest; a rest without one makes the
-// whole word unknown.
-void append_longest(const TokenModel& model, std::string_view word,
-                    std::vector<std::int64_t>& out) {
-  std::vector<std::size_t> ends;  // of the word's signs
-  for (std::size_t from = 0; from < word.size();)
-    ends.push_back(from += sign_bytes(word.substr(from)));
-  const std::size_t before = out.size();
-  const auto unknown = [&] {
-    out.resize(before);
-    if (model.unknown) out.push_back(*model.unknown);
-  };
-  if (ends.size() > model.longest) return unknown();
-  std::string candidate;
-  for (std::size_t from = 0, sign = 0; from < word.size();) {
-    std::size_t last = ends.size();
-    for (; last > sign; --last) {
-      candidate.assign(from == 0 ? std::string_view() : model.prefix);
-      candidate += word.substr(from, ends[last - 1] - from);
-      if (const auto found = model.numbers.find(candidate); found != model.numbers.end()) {
-        out.push_back(found->second);
-        break;
-      }
-    }
-    if (last == sign) return unknown();
-    sign = last;
-    from = ends[last - 1];
-  }
-}
+bool begins_sign(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
 
 }  // namespace
 
@@ -123,12 +73,74 @@ void PairMerger::join(std::vector<std::int64_t>& tokens) const {
   std::erase(tokens, gone);
 }
 
-void append_word(const TokenModel& model, const PairMerger& merger, std::string_view word,
-                 std::vector<std::int64_t>& out) {
-  if (model.kind == TokenModel::Kind::Bpe)
-    append_pairs(model, merger, word, out);
+WordEncoder::WordEncoder(const TokenModel& model) : model_(model), merger_(model.merges) {
+  if (model.kind == TokenModel::Kind::Bpe) return;
+  std::set<std::size_t, std::greater<>> first, later;
+  for (const auto& [token, number] : model.numbers) {
+    if (!token.empty()) first.insert(token.size());
+    if (token.starts_with(model.prefix) && token.size() > model.prefix.size())
+      later.insert(token.size() - model.prefix.size());
+  }
+  first_sizes_.assign(first.begin(), first.end());
+  later_sizes_.assign(later.begin(), later.end());
+}
+
+void WordEncoder::append(std::string_view word, std::vector<std::int64_t>& out) const {
+  if (model_.kind == TokenModel::Kind::Bpe)
+    append_pairs(word, out);
   else
-    append_longest(model, word, out);
+    append_longest(word, out);
+}
+
+void WordEncoder::append_pairs(std::string_view word, std::vector<std::int64_t>& out) const {
+  if (model_.whole_words)
+    if (const auto whole = model_.numbers.find(word); whole != model_.numbers.end()) {
+      out.push_back(whole->second);
+      return;
+    }
+  std::vector<std::int64_t> tokens;
+  bool unknown_before = false;
+  for (std::size_t from = 0; from < word.size();) {
+    const std::size_t count = sign_bytes(word.substr(from));
+    const auto found = model_.numbers.find(word.substr(from, count));
+    const bool known = found != model_.numbers.end();
+    if (known)
+      tokens.push_back(found->second);
+    else if (model_.unknown && !(model_.join_unknown && unknown_before))
+      tokens.push_back(*model_.unknown);
+    unknown_before = !known;
+    from += count;
+  }
+  merger_.join(tokens);
+  out.insert(out.end(), tokens.begin(), tokens.end());
+}
+
+// The longest token of the vocabulary, then the longest of the rest; a rest without one makes the
+// whole word unknown. Only sizes that tokens have are looked for, so that a word takes a time in
+// proportion to its length, whatever length a file allows. Tokens are UTF-8: they end with signs.
+void WordEncoder::append_longest(std::string_view word, std::vector<std::int64_t>& out) const {
+  const std::size_t before = out.size();
+  const auto unknown = [&] {
+    out.resize(before);
+    if (model_.unknown) out.push_back(*model_.unknown);
+  };
+  const auto signs = std::count_if(word.begin(), word.end(), begins_sign);
+  if (static_cast<std::size_t>(signs) > model_.longest) return unknown();
+  std::string candidate;
+  for (std::size_t from = 0; from < word.size();) {
+    const std::size_t rest = word.size() - from, start = from;
+    const std::string_view prefix = from == 0 ? std::string_view() : model_.prefix;
+    const std::vector<std::size_t>& sizes = from == 0 ? first_sizes_ : later_sizes_;
+    for (auto size = std::lower_bound(sizes.begin(), sizes.end(), rest, std::greater<>());
+         size != sizes.end() && from == start; ++size) {
+      candidate.assign(prefix).append(word, from, *size);
+      if (const auto found = model_.numbers.find(candidate); found != model_.numbers.end()) {
+        out.push_back(found->second);
+        from += *size;
+      }
+    }
+    if (from == start) return unknown();
+  }
 }
 
 }  // namespace tenon::data

@@ -51,9 +51,23 @@ struct TokenModel {
   std::size_t longest = 100;  // of WordPiece: signs of a word that is looked at
 };
 
-/// Appends the numbers of a word. `merger` is of the model's merges.
-void append_word(const TokenModel& model, const PairMerger& merger, std::string_view word,
-                 std::vector<std::int64_t>& out);
+/// Words into numbers, by a model that outlives it.
+class WordEncoder {
+ public:
+  explicit WordEncoder(const TokenModel& model);
+  /// Appends the numbers of a word.
+  void append(std::string_view word, std::vector<std::int64_t>& out) const;
+
+ private:
+  void append_pairs(std::string_view word, std::vector<std::int64_t>& out) const;
+  void append_longest(std::string_view word, std::vector<std::int64_t>& out) const;
+
+  const TokenModel& model_;
+  PairMerger merger_;
+  /// Of WordPiece: how many bytes tokens have that may begin a word, and those that may follow
+  /// without their prefix; descending. Others need not be looked for.
+  std::vector<std::size_t> first_sizes_, later_sizes_;
+};
 
 /// Words of a text and how often each stands there, in the order of their first.
 using WordCounts = std::vector<std::pair<std::u32string, std::int64_t>>;

@@ -190,6 +190,16 @@ std::vector<std::string> split_into_words(const std::u32string& text,
   return out;
 }
 
+bool splits_at_spaces(const std::vector<SplitStep>& steps) {
+  return !steps.empty() && (steps[0].kind != SplitStep::Kind::Bytes || steps[0].pattern);
+}
+
+bool is_plain_space(std::u32string_view text, std::size_t place) {
+  const auto is_visible = [](char32_t c) { return c > ' ' && c <= '~'; };
+  return text[place] == ' ' && place > 0 && place + 1 < text.size() &&
+         is_visible(text[place - 1]) && is_visible(text[place + 1]);
+}
+
 char32_t sign_of_byte(unsigned char byte) { return byte_signs().signs[byte]; }
 int byte_of_sign(char32_t sign) { return sign < 512 ? byte_signs().back[sign] : -1; }
 

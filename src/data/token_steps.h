@@ -33,4 +33,10 @@ std::vector<std::string> split_into_words(const std::u32string& text,
 char32_t sign_of_byte(unsigned char byte);
 int byte_of_sign(char32_t sign);
 
+/// Whether no step joins what stands on both sides of a plain space.
+bool splits_at_spaces(const std::vector<SplitStep>& steps);
+/// Whether a space between two visible signs of ASCII stands here: no normal form joins them, and a
+/// word, of which GPT-2's begin with their space, begins there.
+bool is_plain_space(std::u32string_view text, std::size_t place);
+
 }  // namespace tenon::data

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <set>
+#include <unordered_map>
 #include <utility>
 
 #include <tenon/error.h>
@@ -13,6 +16,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "data/tokenizer_impl.h"
+#include "io/encoding.h"
 
 namespace tenon::data {
 
@@ -24,13 +28,14 @@ class AddedFinder {
       if (token.normalized != normalized || token.text.empty()) continue;
       std::u32string text = code_points(token.text);
       if (normalized) text = made_uniform(std::move(text), parts.normal);
-      if (!text.empty()) by_first_[text[0]].emplace_back(std::move(text), &token);
+      if (text.empty()) continue;
+      Candidates& candidates = by_first_[text[0]];
+      candidates.sizes.insert(text.size());
+      candidates.of[std::move(text)].push_back(&token);
     }
-    for (auto& entry : by_first_)
-      std::stable_sort(entry.second.begin(), entry.second.end(), [](const auto& a, const auto& b) {
-        return a.first.size() > b.first.size();
-      });
   }
+
+  bool empty() const { return by_first_.empty(); }
 
   // Calls text(part) for what lies between them and token(t) for each.
   template <class Text, class Token>
@@ -59,23 +64,30 @@ class AddedFinder {
     const AddedToken* token = nullptr;
     std::size_t size = 0;
   };
-  static bool in_word(char32_t c) { return is_letter(c) || is_number(c) || c == '_'; }
+  // Those that begin with one sign. Files may have tens of thousands of them: they are looked for
+  // by the sizes that there are, not one by one.
+  struct Candidates {
+    std::set<std::size_t, std::greater<>> sizes;
+    std::unordered_map<std::u32string, std::vector<const AddedToken*>> of;
+  };
 
   Found find(const std::u32string& all, std::size_t at) const {
     const auto candidates = by_first_.find(all[at]);
     if (candidates == by_first_.end()) return {};
-    for (const auto& [text, token] : candidates->second) {
-      if (all.compare(at, text.size(), text) != 0) continue;
-      const std::size_t end = at + text.size();
-      if (token->alone &&
-          ((at > 0 && in_word(all[at - 1])) || (end < all.size() && in_word(all[end]))))
-        continue;
-      return {token, text.size()};
+    for (const std::size_t size : candidates->second.sizes) {
+      if (size > all.size() - at) continue;
+      const auto known = candidates->second.of.find(all.substr(at, size));
+      if (known == candidates->second.of.end()) continue;
+      const std::size_t end = at + size;
+      const bool stands_alone =
+          (at == 0 || !is_word_sign(all[at - 1])) && (end == all.size() || !is_word_sign(all[end]));
+      for (const AddedToken* token : known->second)
+        if (stands_alone || !token->alone) return {token, size};
     }
     return {};
   }
 
-  std::map<char32_t, std::vector<std::pair<std::u32string, const AddedToken*>>> by_first_;
+  std::unordered_map<char32_t, Candidates> by_first_;
 };
 
 namespace {
@@ -92,7 +104,9 @@ bool is_there(const std::string& path) {
   return std::filesystem::is_regular_file(path, failed);
 }
 
-std::string bytes_of(const std::string& path) { return io::read_file(path, kMostTokenizerBytes); }
+std::string bytes_of(const std::string& path) {
+  return io::as_text(io::read_file(path, kMostTokenizerBytes), path);
+}
 
 bool any_capital(const std::string& vocabulary) {
   for (std::size_t line = 0; line < vocabulary.size();) {
@@ -122,9 +136,16 @@ void tidy_up(std::string& piece) {
       {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
       {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
       {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
-  for (const auto& [from, to] : changes)
-    for (std::size_t at = 0; (at = piece.find(from, at)) != std::string::npos; at += to.size())
-      piece.replace(at, from.size(), to);
+  for (const auto& [from, to] : changes) {
+    std::size_t at = piece.find(from), copied = 0;
+    if (at == std::string::npos) continue;
+    std::string changed;
+    for (; at != std::string::npos; at = piece.find(from, copied)) {
+      changed.append(piece, copied, at - copied).append(to);
+      copied = at + from.size();
+    }
+    piece = changed.append(piece, copied);
+  }
 }
 
 // Bytes as text: what is no UTF-8 becomes U+FFFD, one for each longest part of a sign.
@@ -157,10 +178,7 @@ std::string shown_bytes(const std::string& bytes) {
 
 struct Tokenizer::Impl {
   explicit Impl(TokenizerParts given)
-      : parts(std::move(given)),
-        merger(parts.model.merges),
-        raw(parts, false),
-        uniform(parts, true) {
+      : parts(std::move(given)), words(parts.model), raw(parts, false), uniform(parts, true) {
     texts.resize(at(largest_number(parts) + 1));
     for (const auto& [text, number] : parts.model.numbers) texts[at(number)] = text;
     for (const AddedToken& token : parts.added) {
@@ -170,12 +188,31 @@ struct Tokenizer::Impl {
   }
 
   void encode_words(const std::u32string& text, std::vector<std::int64_t>& out) const {
-    for (const std::string& word : split_into_words(text, parts.splits))
-      append_word(parts.model, merger, word, out);
+    for (const std::string& word : split_into_words(text, parts.splits)) words.append(word, out);
+  }
+
+  /// Of a text without added tokens. A long one goes through the steps part by part: all its words
+  /// at once take fifty times its bytes.
+  void encode_part(const std::u32string& text, std::vector<std::int64_t>& out) const {
+    constexpr std::size_t kPartSize = std::size_t{1} << 16;
+    const auto encode = [&](const std::u32string& part) {
+      uniform.split(
+          made_uniform(part, parts.normal),
+          [&](const std::u32string& rest) { encode_words(rest, out); },
+          [&](const AddedToken& token) { out.push_back(token.number); });
+    };
+    if (text.size() <= kPartSize || !uniform.empty() || !splits_at_spaces(parts.splits))
+      return encode(text);
+    for (std::size_t from = 0; from < text.size();) {
+      std::size_t end = std::min(from + kPartSize, text.size());
+      while (end < text.size() && !is_plain_space(text, end)) ++end;
+      encode(text.substr(from, end - from));
+      from = end;
+    }
   }
 
   TokenizerParts parts;
-  PairMerger merger;
+  WordEncoder words;
   AddedFinder raw, uniform;
   std::vector<std::string> texts;
   std::map<std::int64_t, const AddedToken*> added;
@@ -238,15 +275,9 @@ std::vector<std::int64_t> Tokenizer::encode(std::string_view text, bool special)
   const Impl& is = *impl_;
   std::vector<std::int64_t> out;
   if (special) out = is.parts.before;
-  const auto take = [&](const AddedToken& token) { out.push_back(token.number); };
   is.raw.split(
-      code_points(text),
-      [&](const std::u32string& part) {
-        is.uniform.split(
-            made_uniform(part, is.parts.normal),
-            [&](const std::u32string& rest) { is.encode_words(rest, out); }, take);
-      },
-      take);
+      code_points(text), [&](const std::u32string& part) { is.encode_part(part, out); },
+      [&](const AddedToken& token) { out.push_back(token.number); });
   if (special) out.insert(out.end(), is.parts.behind.begin(), is.parts.behind.end());
   return out;
 }

@@ -3,8 +3,9 @@
 
 #include <utf8proc.h>
 
-#include <cstdlib>
-#include <memory>
+#include <algorithm>
+#include <utility>
+#include <vector>
 
 #include <tenon/error.h>
 
@@ -26,6 +27,46 @@ bool within(const Range (&ranges)[N], char32_t c) {
   for (const Range& range : ranges)
     if (c >= range.first && c <= range.last) return true;
   return false;
+}
+
+// Signs taken apart, each by itself.
+std::vector<utf8proc_int32_t> decomposed(std::u32string_view text, utf8proc_option_t options) {
+  constexpr int kMost = 18;  // of U+FDFA, which takes the most
+  std::vector<utf8proc_int32_t> out;
+  out.reserve(text.size());
+  for (const char32_t c : text) {
+    utf8proc_int32_t parts[kMost];
+    int boundary = 0;
+    const auto count =
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, kMost, options, &boundary);
+    if (count < 0 || count > kMost)
+      throw InternalError(cat("utf8proc: ", count < 0 ? utf8proc_errmsg(count) : "a long sign"));
+    out.insert(out.end(), parts, parts + count);
+  }
+  return out;
+}
+
+// Each run of marks by their combining classes; those of one class stay in their order. utf8proc's
+// own exchange of neighbours takes the square of a run's length.
+void put_marks_in_order(std::vector<utf8proc_int32_t>& text) {
+  using Mark = std::pair<int, utf8proc_int32_t>;
+  std::vector<Mark> run;
+  const auto combining_class = [](utf8proc_int32_t c) {
+    return int{utf8proc_get_property(c)->combining_class};
+  };
+  for (std::size_t from = 0; from < text.size();) {
+    std::size_t end = from;
+    run.clear();
+    for (int of_next = 0; end < text.size() && (of_next = combining_class(text[end])) != 0; ++end)
+      run.emplace_back(of_next, text[end]);
+    if (run.size() > 1) {
+      std::stable_sort(run.begin(), run.end(),
+                       [](const Mark& a, const Mark& b) { return a.first < b.first; });
+      std::transform(run.begin(), run.end(), text.begin() + static_cast<std::ptrdiff_t>(from),
+                     [](const Mark& mark) { return mark.second; });
+    }
+    from = end + 1;
+  }
 }
 
 }  // namespace
@@ -87,6 +128,17 @@ bool is_mark(char32_t c) {
   const auto category = category_of(c);
   return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
 }
+bool is_word_sign(char32_t c) {
+  // Joiners, and letters in circles and squares.
+  static constexpr Range others[] = {{0x200c, 0x200d},
+                                     {0x24b6, 0x24e9},
+                                     {0x1f130, 0x1f149},
+                                     {0x1f150, 0x1f169},
+                                     {0x1f170, 0x1f189}};
+  const auto category = category_of(c);
+  return is_letter(c) || is_mark(c) || category == UTF8PROC_CATEGORY_ND ||
+         category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_PC || within(others, c);
+}
 bool is_chinese(char32_t c) {
   static constexpr Range ideographs[] = {{0x4e00, 0x9fff},   {0x3400, 0x4dbf},   {0x20000, 0x2a6df},
                                          {0x2a700, 0x2b73f}, {0x2b740, 0x2b81f}, {0x2b920, 0x2ceaf},
@@ -101,18 +153,17 @@ void append_lower(std::u32string& out, char32_t c) {
 }
 
 std::u32string normal_form(std::u32string_view text, NormalForm form) {
-  const std::string bytes = utf8(text);
   const bool composed = form == NormalForm::C || form == NormalForm::KC,
              compatible = form == NormalForm::KC || form == NormalForm::KD;
   const auto options = static_cast<utf8proc_option_t>(
       UTF8PROC_STABLE | (composed ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
       (compatible ? UTF8PROC_COMPAT : 0));
-  utf8proc_uint8_t* made = nullptr;
-  const auto count = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(bytes.data()),
-                                  static_cast<utf8proc_ssize_t>(bytes.size()), &made, options);
-  const std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owner(made, std::free);
-  if (count < 0) throw MemoryError(cat("utf8proc: ", utf8proc_errmsg(count)));
-  return code_points({reinterpret_cast<const char*>(made), static_cast<std::size_t>(count)});
+  std::vector<utf8proc_int32_t> out = decomposed(text, options);
+  put_marks_in_order(out);
+  const auto count =
+      utf8proc_normalize_utf32(out.data(), static_cast<utf8proc_ssize_t>(out.size()), options);
+  if (count < 0) throw InternalError(cat("utf8proc: ", utf8proc_errmsg(count)));
+  return {out.begin(), out.begin() + count};
 }
 
 }  // namespace tenon::data

@@ -18,6 +18,7 @@ bool is_punctuation(char32_t c);      ///< category P, and all signs of ASCII
 bool is_control_sign(char32_t c);     ///< Cc, Cf, Co and Cs, but for tab and line ends
 bool is_nonspacing_mark(char32_t c);  ///< category Mn
 bool is_mark(char32_t c);             ///< category M
+bool is_word_sign(char32_t c);        ///< what \w stands for in regular expressions of Unicode
 bool is_chinese(char32_t c);          ///< an ideograph, which BERT sets apart
 void append_lower(std::u32string& out, char32_t c);
 

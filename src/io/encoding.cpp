@@ -148,4 +148,10 @@ std::string read_text(const std::string& file, const std::string& encoding,
   return to_utf8(read_file(file), encoding, file, fallback);
 }
 
+std::string as_text(std::string bytes, const std::string& name) {
+  if (bytes.starts_with(kLittleMark) || bytes.starts_with(kBigMark)) return from_utf16(bytes, name);
+  if (bytes.starts_with(kUtf8Mark)) bytes.erase(0, kUtf8Mark.size());
+  return bytes;
+}
+
 }  // namespace tenon::io

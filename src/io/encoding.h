@@ -22,6 +22,10 @@ std::string to_utf8(std::string bytes, const std::string& encoding, const std::s
 std::string read_text(const std::string& file, const std::string& encoding = {},
                       const std::string& fallback = {});
 
+/// Text of which any bytes are taken: without the byte order mark of UTF-8, and from UTF-16 with
+/// its mark as UTF-8.
+std::string as_text(std::string bytes, const std::string& name);
+
 /// The text without the byte order mark of UTF-8.
 std::string_view without_mark(std::string_view text) noexcept;
 

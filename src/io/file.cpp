@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
@@ -17,6 +16,7 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
+#include "base/cache_file.h"
 #include "base/str.h"
 
 namespace tenon::io {
@@ -54,6 +54,7 @@ std::string folder_of(const std::string& path) {
 
 // The file a link stands for, so that writing through a link keeps the link.
 std::string resolve(const std::string& path) {
+  refuse_foreign_link(path);
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(system_path(path), nullptr),
                                                          &std::free);
   return real ? std::string(real.get()) : path;
@@ -73,9 +74,8 @@ void write_all(int fd, std::string_view bytes, const std::string& path) {
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& target) : target_(target) {
-    static std::atomic<unsigned> counter{0};
-    name_ = cat(target, ".tmp-", static_cast<int>(::getpid()), "-", counter.fetch_add(1));
-    fd_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    name_ = cat(target, ".tmp-", unguessable());
+    fd_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd_ < 0) fail(target_, "create a file beside it", errno);
   }
   ~TemporaryFile() {
@@ -120,6 +120,7 @@ const char* kind_of(mode_t mode) {
 // Pipes and devices cannot be replaced by renaming: they are written in place. A pipe that nobody
 // reads is an error instead of a wait.
 bool write_in_place(const std::string& path, std::span<const std::string_view> pieces) {
+  refuse_foreign_link(path);
   struct stat info {};
   if (::stat(system_path(path), &info) != 0 || S_ISREG(info.st_mode)) return false;
   if (S_ISDIR(info.st_mode)) fail(path, "write", EISDIR);
@@ -134,6 +135,22 @@ bool write_in_place(const std::string& path, std::span<const std::string_view> p
 
 }  // namespace
 
+void refuse_foreign_link(const std::string& path) {
+  struct stat info {};
+  if (::lstat(system_path(path), &info) != 0 || !S_ISLNK(info.st_mode)) return;
+  if (info.st_uid == ::geteuid() || info.st_uid == 0) return;
+  throw IoError(cat(path, ": is a link that user ", static_cast<std::int64_t>(info.st_uid),
+                    " made, and would lead what is written to another place: remove it, or choose "
+                    "a folder of your own"));
+}
+
+int open_to_write(const std::string& path, int flags) {
+  int fd = ::open(system_path(path), flags | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (fd >= 0 || errno != ELOOP) return fd;
+  refuse_foreign_link(path);
+  return ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+}
+
 const char* system_path(const std::string& path) {
   if (const std::size_t zero = path.find('\0'); zero != std::string::npos)
     throw IoError(cat(path.substr(0, zero), "\\0", path.substr(zero + 1),
@@ -141,9 +158,11 @@ const char* system_path(const std::string& path) {
   return path.c_str();
 }
 
-InputFile::InputFile(const std::string& path) : path_(path) {
-  // Opening a pipe would wait for its writer.
-  fd_ = ::open(system_path(path), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+// Opening a pipe would wait for its writer.
+InputFile::InputFile(const std::string& path)
+    : InputFile(path, ::open(system_path(path), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
+
+InputFile::InputFile(const std::string& path, int fd) : path_(path), fd_(fd) {
   if (fd_ < 0) fail(path, "open", errno);
   struct stat info {};
   const int failed = ::fstat(fd_, &info) != 0 ? errno : (S_ISDIR(info.st_mode) ? EISDIR : 0);
@@ -207,12 +226,13 @@ std::string InputFile::read_all(std::uint64_t limit) const {
   return bytes;
 }
 
-MappedFile::MappedFile(const std::string& path) {
-  const InputFile file(path);
+MappedFile::MappedFile(const std::string& path) : MappedFile(InputFile(path)) {}
+
+MappedFile::MappedFile(const InputFile& file) {
   const auto size = static_cast<std::size_t>(file.size());
   if (size == 0) return;  // nothing can be mapped of an empty file
   void* at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd(), 0);
-  if (at == MAP_FAILED) fail(path, "map", errno);
+  if (at == MAP_FAILED) fail(file.path(), "map", errno);
   bytes_ = {static_cast<const char*>(at), size};
 }
 

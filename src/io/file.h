@@ -16,12 +16,19 @@ inline constexpr std::uint64_t kMaxFile = 1ull << 34;  // 16 GiB
 /// system would not look.
 const char* system_path(const std::string& path);
 
+/// Throws IoError where the path is a link of another user, who would choose what is overwritten.
+void refuse_foreign_link(const std::string& path);
+/// Opens for writing, as open() does; throws as refuse_foreign_link does.
+int open_to_write(const std::string& path, int flags);
+
 /// An open regular file for reading at given places.
 class InputFile {
  public:
   /// Throws IoError naming the path and the system's reason, and for what is no regular file: a
   /// pipe may never end, nor a device.
   explicit InputFile(const std::string& path);
+  /// Of what was opened before, and is closed with it.
+  InputFile(const std::string& path, int fd);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
@@ -46,6 +53,7 @@ class MappedFile {
  public:
   /// Throws IoError as InputFile does.
   explicit MappedFile(const std::string& path);
+  explicit MappedFile(const InputFile& file);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

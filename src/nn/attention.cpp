@@ -322,7 +322,9 @@ CachedResult MultiheadAttention::forward(const Tensor& x, const KeyValueCache& c
   const KeyValueCache made = keys_of(x, x);
   const KeyValueCache next{tenon::where(here, made.keys, cache.keys),
                            tenon::where(here, made.values, cache.values)};
-  return {attend(project(0, 1, x)[0], next, {.mask = unsqueeze(behind, 0)}), next};
+  const Tensor y = attend(project(0, 1, x)[0], next, {.mask = unsqueeze(behind, 0)});
+  if (number_at_hand(place)) return {y, next};
+  return {tenon::where(lt(number, 0), NAN, y), next};  // a place that sees none is no place
 }
 
 KeyValueCache MultiheadAttention::keys_of(const Tensor& key, const Tensor& value) const {

@@ -1,7 +1,8 @@
 // Element by element, built from the primitives: activations and a few functions of their kind.
 //
 // Where a branch of where() could overflow, its argument is made harmless first: the gradient of a
-// branch not taken is 0, and 0 times infinity would be NaN. At kinks the gradient is PyTorch's.
+// branch not taken is 0, and 0 times infinity would be NaN. At kinks the first and the second
+// derivative are PyTorch's.
 #include <cmath>
 #include <numbers>
 
@@ -81,17 +82,19 @@ Tensor leaky_relu(const Tensor& input, double negative_slope) {
   return where(gt(x, 0), x, x * negative_slope);
 }
 
+// At 0 the slope is that from below, alpha, and the second derivative that from above, 0.
 Tensor elu(const Tensor& input, double alpha) {
   require_defined("elu", input);
-  const Tensor x = to_floating(input), positive = gt(x, 0);
-  return where(positive, x, expm1(where(positive, 0, x)) * alpha);
+  const Tensor x = to_floating(input), linear = ge(x, 0);
+  const Tensor line = alpha == 1 ? x : where(gt(x, 0), x, x * alpha);
+  return where(linear, line, expm1(where(linear, 0, x)) * alpha);
 }
 
 Tensor celu(const Tensor& input, double alpha) {
   require_defined("celu", input);
   if (alpha == 0) throw ValueError(cat(where("celu"), ": alpha is 0"));
-  const Tensor x = to_floating(input), positive = gt(x, 0);
-  return where(positive, x, expm1(where(positive, 0, x) / alpha) * alpha);
+  const Tensor x = to_floating(input), linear = ge(x, 0);
+  return where(linear, x, expm1(where(linear, 0, x) / alpha) * alpha);
 }
 
 Tensor selu(const Tensor& x) {

@@ -61,32 +61,56 @@ Tensor roll(const Tensor& x, const Ints& shifts, const Ints& axes) {
   return out;
 }
 
+namespace {
+
+// An axis `count` times, one copy behind the other.
+Tensor repeat_blocks(const Tensor& x, int axis, std::int64_t count) {
+  Ints whole = to_ints(x.shape());
+  std::int64_t outer = 1, block = 1;
+  for (int a = 0; a < x.rank(); ++a) (a < axis ? outer : block) *= x.size(a);
+  whole[static_cast<std::size_t>(axis)] *= count;
+  return reshape(expand(reshape(x, {outer, 1, block}), {outer, count, block}), whole);
+}
+
+}  // namespace
+
 Tensor repeat(const Tensor& x, const Ints& counts) {
   const Called called("repeat");
   const auto extra = static_cast<std::ptrdiff_t>(counts.size()) - x.rank();
   if (extra < 0)
     throw ShapeError(cat(where("repeat"), ": ", counts.size(), " counts for ", x.shape(),
                          "; give one for each axis"));
-  Ints raised, expanded, merged;
+  Ints raised, expanded, sizes(static_cast<std::size_t>(extra), 1), merged;
+  sizes.insert(sizes.end(), x.shape().begin(), x.shape().end());
   for (std::size_t a = 0; a < counts.size(); ++a) {
-    const auto own = static_cast<std::ptrdiff_t>(a) - extra;
-    const std::int64_t size = own < 0 ? 1 : x.shape()[static_cast<int>(own)];
     if (counts[a] < 0) throw ValueError(cat(where("repeat"), ": ", counts[a], " times"));
     if (counts[a] != 1) raised.push_back(1), expanded.push_back(counts[a]);
-    raised.push_back(size), expanded.push_back(size);
-    merged.push_back(counts[a] * size);
+    if (counts[a] == 1 || sizes[a] != 1) raised.push_back(sizes[a]), expanded.push_back(sizes[a]);
+    merged.push_back(counts[a] * sizes[a]);
   }
-  return reshape(expand(reshape(x, raised), expanded), merged);
+  if (raised.size() <= std::size_t{kMaxRank})
+    return reshape(expand(reshape(x, raised), expanded), merged);
+  // More axes than a shape has: one axis after another, the last first.
+  Tensor out = reshape(x, sizes);
+  for (std::size_t a = counts.size(); a-- > 0;)
+    if (counts[a] != 1) out = repeat_blocks(out, static_cast<int>(a), counts[a]);
+  return out;
 }
 
 Tensor repeat_interleave(const Tensor& x, std::int64_t count, int axis) {
   const Called called("repeat_interleave");
   if (count < 0) throw ValueError(cat(where("repeat_interleave"), ": ", count, " times"));
   const int a = normalize_axis(axis, x.rank(), where("repeat_interleave").c_str());
-  Ints sizes = to_ints(x.shape());
-  sizes.insert(sizes.begin() + a + 1, count);
   Ints merged = to_ints(x.shape());
   merged[static_cast<std::size_t>(a)] *= count;
+  if (x.rank() == kMaxRank) {  // no axis is free: the others are merged
+    std::int64_t outer = 1, inner = 1;
+    for (int d = 0; d <= a; ++d) outer *= x.size(d);
+    for (int d = a + 1; d < x.rank(); ++d) inner *= x.size(d);
+    return reshape(expand(reshape(x, {outer, 1, inner}), {outer, count, inner}), merged);
+  }
+  Ints sizes = to_ints(x.shape());
+  sizes.insert(sizes.begin() + a + 1, count);
   return reshape(expand(unsqueeze(x, a + 1), sizes), merged);
 }
 

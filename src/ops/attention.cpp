@@ -84,7 +84,20 @@ Tensor scores_of(const Tensor& q, const Tensor& k, const Tensor& mask,
   return masked(matmul(q * attrs.scale, transpose(k)), mask, attrs.causal);
 }
 
+// Those of a query that a mask hides from all keys are 0, as in PyTorch, and so are its gradients.
+Tensor weights_of(const Tensor& scores, bool masks) {
+  if (!masks) return softmax(scores, -1);
+  const Tensor sees_none = eq(amax(scores, {-1}, true), -HUGE_VAL);
+  return where(sees_none, 0, softmax(where(sees_none, 0, scores), -1));
+}
+
 Tensor swap_heads(const Tensor& x) { return transpose(x, 1, 2); }
+
+// 16-bit operands are computed with in float32, and results rounded once: rounded scores would be
+// off by more than their exponentials' last digits.
+Tensor widened(const Tensor& x) {
+  return is_floating(x.dtype()) && item_size(x.dtype()) == 2 ? cast(x, DType::Float32) : x;
+}
 
 const AttentionAttrs& attention_attrs(const Node& node) { return node.attrs.as<AttentionAttrs>(); }
 
@@ -111,7 +124,7 @@ class WrittenOut {
  public:
   WrittenOut(const Tensor& out, int mask_at)
       : attrs_(attention_attrs(*out.node())), precision_(attrs_.precision) {
-    q_ = swap_heads(input_of(out, kQuery));
+    q_ = swap_heads(widened(input_of(out, kQuery)));
     groups_ = q_.size(1) / input_of(out, kKey).size(2);
     k_ = repeated(input_of(out, kKey));
     v_ = repeated(input_of(out, kValue));
@@ -127,7 +140,7 @@ class WrittenOut {
   }
 
   Tensor scores() const { return scores_of(q_, k_, mask_, attrs_); }
-  Tensor weights() const { return softmax(scores(), -1); }
+  Tensor weights() const { return weights_of(scores(), mask_.defined()); }
   Tensor result() const { return swap_heads(matmul(dropped(weights()), v_)); }
 
   // Of what belongs to weights: zero where they are dropped, the rest larger instead.
@@ -153,7 +166,7 @@ class WrittenOut {
     return summed(matmul(transpose(dropped(p)), swap_heads(g)));
   }
 
-  Tensor repeated(const Tensor& x) const { return repeat_heads(swap_heads(x), groups_); }
+  Tensor repeated(const Tensor& x) const { return repeat_heads(swap_heads(widened(x)), groups_); }
   Tensor summed(const Tensor& x) const { return swap_heads(sum_heads(x, groups_)); }
   const Tensor& q() const { return q_; }
   const Tensor& k() const { return k_; }
@@ -206,7 +219,7 @@ Lead lead_of(const Tensor& q, const Tensor& k, const Tensor& v, bool grouped) {
 
 Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                 const AttentionAttrs& attrs, const AttentionOptions& options) {
-  const Tensor weights = softmax(scores_of(q, k, mask, attrs), -1);
+  const Tensor weights = weights_of(scores_of(q, k, mask, attrs), mask.defined());
   return matmul(dropout(weights, options.dropout_p, options.dropout_p > 0, options.generator), v);
 }
 
@@ -329,17 +342,19 @@ std::int64_t count_attention_grad_results(const Node&) { return 3; }
 
 Tensor decompose_attention(const Tensor& out, std::int64_t k) {
   const WrittenOut w(out, kMask);
-  if (k == 0) return w.result();
-  const Tensor scores = w.scores(), largest = amax(scores, {-1}, true);
-  return cast(squeeze(largest, -1) + log(sum(exp(scores - largest), {-1})), log_dtype(*out.node()));
+  if (k == 0) return cast(w.result(), out.node()->input(kQuery)->dtype);
+  const Tensor scores = w.scores(), largest = amax(scores, {-1}, true),
+               shift = where(eq(largest, -HUGE_VAL), 0, largest);
+  return cast(squeeze(shift, -1) + log(sum(exp(scores - shift), {-1})), log_dtype(*out.node()));
 }
 
 Tensor decompose_attention_grad(const Tensor& out, std::int64_t k) {
   const WrittenOut w(out, kGradMask);
-  const Tensor g = input_of(out, kOutputGrad);
-  if (k == kValue) return w.value_grad(w.weights(), g);
+  const Tensor g = widened(input_of(out, kOutputGrad));
+  const DType dtype = out.node()->input(static_cast<int>(k))->dtype;
+  if (k == kValue) return cast(w.value_grad(w.weights(), g), dtype);
   const Tensor ds = w.scores_grad(g);
-  return k == kQuery ? w.query_grad(ds, w.k()) : w.key_grad(ds, w.q());
+  return cast(k == kQuery ? w.query_grad(ds, w.k()) : w.key_grad(ds, w.q()), dtype);
 }
 
 // ---- Gradients --------------------------------------------------------------------------------
@@ -358,7 +373,7 @@ Gradients vjp_attention(const Tensor& out, std::span<const Tensor> cotangents) {
   if (!masks) return gradients;
   const Tensor mask = input_of(out, kMask);
   if (is_floating(mask.dtype()))
-    gradients[kMask] = cast(WrittenOut(out, kMask).scores_grad(g), mask.dtype());
+    gradients[kMask] = cast(WrittenOut(out, kMask).scores_grad(widened(g)), mask.dtype());
   return gradients;
 }
 
@@ -367,20 +382,27 @@ Gradients vjp_attention(const Tensor& out, std::span<const Tensor> cotangents) {
 // other inputs, so what depends on them is counted there.
 Gradients vjp_attention_grad(const Tensor& out, std::span<const Tensor> cotangents) {
   const WrittenOut w(out, kGradMask);
-  const Tensor g = input_of(out, kOutputGrad), p = w.weights();
+  const Tensor g = widened(input_of(out, kOutputGrad)), p = w.weights();
   const Tensor dp = w.weights_grad(g);
   const Tensor centred = dp - sum(dp * p, {-1}, true), ds = p * centred;
   const auto plus = [](Tensor& to, const Tensor& x) { to = to.defined() ? to + x : x; };
+  const auto of_result = [&](int k) {
+    const Tensor& given = cotangents[static_cast<std::size_t>(k)];
+    return given.defined() ? widened(given) : given;
+  };
+  const auto rounded = [&](const Tensor& x, int input) {
+    return x.defined() ? cast(x, out.node()->input(input)->dtype) : x;
+  };
   Tensor to_q, to_k, to_v, to_g, to_p, of_ds;  // gradients with regard to each
-  if (const Tensor& gq = cotangents[kQuery]; gq.defined()) {
+  if (const Tensor gq = of_result(kQuery); gq.defined()) {
     plus(of_ds, matmul(swap_heads(gq) * w.scale(), transpose(w.k())));
     plus(to_k, w.key_grad(ds, swap_heads(gq)));
   }
-  if (const Tensor& gk = cotangents[kKey]; gk.defined()) {
+  if (const Tensor gk = of_result(kKey); gk.defined()) {
     plus(of_ds, matmul(w.q() * w.scale(), transpose(w.repeated(gk))));
     plus(to_q, w.query_grad(ds, w.repeated(gk)));
   }
-  if (const Tensor& gv = cotangents[kValue]; gv.defined()) {
+  if (const Tensor gv = of_result(kValue); gv.defined()) {
     plus(to_p, w.dropped(matmul(swap_heads(g), transpose(w.repeated(gv)))));
     plus(to_g, swap_heads(matmul(w.dropped(p), w.repeated(gv))));
   }
@@ -395,10 +417,10 @@ Gradients vjp_attention_grad(const Tensor& out, std::span<const Tensor> cotangen
   const Tensor of_scores = p * (to_p - sum(to_p * p, {-1}, true));
   plus(to_q, w.query_grad(of_scores, w.k()));
   plus(to_k, w.key_grad(of_scores, w.q()));
-  gradients[kQuery] = to_q;
-  gradients[kKey] = to_k;
-  gradients[kValue] = to_v;
-  gradients[kOutputGrad] = to_g;
+  gradients[kQuery] = rounded(to_q, kQuery);
+  gradients[kKey] = rounded(to_k, kKey);
+  gradients[kValue] = rounded(to_v, kValue);
+  gradients[kOutputGrad] = rounded(to_g, kOutputGrad);
   if (has_mask(*out.node(), kGradMask) && is_floating(input_of(out, kGradMask).dtype()))
     gradients[kGradMask] = cast(of_scores, input_of(out, kGradMask).dtype());
   return gradients;

@@ -3,6 +3,8 @@
 // A row is cut into blocks, which are worked through by doubling (five shifted sums for 32
 // elements); what stands before each block is the same question about the blocks' totals. Nothing
 // is divided, so zeros are ordinary numbers in gradients too.
+#include <optional>
+
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
@@ -36,9 +38,14 @@ Tensor running(const Tensor& rows, Combine combine, int neutral) {
   return slice(reshape(all, {count, blocks * kBlock}), 1, 0, n);
 }
 
-// Integers and bool in int64; 16-bit values in float32 up to the end.
-Tensor along(const char* op, const Tensor& input, int axis, Combine combine, int neutral) {
+// Integers and bool in int64, unless another type is asked for; 16-bit values in float32 up to the
+// end.
+Tensor along(const char* op, const Tensor& given, int axis, std::optional<DType> wanted,
+             Combine combine, int neutral) {
   const Called called(op);
+  if (wanted && !is_floating(*wanted))
+    return cast(along(op, cast(given, *wanted), axis, {}, combine, neutral), *wanted);
+  const Tensor input = wanted ? cast(given, *wanted) : given;
   const DType dtype = input.dtype();
   const bool narrow = is_floating(dtype) && item_size(dtype) == 2;
   const Tensor x = cast(input, narrow ? DType::Float32 : is_floating(dtype) ? dtype : DType::Int64);
@@ -53,13 +60,13 @@ Tensor along(const char* op, const Tensor& input, int axis, Combine combine, int
 
 }  // namespace
 
-Tensor cumsum(const Tensor& x, int axis) {
+Tensor cumsum(const Tensor& x, int axis, std::optional<DType> dtype) {
   require_defined("cumsum", x);
-  return along("cumsum", x, axis, add, 0);
+  return along("cumsum", x, axis, dtype, add, 0);
 }
-Tensor cumprod(const Tensor& x, int axis) {
+Tensor cumprod(const Tensor& x, int axis, std::optional<DType> dtype) {
   require_defined("cumprod", x);
-  return along("cumprod", x, axis, mul, 1);
+  return along("cumprod", x, axis, dtype, mul, 1);
 }
 
 }  // namespace tenon

@@ -229,10 +229,13 @@ Tensor part(const char* op, const Tensor& x, const std::vector<Index>& indices) 
           break;
         }
         require_mask_fits(op, y, axis, index.tensor());
-        if (index.tensor().rank() == 0)
-          throw NotSupported(cat(where(op), ": a mask without axes: use where()"));
         if (one_tensor) {
           y = masked(y, axis++, index.tensor());
+          break;
+        }
+        if (index.tensor().rank() == 0) {  // picks along an axis of its own: [0] or nothing
+          y = unsqueeze(y, axis);
+          picks.push_back({axis++, flat_places_of(index.tensor(), x.device())});
           break;
         }
         for (const Tensor& places : places_of(index.tensor(), x.device()))

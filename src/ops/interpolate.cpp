@@ -18,9 +18,7 @@ Tensor nearest_along(const Tensor& x, int axis, std::int64_t size) {
 
 Tensor linear_along(const Tensor& x, int axis, std::int64_t size, bool align_corners) {
   const std::int64_t from = x.size(axis);
-  // Places are float32 as PyTorch's are, for all types but float64.
-  const DType dtype = x.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
-  const Tensor number = arange(0, size, 1, dtype);
+  const Tensor number = arange(0, size, 1, x.dtype());
   Tensor place;
   if (align_corners)
     place =
@@ -34,7 +32,7 @@ Tensor linear_along(const Tensor& x, int axis, std::int64_t size, bool align_cor
   column[static_cast<std::size_t>(axis)] = size;
   const Tensor weight = reshape(place - low, column);
   const Tensor a = index_select(x, axis, first), b = index_select(x, axis, second);
-  return cast(a * (1 - weight) + b * weight, x.dtype());
+  return a * (1 - weight) + b * weight;
 }
 
 }  // namespace
@@ -49,7 +47,9 @@ Tensor interpolate(const Tensor& x, const Ints& sizes, Interpolation mode, bool 
     throw DTypeError(cat(at, ": takes floating tensors, not ", x.dtype(), ": cast it first"));
   if (align_corners && mode == Interpolation::Nearest)
     throw ValueError(cat(at, ": align_corners is of linear interpolation"));
-  Tensor y = x;
+  // Of 16-bit elements places, weights and what stands between two axes are float32.
+  const bool widens = mode == Interpolation::Linear && item_size(x.dtype()) == 2;
+  Tensor y = widens ? cast(x, DType::Float32) : x;
   for (std::size_t k = 0; k < sizes.size(); ++k) {
     const int axis = static_cast<int>(k) + 2;
     if (sizes[k] < 1 || x.size(axis) < 1)
@@ -59,7 +59,7 @@ Tensor interpolate(const Tensor& x, const Ints& sizes, Interpolation mode, bool 
     y = mode == Interpolation::Nearest ? nearest_along(y, axis, sizes[k])
                                        : linear_along(y, axis, sizes[k], align_corners);
   }
-  return y;
+  return cast(y, x.dtype());
 }
 
 }  // namespace tenon

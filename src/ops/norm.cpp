@@ -125,8 +125,11 @@ Tensor batch_norm(const Tensor& input, const Tensor& mean, const Tensor& var, co
   check_channels(input, kName);
   const Tensor x = in_float32(input);
   Tensor scale = rsqrt(by_channel(var, x, kName, "variance") + eps);
+  Tensor y = x - by_channel(mean, x, kName, "mean");
+  // The moments of no numbers are NaN, which the weight's gradient, a sum of nothing, must not be.
+  if (x.numel() == 0) y = x, scale = ones_like(scale);
   if (weight.defined()) scale = scale * by_channel(weight, x, kName, "weight");
-  Tensor y = (x - by_channel(mean, x, kName, "mean")) * scale;
+  y = y * scale;
   if (bias.defined()) y = y + by_channel(bias, x, kName, "bias");
   return in_type_of(y, input);
 }

@@ -125,7 +125,8 @@ Gradients vjp_neg(const Tensor&, const Tensor& g) { return {-g}; }
 Gradients vjp_abs(const Tensor& out, const Tensor& g) { return {g * sign(input_of(out, 0))}; }
 Gradients vjp_exp(const Tensor& out, const Tensor& g) { return {g * out}; }
 Gradients vjp_exp2(const Tensor& out, const Tensor& g) { return {g * (out * std::numbers::ln2)}; }
-Gradients vjp_expm1(const Tensor& out, const Tensor& g) { return {g * (out + 1)}; }
+// Not out + 1, which has lost the digits of small exponentials.
+Gradients vjp_expm1(const Tensor& out, const Tensor& g) { return {g * exp(input_of(out, 0))}; }
 Gradients vjp_log(const Tensor& out, const Tensor& g) { return {g / input_of(out, 0)}; }
 Gradients vjp_log1p(const Tensor& out, const Tensor& g) { return {g / (input_of(out, 0) + 1)}; }
 Gradients vjp_sqrt(const Tensor& out, const Tensor& g) { return {g / (out * 2)}; }

@@ -223,7 +223,9 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t count, int axis) {
   require_defined("chunk", x);
   if (count < 1) throw ValueError(cat(where("chunk"), ": into ", count, " parts"));
   const std::int64_t total = x.size(normalize_axis(axis, x.rank(), where("chunk").c_str()));
-  return split(x, std::max<std::int64_t>((total + count - 1) / count, 1), axis);
+  // An axis without elements has as many parts as were asked for, as in PyTorch.
+  if (total == 0) return std::vector<Tensor>(static_cast<std::size_t>(count), x);
+  return split(x, (total - 1) / count + 1, axis);
 }
 
 std::vector<Tensor> unbind(const Tensor& x, int axis) {

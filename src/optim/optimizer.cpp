@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <memory>
+#include <unordered_map>
 
 #include <tenon/error.h>
 #include <tenon/eval.h>
@@ -55,6 +56,7 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
     : step_(variable(scalar(0, DType::Float64), "step")), base_lr_(lr), lr_(lr) {
   check_in_range(lr, "the learning rate");
   check_in_range(weight_decay, "the weight decay");
+  std::unordered_map<const Node*, std::size_t> known;  // the number of each parameter
   for (const ParameterGroup& given : groups) {
     Group group;
     const double rate = given.lr.value_or(lr);
@@ -69,10 +71,10 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weigh
       if (!is_variable(p.tensor) || !is_floating(p.tensor.dtype()))
         throw ValueError(
             cat("optimizer: '", p.name, "' is not a floating variable and cannot be trained"));
-      for (std::size_t k = 0; k < parameters_.size(); ++k)
-        if (parameters_[k].node() == p.tensor.node())
-          throw ValueError(cat("optimizer: '", p.name, "' is given twice (the other time as '",
-                               names_[k], "')"));
+      const auto [at, is_new] = known.emplace(p.tensor.node(), parameters_.size());
+      if (!is_new)
+        throw ValueError(cat("optimizer: '", p.name, "' is given twice (the other time as '",
+                             names_[at->second], "')"));
       parameters_.push_back(p.tensor);
       names_.push_back(p.name);
       group_of_.push_back(groups_.size());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <unordered_map>
 #include <unordered_set>
 
 #include <tenon/error.h>
@@ -178,42 +179,79 @@ Tensor product_of_convolution(const Node& node, std::span<const Tensor> inputs) 
   return view_as(make_node(Op::Matmul, node.dtype, out, product, operands), node.shape);
 }
 
-Tensor drop_noop(Node& node, std::span<const Tensor> inputs) {
+// A permutation of `x`, or of what `x` permutes; undefined where the two are no permutation at all.
+Tensor permuted(const Node& node, const Tensor& x) {
+  const Node& in = *x.node();
+  if (in.op != Op::Permute || in.realised()) return {};
+  Tensor base(in.input(0));
+  const auto &outer = node.attrs.as<PermuteAttrs>(), &inner = in.attrs.as<PermuteAttrs>();
+  PermuteAttrs attrs;
+  bool identity = true;
+  for (int a = 0; a < node.shape.rank(); ++a) {
+    attrs.axes[a] = inner.axes[outer.axes[a]];
+    identity &= attrs.axes[a] == a;
+  }
+  if (identity) return base;
+  return make_node(Op::Permute, node.dtype, node.shape, attrs, std::span(&base, 1));
+}
+
+// (A B)ᵀ = Bᵀ Aᵀ: operands are read with any strides, results are written row by row. Products of
+// products are transposed down to their leaves. Each is transposed once, however many products it
+// is part of, and without recursion: in a chain of linear layers every weight's gradient asks for
+// the transpose of all products behind the layer.
+class Transposes {
+ public:
+  static bool is_product(const Node& node) { return node.op == Op::Matmul && !node.realised(); }
+
+  Tensor of(const Tensor& x) {
+    std::vector<Node*> open{x.node()};
+    while (!open.empty()) {
+      Node* const node = open.back();
+      if (const std::size_t before = open.size(); is_product(*node) && !is_made(node)) {
+        for (Node* in : {node->input(0), node->input(1)})
+          if (!is_made(in)) open.push_back(in);
+        if (open.size() > before) continue;
+      }
+      open.pop_back();
+      if (!is_made(node)) made_.emplace(node, transpose(Tensor(node)));
+    }
+    return made_.at(x.node());
+  }
+
+ private:
+  bool is_made(const Node* node) const { return made_.find(node) != made_.end(); }
+
+  Tensor transpose(const Tensor& x) const {
+    const Node& node = *x.node();
+    if (is_product(node)) {
+      const Tensor operands[2] = {made_.at(node.input(1)), made_.at(node.input(0))};
+      Shape shape = node.shape;
+      std::swap(shape[shape.rank() - 2], shape[shape.rank() - 1]);
+      const LabelGuard label(node.label);
+      return make_node(Op::Matmul, node.dtype, shape, node.attrs, operands);
+    }
+    Tensor swapped = swap_last_two(x);
+    Tensor merged = permuted(*swapped.node(), x);
+    return merged.defined() ? merged : swapped;
+  }
+
+  std::unordered_map<const Node*, Tensor> made_;  // by what they are transposes of
+};
+
+Tensor drop_noop(Node& node, std::span<const Tensor> inputs, Transposes& transposes) {
   if (inputs.empty()) return {};
   if (Tensor product = product_of_convolution(node, inputs); product.defined()) return product;
   const Tensor& x = inputs[0];
   const Node& in = *x.node();
   if (is_identity_view(node, in)) return x;
-  const bool pending_in = !in.realised() && in.input_count > 0;
-  if (node.op == Op::Reshape && in.op == Op::Reshape && pending_in) {
+  if (node.op == Op::Reshape && in.op == Op::Reshape && !in.realised()) {
     Tensor base(in.input(0));
     if (base.shape() == node.shape) return base;
     return make_node(Op::Reshape, node.dtype, node.shape, {}, std::span(&base, 1));
   }
-  if (node.op == Op::Permute && in.op == Op::Permute && pending_in) {
-    const Tensor base(in.input(0));
-    const auto &outer = node.attrs.as<PermuteAttrs>(), &inner = in.attrs.as<PermuteAttrs>();
-    PermuteAttrs attrs;
-    bool identity = true;
-    for (int a = 0; a < node.shape.rank(); ++a) {
-      attrs.axes[a] = inner.axes[outer.axes[a]];
-      identity &= attrs.axes[a] == a;
-    }
-    return identity ? base
-                    : make_node(Op::Permute, node.dtype, node.shape, attrs, std::span(&base, 1));
-  }
-  // (A B)ᵀ = Bᵀ Aᵀ: operands are read with any strides, results are written row by row.
-  if (node.op == Op::Permute && in.op == Op::Matmul && pending_in && swaps_last_two(node)) {
-    auto flip = [](const Tensor& t) {
-      Tensor flipped = swap_last_two(t);
-      Tensor merged = drop_noop(*flipped.node(), std::span(&t, 1));
-      return merged.defined() ? merged : flipped;
-    };
-    const Tensor operands[2] = {flip(Tensor(in.input(1))), flip(Tensor(in.input(0)))};
-    LabelGuard label(in.label);
-    return make_node(Op::Matmul, node.dtype, node.shape, in.attrs, operands);
-  }
-  return {};
+  if (node.op != Op::Permute) return {};
+  if (Transposes::is_product(in) && swaps_last_two(node)) return transposes.of(x);
+  return permuted(node, x);
 }
 
 // Nodes of which no two are equal, in an open table that is as large as it will ever need to be.
@@ -371,7 +409,11 @@ Roots fold_constants(Roots roots, const PlanOptions&) {
 }
 
 Roots drop_noops(Roots roots, const PlanOptions&) {
-  return rewrite(roots, drop_noop, [](const Node& node, std::span<Node* const>) {
+  Transposes transposes;
+  const auto drop = [&transposes](Node& node, std::span<const Tensor> inputs) {
+    return drop_noop(node, inputs, transposes);
+  };
+  return rewrite(roots, drop, [](const Node& node, std::span<Node* const>) {
     const OpKind kind = kind_of(node.op);
     return kind == OpKind::View || kind == OpKind::Contraction || node.op == Op::Cast ||
            node.op == Op::StopGradient || node.op == Op::WithUpdates;

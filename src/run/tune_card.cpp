@@ -77,6 +77,8 @@ class CardBench final : public Bench {
     backend_.memory()->trim(device_.index);
   }
 
+  std::string title() const override { return region_.title; }
+
   bool agrees(const Kernel& kernel, std::string* why) override {
     run(kernel);
     for (const ValueId id : compared_.writes) {

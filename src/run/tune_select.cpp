@@ -38,7 +38,8 @@ bool is_right(const Candidate& candidate, Bench& bench) {
   } catch (const Error& error) {
     why = error.what();
   }
-  log_message(LogLevel::Warning, cat("tuning: ", candidate.title(), " is left out: ", why));
+  log_message(LogLevel::Warning,
+              cat("tuning ", bench.title(), ": ", candidate.title(), " is left out: ", why));
   return false;
 }
 
@@ -46,8 +47,8 @@ double timed(const Candidate& candidate, Bench& bench) {
   try {
     return factor_of(candidate) * bench.microseconds(*candidate.kernel);
   } catch (const Error& error) {
-    log_message(LogLevel::Warning,
-                cat("tuning: ", candidate.title(), " cannot be timed: ", error.what()));
+    log_message(LogLevel::Warning, cat("tuning ", bench.title(), ": ", candidate.title(),
+                                       " cannot be timed: ", error.what()));
     return std::numeric_limits<double>::infinity();
   }
 }

@@ -25,6 +25,8 @@ struct Candidate {
 class Bench {
  public:
   virtual ~Bench() = default;
+  /// The region that is tried out, for messages.
+  virtual std::string title() const { return {}; }
   /// Runs it on the tuning inputs and compares with what the reference makes of them; if it does
   /// not agree, *why says so.
   virtual bool agrees(const Kernel& kernel, std::string* why) = 0;

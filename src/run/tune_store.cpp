@@ -1,15 +1,12 @@
 // Reading and writing the table's file.
 #include "run/tune_store.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <memory>
+#include <optional>
 
 #include <tenon/error.h>
 
 #include "backends/backends.h"
 #include "base/cache_file.h"
-#include "base/env.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "device/backend.h"
@@ -19,16 +16,10 @@ namespace {
 
 constexpr std::size_t kLargest = std::size_t{16} << 20;
 
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-File open(const std::string& path) {
-  return {std::fopen(path.c_str(), "rb"),
-          [](std::FILE* file) { return file == nullptr ? 0 : std::fclose(file); }};
-}
-
 }  // namespace
 
 TuneStore& TuneStore::shared() {
-  static TuneStore* const store = new TuneStore(user_cache_folder() + "/tune");
+  static TuneStore* const store = new TuneStore(cache_folder_of("tune"));
   return *store;
 }
 
@@ -37,17 +28,12 @@ TuneTable TuneStore::read() const {
     log_message(LogLevel::Warning, cat(file(), ": ", what, "; engines are chosen without it"));
     return TuneTable();
   };
-  const File in = open(file());
-  if (in == nullptr)
-    return errno == ENOENT || errno == ENOTDIR
-               ? TuneTable()
-               : leave_out(cat("cannot be read: ", std::generic_category().message(errno)));
-  std::string text(kLargest + 1, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), in.get()));
-  if (std::ferror(in.get()) != 0 || text.size() > kLargest) return leave_out("cannot be read");
+  if (folder_.empty()) return {};
+  const std::optional<std::string> text = read_cache_file(file(), kLargest);
+  if (!text) return {};
   try {
     int damaged = 0;
-    TuneTable table = TuneTable::parse(text, &damaged);
+    TuneTable table = TuneTable::parse(*text, &damaged);
     if (damaged > 0)
       log_message(LogLevel::Warning, cat(file(), ": ", damaged, " damaged lines are left out"));
     return table;
@@ -57,7 +43,7 @@ TuneTable TuneStore::read() const {
 }
 
 bool TuneStore::write(const TuneTable& table) const {
-  return write_cache_file(file(), {table.text()});
+  return !folder_.empty() && write_cache_file(file(), {table.text()});
 }
 
 const TuneTable& built_in_choices() {

@@ -10,6 +10,7 @@
 #include <tenon/io.h>
 
 #include "base/index.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "io/file.h"
 #include "train/model_file.h"
@@ -67,11 +68,18 @@ bool read_classes_of_run(const std::string& run_dir, std::vector<std::string>& n
   for (const char* name : {"model.safetensors", "best.safetensors"}) {
     const std::string file = cat(run_dir, "/", name);
     if (!io::file_exists(file)) continue;
-    const io::Metadata metadata = io::inspect_safetensors(file).metadata;
-    const auto text = metadata.find(kModelKey);
-    if (text == metadata.end()) continue;
-    names = model_from_json(text->second, file).class_names;
-    return true;
+    try {
+      const io::Metadata metadata = io::inspect_safetensors(file).metadata;
+      const auto text = metadata.find(kModelKey);
+      if (text == metadata.end()) continue;
+      names = model_from_json(text->second, file).class_names;
+      return true;
+    } catch (const Error& error) {  // a run that goes on writes it anew
+      log_message(LogLevel::Warning,
+                  cat("a file of weights cannot be read, so the classes of the run "
+                      "are not compared with it: ",
+                      error.what()));
+    }
   }
   return false;
 }

@@ -298,10 +298,11 @@ std::string Keeper::what_was_done(const std::vector<Job>& jobs, std::int64_t fou
     bytes += bytes_of(job) * job.variants;
   }
   std::string of = cat("of ", examples, " examples ");
+  const std::int64_t training = jobs[0].source->set->size();
   if (jobs[0].variants > 1)
-    of = cat("of ", jobs[0].variants, " variants of ", jobs[0].source->set->size(), " examples",
-             jobs.size() > 1 ? cat(", and of ", jobs[1].source->set->size(), " for testing, ")
-                             : std::string(" "));
+    of = cat("of ", jobs[0].variants, " variants of ", training, " examples",
+             examples > training ? cat(", and of ", examples - training, " to be measured, ")
+                                 : std::string(" "));
   else if (jobs[0].drawn)
     of = cat("of one variant of ", examples, " examples ");
   const std::string size = size_text(bytes);
@@ -339,21 +340,21 @@ KeptPart Keeper::keep(std::vector<Job> jobs) {
       if (job.have[at(k)] == nullptr) job.have[at(k)] = compute(job, k);
   notes_.push_back(what_was_done(jobs, found));
   out.notes = std::move(notes_);
-  for (std::size_t k = 0; k < jobs.size(); ++k)
-    (k == 0 ? out.train : out.test) =
-        std::make_shared<const KeptSet>(std::move(jobs[k].have), jobs[k].source->set,
-                                        shape_of(*jobs[k].source->set), bytes <= kMostInMemory);
+  for (Job& job : jobs)
+    out.sets.push_back(std::make_shared<const KeptSet>(
+        std::move(job.have), job.source->set, shape_of(*job.source->set), bytes <= kMostInMemory));
   return out;
 }
 
 }  // namespace
 
-KeptPart keep_frozen_part(const nn::AnyModule& net, const KeptSource& train, const KeptSource& test,
+KeptPart keep_frozen_part(const nn::AnyModule& net, const std::vector<KeptSource>& sources,
                           const KeepOptions& options) {
   constexpr char kEveryStep[] = "the frozen part is computed in every step: ";
   KeptPart out;
   const auto* frozen = net.as<FrozenNet>();
   if (frozen == nullptr) throw InternalError("freeze: the network has no frozen parts");
+  const KeptSource& train = sources.front();
   const bool drawn = train.loader.augment.any() || train.set->drawn_anew();
   if (drawn && options.variants == 0) {
     out.notes.push_back(cat(kEveryStep,
@@ -374,7 +375,7 @@ KeptPart keep_frozen_part(const nn::AnyModule& net, const KeptSource& train, con
     return out;
   }
   std::vector<Job> jobs{{&train, drawn ? options.variants : 1, drawn, {}}};
-  if (test.set != nullptr) jobs.push_back({&test, 1, false, {}});
+  for (std::size_t k = 1; k < sources.size(); ++k) jobs.push_back({&sources[k], 1, false, {}});
   try {
     out = Keeper(*frozen, *values, options).keep(std::move(jobs));
   } catch (const Stopped&) {
@@ -384,7 +385,7 @@ KeptPart keep_frozen_part(const nn::AnyModule& net, const KeptSource& train, con
   } catch (const NotSupported& error) {
     out.notes.push_back(cat(kEveryStep, error.what()));
   }
-  if (out.train != nullptr) out.net = frozen->behind(loader.input_shape(), loader.input_dtype());
+  if (!out.sets.empty()) out.net = frozen->behind(loader.input_shape(), loader.input_dtype());
   return out;
 }
 

@@ -15,7 +15,7 @@ namespace tenon::train {
 
 /// Examples as a loader would give them.
 struct KeptSource {
-  std::shared_ptr<const data::Dataset> set;  ///< null: none
+  std::shared_ptr<const data::Dataset> set;
   data::LoaderOptions loader;
   /// What becomes of the examples before the network and is not told by the loader's options: part
   /// of the key of what is kept on disk.
@@ -35,15 +35,16 @@ struct KeepOptions {
 
 struct KeptPart {
   nn::AnyModule net = nn::Identity();  ///< takes what is kept; the same tensors by the same names
-  std::shared_ptr<const data::Dataset> train, test;  ///< what is kept of the examples
-  /// Sentences on what was done, or why nothing is kept: then there is no `train`. None where
-  /// `stop` said so.
+  /// What is kept of each source's samples, in their order; empty where nothing is.
+  std::vector<std::shared_ptr<const data::Dataset>> sets;
+  /// Sentences on what was done, or why nothing is kept. None where `stop` said so.
   std::vector<std::string> notes;
 };
 
 /// Computes the frozen parts of a FrozenNet for all examples, or reads what an earlier run computed
-/// by the same weights of the same examples.
-KeptPart keep_frozen_part(const nn::AnyModule& net, const KeptSource& train, const KeptSource& test,
+/// by the same weights of the same examples. The first source is the training part; of the others,
+/// which are only measured, one variant is kept.
+KeptPart keep_frozen_part(const nn::AnyModule& net, const std::vector<KeptSource>& sources,
                           const KeepOptions& options);
 
 }  // namespace tenon::train

@@ -2,10 +2,7 @@
 // digest (16); numbers in the machine's byte order, which the magic checks.
 #include "train/kept_file.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -56,9 +53,11 @@ std::shared_ptr<const KeptRecords> KeptFolder::read(const Digest& key, std::int6
                                                     std::string& why) const {
   why.clear();
   const std::string name = file_of(key);
-  if (!io::file_exists(name)) return nullptr;
+  if (path_.empty() || !io::file_exists(name)) return nullptr;
   try {
-    auto file = std::make_unique<const io::MappedFile>(name);
+    const int fd = open_cache_file(name);
+    if (fd < 0) throw IoError("another user may have written it");
+    auto file = std::make_unique<const io::MappedFile>(io::InputFile(name, fd));
     const std::string_view bytes = file->bytes();
     const std::size_t count = static_cast<std::size_t>(examples);
     Header header;
@@ -89,6 +88,8 @@ void KeptFolder::remove(const Digest& key) const noexcept {
 }
 
 void KeptFolder::make_room(std::int64_t bytes) const {
+  if (path_.empty())
+    throw KeptError("there is no folder for caches: set HOME, or TENON_CACHE to a folder");
   struct Entry {
     fs::path path;
     fs::file_time_type time;
@@ -98,7 +99,6 @@ void KeptFolder::make_room(std::int64_t bytes) const {
     throw KeptError(cat(path_, ": ", size_text(bytes), " are more than the ", size_text(limit_),
                         " that are kept there ('frozen_cache')"));
   std::error_code error;
-  fs::create_directories(path_, error);
   std::vector<Entry> entries;
   std::int64_t total = 0;
   for (fs::directory_iterator it(path_, error), end; !error && it != end; it.increment(error)) {
@@ -131,28 +131,18 @@ void KeptFolder::make_room(std::int64_t bytes) const {
 
 KeptWriter::KeptWriter(const KeptFolder& folder, const Digest& key, std::int64_t examples,
                        std::size_t bytes_of_one)
-    : target_(folder.file_of(key)),
-      name_(cat(target_, ".", ::getpid(), ".tmp")),
-      bytes_(bytes_of_one) {
-  file_ = std::fopen(name_.c_str(), "wb");
-  if (file_ == nullptr) fail();
+    : file_(folder.file_of(key)), bytes_(bytes_of_one) {
   const Header header = header_of(key, examples, bytes_of_one);
   write(&header, sizeof header);
 }
 
-KeptWriter::~KeptWriter() {
-  if (file_ == nullptr) return;
-  std::fclose(file_);
-  std::error_code ignored;
-  fs::remove(name_, ignored);
-}
-
-void KeptWriter::fail() const {
-  throw KeptError(cat(name_, ": cannot write: ", std::generic_category().message(errno)));
+void KeptWriter::refuse_problem() const {
+  if (!file_.problem().empty()) throw KeptError(file_.problem());
 }
 
 void KeptWriter::write(const void* from, std::size_t bytes) {
-  if (std::fwrite(from, 1, bytes, file_) != bytes) fail();
+  file_.write(from, bytes);
+  refuse_problem();
 }
 
 void KeptWriter::add(std::span<const std::byte> records) {
@@ -164,13 +154,8 @@ void KeptWriter::add(std::span<const std::byte> records) {
 void KeptWriter::commit() {
   const Digest sum = sum_.result();
   write(&sum, sizeof sum);
-  std::error_code error;
-  const int closed = std::fclose(file_);
-  file_ = nullptr;
-  if (closed == 0) fs::rename(name_, target_, error);
-  if (closed == 0 && !error) return;
-  fs::remove(name_, error);
-  fail();
+  file_.commit();
+  refuse_problem();
 }
 
 }  // namespace tenon::train

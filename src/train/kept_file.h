@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include <tenon/error.h>
 
+#include "base/cache_file.h"
 #include "base/digest.h"
 #include "io/file.h"
 
@@ -75,9 +75,6 @@ class KeptWriter {
   /// Throws KeptError, as all of it does.
   KeptWriter(const KeptFolder& folder, const Digest& key, std::int64_t examples,
              std::size_t bytes_of_one);
-  ~KeptWriter();
-  KeptWriter(const KeptWriter&) = delete;
-  KeptWriter& operator=(const KeptWriter&) = delete;
 
   /// The next records.
   void add(std::span<const std::byte> records);
@@ -85,11 +82,10 @@ class KeptWriter {
 
  private:
   void write(const void* from, std::size_t bytes);
-  [[noreturn]] void fail() const;
-  std::string target_, name_;
+  void refuse_problem() const;
+  CacheFileWriter file_;
   std::size_t bytes_;
   Digester sum_;
-  std::FILE* file_ = nullptr;
 };
 
 }  // namespace tenon::train

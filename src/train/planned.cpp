@@ -14,14 +14,13 @@
 namespace tenon::train {
 namespace {
 
-// Half as many examples at a time until a test fits.
-std::int64_t fitting_test_batch(const Session& session) {
-  if (session.test == nullptr) return 0;
+// Half as many examples at a time until they can be measured.
+std::int64_t fitting_batch(const Session& session, const data::Loader& measured) {
   EvalStep step(session.net, loss_of(session.settings, session.net, 0),
                 session.settings.model_info().tokens);
-  for (std::int64_t batch = session.test->batch();; batch /= 2) {
+  for (std::int64_t batch = measured.batch();; batch /= 2) {
     try {
-      (void)step.plan(*session.test, batch);
+      (void)step.plan(measured, batch);
       return batch;
     } catch (const MemoryError&) {
       if (batch == 1) throw;
@@ -29,11 +28,22 @@ std::int64_t fitting_test_batch(const Session& session) {
   }
 }
 
+// 0 stands for as many as usual.
+std::int64_t smaller(std::int64_t a, std::int64_t b) {
+  return a == 0 ? b : b == 0 ? a : std::min(a, b);
+}
+
 std::int64_t planned(Session& session) {
   TrainStep step(session.net, session.loss, *session.optimizer, session.options("", false));
   step.use(resident_set(*session.train));
   (void)step.plan(*session.train);
-  return fitting_test_batch(session);
+  std::int64_t batch = 0;
+  for (const data::Loader* measured : {session.validation.get(), session.test.get()}) {
+    if (measured == nullptr) continue;
+    if (const std::int64_t fitting = fitting_batch(session, *measured); fitting < measured->batch())
+      batch = smaller(batch, fitting);
+  }
+  return batch;
 }
 
 // The later stage of a run whose frozen parts learn in the end.
@@ -52,7 +62,7 @@ std::int64_t plan_within_limit(Session& session) {
   const std::int64_t batch = planned(session);
   if (session.settings.unfreeze_after <= 0) return batch;
   const std::int64_t later = plan_within_limit(when_released(session.settings), session.sets);
-  return std::min(batch, later);
+  return smaller(batch, later);
 }
 
 std::int64_t plan_within_limit(const Settings& settings, const DataSets& sets) {

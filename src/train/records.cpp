@@ -35,10 +35,10 @@ double to_double(const Json& json) {
 Json to_json(const EpochReport& e) {
   Json out{{"epoch", e.epoch}, {"step", e.step}, {"train_loss", number(e.train_loss)}};
   if (e.train_accuracy) out["train_accuracy"] = number(*e.train_accuracy);
-  if (e.test_loss) out["test_loss"] = number(*e.test_loss);
-  if (e.test_accuracy) out["test_accuracy"] = number(*e.test_accuracy);
-  if (e.test_mae) out["test_mae"] = number(*e.test_mae);
-  if (e.test_r2) out["test_r2"] = number(*e.test_r2);
+  if (e.validation_loss) out["validation_loss"] = number(*e.validation_loss);
+  if (e.validation_accuracy) out["validation_accuracy"] = number(*e.validation_accuracy);
+  if (e.validation_mae) out["validation_mae"] = number(*e.validation_mae);
+  if (e.validation_r2) out["validation_r2"] = number(*e.validation_r2);
   out["lr"] = number(e.lr);
   out["seconds"] = number(e.seconds);
   out["items_per_s"] = number(e.items_per_s);
@@ -46,19 +46,38 @@ Json to_json(const EpochReport& e) {
   return out;
 }
 
+std::optional<double> optional_number(const Json& json, const char* key) {
+  return json.contains(key) ? std::optional<double>(to_double(json.at(key))) : std::nullopt;
+}
+
+// Nothing of a line that somebody changed: it is measured again.
+std::optional<TestReport> test_from(const Json& json) {
+  try {
+    TestReport t;
+    t.epoch = json.at("epoch").get<int>();
+    t.step = json.at("step").get<std::int64_t>();
+    t.samples = json.at("samples").get<std::int64_t>();
+    t.loss = to_double(json.at("test_loss"));
+    t.accuracy = optional_number(json, "test_accuracy");
+    t.mae = optional_number(json, "test_mae");
+    t.r2 = optional_number(json, "test_r2");
+    return t;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
 EpochReport epoch_from(const Json& json) {
   EpochReport e;
   e.epoch = json.at("epoch").get<int>();
   e.step = json.at("step").get<std::int64_t>();
   e.train_loss = to_double(json.at("train_loss"));
-  const auto optional = [&](const char* key) {
-    return json.contains(key) ? std::optional<double>(to_double(json.at(key))) : std::nullopt;
-  };
+  const auto optional = [&](const char* key) { return optional_number(json, key); };
   e.train_accuracy = optional("train_accuracy");
-  e.test_loss = optional("test_loss");
-  e.test_accuracy = optional("test_accuracy");
-  e.test_mae = optional("test_mae");
-  e.test_r2 = optional("test_r2");
+  e.validation_loss = optional("validation_loss");
+  e.validation_accuracy = optional("validation_accuracy");
+  e.validation_mae = optional("validation_mae");
+  e.validation_r2 = optional("validation_r2");
   e.lr = to_double(json.at("lr"));
   e.seconds = to_double(json.at("seconds"));
   e.items_per_s = to_double(json.at("items_per_s"));
@@ -88,6 +107,8 @@ std::string to_json(const Progress& p) {
                             {"steps_per_epoch", p.steps_per_epoch},
                             {"batch", p.batch},
                             {"examples", p.examples},
+                            {"first_epoch", p.first_epoch},
+                            {"first_step", p.first_step},
                             {"loader_seed", p.loader_seed},
                             {"generator_seed", p.generator_seed},
                             {"generator_counter", p.generator_counter},
@@ -108,18 +129,20 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
     p.steps_per_epoch = json.at("steps_per_epoch").get<std::int64_t>();
     p.batch = json.at("batch").get<std::int64_t>();
     p.examples = json.at("examples").get<std::int64_t>();
+    p.first_epoch = json.at("first_epoch").get<std::int64_t>();
+    p.first_step = json.at("first_step").get<std::int64_t>();
     p.loader_seed = json.at("loader_seed").get<std::uint64_t>();
     p.generator_seed = json.at("generator_seed").get<std::uint64_t>();
     p.generator_counter = json.at("generator_counter").get<std::uint64_t>();
     p.loss_sum = to_double(json.at("loss_sum"));
     p.correct = json.at("correct").get<std::int64_t>();
     p.items = json.at("items").get<std::int64_t>();
-    const auto weight = json.find("weight");  // what older versions wrote has none
-    p.weight = weight != json.end() ? to_double(*weight) : static_cast<double>(p.items);
+    p.weight = to_double(json.at("weight"));
     p.seconds = to_double(json.at("seconds"));
     for (const auto& [key, value] : json.at("schedule").items()) p.schedule[key] = to_double(value);
     for (const Json& e : json.at("history")) p.history.push_back(epoch_from(e));
-    if (p.step < 0 || p.steps_per_epoch < 1) throw FormatError("negative counts");
+    if (p.first_epoch < 0 || p.first_step < 0 || p.step < p.first_step || p.steps_per_epoch < 1)
+      throw FormatError("negative counts");
     return p;
   } catch (const std::exception& error) {
     throw FormatError(cat(source, ": the state of the run cannot be read (", error.what(),
@@ -128,24 +151,38 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
 }
 
 std::string csv_header() {
-  return "epoch,step,train_loss,train_accuracy,test_loss,test_accuracy,test_mae,test_r2,lr,seconds,"
-         "items_per_s,"
-         "best\n";
+  return "epoch,step,train_loss,train_accuracy,validation_loss,validation_accuracy,validation_mae,"
+         "validation_r2,lr,seconds,items_per_s,best,test_loss,test_accuracy,test_mae,test_r2\n";
 }
 
-std::string csv_line(const EpochReport& e) {
+std::string csv_line(const EpochReport& e, const std::optional<TestReport>& test) {
   auto optional = [](const std::optional<double>& value) {
     return value ? cat(*value) : std::string();
   };
+  const bool tested = test && test->step == e.step;
   return cat(e.epoch, ",", e.step, ",", e.train_loss, ",", optional(e.train_accuracy), ",",
-             optional(e.test_loss), ",", optional(e.test_accuracy), ",", optional(e.test_mae), ",",
-             optional(e.test_r2), ",", e.lr, ",", e.seconds, ",", e.items_per_s, ",",
-             e.best ? 1 : 0, "\n");
+             optional(e.validation_loss), ",", optional(e.validation_accuracy), ",",
+             optional(e.validation_mae), ",", optional(e.validation_r2), ",", e.lr, ",", e.seconds,
+             ",", e.items_per_s, ",", e.best ? 1 : 0, ",", tested ? cat(test->loss) : "", ",",
+             tested ? optional(test->accuracy) : "", ",", tested ? optional(test->mae) : "", ",",
+             tested ? optional(test->r2) : "", "\n");
 }
 
 std::string json_line(const EpochReport& e) {
   Json out{{"event", "epoch"}};
   out.update(to_json(e));
+  return io::json_text(out);
+}
+
+std::string json_line(const TestReport& test) {
+  Json out{{"event", "test"},
+           {"step", test.step},
+           {"epoch", test.epoch},
+           {"samples", test.samples},
+           {"test_loss", number(test.loss)}};
+  if (test.accuracy) out["test_accuracy"] = number(*test.accuracy);
+  if (test.mae) out["test_mae"] = number(*test.mae);
+  if (test.r2) out["test_r2"] = number(*test.r2);
   return io::json_text(out);
 }
 
@@ -161,9 +198,13 @@ std::string json_event_line(const std::string& event, std::int64_t step,
   return io::json_text(out, -1, io::NoUtf8::IsReplaced);
 }
 
-std::string json_begin_line(const std::string& event, std::int64_t step, std::int64_t total,
+std::string json_begin_line(const std::string& event, const Progress& progress, std::int64_t total,
                             const std::string& detail) {
-  return io::json_text(Json{{"event", event}, {"step", step}, {"total", total}, {"detail", detail}},
+  return io::json_text(Json{{"event", event},
+                            {"step", progress.step},
+                            {"total", total},
+                            {"steps_per_epoch", progress.steps_per_epoch},
+                            {"detail", detail}},
                        -1, io::NoUtf8::IsReplaced);
 }
 
@@ -187,10 +228,15 @@ RunLog read_log(const std::string& text) {
     const auto is_number = [&](const char* key) {
       return json.contains(key) && json.at(key).is_number();
     };
+    const auto whole = [&](const char* key) {
+      return is_number(key) ? json.at(key).get<std::int64_t>() : 0;
+    };
     if (*event == "step" && is_number("loss") && is_number("lr"))
       out.steps.push_back({number, json.at("loss").get<double>(), json.at("lr").get<double>()});
+    if (*event == "test")
+      if (const auto test = test_from(json)) out.tests.push_back(*test);
     if (*event == "start" || *event == "resume")
-      out.begins.push_back({number, is_number("total") ? json.at("total").get<std::int64_t>() : 0});
+      out.begins.push_back({number, whole("total"), whole("steps_per_epoch")});
   });
   return out;
 }

@@ -116,6 +116,25 @@ void refuse_idle(const Settings& settings) {
     refuse("tune", "engines are chosen on cards alone: name one, as in --device cuda");
 }
 
+// How many samples each part has, and what their readers did that people should know. Parts of one
+// file say the same.
+std::vector<std::string> notes_on_data(const DataSets& sets) {
+  const auto count = [](const std::shared_ptr<const data::Dataset>& set) {
+    return set == nullptr ? std::string("none") : cat(set->size());
+  };
+  std::vector<std::string> out{cat("samples: ", count(sets.train), " for training, ",
+                                   count(sets.validation), " for validation, ", count(sets.test),
+                                   " for testing")};
+  for (const auto& set : {sets.train, sets.validation, sets.test}) {
+    if (set == nullptr) continue;
+    for (const Note& note : set->notes())
+      if (const std::string text = cat("note: ", to_string(note));
+          std::find(out.begin(), out.end(), text) == out.end())
+        out.push_back(text);
+  }
+  return out;
+}
+
 TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
                 const RunOptions& options) {
   // A driver takes as long to start as data to be read. What is wrong with a device is said below.
@@ -123,6 +142,8 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
       std::async(std::launch::async, [&settings] { return device(settings.device); });
   const DataSets sets = open_data(settings, resume ? dir : "");
   if (resume) require_classes_of_run(dir, *sets.train, settings.data);
+  // Without one the run begins anew, and so with the weights that its settings name.
+  const bool goes_on = resume && has_checkpoint(dir);
   const ContextScope scope(context_of(settings));
   std::future<std::optional<Plan>> planning;  // holds the plan while the run needs it
   // Measurements want the card for themselves.
@@ -131,22 +152,23 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
     planning = std::async(std::launch::async, plan_ahead, current_context(), std::cref(settings),
                           std::cref(sets), resume ? load_engines(dir) : TuneTable());
   const bool known_ahead = settings.freeze.empty() && settings.teacher.empty();
-  std::int64_t test_batch = known_ahead ? plan_within_limit(settings, sets) : 0;
-  Session session(settings, sets, resume);
+  std::int64_t measured = known_ahead ? plan_within_limit(settings, sets) : 0;
+  Session session(settings, sets, goes_on);
   if (!settings.freeze.empty())
-    session.keep_frozen(resume ? load_latest_checkpoint(dir) : std::nullopt, options);
-  if (!known_ahead) test_batch = plan_within_limit(session);
-  if (test_batch > 0) session.test_in_batches(test_batch);
+    session.keep_frozen(goes_on ? load_latest_checkpoint(dir) : std::nullopt, options);
+  if (!known_ahead) measured = plan_within_limit(session);
+  if (measured > 0) session.measure_in_batches(measured);
   TrainOptions o = session.options(dir, resume);
   o.callbacks = options.callbacks;
   session.tell = [&options](const std::string& note) {
     for (const auto& callback : options.callbacks) callback->on_note(note);
   };
+  for (const std::string& note : notes_on_data(sets)) session.tell(note);
   for (const std::string& note : session.notes) session.tell(note);
   o.stop = options.stop;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(o));
-  TrainResult result = trainer.fit(*session.train, session.test.get());
-  for (const auto& set : {sets.train, sets.test})
+  TrainResult result = trainer.fit(*session.train, session.validation.get(), session.test.get());
+  for (const auto& set : {sets.train, sets.validation, sets.test})
     if (set != nullptr)
       for (const std::string& name : set->broken()) result.broken.push_back(name);
   if (session.adapted && result.reason != StopReason::Interrupted && !dir.empty())
@@ -159,7 +181,7 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
 constexpr const char* kFreeToChange[] = {
     "epochs",     "max_steps",   "early_stopping",   "device",           "threads",
     "workers",    "data",        "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds",
-    "augment_on", "keep_frozen", "frozen_cache"};
+    "augment_on", "keep_frozen", "frozen_cache",     "drop_last",        "strict"};
 
 bool has_file(const std::string& path) {
   std::error_code ignored;
@@ -174,6 +196,9 @@ bool is_folder(const std::string& path) {
 Settings settings_of_run(const std::string& dir) {
   const std::string file = dir + "/settings.toml";
   if (!is_folder(dir)) throw IoError(cat(dir, ": there is no such run folder"));
+  if (const int folds = has_file(file) ? 0 : folds_in(dir); folds > 0)
+    throw IoError(cat(dir, " holds ", folds, " folds, each of which is a run: name one, as ", dir,
+                      "/fold-1"));
   if (!has_file(file)) throw IoError(cat(dir, " holds no run: settings.toml is missing"));
   return Settings::of_run(dir);
 }
@@ -241,9 +266,8 @@ TrainResult start_run(const Settings& settings, const std::string& dir, const Ru
   return fit(known, dir, false, options);
 }
 
-TrainResult resume_run(const std::string& dir, const RunOptions& options,
+void override_settings(Settings& settings,
                        const std::vector<std::pair<std::string, std::string>>& overrides) {
-  Settings settings = settings_of_run(dir);
   for (const auto& [key, value] : overrides) {
     const std::string before = settings.get(key);
     settings.set(key, value);
@@ -253,6 +277,12 @@ TrainResult resume_run(const std::string& dir, const RunOptions& options,
       throw ValueError(cat("setting '", key, "' of the run is '", before, "' and cannot become '",
                            value, "' when it is resumed: start a new run"));
   }
+}
+
+TrainResult resume_run(const std::string& dir, const RunOptions& options,
+                       const std::vector<std::pair<std::string, std::string>>& overrides) {
+  Settings settings = settings_of_run(dir);
+  override_settings(settings, overrides);
   settings.data = locate_data(settings.data, dir);
   return fit(settings, dir, true, options);
 }

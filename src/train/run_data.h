@@ -3,6 +3,10 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/train.h>
 
 namespace tenon::train {
 
@@ -13,5 +17,9 @@ bool has_path(const std::string& spec);
 /// run's folder or one above it. Throws IoError that names what is missing and how to say where it
 /// is.
 std::string locate_data(const std::string& spec, const std::string& run_dir);
+
+/// Changes the settings of a run that goes on. Throws ValueError for one that shapes its results.
+void override_settings(Settings& settings,
+                       const std::vector<std::pair<std::string, std::string>>& overrides);
 
 }  // namespace tenon::train

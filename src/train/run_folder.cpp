@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <system_error>
 
 #include <tenon/error.h>
@@ -23,7 +24,7 @@ namespace tenon::train {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr char kFormat[] = "tenon.checkpoint.1";
+constexpr char kFormat[] = "tenon.checkpoint.2", kOlderFormat[] = "tenon.checkpoint.1";
 
 std::string reason() { return std::generic_category().message(errno); }
 
@@ -39,7 +40,7 @@ std::string checkpoint_name(std::int64_t step) {
 }
 
 int open_for_append(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int fd = io::open_to_write(path, O_WRONLY | O_CREAT | O_APPEND);
   if (fd < 0) throw IoError(cat(path, ": cannot open the log: ", reason()));
   return fd;
 }
@@ -59,6 +60,10 @@ std::vector<std::string> checkpoint_names(const std::string& run_dir) {
 Checkpoint load(const std::string& path) {
   io::SafeTensors file = io::load_safetensors(path);
   const auto format = file.metadata.find("format"), state = file.metadata.find("state");
+  if (format != file.metadata.end() && format->second == kOlderFormat)
+    throw FormatError(cat(path,
+                          " was written by an older version of Tenon, whose runs chose their "
+                          "weights by the test part: start a new run"));
   if (format == file.metadata.end() || format->second != kFormat || state == file.metadata.end())
     throw FormatError(cat(path, " is a safetensors file, but no checkpoint of a run"));
   return {path, std::move(file.tensors), progress_from_json(state->second, path)};
@@ -99,6 +104,11 @@ std::optional<Checkpoint> load_latest_checkpoint(
   throw FormatError(cat(run_dir, ": no checkpoint can be read; the newest: ", first_problem));
 }
 
+bool has_checkpoint(const std::string& run_dir) {
+  std::error_code ignored;
+  return fs::is_directory(run_dir + "/checkpoints", ignored) && !checkpoint_names(run_dir).empty();
+}
+
 TuneTable load_engines(const std::string& run_dir) {
   const std::string file = run_dir + "/engines.tune";
   if (!fs::exists(file)) return {};
@@ -121,6 +131,7 @@ RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   if (error)
     throw IoError(cat(path_, ": cannot make the run folder: ", error.message(),
                       "; choose another folder or check its permissions"));
+  refuse_foreign_links();
   lock();
   try {
     if (!resume && (!checkpoint_names(path_).empty() || fs::exists(file("log.csv"))))
@@ -139,9 +150,20 @@ RunFolder::~RunFolder() {
     if (fd >= 0) ::close(fd);
 }
 
+// Before the first file is written: of files, each is asked again when it is.
+void RunFolder::refuse_foreign_links() const {
+  for (const std::string& folder : {path_, path_ + "/checkpoints"}) {
+    io::refuse_foreign_link(folder);
+    std::error_code ignored;
+    for (fs::directory_iterator it(folder, ignored), end; !ignored && it != end;
+         it.increment(ignored))
+      io::refuse_foreign_link(it->path().string());
+  }
+}
+
 void RunFolder::lock() {
   const std::string name = file("lock");
-  lock_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  lock_ = io::open_to_write(name, O_RDWR | O_CREAT);
   if (lock_ < 0)
     throw IoError(cat(name, ": cannot write into the run folder: ", reason(),
                       "; choose another folder or check its permissions"));
@@ -189,13 +211,32 @@ std::string RunFolder::save(const Checkpoint& checkpoint, int keep) {
 }
 
 void RunFolder::open_logs(const Progress& progress) {
-  std::string csv = csv_header();
-  for (const EpochReport& epoch : progress.history) csv += csv_line(epoch);
-  io::write_file(file("log.csv"), csv);
   const std::string lines = fs::exists(file("log.jsonl")) ? io::read_file(file("log.jsonl")) : "";
   io::write_file(file("log.jsonl"), json_log_until(lines, progress.step));
-  csv_ = open_for_append(file("log.csv"));
   json_ = open_for_append(file("log.jsonl"));
+  rewrite_csv(progress.history);
+}
+
+void RunFolder::rewrite_csv(const std::vector<EpochReport>& history) {
+  std::map<std::int64_t, TestReport> by_step;
+  for (const TestReport& test : read_log(io::read_file(file("log.jsonl"))).tests)
+    by_step[test.step] = test;
+  std::string csv = csv_header();
+  for (const EpochReport& epoch : history) {
+    const auto test = by_step.find(epoch.step);
+    csv += csv_line(epoch, test == by_step.end() ? std::nullopt : std::optional(test->second));
+  }
+  io::write_file(file("log.csv"), csv);
+  if (csv_ >= 0) ::close(csv_);  // of the file that was replaced
+  csv_ = -1;
+  csv_ = open_for_append(file("log.csv"));
+}
+
+std::optional<TestReport> RunFolder::test_report(std::int64_t step) const {
+  const RunLog log = read_log(io::read_file(file("log.jsonl")));
+  const auto found = std::find_if(log.tests.rbegin(), log.tests.rend(),
+                                  [&](const TestReport& test) { return test.step == step; });
+  return found == log.tests.rend() ? std::nullopt : std::optional(*found);
 }
 
 void RunFolder::append(int fd, const char* name, const std::string& text) {

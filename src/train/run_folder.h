@@ -44,6 +44,9 @@ struct Checkpoint {
 std::optional<Checkpoint> load_latest_checkpoint(
     const std::string& run_dir, const std::function<void(const Checkpoint&)>& check = {});
 
+/// Whether the run in this folder has written a checkpoint, whatever it is worth.
+bool has_checkpoint(const std::string& run_dir);
+
 /// The engines that the run's products used so far (engines.tune); none when the file is missing or
 /// cannot be read, which is then said.
 TuneTable load_engines(const std::string& run_dir);
@@ -66,11 +69,16 @@ class RunFolder {
   /// Brings the logs to where the run stands: cuts off what lies beyond `progress`, and opens them
   /// for appending.
   void open_logs(const Progress& progress);
+  /// log.csv anew, with what log.jsonl says of the test part in the lines of those epochs.
+  void rewrite_csv(const std::vector<EpochReport>& history);
+  /// What the weights after this step gave on the test part, where log.jsonl says that.
+  std::optional<TestReport> test_report(std::int64_t step) const;
   void append_csv(const std::string& text) { append(csv_, "log.csv", text); }
   void append_json(const std::string& line) { append(json_, "log.jsonl", line + "\n"); }
 
  private:
   void lock();
+  void refuse_foreign_links() const;
   void remove_leftovers() const;
   void append(int fd, const char* name, const std::string& text);
   std::string path_;

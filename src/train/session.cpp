@@ -14,7 +14,7 @@
 
 #include <tenon/shapes_only.h>
 
-#include "base/env.h"
+#include "base/cache_file.h"
 #include "base/str.h"
 #include "data/prefetch.h"
 #include "data/span_dataset.h"
@@ -199,30 +199,46 @@ std::shared_ptr<const data::Dataset> with_examples(const std::string& data,
   return test;
 }
 
+namespace {
+
+// Null where the source has no such part.
+std::shared_ptr<const data::Dataset> open_part(const Settings& settings,
+                                               const data::SourceOptions& how, data::Split part) {
+  const std::shared_ptr<data::Dataset> set = data::open_dataset(settings.data, part, how);
+  if (set == nullptr) return nullptr;
+  if (settings.strict) refuse_notes(set->notes());
+  return fitted(settings, set, part);
+}
+
+}  // namespace
+
 DataSets open_data(const Settings& settings, const std::string& run_dir) {
   const models::Info model = settings.model_info();
   const auto tokenizer = tokenizer_of(settings, run_dir);
   check_vocabulary(settings, model, tokenizer.get());
-  const data::SourceOptions how = source_options(settings, nullptr, tokenizer);
-  // Beside each other: the first step waits for both, lest a run find out after an epoch that the
-  // test set cannot be read.
-  std::future<std::shared_ptr<data::Dataset>> test =
-      std::async(std::launch::async, [&settings, &how] {
-        return fitted(settings, data::open_dataset(settings.data, data::Split::Test, how),
-                      data::Split::Test);
-      });
+  data::SourceOptions how = source_options(settings, nullptr, tokenizer);
+  how.strict = settings.strict;
+  // Beside each other: the first step waits for all, lest a run find out at its end that the test
+  // part cannot be read.
+  const auto ahead = [&settings, &how](data::Split part) {
+    return std::async(std::launch::async,
+                      [&settings, &how, part] { return open_part(settings, how, part); });
+  };
+  auto validation = ahead(data::Split::Validation), test = ahead(data::Split::Test);
   DataSets sets;
   sets.tokenizer = tokenizer;
-  sets.train = fitted(settings, data::open_dataset(settings.data, data::Split::Train, how),
-                      data::Split::Train);
-  sets.test = with_examples(settings.data, test.get());
+  sets.train = open_part(settings, how, data::Split::Train);
+  if (sets.train == nullptr)
+    throw ValueError(cat("'", settings.data, "' has no samples for training"));
+  sets.validation = validation.get();
+  sets.test = test.get();
   const Shape input = sets.train->input_shape();
   if (model.pairs) {
     check_pairs(settings, *sets.train);
     return sets;
   }
   if (model.finds_spans()) {
-    for (const auto& set : {sets.train, sets.test})
+    for (const auto& set : {sets.train, sets.validation, sets.test})
       if (set != nullptr) check_spans(settings, *set, model.input);
     return sets;
   }
@@ -410,17 +426,21 @@ void Session::make_loaders() {
   data::LoaderOptions training = loader_options(settings);
   training.augment = augmentation_of(settings).plain;
   train = std::make_unique<data::Loader>(sets.train, training);
-  if (sets.test != nullptr) make_test_loader(sets.test);
+  measured_ = sets;
+  make_measuring_loaders();
 }
 
-void Session::make_test_loader(std::shared_ptr<const data::Dataset> set) {
-  tested_ = std::move(set);
-  test = test_loader(settings, tested_, test_batch_);
+void Session::make_measuring_loaders() {
+  const auto loader = [this](const std::shared_ptr<const data::Dataset>& set) {
+    return set == nullptr ? nullptr : test_loader(settings, set, measured_batch_);
+  };
+  validation = loader(measured_.validation);
+  test = loader(measured_.test);
 }
 
-void Session::test_in_batches(std::int64_t batch) {
-  test_batch_ = batch;
-  if (tested_ != nullptr) make_test_loader(tested_);
+void Session::measure_in_batches(std::int64_t batch) {
+  measured_batch_ = batch;
+  make_measuring_loaders();
 }
 
 // What was frozen learns, from the examples themselves.
@@ -430,7 +450,7 @@ Stage Session::unfreeze() {
   net = whole;
   make_loaders();
   if (tell) tell(cat("from epoch ", settings.unfreeze_after + 1, " on, ", what_learns(net)));
-  return {net, optimizer.get(), train.get(), test.get()};
+  return {net, optimizer.get(), train.get(), validation.get(), test.get()};
 }
 
 Session::Session(const Settings& s, const DataSets& opened, bool resume)
@@ -484,7 +504,7 @@ Session::Session(const Settings& s, const DataSets& opened, bool resume)
 
 void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const RunOptions& watched) {
   if (checkpoint && settings.unfreeze_after > 0 &&
-      checkpoint->progress.step >= settings.unfreeze_after * checkpoint->progress.steps_per_epoch)
+      checkpoint->progress.epochs_in(checkpoint->progress.step) >= settings.unfreeze_after)
     return;  // nothing is frozen any more
   if (checkpoint) net.load_state_dict(checkpoint->model_state());
   const auto in_every_step = [this](const char* why) {
@@ -495,33 +515,36 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
     return in_every_step("the pictures of a batch are mixed");
   if (settings.keep_frozen == "off") return in_every_step("keep_frozen is off");
   const auto source = [this](const std::shared_ptr<const data::Dataset>& set,
-                             const data::Loader* loader, const std::string& drawn) {
-    KeptSource out{set, {}, {}};
-    if (loader == nullptr) return out;
-    out.loader = loader->options();
+                             const std::unique_ptr<data::Loader>& loader,
+                             const std::string& drawn) {
+    KeptSource out{set, loader->options(), {}};
     const Settings known = with_picture_settings(settings);
     out.preparation = cat(known.picture, " ", known.normalize, " ", drawn);
     return out;
   };
   KeepOptions how;
   how.place = settings.keep_frozen;
-  how.folder = user_cache_folder() + "/frozen";
+  how.folder = cache_folder_of("frozen");
   how.limit = static_cast<std::int64_t>(settings.frozen_cache * 1073741824.0);
   how.variants = settings.frozen_variants;
   how.stop = watched.stop;
   how.progress = [&watched](std::int64_t done, std::int64_t examples) {
     for (const auto& callback : watched.callbacks) callback->on_frozen(done, examples);
   };
-  KeptPart kept =
-      keep_frozen_part(net, source(sets.train, train.get(), augmentation_of(settings).steps.text()),
-                       source(sets.test, test.get(), ""), how);
+  std::vector<KeptSource> sources{
+      source(sets.train, train, augmentation_of(settings).steps.text())};
+  if (validation != nullptr) sources.push_back(source(sets.validation, validation, ""));
+  if (test != nullptr) sources.push_back(source(sets.test, test, ""));
+  KeptPart kept = keep_frozen_part(net, sources, how);
   for (std::string& note : kept.notes) notes.push_back(std::move(note));
-  if (kept.train == nullptr) return;
+  if (kept.sets.empty()) return;
   net = kept.net;
   data::LoaderOptions of_kept = train->options();
   of_kept.augment = {};  // is in what was kept
-  train = std::make_unique<data::Loader>(kept.train, of_kept);
-  if (test != nullptr) make_test_loader(kept.test);
+  train = std::make_unique<data::Loader>(kept.sets.front(), of_kept);
+  if (validation != nullptr) measured_.validation = kept.sets[1];
+  if (test != nullptr) measured_.test = kept.sets.back();
+  make_measuring_loaders();
 }
 
 namespace {
@@ -597,7 +620,7 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   o.schedule_options.multiply = settings.restart_multiply;
   o.clip_norm = settings.clip_norm;
   o.tokens = settings.model_info().tokens;
-  if (settings.label_smoothing > 0) o.test_loss = loss_of(settings, net, 0);
+  if (settings.label_smoothing > 0) o.evaluation_loss = loss_of(settings, net, 0);
   o.stage_epochs = settings.unfreeze_after;
   if (o.stage_epochs > 0) o.next_stage = [this] { return unfreeze(); };
   o.early_stopping = settings.early_stopping;

@@ -20,12 +20,13 @@ struct Checkpoint;
 /// device (which is opened), tuning, and a generator of its own with the settings' seed.
 Context context_of(const Settings& settings);
 
+/// The parts of the data. There is no validation or test set where the source has no such part.
 struct DataSets {
-  std::shared_ptr<const data::Dataset> train, test;
+  std::shared_ptr<const data::Dataset> train, validation, test;
   std::shared_ptr<const data::Tokenizer> tokenizer{};  // of text by one
 };
 /// A run that is in `run_dir` already has its tokenizer there. Throws ShapeError when the data does
-/// not suit the model.
+/// not suit the model, and with settings.strict FormatError where reading it noted anything.
 DataSets open_data(const Settings& settings, const std::string& run_dir = "");
 
 /// The test part of the source `data`; ValueError where it has no example, as of a short table.
@@ -49,15 +50,15 @@ nn::AnyModule make_net(const Settings& settings, std::int64_t classes);
 nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double label_smoothing);
 
 struct Session {
-  /// In the context of the settings, from whose generator the weights are drawn; of a run that is
-  /// resumed no file of weights is read.
+  /// In the context of the settings, from whose generator the weights are drawn; with `resume` no
+  /// file of weights is read, for a checkpoint has them.
   Session(const Settings& settings, const DataSets& sets, bool resume = false);
   /// What frozen parts give of the examples is computed, once, and takes the examples' place: with
   /// the weights of the checkpoint that a run goes on from. `watched` may be told of it and stop
   /// it.
   void keep_frozen(const std::optional<Checkpoint>& checkpoint, const RunOptions& watched = {});
-  /// Tests take so many examples at a time; 0: as many as usual.
-  void test_in_batches(std::int64_t batch);
+  /// The validation and test parts are measured by so many examples at a time; 0: as many as usual.
+  void measure_in_batches(std::int64_t batch);
   /// Options for a trainer of this run in this folder ("" : none).
   TrainOptions options(const std::string& dir, bool resume);
 
@@ -68,7 +69,7 @@ struct Session {
   std::optional<nn::AnyModule> teacher;
   nn::Loss loss;
   std::unique_ptr<optim::Optimizer> optimizer;
-  std::unique_ptr<data::Loader> train, test;
+  std::unique_ptr<data::Loader> train, validation, test;
   std::shared_ptr<const data::Tokenizer> tokenizer;
   std::vector<std::string> notes;  // for people, on what was done beside the settings
   std::function<void(const std::string&)> tell{};  // the same, while the run is under way
@@ -78,11 +79,11 @@ struct Session {
   void open_teacher(const data::Dataset& set);
   void make_optimizer();
   void make_loaders();
-  void make_test_loader(std::shared_ptr<const data::Dataset> set);
+  void make_measuring_loaders();
   Stage unfreeze();
 
-  std::shared_ptr<const data::Dataset> tested_;  // by `test`
-  std::int64_t test_batch_ = 0;
+  DataSets measured_;  // by `validation` and `test`
+  std::int64_t measured_batch_ = 0;
 };
 
 /// A loader of test data: in order, scaled as the run scales.

@@ -32,8 +32,7 @@ struct Field {
 };
 
 constexpr double kAny = 1e15;
-constexpr double kMostShare = 1000;           // of the learning rate, for a part
-constexpr std::uint64_t kMostText = 8 << 20;  // of a settings file, which may hold a network
+constexpr double kMostShare = 1000;  // of the learning rate, for a part
 
 constexpr char kNetwork[] = "network";  // written, and spoken of, only where there is one
 
@@ -129,9 +128,14 @@ const Field kFields[] = {
     {"seed", "of weights, order and dropout", &Settings::seed, 0, 9e15},
     {"shuffle", "a new order of the examples in every epoch", &Settings::shuffle},
     {"drop_last", "leave out a last batch that is not full", &Settings::drop_last},
-    {"early_stopping", "epochs without a better figure before the run ends; 0: never",
+    {"strict", "what a reader of the data would skip, convert or assume with a note is an error",
+     &Settings::strict},
+    {"early_stopping", "epochs without a better validation figure before the run ends; 0: never",
      &Settings::early_stopping, 0, 1e6},
-    {"keep_best", "the model is that of the best epoch, not of the last", &Settings::keep_best},
+    {"keep_best",
+     "the model is that of the epoch with the best validation figure, not of the last; without a "
+     "validation part it is that of the last",
+     &Settings::keep_best},
     {"input_mean", "taken from pixels (0 to 1)", &Settings::input_mean, -kAny, kAny},
     {"input_std", "pixels are divided by it", &Settings::input_std, 1e-9, kAny},
     {"augment",
@@ -424,7 +428,7 @@ Settings Settings::resolve(const std::string& model, const std::string& file,
   Settings s;
   if (chosen.empty() && !file.empty()) {
     std::string network;
-    for (const SettingText& line : parse_settings(io::read_file(file, kMostText), file)) {
+    for (const SettingText& line : parse_settings(io::read_file(file, kMostSettingsText), file)) {
       if (line.key == "model") chosen = line.value;
       if (line.key == kNetwork) network = line.value;
     }
@@ -480,7 +484,10 @@ void Settings::set(const std::string& key, const std::string& value) {
 std::string Settings::get(const std::string& key) const { return text_of(*this, field(key)); }
 
 void Settings::apply_file(const std::string& path) {
-  const std::vector<SettingText> lines = parse_settings(io::read_file(path, kMostText), path);
+  apply_lines(parse_settings(io::read_file(path, kMostSettingsText), path), path);
+}
+
+void Settings::apply_lines(const std::vector<SettingText>& lines, const std::string& path) {
   const auto text = std::find_if(lines.begin(), lines.end(),
                                  [](const SettingText& line) { return line.key == kNetwork; });
   for (const SettingText& line : lines) {
@@ -495,11 +502,15 @@ void Settings::apply_file(const std::string& path) {
   }
 }
 
-// Without these a file that was cut off would count as a run of the defaults.
 Settings Settings::of_run(const std::string& dir) {
   const std::string file = dir + "/settings.toml";
+  return of_lines(parse_settings(io::read_file(file, kMostSettingsText), file), file);
+}
+
+// Without these a file that was cut off would count as a run of the defaults.
+Settings Settings::of_lines(const std::vector<SettingText>& lines, const std::string& file) {
   Settings out;
-  out.apply_file(file);
+  out.apply_lines(lines, file);
   for (const char* key : {"model", "data", "classes", "epochs", "batch", "optimizer", "lr", "seed"})
     if (std::find(out.given_.begin(), out.given_.end(), key) == out.given_.end() &&
         !(key == std::string("model") && !out.network.empty()))

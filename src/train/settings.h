@@ -1,6 +1,7 @@
 // Texts that settings are read from.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,8 @@ struct TomlValue;
 }
 
 namespace tenon::train {
+
+constexpr std::uint64_t kMostSettingsText = 8 << 20;  ///< bytes of a file, which may hold a network
 
 struct SettingText {
   std::string key, value;

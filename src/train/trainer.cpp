@@ -29,6 +29,8 @@
 #include "train/batches.h"
 #include "train/curvature.h"
 #include "train/evaluate.h"
+#include "train/kept_modes.h"
+#include "train/last_batch.h"
 #include "train/lengths.h"
 #include "train/mixing.h"
 #include "train/records.h"
@@ -62,7 +64,7 @@ StateDict copy(const StateDict& state) {
   return out;
 }
 
-// The figure that tells a better epoch: accuracy before loss, test before training.
+// The figure that tells a better epoch: accuracy before loss, validation before training.
 struct Monitored {
   const char* name;
   double value;
@@ -73,8 +75,8 @@ struct Monitored {
 };
 
 Monitored monitored(const EpochReport& e) {
-  if (e.test_accuracy) return {"test accuracy", *e.test_accuracy, true};
-  if (e.test_loss) return {"test loss", *e.test_loss, false};
+  if (e.validation_accuracy) return {"validation accuracy", *e.validation_accuracy, true};
+  if (e.validation_loss) return {"validation loss", *e.validation_loss, false};
   return {"training loss", e.train_loss, false};
 }
 
@@ -114,7 +116,7 @@ void Callback::on_frozen(std::int64_t, std::int64_t) {}
 void Callback::on_network(const nn::AnyModule&) {}
 void Callback::on_start(std::int64_t, std::int64_t) {}
 void Callback::on_step(const StepReport&) {}
-void Callback::on_evaluation(std::int64_t, std::int64_t) {}
+void Callback::on_evaluation(data::Split, std::int64_t, std::int64_t) {}
 void Callback::on_epoch(const EpochReport&) {}
 void Callback::on_checkpoint(const std::string&) {}
 bool Callback::should_stop(const EpochReport&) { return false; }
@@ -130,16 +132,17 @@ struct Trainer::Impl {
     net = stage.net;
     optimizer = stage.optimizer;
     train_step.emplace(net, loss, *optimizer, options);
-    eval_step.emplace(net, options.test_loss ? options.test_loss : loss, options.tokens);
+    eval_step.emplace(net, options.evaluation_loss ? options.evaluation_loss : loss,
+                      options.tokens);
     curvature.reset();
     if (const auto* rule = dynamic_cast<const optim::Levenberg*>(optimizer))
       curvature.emplace(net, loss, *rule, options.classes, options.tokens);
   }
 
-  Evaluation evaluate(data::Loader& loader) {
+  Evaluation evaluate(data::Loader& loader, data::Split part) {
     return train::evaluate(*eval_step, loader, options.classes,
-                           [this](std::int64_t batch, std::int64_t batches) {
-                             tell([&](Callback& c) { c.on_evaluation(batch, batches); });
+                           [this, part](std::int64_t batch, std::int64_t batches) {
+                             tell([&](Callback& c) { c.on_evaluation(part, batch, batches); });
                            });
   }
   bool stop_asked() const { return options.stop && options.stop(); }
@@ -164,8 +167,15 @@ namespace {
 // One call of fit(): from where the run stands to its end.
 class Fit {
  public:
-  Fit(Trainer::Impl& impl, data::Loader& train, data::Loader* test)
-      : t_(impl), o_(impl.options), train_(&train), batches_(std::in_place, train), test_(test) {}
+  Fit(Trainer::Impl& impl, data::Loader& train, data::Loader* validation, data::Loader* test)
+      : t_(impl),
+        o_(impl.options),
+        train_(&train),
+        batches_(std::in_place, train),
+        validation_(validation),
+        test_(test) {
+    modes_.emplace_back(impl.first.net);
+  }
   TrainResult run();
 
  private:
@@ -174,9 +184,11 @@ class Fit {
   void require_nothing_kept() const;
   void restore(Checkpoint checkpoint);
   void save_engines();
-  bool stage_due(std::int64_t step) const {
-    return !staged_ && o_.stage_epochs > 0 && step >= o_.stage_epochs * p_.steps_per_epoch;
+  bool stage_due(const Progress& progress) const {
+    return !staged_ && o_.stage_epochs > 0 && progress.epochs_in(progress.step) >= o_.stage_epochs;
   }
+  void lay_out_steps();
+  void take_other_cut(const Progress& saved);
   void change_stage();
   void go_on_in_next_stage();
   void open_steps();
@@ -194,6 +206,7 @@ class Fit {
   bool begin_steps();
   bool begin_step_on_batch();
   std::int64_t steps_of_launch() const;
+  std::int64_t steps_until_curvature(std::int64_t more) const;
   Tensor mix_of(std::int64_t steps) const;
   void drain();
   void account(const Queued& step);
@@ -207,8 +220,17 @@ class Fit {
   const nn::NamedTensor* first_not_finite() const;
   void report_step(const Queued& step, double loss);
   std::optional<double> train_accuracy() const;
+  // Of two models of language the one that is less surprised is the better one.
+  bool has_accuracy(const data::Loader& loader) const {
+    return o_.classes && !o_.tokens && loader.dataset().classes() > 0;
+  }
   void end_epoch();
+  void validate(EpochReport& report);
   void note_best(EpochReport& report);
+  /// Whether the weights that stay are those of the best epoch.
+  bool keeps_best() const { return o_.keep_best && validation_ != nullptr; }
+  TestReport measure_test(const EpochReport& kept);
+  void test(const EpochReport& kept);
   io::Metadata metadata(io::Metadata more) const;
   Checkpoint state();
   void checkpoint();
@@ -229,7 +251,8 @@ class Fit {
   const TrainOptions& o_;
   data::Loader* train_;
   std::optional<Batches> batches_;
-  data::Loader* test_;
+  data::Loader *validation_, *test_;
+  std::deque<KeptModes> modes_;  // of the modules of each stage
   std::unique_ptr<optim::Schedule> schedule_;
   std::unique_ptr<RunFolder> folder_;
   std::future<std::string> aside_;       // the checkpoint that another thread writes
@@ -249,12 +272,13 @@ class Fit {
   std::int64_t checked_ = 0;                  // the step whose values require_finite() has seen
   std::vector<nn::NamedTensor> kept_finite_;  // what a step makes of finite values
   double evaluation_seconds_ = 0;
-  double waited_before_ = 0;    // for batches, before this epoch
-  double waited_earlier_ = 0;   // in the stage before
-  bool filled_up_ = false;      // sequences of targets, to lengths that differ
-  double counted_each_ = 1;     // targets of an example that count, in the mean
-  bool staged_ = false;         // the next stage has begun
-  bool asked_to_stop_ = false;  // by a callback
+  double waited_before_ = 0;     // for batches, before this epoch
+  double waited_earlier_ = 0;    // in the stage before
+  bool filled_up_ = false;       // sequences of targets, to lengths that differ
+  double counted_each_ = 1;      // targets of an example that count, in the mean
+  bool staged_ = false;          // the next stage has begun
+  bool epoch_is_whole_ = false;  // that the checkpoint stands in, by another drop_last
+  bool asked_to_stop_ = false;   // by a callback
   TrainResult result_;
 };
 
@@ -263,9 +287,7 @@ void Fit::prepare() {
   p_.examples = train_->dataset().size();
   p_.steps_per_epoch = train_->batches();
   p_.loader_seed = train_->state().seed;
-  total_ = static_cast<std::int64_t>(o_.epochs) * p_.steps_per_epoch;
-  if (o_.max_steps > 0) total_ = std::min(total_, o_.max_steps);
-  schedule_ = schedule_of(o_, total_, p_.steps_per_epoch);
+  lay_out_steps();
   if (o_.run_dir.empty()) return;
   folder_ = std::make_unique<RunFolder>(o_.run_dir, o_.resume);
   result_.run_dir = folder_->path();
@@ -279,18 +301,25 @@ void Fit::prepare() {
   // The same engines as before: another order of sums would give other bits.
   engines_ = std::make_unique<TuneRecord>(o_.resume ? load_engines(folder_->path()) : TuneTable());
   engines_saved_ = engines_->table().size();
-  if (!o_.settings_toml.empty()) io::write_file(folder_->file("settings.toml"), o_.settings_toml);
+  // By its settings the run goes on: they are there last.
   if (!o_.tokenizer_json.empty()) io::write_file(folder_->file(kTokenizerFile), o_.tokenizer_json);
+  if (!o_.settings_toml.empty()) io::write_file(folder_->file("settings.toml"), o_.settings_toml);
   folder_->open_logs(p_);
   folder_->append_json(
-      json_begin_line(o_.resume ? "resume" : "start", p_.step, total_, t_.optimizer->describe()));
+      json_begin_line(o_.resume ? "resume" : "start", p_, total_, t_.optimizer->describe()));
   if (last_saved_ < 0) checkpoint_aside();
+}
+
+void Fit::lay_out_steps() {
+  total_ = p_.steps_of_epochs(o_.epochs);
+  if (o_.max_steps > 0) total_ = std::min(total_, o_.max_steps);
+  schedule_ = schedule_of(o_, total_, p_.steps_per_epoch);
 }
 
 // A name that is damaged is found before anything is taken from the checkpoint. What a later stage
 // has is known when that begins; the optimizer begins with zeros where a group has no state yet.
 void Fit::require_whole(const Checkpoint& checkpoint) const {
-  if (stage_due(checkpoint.progress.step)) return;
+  if (stage_due(checkpoint.progress)) return;
   require_tensors(t_.net.state_dict(), checkpoint.model_state(), checkpoint.path);
   const StateDict saved = checkpoint.optimizer_state();
   StateDict known = t_.optimizer->state_dict();
@@ -309,21 +338,40 @@ void Fit::require_nothing_kept() const {
                         name, ": start a new run in another folder"));
 }
 
+// With drop_last changed an epoch has a step more or less: from the one under way on, whose batches
+// so far are the same.
+void Fit::take_other_cut(const Progress& saved) {
+  const std::int64_t done = saved.steps_behind_epochs(saved.step);
+  p_.first_epoch = saved.epochs_in(saved.step);
+  p_.first_step = saved.step - done;
+  epoch_is_whole_ = done > 0 && done == p_.steps_per_epoch;
+}
+
 void Fit::restore(Checkpoint checkpoint) {
-  const Progress& saved = checkpoint.progress;
-  if (saved.batch != p_.batch || saved.examples != p_.examples ||
-      saved.steps_per_epoch != p_.steps_per_epoch)
+  Progress& saved = checkpoint.progress;
+  const std::int64_t full = p_.examples / p_.batch, all = full + (p_.examples % p_.batch > 0);
+  const bool by_drop_last = saved.steps_per_epoch == full || saved.steps_per_epoch == all;
+  if (saved.batch != p_.batch || saved.examples != p_.examples || !by_drop_last)
     throw ValueError(
         cat(checkpoint.path, " was made with batches of ", saved.batch, " from ", saved.examples,
             " examples (", saved.steps_per_epoch, " an epoch), not ", p_.batch, " from ",
             p_.examples, " (", p_.steps_per_epoch,
             "): resume with the data and the batch size that the run was started with"));
+  if (saved.steps_per_epoch != p_.steps_per_epoch) {
+    take_other_cut(saved);
+    saved.steps_per_epoch = p_.steps_per_epoch;
+    saved.first_epoch = p_.first_epoch;
+    saved.first_step = p_.first_step;
+  }
+  p_.first_epoch = saved.first_epoch;
+  p_.first_step = saved.first_step;
+  lay_out_steps();
   if (saved.step > total_)
     throw ValueError(
-        cat(o_.run_dir, " has done ", saved.step, " steps (",
-            (saved.step + p_.steps_per_epoch - 1) / p_.steps_per_epoch, " epochs), more than the ",
-            total_, " that it is to end with: ask for as many epochs and steps at least, in all"));
-  if (stage_due(saved.step)) change_stage();
+        cat(o_.run_dir, " has done ", saved.step, " steps (", saved.epoch_of(saved.step),
+            " epochs), more than the ", total_,
+            " that it is to end with: ask for as many epochs and steps at least, in all"));
+  if (stage_due(saved)) change_stage();
   t_.net.load_state_dict(checkpoint.model_state());
   t_.optimizer->load_state_dict(checkpoint.optimizer_state());
   if (const LossScale* scale = t_.train_step->loss_scale()) {
@@ -338,7 +386,7 @@ void Fit::restore(Checkpoint checkpoint) {
   last_saved_ = checked_ = p_.step;
   // An epoch that was cut short by a limit of steps and now goes on is reported again when it is
   // whole.
-  const auto under_way = static_cast<int>(p_.step / p_.steps_per_epoch) + 1;
+  const std::int64_t under_way = epoch_is_whole_ ? p_.first_epoch + 1 : p_.epochs_in(p_.step) + 1;
   std::erase_if(p_.history,
                 [&](const EpochReport& e) { return e.epoch >= under_way && p_.step < total_; });
   forget_lost_best();
@@ -347,7 +395,7 @@ void Fit::restore(Checkpoint checkpoint) {
 // A run that ended by weights which cannot be read would train on and never end.
 void Fit::forget_lost_best() {
   const EpochReport* top = best();
-  if (!o_.keep_best || top == nullptr) return;
+  if (!keeps_best() || top == nullptr) return;
   try {
     (void)io::load_safetensors(folder_->file("best.safetensors"));
   } catch (const Error& error) {
@@ -377,8 +425,11 @@ void Fit::change_stage() {
                          next.train->dataset().size(), " examples where the run has ", p_.batch,
                          " from ", p_.examples, ": they must be as many"));
   train_ = next.train;
+  validation_ = next.validation;
   test_ = next.test;
   batches_.emplace(*train_);
+  require_trains_on_last_batch(next.net, *train_);
+  modes_.emplace_front(next.net);  // what both stages have is left as the first found it
   t_.begin(next);
 }
 
@@ -531,7 +582,7 @@ void Fit::not_finite(const Queued& step, double loss) {
 void Fit::fail(std::int64_t step, const std::string& culprit, const std::string& what) {
   if (folder_ != nullptr) folder_->append_json(json_event_line("not_finite", step, culprit));
   throw NumericError(cat("step ", step, ": ", what,
-                         folder_ != nullptr && o_.keep_best && best() != nullptr
+                         folder_ != nullptr && keeps_best() && best() != nullptr
                              ? cat(". best.safetensors holds the weights of epoch ", best()->epoch,
                                    ", the best so far, which are finite")
                              : ""));
@@ -623,7 +674,7 @@ bool Fit::begin_step_on_batch() {
 // What the next steps' batches are mixed by, on the device; undefined where nothing is.
 Tensor Fit::mix_of(std::int64_t steps) const {
   if (!o_.mixing.any()) return {};
-  const std::int64_t epoch = begun() / p_.steps_per_epoch, batch = begun() % p_.steps_per_epoch;
+  const std::int64_t epoch = p_.epochs_in(begun()), batch = p_.steps_behind_epochs(begun());
   return mix_rows(o_.mixing, train_->input_shape(), {p_.loader_seed, epoch, 0}, batch, steps);
 }
 
@@ -631,16 +682,21 @@ Tensor Fit::mix_of(std::int64_t steps) const {
 // to do. Fewer come in powers of two: each number of runs is captured once.
 std::int64_t Fit::steps_of_launch() const {
   std::int64_t most =
-      std::min(total_ - begun(), p_.examples / p_.batch - begun() % p_.steps_per_epoch);
+      std::min(total_ - begun(), p_.examples / p_.batch - p_.steps_behind_epochs(begun()));
   if (o_.stop_after > 0) most = std::min(most, o_.stop_after - begun());
   if (folder_ != nullptr && o_.checkpoint_steps > 0)
     most = std::min(most, o_.checkpoint_steps - begun() % o_.checkpoint_steps);
-  if (t_.curvature)
-    most =
-        std::min(most, Curvature::steps_until_due(begun() + 1, p_.batch, p_.steps_per_epoch) + 1);
+  if (t_.curvature) most = std::min(most, steps_until_curvature(1) + 1);
   if (most >= at_once_) return at_once_;
   return static_cast<std::int64_t>(
       std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
+}
+
+// From `more` steps behind those begun on, counted as if all epochs had been cut alike.
+std::int64_t Fit::steps_until_curvature(std::int64_t more) const {
+  const std::int64_t step =
+      p_.epochs_in(begun()) * p_.steps_per_epoch + p_.steps_behind_epochs(begun()) + more;
+  return Curvature::steps_until_due(step, p_.batch, p_.steps_per_epoch);
 }
 
 // Reads what has been begun. On a card about a tenth of a second of steps is then begun ahead, so
@@ -703,9 +759,9 @@ std::optional<double> Fit::train_accuracy() const {
 void Fit::report_step(const Queued& step, double loss) {
   if (o_.callbacks.empty()) return;
   StepReport r;
-  r.epoch = static_cast<int>((p_.step - 1) / p_.steps_per_epoch) + 1;
+  r.epoch = p_.epoch_of(p_.step);
   r.step = p_.step;
-  r.step_in_epoch = (p_.step - 1) % p_.steps_per_epoch + 1;
+  r.step_in_epoch = p_.steps_behind_epochs(p_.step - 1) + 1;
   r.steps_per_epoch = p_.steps_per_epoch;
   r.loss = loss;
   r.mean_loss = p_.loss_sum / p_.weight;
@@ -723,19 +779,18 @@ void Fit::report_step(const Queued& step, double loss) {
 
 // Trains to the end of the epoch under way. False when it was interrupted.
 bool Fit::epoch() {
-  const std::int64_t in_epoch = p_.step % p_.steps_per_epoch;
-  train_->set_state({p_.loader_seed, p_.step / p_.steps_per_epoch, in_epoch * p_.batch});
+  train_->set_state(
+      {p_.loader_seed, p_.epochs_in(p_.step), p_.steps_behind_epochs(p_.step) * p_.batch});
   epoch_start_ = Clock::now();
   speed_.restart();
   const double before = p_.seconds;
   drained_ = Clock::now();
   while (begun() < total_) {
     if (t_.curvature) {
-      const std::int64_t left = Curvature::steps_until_due(begun(), p_.batch, p_.steps_per_epoch);
-      if (left == 0) drain(), t_.curvature->measure(*train_, begun());
+      if (steps_until_curvature(0) == 0) drain(), t_.curvature->measure(*train_, begun());
     }
     if (!begin_steps()) break;
-    const bool whole = begun() % p_.steps_per_epoch == 0 || begun() == total_;
+    const bool whole = p_.steps_behind_epochs(begun()) == 0 || begun() == total_;
     if (whole || queue_.size() >= ahead_) drain();
     if (aside_.valid() && aside_.wait_for(Clock::duration::zero()) == std::future_status::ready)
       settle_checkpoint();
@@ -754,7 +809,7 @@ bool Fit::epoch() {
 void Fit::end_epoch() {
   require_finite();
   EpochReport r;
-  r.epoch = static_cast<int>((p_.step - 1) / p_.steps_per_epoch) + 1;
+  r.epoch = p_.epoch_of(p_.step);
   r.step = p_.step;
   r.train_loss = p_.loss_sum / p_.weight;
   r.train_accuracy = train_accuracy();
@@ -763,20 +818,9 @@ void Fit::end_epoch() {
   r.items_per_s = static_cast<double>(p_.items) / std::max(p_.seconds, 1e-9);
   r.data_seconds = batches_->waited() - waited_before_;
   waited_before_ += r.data_seconds;
-  if (test_ != nullptr && (r.epoch % std::max(o_.evaluate_every, 1) == 0 || p_.step == total_)) {
-    const Evaluation evaluation = t_.evaluate(*test_);
-    evaluation_seconds_ = evaluation.seconds;
-    r.test_loss = evaluation.loss;
-    // Of two models of language the one that is less surprised is the better one.
-    if (o_.classes && !o_.tokens && test_->dataset().classes() > 0)
-      r.test_accuracy = evaluation.accuracy;
-    if (evaluation.errors) {
-      r.test_mae = evaluation.errors->mae();
-      r.test_r2 = evaluation.errors->r2();
-    }
-  }
+  if (r.epoch % std::max(o_.evaluate_every, 1) == 0 || p_.step == total_) validate(r);
   note_best(r);
-  schedule_->observe(r.test_loss.value_or(r.train_loss));
+  schedule_->observe(r.validation_loss.value_or(r.train_loss));
   p_.history.push_back(r);
   p_.loss_sum = p_.weight = p_.seconds = 0;
   p_.correct = p_.items = 0;
@@ -791,18 +835,57 @@ void Fit::end_epoch() {
   });
 }
 
+// Samples that are drawn anew come as in the first epoch each time, also after a resume.
+void Fit::validate(EpochReport& r) {
+  if (validation_ == nullptr) return;
+  validation_->set_epoch(0);
+  const Evaluation evaluation = t_.evaluate(*validation_, data::Split::Validation);
+  evaluation_seconds_ = evaluation.seconds;
+  r.validation_loss = evaluation.loss;
+  if (has_accuracy(*validation_)) r.validation_accuracy = evaluation.accuracy;
+  if (!evaluation.errors) return;
+  r.validation_mae = evaluation.errors->mae();
+  r.validation_r2 = evaluation.errors->r2();
+}
+
+TestReport Fit::measure_test(const EpochReport& kept) {
+  test_->set_epoch(0);
+  const Evaluation evaluation = t_.evaluate(*test_, data::Split::Test);
+  TestReport out;
+  out.epoch = kept.epoch;
+  out.step = kept.step;
+  out.samples = evaluation.items;
+  out.loss = evaluation.loss;
+  if (has_accuracy(*test_)) out.accuracy = evaluation.accuracy;
+  if (evaluation.errors) {
+    out.mae = evaluation.errors->mae();
+    out.r2 = evaluation.errors->r2();
+  }
+  return out;
+}
+
+// A run that has ended before has its figures in its log: of the same weights they are not measured
+// again.
+void Fit::test(const EpochReport& kept) {
+  if (test_ == nullptr) return;
+  result_.test = folder_ != nullptr ? folder_->test_report(kept.step) : std::nullopt;
+  if (result_.test) return;
+  result_.test = measure_test(kept);
+  if (folder_ != nullptr) folder_->append_json(json_line(*result_.test));
+}
+
 void Fit::save_best(int epoch) const {
   io::save_checked_safetensors(folder_->file("best.safetensors"), t_.net.state_dict(),
                                metadata({{"epoch", cat(epoch)}}));
 }
 
 void Fit::note_best(EpochReport& r) {
-  if (test_ != nullptr && !r.test_loss) return;  // an epoch without an evaluation is not compared
+  if (validation_ != nullptr && !r.validation_loss) return;  // not measured, so not compared
   const EpochReport* top = best();
   // Accuracies of scores that are NaN are numbers.
-  const bool known = !std::isnan(monitored(r).value) && !std::isnan(r.test_loss.value_or(0));
+  const bool known = !std::isnan(monitored(r).value) && !std::isnan(r.validation_loss.value_or(0));
   r.best = known && (top == nullptr || monitored(r).better_than(monitored(*top)));
-  if (!r.best || !o_.keep_best) return;
+  if (!r.best || !keeps_best()) return;
   require_finite();
   if (folder_ != nullptr)
     save_best(r.epoch);
@@ -816,12 +899,13 @@ io::Metadata Fit::metadata(io::Metadata more) const {
   return more;
 }
 
-// Leaves the best weights in the network and writes the model's file.
+// Leaves the weights that are kept in the network, measures them and writes the model's file.
 void Fit::finish() {
   t_.net.eval();
   const EpochReport* top = best();
   const bool ended = result_.reason != StopReason::Interrupted;
-  if (ended && o_.keep_best && top != nullptr && top->step != p_.step) {
+  const bool chosen = keeps_best() && top != nullptr;
+  if (ended && chosen && top->step != p_.step) {
     if (folder_ != nullptr)
       best_weights_ = io::load_safetensors(folder_->file("best.safetensors")).tensors;
     if (!best_weights_.empty()) t_.net.load_state_dict(best_weights_);
@@ -831,11 +915,20 @@ void Fit::finish() {
     result_.best_figure = monitored(*top).name;
     result_.best_epoch = top->epoch;
   }
+  if (ended) {
+    EpochReport kept;
+    kept.epoch = chosen ? top->epoch : p_.epoch_of(p_.step);
+    kept.step = chosen ? top->step : p_.step;
+    result_.kept_epoch = kept.epoch;
+    test(kept);
+  }
+  if (validation_ != nullptr) result_.validation_samples = validation_->dataset().size();
   result_.epochs = p_.history;
   result_.steps = p_.step;
   result_.seconds = seconds_since(start_);
   result_.data_seconds = waited_earlier_ + batches_->waited();
   if (folder_ == nullptr) return;
+  folder_->rewrite_csv(p_.history);
   if (ended)
     io::save_checked_safetensors(folder_->file("model.safetensors"), t_.net.state_dict(),
                                  metadata({{"steps", cat(p_.step)}}));
@@ -844,6 +937,7 @@ void Fit::finish() {
 
 TrainResult Fit::run() {
   if (t_.optimizer != t_.first.optimizer) t_.begin(t_.first);  // of an earlier call
+  require_trains_on_last_batch(t_.net, *train_);
   prepare();
   open_steps();
   last_checkpoint_ = Clock::now();
@@ -854,8 +948,9 @@ TrainResult Fit::run() {
     c.on_network(t_.net);
     c.on_start(p_.step, total_);
   });
+  if (epoch_is_whole_) end_epoch();
   while (!finished()) {
-    if (stage_due(p_.step) && !stop_asked()) go_on_in_next_stage();
+    if (stage_due(p_) && !stop_asked()) go_on_in_next_stage();
     if (stop_asked() || !epoch()) {
       result_.reason = StopReason::Interrupted;
       break;
@@ -899,18 +994,21 @@ Trainer::Trainer(nn::AnyModule net, nn::Loss loss, optim::Optimizer& optimizer,
 
 Trainer::~Trainer() = default;
 
-TrainResult Trainer::fit(data::Loader& train, data::Loader* test) {
+TrainResult Trainer::fit(data::Loader& train, data::Loader* validation, data::Loader* test) {
   const ContextScope scope(impl_->context);
-  return Fit(*impl_, train, test).run();
+  return Fit(*impl_, train, validation, test).run();
 }
 
 Evaluation Trainer::evaluate(data::Loader& loader) {
   const ContextScope scope(impl_->context);
-  return impl_->evaluate(loader);
+  const KeptModes modes(impl_->net);
+  loader.set_epoch(0);  // samples that are drawn anew are the same each time
+  return impl_->evaluate(loader, data::Split::Test);
 }
 
 Tensor Trainer::predict(const Tensor& inputs) {
   const ContextScope scope(impl_->context);
+  const KeptModes modes(impl_->net);
   impl_->net.eval();
   return impl_->net(inputs).eval();
 }

@@ -1,6 +1,7 @@
 // verify: the first steps of a run again, under different circumstances; every bit must agree.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -22,6 +23,8 @@ namespace tenon::train {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kFewestSteps = 3;
 
 struct Abandoned {
 };  // thrown out of a session to leave it as a kill would: nothing is saved any more
@@ -68,10 +71,11 @@ Outcome play(const Made& run, const Circumstances& c) {
   settings.checkpoint_seconds = 0;
   settings.checkpoint_steps = std::max<std::int64_t>(1, c.steps / 3);
   const ContextScope scope(context_of(settings));
-  // Only that schedule asks how well the network does.
-  const bool tests = settings.schedule == "plateau";
-  Session session(settings, {run.sets.train, tests ? run.sets.test : nullptr, run.sets.tokenizer},
-                  c.resume);
+  // Only that schedule asks how well the network does, and nothing in a run asks the test part.
+  const bool asks = settings.schedule == "plateau";
+  Session session(
+      settings, {run.sets.train, asks ? run.sets.validation : nullptr, nullptr, run.sets.tokenizer},
+      c.resume && has_checkpoint(c.dir));
   if (!settings.freeze.empty())
     session.keep_frozen(c.resume ? load_latest_checkpoint(c.dir) : std::nullopt);
   TrainOptions options = session.options(c.dir, c.resume);
@@ -81,7 +85,7 @@ Outcome play(const Made& run, const Circumstances& c) {
   if (!c.abandon) options.stop_after = c.steps;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(options));
   try {
-    trainer.fit(*session.train, session.test.get());
+    trainer.fit(*session.train, session.validation.get());
   } catch (const Abandoned&) {
     return {};
   }
@@ -166,6 +170,18 @@ VerifyCheck compare_log(const RunLog& log, const Outcome& now) {
                         : cat(compared, compared == 1 ? " loss agrees" : " losses agree")};
 }
 
+// With drop_last changed on the way its first steps are repeated as they were made, up to the
+// change.
+void repeat_first_cut(const RunLog& log, Settings& settings, int& steps) {
+  const auto cut = [](const RunLog::Begin& one) { return one.steps_per_epoch; };
+  for (const RunLog::Begin& begin : log.begins) {
+    if (cut(begin) == cut(log.begins.front()) || begin.step < kFewestSteps) continue;
+    if (cut(log.begins.front()) != cut(log.begins.back())) settings.drop_last = !settings.drop_last;
+    steps = static_cast<int>(std::min<std::int64_t>(steps, begin.step));
+    return;
+  }
+}
+
 class ScratchFolder {
  public:
   ScratchFolder()
@@ -189,8 +205,9 @@ class ScratchFolder {
 
 VerifyReport verify_run(const std::string& dir, int steps,
                         const std::function<void(const std::string&)>& progress) {
-  if (steps < 3)
-    throw ValueError(cat("verify: ", steps, " steps are too few, at least 3 are needed"));
+  if (steps < kFewestSteps)
+    throw ValueError(
+        cat("verify: ", steps, " steps are too few, at least ", kFewestSteps, " are needed"));
   Settings settings = Settings::of_run(dir);
   settings.data = locate_data(settings.data, dir);
   if (settings.tune == "write") settings.tune = "read";
@@ -204,6 +221,7 @@ VerifyReport verify_run(const std::string& dir, int steps,
   const RunLog log = logged ? read_log(io::read_file(file)) : RunLog();
   const int threads = settings.threads > 0 ? settings.threads : tenon::threads();
   const int other = threads == 1 ? 2 : 1;
+  repeat_first_cut(log, settings, steps);
   const Made run{std::move(settings), sets, earlier_lengths(log)};
   VerifyReport report;
   tell("first steps");

@@ -22,7 +22,7 @@ class Flow(CommandTest):
 
     def test_train(self):
         out = self.trained.out
-        for word in ("61,706 parameters", "epoch 1/2", "epoch 2/2", "best test accuracy", "run/model.safetensors",
+        for word in ("61,706 parameters", "epoch 1/2", "epoch 2/2", "best validation accuracy", "run/model.safetensors",
                      "tenon eval run", "tenon predict run", "--resume run", "tenon data fetch mnist"):
             self.assertIn(word, out)
         self.assertNotIn("\x1b", out + self.trained.err)
@@ -99,7 +99,7 @@ class Flow(CommandTest):
         self.assertEqual(len(lines), 3, lines)
         self.assertRegex(lines[0], r"^epoch 1/2 ")
         self.assertRegex(lines[1], r"^epoch 2/2 ")
-        self.assertRegex(lines[2], r"^Done after 2 steps in .*, best test accuracy .*; run folder still$")
+        self.assertRegex(lines[2], r"^Done after 2 steps in .*; best validation accuracy .*; test accuracy .*; run folder still$")
 
     def test_predict_held_out(self):
         rows = self.json("predict", "run", *DATA, "--count", "3", "--start", "2", "--json")
@@ -151,9 +151,9 @@ class Flow(CommandTest):
         (self.folder / "verse.txt").write_text("tick tock says the clock, and the clock says tick tock. " * 40)
         out = self.ok("train", "gpt2:layers=1,heads=1,width=16,context=16", "--data", "text:verse.txt", "--epochs", "1",
                       "--out", "verse").out
-        for word in ("best test loss", "tenon generate verse", "held-out text"):
+        for word in ("best validation loss", "tenon generate verse", "held-out text"):
             self.assertIn(word, out)
-        self.assertNotIn("test accuracy", out)
+        self.assertNotIn("accuracy", out.split("Done")[1])
         net = self.json("summary", "verse", "--json")
         shown = int(re.search(r"([\d,]+) parameters", out)[1].replace(",", ""))
         self.assertLess(shown, 50000)  # a vocabulary of some twenty characters, not of 50,257 tokens
@@ -187,7 +187,7 @@ class Flow(CommandTest):
 
     def test_translation(self):
         out = self.ok("train", "transformer:layers=1,heads=2,width=32,hidden=64", "--epochs", "1", "--set", "max_steps=5", "--out", "words").out
-        for word in ("best test loss", "tenon generate words --prompt 'French: twenty-one'", "translates exactly"):
+        for word in ("best validation loss", "tenon generate words --prompt 'French: twenty-one'", "translates exactly"):
             self.assertIn(word, out)
         self.assertNotIn("text of its own", out)
         self.ok("generate", "words", "--prompt", "French: twenty-one")

@@ -20,7 +20,7 @@ class NetworkFile(CommandTest):
         self.assertIn("60 test samples", self.ok("eval", "moved").out)
         self.ok("train", "mlp:784-8-10", "--teacher", "moved", "--data", "digits:300,60", "--epochs", "1", "--out", "taught")
         self.ok("predict", "moved", "--data", "digits:300,60")
-        self.assertIn("best test accuracy", self.ok("train", "--resume", "moved", "--epochs", "2").out)
+        self.assertIn("best validation accuracy", self.ok("train", "--resume", "moved", "--epochs", "2").out)
         self.assertIn("starter.toml train", self.ok("inspect", "moved").out)
 
     def test_built_in_networks_print_themselves(self):

@@ -20,7 +20,7 @@ class Regression(CommandTest):
         self.fails(3, "train", "mlp:2-16-1", *data, says="--task regression")
         done = self.ok("train", "mlp:2-16-1", *data, "--task", "regression", "--epochs", "30", "--batch", "16", "--out", "run")
         self.assertNotIn("accuracy", done.out)
-        self.assertIn("best test loss", done.out)
+        self.assertIn("best validation loss", done.out)
         self.assertIn("R2", done.out)
         figures = self.json("eval", "run", "--json")
         self.assertGreater(figures["r2"], 0.95)
@@ -89,7 +89,7 @@ class Regression(CommandTest):
         self.table("t.csv", rows=90)
         out = self.ok("train", "mlp:2-8-1", "--data", "csv:t.csv", "--target", "price", "--task", "regression", "--epochs", "5",
                       "--batch", "8", "--folds", "3", "--out", "runs3", "--quiet").out
-        self.assertRegex(out, r"3 folds\n *test loss +[\d.]+ ± [\d.]+  \([\d.]+, [\d.]+, [\d.]+\)")
+        self.assertRegex(out, r"3 folds, .*\n *test loss +[\d.]+ ± [\d.]+  \([\d.]+, [\d.]+, [\d.]+\)")
         self.assertRegex(out, r"R2 +[\d.-]+ ± ")
         shutil.rmtree(self.folder / "runs3" / "fold-1")
         told = self.fails(2, "train", "mlp:2-8-1", "--data", "csv:t.csv", "--target", "price", "--task", "regression", "--folds", "3",

@@ -501,8 +501,6 @@ def average_pooling(count):
 
 def unpooling(count):
     def adapt(x, indices, kernel_size, stride=None, padding=0, output_size=None):
-        planes = indices.reshape(-1, math.prod(indices.shape[-count:]))
-        need(all(len(set(plane)) == len(plane) for plane in planes.tolist()), "places that are named twice")
         return f"max_unpool{count}d", [x, indices], {
             "kernel": many(kernel_size, count), "stride": many(stride or kernel_size, count), "padding": many(padding, count),
             "ceil": 0} | ({} if output_size is None else {"sizes": list(output_size)[-count:]})
@@ -686,8 +684,7 @@ OPINFO["max", "reduction_with_dim"], OPINFO["min", "reduction_with_dim"] = extre
 
 def running(name):
     def adapt(x, dim, dtype=None, **_):
-        no_dtype(dtype)
-        return name, [x], {"axis": dim}
+        return name, [x], {"axis": dim} | ({} if dtype is None else {"dtype": str(dtype).removeprefix("torch.")})
     return adapt
 
 

@@ -396,8 +396,15 @@ void add_orders(Functions& f) {
   };
 #define TENON_SHAPE(name, ...) \
   f[#name] = [](const In& in, const json& a) -> Out { return {name(tensor(in[0]), __VA_ARGS__)}; };
-  TENON_SHAPE(cumsum, a.at("axis"))
-  TENON_SHAPE(cumprod, a.at("axis"))
+  const auto result_dtype = [](const json& a) {
+    return a.contains("dtype") ? std::optional(dtype(a)) : std::nullopt;
+  };
+  f["cumsum"] = [result_dtype](const In& in, const json& a) -> Out {
+    return {cumsum(tensor(in[0]), a.at("axis").get<int>(), result_dtype(a))};
+  };
+  f["cumprod"] = [result_dtype](const In& in, const json& a) -> Out {
+    return {cumprod(tensor(in[0]), a.at("axis").get<int>(), result_dtype(a))};
+  };
   TENON_SHAPE(roll, ints(a, "shifts"), ints(a, "axes"))
   TENON_SHAPE(repeat, ints(a, "sizes"))
   TENON_SHAPE(repeat_interleave, a.at("count"), a.at("axis"))

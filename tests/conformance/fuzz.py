@@ -150,6 +150,81 @@ def reduction_extremes(name, dtype):
         yield function, (x.clone().requires_grad_(floating),), {"dim": axis, **({"correction": 0} if name == "var" else {})}, adapter, grads, False
 
 
+# ---- Slopes: activations and functions of one number, twice differentiated, from the least numbers to the largest
+
+SLOPES_OF = {"elu": [{}, {"alpha": 0.3}, {"alpha": -1.5}], "celu": [{}, {"alpha": 0.3}, {"alpha": -1.5}], "leaky_relu": [{}, {"negative_slope": -2.0}],
+             "softplus": [{}, {"beta": 3.0, "threshold": 5.0}, {"beta": 0.1}], "gelu": [{}, {"approximate": "tanh"}]}
+STEPS = "floor ceil round trunc logical_not isnan isinf isfinite".split()  # no slope, or none that is a number
+
+
+def slope_values(dtype):
+    info = torch.finfo(dtype)
+    least = info.tiny * info.eps  # the least subnormal
+    above = [0.0, least, info.tiny, info.eps, 1e-4, 0.01, 0.1, 0.5, 1 - info.eps, 1.0, 1.5, 2.5, 3.0, 3.25, 4.0, 5.0, 6.0, 7.5, 9.5, 11.0, 14.0, 17.5, 20.0,
+             25.0, 30.0, 40.0, 60.0, 88.5, 90.0, 104.0, 128.0, 350.0, 700.0, 745.0, 1e4, 3e4, 1e10, 1e19, 1e30, 1e154, 1e300, info.max / 2, info.max, INF]
+    above = [v for v in above if v == INF or v <= info.max]
+    both = [NAN] + above + [-v for v in above]
+    # Whole vectors: what is left over PyTorch computes by other code, whose gradients at NaN are other ones.
+    return torch.tensor(both + [1.0] * (-len(both) % 64), dtype=torch.float64).to(dtype)
+
+
+def smooth_truth(name, given):
+    """A smooth function and its two derivatives as functions of a float, from 800 digits; None for others."""
+    import mpmath
+    import sympy
+    x = sympy.symbols("x")
+    one, two = sympy.Integer(1), sympy.Integer(2)
+    if name == "gelu":
+        name += given.get("approximate", "none")
+    f = {"gelunone": x * (one + sympy.erf(x / sympy.sqrt(2))) / two,
+         "gelutanh": x / (one + sympy.exp(-two * sympy.sqrt(two / sympy.pi) * (x + sympy.Rational(44715, 10**6) * x**3))),
+         "silu": x / (one + sympy.exp(-x)), "mish": x * sympy.tanh(sympy.log(one + sympy.exp(x))), "sigmoid": one / (one + sympy.exp(-x)),
+         "logsigmoid": -sympy.log(one + sympy.exp(-x)), "tanh": sympy.tanh(x), "erf": sympy.erf(x)}.get(name)
+    if f is None:
+        return None
+
+    def evaluated(expression):
+        function = sympy.lambdify(x, expression, "mpmath")
+
+        def at(v):
+            with mpmath.workdps(800):
+                # An infinity's value is the limit; beyond 1e4 all of these are lines or constants.
+                if math.isnan(v):
+                    return NAN
+                many = mpmath.mpf(v) if abs(v) <= 1e4 else mpmath.sign(v) * 10**4
+                got = function(many)
+                if abs(v) > 1e4 and expression is f and abs(got) > 100:  # a line: x + c
+                    got = v if math.isinf(v) else mpmath.mpf(v) + (got - many)
+                return float(got)
+        return at
+    return [evaluated(e) for e in (f, sympy.diff(f, x), sympy.diff(f, x, 2))]
+
+
+def slope_samples():
+    for dtype in FLOATS:
+        for name in sorted({*UNARY, *UNARY_FUNCTIONAL, *SLOPES_OF, "hardtanh"} - {*STEPS}):
+            yield name, dtype, lambda name=name, dtype=dtype: unary_slopes(name, dtype)
+        for name in "logaddexp maximum minimum prelu".split():
+            yield name, dtype, lambda name=name, dtype=dtype: binary_slopes(name, dtype)
+
+
+def unary_slopes(name, dtype):
+    function = getattr(F, name) if hasattr(F, name) and name not in UNARY else getattr(torch, name)
+    adapt = adapter_of(name)
+    for given in SLOPES_OF.get(name, [{}]):
+        yield function, (slope_values(dtype).requires_grad_(True),), given, adapt, True, True
+
+
+def binary_slopes(name, dtype):
+    v = slope_values(dtype)
+    v = v[:: 4] if name != "prelu" else v
+    if name == "prelu":
+        yield F.prelu, (v.requires_grad_(True), torch.tensor([0.25], dtype=dtype).requires_grad_(True)), {}, adapter_of(name), True, True
+        return
+    a, b = (t.reshape(-1).clone().requires_grad_(True) for t in torch.broadcast_tensors(v.reshape(-1, 1), v))
+    yield getattr(torch, name), (a, b), {}, adapter_of(name), True, True
+
+
 # ---- Fuzz
 
 def rand_tensor(rng, shape, dtype):

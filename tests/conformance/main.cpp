@@ -194,7 +194,9 @@ class Report {
   template <class Judge>
   static void compare_all(const Sample& sample, const std::vector<Tensor>& got,
                           const Judge& judge) {
-    const bool elementwise = sample.id().find("/extreme/") != std::string::npos;
+    bool elementwise = false;
+    for (const char* source : {"/extreme/", "/slopes/", "/each/"})
+      elementwise |= sample.id().find(source) != std::string::npos;
     std::size_t at = 0;
     const auto part = [&](What what, const char* out_key, const char* truth_key) {
       const std::vector<Tensor> out = sample.tensors(out_key), truth = sample.tensors(truth_key);
@@ -207,7 +209,7 @@ class Report {
     };
     part(What::Value, "out", "out64");
     part(What::Gradient, "d", "d64");
-    part(What::Second, "none", "dd64");
+    part(What::Second, "dd", "dd64");
   }
 
   Options options_;

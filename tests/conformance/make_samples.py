@@ -4,13 +4,18 @@
     pip install torch numpy safetensors expecttest hypothesis      (PyTorch 2.11 for CPU made the committed files, 2.15 those of convolutions, pooling, places of maxima, bags, instance norm and losses of classes)
     tests/conformance/make_samples.py --committed     the part that CI runs: tests/conformance/samples.{json,safetensors}
     tests/conformance/make_samples.py --committed --only OP…     of it what belongs to these ops is made anew
+    tests/conformance/make_samples.py --slopes        tests/conformance/slopes.{json,safetensors}: functions of one number and
+                                                      their first and second derivatives, from the least numbers to infinity
     tests/conformance/make_samples.py FOLDER          all of it, a pair of files an op
     tests/conformance/make_samples.py FOLDER OP…      only these ops of Tenon
+    tests/conformance/make_samples.py --committed --random 1 --count 60      tests/conformance/random.{json,safetensors}
+    tests/conformance/make_samples.py FOLDER --random SEED [--count N] [KIND…]     random calls (random_calls.py), a pair of
+                                                      files a kind, N of each; the kind: one_number, attention, …
 
 A .safetensors file holds one flat tensor a dtype; its .json says where in it each tensor of a sample stands:
 [dtype, offset, shape]. A sample has inputs ("in": tensors, or numbers {"i": whole} or {"f": C99 hexadecimal}), arguments,
 outputs as PyTorch computes them in the dtype ("out") and in float64 ("out64"), weights of the outputs "g", gradients of
-sum(out * g) to inputs number "wrt" ("d", "d64"), weights "h" of those and the gradients of their sum ("dd64").
+sum(out * g) to inputs number "wrt" ("d", "d64"), weights "h" of those and the gradients of their sum ("dd", "dd64").
 """
 import argparse
 import json
@@ -26,12 +31,15 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
 from adapters import CASTS, OPINFO, Skip, plain_number
-from fuzz import extreme_samples, fuzz_samples
+from fuzz import extreme_samples, fuzz_samples, slope_samples, smooth_truth
+from random_calls import random_samples
 
 HERE = pathlib.Path(__file__).resolve().parent
 DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64]
-TENSORS = {"in", "out", "out64", "g", "d", "d64", "h", "dd64"}  # keys of a sample that hold tensors
+TENSORS = {"in", "out", "out64", "g", "d", "d64", "h", "dd", "dd64"}  # keys of a sample that hold tensors
+TWICE = {"slopes", "each", "random"}  # sources of which PyTorch's second derivatives in the dtype are kept too
 COMMITTED_ELEMENTS = 130  # of all inputs of a committed sample
+RANDOM_ELEMENTS = 500  # of a committed random call
 COMMITTED_SAMPLES = {torch.float32: 6, torch.float16: 2, torch.bfloat16: 2, torch.float64: 1}  # of an op; others 1
 warnings.filterwarnings("ignore")
 
@@ -66,6 +74,10 @@ def weights(tensors, seed, dtype=None):
     return [(torch.randint(-16, 17, t.shape, generator=generator).double() / 8).to(dtype or t.dtype) for t in tensors]
 
 
+def ones(tensors, seed, dtype=None):
+    return [torch.ones_like(t, dtype=dtype or t.dtype) for t in tensors]
+
+
 def in_float64(value, integers=False):
     """The same argument in float64; numbers and other things as they are."""
     if not isinstance(value, torch.Tensor):
@@ -96,23 +108,32 @@ class Case:
             result["wrt"] = []
             return result
         leaves = [operands[k] for k in wrt]
-        g = weights(out, seed)
+        weigh = ones if self.source in ("slopes", "each") else weights  # no weight of 0 beside an infinity
+        g = weigh(out, seed)
         loss = sum((t * w).sum() for t, w in zip(out, g) if t.requires_grad)
         d = torch.autograd.grad(loss, leaves, create_graph=second, allow_unused=True)
         d = [torch.zeros_like(leaf) if t is None else t for t, leaf in zip(d, leaves)]
         result |= {"g": g, "d": d}
         if second:
-            h = weights(d, seed + 1)
+            h = weigh(d, seed + 1)
             loss = sum((t * w).sum() for t, w in zip(d, h))
             dd = torch.autograd.grad(loss, leaves, allow_unused=True) if loss.requires_grad else [None] * len(leaves)
             result |= {"h": h, "dd": [torch.zeros_like(leaf) if t is None else t for t, leaf in zip(dd, leaves)]}
         return result
 
+    def exact(self, truth):
+        """What PyTorch's float64 is off by, or overflows in, put right."""
+        found = smooth_truth(self.name, self.kwargs) if self.source == "slopes" else None
+        if found is None:
+            return
+        x = truth["operands"][0].detach()
+        truth["out"][0], truth["d"][0], truth["dd"][0] = (torch.tensor([f(v) for v in x.tolist()], dtype=torch.float64) for f in found)
+
     def record(self, pool, number):
         """The sample as JSON; its tensors go into the pool."""
         seed = zlib.crc32(f"{self.name}{self.source}{number}".encode())
         before = [t.detach().clone() if isinstance(t, torch.Tensor) else t for t in self.adapter(*self.args, **self.kwargs)[1]]
-        plain = self.run(self.args, self.kwargs, seed, False)
+        plain = self.run(self.args, self.kwargs, seed, self.source in TWICE and self.second)
         dtypes = {t.dtype for t in plain["operands"] + plain["out"] if isinstance(t, torch.Tensor)}
         if not dtypes <= set(DTYPES):
             raise Skip("a dtype that Tenon lacks")
@@ -123,6 +144,7 @@ class Case:
             some = any(isinstance(t, torch.Tensor) and t.is_floating_point() for t in plain["operands"])
             args, kwargs = in_float64(self.args, not some), {k: in_float64(v, not some) for k, v in self.kwargs.items()}
             truth = self.run(args, kwargs, seed, self.second)
+            self.exact(truth)
         sample = {"op": plain["op"], "id": f"{self.name}/{self.source}/{number}"}
         # As they were before the call: some functions write into an operand.
         sample["in"] = [pool.put(t) if isinstance(t, torch.Tensor) else plain_number(t) for t in before]
@@ -138,6 +160,8 @@ class Case:
             if "dd" in truth:
                 h = [w.to(d.dtype) for w, d in zip(truth["h"], plain["d"])]
                 sample |= {"h": [pool.put(t) for t in h], "dd64": [pool.put(t) for t in truth["dd"]]}
+                if "dd" in plain:
+                    sample["dd"] = [pool.put(t) for t in plain["dd"]]
         return sample
 
 
@@ -151,30 +175,35 @@ def check_promotion(operands):
         raise Skip("uint8 with int8 gives int32: there is no int16")
 
 
-def opinfo_cases(op, dtype):
+def opinfo_cases(op, dtype, seed):
     """Cases of PyTorch's own samples; what Tenon cannot say raises Skip when it is recorded."""
     adapter = OPINFO[op.name, op.variant_test_name]
     autograd = dtype.is_floating_point and op.supports_autograd
-    torch.manual_seed(zlib.crc32(op.name.encode()))
-    random.seed(0)
-    np.random.seed(0)
+    torch.manual_seed(zlib.crc32(op.name.encode()) + seed)
+    random.seed(seed)
+    np.random.seed(seed)
     for sample in op.sample_inputs("cpu", dtype, requires_grad=autograd):
         yield Case(op.name, "opinfo" + ("." + op.variant_test_name if op.variant_test_name else ""), op.op, (sample.input, *sample.args), dict(sample.kwargs), adapter, autograd,
                    autograd and op.supports_gradgrad)
 
 
-def all_cases():
+def all_cases(seed):
     """(name, dtype, function that makes the cases)."""
     from torch.testing._internal.common_methods_invocations import op_db
     for op in op_db:
         if (op.name, op.variant_test_name) in OPINFO:
             for dtype in DTYPES:
                 if dtype in op.dtypes:
-                    yield op.name, dtype, lambda op=op, dtype=dtype: opinfo_cases(op, dtype)
+                    yield op.name, dtype, lambda op=op, dtype=dtype: opinfo_cases(op, dtype, seed)
     for make, source in [(extreme_samples, "extreme"), (fuzz_samples, "fuzz")]:
         for name, dtype, calls in make(DTYPES):
             yield name, dtype, lambda name=name, calls=calls, source=source: (
                 Case(name, source, *call) for call in calls())
+
+
+def slope_cases():
+    for name, dtype, calls in slope_samples():
+        yield name, dtype, lambda name=name, calls=calls: (Case(name, "slopes", *call) for call in calls())
 
 
 def inputs_size(case):
@@ -207,10 +236,10 @@ def write(stem, samples, skipped, pool):
     pool.save(f"{stem}.safetensors")
 
 
-def record_all(cases, pool, samples, skipped, name, dtype, most, elements):
+def record_all(cases, pool, samples, skipped, name, dtype, most, elements, first=0):
     taken, shapes = 0, set()
-    for number, case in enumerate(cases):
-        small = case.source == "extreme" or inputs_size(case) <= elements
+    for number, case in enumerate(cases, first):
+        small = case.source in ("extreme", "slopes") or inputs_size(case) <= elements
         look = tuple(str(a.dim()) if isinstance(a, torch.Tensor) else str(a) if isinstance(a, bool) else type(a).__name__ for a in case.args)
         look += (*case.kwargs, str(case.kwargs.get("return_indices")))
         if taken >= most or not small or (most < math.inf and case.source.startswith("opinfo") and look in shapes):
@@ -229,21 +258,46 @@ def record_all(cases, pool, samples, skipped, name, dtype, most, elements):
         taken += 1
 
 
+def write_random(options):
+    kinds = {}
+    for kind, name, parts in random_samples(options.random, options.count, options.ops):
+        source = "each" if kind in ("one_number", "two_numbers") else "random"
+        kinds.setdefault(kind, []).append((name, Case(name, source, *parts)))
+    pool, samples, skipped = Pool(), [], {}
+    for kind, cases in kinds.items():
+        for number, (name, case) in enumerate(cases):
+            tensors = [a for a in case.args if isinstance(a, torch.Tensor)]
+            record_all([case], pool, samples, skipped, name, tensors[0].dtype, math.inf, RANDOM_ELEMENTS if options.committed else math.inf, number)
+        if options.folder:
+            write(options.folder / kind, samples, skipped, pool)
+            print(f"{kind}: {len(samples)} samples", flush=True)
+            pool, samples, skipped = Pool(), [], {}
+    if options.committed:
+        write(HERE / "random", samples, skipped, pool)
+        print(f"{len(samples)} samples")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=pathlib.Path)
     parser.add_argument("ops", nargs="*")
     parser.add_argument("--committed", action="store_true")
+    parser.add_argument("--slopes", action="store_true")
+    parser.add_argument("--seed", type=int, default=0, help="other numbers in OpInfo's samples")
+    parser.add_argument("--random", type=int, metavar="SEED")
+    parser.add_argument("--count", type=int, default=1000, metavar="N")
     parser.add_argument("--only", nargs="+", default=[], metavar="OP")
-    options = parser.parse_args()
-    if options.committed == bool(options.folder):
-        parser.error("give a folder or --committed")
+    options = parser.parse_intermixed_args()
+    if options.committed + options.slopes + bool(options.folder) != 1:
+        parser.error("give a folder, --committed or --slopes")
     options.ops += options.only
     torch.set_num_threads(1)
     if options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)
+    if options.random is not None:
+        return write_random(options)
     grouped = {}
-    for name, dtype, make in all_cases():
+    for name, dtype, make in slope_cases() if options.slopes else all_cases(options.seed):
         grouped.setdefault(name, []).append((dtype, make))
     pool, samples, skipped = Pool(), [], {}
     if options.only:
@@ -258,8 +312,8 @@ def main():
             write(options.folder / name, samples, skipped, pool)
             print(f"{name}: {len(samples)} samples", flush=True)
             pool, samples, skipped = Pool(), [], {}
-    if options.committed:
-        write(HERE / "samples", samples, skipped, pool)
+    if options.committed or options.slopes:
+        write(HERE / ("slopes" if options.slopes else "samples"), samples, skipped, pool)
         print(f"{len(samples)} samples")
 
 

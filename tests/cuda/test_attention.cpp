@@ -93,6 +93,70 @@ TEST_CASE("card attention: a row that the least of numbers hides whole sees all 
   }
 }
 
+TEST_CASE("card attention: a query that a mask hides from all keys gives 0 and has no gradients") {
+  if (!test::has_card()) return;
+  Context context = current_context();
+  context.device = device("cuda");
+  const ContextScope scope(context);
+  for (const DType dtype : {DType::BFloat16, DType::Float16, DType::Float32})
+    for (const bool added : {false, true})
+      for (const std::int64_t keys : {40, 150}) {  // of one tile and of several
+        CAPTURE(name(dtype));
+        CAPTURE(added);
+        CAPTURE(keys);
+        const Tensor seen = logical_and(ne(unsqueeze(arange(0, 20), 1), 3), ge(arange(0, keys), 1));
+        const Tensor mask =
+            added ? where(seen, zeros({}), -HUGE_VAL) : broadcast_to(seen, {20, keys});
+        const auto part = [&](std::int64_t length, double phase) {
+          return cast(sin(arange(0, 2 * length * 16, 1, DType::Float32) + phase), dtype);
+        };
+        const Tensor q = variable(part(20, 0)), k = variable(part(keys, 1)),
+                     v = variable(part(keys, 2));
+        const Tensor y =
+            scaled_dot_product_attention(reshape(q, {1, 2, 20, 16}), reshape(k, {1, 2, keys, 16}),
+                                         reshape(v, {1, 2, keys, 16}), mask);
+        const Tensors slopes = grad(sum(y * y), Tensors{q, k, v});
+        const auto floats = [](const Tensor& t) {
+          return cast(t, DType::Float32).to_vector<float>();
+        };
+        const std::vector<float> rows = floats(y), of_queries = floats(slopes[0]);
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+          CHECK(std::isfinite(rows[i]));
+          CHECK(std::isfinite(of_queries[i]));
+          if (i / 16 % 20 != 3) continue;
+          CHECK(rows[i] == 0);
+          CHECK(of_queries[i] == 0);
+        }
+        for (const Tensor& slope : {slopes[1], slopes[2]})
+          for (const float number : floats(slope)) CHECK(std::isfinite(number));
+      }
+}
+
+TEST_CASE("card attention: a query of 16 bits that sees one key has no gradient") {
+  if (!test::has_card()) return;
+  Context context = current_context();
+  context.device = device("cuda");
+  const ContextScope scope(context);
+  for (const DType dtype : {DType::BFloat16, DType::Float16})
+    for (const std::int64_t length : {40, 130}) {
+      CAPTURE(name(dtype));
+      CAPTURE(length);
+      const auto part = [&](double phase) {
+        return cast(sin(arange(0, 2 * length * 16, 1, DType::Float32) + phase), dtype);
+      };
+      const Ints shape{1, 2, length, 16};
+      const Tensor q = variable(part(0)), k = variable(part(1)), v = variable(part(2));
+      AttentionOptions options;
+      options.causal = true;  // the first query sees the first key
+      const Tensor y = scaled_dot_product_attention(reshape(q, shape), reshape(k, shape),
+                                                    reshape(v, shape), {}, options);
+      const Tensor slope = grad(sum(y * y), q);
+      const std::vector<float> first =
+          cast(slice(reshape(slope, shape), 2, 0, 1), DType::Float32).to_vector<float>();
+      for (const float number : first) CHECK(std::abs(number) < 1e-5F);
+    }
+}
+
 TEST_CASE("card attention: texts of one tile, values and gradients, one launch each way") {
   if (!test::has_card()) return;
   const Sizes more[] = {{2, 3, 3, 64, 64, 64, 64},

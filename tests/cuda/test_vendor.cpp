@@ -824,6 +824,64 @@ TEST_CASE("vendor: cuDNN with channels-last images turned around it") {
   CHECK(planned > 0);
 }
 
+namespace {
+
+/// [N, C, H, W] whose axes follow each other in memory as `order` says, from the inside out.
+View in_order(const Shape& s, const int (&order)[4]) {
+  View view = natural(s);
+  std::int64_t step = 1;
+  for (const int a : order) {
+    view.stride[a] = step;
+    step *= s[a];
+  }
+  return view;
+}
+
+}  // namespace
+
+// The planner lays filters as the products that read them want them: a library that takes them for
+// [K, C, R, S] all the same computes other numbers, of the right size.
+TEST_CASE("vendor: cuDNN reads operands in the order in which they lie, or leaves them") {
+  const cuda::Target* target = card_with(&cuda::Target::cudnn);
+  if (target == nullptr) return;
+  const Engine& cudnn = cuda::cudnn_engine(*target);
+  const int orders[][4] = {{3, 2, 1, 0}, {1, 3, 2, 0}, {0, 3, 2, 1}};
+  const int unknown[4] = {2, 3, 1, 0};
+  // As many filters as channels: only the numbers tell the axes apart.
+  const Shape x{2, 16, 9, 11}, w{16, 16, 3, 3}, y{2, 16, 9, 11};
+  const ConvAttrs attrs{1, 1, 1, 1, 1, 1, 1};
+  int planned = 0;
+  for (const Arithmetic& how : kAll)
+    for (const auto& of_a : orders)
+      for (const auto& of_b : orders) {
+        DeviceCheck all[] = {
+            contraction(Op::Conv2d, x, in_order(x, of_a), w, in_order(w, of_b), y, how),
+            contraction(Op::Conv2dInputGrad, y, in_order(y, of_a), w, in_order(w, of_b), x, how),
+            contraction(Op::Conv2dWeightGrad, x, in_order(x, of_a), y, in_order(y, of_b), w, how)};
+        for (DeviceCheck& t : all) {
+          t.region.contraction.attrs.conv = attrs;
+          if (!cudnn.claims(t.region, t.values, nullptr)) continue;
+          for (const char* way : {"", "0", "last-0"}) {
+            CAPTURE(way);
+            const CudnnInWay engine(cudnn, way);
+            try {
+              engine.prepare(t.region, t.values, 1);
+            } catch (const NotSupported&) {  // no plan in this way and type
+              continue;
+            }
+            ++planned;
+            t.check_device(engine, how.tolerance);
+          }
+        }
+      }
+  CHECK(planned > 0);
+  DeviceCheck t = contraction(Op::Conv2d, x, natural(x), w, in_order(w, unknown), y, kFp32);
+  t.region.contraction.attrs.conv = attrs;
+  std::string why;
+  CHECK_FALSE(cudnn.claims(t.region, t.values, &why));
+  CHECK(why == "an operand that lies in no order it reads");
+}
+
 // On a card that has it: Fourier transforms of filters take 100 MB.
 TEST_CASE("vendor: cuDNN's plans of large workspaces are those of full precision") {
   const cuda::Target* target = card_with(&cuda::Target::cudnn);

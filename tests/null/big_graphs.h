@@ -34,6 +34,18 @@ inline std::vector<Tensor> deep_mlp(int layers, std::int64_t width = 16, std::in
   return training_step(mean(square(h)), weights);
 }
 
+/// A plain chain of linear layers: nothing stands between its products.
+inline std::vector<Tensor> linear_chain(int layers, std::int64_t width = 4,
+                                        std::int64_t batch = 2) {
+  std::vector<Tensor> weights;
+  Tensor h = full({batch, width}, 0.5).eval();
+  for (int k = 0; k < layers; ++k) {
+    const Tensor w = weight({width, width}, weights), b = weight({width}, weights);
+    h = linear(h, w, b);
+  }
+  return training_step(mean(square(h)), weights);
+}
+
 inline Tensor batch_norm(const Tensor& x, std::int64_t channels, std::vector<Tensor>& weights) {
   const Tensor m = mean(x, {0, 2, 3}, true), v = var(x, {0, 2, 3}, true, 0);
   const Tensor scale = weight({channels, 1, 1}, weights), shift = weight({channels, 1, 1}, weights);

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,29 @@ TEST_CASE("plan time: the step of a thousand layers") {
   check_linear("mlp", deep_mlp(250), deep_mlp(1000));
 }
 
+// Every weight's gradient is a product whose transpose is asked for, and its operand a product of
+// all layers behind: each is transposed once.
+TEST_CASE("plan time: the step of a plain chain of linear layers") {
+  check_linear("chain", linear_chain(500), linear_chain(2000));
+}
+
+TEST_CASE("plan time: no pass makes more nodes of a longer chain than its layers explain") {
+  for (const Device::Kind kind : {Device::Kind::Cpu, Device::Kind::Cuda}) {
+    std::vector<double> most_a_layer;
+    for (const int layers : {2000, 4000, 8000}) {
+      const auto plan = planned(linear_chain(layers), {.kind = kind});
+      int most = 0;
+      for (const PassRecord& pass : plan->passes)
+        if (pass.unit == std::string("nodes")) most = std::max({most, pass.before, pass.after});
+      most_a_layer.push_back(double(most) / layers);
+    }
+    CAPTURE((kind == Device::Kind::Cuda));
+    CHECK(most_a_layer[0] < 40);
+    CHECK(most_a_layer[1] < 1.01 * most_a_layer[0]);
+    CHECK(most_a_layer[2] < 1.01 * most_a_layer[1]);
+  }
+}
+
 // Values that no cache holds: chains grow from each of them, and the arena is worth sharing.
 TEST_CASE("plan time: the steps of large batches, 10,000 nodes") {
   check_linear("mlp", deep_mlp(115, 16, 1 << 17), deep_mlp(460, 16, 1 << 17));
@@ -82,10 +106,13 @@ TEST_CASE("plan time: an unrolled LSTM") {
 }
 
 TEST_CASE("plan memory: in proportion to the graph") {
-  const double one = bytes_a_node(deep_mlp(100)), two = bytes_a_node(deep_mlp(200));
-  CAPTURE(one);
-  CHECK(two < 1.1 * one);
-  CHECK(two < 4096);
+  for (const auto graph : {+[](int layers) { return deep_mlp(layers); },
+                           +[](int layers) { return linear_chain(layers); }}) {
+    const double one = bytes_a_node(graph(100)), two = bytes_a_node(graph(200));
+    CAPTURE(one);
+    CHECK(two < 1.1 * one);
+    CHECK(two < 4096);
+  }
 }
 
 TEST_CASE("plan time: the step of 104 convolutions of which two in three are products on a card") {

@@ -19,7 +19,7 @@ using train::Settings;
 
 namespace {
 
-class Notes : public train::Callback {
+class ToldNotes : public train::Callback {
  public:
   void on_note(const std::string& note) override { all += note + "; "; }
   std::string all;
@@ -46,7 +46,7 @@ TEST_CASE("frozen: a base of other people's weights stays, and is computed once"
   manual_seed(7);
   const StateDict given = models::create("resnet20:width=4", {.classes = 5}).state_dict();
   io::save_safetensors(base, given);
-  const auto notes = std::make_shared<Notes>();
+  const auto notes = std::make_shared<ToldNotes>();
   train::start_run(with_head(base), folder / "run", {.callbacks = {notes}});
   CHECK(notes->all.find("tensors are from") != std::string::npos);
   CHECK(notes->all.find("computed once: of 60 examples") != std::string::npos);
@@ -86,7 +86,7 @@ TEST_CASE("frozen: the base of a folder of pictures is computed once") {
       io::save_png(folder / "pictures/" + kind + "/" + std::to_string(k) + ".png",
                    {40, 36, 3, std::vector<std::uint8_t>(40 * 36 * 3, kind[0] == 'a' ? 50 : 200)});
   }
-  const auto notes = std::make_shared<Notes>();
+  const auto notes = std::make_shared<ToldNotes>();
   Settings settings = with_head("", "none");
   settings.weights = "";
   settings.data = "folder:" + (folder / "pictures,split=0.2");
@@ -106,19 +106,19 @@ TEST_CASE("frozen: the base of a folder of pictures is computed once") {
   const train::Evaluation whole = train::TrainedModel::open(folder / "ten").evaluate();
   CHECK(whole.items == 19);
   CHECK(whole.broken.size() == 1);
-  CHECK(*result.epochs.back().test_loss == doctest::Approx(whole.loss).epsilon(1e-4));
+  CHECK(*result.epochs.back().validation_loss == doctest::Approx(whole.loss).epsilon(1e-4));
 }
 
 TEST_CASE("frozen: what is kept trains as what is computed in every step") {
   const TestFolder folder;
   std::vector<std::vector<double>> losses;
   for (const char* augment : {"none", "cutout=1"}) {  // the latter changes one pixel
-    const auto notes = std::make_shared<Notes>();
+    const auto notes = std::make_shared<ToldNotes>();
     const train::TrainResult result =
         train::start_run(with_head("", augment), folder / augment, {.callbacks = {notes}});
     const bool once = notes->all.find("is computed once") != std::string::npos;
     CHECK(once == (std::string(augment) == "none"));
-    losses.push_back({result.epochs[0].train_loss, *result.epochs[1].test_loss});
+    losses.push_back({result.epochs[0].train_loss, *result.epochs[1].validation_loss});
   }
   for (std::size_t k = 0; k < 2; ++k)
     CHECK(losses[0][k] == doctest::Approx(losses[1][k]).epsilon(0.05));

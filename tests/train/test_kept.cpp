@@ -246,8 +246,8 @@ TEST_CASE("kept: parts more than one of whose values is read") {
   for (std::size_t k = 0; k < 2; ++k) {
     CHECK(kept.result.epochs[k].train_loss ==
           doctest::Approx(every.result.epochs[k].train_loss).epsilon(1e-3));
-    CHECK(*kept.result.epochs[k].test_loss ==
-          doctest::Approx(*every.result.epochs[k].test_loss).epsilon(1e-3));
+    CHECK(*kept.result.epochs[k].validation_loss ==
+          doctest::Approx(*every.result.epochs[k].validation_loss).epsilon(1e-3));
   }
 }
 
@@ -283,8 +283,8 @@ TEST_CASE("kept: a whole trunk of BERT, and all but its last layer") {
     CAPTURE(kept.watch.notes);
     CHECK(kept.watch.says("computed once"));
     for (std::size_t k = 0; k < 2; ++k)
-      CHECK(*kept.result.epochs[k].test_loss ==
-            doctest::Approx(*every.result.epochs[k].test_loss).epsilon(1e-3));
+      CHECK(*kept.result.epochs[k].validation_loss ==
+            doctest::Approx(*every.result.epochs[k].validation_loss).epsilon(1e-3));
     CHECK(train::TrainedModel::open(folder / ("memory" + std::to_string(freeze.size())))
               .evaluate()
               .items == 6);

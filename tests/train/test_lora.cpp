@@ -45,7 +45,7 @@ Settings adapted_run(const std::string& lora, const std::string& epochs = "2") {
                             {"keep_best", "false"}});
 }
 
-class Notes : public train::Callback {
+class ToldNotes : public train::Callback {
  public:
   void on_note(const std::string& note) override { all += note + "; "; }
   std::string all;
@@ -233,7 +233,7 @@ TEST_CASE("lora: a run learns its adapters, repeats bit for bit, and leaves a pl
 
 TEST_CASE("lora: what is frozen before adapters is computed once") {
   const TestFolder folder;
-  const auto notes = std::make_shared<Notes>();
+  const auto notes = std::make_shared<ToldNotes>();
   Settings s = Settings::resolve("resnet20:width=4", "",
                                  {{"data", "scenes:24,12"},
                                   {"augment", "none"},

@@ -222,7 +222,7 @@ TEST_CASE("runs: the loss of testing is without label smoothing, in training as 
   s.set("label_smoothing", "0.5");
   const train::TrainResult result = train::start_run(s, folder / "run");
   const train::TrainedModel model = train::TrainedModel::open(folder / "run");
-  CHECK(*result.epochs[0].test_loss == doctest::Approx(model.evaluate().loss).epsilon(1e-9));
+  CHECK(*result.epochs[0].validation_loss == doctest::Approx(model.evaluate().loss).epsilon(1e-9));
 }
 
 TEST_CASE("runs: one flipped bit of a weight is found, and an older checkpoint taken") {
@@ -272,6 +272,6 @@ TEST_CASE("runs: best weights that are damaged or lost do not keep a run from it
     CHECK(after.best_epoch == 3);
     CHECK(io::load_safetensors(best).metadata.at("epoch") == "3");
     CHECK(train::TrainedModel::open(dir).evaluate().loss ==
-          doctest::Approx(*after.epochs[2].test_loss).epsilon(1e-9));
+          doctest::Approx(*after.epochs[2].validation_loss).epsilon(1e-9));
   }
 }

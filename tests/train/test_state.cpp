@@ -71,7 +71,7 @@ TEST_CASE("trainer: batch norm counts every step, none of an evaluation, and lea
   CHECK(result.steps == 64);
   CHECK(tracked(course.net) == 64);
   CHECK(result.epochs.back().train_accuracy > 0.7);
-  CHECK(*result.epochs.back().test_accuracy > 0.7);
+  CHECK(*result.epochs.back().validation_accuracy > 0.7);
 }
 
 TEST_CASE("trainer: batch norm's state is that of a plain loop") {
@@ -273,7 +273,7 @@ TEST_CASE("trainer: an epoch whose test gives NaN is never the best") {
     return train::Trainer(net, nn::CrossEntropyLoss(), sgd, o).fit(train, test);
   };
   const train::TrainResult mended = fit(1, 1);
-  CHECK(std::isnan(*mended.epochs[0].test_loss));
+  CHECK(std::isnan(*mended.epochs[0].validation_loss));
   CHECK_FALSE(mended.epochs[0].best);
   CHECK(mended.epochs[1].best);
   CHECK(*mended.best > 0.5);
@@ -285,19 +285,21 @@ TEST_CASE("trainer: an epoch whose test gives NaN is never the best") {
   CHECK(fit(0, 2).epochs.size() == 4);
 }
 
-TEST_CASE("trainer: losses of a checkpoint that does not say their weight count by examples") {
+TEST_CASE("trainer: a checkpoint keeps the weight of its losses and where its epochs were cut") {
   train::Progress progress;
   progress.steps_per_epoch = 3;
-  progress.items = 7;
+  progress.step = 11;
+  progress.first_epoch = 2;
+  progress.first_step = 8;
   progress.weight = 6.5;
-  std::string text = train::to_json(progress);
-  CHECK(train::progress_from_json(text, "new").weight == 6.5);
-  const std::string weight = "\"weight\":6.5";
-  REQUIRE(text.find(weight) != std::string::npos);
-  text.replace(text.find(weight), weight.size(), "\"other\":0");
-  CHECK(train::progress_from_json(text, "old").weight == 7);
+  const train::Progress read = train::progress_from_json(train::to_json(progress), "own");
+  CHECK(read.weight == 6.5);
+  CHECK(read.epochs_in(11) == 3);
+  CHECK(read.steps_behind_epochs(10) == 2);
+  CHECK(read.epoch_of(8 + 3) == 3);
+  CHECK(read.epoch_of(8 + 4) == 4);
+  CHECK(read.steps_of_epochs(4) == 14);
 }
-
 TEST_CASE("trainer: a step that is left out renews nothing") {
   SUBCASE("a loss that is not finite") {
     data::Loader loader = poisoned();

@@ -100,7 +100,7 @@ TEST_CASE("trainer: a run stopped inside an epoch and resumed ends with the same
     for (std::size_t k = 0; k < result.epochs.size(); ++k) {
       CHECK(result.epochs[k].train_loss == expected.epochs[k].train_loss);
       CHECK(result.epochs[k].train_accuracy == expected.epochs[k].train_accuracy);
-      CHECK(*result.epochs[k].test_loss == *expected.epochs[k].test_loss);
+      CHECK(*result.epochs[k].validation_loss == *expected.epochs[k].validation_loss);
     }
     CHECK(lines(folder / "run/log.csv").size() == 5);
   }
@@ -335,7 +335,7 @@ TEST_CASE("trainer: limits of steps, options outside their range") {
   const train::TrainResult result = s.fit(o);
   CHECK(result.steps == 21);
   CHECK(result.epochs.size() == 2);
-  CHECK(result.epochs.back().test_accuracy.has_value());
+  CHECK(result.epochs.back().validation_accuracy.has_value());
   CHECK_THROWS_AS(toy::Session().fit({.epochs = 0}), ValueError);
   CHECK_THROWS_AS(toy::Session().fit({.schedule = "never"}), ValueError);
   CHECK_THROWS_AS(toy::Session().fit({.resume = true}), ValueError);

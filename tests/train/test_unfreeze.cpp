@@ -36,7 +36,7 @@ StateDict weights_of(const std::string& run) {
   return io::load_safetensors(run + "/model.safetensors").tensors;
 }
 
-class Notes : public train::Callback {
+class ToldNotes : public train::Callback {
  public:
   void on_note(const std::string& note) override { all += note + "; "; }
   std::string all;
@@ -60,7 +60,7 @@ class Killer : public train::Callback {
 
 TEST_CASE("unfreeze: parts stay for N epochs, then everything learns") {
   const TestFolder folder;
-  const auto notes = std::make_shared<Notes>();
+  const auto notes = std::make_shared<ToldNotes>();
   train::RunOptions stopping;
   stopping.callbacks = {notes};
   const train::TrainResult whole = train::start_run(later(), folder / "whole", stopping);
@@ -89,7 +89,7 @@ TEST_CASE("unfreeze: parts stay for N epochs, then everything learns") {
   const train::TrainResult without = train::start_run(later(), "");
   for (std::size_t k = 0; k < 4; ++k) {
     CHECK(without.epochs[k].train_loss == whole.epochs[k].train_loss);
-    CHECK(*without.epochs[k].test_loss == *whole.epochs[k].test_loss);
+    CHECK(*without.epochs[k].validation_loss == *whole.epochs[k].validation_loss);
   }
   // And when the frozen part is computed in every step, but for its last digits.
   const train::TrainResult every = train::start_run(later({{"keep_frozen", "off"}}), "");

@@ -99,3 +99,15 @@ TEST_CASE("verify: settings that were changed by hand are found") {
   CHECK_FALSE(report.passed());
   CHECK(report.checks.front().detail.find("learning rate") != std::string::npos);
 }
+
+TEST_CASE("verify: a run whose drop_last was changed is repeated up to there as it was made") {
+  const TestFolder folder;
+  const std::string dir = folder / "run";
+  Settings s = cosine_run("1");
+  s.set("data", "digits:60,16");  // seven batches of 8, and one of 4
+  train::start_run(s, dir);
+  train::resume_run(dir, {}, {{"epochs", "3"}, {"drop_last", "true"}});
+  for (const int steps : {6, 8, 20}) check_passes(dir, steps);
+  CHECK(train::verify_run(dir, 20).steps == 8);
+  CHECK(train::verify_run(dir, 20).run_steps == 22);
+}

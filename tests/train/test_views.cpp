@@ -122,7 +122,7 @@ TEST_CASE("views: a trainer tests with the mean of the crops, each picture once"
   data::Loader train(data::picture_dataset(pictures, training), {.batch = 7}),
       test(data::picture_dataset(pictures, how), {.batch = 4, .shuffle = false});
   const train::TrainResult result = trainer.fit(train, test);
-  CHECK(*result.epochs[0].test_loss == doctest::Approx(loss / count).epsilon(1e-5));
+  CHECK(*result.epochs[0].validation_loss == doctest::Approx(loss / count).epsilon(1e-5));
 
   for (std::int64_t i = 0; i < pictures->size(); ++i) io::write_file(pictures->name(i), "none");
   data::Loader nothing(data::picture_dataset(pictures, how), {.batch = 4, .shuffle = false});

@@ -115,6 +115,10 @@ class Attention {
       p_[at(j)] = seen(score * attrs_.scale, b, h, i, j);
       largest = std::isnan(p_[at(j)]) ? p_[at(j)] : std::max(largest, p_[at(j)]);
     }
+    if (largest == -HUGE_VAL) {  // sees no key: its weights are 0
+      p_.assign(at(keys), 0);
+      return largest;
+    }
     double sum = 0;
     for (double& p : p_) sum += p = std::exp(p - largest);
     for (double& p : p_) p /= sum;

@@ -210,6 +210,30 @@ class Attention {
       loops_.apply(Op::Sub, tile.cols, x + i * tile.cols, shift[i]);
   }
 
+  // c (lines x n) = or += a b over k, where a holds weights or gradients of scores. Of narrow
+  // operands what rounding takes off them is multiplied too.
+  struct TileProduct {
+    PanelSource a;
+    std::int64_t lines = 0, n = 0, k = 0;
+    const float* b = nullptr;
+    float* c = nullptr;
+    bool adds = true;
+  };
+  void multiply(const TileProduct& p, float* panel, float* spare) const {
+    t_.pack_a(p.a, p.lines, p.k, panel);
+    t_.multiply(panel, p.b, p.lines, p.n, p.k, p.c, p.adds);
+    if (!s_.narrow || s_.math != Math::Bf16) return;
+    const auto* x = static_cast<const float*>(p.a.data);
+    for (std::int64_t i = 0; i < p.lines * p.k; ++i) {
+      const float left = x[i] - static_cast<float>(bfloat16(x[i]));
+      spare[i] = std::isfinite(left) ? left : 0.0f;
+    }
+    PanelSource rest = p.a;
+    rest.data = spare;
+    t_.pack_a(rest, p.lines, p.k, panel);
+    t_.multiply(panel, p.b, p.lines, p.n, p.k, p.c, true);
+  }
+
   std::int64_t group() const { return s_.heads / s_.kv_heads; }
 
   const AttentionShape s_;
@@ -304,14 +328,16 @@ class Forward : Attention {
         loops_.apply(Op::Mul, s_.value_size, out + i * s_.value_size, factor);
       }
     }
-    t_.pack_a({m.scores, DType::Float32, tile.cols, 1}, tile.rows, tile.cols, m.p);
-    t_.multiply(m.p, m.v, tile.rows, s_.value_size, tile.cols, out, !fresh);
+    const PanelSource weights{m.scores, DType::Float32, tile.cols, 1};
+    multiply({weights, tile.rows, s_.value_size, tile.cols, m.v, out, !fresh}, m.p, m.spare);
   }
 
   void finish(std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows,
               const Memory& m) const {
-    for (std::int64_t i = 0; i < rows; ++i)
-      loops_.apply(Op::Div, s_.value_size, m.out + i * s_.value_size, m.total[i]);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const float divisor = m.largest[i] == kHidden ? 1.0f : m.total[i];
+      loops_.apply(Op::Div, s_.value_size, m.out + i * s_.value_size, divisor);
+    }
     if (y_.data != nullptr) {
       const std::int64_t row = s_.heads * s_.value_size;
       std::byte* to = y_.data + ((b * s_.queries + first) * row + h * s_.value_size) *
@@ -379,7 +405,9 @@ class Backward : Attention {
     std::fill_n(m.dv, s_.keys * s_.value_size, 0.0f);
     for (std::int64_t h = of * group(); h < (of + 1) * group(); ++h) {
       prepare(b, h, m);
-      for (std::int64_t k0 = 0; k0 < s_.keys; k0 += t_.block_k) column(b, h, of, k0, m);
+      if (s_.narrow && !is_one_block())
+        for (std::int64_t k0 = 0; k0 < s_.keys; k0 += t_.block_k) column(b, h, of, k0, m, true);
+      for (std::int64_t k0 = 0; k0 < s_.keys; k0 += t_.block_k) column(b, h, of, k0, m, false);
       store(out_.q, b, h, s_.heads, s_.queries, s_.size, m.dq);
     }
     store(out_.k, b, of, s_.kv_heads, s_.keys, s_.size, m.dk);
@@ -394,7 +422,11 @@ class Backward : Attention {
     return round_up(t_.b_floats(lines, t_.block_q), kLineFloats);
   }
 
-  // Packs a head's queries and gradients both ways; delta = rowsum(dy y).
+  bool is_one_block() const { return s_.keys <= t_.block_k; }
+
+  // Packs a head's queries and gradients both ways; delta = rowsum(dy y), and begins at 0 where y
+  // is narrow: the sum of a query's weights by their gradients cancels against each of these, and
+  // rounded results would leave their roundings.
   void prepare(std::int64_t b, std::int64_t h, const Memory& m) const {
     const HeadRows q(in_.query, b, h), y(y_, b, h), g(dy_, b, h);
     std::fill_n(m.dq, s_.queries * s_.size, 0.0f);
@@ -405,6 +437,7 @@ class Backward : Attention {
       t_.pack_b(q.steps(q0), s_.size, rows, m.qb + block * b_block(s_.size));
       t_.pack_b(g.steps(q0), s_.value_size, rows, m.gb + block * b_block(s_.value_size));
     }
+    if (s_.narrow) return std::fill_n(m.delta, s_.queries, 0.0f), void();
     float* const other = m.spare + s_.value_size;
     for (std::int64_t i = 0; i < s_.queries; ++i) {
       loops_.load(y.dtype, 1, s_.value_size, m.spare, y.at(i), 0, y.step);
@@ -415,42 +448,61 @@ class Backward : Attention {
     }
   }
 
-  // A block of keys and all queries that see it: adds to the gradients of both.
-  void column(std::int64_t b, std::int64_t h, std::int64_t of, std::int64_t k0,
-              const Memory& m) const {
+  // A block of keys and all queries that see it: adds to the gradients of both, or to the deltas.
+  void column(std::int64_t b, std::int64_t h, std::int64_t of, std::int64_t k0, const Memory& m,
+              bool to_deltas) const {
     const std::int64_t cols = std::min(t_.block_k, s_.keys - k0);
     const HeadRows k(in_.key, b, of), v(in_.value, b, of);
     t_.pack_b(k.lines(k0), cols, s_.size, m.kb);
-    t_.pack_b(k.steps(k0), s_.size, cols, m.kc);
+    if (!to_deltas) t_.pack_b(k.steps(k0), s_.size, cols, m.kc);
     t_.pack_b(v.lines(k0), cols, s_.value_size, m.vb);
     for (std::int64_t block = 0; block < blocks_; ++block) {
       const std::int64_t q0 = block * t_.block_q;
       const TileSpan tile{q0, std::min(t_.block_q, s_.queries - q0), k0, cols};
-      if (!is_hidden(tile)) add_tile(tile, b, h, block, m);
+      if (is_hidden(tile)) continue;
+      weigh(tile, b, h, block, m);
+      if (to_deltas || (s_.narrow && is_one_block())) add_to_deltas(tile, m);
+      if (!to_deltas) add_tile(tile, block, m);
     }
   }
 
-  void add_tile(const TileSpan& tile, std::int64_t b, std::int64_t h, std::int64_t block,
-                const Memory& m) const {
-    const std::int64_t count = tile.rows * tile.cols;
+  // The weights of a tile and their gradients.
+  void weigh(const TileSpan& tile, std::int64_t b, std::int64_t h, std::int64_t block,
+             const Memory& m) const {
     scores(tile, b, h, m.qa + block * a_block(s_.size), m.kb, m.p, m.spare);
-    subtract_rows(tile, m.p, log_ + (b * s_.heads + h) * s_.queries + tile.q0);
-    loops_.exponentials(count, m.p);
+    const float* const log = log_ + (b * s_.heads + h) * s_.queries + tile.q0;
+    float* const shift = m.spare;  // nothing is taken off where no key is seen
+    for (std::int64_t i = 0; i < tile.rows; ++i) shift[i] = log[i] == kHidden ? 0.0f : log[i];
+    subtract_rows(tile, m.p, shift);
+    loops_.exponentials(tile.rows * tile.cols, m.p);
     t_.multiply(m.ga + block * a_block(s_.value_size), m.vb, tile.rows, tile.cols, s_.value_size,
                 m.dp, false);
+  }
+
+  void add_to_deltas(const TileSpan& tile, const Memory& m) const {
+    const std::int64_t count = tile.rows * tile.cols;
+    std::copy_n(m.p, count, m.spare);
+    loops_.apply(Op::Mul, count, m.spare, m.dp);
+    loops_.reduce_rows(Op::Sum, tile.rows, tile.cols, m.reduced, m.spare);
+    for (std::int64_t i = 0; i < tile.rows; ++i)
+      m.delta[tile.q0 + i] += static_cast<float>(m.reduced[i]);
+  }
+
+  void add_tile(const TileSpan& tile, std::int64_t block, const Memory& m) const {
+    const std::int64_t count = tile.rows * tile.cols;
     const PanelSource p_columns{m.p, DType::Float32, 1, tile.cols},
         ds_rows{m.dp, DType::Float32, tile.cols, 1}, ds_columns{m.dp, DType::Float32, 1, tile.cols};
-    t_.pack_a(p_columns, tile.cols, tile.rows, m.pa);
-    t_.multiply(m.pa, m.gb + block * b_block(s_.value_size), tile.cols, s_.value_size, tile.rows,
-                m.dv + tile.k0 * s_.value_size, true);
+    multiply({p_columns, tile.cols, s_.value_size, tile.rows, m.gb + block * b_block(s_.value_size),
+              m.dv + tile.k0 * s_.value_size},
+             m.pa, m.spare);
     subtract_rows(tile, m.dp, m.delta + tile.q0);
     loops_.apply(Op::Mul, count, m.dp, m.p);
     loops_.apply(Op::Mul, count, m.dp, s_.scale);
-    t_.pack_a(ds_columns, tile.cols, tile.rows, m.pa);
-    t_.multiply(m.pa, m.qb + block * b_block(s_.size), tile.cols, s_.size, tile.rows,
-                m.dk + tile.k0 * s_.size, true);
-    t_.pack_a(ds_rows, tile.rows, tile.cols, m.pa);
-    t_.multiply(m.pa, m.kc, tile.rows, s_.size, tile.cols, m.dq + tile.q0 * s_.size, true);
+    multiply({ds_columns, tile.cols, s_.size, tile.rows, m.qb + block * b_block(s_.size),
+              m.dk + tile.k0 * s_.size},
+             m.pa, m.spare);
+    multiply({ds_rows, tile.rows, s_.size, tile.cols, m.kc, m.dq + tile.q0 * s_.size}, m.pa,
+             m.spare);
   }
 
   void store(AttentionResult to, std::int64_t b, std::int64_t h, std::int64_t heads,

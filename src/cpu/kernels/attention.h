@@ -11,13 +11,15 @@
 namespace tenon::cpu {
 
 /// `heads` of the query share `kv_heads` of key and value, neighbours one. Bf16: products round
-/// their operands, weights included; sums are float32.
+/// their operands, weights included, but those of `narrow` operands; sums are float32.
 struct AttentionShape {
   std::int64_t batch = 0, heads = 0, kv_heads = 0;
   std::int64_t queries = 0, keys = 0;     // lengths
   std::int64_t size = 0, value_size = 0;  // of a query's and a key's row, and of a value's
   float scale = 1;
   bool causal = false;  // query i sees keys up to i
+  /// Operands and results are stored in 16 bits: between them no number is rounded to so few.
+  bool narrow = false;
   Math math = Math::F32;
 };
 
@@ -39,9 +41,9 @@ struct AttentionResult {
   DType dtype = DType::Float32;
 };
 
-/// y = softmax(scale q kᵀ, masked) v, and log [batch, heads, queries], each query's logarithm of
-/// the sum of its exponentials (may be null). The result does not depend on the number of threads.
-/// workspace: 64-byte aligned, attention_workspace bytes.
+/// y = softmax(scale q kᵀ, masked) v, 0 for a query that sees no key, and log [batch, heads,
+/// queries], each query's logarithm of the sum of its exponentials (may be null). The result does
+/// not depend on the number of threads. workspace: 64-byte aligned, attention_workspace bytes.
 void attention_forward(const AttentionShape& shape, const AttentionInputs& in, AttentionResult y,
                        float* log, void* workspace);
 

@@ -5,13 +5,11 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/cache_file.h"
-#include "base/env.h"
 #include "base/str.h"
 
 namespace tenon::cuda {
@@ -130,20 +128,23 @@ std::string file_of(std::string_view name) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     file += plain ? c : '_';
   }
-  return cat(user_cache_folder(), "/cards/", file);
+  const std::string folder = cache_folder_of("cards");
+  return folder.empty() ? "" : cat(folder, "/", file);
 }
 
 }  // namespace
 
 void add_measured(std::string_view name, CardModel& card) {
-  std::ifstream file(file_of(name), std::ios::binary);
-  if (!file) return;
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  read_card(text, card);
+  constexpr std::size_t kLargest = std::size_t{1} << 16;
+  const std::string file = file_of(name);
+  if (file.empty()) return;
+  if (const std::optional<std::string> text = read_cache_file(file, kLargest))
+    read_card(*text, card);
 }
 
 void keep_measured(std::string_view name, const CardModel& card) {
-  write_cache_file(file_of(name), {card_text(card)});
+  if (const std::string file = file_of(name); !file.empty())
+    write_cache_file(file, {card_text(card)});
 }
 
 }  // namespace tenon::cuda

@@ -14,7 +14,7 @@
 
 #include <tenon/error.h>
 
-#include "base/env.h"
+#include "base/cache_file.h"
 #include "cuda/device/card.h"
 #include "cuda/device/driver.h"
 #include "cuda/jit/build.h"
@@ -59,7 +59,7 @@ void count(const Image& image) {
 std::atomic<bool> at_launch{false};
 
 const KernelCache& disk() {
-  static const KernelCache* const cache = new KernelCache(user_cache_folder() + "/kernels");
+  static const KernelCache* const cache = new KernelCache(cache_folder_of("kernels"));
   return *cache;
 }
 

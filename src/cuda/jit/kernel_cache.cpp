@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -26,28 +26,18 @@ struct Header {
   std::uint64_t bytes = 0, sum = 0;
 };
 
-struct File {
-  explicit File(const char* path) : file(std::fopen(path, "rb")) {}
-  ~File() {
-    if (file != nullptr) std::fclose(file);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  std::FILE* file;
-};
-
 constexpr std::uint64_t kLargestImage = std::uint64_t{64} << 20;
 
-std::string read_image(const char* path, const Digest& key) {
-  const File in(path);
+std::string read_image(const std::string& path, const Digest& key) {
+  const std::optional<std::string> file = read_cache_file(path, kLargestImage + sizeof(Header));
   Header header;
   const Header wanted;
-  if (in.file == nullptr || std::fread(&header, sizeof header, 1, in.file) != 1) return {};
+  if (!file || file->size() <= sizeof header) return {};
+  std::memcpy(&header, file->data(), sizeof header);
   if (header.magic != wanted.magic || header.lo != key.lo || header.hi != key.hi ||
-      header.bytes == 0 || header.bytes > kLargestImage)
+      header.bytes != file->size() - sizeof header)
     return {};
-  std::string image(header.bytes, '\0');
-  if (std::fread(image.data(), 1, image.size(), in.file) != image.size()) return {};
+  std::string image = file->substr(sizeof header);
   return checksum(image) == header.sum ? image : std::string();
 }
 
@@ -68,9 +58,10 @@ std::string KernelCache::file_of(const Digest& key) const {
 }
 
 std::string KernelCache::read(const Digest& key) const noexcept {
+  if (folder_.empty()) return {};
   try {
     const std::string path = file_of(key);
-    std::string image = read_image(path.c_str(), key);
+    std::string image = read_image(path, key);
     if (!image.empty()) touch(path);
     return image;
   } catch (const std::exception&) {  // out of memory: as good as not there
@@ -80,6 +71,7 @@ std::string KernelCache::read(const Digest& key) const noexcept {
 
 void KernelCache::write(const Digest& key, const std::string& image) const noexcept {
   static std::atomic<std::int64_t> written{-1};
+  if (folder_.empty()) return;
   try {
     Header header;
     header.lo = key.lo;

@@ -2,7 +2,9 @@
 //
 // A file is written under another name and renamed, so that processes which share the folder see
 // whole files only; what is damaged, foreign or truncated is ignored and written anew. A folder
-// that cannot be written is read only. Nothing here throws.
+// that cannot be written is read only, one that others can write is not used (base/cache_file.h),
+// and
+// "" is no folder. Nothing here throws.
 #pragma once
 
 #include <cstdint>

@@ -76,6 +76,23 @@ TENON_DEVICE float weight_of(float score, float log) {
   return exp2_fast(exponent);
 }
 
+/// The logarithm of a query that a mask hides from all keys is -infinity: taken as 0, so that each
+/// of its weights is 0 and not NaN.
+template <class C>
+TENON_DEVICE float seen_log(float log) {
+  if constexpr (C::kMask != AttentionMask::None)
+    if (log == minus_infinity()) return 0.0f;
+  return log;
+}
+
+/// What a query's weights are multiplied by: 0 where a mask hides it from all keys.
+template <class C>
+TENON_DEVICE float inverse_of(float total) {
+  if constexpr (C::kMask != AttentionMask::None)
+    if (total == 0.0f) return 0.0f;
+  return 1.0f / total;
+}
+
 /// Of float32 operands, behind the deltas: what each query's weights are multiplied by in the end.
 TENON_DEVICE float* inverse_sums(const AttentionArgs& a) {
   return a.delta + a.batch * a.heads * a.queries;
@@ -284,7 +301,7 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     for (int other = 1; other < 4; other *= 2) total[half] += shuffle_xor(total[half], other);
-    const float inverse = 1.0f / total[half],
+    const float inverse = inverse_of<C>(total[half]),
                 factor = C::kDrops == AttentionDrops::None ? inverse : inverse * keeps.scale;
 #pragma unroll
     for (int n = 0; n < C::kF / 8; ++n) {
@@ -388,7 +405,7 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
     const QTile q = q_tile(step % 2);
     for (int i = static_cast<int>(threadIdx.x); i < kQueries; i += kAttentionThreads) {
       const long long at = (b * a.heads + h) * a.queries + q0 + i;
-      q.beside(i)[0] = q0 + i < a.queries ? a.log[at] * kLog2E : 0.0f;
+      q.beside(i)[0] = q0 + i < a.queries ? seen_log<C>(a.log[at]) * kLog2E : 0.0f;
       q.beside(i)[1] = q0 + i < a.queries ? a.delta[at] : 0.0f;
       if constexpr (!kIsNarrow<T>) q.beside(i)[2] = q0 + i < a.queries ? inverse_sums(a)[at] : 0.0f;
     }
@@ -446,8 +463,10 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
 }
 
 /// The gradient of 64 queries: a sweep over the keys that they see. Of float32 operands, what their
-/// weights are divided by too.
-template <class C>
+/// weights are divided by too. With `to_deltas` no gradient but delta, the sum of a query's weights
+/// by their gradients: made from results that are stored in 16 bits it would be off by their
+/// rounding, which stays where a gradient cancels.
+template <class C, bool to_deltas = false>
 __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
   using T = typename C::Type;
   using Element = typename T::Element;
@@ -489,8 +508,8 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const long long row = q0 + warp_row + g + 8 * half, at = (b * a.heads + h) * a.queries + row;
-    log[half] = row < a.queries ? a.log[at] * kLog2E : 0.0f;
-    delta[half] = row < a.queries ? a.delta[at] : 0.0f;
+    log[half] = row < a.queries ? seen_log<C>(a.log[at]) * kLog2E : 0.0f;
+    delta[half] = !to_deltas && row < a.queries ? a.delta[at] : 0.0f;
   }
   stage(0);
   float dq[C::kE / 8][4], total[2] = {0.0f, 0.0f};
@@ -532,11 +551,23 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
         const long long row = q0 + warp_row + g + e / 2 * 8, key = k0 + n * 8 + 2 * t + e % 2;
         const float score = seen_score<C>(a, p[n][e], b, h, row, key, all);
         const float weight = row < a.queries ? weight_of<C>(score, log[e / 2]) : 0.0f;
-        if constexpr (!kIsNarrow<T>) total[e / 2] += weight;
+        if constexpr (to_deltas)
+          total[e / 2] += weight * ds[n][e];
+        else if constexpr (!kIsNarrow<T>)
+          total[e / 2] += weight;
         ds[n][e] = weight * (ds[n][e] - delta[e / 2]) * a.scale;
       }
-    multiply_weights<kKeys>(dq, ds, k_tile(j % 2));
+    if constexpr (!to_deltas) multiply_weights<kKeys>(dq, ds, k_tile(j % 2));
     __syncthreads();
+  }
+  if constexpr (to_deltas) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      for (int other = 1; other < 4; other *= 2) total[half] += shuffle_xor(total[half], other);
+      const long long row = q0 + warp_row + g + 8 * half;
+      if (t == 0 && row < a.queries) a.delta[(b * a.heads + h) * a.queries + row] = total[half];
+    }
+    return;
   }
   if constexpr (!kIsNarrow<T>) {
 #pragma unroll
@@ -555,6 +586,11 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
     if (a.out.data == nullptr) return;
   }
   store_rows<T>(a.out, dq, b, h, q0 + warp_row, a.queries, C::kSize);
+}
+
+template <class C>
+__device__ __forceinline__ void attention_weighted_delta(const AttentionArgs& a) {
+  attention_queries<C, true>(a);
 }
 
 }  // namespace tenon::cuda

@@ -170,7 +170,7 @@ __device__ __forceinline__ void attention_short_forward(const AttentionArgs& a) 
   multiply_weights<64>(y, p, v);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const float factor = keeps.scale / total[half];
+    const float factor = keeps.scale * inverse_of<C>(total[half]);
 #pragma unroll
     for (int n = 0; n < C::kF / 8; ++n) {
       y[n][2 * half] *= factor;
@@ -219,8 +219,8 @@ __device__ __forceinline__ void attention_short_backward(const AttentionArgs& a)
   multiply_rows<64>(p, q, warp_row, k);
   multiply_rows<64>(ds, dy, warp_row, v);
   short_powers<C>(p, scores, warp_row, most, total);
-  const float inverse[2] = {warp_row + g < a.queries ? 1.0f / total[0] : 0.0f,
-                            warp_row + g + 8 < a.queries ? 1.0f / total[1] : 0.0f};
+  const float inverse[2] = {warp_row + g < a.queries ? inverse_of<C>(total[0]) : 0.0f,
+                            warp_row + g + 8 < a.queries ? inverse_of<C>(total[1]) : 0.0f};
   if constexpr (!kIsNarrow<T>) __syncthreads();
 #pragma unroll
   for (int n = 0; n < 8; ++n) {

@@ -122,7 +122,9 @@ class AttentionKernel final : public Kernel {
       queries_ = compiled(call.target, "backward");
       return;
     }
-    if (!by_warpgroups_) delta_ = compiled(call.target, "delta");
+    // Of tensors that are 16 bits wide in the graph; those of 16-bit precision are float32 there.
+    weighs_delta_ = item_ == 2 && attrs.precision == Precision::Fp32;
+    if (!by_warpgroups_) delta_ = compiled(call.target, weighs_delta_ ? "weighted_delta" : "delta");
     if (outs_[0] != kNoValue || by_warpgroups_ || item_ == 4)
       queries_ = compiled(call.target, "queries");
     if (outs_[1] != kNoValue || outs_[2] != kNoValue) keys_ = compiled(call.target, "keys");
@@ -166,11 +168,11 @@ class AttentionKernel final : public Kernel {
       if (keys_ != nullptr) launch_wide(*keys_, binding, of_keys, 6, args);
       return;
     }
-    launch(*delta_, binding, of_queries, 2 * value_tile, args);
     std::int64_t other = item_ == 2 ? 64 : is_tf32() ? 32 : 16;
     if (is_wide() && other > 16) other /= 2;
     const std::int64_t shared =
         tile + value_tile + 2 * rows(other, size_) + 2 * rows(other, value_size_);
+    launch(*delta_, binding, of_queries, weighs_delta_ ? shared : 2 * value_tile, args);
     if (queries_ != nullptr) launch(*queries_, binding, of_queries, shared, args);
     if (keys_ != nullptr) launch(*keys_, binding, of_keys, shared, args);
   }
@@ -318,7 +320,7 @@ class AttentionKernel final : public Kernel {
   const std::size_t mask_;          // its number among the inputs, where there is one
   std::vector<std::size_t> items_;  // bytes of an element of each input
   bool has_mask_ = false, drops_ = false, is_short_ = false, by_warpgroups_ = false,
-       causal_ = false;
+       causal_ = false, weighs_delta_ = false;
   const char* type_ = "";
   std::int64_t size_ = 0, value_size_ = 0;
   std::int64_t item_ = 2;  // bytes of an element of operands and results

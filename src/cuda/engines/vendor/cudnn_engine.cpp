@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <tenon/error.h>
 
@@ -63,15 +65,38 @@ std::optional<SimpleEpilogue> fusible(const Region& region, std::span<const Valu
   return simple;
 }
 
-/// Whether a view of [N, C, H, W] lies contiguous, in that order or with the channels last.
-bool lies_in(const View& view, const Shape& shape, bool channels_last) {
-  constexpr int kAsWritten[] = {3, 2, 1, 0}, kChannelsLast[] = {1, 3, 2, 0};  // from the inside out
+/// How the elements of [N, C, H, W] follow each other in memory, from the inside out.
+constexpr int kAsWritten[] = {3, 2, 1, 0}, kChannelsLast[] = {1, 3, 2, 0},
+              kFirstAxisLast[] = {0, 3, 2, 1};  // [C, H, W, N]: filters as products read them
+
+bool lies_in(const View& view, const Shape& shape, const int (&order)[4]) {
   std::int64_t step = 1;
-  for (const int a : channels_last ? kChannelsLast : kAsWritten) {
+  for (const int a : order) {
     if (shape[a] != 1 && view.stride[a] != step) return false;
     step *= shape[a];
   }
   return true;
+}
+
+bool lies_in(const View& view, const Shape& shape, bool channels_last) {
+  return channels_last ? lies_in(view, shape, kChannelsLast) : lies_in(view, shape, kAsWritten);
+}
+
+/// Images or filters as planes of channels by places.
+Shape planes_of(const Shape& shape) { return {shape[0], shape[1], shape[2] * shape[3]}; }
+
+/// The planes to transpose, one after the other, so that an operand lies as the library reads it:
+/// none where it does. nullopt for a view that lies in no order known here, as a slice does.
+std::optional<std::vector<Shape>> transposes(const View& view, const Shape& shape,
+                                             bool channels_last) {
+  const Shape planes = planes_of(shape);
+  if (lies_in(view, shape, channels_last)) return std::vector<Shape>{};
+  if (lies_in(view, shape, !channels_last))
+    return std::vector<Shape>{channels_last ? planes : Shape{planes[0], planes[2], planes[1]}};
+  if (!lies_in(view, shape, kFirstAxisLast)) return std::nullopt;
+  std::vector<Shape> all{Shape{1, planes[1] * planes[2], planes[0]}};
+  if (channels_last) all.push_back(planes);
+  return all;
 }
 
 /// Whether the plan keeps the images of the convolution with the channels last.
@@ -163,9 +188,6 @@ CudnnConvolution without_epilogue(const Region& region, std::span<const Value> v
   return v;
 }
 
-/// Images or filters as planes of channels by places.
-Shape planes_of(const Shape& shape) { return {shape[0], shape[1], shape[2] * shape[3]}; }
-
 /// Where kernels for channels-last images are fast, and turning is simple.
 bool may_turn(const Contraction& c, std::span<const Value> values) {
   for (const View* view : {&c.a, &c.b})
@@ -184,13 +206,15 @@ bool may_turn(const Contraction& c, std::span<const Value> values) {
 class Operand {
  public:
   Operand(const Target& target, const View& view, const Shape& shape, DType wanted,
-          std::span<const Value> values, bool turned)
+          std::span<const Value> values, bool channels_last)
       : value_(view.value) {
-    const DType dtype = values[at(view.value)].dtype;
+    DType dtype = values[at(view.value)].dtype;
     offset_ = at(view.offset) * item_size(dtype);
-    if (turned && !lies_in(view, shape, true)) {
-      turn_.emplace(target, planes_of(shape), dtype, wanted);
-      return;
+    const auto planes = transposes(view, shape, channels_last);
+    if (!planes) throw NotSupported("cuDNN reads no operand that lies in this order");
+    for (const Shape& each : *planes) {
+      turns_.emplace_back(target, each, dtype, wanted);
+      dtype = wanted;
     }
     if (dtype == wanted) return;
     MatrixRows rows;
@@ -198,26 +222,36 @@ class Operand {
     rows.inner = rows.outer_stride = shape.numel();
     cast_.emplace(target, rows, dtype, wanted);
   }
-  std::size_t bytes() const { return turn_ ? turn_->bytes() : cast_ ? cast_->bytes() : 0; }
+  std::size_t bytes() const {
+    std::size_t sum = cast_ ? cast_->bytes() : 0;
+    for (const PlaneTurn& turn : turns_) sum += turn.bytes();
+    return sum;
+  }
   /// `place` moves past what the conversion takes.
   const std::byte* run(const Binding& binding, std::byte*& place) const {
     const std::byte* memory = binding.values[at(value_)];
-    if (bytes() == 0) return memory + offset_;
-    std::byte* converted = place;
-    if (turn_) turn_->run(binding.stream, memory + offset_, converted);
-    if (cast_) cast_->run(binding.stream, memory, converted);
-    place += bytes();
-    return converted;
+    if (cast_) {
+      cast_->run(binding.stream, memory, place);
+      return std::exchange(place, place + cast_->bytes());
+    }
+    memory += offset_;
+    for (const PlaneTurn& turn : turns_) {
+      turn.run(binding.stream, memory, place);
+      memory = std::exchange(place, place + turn.bytes());
+    }
+    return memory;
   }
   std::string source() const {
-    return turn_ ? turn_->source() : cast_ ? cast_->source() : std::string();
+    std::string all = cast_ ? cast_->source() : std::string();
+    for (const PlaneTurn& turn : turns_) all += turn.source();
+    return all;
   }
 
  private:
   ValueId value_;
   std::size_t offset_ = 0;
   std::optional<RowCast> cast_;
-  std::optional<PlaneTurn> turn_;
+  std::vector<PlaneTurn> turns_;
 };
 
 class CudnnKernel final : public Kernel {
@@ -430,6 +464,12 @@ class CudnnEngine final : public Engine {
         return "an operand that is not aligned to 16 bytes";
     if (c.a_shape.numel() == 0 || c.b_shape.numel() == 0 || c.out_shape.numel() == 0)
       return "an empty convolution";
+    for (const auto& [view, shape] : {std::pair(&c.a, &c.a_shape), std::pair(&c.b, &c.b_shape)}) {
+      const auto planes = transposes(*view, *shape, false);
+      if (!planes) return "an operand that lies in no order it reads";
+      if (!planes->empty() && c.compute() == DType::Float64)
+        return "a float64 operand in another order";
+    }
     if (keeps_last(c) && !may_turn(c, values))
       return "channels-last images of other channels than multiples of 8";
     return nullptr;

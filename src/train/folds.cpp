@@ -1,0 +1,137 @@
+// Cross-validation: a run for each of K parts of the samples.
+//
+//   folds.toml  fold-1/  fold-2/  …
+//
+// folds.toml holds the number of folds and the settings that they have in common. It is written
+// before the first fold begins, so that whatever is killed can go on.
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/train.h>
+
+#include "base/str.h"
+#include "io/file.h"
+#include "train/run_data.h"
+#include "train/run_folder.h"
+#include "train/session.h"
+#include "train/settings.h"
+
+namespace tenon::train {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostFolds = 10000;
+
+/// The file of a folder of folds.
+struct FoldsFile {
+  int count = 0;
+  Settings settings{};
+
+  static std::string path(const std::string& dir) { return dir + "/folds.toml"; }
+  static FoldsFile read(const std::string& dir);
+  void write(const std::string& dir) const;
+};
+
+FoldsFile FoldsFile::read(const std::string& dir) {
+  const std::string file = path(dir);
+  std::vector<SettingText> lines = parse_settings(io::read_file(file, kMostSettingsText), file);
+  FoldsFile out;
+  if (!lines.empty() && lines.front().key == "folds") {
+    const std::string& text = lines.front().value;
+    std::from_chars(text.data(), text.data() + text.size(), out.count);
+    lines.erase(lines.begin());
+  }
+  if (out.count < 2 || out.count > kMostFolds)
+    throw FormatError(cat(file,
+                          " does not begin with how many folds there are, 'folds = 5': the "
+                          "file is damaged or was cut off"));
+  out.settings = Settings::of_lines(lines, file);
+  return out;
+}
+
+void FoldsFile::write(const std::string& dir) const {
+  std::error_code error;
+  fs::create_directories(io::system_path(dir), error);
+  if (error)
+    throw IoError(cat(dir, ": cannot make the folder of the folds: ", error.message(),
+                      "; choose another folder or check its permissions"));
+  io::write_file(path(dir), cat("folds = ", count, "\n", settings.toml()));
+}
+
+namespace {
+
+std::string fold_dir(const std::string& dir, int fold) { return cat(dir, "/fold-", fold); }
+
+Settings settings_of_fold(const FoldsFile& folds, int fold) {
+  Settings out = folds.settings;
+  out.data += cat(",fold=", fold, "/", folds.count);
+  return out;
+}
+
+bool is_begun(const std::string& run) { return io::file_exists(run + "/settings.toml"); }
+
+// A fold that has ended has its figures in its log: going on with it measures nothing again.
+TrainResult run_fold(const FoldsFile& folds, int fold, const std::string& dir,
+                     const FoldOptions& options,
+                     std::vector<std::pair<std::string, std::string>> overrides) {
+  const Settings settings = settings_of_fold(folds, fold);
+  const std::string own = fold_dir(dir, fold);
+  const RunOptions watched = options ? options(fold, settings, own) : RunOptions();
+  if (!is_begun(own)) return start_run(settings, own, watched);
+  for (auto& [key, value] : overrides)
+    if (key == "data") value = settings.data;
+  return resume_run(own, watched, overrides);
+}
+
+std::vector<TrainResult> run_folds(
+    const FoldsFile& folds, const std::string& dir, const FoldOptions& options,
+    const std::vector<std::pair<std::string, std::string>>& overrides) {
+  std::vector<TrainResult> out;
+  for (int fold = 1; fold <= folds.count; ++fold) {
+    out.push_back(run_fold(folds, fold, dir, options, overrides));
+    if (out.back().reason == StopReason::Interrupted) break;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<TrainResult> start_folds(const Settings& settings, int folds, const std::string& dir,
+                                     const FoldOptions& options) {
+  if (folds < 2 || folds > kMostFolds)
+    throw ValueError(cat("folds: ", folds, " of them; there are 2 to ", kMostFolds));
+  if (dir.empty()) throw ValueError("folds: their runs need a folder");
+  if (folds_in(dir) > 0 || is_begun(dir) || is_begun(fold_dir(dir, 1)))
+    throw ValueError(cat(dir, " already holds runs: go on with them, or choose another folder"));
+  const FoldsFile file{folds, settings};
+  // The last fold is the first to have no samples where there are too many folds.
+  const Settings last = settings_of_fold(file, folds);
+  const auto tokenizer = tokenizer_of(settings, "");
+  if (data::open_dataset(last.data, data::Split::Test, source_options(last, nullptr, tokenizer)) ==
+      nullptr)
+    throw ValueError(cat("'", last.data, "' has no samples for testing: give fewer folds"));
+  file.write(dir);
+  return run_folds(file, dir, options, {});
+}
+
+std::vector<TrainResult> resume_folds(
+    const std::string& dir, const FoldOptions& options,
+    const std::vector<std::pair<std::string, std::string>>& overrides) {
+  FoldsFile file = FoldsFile::read(dir);
+  override_settings(file.settings, overrides);
+  file.settings.data = locate_data(file.settings.data, dir);
+  if (!overrides.empty()) file.write(dir);
+  return run_folds(file, dir, options, overrides);
+}
+
+int folds_in(const std::string& dir) {
+  return io::file_exists(FoldsFile::path(dir)) ? FoldsFile::read(dir).count : 0;
+}
+
+Settings settings_of_folds(const std::string& dir) { return FoldsFile::read(dir).settings; }
+
+}  // namespace tenon::train

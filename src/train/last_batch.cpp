@@ -1,0 +1,56 @@
+// The forward pass is built for such a batch, and left.
+#include "train/last_batch.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include <tenon/context.h>
+#include <tenon/error.h>
+#include <tenon/generator.h>
+#include <tenon/shapes_only.h>
+
+#include "base/str.h"
+#include "graph/node.h"
+#include "train/kept_modes.h"
+#include "train/resident.h"
+
+namespace tenon::train {
+namespace {
+
+// What the network says against a training batch of so many samples; "" where nothing.
+std::string refusal(const nn::AnyModule& net, const data::Loader& train, std::int64_t samples) {
+  const KeptModes modes(net);
+  Context context = current_context();  // the run's numbers depend on none that are drawn here
+  context.generator = std::make_shared<Generator>(0);
+  const ContextScope scope(context);
+  const ShapesOnly shapes;
+  net.train();
+  try {
+    (void)net(without_memory(with_count(samples, train.input_shape()), train.input_dtype(),
+                             current_device()));
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+void require_trains_on_last_batch(const nn::AnyModule& net, const data::Loader& train) {
+  const std::int64_t samples = train.dataset().size(), batch = train.batch(),
+                     last = train.options().drop_last || samples % batch == 0 ? batch
+                                                                              : samples % batch;
+  if (last != 1 || !net.takes_one_tensor()) return;
+  const std::string why = refusal(net, train, 1);
+  if (why.empty() || !refusal(net, train, 2).empty()) return;
+  if (batch == 1)
+    throw ValueError(cat("Trainer: batches have one sample, and the network cannot train on one: ",
+                         why, ". Make the batch larger"));
+  throw ValueError(cat("Trainer: the last batch of an epoch has one sample, for ", samples,
+                       " samples are ", samples / batch, " batches of ", batch,
+                       " and one more, and the network cannot train on one: ", why,
+                       ". Leave the last batch out (drop_last), or choose another batch size"));
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,13 @@
+// A batch of one sample, which not every network can learn from.
+#pragma once
+
+#include <tenon/data.h>
+#include <tenon/nn.h>
+
+namespace tenon::train {
+
+/// Throws ValueError where a batch of an epoch has one sample and the network can train on two but
+/// not on one, as with batch normalization behind flattened inputs. Computes nothing.
+void require_trains_on_last_batch(const nn::AnyModule& net, const data::Loader& train);
+
+}  // namespace tenon::train

@@ -1,0 +1,165 @@
+// Caches among hostile users: what another user may have written is neither read nor written
+// through. As root the tests make files of other users; others only see modes and links.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+#include <tenon/io.h>
+
+#include "base/cache_file.h"
+#include "base/env.h"
+#include "io/file.h"
+#include "io/folder.h"
+
+using namespace tenon;
+namespace fs = std::filesystem;
+
+namespace {
+
+mode_t mode_of(const std::string& path) {
+  struct stat info {};
+  REQUIRE(::stat(path.c_str(), &info) == 0);
+  return info.st_mode & 07777;
+}
+
+constexpr uid_t kNobody = 65534;
+
+/// Sets variables of the environment for a while.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    if (value == nullptr)
+      ::unsetenv(name);
+    else
+      ::setenv(name, value, 1);
+  }
+  ~Variable() {
+    if (before_.empty())
+      ::unsetenv(name_);
+    else
+      ::setenv(name_, before_.c_str(), 1);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::string before_;
+};
+
+}  // namespace
+
+TEST_CASE("cache files: folders and files are for their owner alone") {
+  const TestFolder folder;
+  const mode_t before = ::umask(0);
+  const std::string path = folder / "a/b/file";
+  CHECK(write_cache_file(path, {"one ", "two"}));
+  ::umask(before);
+  CHECK(read_cache_file(path, 100) == "one two");
+  CHECK_FALSE(read_cache_file(path, 6).has_value());
+  CHECK_FALSE(read_cache_file(folder / "a/b/none", 6).has_value());
+  CHECK(mode_of(folder / "a") == 0700);
+  CHECK(mode_of(folder / "a/b") == 0700);
+  CHECK(mode_of(path) == 0600);
+  CHECK(std::distance(fs::directory_iterator(folder / "a/b"), {}) == 1);
+}
+
+TEST_CASE("cache files: what others may write is not believed") {
+  const TestFolder folder;
+  const std::string path = folder / "cache/file";
+  REQUIRE(write_cache_file(path, {"text"}));
+  for (const mode_t mode : {0620, 0602, 0666}) {
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    CHECK_FALSE(read_cache_file(path, 100).has_value());
+  }
+  CHECK(write_cache_file(path, {"new"}));  // in its place
+  CHECK(read_cache_file(path, 100) == "new");
+  REQUIRE(::chmod((folder / "cache").c_str(), 0777) == 0);
+  CHECK(read_cache_file(path, 100) == "new");
+  CHECK(mode_of(folder / "cache") == 0700);  // is closed
+}
+
+TEST_CASE("cache files: links are not followed") {
+  const TestFolder folder;
+  const std::string path = folder / "cache/file", precious = folder / "precious";
+  io::write_file(precious, "mine");
+  REQUIRE(::chmod(precious.c_str(), 0600) == 0);
+  fs::create_directories(folder / "cache");
+  fs::create_symlink(precious, path);
+  CHECK_FALSE(read_cache_file(path, 100).has_value());
+  CHECK(write_cache_file(path, {"cached"}));
+  CHECK(io::read_file(precious) == "mine");
+  CHECK(read_cache_file(path, 100) == "cached");
+}
+
+TEST_CASE("cache files: temporary names cannot be foreseen") {
+  CHECK(unguessable() != unguessable());
+  CHECK(unguessable().size() == 16);
+  const TestFolder folder;
+  const auto name = [&] {
+    const CacheFileWriter file(folder / "cache/file");
+    CHECK(file.problem().empty());
+    return fs::directory_iterator(folder / "cache")->path().string();
+  };
+  const std::string one = name();
+  CHECK(one != name());
+  CHECK_FALSE(fs::exists(one));  // without commit()
+}
+
+TEST_CASE("cache files: folders, files and links of other users") {
+  if (::geteuid() != 0) return;
+  const TestFolder folder;
+  const std::string path = folder / "cache/file";
+  REQUIRE(write_cache_file(path, {"text"}));
+  REQUIRE(::chown(path.c_str(), kNobody, kNobody) == 0);
+  CHECK_FALSE(read_cache_file(path, 100).has_value());
+  CHECK(write_cache_file(path, {"text"}));
+  CHECK(read_cache_file(path, 100).has_value());
+  REQUIRE(::chown((folder / "cache").c_str(), kNobody, kNobody) == 0);
+  CHECK_FALSE(read_cache_file(path, 100).has_value());
+  CHECK_FALSE(write_cache_file(path, {"text"}));
+  // A link of another user to a folder of one's own.
+  fs::create_directory(folder / "own");
+  fs::create_symlink(folder / "own", folder / "link");
+  REQUIRE(::lchown((folder / "link").c_str(), kNobody, kNobody) == 0);
+  CHECK_FALSE(write_cache_file(folder / "link/file", {"text"}));
+  CHECK(fs::is_empty(folder / "own"));
+}
+
+TEST_CASE("cache files: without a home there is no cache") {
+  const Variable home("HOME", nullptr), base("XDG_CACHE_HOME", nullptr),
+      own("TENON_CACHE", nullptr);
+  CHECK(user_cache_folder().empty());
+  CHECK(cache_folder_of("kernels").empty());
+  {
+    const Variable relative("HOME", "somewhere");
+    CHECK(user_cache_folder().empty());
+  }
+  const Variable given("TENON_CACHE", "/own");
+  CHECK(cache_folder_of("kernels") == "/own/kernels");
+}
+
+TEST_CASE("files: a link of another user is not written through") {
+  const TestFolder folder;
+  const std::string precious = folder / "precious", link = folder / "link";
+  io::write_file(precious, "mine");
+  fs::create_symlink(precious, link);
+  io::write_file(link, "through");  // a link of one's own
+  CHECK(io::read_file(precious) == "through");
+  CHECK(fs::is_symlink(link));
+  const int fd = io::open_to_write(link, O_WRONLY | O_APPEND);
+  CHECK(fd >= 0);
+  ::close(fd);
+  if (::geteuid() != 0) return;
+  REQUIRE(::lchown(link.c_str(), kNobody, kNobody) == 0);
+  CHECK_THROWS_AS(io::write_file(link, "planted"), IoError);
+  CHECK_THROWS_AS(io::open_to_write(link, O_WRONLY | O_APPEND), IoError);
+  CHECK(io::read_file(precious) == "through");
+}

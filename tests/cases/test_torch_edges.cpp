@@ -1,0 +1,225 @@
+// Where shapes, types and places are unusual: axes without elements, more axes than a shape has,
+// masks without axes, integers that a double does not hold, places that are named twice. Expected
+// numbers are PyTorch's.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/functional.h>
+#include <tenon/grad.h>
+#include <tenon/ops.h>
+#include <tenon/pooling.h>
+
+using namespace tenon;
+
+namespace {
+
+using Floats = std::vector<float>;
+using Longs = std::vector<std::int64_t>;
+
+Tensor longs(const Longs& values) {
+  return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
+}
+Floats list(const Tensor& t) { return cast(t, DType::Float32).to_vector<float>(); }
+Longs whole(const Tensor& t) { return cast(t, DType::Int64).to_vector<std::int64_t>(); }
+
+template <class F>
+void with_engines(F&& test) {
+  for (const char* name : {"reference", "fast"}) {
+    CAPTURE(name);
+    set_engine(name);
+    test();
+  }
+  set_engine("fast");
+}
+
+}  // namespace
+
+TEST_CASE("torch edges: chunks of an axis without elements are as many as were asked for") {
+  const Tensor x = zeros({0, 2});
+  for (const std::int64_t count : {1, 2, 7}) {
+    const std::vector<Tensor> parts = chunk(x, count, 0);
+    REQUIRE(parts.size() == static_cast<std::size_t>(count));
+    for (const Tensor& part : parts) CHECK(part.shape() == Shape{0, 2});
+  }
+  CHECK(chunk(x, 3, 1).size() == 2);
+  CHECK(split(x, 3, 0).size() == 1);
+  // Beside the largest count nothing wraps around.
+  CHECK(chunk(zeros({3}), std::numeric_limits<std::int64_t>::max(), 0).size() == 3);
+}
+
+TEST_CASE("torch edges: repetitions of as many axes as a shape has") {
+  with_engines([] {
+    // Against one axis after another by concat().
+    const auto repeated = [](const Tensor& x, const Ints& counts) {
+      Ints sizes(counts.size() - static_cast<std::size_t>(x.rank()), 1);
+      sizes.insert(sizes.end(), x.shape().begin(), x.shape().end());
+      Tensor y = reshape(x, sizes);
+      for (std::size_t a = 0; a < counts.size(); ++a)
+        y = concat(std::vector<Tensor>(static_cast<std::size_t>(counts[a]), y),
+                   static_cast<int>(a));
+      return y;
+    };
+    const Tensor x = reshape(arange(0, 12, 1, DType::Float32), {2, 3, 2}).eval();
+    for (const Ints& counts : {Ints{2, 1, 2, 3, 2}, Ints{2, 2, 2, 2, 2}, Ints{1, 1, 2, 1, 2, 3, 2},
+                               Ints{2, 1, 2, 1, 2, 2, 2, 2}}) {
+      const Tensor y = repeat(x, counts), want = repeated(x, counts), slope = grad(sum(y), x);
+      CHECK(y.shape() == want.shape());
+      CHECK(list(y) == list(want));
+      CHECK(list(slope) == Floats(12, static_cast<float>(want.numel() / x.numel())));
+    }
+    const Tensor wide = reshape(x, {1, 2, 1, 3, 1, 2, 1, 1}).eval();
+    CHECK(repeat(wide, {2, 2, 2, 2, 2, 2, 2, 2}).numel() == 12 * 256);
+    const Tensor rows = repeat_interleave(wide, 3, 3);
+    CHECK(rows.shape() == Shape{1, 2, 1, 9, 1, 2, 1, 1});
+    CHECK(list(rows) == list(repeat_interleave(x, 3, 1)));
+  });
+}
+
+TEST_CASE("torch edges: a mask without axes") {
+  with_engines([] {
+    const Tensor x = Tensor::from(Floats{1, 2, 3, 4, 5, 6}, {2, 3});
+    const Tensor yes = full({}, true, DType::Bool), no = full({}, false, DType::Bool);
+    CHECK(x[yes].shape() == Shape{1, 2, 3});
+    CHECK(list(x[yes]) == list(x));
+    CHECK(x[no].shape() == Shape{0, 2, 3});
+    CHECK(x.index({Slice(), yes}).shape() == Shape{2, 1, 3});
+    CHECK(list(x.index({1, yes})) == Floats{4, 5, 6});
+    // Beside another index it is one more: of one place, or of none.
+    const Tensor places = longs({1, 0});
+    CHECK(x.index({yes, places}).shape() == Shape{2, 3});
+    CHECK(list(x.index({yes, places})) == Floats{4, 5, 6, 1, 2, 3});
+    CHECK(list(x.index({yes, Slice(), longs({2, 2})})) == Floats{3, 6, 3, 6});
+    CHECK(list(grad(sum(x[yes] * 2), x)) == Floats(6, 2));
+    CHECK(list(grad(sum(x[no]), x)) == Floats(6, 0));
+    CHECK(list(x.index_put({yes}, full({}, 9))) == Floats(6, 9));
+    CHECK(list(x.index_put({no}, full({}, 9))) == list(x));
+    CHECK(list(x.index_put({yes}, Tensor::from(Floats{7, 8, 9}, {3}))) == Floats{7, 8, 9, 7, 8, 9});
+    CHECK(list(x.index_put({yes}, full({}, 1), true)) == Floats{2, 3, 4, 5, 6, 7});
+    CHECK(list(x.index_put({no}, full({}, 1), true)) == list(x));
+    const Tensor number = full({}, 5);
+    CHECK(list(number[yes]) == Floats{5});
+    CHECK(number[no].shape() == Shape{0});
+    CHECK_THROWS_AS(zeros({2, 3})[full({3}, true, DType::Bool)], ShapeError);
+  });
+}
+
+TEST_CASE("torch edges: the gradients of batch norm over an empty batch are 0") {
+  with_engines([] {
+    for (const Shape& shape : {Shape{0, 3}, Shape{0, 3, 4}, Shape{2, 3, 0, 4}}) {
+      const Tensor x = zeros(shape), weight = ones({3}), bias = zeros({3});
+      const Moments m = batch_moments(x);
+      const Tensor y = batch_norm(x, m.mean, m.var, weight, bias);
+      CHECK(y.shape() == shape);
+      CHECK(list(grad(sum(y), weight)) == Floats{0, 0, 0});
+      CHECK(list(grad(sum(y), bias)) == Floats{0, 0, 0});
+      CHECK(grad(sum(y), x).shape() == shape);
+    }
+  });
+}
+
+TEST_CASE("torch edges: integers that float64 does not hold are exact wherever a number is given") {
+  constexpr std::int64_t kBig = (std::int64_t{1} << 53) + 1;
+  with_engines([] {
+    const Tensor x = longs({1, 2, kBig}), above = gt(x, 1);
+    const Tensor one = longs({0});
+    const std::vector<std::pair<Tensor, Longs>> all = {
+        {pad(x, {1, 1}, kBig), {kBig, 1, 2, kBig, kBig}},
+        {pad(reshape(x, {1, 3}), {0, 0, 1, 0}, -kBig), {-kBig, -kBig, -kBig, 1, 2, kBig}},
+        {full({2}, kBig, DType::Int64), {kBig, kBig}},
+        {cast(full({1}, kBig, DType::Int64), DType::Int64) + 0, {kBig}},
+        {where(above, x, kBig), {kBig, 2, kBig}},
+        {clamp(x, -kBig, kBig - 1), {1, 2, kBig - 1}},
+        {x + kBig, {kBig + 1, kBig + 2, 2 * kBig}},
+        {kBig - x, {kBig - 1, kBig - 2, 0}},
+        {maximum(x, kBig), {kBig, kBig, kBig}},
+        {remainder(kBig, x), {0, 1, 0}},
+        {floor_divide(x, 3), {0, 0, kBig / 3}},
+        {eq(x, kBig), {0, 0, 1}},
+        {lt(x, kBig), {1, 1, 0}},
+        {masked_fill(x, above, kBig), {1, kBig, kBig}},
+        {scatter(x, 0, one, kBig), {kBig, 2, kBig}},
+        {x.index_put({Slice(0, 1)}, kBig), {kBig, 2, kBig}},
+        {index_add(x, 0, one, longs({3}), kBig), {1 + 3 * kBig, 2, kBig}},
+        {arange(kBig, kBig + 9, 3), {kBig, kBig + 3, kBig + 6}},
+        {cumsum(x, 0), {1, 3, kBig + 3}},
+        {roll(x, {1}, {0}), {kBig, 1, 2}},
+        {amax(x), {kBig}},
+    };
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      CAPTURE(k);
+      CHECK(whole(all[k].first) == all[k].second);
+    }
+    const auto wrapped = static_cast<std::int64_t>(static_cast<std::uint64_t>(kBig) *
+                                                   static_cast<std::uint64_t>(kBig));
+    CHECK(whole(x * kBig) == Longs{kBig, 2 * kBig, wrapped});
+  });
+}
+
+TEST_CASE("torch edges: running sums and products in the type that is asked for") {
+  with_engines([] {
+    const Tensor x = cast(longs({100, 100, 3}), DType::Int32).eval();
+    CHECK(cumsum(x, 0).dtype() == DType::Int64);
+    CHECK(cumsum(x, 0, DType::Int32).dtype() == DType::Int32);
+    CHECK(whole(cumsum(x, 0, DType::Int32)) == Longs{100, 200, 203});
+    CHECK(whole(cumprod(x, 0, DType::Int32)) == Longs{100, 10000, 30000});
+    CHECK(whole(cumsum(x, 0, DType::Int8)) == Longs{100, -56, -53});  // wraps around
+    const Tensor y = cumsum(x, 0, DType::Float64);
+    CHECK(y.dtype() == DType::Float64);
+    CHECK(list(y) == Floats{100, 200, 203});
+    // Elements are cast before they are summed.
+    const Tensor fractions = Tensor::from(Floats{1.75F, 1.75F, -0.5F}, {3});
+    CHECK(whole(cumsum(fractions, 0, DType::Int32)) == Longs{1, 2, 2});
+    const Tensor halves = cumsum(fractions, 0, DType::Float16);
+    CHECK(halves.dtype() == DType::Float16);
+    CHECK(list(grad(sum(halves), fractions)) == Floats{3, 2, 1});
+  });
+}
+
+TEST_CASE(
+    "torch edges: values that are put in one place share its gradient when pooling is undone") {
+  with_engines([] {
+    const Tensor x = Tensor::from(Floats{1, 2, 3, 4}, {1, 1, 4});
+    const Tensor at = reshape(longs({2, 0, 2, 5}), {1, 1, 4}).eval();
+    Pool1dOptions pool;
+    pool.kernel = 2;
+    const Tensor y = max_unpool1d(x, at, pool);
+    const Tensor w = reshape(arange(1, 9, 1, DType::Float32), {1, 1, 8});
+    const Tensor once = grad(sum(y * w), x), slope = grad(sum(y * w * y), x),
+                 twice = grad(sum(slope), x);
+    CHECK(list(y) == Floats{2, 0, 3, 0, 0, 4, 0, 0});  // the last one is written
+    CHECK(list(once) == Floats{3, 1, 3, 6});
+    CHECK(list(twice) == Floats{12, 2, 12, 12});  // 2 w of the place for each that names it
+    // scatter() itself gives the gradient to what was written.
+    const Tensor z = scatter(zeros({8}), 0, reshape(at, {4}), reshape(x, {4}));
+    CHECK(list(grad(sum(z * reshape(w, {8})), x)) == Floats{0, 1, 3, 6});
+  });
+}
+
+TEST_CASE("torch edges: linear interpolation of 16 bits is rounded once") {
+  with_engines([] {
+    for (const DType dtype : {DType::Float16, DType::BFloat16})
+      for (const bool corners : {false, true}) {
+        const Tensor x = cast(sin(arange(0, 2 * 3 * 5 * 7, 1, DType::Float32)), dtype)
+                             .reshape({2, 3, 5, 7})
+                             .eval();
+        const Tensor wide = cast(x, DType::Float32).eval();
+        const auto larger = [&](const Tensor& t) {
+          return interpolate(t, {11, 13}, Interpolation::Linear, corners);
+        };
+        const Tensor y = larger(x);
+        CHECK(y.dtype() == dtype);
+        CHECK(list(y) == list(cast(larger(wide), dtype)));
+        const Tensor w = cos(arange(0, 2 * 3 * 11 * 13, 1, DType::Float32)).reshape({2, 3, 11, 13});
+        const Tensor seen = cast(cast(w, dtype).eval(), DType::Float32).eval();
+        const Tensor slope = grad(sum(larger(x) * cast(seen, dtype)), x),
+                     want = grad(sum(larger(wide) * seen), wide);
+        CHECK(list(slope) == list(cast(want, dtype)));
+      }
+  });
+}

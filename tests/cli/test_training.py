@@ -1,0 +1,218 @@
+"""What training says of its numbers: which part they were measured on; folds; runs that were killed and go on."""
+import json
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from command import CommandTest
+
+FOLD = re.compile(r"test accuracy +([\d.]+) % ± ([\d.]+) %  \((.*)\)")
+
+
+class Runs(CommandTest):
+    def noise(self, name, rows=200):
+        """Numbers and labels that have nothing to do with each other."""
+        draws = random.Random(1)
+        lines = ["a,b,c,d,e,f,g,h,y"]
+        lines += [",".join(f"{draws.gauss(0, 1):.3f}" for _ in range(8)) + "," + "pn"[i % 2] for i in range(rows)]
+        (self.folder / name).write_text("\n".join(lines) + "\n")
+
+    def lines(self, run, event):
+        log = (self.folder / run / "log.jsonl").read_text().splitlines()
+        return [line for line in map(json.loads, log) if line["event"] == event]
+
+
+class Parts(Runs):
+    def test_each_number_says_its_part(self):
+        self.noise("t.csv")
+        words = ["train", "mlp:8-16-2", "--data", "csv:t.csv", "--epochs", "4", "--batch", "16", "--out", "run"]
+        out = self.ok(*words).out
+        self.assertIn("samples: 162 for training, 18 for validation, 20 for testing\n", out)
+        self.assertRegex(out, r"epoch 1/4  loss [\d.]+  accuracy [\d.]+ %  validation [\d.]+ %")
+        self.assertRegex(out, r"\nbest validation accuracy [\d.]+ % \(epoch \d, 18 samples\)\n")
+        test = re.search(r"\ntest accuracy ([\d.]+) % \(epoch (\d), 20 samples, measured once\)\n", out)
+        self.assertTrue(test, out)
+        header = (self.folder / "run" / "log.csv").read_text().splitlines()[0].split(",")
+        for name in ("validation_loss", "validation_accuracy", "validation_mae", "validation_r2", "test_loss", "test_accuracy"):
+            self.assertIn(name, header)
+        tested = self.lines("run", "test")
+        self.assertEqual(len(tested), 1)
+        self.assertEqual((tested[0]["epoch"], tested[0]["samples"]), (int(test[2]), 20))
+        for line in self.lines("run", "epoch"):
+            self.assertIn("validation_accuracy", line)
+            self.assertNotIn("test_accuracy", line)
+        # The model that is kept gives the same figure when it is asked again.
+        self.assertAlmostEqual(self.json("eval", "run", "--json")["accuracy"], tested[0]["test_accuracy"])
+        again = self.ok("train", "--resume", "run").out
+        self.assertIn("finished already", again)
+        self.assertIn(test[0].strip(), again)
+        self.assertEqual(self.lines("run", "test"), tested)
+
+    def test_without_a_validation_part_the_last_weights_stay(self):
+        self.noise("t.csv")
+        out = self.ok("train", "mlp:8-16-2", "--data", "csv:t.csv,validation=0", "--epochs", "3", "--batch", "16", "--out", "none").out
+        self.assertIn("samples: 180 for training, none for validation, 20 for testing\n", out)
+        self.assertIn("no validation part: the weights of the last epoch (3) are kept\n", out)
+        self.assertRegex(out, r"test accuracy [\d.]+ % \(epoch 3, 20 samples, measured once\)")
+        self.assertFalse((self.folder / "none" / "best.safetensors").exists())
+
+    def test_a_last_batch_of_one(self):
+        (self.folder / "bn.toml").write_text(
+            'input = [8]\nclasses = 2\nlayers = [ { linear = 16 }, "batch_norm1d", "relu", { linear = "classes" } ]\n')
+        self.noise("t.csv", rows=81)
+        words = ["train", "bn.toml", "--data", "csv:t.csv", "--batch", "16", "--epochs", "2", "--out", "bn"]
+        shown = self.ok(*words[:-1], "probe", "--set", "drop_last=true").out
+        rows = int(re.search(r"samples: (\d+) for training", shown)[1])
+        words[words.index("--batch") + 1] = str(next(n for n in range(5, rows) if (rows - 1) % n == 0))
+        self.fails(2, *words, says=["the last batch of an epoch has one sample", "drop_last"])
+        self.assertFalse((self.folder / "bn").exists(), "nothing was trained")
+        self.ok(*words, "--set", "drop_last=true")
+        # It may change when a run goes on.
+        words[words.index("--batch") + 1] = str(next(n for n in range(5, rows) if (rows - 2) % n == 0))
+        words[words.index("--out") + 1] = "on"
+        self.ok(*words)
+        steps = self.lines("on", "epoch")[-1]["step"]
+        self.ok("train", "--resume", "on", "--epochs", "3", "--set", "drop_last=true")
+        self.assertEqual(self.lines("on", "epoch")[-1]["step"], steps + steps // 2 - 1)
+
+    def test_a_damaged_model_is_written_anew(self):
+        self.ok("train", "mlp:784-16-10", "--data", "digits:200,50", "--epochs", "2", "--out", "hurt")
+        file = self.folder / "hurt" / "model.safetensors"
+        whole = file.read_bytes()
+        for damaged in (b"", whole[:100], whole[:-7], b"\xff" * 64 + whole[64:], whole[:9] + b"}" + whole[10:]):
+            file.write_bytes(damaged)
+            self.ok("train", "--resume", "hurt")
+            self.assertEqual(file.read_bytes(), whole)
+        self.assertEqual(len(self.lines("hurt", "test")), 1)
+
+
+class Folds(Runs):
+    def words(self, out, *more, epochs="60"):
+        return ["train", "mlp:8-32-2", "--data", "csv:noise.csv,stratify", "--epochs", epochs, "--batch", "16", "--optimizer", "adam",
+                "--lr", "0.01", "--quiet", "--folds", "5", "--out", out, *more]
+
+    def test_of_random_labels_the_mean_is_chance(self):
+        self.noise("noise.csv")
+        for name, more in (("best", []), ("last", ["--set", "keep_best=false"])):
+            out = self.ok(*self.words(name, *more)).out
+            self.assertIn("5 folds, each measured once on the part that it was not trained on (200 samples in all)", out)
+            mean, _, each = FOLD.search(out).groups()
+            self.assertLess(abs(float(mean) - 50), 10.6)  # three standard deviations of 200 tosses
+            each = [float(one.split()[0]) for one in each.split(", ")]
+            self.assertAlmostEqual(sum(each) / 5, float(mean), places=2)
+            for fold in range(1, 6):
+                figures = self.json("eval", f"{name}/fold-{fold}", "--json")
+                self.assertEqual(figures["items"], 40)
+                self.assertAlmostEqual(100 * figures["accuracy"], each[fold - 1], places=2)
+                self.assertEqual(len(self.lines(f"{name}/fold-{fold}", "test")), 1)
+
+    def test_killed_at_any_time_they_go_on(self):
+        self.noise("noise.csv")
+        whole = FOLD.search(self.ok(*self.words("whole")).out)[0]
+        start = time.time()
+        self.ok(*self.words("timed"))
+        seconds = time.time() - start
+        draws = random.Random(5)
+        for _ in range(4):
+            shutil.rmtree(self.folder / "killed", ignore_errors=True)
+            process = self.start(*self.words("killed"))
+            time.sleep(draws.uniform(0.05, 0.9) * seconds)
+            process.kill()
+            process.communicate()
+            if not (self.folder / "killed" / "folds.toml").exists():
+                continue  # before it had a folder
+            # Once more while it goes on.
+            process = self.start("train", "--resume", "killed", "--quiet")
+            time.sleep(draws.uniform(0.05, 0.6) * seconds)
+            process.kill()
+            process.communicate()
+            before = {fold: (self.folder / "killed" / fold / "log.jsonl").read_text().count('"event":"step"')
+                      for fold in ("fold-1",) if (self.folder / "killed" / fold / "model.safetensors").exists()}
+            out = self.ok("train", "--resume", "killed", "--quiet").out
+            self.assertEqual(FOLD.search(out)[0], whole)
+            for fold, steps in before.items():
+                self.assertEqual((self.folder / "killed" / fold / "log.jsonl").read_text().count('"event":"step"'), steps)
+            for fold in range(1, 6):
+                self.assertEqual(len(self.lines(f"killed/fold-{fold}", "test")), 1)
+                self.assertEqual((self.folder / f"killed/fold-{fold}/model.safetensors").read_bytes()[-500:],
+                                 (self.folder / f"whole/fold-{fold}/model.safetensors").read_bytes()[-500:])
+
+    def test_interrupted_they_say_how_to_go_on(self):
+        self.noise("noise.csv", rows=2000)
+        process = self.start(*self.words("stopped", epochs="200"))
+        log = self.folder / "stopped" / "fold-1" / "log.csv"
+        deadline = time.time() + 60
+        while not log.exists() and time.time() < deadline and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, out)
+        self.assertIn("stopped in fold 1; everything is saved in stopped\ngo on with: tenon train --resume stopped\n", out)
+        self.fails(2, "train", "--resume", "stopped", "--lr", "0.1", says="--lr cannot change")
+        self.fails(2, *self.words("stopped"), says=["--out: stopped already holds folds", "--resume stopped"])
+        for words in (["eval", "stopped"], ["verify", "stopped"], ["predict", "stopped", "--data", "csv:noise.csv"]):
+            self.fails(4, *words, says=["holds 5 folds", "as stopped/fold-1"])
+        (self.folder / "stopped" / "folds.toml").write_text("model = \"lenet5\"\n")
+        self.fails(3, "train", "--resume", "stopped", says="folds.toml does not begin with how many folds")
+
+
+class Weights(CommandTest):
+    """A run that begins with other people's weights, stopped before its first checkpoint, takes them when it goes on."""
+
+    def test_stopped_before_the_first_checkpoint(self):
+        self.ok("train", "resnet20:width=4", "--data", "scenes:60,20", "--epochs", "1", "--out", "base")
+        common = ["train", "resnet20:width=4", "--data", "scenes:48,20", "--epochs", "2", "--batch", "16", "--quiet", "--threads", "1",
+                  "--weights", "base/model.safetensors"]
+        frozen = ["--freeze", "conv1,bn1,layer1,layer2,layer3"]
+        for name, more in (("plain", []), ("disk", [*frozen, "--keep-frozen", "disk"]),
+                           ("variants", [*frozen, "--augment", "crop=4,flip", "--frozen-variants", "3"]), ("lora", ["--lora", "rank=2"])):
+            self.ok(*common, *more, "--out", name)
+            whole = (self.folder / name / "model.safetensors").read_bytes()
+            # Only what was written before the first checkpoint is there.
+            for left in (("settings.toml",), ("settings.toml", "log.csv", "log.jsonl")):
+                shutil.rmtree(self.folder / "left", ignore_errors=True)
+                (self.folder / "left" / "checkpoints").mkdir(parents=True)
+                for file in left:
+                    text = (self.folder / name / file).read_text()
+                    (self.folder / "left" / file).write_text(text.splitlines(True)[0] if file.startswith("log") else text)
+                self.ok("train", "--resume", "left", "--quiet", "--threads", "1")
+                self.assertEqual((self.folder / "left" / "model.safetensors").read_bytes()[-2000:], whole[-2000:], name)
+            # What it began with is gone: no other run is made of it.
+            shutil.rmtree(self.folder / "left")
+            (self.folder / "left" / "checkpoints").mkdir(parents=True)
+            shutil.copy(self.folder / name / "settings.toml", self.folder / "left")
+            (self.folder / "base").rename(self.folder / "away")
+            self.fails(4, "train", "--resume", "left", says="base/model.safetensors")
+            (self.folder / "away").rename(self.folder / "base")
+            # A run with a checkpoint has them.
+            self.ok("train", "--resume", name, "--epochs", "3", "--quiet")
+
+    def test_killed_at_random_times(self):
+        self.ok("train", "mlp:784-64-10", "--data", "digits:300,50", "--epochs", "1", "--out", "start")
+        words = ["train", "mlp:784-64-10", "--data", "digits:300,50", "--epochs", "2", "--quiet", "--weights", "start/model.safetensors"]
+        self.ok(*words, "--out", "whole")
+        whole = (self.folder / "whole" / "model.safetensors").read_bytes()[-2000:]
+        draws, met = random.Random(2), 0
+        for _ in range(15):
+            shutil.rmtree(self.folder / "killed", ignore_errors=True)
+            process = self.start(*words, "--out", "killed")
+            settings = self.folder / "killed" / "settings.toml"
+            deadline = time.time() + 30
+            while not settings.exists() and time.time() < deadline and process.poll() is None:
+                pass
+            time.sleep(draws.choice((0, 0, 0.001, 0.01, 0.03)))
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            checkpoints = self.folder / "killed" / "checkpoints"
+            met += not [file for file in checkpoints.iterdir() if file.suffix == ".safetensors"]
+            self.ok("train", "--resume", "killed", "--quiet")
+            self.assertEqual((self.folder / "killed" / "model.safetensors").read_bytes()[-2000:], whole)
+        self.assertGreater(met, 0, "never killed before the first checkpoint")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,139 @@
+// Tokenizers take a time in proportion to what they are given: to texts of one endless sign, word
+// or line, and to files with many tokens.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <tenon/tokenizer.h>
+#include <nlohmann/json.hpp>
+
+#include "null/thread_time.h"
+
+using namespace tenon;
+using data::Tokenizer;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr int kTimes = 8;
+constexpr double kLinear = 20;  // of work that is so many times as long; 64: the square
+
+/// How much longer work takes of eight times the size.
+template <class Work>
+double growth(std::size_t size, const Work& work) {
+  test::InTurn turns;
+  const auto small = work(size), large = work(kTimes * size);
+  for (int k = 0; k < test::kMostAttempts; ++k) {
+    turns.attempt(small, large);
+    if (k > 1 && turns.ratio() < kLinear) break;
+  }
+  return turns.ratio();
+}
+
+Json word_piece(const std::vector<std::string>& tokens) {
+  Json vocabulary = Json::object();
+  auto& rows = vocabulary.get_ref<Json::object_t&>();  // its own look for a key is one by one
+  std::int64_t number = 0;
+  for (const std::string& token : tokens) rows.emplace_back(token, number++);
+  return {{"added_tokens", Json::array()},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+          {"model", {{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"vocab", vocabulary}}}};
+}
+
+std::string times(std::string_view text, std::size_t count) {
+  std::string out;
+  for (std::size_t k = 0; k < count; ++k) out += text;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("tokenizer sizes: marks upon one sign are put in order in linear time") {
+  for (const char* kind : {"BertNormalizer", "NFC", "NFKD"}) {
+    Json json = word_piece({"[UNK]", "a"});
+    json["normalizer"] = {{"type", kind}};
+    const Tokenizer tokenizer = Tokenizer::parse(json.dump(), "marks");
+    CAPTURE(kind);
+    CHECK(growth(4000, [&](std::size_t size) {
+            return [&tokenizer, text = "a" + times("\u0301\u0323", size / 2)] {
+              tokenizer.encode(text);
+            };
+          }) < kLinear);
+  }
+}
+
+TEST_CASE("tokenizer sizes: marks of one class stay in their order") {
+  Json json = word_piece({"[UNK]", "e\u0323\u0301\u0302", "\u1eb9\u0301\u0302"});
+  const auto first = [&](const char* form) {
+    json["normalizer"] = {{"type", form}};
+    return Tokenizer::parse(json.dump(), "marks").encode("e\u0301\u0302\u0323").at(0);
+  };
+  CHECK(first("NFD") == 1);
+  CHECK(first("NFC") == 2);
+}
+
+TEST_CASE("tokenizer sizes: words of WordPiece are linear, and unknown behind 100 signs") {
+  Json json = word_piece({"[UNK]", "a", "##a", "##" + times("a", 3000)});
+  const auto tokens = [&](std::size_t size) {
+    return Tokenizer::parse(json.dump(), "words").encode(times("a", size)).size();
+  };
+  CHECK(tokens(100) == 100);
+  CHECK(tokens(101) == 1);
+  json["model"]["max_input_chars_per_word"] = 1 << 20;
+  CHECK(tokens(101) == 101);
+  CHECK(tokens(3001) == 2);
+  const Tokenizer tokenizer = Tokenizer::parse(json.dump(), "words");
+  CHECK(growth(4000, [&](std::size_t size) {
+          return
+              [&tokenizer, word = times("a", 2999) + times("ab", size)] { tokenizer.encode(word); };
+        }) < kLinear);
+  CHECK(growth(4000, [&](std::size_t size) {
+          return [&tokenizer, word = times("a", size)] { tokenizer.encode(word); };
+        }) < kLinear);
+}
+
+TEST_CASE("tokenizer sizes: many added tokens that begin alike") {
+  CHECK(growth(2000, [](std::size_t size) {
+          Json json = word_piece({"[UNK]", "a"});
+          for (std::size_t k = 0; k < size; ++k)
+            json["added_tokens"].push_back(
+                {{"id", 2 + k}, {"content", "<extra" + std::to_string(k) + ">"}});
+          const Tokenizer tokenizer = Tokenizer::parse(json.dump(), "added");
+          return [tokenizer, text = times("<extra?>", size)] { tokenizer.encode(text); };
+        }) < kLinear);
+}
+
+TEST_CASE("tokenizer sizes: an added token that stands alone has no sign of a word beside it") {
+  Json json = word_piece({"[UNK]"});
+  json["added_tokens"].push_back({{"id", 1}, {"content", "a"}, {"single_word", true}});
+  const Tokenizer tokenizer = Tokenizer::parse(json.dump(), "alone");
+  const auto finds = [&](const char* text) {
+    const auto numbers = tokenizer.encode(text);
+    return std::find(numbers.begin(), numbers.end(), 1) != numbers.end();
+  };
+  CHECK(
+      finds("\u00bd"
+            "a"));                // one half is no digit
+  CHECK_FALSE(finds("a\u0947"));  // marks and connectors belong to words
+  CHECK_FALSE(finds("a\u203f"));
+  CHECK_FALSE(finds("7a"));
+  CHECK(finds("(a)"));
+}
+
+TEST_CASE("tokenizer sizes: a line of megabytes has the tokens of its parts") {
+  const std::string part = " The caf\u00e9's  tail, of 1234 words: it's e\u0301  long";
+  constexpr std::size_t kParts = 20'000;
+  const std::string line = times(part, kParts).substr(1);
+  for (const char* name : {"bert", "bert_cased", "gpt2", "roberta", "nfc", "nfd"}) {
+    const Tokenizer tokenizer =
+        Tokenizer::open(std::string("tests/e2e/fixtures/tokenizers/") + name + ".json");
+    std::vector<std::int64_t> wanted = tokenizer.encode(part.substr(1), false);
+    const std::vector<std::int64_t> again = tokenizer.encode(part, false);
+    for (std::size_t k = 1; k < kParts; ++k)
+      wanted.insert(wanted.end(), again.begin(), again.end());
+    CAPTURE(name);
+    CHECK((tokenizer.encode(line, false) == wanted));
+  }
+}
