@@ -99,6 +99,7 @@ void LineReader::sample() {
   std::vector<std::string_view> fields;
   const auto short_fields = [&] {
     std::vector<std::string> out;
+    out.reserve(fields.size());
     for (const std::string_view field : fields)
       out.emplace_back(trimmed(field).substr(0, kSampleBytes));
     return out;
