@@ -4,9 +4,13 @@
 #include <fmt/core.h>
 #include <tenon/log.h>
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <new>
 #include <system_error>
@@ -79,6 +83,22 @@ void print_note(std::string_view message) {
 void show_notes() {
   set_log_sink([](LogLevel level, std::string_view message, void*) {
     if (level == LogLevel::Warning) print_note(message);
+  });
+}
+
+void report_what_cannot_be_thrown() {
+  std::set_terminate([] {
+    try {
+      if (std::current_exception() != nullptr) throw;
+    } catch (const std::bad_alloc&) {  // which printing may not find either
+      constexpr std::string_view words = "error: out of memory\n";
+      [[maybe_unused]] const auto done = ::write(STDERR_FILENO, words.data(), words.size());
+      std::_Exit(kMemory);
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "error: {}\n", message_of(error));
+    } catch (...) {
+    }
+    std::abort();
   });
 }
 

@@ -45,6 +45,10 @@ void show_notes();
 /// code.
 int report(const std::exception& error);
 
+/// Where nothing can be thrown any more, as in destructors that find no memory, the program ends
+/// with the message and the exit code of what failed, not as if it had crashed.
+void report_what_cannot_be_thrown();
+
 /// Writes out what was printed to standard output. False when that, or anything before it, could
 /// not be written: finish_output() says so in the end.
 bool flush_output();

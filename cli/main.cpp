@@ -99,6 +99,7 @@ int main(int argc, char** argv) {
   using namespace tenon::cli;
   note_start();
   show_notes();
+  report_what_cannot_be_thrown();
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond its limit is told as a full disk is
   int code = kFailed;
   try {

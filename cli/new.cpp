@@ -172,7 +172,7 @@ int write_toml(const std::string& file) {
   io::write_file(file, filled(text, name));
   const std::string word = shell_word(file);
   fmt::print("{}  a network that reads digits\n\n  tenon summary {}\n  tenon train {}\n",
-             stdout_terminal().paint(TextStyle::Bold, file), word, word);
+             stdout_terminal().paint(TextStyle::Bold, printable(file)), word, word);
   return kOk;
 }
 
@@ -193,8 +193,9 @@ int run_new(const std::string& folder) {
   fmt::print(
       "{}  CMakeLists.txt, net.h (the network), train.cpp (trains and saves it)\n\n"
       "  cmake -S {} -B {} && cmake --build {}\n  {}\n",
-      stdout_terminal().paint(TextStyle::Bold, folder), word, shell_word(folder + "/build"),
-      shell_word(folder + "/build"), shell_word(folder + "/build/" + name));
+      stdout_terminal().paint(TextStyle::Bold, printable(folder)), word,
+      shell_word(folder + "/build"), shell_word(folder + "/build"),
+      shell_word(folder + "/build/" + name));
   return kOk;
 }
 

@@ -101,11 +101,23 @@ std::size_t character_bytes(std::string_view text) {
   return outside ? 0 : size;
 }
 
-// Of ASCII and of Latin-1 (U+0080 to U+009F).
-bool is_control(std::string_view character) {
+char32_t code_point(std::string_view character) {
   const auto lead = static_cast<unsigned char>(character[0]);
-  if (lead == 0xc2) return static_cast<unsigned char>(character[1]) < 0xa0;
-  return lead < 0x20 || lead == 0x7f;
+  constexpr unsigned char masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+  char32_t code = lead & masks[character.size()];
+  for (const char c : character.substr(1))
+    code = code << 6 | (static_cast<unsigned char>(c) & 0x3f);
+  return code;
+}
+
+// Of ASCII and of Latin-1 (U+0080 to U+009F); those that turn the direction of what follows, so
+// that a name reads as another; and those that show nothing or begin a line. Joiners stay: words of
+// Persian and emoji have them.
+bool is_control(std::string_view character) {
+  const char32_t c = code_point(character);
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200b || c == 0x200e ||
+         c == 0x200f || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) ||
+         c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe007f);
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ int train(const TokenizerOptions& options) {
   const data::Tokenizer tokenizer = data::Tokenizer::train(text, how);
   tokenizer.save(options.out);
   const auto pieces = static_cast<std::int64_t>(tokenizer.encode(text, false).size());
-  fmt::print("{}: {} tokens; {} of text are {} of them\n", options.out, thousands(tokenizer.size()),
-             bytes_text(std::ssize(text)), thousands(pieces));
+  fmt::print("{}: {} tokens; {} of text are {} of them\n", printable(options.out),
+             thousands(tokenizer.size()), bytes_text(std::ssize(text)), thousands(pieces));
   return kOk;
 }
 

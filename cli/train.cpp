@@ -225,9 +225,10 @@ std::string intro(const train::Settings& settings, const std::string& folder,
              "data {}, {} epoch{}, batch {}, {} with lr {:g}{}, {} schedule, {} on {}, {} "
              "thread{}, "
              "seed {}\n",
-             settings.data, settings.epochs, settings.epochs == 1 ? "" : "s", settings.batch,
-             settings.optimizer, settings.lr, momentum, settings.schedule, settings.precision,
-             settings.device, threads(), threads() == 1 ? "" : "s", settings.seed) +
+             printable(settings.data), settings.epochs, settings.epochs == 1 ? "" : "s",
+             settings.batch, settings.optimizer, settings.lr, momentum, settings.schedule,
+             settings.precision, settings.device, threads(), threads() == 1 ? "" : "s",
+             settings.seed) +
          fmt::format("run folder {}\n", printable(folder));
 }
 

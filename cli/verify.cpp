@@ -42,7 +42,7 @@ void print_text(const train::VerifyReport& report, const std::string& name) {
     if (!check.detail.empty()) fmt::print("{}", wrap(printable(check.detail), terminal.width, 8));
   }
   const std::string verdict = report.passed()
-                                  ? fmt::format("every bit of {} agrees", name)
+                                  ? fmt::format("every bit of {} agrees", printable(name))
                                   : fmt::format("{} could not be repeated bit for bit", name);
   fmt::print("\n{}\n", terminal.paint(TextStyle::Bold, verdict + ", in " + part_of(report)));
 }

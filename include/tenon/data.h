@@ -135,7 +135,8 @@ struct SplitOptions {
 };
 
 /// A set of given tensors: input [N, …], target [N, …]. int64 or int32 or uint8 targets of rank 1
-/// are classes; `classes` 0 counts them.
+/// are classes; `classes` 0 counts them. A sample whose target is kIgnoredTarget counts for nothing
+/// with a loss that leaves it out (nn::CrossEntropyLoss::ignore_index).
 TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
                                                 std::int64_t classes = 0);
 /// One part of them; nullptr where there is no such part. `group` is a tensor of whole numbers [N]

@@ -7,6 +7,7 @@
 // one of them always sees the other.
 #include "base/thread_pool.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -221,10 +222,18 @@ class Pool {
   std::mutex mutex_;
 };
 
-// Never destroyed: workers may outlive the statics of main's thread.
+std::atomic<Pool*> the_pool{nullptr};
+
+// Never destroyed: workers may outlive the statics of main's thread. A process that was forked has
+// none of the workers, and their locks may be held for ever: it begins with a pool of its own.
 Pool& pool() {
-  static Pool* const instance = new Pool;
-  return *instance;
+  static const bool made = [] {
+    the_pool = new Pool;
+    ::pthread_atfork(nullptr, nullptr, [] { the_pool = new Pool; });
+    return true;
+  }();
+  static_cast<void>(made);
+  return *the_pool.load(std::memory_order_relaxed);
 }
 
 // CPUs granted by a "quota period" pair of a control group, rounded up; 0 where there is no limit.

@@ -275,7 +275,8 @@ std::array<std::vector<DigitForm>, 10> parse_forms() {
 }  // namespace
 
 const std::vector<DigitForm>& digit_forms(int digit) {
-  static const std::array<std::vector<DigitForm>, 10> forms = parse_forms();
+  // Never destroyed: threads of a loader may draw until the program ends.
+  static const auto& forms = *new const std::array<std::vector<DigitForm>, 10>(parse_forms());
   return forms[static_cast<std::size_t>(digit)];
 }
 

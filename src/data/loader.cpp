@@ -1,4 +1,6 @@
 // The loader: order of the epoch, batches of it, the place where it stands.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -217,7 +219,7 @@ struct Loader::Impl {
 
   // The batch that begins there.
   Examples batch_at(std::uint64_t seed, std::int64_t epoch, std::int64_t position) {
-    return {orders.of(seed, epoch, dataset->size(), options.shuffle), seed, epoch, position,
+    return {orders->of(seed, epoch, dataset->size(), options.shuffle), seed, epoch, position,
             std::min(options.batch, usable - position)};
   }
   Examples next_batch() { return batch_at(state.seed, state.epoch, state.position); }
@@ -264,6 +266,7 @@ struct Loader::Impl {
 
   // Examples of the next batch; 0 at the end of the epoch.
   std::int64_t begin_batch(bool stored) {
+    begin_in_this_process();
     return_lent();
     const Device to = stored ? default_device() : Device();
     if (stored != as_stored || (slots && slots->device != to)) {
@@ -342,6 +345,7 @@ struct Loader::Impl {
       move_to({state.seed, state.epoch + 1, 0});
       return {};
     }
+    begin_in_this_process();
     drop_prefetcher();  // it counts batches by itself
     const Examples examples = next_batch();
     state.position += examples.count;
@@ -401,8 +405,8 @@ struct Loader::Impl {
         slots->send(slot);
       };
     constexpr std::int64_t kEndless = std::int64_t{1} << 40;
-    prefetcher = std::make_unique<Prefetcher>(
-        Prefetcher::Plan{goes_on() ? kEndless : left, workers, parts, depth}, std::move(work));
+    prefetcher.reset(
+        new Prefetcher({goes_on() ? kEndless : left, workers, parts, depth}, std::move(work)));
   }
 
   std::int64_t batches() const { return divide_up(usable, options.batch); }
@@ -433,6 +437,17 @@ struct Loader::Impl {
     }
   }
 
+  // Behind a fork the threads are the old process's, which may hold the locks: the new process
+  // begins with others at the same batch, and leaves alone what the threads had.
+  void begin_in_this_process() {
+    if (process == ::getpid()) return;
+    process = ::getpid();
+    prefetcher.reset();
+    static_cast<void>(orders.release());
+    orders = std::make_unique<EpochOrders>();
+    lent = -1;
+  }
+
   // Whatever reads a batch that was lent has been queued by now.
   void return_lent() {
     if (lent < 0) return;
@@ -447,6 +462,7 @@ struct Loader::Impl {
   }
 
   void move_to(const LoaderState& to) {
+    begin_in_this_process();
     const bool on = to == state ||
                     (state.position == usable && to == LoaderState{state.seed, state.epoch + 1, 0});
     if (on && goes_on())
@@ -463,12 +479,13 @@ struct Loader::Impl {
   std::size_t stored_bytes = 0, target_bytes = 0;
   bool scaled = false;
   bool as_stored = false;  // batches are given so now
-  EpochOrders orders;
+  pid_t process = ::getpid();
+  std::unique_ptr<EpochOrders> orders = std::make_unique<EpochOrders>();
   std::vector<std::uint8_t> scratch;
   std::optional<BatchSlots> slots;
-  int depth = 0;                           // slots
-  int lent = -1;                           // the slot that the caller reads; -1: none
-  std::unique_ptr<Prefetcher> prefetcher;  // last: its threads use what stands above
+  int depth = 0;  // slots
+  int lent = -1;  // the slot that the caller reads; -1: none
+  std::unique_ptr<Prefetcher, EndPrefetcher> prefetcher;  // last: its threads use what stands above
 };
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)

@@ -258,9 +258,11 @@ std::shared_ptr<Dataset> open_pairs(const std::string& file, Split split,
                            " tokens a side are left out"),
                        static_cast<std::int64_t>(count - pairs.size()), file});
     std::string description =
-        cat(pairs.size(), " pairs of ", file, " (", vocabulary.size(), " pieces");
+        cat(pairs.size(), " pairs of ", of_files(file, options.test_file, split), " (",
+            vocabulary.size(), " pieces");
     description += pairs.size() == count ? ")" : cat("; ", count - pairs.size(), " are too long)");
     std::vector<std::string> places;
+    places.reserve(pairs.size());
     for (const TokenPair& pair : pairs) places.push_back(pair.place);
     return std::make_shared<PairsDataset>(vocabulary.tokens(), pairs, std::move(description),
                                           std::move(places), std::move(notes));

@@ -128,6 +128,7 @@ class ListedPictures : public Pictures {
     numbers_.clear();
     for (const std::int64_t i : chosen.samples) numbers_.push_back({at(i)});
     add(chosen.notes);
+    what_ = of_files(what_, split.test_path, split.whole ? Split::All : part);
     return !numbers_.empty();
   }
   Notes notes() const override { return notes_; }
@@ -457,6 +458,7 @@ void index_shard(const std::string& path, std::size_t file, ShardIndex& index) {
     }
   }
   add_example(parts, index);
+  mapped.require_whole();
 }
 
 // The images of one part as a set; nullptr where there are none.

@@ -1,6 +1,9 @@
 // A ring of slots under one mutex: parts of batches take far longer than the lock.
 #include "data/prefetch.h"
 
+#include <unistd.h>
+
+#include <system_error>
 #include <utility>
 
 #include "base/index.h"
@@ -22,7 +25,7 @@ std::exception_ptr error_of(const F& work) {
 }  // namespace
 
 Prefetcher::Prefetcher(const Plan& plan, Work work)
-    : plan_(plan), work_(std::move(work)), slots_(at(plan.slots)) {
+    : process_(::getpid()), plan_(plan), work_(std::move(work)), slots_(at(plan.slots)) {
   for (Slot& slot : slots_) slot.parts_left = plan_.parts;
   try {
     for (int i = 0; i < plan_.workers; ++i)
@@ -30,6 +33,7 @@ Prefetcher::Prefetcher(const Plan& plan, Work work)
         set_num_threads(threads);  // as many as its maker may use
         this->work();
       });
+  } catch (const std::system_error&) {  // no more threads: those that there are do the work
   } catch (...) {
     stop();
     throw;
@@ -55,35 +59,43 @@ void Prefetcher::work() {
       return stopping_ || claimed_ == all || claimed_ / plan_.parts < taken_ + plan_.slots;
     });
     if (stopping_ || claimed_ == all) return;
-    const std::int64_t batch = claimed_ / plan_.parts;
-    const int part = static_cast<int>(claimed_ % plan_.parts);
-    const int number = static_cast<int>(batch % plan_.slots);
-    Slot& slot = slots_[at(number)];
-    ++claimed_;
-    lock.unlock();
-    const std::exception_ptr error = error_of([&] { work_.fill(batch, part, number); });
-    lock.lock();
-    if (error) slot.error = error;
-    if (--slot.parts_left > 0) continue;
-    if (!slot.error && work_.finish) {
-      lock.unlock();
-      const std::exception_ptr at_end = error_of([&] { work_.finish(batch, number); });
-      lock.lock();
-      slot.error = at_end;
-    }
-    slot.ready = true;
-    ready_.notify_one();
+    prepare_part(lock);
   }
+}
+
+// The next part, without the lock while it is written.
+void Prefetcher::prepare_part(std::unique_lock<std::mutex>& lock) {
+  const std::int64_t batch = claimed_ / plan_.parts;
+  const int part = static_cast<int>(claimed_ % plan_.parts);
+  const int number = static_cast<int>(batch % plan_.slots);
+  Slot& slot = slots_[at(number)];
+  ++claimed_;
+  lock.unlock();
+  const std::exception_ptr error = error_of([&] { work_.fill(batch, part, number); });
+  lock.lock();
+  if (error) slot.error = error;
+  if (--slot.parts_left > 0) return;
+  if (!slot.error && work_.finish) {
+    lock.unlock();
+    const std::exception_ptr at_end = error_of([&] { work_.finish(batch, number); });
+    lock.lock();
+    slot.error = at_end;
+  }
+  slot.ready = true;
+  ready_.notify_one();
 }
 
 int Prefetcher::take() {
   std::unique_lock lock(mutex_);
   const int number = static_cast<int>(taken_ % plan_.slots);
   Slot& slot = slots_[at(number)];
+  while (threads_.empty() && !slot.ready) prepare_part(lock);
   ready_.wait(lock, [&] { return slot.ready; });
   if (slot.error) std::rethrow_exception(slot.error);
   return number;
 }
+
+bool Prefetcher::is_of_this_process() const noexcept { return process_ == ::getpid(); }
 
 void Prefetcher::give_back() {
   {

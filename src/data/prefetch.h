@@ -4,6 +4,8 @@
 // waits for before they begin the next.
 #pragma once
 
+#include <sys/types.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -31,6 +33,7 @@ class Prefetcher {
     std::function<void(std::int64_t batch, int slot)> finish;
   };
 
+  /// With fewer threads than planned where the system has no more; with none, take() works.
   Prefetcher(const Plan& plan, Work work);
   /// Ends the threads; waits for parts under way, at most one for each thread.
   ~Prefetcher();
@@ -41,6 +44,9 @@ class Prefetcher {
   /// work threw for it.
   int take();
   void give_back();
+  /// False behind a fork, in the new process: the threads are the old one's, and what they held is
+  /// held for ever. Such a prefetcher can neither be used nor destroyed.
+  bool is_of_this_process() const noexcept;
 
  private:
   struct Slot {
@@ -49,8 +55,10 @@ class Prefetcher {
     bool ready = false;
   };
   void work();
+  void prepare_part(std::unique_lock<std::mutex>& lock);
   void stop() noexcept;
 
+  const pid_t process_;
   const Plan plan_;
   const Work work_;
   std::mutex mutex_;  // guards all below
@@ -59,6 +67,13 @@ class Prefetcher {
   std::int64_t claimed_ = 0, taken_ = 0;  // parts; batches
   bool stopping_ = false;
   std::vector<std::thread> threads_;
+};
+
+/// Destroys a prefetcher, unless it is another process's.
+struct EndPrefetcher {
+  void operator()(Prefetcher* prefetcher) const noexcept {
+    if (prefetcher->is_of_this_process()) delete prefetcher;
+  }
 };
 
 }  // namespace tenon::data

@@ -96,7 +96,7 @@ std::shared_ptr<Dataset> drawn_part(const DrawnSpec& drawn, const std::string& s
   const auto one = [&](Split of, std::int64_t count) { return draw(drawn.seed(of), count); };
   if (part == Split::Train) return one(part, drawn.numbers[0]);
   if (part == Split::Test) return one(part, drawn.numbers[1]);
-  const auto held = validation > 0 ? one(Split::Validation, validation) : nullptr;
+  auto held = validation > 0 ? one(Split::Validation, validation) : nullptr;
   if (part == Split::Validation) return held;
   return joined_dataset(
       {one(Split::Train, drawn.numbers[0]), held, one(Split::Test, drawn.numbers[1])});
@@ -280,7 +280,7 @@ std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::strin
   if (divided.test.empty()) return open_csv(parts[0], split, options);
   options.split.test = 0;
   if (split != Split::Test) {
-    const auto rows = open_csv(parts[0], split, options);
+    auto rows = open_csv(parts[0], split, options);
     if (split != Split::All) return rows;
     return joined_dataset(
         {rows, make_tensor_dataset(read_csv_test(divided.test, parts[0], options))});
@@ -539,9 +539,11 @@ std::shared_ptr<Dataset> open_idx(const std::string& folder, Split part,
   if (part == Split::Test) {
     // Classes are those of the training part, whichever of them the test part has.
     const std::string labels = idx_file(folder, "train", "labels");
-    std::int64_t classes = 0;
-    class_targets(io::load_idx(labels), classes, labels);
-    return make_tensor_dataset(load_idx(folder, "t10k", classes));
+    TensorDatasetParts train;
+    train.target = class_targets(io::load_idx(labels), train.classes, labels);
+    TensorDatasetParts test = load_idx(folder, "t10k", train.classes);
+    add_lacking_classes(test, train, folder);
+    return make_tensor_dataset(std::move(test));
   }
   const SplitOptions how = without_test(split, folder);
   return part_or_null(part_of(load_idx(folder, "train", 0), part, how));

@@ -334,10 +334,8 @@ std::shared_ptr<Dataset> open_spans(const std::string& file, Split split,
     if (chosen.samples.empty()) return nullptr;
     std::vector<SpanQuestion> part;
     for (const std::int64_t i : chosen.samples) part.push_back(std::move(all[at(i)]));
-    std::string about = cat(part.size(), " questions of ",
-                            own_test && split == Split::All ? cat(file, " and ", options.test_file)
-                            : own_test && split == Split::Test ? options.test_file
-                                                               : file);
+    std::string about =
+        cat(part.size(), " questions of ", of_files(file, options.test_file, split));
     return std::make_shared<SpanDataset>(std::move(part), tokenizer, options, std::move(about));
   } catch (const FormatError& error) {
     throw FormatError(message_of(reading, error.what()));

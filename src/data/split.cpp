@@ -248,13 +248,14 @@ bool any_lies_in(const Samples& samples, Split part) {
 // Which of the classes the part's samples lack.
 std::vector<std::string> lacking(const Indices& classes, const Indices& own,
                                  const std::vector<std::string>& class_names) {
-  const std::set<std::int64_t> all(classes.begin(), classes.end());
-  std::set<std::int64_t> there;
-  for (const std::int64_t i : own) there.insert(classes[at(i)]);
+  const std::size_t count = at(*std::max_element(classes.begin(), classes.end()) + 1);
+  std::vector<bool> anywhere(count), here(count);
+  for (const std::int64_t c : classes) anywhere[at(c)] = true;
+  for (const std::int64_t i : own) here[at(classes[at(i)])] = true;
   std::vector<std::string> out;
-  for (const std::int64_t c : all)
-    if (!there.contains(c))
-      out.push_back(c < std::ssize(class_names) ? class_names[at(c)] : std::to_string(c));
+  for (std::size_t c = 0; c < count; ++c)
+    if (anywhere[c] && !here[c])
+      out.push_back(c < class_names.size() ? class_names[c] : std::to_string(c));
   return out;
 }
 
@@ -378,6 +379,11 @@ Notes notes_of_classes(const std::string& source, Split part, const Indices& cla
                one ? " class that another part has: " : " classes that another part has: ", named,
                missing.size() > kMostNamed ? ", …" : ""),
            std::ssize(missing), source}};
+}
+
+std::string of_files(const std::string& file, const std::string& test_file, Split part) {
+  if (test_file.empty() || part == Split::Train || part == Split::Validation) return file;
+  return part == Split::Test ? test_file : cat(file, " and ", test_file);
 }
 
 std::string message_of(const std::string& file, const std::string& message) {

@@ -54,8 +54,9 @@ class TensorDataset final : public Dataset {
     char* target = static_cast<char*>(targets);
     for (std::int64_t index : indices) {
       const auto at = static_cast<std::size_t>(index);
-      std::memcpy(input, input_ + at * input_bytes_, input_bytes_);
-      std::memcpy(target, target_ + at * target_bytes_, target_bytes_);
+      // Examples of no elements have no memory either, and memcpy takes no null.
+      if (input_bytes_ > 0) std::memcpy(input, input_ + at * input_bytes_, input_bytes_);
+      if (target_bytes_ > 0) std::memcpy(target, target_ + at * target_bytes_, target_bytes_);
       input += input_bytes_;
       target += target_bytes_;
     }
@@ -147,8 +148,10 @@ Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::str
   const std::vector<std::int64_t> values = to_int64(labels, what, "class labels");
   std::int64_t most = -1;
   for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] == kIgnoredTarget) continue;
     if (values[i] < 0)
-      throw ValueError(cat(what, ": label ", values[i], " of example ", i, " is negative"));
+      throw ValueError(cat(what, ": label ", values[i], " of example ", i, " is negative; ",
+                           kIgnoredTarget, " alone stands for a sample that counts for nothing"));
     if (classes > 0 && values[i] >= classes)
       throw ValueError(cat(what, ": label ", values[i], " of example ", i,
                            " is not below the number of classes, ", classes));

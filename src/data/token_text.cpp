@@ -240,10 +240,11 @@ ClassLineSet parse_class_lines(const std::string& file, const ClassLineOptions& 
 class ClassLines : public Dataset {
  public:
   ClassLines(std::vector<std::string> names, const ClassLineSet& set, const Tokenizer& tokenizer,
-             std::int64_t length, std::string file, std::string test_file)
+             std::int64_t length, Split part_of, std::string file, std::string test_file)
       : names_(std::move(names)),
         file_(std::move(file)),
         test_file_(std::move(test_file)),
+        part_(part_of),
         pairs_(set.pairs) {
     std::vector<TypedTokens> rows;
     rows.reserve(set.lines.size());
@@ -272,13 +273,8 @@ class ClassLines : public Dataset {
   std::int64_t classes() const override { return std::ssize(names_); }
   std::vector<std::string> class_names() const override { return names_; }
   std::string describe() const override {
-    const bool both = std::any_of(lines_.begin(), lines_.end(), [](auto k) { return k < 0; }) &&
-                      std::any_of(lines_.begin(), lines_.end(), [](auto k) { return k > 0; });
     return cat(size(), pairs_ ? " pairs of texts of " : " lines of ",
-               both                 ? cat(file_, " and ", test_file_)
-               : lines_.front() < 0 ? test_file_
-                                    : file_,
-               " in ", names_.size(), " classes");
+               of_files(file_, test_file_, part_), " in ", names_.size(), " classes");
   }
   bool in_memory() const override { return true; }
   std::string sample_name(std::int64_t index) const override {
@@ -301,6 +297,7 @@ class ClassLines : public Dataset {
   std::int64_t row_size() const { return pairs_ ? 2 * length_ : length_; }
   std::vector<std::string> names_;
   std::string file_, test_file_;
+  Split part_;
   bool pairs_;
   std::int64_t length_ = 1;
   TokenRow inputs_, classes_;
@@ -461,7 +458,7 @@ std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
     if (chosen.samples.empty()) return nullptr;
     ClassLineSet part{{}, all.pairs, {}};
     for (const std::int64_t i : chosen.samples) part.lines.push_back(std::move(all.lines[at(i)]));
-    auto set = std::make_shared<ClassLines>(names, part, tokenizer, options.length, file,
+    auto set = std::make_shared<ClassLines>(names, part, tokenizer, options.length, split, file,
                                             options.test_file);
     set->add(all.notes);
     set->add(chosen.notes);

@@ -27,7 +27,8 @@ struct TransformKind {
 constexpr double kSame = -1;  // of a jitter: as the first number
 
 const std::vector<TransformKind>& kinds() {
-  static const std::vector<TransformKind> all = {
+  // Never destroyed: threads of a loader may use them until the program ends.
+  static const auto& all = *new const std::vector<TransformKind>{
       {"resize",
        "the short side to SIDE; without one, to cover 8/7 of the network's input",
        {{"SIDE", 0, 0, 8192}}},

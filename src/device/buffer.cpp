@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -78,12 +79,17 @@ void* take(std::size_t reserved) {
 
 DeviceMemory& memory_of(Device device) { return *backend_of(device).memory(); }
 
-void give(void* block, std::size_t reserved) {
+// Destructors call it: where the list finds no memory, the block goes back to the system.
+void give(void* block, std::size_t reserved) noexcept {
   Pool& p = pool();
   std::lock_guard lock(p.mutex);
-  p.free_blocks[class_of(reserved)].push_back(block);
-  p.stats.cached += static_cast<std::int64_t>(reserved);
   p.stats.in_use -= static_cast<std::int64_t>(reserved);
+  try {
+    p.free_blocks[class_of(reserved)].push_back(block);
+    p.stats.cached += static_cast<std::int64_t>(reserved);
+  } catch (const std::bad_alloc&) {
+    std::free(block);
+  }
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include "io/file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -224,20 +223,6 @@ std::string InputFile::read_all(std::uint64_t limit) const {
     throw MemoryError(cat(path_, ": its ", size_, " bytes do not fit into memory"));
   }
   return bytes;
-}
-
-MappedFile::MappedFile(const std::string& path) : MappedFile(InputFile(path)) {}
-
-MappedFile::MappedFile(const InputFile& file) {
-  const auto size = static_cast<std::size_t>(file.size());
-  if (size == 0) return;  // nothing can be mapped of an empty file
-  void* at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd(), 0);
-  if (at == MAP_FAILED) fail(file.path(), "map", errno);
-  bytes_ = {static_cast<const char*>(at), size};
-}
-
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<char*>(bytes_.data()), bytes_.size());
 }
 
 std::string read_file(const std::string& path, std::uint64_t limit) {

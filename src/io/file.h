@@ -48,20 +48,27 @@ class InputFile {
 };
 
 /// A regular file's bytes without reading them first: the system brings in the pages that are
-/// looked at. Whoever cuts the file short meanwhile ends the program, as with any mapped file.
+/// looked at. Of a file that is cut short meanwhile, zeros are in the place of what is gone;
+/// whoever reads asks require_whole() afterwards.
 class MappedFile {
  public:
   /// Throws IoError as InputFile does.
   explicit MappedFile(const std::string& path);
-  explicit MappedFile(const InputFile& file);
+  explicit MappedFile(std::unique_ptr<const InputFile> file);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::string_view bytes() const noexcept { return bytes_; }
+  /// Throws FormatError where the file has become shorter, so that what was read may be zeros.
+  void require_whole() const;
+
+  struct Watched;
 
  private:
+  std::unique_ptr<const InputFile> file_;
   std::string_view bytes_;
+  Watched* watched_ = nullptr;
 };
 
 /// Writes the pieces one after another as one file, whole or not at all. Throws IoError; nothing

@@ -39,6 +39,11 @@ void require_whole(std::string_view bytes, const SafeTensorsEntry& e, const std:
 }
 
 Tensor make_tensor(char* bytes, const SafeTensorsEntry& e) {
+  if (e.conversion != Conversion::None) {
+    const std::string own =
+        converted(e.conversion, {bytes, static_cast<std::size_t>(e.end - e.begin)});
+    return Tensor::from_data(own.data(), e.shape, e.dtype, Device{});
+  }
   if (e.dtype == DType::Bool) normalize_bools(bytes, static_cast<std::size_t>(e.end - e.begin));
   return Tensor::from_data(bytes, e.shape, e.dtype, Device{});
 }
@@ -47,7 +52,8 @@ Tensor read_entry(std::string_view values, const SafeTensorsEntry& e, const std:
   const std::string_view bytes =
       values.substr(static_cast<std::size_t>(e.begin), static_cast<std::size_t>(e.end - e.begin));
   require_whole(bytes, e, file);
-  if (e.dtype != DType::Bool) return Tensor::from_data(bytes.data(), e.shape, e.dtype, Device{});
+  if (e.dtype != DType::Bool && e.conversion == Conversion::None)
+    return Tensor::from_data(bytes.data(), e.shape, e.dtype, Device{});
   std::string own(bytes);
   return make_tensor(own.data(), e);
 }
@@ -83,6 +89,7 @@ ParsedFile split_file(std::string_view bytes, const std::string& name) {
 
 SafeTensors parse_safetensors(std::string_view bytes, const std::string& name) {
   auto [header, values] = split_file(bytes, name);
+  require_readable(header, name);
   SafeTensors result;
   for (const SafeTensorsEntry& e : header.entries)
     result.tensors.emplace(e.name, read_entry(values, e, name));
@@ -94,14 +101,22 @@ WeightTable table_of_safetensors(std::string_view bytes, const std::string& name
   ParsedFile file = split_file(bytes, name);
   SafeTensorsHeader& header = file.header;
   const std::string_view values = file.values;
+  if (std::all_of(header.entries.begin(), header.entries.end(),
+                  [](const SafeTensorsEntry& e) { return e.conversion == Conversion::Unreadable; }))
+    require_readable(header, name);
   WeightTable table;
   table.format = "safetensors";
   table.metadata = std::move(header.metadata);
+  const auto shared = std::make_shared<const std::string>(name);
   table.tensors.reserve(header.entries.size());
   table.values.reserve(header.entries.size());
   for (const SafeTensorsEntry& e : header.entries) {
-    table.tensors.push_back({e.name, e.dtype, e.shape, {}, table.values.size()});
-    table.values.emplace_back([values, e, name] { return read_entry(values, e, name); });
+    if (e.conversion == Conversion::Unreadable) {
+      table.unread.push_back({e.name, cat("a tensor of ", e.stored, " ", e.shape)});
+      continue;
+    }
+    table.tensors.push_back({e.name, e.dtype, e.shape, e.stored, table.values.size()});
+    table.values.emplace_back([values, e, name = shared] { return read_entry(values, e, *name); });
   }
   return table;
 }
@@ -109,6 +124,7 @@ WeightTable table_of_safetensors(std::string_view bytes, const std::string& name
 SafeTensors load_safetensors(const std::string& path) {
   const InputFile file(path);
   OpenedHeader opened = open_header(file);
+  require_readable(opened.header, path);
   SafeTensors result;
   std::string scratch;
   for (const SafeTensorsEntry& e : opened.header.entries) {
@@ -125,6 +141,7 @@ SafeTensors load_safetensors(const std::string& path) {
 SafeTensorsInfo inspect_safetensors(const std::string& path) {
   const InputFile file(path);
   OpenedHeader opened = open_header(file);
+  require_readable(opened.header, path);
   SafeTensorsInfo info;
   for (const SafeTensorsEntry& e : opened.header.entries) info.tensors[e.name] = {e.dtype, e.shape};
   info.metadata = std::move(opened.header.metadata);

@@ -2,7 +2,9 @@
 #include <tenon/weights.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
+#include <map>
 #include <unordered_set>
 #include <utility>
 
@@ -43,6 +45,44 @@ WeightTable read_table(std::string_view bytes, const std::string& path) {
   return is_index(bytes) ? read_weight_parts(bytes, path, read_single) : read_single(bytes, path);
 }
 
+// Of a folder the file that Hugging Face's libraries would read; of a file itself.
+std::string file_of_weights(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return path;
+  static constexpr const char* kNames[] = {"model.safetensors", "model.safetensors.index.json",
+                                           "pytorch_model.bin", "pytorch_model.bin.index.json"};
+  const std::string folder = path.ends_with('/') ? path : cat(path, "/");
+  std::string all;
+  for (const char* name : kNames) {
+    if (is_there(folder + name)) return folder + name;
+    all += cat(all.empty() ? "" : ", ", name);
+  }
+  throw FormatError(cat(path, ": the folder holds no weights: it has none of ", all));
+}
+
+// One note for each type that was converted, and one for what is not read.
+Notes notes_of(const WeightTable& table, const std::string& path) {
+  std::map<std::string, std::pair<std::int64_t, const StoredTensor*>> kinds;
+  for (const StoredTensor& tensor : table.tensors) {
+    if (tensor.stored.empty()) continue;
+    auto& [count, first] = kinds[tensor.stored];
+    if (count++ == 0) first = &tensor;
+  }
+  Notes notes;
+  for (const auto& [stored, kind] : kinds)
+    notes.push_back({cat(kind.first, " of ", stored, " read as ", kind.second->dtype, ", as '",
+                         kind.second->name.substr(0, 120), "'"),
+                     kind.first, path});
+  if (!table.unread.empty()) {
+    const Unread& first = table.unread.front();
+    const std::size_t more = table.unread.size() - 1;
+    notes.push_back({cat(table.unread.size(), " not read: '", first.name.substr(0, 120), "', ",
+                         first.what, more > 0 ? cat(", and ", more, " more") : ""),
+                     static_cast<std::int64_t>(table.unread.size()), path});
+  }
+  return notes;
+}
+
 bool ends_with_any(const std::string& path, std::initializer_list<std::string_view> endings) {
   return std::any_of(endings.begin(), endings.end(),
                      [&](std::string_view ending) { return path.ends_with(ending); });
@@ -73,13 +113,19 @@ void check_weights(const WeightTable& table, std::uint64_t file_bytes, const std
 
 struct WeightFile::Opened {
   explicit Opened(const std::string& of)
-      : path(of), file(path), table(read_table(file.bytes(), path)) {}
+      : path(file_of_weights(of)),
+        file(path),
+        table(read_table(file.bytes(), path)),
+        notes(notes_of(table, path)) {}
   std::string path;
   MappedFile file;
   WeightTable table;
+  Notes notes;
 };
 
-WeightFile::WeightFile(const std::string& path) : opened_(std::make_shared<const Opened>(path)) {}
+WeightFile::WeightFile(const std::string& path) : opened_(std::make_shared<const Opened>(path)) {
+  opened_->file.require_whole();
+}
 
 const std::string& WeightFile::path() const noexcept { return opened_->path; }
 const std::string& WeightFile::format() const noexcept { return opened_->table.format; }
@@ -88,19 +134,30 @@ const std::vector<StoredTensor>& WeightFile::tensors() const noexcept {
 }
 const Metadata& WeightFile::metadata() const noexcept { return opened_->table.metadata; }
 
+const std::vector<Unread>& WeightFile::unread() const noexcept { return opened_->table.unread; }
+const Notes& WeightFile::notes() const noexcept { return opened_->notes; }
+
 Tensor WeightFile::read(std::size_t index) const {
   if (index >= tensors().size())
     throw ValueError(cat("WeightFile::read: ", path(), " has ", tensors().size(),
                          " tensors; there is none of number ", index));
-  return opened_->table.values[tensors()[index].value]();
+  try {
+    Tensor value = opened_->table.values[tensors()[index].value]();
+    opened_->file.require_whole();
+    return value;
+  } catch (const FormatError&) {  // of zeros where the file has lost its values
+    opened_->file.require_whole();
+    throw;
+  }
 }
 
 TensorMap WeightFile::read_all() const {
   std::vector<Tensor> values(opened_->table.values.size());
   TensorMap out;
-  for (const StoredTensor& tensor : tensors()) {
+  for (std::size_t place = 0; place < tensors().size(); ++place) {
+    const StoredTensor& tensor = tensors()[place];
     Tensor& value = values[tensor.value];
-    if (!value.defined()) value = opened_->table.values[tensor.value]();
+    if (!value.defined()) value = read(place);
     out.emplace(tensor.name, value);
   }
   return out;

@@ -27,15 +27,15 @@ Tensor view(Op op, const Tensor& x, const Shape& shape, const Attrs& attrs = {})
 Tensor reshape(const Tensor& x, const Ints& sizes) {
   require_defined("reshape", x);
   Ints resolved = sizes;
-  std::int64_t known = 1, open = -1;
+  std::int64_t open = -1;
   for (std::size_t a = 0; a < sizes.size(); ++a) {
-    if (sizes[a] != -1) {
-      known *= sizes[a];
-    } else if (std::exchange(open, static_cast<std::int64_t>(a)) != -1) {
+    if (sizes[a] != -1) continue;
+    if (std::exchange(open, static_cast<std::int64_t>(a)) != -1)
       throw ShapeError(cat(where("reshape"), ": more than one size is -1"));
-    }
+    resolved[a] = 1;
   }
   if (open >= 0) {
+    const std::int64_t known = to_shape(resolved).numel();  // refuses sizes too large to multiply
     if (known == 0 || x.numel() % known != 0)
       throw ShapeError(cat(where("reshape"), ": ", x.shape(), " has ", x.numel(),
                            " elements, which the given sizes (product ", known, ") do not divide"));

@@ -79,6 +79,7 @@ class KeptSet final : public data::Dataset {
       input += of_input;
       target += of_target;
     }
+    from.require_whole();
   }
 
   std::vector<std::shared_ptr<const KeptRecords>> variants_;

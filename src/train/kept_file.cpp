@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/folder_names.h"
 #include "base/str.h"
 
 namespace tenon::train {
@@ -57,7 +58,7 @@ std::shared_ptr<const KeptRecords> KeptFolder::read(const Digest& key, std::int6
   try {
     const int fd = open_cache_file(name);
     if (fd < 0) throw IoError("another user may have written it");
-    auto file = std::make_unique<const io::MappedFile>(io::InputFile(name, fd));
+    auto file = std::make_unique<const io::MappedFile>(std::make_unique<io::InputFile>(name, fd));
     const std::string_view bytes = file->bytes();
     const std::size_t count = static_cast<std::size_t>(examples);
     Header header;
@@ -72,6 +73,7 @@ std::shared_ptr<const KeptRecords> KeptFolder::read(const Digest& key, std::int6
       sum.add(record(bytes.data() + sizeof header, k, bytes_of_one));
     Digest wanted;
     std::memcpy(&wanted, bytes.data() + bytes.size() - sizeof wanted, sizeof wanted);
+    file->require_whole();
     if (!(sum.result() == wanted)) throw FormatError("its checksum is another");
     std::error_code ignored;
     fs::last_write_time(name, fs::file_time_type::clock::now(), ignored);  // used last
@@ -101,11 +103,11 @@ void KeptFolder::make_room(std::int64_t bytes) const {
   std::error_code error;
   std::vector<Entry> entries;
   std::int64_t total = 0;
-  for (fs::directory_iterator it(path_, error), end; !error && it != end; it.increment(error)) {
+  for (const std::string& name : names_in(path_, error)) {
     std::error_code ignored;
-    const std::string name = it->path().filename().string();
-    Entry entry{it->path(), fs::last_write_time(it->path(), ignored),
-                static_cast<std::int64_t>(fs::file_size(it->path(), ignored))};
+    const fs::path path = cat(path_, "/", name);
+    Entry entry{path, fs::last_write_time(path, ignored),
+                static_cast<std::int64_t>(fs::file_size(path, ignored))};
     if (ignored) continue;
     // What a killed process left behind.
     if (name.ends_with(".tmp") &&

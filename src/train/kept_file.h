@@ -35,6 +35,10 @@ class KeptRecords {
   KeptRecords(const KeptRecords&) = delete;
   KeptRecords& operator=(const KeptRecords&) = delete;
 
+  /// Throws FormatError where what was read of the file may be gone.
+  void require_whole() const {
+    if (file_ != nullptr) file_->require_whole();
+  }
   const std::byte* at(std::int64_t example) const {
     return first_ + static_cast<std::size_t>(example) * bytes_;
   }

@@ -20,6 +20,20 @@ using io::Json;
 // What shapes the network's numbers; those at their default ("") are left out.
 constexpr const char* kTexts[] = {"task", "activation", "head", "precision", "layer_precision"};
 
+// Whether data has no file that whoever wrote the metadata could choose: what is drawn, and sets
+// that lie in the machine's own folder of data.
+bool has_no_file(const std::string& spec) {
+  const std::size_t end = spec.find_first_of(":,");
+  const std::string_view kind = std::string_view(spec).substr(0, end);
+  static constexpr std::string_view drawn[] = {"digits", "scenes", "numbers", "random"};
+  static constexpr std::string_view sets[] = {"mnist", "cifar10", "cifar100"};
+  if (spec.empty()) return true;
+  if (spec.find_first_of("/\\") != std::string::npos || has_path(spec)) return false;
+  return std::find(std::begin(drawn), std::end(drawn), kind) != std::end(drawn) ||
+         (std::find(std::begin(sets), std::end(sets), kind) != std::end(sets) &&
+          (end == std::string::npos || spec[end] == ','));
+}
+
 // Columns as {"name", "values"} or {"name", "fill"}, the latter of dates with {"date", "order"}.
 Json json_of(const data::TableColumns& table) {
   Json columns = Json::array();
@@ -102,6 +116,11 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
     for (const char* key : {"picture", "normalize"})
       if (json.contains(key)) s.set(key, json[key].get<std::string>());
     s.data = json.value("data", "");
+    if (!has_no_file(s.data))
+      throw FormatError(cat(source, ": its metadata '", kModelKey, "' names the data '",
+                            s.data.substr(0, 120),
+                            "': a file of weights names no files of this machine; remove "
+                            "'data' from its metadata, or use another copy"));
     out.class_names = json.value("class_names", out.class_names);
     out.text_unit = json.value("text_unit", "");
     if (json.contains("table")) out.table = table_from(json["table"], out.class_names);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <numeric>
 #include <optional>
 
 #include <tenon/error.h>
@@ -13,6 +14,7 @@
 #include <tenon/train.h>
 
 #include <tenon/shapes_only.h>
+#include "base/background.h"
 #include "base/str.h"
 #include "data/picture_spec.h"
 #include "data/span_dataset.h"
@@ -28,6 +30,8 @@
 #include "train/model_file.h"
 #include "train/pictures.h"
 #include "train/planned.h"
+#include "train/published_config.h"
+#include "train/resident.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/session.h"
@@ -82,6 +86,26 @@ void load_whole(const nn::AnyModule& net, const StateDict& state, const std::str
     require_tensors(net.state_dict(), state, file);
     throw;
   }
+}
+
+// The network of the settings, with means and deviations around it where the state has them.
+nn::AnyModule net_for(const Settings& settings, std::int64_t classes, const StateDict& state) {
+  const nn::AnyModule net = make_net(settings, classes);
+  const auto mean = state.find(kInputMean), target = state.find(kTargetMean);
+  if (mean == state.end()) return net;
+  return standardized(net, mean->second.shape(),
+                      target == state.end() ? std::optional<Shape>() : target->second.shape());
+}
+
+// Compares names and shapes before the network takes memory: a small file may describe a network of
+// many gigabytes.
+void require_shapes(const Settings& settings, std::int64_t classes, const StateDict& state,
+                    const std::string& file) {
+  const ShapesOnly scope;
+  const nn::AnyModule net = net_for(settings, classes, state);
+  const bool adapted = has_adapters(state);
+  require_tensors((adapted ? with_adapters(net, parse_lora(settings.lora)) : net).state_dict(),
+                  state, file);
 }
 
 // Of a run that has not ended the adapters are added here.
@@ -139,7 +163,7 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
                 const RunOptions& options) {
   // A driver takes as long to start as data to be read. What is wrong with a device is said below.
   const std::future<Device> starting =
-      std::async(std::launch::async, [&settings] { return device(settings.device); });
+      in_background([&settings] { return device(settings.device); });
   const DataSets sets = open_data(settings, resume ? dir : "");
   if (resume) require_classes_of_run(dir, *sets.train, settings.data);
   // Without one the run begins anew, and so with the weights that its settings name.
@@ -149,8 +173,10 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   // Measurements want the card for themselves.
   if (current_device().kind != Device::Kind::Cpu && tune() != Tune::Write &&
       settings.freeze.empty() && settings.teacher.empty())
-    planning = std::async(std::launch::async, plan_ahead, current_context(), std::cref(settings),
-                          std::cref(sets), resume ? load_engines(dir) : TuneTable());
+    planning = in_background([context = current_context(), &settings, &sets,
+                              engines = resume ? load_engines(dir) : TuneTable()] {
+      return plan_ahead(context, settings, sets, engines);
+    });
   const bool known_ahead = settings.freeze.empty() && settings.teacher.empty();
   std::int64_t measured = known_ahead ? plan_within_limit(settings, sets) : 0;
   Session session(settings, sets, goes_on);
@@ -257,11 +283,25 @@ std::shared_ptr<const data::Vocabulary> vocabulary_of(const std::string& text_un
                                                       : data::Vocabulary(unit, tokens));
 }
 
+// Classes as the config of published weights has them.
+void use_published(const PublishedConfig& config, Settings& settings,
+                   std::vector<std::string>& class_names) {
+  if (config.regression && settings.task != "regression")
+    throw NotSupported(cat(config.path,
+                           ": the network tells quantities, not classes: train it with "
+                           "--task regression, or use a network of classes"));
+  if (settings.classes > 0 && settings.classes != config.classes)
+    throw ValueError(cat("setting 'classes' is ", settings.classes, ", and ", config.path, " says ",
+                         config.classes, ": leave 'classes' out"));
+  settings.classes = config.classes;
+  class_names = config.class_names;
+}
+
 }  // namespace
 
 TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
   refuse_idle(settings);
-  Settings known = settings;
+  Settings known = as_published(settings);
   known.data = as_long_as_seen(settings.data, settings.model_info());
   return fit(known, dir, false, options);
 }
@@ -323,13 +363,8 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
   out.compute_here();
   const ContextScope scope(out.context_);
   const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
-  out.net_ = make_net(out.settings_, classes);
-  if (const auto mean = weights.state.find(kInputMean); mean != weights.state.end()) {
-    const auto target = weights.state.find(kTargetMean);
-    out.net_ = standardized(
-        out.net_, mean->second.shape(),
-        target == weights.state.end() ? std::optional<Shape>() : target->second.shape());
-  }
+  require_shapes(out.settings_, classes, weights.state, weights.file);
+  out.net_ = net_for(out.settings_, classes, weights.state);
   load_weights_of_run(out.net_, out.settings_, weights.state, weights.file);
   out.net_.eval();
   out.file_ = weights.file;
@@ -341,14 +376,23 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
 TrainedModel TrainedModel::with_weights(const Settings& settings, const std::string& file) {
   TrainedModel out;
   out.settings_ = settings;
-  if (out.settings_.classes == 0) out.settings_.classes = settings.model_info().classes;
-  out.tokenizer_ = tokenizer_of(settings, "");
+  out.foreign_ = true;
+  out.settings_.weights = file;
+  const std::optional<PublishedConfig> config =
+      settings.network.empty() ? published_config(file, settings.model) : std::nullopt;
+  out.settings_ = as_published(std::move(out.settings_));
+  out.settings_.weights = settings.weights;
+  if (config) use_published(*config, out.settings_, out.class_names_);
+  if (out.settings_.classes == 0) out.settings_.classes = out.settings_.model_info().classes;
+  out.tokenizer_ = tokenizer_of(out.settings_, "");
   out.compute_here();
   const ContextScope scope(out.context_);
   out.net_ = make_net(out.settings_, out.settings_.classes);
-  TakenWeights taken = take_all_weights(out.net_, settings.model, file);
-  out.weights_note_ = std::move(taken.note);
-  out.settings_ = with_pictures_of(std::move(out.settings_), taken.normalize);
+  TakenWeights taken = take_all_weights(out.net_, out.settings_.model, file);
+  out.weights_note_ = taken.note + config_words(file, settings.model);
+  out.settings_ =
+      with_pictures_of(std::move(out.settings_),
+                       config && !config->normalize.empty() ? config->normalize : taken.normalize);
   out.net_.eval();
   out.file_ = file;
   out.name_classes(out.settings_.classes);
@@ -399,9 +443,8 @@ TrainedModel TrainedModel::open(const std::string& run_or_file, const nn::AnyMod
   return out;
 }
 
-Evaluation TrainedModel::evaluate(
-    const std::string& data, std::int64_t batch,
-    const std::function<void(std::int64_t, std::int64_t)>& progress) const {
+Selection TrainedModel::select_data(const std::string& data,
+                                    std::optional<data::Split> part) const {
   if (given_net_)
     throw NotSupported(
         cat(file_,
@@ -411,13 +454,27 @@ Evaluation TrainedModel::evaluate(
     throw ValueError(cat(file_,
                          " does not say what it is tested on, which was a file of the machine "
                          "that trained it: name data, as with --data SPEC"));
+  if (data.empty())
+    return {locate_data(settings_.data, run_), part.value_or(data::Split::Test), true};
+  if (!foreign_)
+    if (const auto own = own_data(data, settings_.data, run_); own && !is_drawn_source(data))
+      return {*own, part.value_or(data::Split::Test), true};
+  const bool apart = is_drawn_source(data) || names_test_part(data);
+  return {data, part.value_or(apart ? data::Split::Test : data::Split::All),
+          !foreign_ && data == settings_.data};
+}
+
+Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions& options) const {
+  const Selection selection = select_data(data, options.part);
   const ContextScope scope(context_);
-  const std::string spec = data.empty() ? locate_data(settings_.data, run_) : data;
-  const std::unique_ptr<data::Loader> loader =
-      test_loader(settings_, with_examples(spec, test_set(spec)), batch);
+  const std::shared_ptr<data::Dataset> set = open_set(selection, options.strict);
+  const std::unique_ptr<data::Loader> loader = test_loader(settings_, set, options.batch);
   EvalStep step(net_, loss_of(settings_, net_, 0), settings_.model_info().tokens);
-  Evaluation out = train::evaluate(step, *loader, true, progress);
-  out.broken = loader->dataset().broken();
+  Evaluation out = train::evaluate(step, *loader, true, options.progress);
+  if (options.strict) refuse_notes(out.notes);
+  out.data = selection.data;
+  out.part = selection.part;
+  out.of_items = selection.part == data::Split::All ? set->size() : size_of_whole(selection);
   if (const auto* translator = net_.as<models::Translator>())
     out.exact = exact_share(*translator, loader->dataset());
   if (const auto* spans = dynamic_cast<const data::SpanDataset*>(&loader->dataset())) {
@@ -428,20 +485,46 @@ Evaluation TrainedModel::evaluate(
   return out;
 }
 
-std::shared_ptr<data::Dataset> TrainedModel::test_set(const std::string& data) const {
+// 0 where it is not known: a part may be fit to be read where the whole is not.
+std::int64_t TrainedModel::size_of_whole(const Selection& selection) const {
+  try {
+    return open_set({selection.data, data::Split::All, selection.own})->size();
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+std::shared_ptr<data::Dataset> TrainedModel::open_set(const Selection& selection,
+                                                      bool strict) const {
+  const std::string& data = selection.data;
+  std::shared_ptr<data::Dataset> set = open_part(selection, strict);
+  if (set == nullptr || set->size() == 0)
+    throw ValueError(cat("'", data, "' has no ", data::name(selection.part),
+                         " part: measure another one, as --part all does"));
+  return set;
+}
+
+std::shared_ptr<data::Dataset> TrainedModel::open_part(const Selection& selection,
+                                                       bool strict) const {
+  const std::string& data = selection.data;
   if (data::is_picture_source(data))
-    return fitted(settings_, data::open_picture_source(data, data::Split::Test, class_names_),
+    return fitted(settings_, data::open_picture_source(data, selection.part, class_names_),
                   data::Split::Test);
   data::SourceOptions options = source_options(settings_, table_, tokenizer_);
+  options.strict = strict;
   // Text for a translator and pairs for another model are refused for what they are, not for a
   // token that is not known.
   if (is_translator() != data.starts_with("text:")) options.vocabulary = vocabulary_;
   const models::Info model = settings_.model_info();
   std::shared_ptr<data::Dataset> set =
-      data::open_dataset(as_long_as_seen(data, model), data::Split::Test, options);
+      data::open_dataset(as_long_as_seen(data, model), selection.part, options);
   const bool classes = set != nullptr && !model.tokens && !model.pairs && set->classes() > 0 &&
                        set->target_shape().rank() == 0 && !class_names_.empty();
   return classes ? numbered_as(std::move(set), class_names_, data) : set;
+}
+
+std::shared_ptr<data::Dataset> TrainedModel::test_set(const std::string& data) const {
+  return open_set({data, data::Split::Test, false});
 }
 
 void TrainedModel::set_picture(const std::string& steps) {
@@ -492,6 +575,59 @@ Tensor TrainedModel::predict(const Tensor& images) const {
   return (is_regression() ? scores : softmax(scores)).eval();
 }
 
+void TrainedModel::predict(
+    const data::Dataset& set, std::int64_t start, std::int64_t count,
+    const std::function<void(Prediction&&, const Tensor& input)>& take) const {
+  constexpr std::int64_t kMostAtOnce = 1024, kBytesAtOnce = std::int64_t{64} << 20;
+  const std::int64_t sample_bytes =
+      set.input_shape().numel() * static_cast<std::int64_t>(item_size(set.input_dtype()));
+  const std::int64_t at_once = std::clamp<std::int64_t>(
+      kBytesAtOnce / std::max<std::int64_t>(sample_bytes, 1), 1, kMostAtOnce);
+  const std::int64_t end =
+      count < 0 ? set.size() : std::min(set.size(), start + std::min(count, set.size()));
+  for (std::int64_t first = start; first < end; first += at_once)
+    predict_batch(set, first, std::min(end, first + at_once), take);
+}
+
+void TrainedModel::predict_batch(
+    const data::Dataset& set, std::int64_t first, std::int64_t end,
+    const std::function<void(Prediction&&, const Tensor& input)>& take) const {
+  data::Batch batch;
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(end - first));
+  std::iota(numbers.begin(), numbers.end(), first);
+  const Shape inputs = with_count(end - first, set.input_shape()),
+              targets = with_count(end - first, set.target_shape());
+  std::vector<std::byte> input(static_cast<std::size_t>(inputs.numel()) *
+                               item_size(set.input_dtype())),
+      target(static_cast<std::size_t>(targets.numel()) * item_size(set.target_dtype()));
+  set.get(numbers, input.data(), target.data());
+  batch = {Tensor::from_data(input.data(), inputs, set.input_dtype()),
+           Tensor::from_data(target.data(), targets, set.target_dtype()), end - first};
+  const bool classes = set.classes() > 0 && set.target_shape().rank() == 0;
+  if (classes) {  // samples that cannot be decoded have no class
+    const std::vector<std::int64_t> labels = batch.target.to_vector<std::int64_t>();
+    std::erase_if(numbers, [&](std::int64_t n) {
+      return labels[static_cast<std::size_t>(n - first)] == data::kIgnoredTarget;
+    });
+  }
+  if (numbers.empty()) return;
+  if (!leave_out_absent(batch, set)) return;
+  const Tensor found = predict(batch.input);
+  const std::vector<float> values = found.to_vector<float>();
+  const std::int64_t width = found.numel() / batch.size;
+  const bool quantities = is_regression() && targets.numel() == found.numel();
+  const Tensor truth = classes || quantities ? batch.target.to(DType::Float32) : Tensor();
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    const auto row = values.begin() + static_cast<std::ptrdiff_t>(k) * width;
+    const auto at = static_cast<std::int64_t>(k);
+    Prediction p{
+        .index = numbers[k], .name = set.sample_name(numbers[k]), .values = {row, row + width}};
+    if (classes) p.label = static_cast<std::int64_t>(narrow(truth, 0, at, 1).item());
+    if (quantities) p.target = narrow(truth, 0, at, 1).to_vector<float>();
+    take(std::move(p), narrow(batch.input, 0, at, 1).eval());
+  }
+}
+
 Tensor TrainedModel::predict_text(const std::string& text) const {
   const models::Info info = settings_.model_info();
   if (!given_net_ && net_.as<models::Decoder>() != nullptr) return next_token(tokens_of(text));
@@ -540,22 +676,24 @@ Answer TrainedModel::answer(const std::string& question, const std::string& text
   return answers_of(net_, set, false)[0];
 }
 
-std::vector<AskedQuestion> TrainedModel::answers(const std::string& data, std::int64_t start,
+std::vector<AskedQuestion> TrainedModel::answers(const Selection& data, std::int64_t start,
                                                  std::int64_t count) const {
   require_spans();
   const ContextScope scope(context_);
-  const std::shared_ptr<data::Dataset> opened = test_set(data);
+  const std::shared_ptr<data::Dataset> opened = open_set(data);
   const auto* set = dynamic_cast<const data::SpanDataset*>(opened.get());
   if (set == nullptr)
-    throw ShapeError(cat("'", data, "' has no questions: name a file of them, as in spans:FILE"));
-  const data::SpanDataset part = set->part(start, count);
+    throw ShapeError(
+        cat("'", data.data, "' has no questions: name a file of them, as in spans:FILE"));
+  const data::SpanDataset part = set->part(start, count < 0 ? std::ssize(set->questions()) : count);
   const std::vector<Answer> given = answers_of(net_, part, lacks_answers(*set));
   std::vector<AskedQuestion> out;
   out.reserve(given.size());
   for (std::size_t k = 0; k < given.size(); ++k) {
     const data::SpanQuestion& asked = part.questions()[k];
     const SpanMeasure measure = measure_answer(given[k].text, asked.answers);
-    out.push_back({asked.question, given[k], asked.answers, measure.exact, measure.f1});
+    out.push_back({cat(data.data, ", question ", start + static_cast<std::int64_t>(k) + 1),
+                   asked.question, given[k], asked.answers, measure.exact, measure.f1});
   }
   return out;
 }

@@ -11,10 +11,12 @@
 #include <filesystem>
 #include <map>
 #include <system_error>
+#include <utility>
 
 #include <tenon/error.h>
 #include <tenon/log.h>
 
+#include "base/folder_names.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "io/file.h"
@@ -49,9 +51,8 @@ int open_for_append(const std::string& path) {
 std::vector<std::string> checkpoint_names(const std::string& run_dir) {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(run_dir + "/checkpoints", error))
-    if (is_checkpoint(entry.path().filename().string()))
-      names.push_back(entry.path().filename().string());
+  for (std::string& name : names_in(run_dir + "/checkpoints", error))
+    if (is_checkpoint(name)) names.push_back(std::move(name));
   if (error) throw IoError(cat(run_dir, "/checkpoints: cannot be read: ", error.message()));
   std::sort(names.begin(), names.end());
   return names;
@@ -155,9 +156,8 @@ void RunFolder::refuse_foreign_links() const {
   for (const std::string& folder : {path_, path_ + "/checkpoints"}) {
     io::refuse_foreign_link(folder);
     std::error_code ignored;
-    for (fs::directory_iterator it(folder, ignored), end; !ignored && it != end;
-         it.increment(ignored))
-      io::refuse_foreign_link(it->path().string());
+    for (const std::string& name : names_in(folder, ignored))
+      io::refuse_foreign_link(cat(folder, "/", name));
   }
 }
 
@@ -190,9 +190,8 @@ void RunFolder::lock() {
 void RunFolder::remove_leftovers() const {
   std::error_code ignored;
   for (const std::string& folder : {path_, path_ + "/checkpoints"})
-    for (const auto& entry : fs::directory_iterator(folder, ignored))
-      if (entry.path().filename().string().find(".tmp-") != std::string::npos)
-        fs::remove(entry.path(), ignored);
+    for (const std::string& name : names_in(folder, ignored))
+      if (name.find(".tmp-") != std::string::npos) fs::remove(cat(folder, "/", name), ignored);
 }
 
 std::string RunFolder::save(const Checkpoint& checkpoint, int keep) {

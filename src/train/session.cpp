@@ -14,6 +14,7 @@
 
 #include <tenon/shapes_only.h>
 
+#include "base/background.h"
 #include "base/cache_file.h"
 #include "base/str.h"
 #include "data/prefetch.h"
@@ -26,6 +27,7 @@
 #include "train/lora.h"
 #include "train/model_file.h"
 #include "train/pictures.h"
+#include "train/published_config.h"
 #include "train/run_folder.h"
 #include "train/settings.h"
 #include "train/standardized.h"
@@ -189,16 +191,6 @@ data::SourceOptions source_options(const Settings& settings,
           .hide_words = settings.model_info().masked};
 }
 
-std::shared_ptr<const data::Dataset> with_examples(const std::string& data,
-                                                   std::shared_ptr<const data::Dataset> test) {
-  if (test == nullptr || test->size() == 0)
-    throw ValueError(cat("'", data, "' has none of its examples for testing",
-                         data.starts_with("csv:") ? ": say how many are, as in split=0.2, or name "
-                                                    "a file of them, test=FILE"
-                                                  : ": give more of them"));
-  return test;
-}
-
 namespace {
 
 // Null where the source has no such part.
@@ -221,8 +213,7 @@ DataSets open_data(const Settings& settings, const std::string& run_dir) {
   // Beside each other: the first step waits for all, lest a run find out at its end that the test
   // part cannot be read.
   const auto ahead = [&settings, &how](data::Split part) {
-    return std::async(std::launch::async,
-                      [&settings, &how, part] { return open_part(settings, how, part); });
+    return in_background([&settings, &how, part] { return open_part(settings, how, part); });
   };
   auto validation = ahead(data::Split::Validation), test = ahead(data::Split::Test);
   DataSets sets;
@@ -345,11 +336,8 @@ nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double labe
       return cross_entropy(all, target, Reduction::Mean, label_smoothing);
     };
   if (!info.pairs && !info.masked) return nn::CrossEntropyLoss{label_smoothing};
-  return [label_smoothing](const Tensor& scores, const Tensor& target) {
-    return cross_entropy(
-        scores, target,
-        ClassLossOptions{.label_smoothing = label_smoothing, .ignore_index = data::kIgnoredTarget});
-  };
+  return nn::CrossEntropyLoss{.label_smoothing = label_smoothing,
+                              .ignore_index = data::kIgnoredTarget};
 }
 
 nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
@@ -468,6 +456,7 @@ Session::Session(const Settings& s, const DataSets& opened, bool resume)
   loss = loss_of(settings, net, settings.label_smoothing);
   if (!settings.weights.empty() && !resume && !ShapesOnly::is_on())
     notes.push_back(cat(take_fitting_weights(net, settings.weights),
+                        config_words(settings.weights, settings.model),
                         settings.head.empty() ? "" : "; the head's layers begin as drawn"));
   if (!settings.lora.empty()) net = *(adapted = with_adapters(net, lora_of(settings)));
   const std::vector<std::string> frozen = parse_parts(settings.freeze);

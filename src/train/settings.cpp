@@ -17,6 +17,7 @@
 #include "io/toml.h"
 #include "train/lora.h"
 #include "train/pictures.h"
+#include "train/published_config.h"
 
 namespace tenon::train {
 namespace {
@@ -420,6 +421,22 @@ Settings Settings::with_recipe(const std::string& model, const std::string& netw
   return s;
 }
 
+namespace {
+
+// The setting 'weights' of a file and of single settings, which come after it.
+std::string weights_in(const std::string& file,
+                       const std::vector<std::pair<std::string, std::string>>& overrides) {
+  std::string out;
+  if (!file.empty())
+    for (const SettingText& line : parse_settings(io::read_file(file, kMostText), file))
+      if (line.key == "weights") out = line.value;
+  for (const auto& [key, value] : overrides)
+    if (key == "weights") out = value;
+  return out;
+}
+
+}  // namespace
+
 Settings Settings::resolve(const std::string& model, const std::string& file,
                            const std::vector<std::pair<std::string, std::string>>& overrides) {
   std::string chosen = model;
@@ -434,7 +451,9 @@ Settings Settings::resolve(const std::string& model, const std::string& file,
     }
     if (!network.empty()) s = with_recipe(chosen, network);
   }
-  if (s.network.empty()) s = for_model(chosen.empty() ? Settings().model : chosen);
+  if (s.network.empty())
+    s = for_model(model_as_published(weights_in(file, overrides),
+                                     chosen.empty() ? Settings().model : chosen));
   const std::string used = s.model, network = s.network;
   if (!file.empty()) s.apply_file(file);
   for (const auto& [key, value] : overrides)

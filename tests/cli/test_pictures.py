@@ -61,7 +61,7 @@ class Pictures(CommandTest):
             self.assertEqual(one["broken"], ["photos/down/03.png"])
         self.assertNotEqual(figures[0]["loss"], figures[1]["loss"])
         self.assertIn("left out: 1 picture", self.ok("predict", "ten", "--data", "folder:photos,test=photos", "--start", "22", "--count", "3", "--no-picture").err)
-        self.assertEqual(len(self.json("predict", "ten", "--data", "folder:photos,test=photos", "--start", "22", "--count", "3", "--json")), 2)
+        self.assertEqual(len(self.json("predict", "ten", "--data", "folder:photos,test=photos", "--start", "22", "--json")), 17)
         self.fails(2, "eval", "ten", "--picture", "ten_crop,resize", says=["--picture", "must be the last"])
         self.fails(2, "train", "resnet20", "--data", "folder:photos", "--augment", "ten_crop", "--out", "no", says=["ten_crop", "testing"])
         out = self.ok("data", "show", "folder:photos", "ten.png", "--rows", "2", "--columns", "3", "--size", "32", "--picture", "resize,ten_crop").out
@@ -113,7 +113,7 @@ class Pictures(CommandTest):
         """What an evaluation takes, a prediction does: the layers say what they make of another size."""
         self.ok("train", "resnet20:width=4", "--data", "scenes:40,10", "--epochs", "1", "--out", "drawn")
         self.ok("eval", "drawn", "--data", "scenes:8,8,size=40")
-        self.assertEqual(len(self.json("predict", "drawn", "--data", "scenes:8,8,size=40", "--count", "3", "--json")), 3)
+        self.assertEqual(len(self.json("predict", "drawn", "--data", "scenes:8,8,size=40", "--json")), 8)
 
     def test_a_network_of_a_file_needs_it_no_more(self):
         (self.folder / "net.toml").write_text(self.ok("summary", "resnet20:width=4", "--toml").out, encoding="utf-8")

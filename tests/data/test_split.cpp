@@ -234,7 +234,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json peers() { return Json::parse(io::read_file("tests/e2e/fixtures/splits.json")); }
+Json peers(const char* kind) {
+  return Json::parse(io::read_file("tests/e2e/fixtures/splits.json"))[kind];
+}
 
 // Classes or groups of these sizes, one behind another.
 std::vector<std::int64_t> numbers_of(const Json& sizes) {
@@ -247,7 +249,9 @@ std::vector<std::int64_t> numbers_of(const Json& sizes) {
 }  // namespace
 
 TEST_CASE("split: classes have the shares that scikit-learn's train_test_split gives them") {
-  for (const Json& peer : peers()["shares"]) {
+  const Json cases = peers("shares");
+  REQUIRE(cases.size() == 100);
+  for (const Json& peer : cases) {
     CAPTURE(peer.dump());
     const SampleMarks marks{numbers_of(peer[0]), {}, {}};
     const std::int64_t count = std::ssize(marks.classes), test = peer[1];
@@ -264,7 +268,9 @@ TEST_CASE("split: classes have the shares that scikit-learn's train_test_split g
 }
 
 TEST_CASE("split: folds have the classes that scikit-learn's StratifiedKFold gives them") {
-  for (const Json& peer : peers()["folds"]) {
+  const Json cases = peers("folds");
+  REQUIRE(cases.size() == 100);
+  for (const Json& peer : cases) {
     CAPTURE(peer.dump());
     const SampleMarks marks{numbers_of(peer[0]), {}, {}};
     const std::int64_t count = std::ssize(marks.classes);
@@ -286,7 +292,9 @@ TEST_CASE("split: folds have the classes that scikit-learn's StratifiedKFold giv
 }
 
 TEST_CASE("split: folds of groups have the sizes that scikit-learn's GroupKFold gives them") {
-  for (const Json& peer : peers()["groups"]) {
+  const Json cases = peers("groups");
+  REQUIRE(cases.size() == 100);
+  for (const Json& peer : cases) {
     CAPTURE(peer.dump());
     const SampleMarks marks{{}, numbers_of(peer[0]), {}};
     const std::int64_t count = std::ssize(marks.groups);
@@ -308,7 +316,9 @@ TEST_CASE("split: folds of groups have the sizes that scikit-learn's GroupKFold 
 }
 
 TEST_CASE("split: chronological folds test what scikit-learn's TimeSeriesSplit tests") {
-  for (const Json& peer : peers()["times"]) {
+  const Json cases = peers("times");
+  REQUIRE(cases.size() == 100);
+  for (const Json& peer : cases) {
     CAPTURE(peer.dump());
     const std::int64_t count = peer[0];
     const int folds = peer[1];

@@ -3,10 +3,13 @@
 
 Nothing but Python is needed; the files are the same each time. They are committed beside this script in corpus/.
 """
+import argparse
+import collections
 import gzip
 import io
 import json
 import pathlib
+import pickle
 import struct
 import sys
 import tarfile
@@ -81,6 +84,23 @@ def pt_pickle(*sizes):
             + text(b"cpu") + b"K\x04tQK\0" + numbers + numbers + b"\x89ccollections\nOrderedDict\n)RtRs.")
 
 
+def objects_pickle(protocol):
+    """What training scripts keep beside tensors."""
+    odd = collections.defaultdict(list)
+    odd["a"].append(1)
+    return pickle.dumps({"args": argparse.Namespace(lr=0.1), "set": {1}, "frozen": frozenset({2}), "odd": odd, "bytes": b"ab", "large": 2**80,
+                         "path": pathlib.PurePosixPath("a"), 0.5: None, (1, 2): 3, "range": range(2), "size": 1 + 2j}, protocol)
+
+
+GPT2 = {"model_type": "gpt2", "n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 4, "vocab_size": 9, "n_inner": None,
+        "activation_function": "relu", "layer_norm_epsilon": 1e-6, "attn_pdrop": 0.0, "tie_word_embeddings": True, "odd": 1}
+BERT = {"model_type": "bert", "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 5, "vocab_size": 9,
+        "max_position_embeddings": 4, "hidden_act": "gelu_new", "id2label": {"0": "a", "1": "b"}, "classifier_dropout": 0.3}
+RESNET = {"model_type": "resnet", "depths": [2, 2, 2, 2], "hidden_sizes": [4, 8, 16, 32], "embedding_size": 4, "layer_type": "basic"}
+MODEL = {"model": "a.toml", "network": "input = [4]\nclasses = 2\nlayers = [ { linear = \"classes\" } ]\n", "classes": 2, "input_mean": 0,
+         "input_std": 1, "data": "digits:10,10", "class_names": ["a", "b"], "table": {"label": "y", "columns": [{"name": "x", "fill": 1}]}}
+
+
 def pt_legacy():
     """The state dict of pt_pickle() behind the older form's three pickles, and its storage."""
     return (b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19." + b"\x80\x02M\xe9\x03." + b"\x80\x02}X\x0d\0\0\0little_endian\x88s."
@@ -140,7 +160,7 @@ def main():
                    "broken": tar(("a/1.png", b"\x89PNG"), ("a/2.bmp", b"")), "gz": gzip.compress(tar(("a/1.png", b"")), mtime=0),
                    "cut": tar(("a/1.png", b"a" * 700))[:1100], "huge": tar(("a/1.png", b""))[:124] + b"77777777777" + tar(("a/1.png", b""))[135:]},
         "progress": {"log": b'{"step":1,"loss":2.3,"lr":0.1}\n{"step":2,"loss":1.5,"lr":0.1}\n{"step":3,"lo', "start": b'{"step":0}', "deep": b"[" * 2000},
-        "settings": {"run": b'# a run\nmodel = "lenet5"\nepochs = 3\nlr = 1e-3\nshuffle = true\ndata = "digits:60000"\n', "nested": b"[optimizer]\nlr = 0.1\n",
+        "settings": {"deep": b"a." * 700 + b"a = 1\n", "inline": b"x = " + b"{ a = " * 40 + b"1" + b" }" * 40 + b"\n", "run": b'# a run\nmodel = "lenet5"\nepochs = 3\nlr = 1e-3\nshuffle = true\ndata = "digits:60000"\n', "nested": b"[optimizer]\nlr = 0.1\n",
                      "odd": b"a.b = 1\n'c' = [1, 2]\nd = 2024-01-01\ne = inf\n",
                      "accent": b"\xcc\x9c#=", "table_line_break": b"[\nlr = 0.1\n"},
         "network": {"plain": b'input = [1, 8, 8]\nclasses = 3\nlayers = [ { conv2d = 4, kernel = 3, bias_init = 0 }, "relu", "flatten", { linear = "classes" } ]\n'
@@ -185,14 +205,21 @@ def main():
                         "sums": safetensors({"__metadata__": {"tenon.crc32": json.dumps({"__metadata__": "%08x" % zlib.crc32(b"s\0U8 [2]\0"),
                                                                                          "s": "%08x" % zlib.crc32(b"ab")})},
                                              "s": {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}}, b"ab"),
+                        "foreign": safetensors({"f": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]},
+                                                "c": {"dtype": "C64", "shape": [1], "data_offsets": [2, 10]},
+                                                "u": {"dtype": "F4", "shape": [3], "data_offsets": [10, 12]}}, bytes(12)),
                         "gap": safetensors({"t": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}}, bytes(2))},
         "pt": {"zip": b"\0" + pt_zip(pt_pickle(2, 1)), "legacy": b"\0" + pt_legacy(), "pickle": b"\1" + pt_pickle(1, 2), "foreign": b"\1\x80\x02cos\nsystem\n)R.",
+               "objects": b"\1" + objects_pickle(2), "objects4": b"\1" + objects_pickle(4),
                "protocol4": b"\1\x80\x04\x95\x0d\0\0\0\0\0\0\0}\x94(\x8c\1a\x94K\1\x8c\1b\x94N]\x94u.", "self": b"\1\x80\x02]q\1h\1a."},
         "weights": {"gguf": b"\0" + gguf((b"a", [2, 3], 0, f32), (b"q", [32], 8, bytes(34)), (b"r", [32, 1], 2, bytes(18))),
                     "gguf_values": b"\0" + gguf(count=3, values=struct.pack("<Q1sIf", 1, b"a", 6, 0.5) + struct.pack("<Q1sIQ2s", 1, b"b", 8, 2, b"hi")
                                                 + struct.pack("<Q1sIIQ2i", 1, b"c", 9, 5, 2, 1, 2)),
                     "stored": b"\1" + npz(zipfile.ZIP_STORED, a=npy(plain % "False", f32), b=npy(plain % "True", f32)),
                     "deflated": b"\1" + npz(zipfile.ZIP_DEFLATED, a=npy(plain % "False", f32)), "array": b"\2" + npy(plain % "False", f32),
+                    "gpt2": b"\4" + json.dumps(GPT2).encode(), "bert": b"\5" + json.dumps(BERT).encode(), "resnet": b"\6" + json.dumps(RESNET).encode(),
+                    "timm": b"\6" + json.dumps({"architecture": "resnet18", "num_classes": 3, "pretrained_cfg": {"mean": [0.5], "std": [1]}}).encode(),
+                    "model": b"\7" + json.dumps(MODEL).encode(),
                     "index": b"\3" + b'{"metadata": {"total_size": 4}, "weight_map": {"a": "b.safetensors"}}'},
         "tokenizer": {"bpe": b"\0" + json.dumps({"added_tokens": [{"id": 3, "content": "<s>", "special": True}], "normalizer": {"type": "NFC"}, "pre_tokenizer": {
                       "type": "ByteLevel", "add_prefix_space": True}, "post_processor": None, "decoder": {"type": "ByteLevel"},

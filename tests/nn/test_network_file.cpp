@@ -64,30 +64,38 @@ double step(const nn::AnyModule& net, const models::Info& info, std::int64_t cla
 }
 
 // Small versions of all kinds, so that the test is quick.
-const char* const kSaid[] = {"lenet5",
-                             "lenet5_1998",
-                             "keras_cnn",
-                             "mlp:12-5-3",
-                             "alexnet_r",
-                             "resnet20:width=4",
-                             "resnet110:width=4",
-                             "resnet18:width=4",
-                             "resnet50:width=4",
-                             "vgg16:width=2",
-                             "vgg16_bn:width=2",
-                             "vgg16_head:width=2",
-                             "alexnet:width=2",
-                             "alexnet_s:width=5",
-                             "alexnet_2012:width=5",
-                             "fcn_r",
-                             "lstm",
-                             "keras_rnn:units=8",
-                             "gpt2:layers=2,heads=4,width=32,context=16",
-                             "inception_resnet_v2:width=2",
-                             "bert:layers=2,heads=4,width=32,context=16",
-                             "bert_classifier:layers=1,heads=2,width=16,context=8,vocabulary=30",
-                             "bert_spans:layers=1,heads=2,width=16,context=8,vocabulary=30",
-                             "transformer:layers=2,heads=4,width=16,hidden=24"};
+const char* const kSaid[] = {
+    "lenet5",
+    "lenet5_1998",
+    "keras_cnn",
+    "mlp:12-5-3",
+    "alexnet_r",
+    "resnet20:width=4",
+    "resnet110:width=4",
+    "resnet18:width=4",
+    "resnet50:width=4",
+    "vgg16:width=2",
+    "vgg16_bn:width=2",
+    "vgg16_head:width=2",
+    "alexnet:width=2",
+    "alexnet_s:width=5",
+    "alexnet_2012:width=5",
+    "fcn_r",
+    "lstm",
+    "keras_rnn:units=8",
+    "gpt2:layers=2,heads=4,width=32,context=16",
+    "inception_resnet_v2:width=2",
+    "bert:layers=2,heads=4,width=32,context=16",
+    "bert_classifier:layers=1,heads=2,width=16,context=8,vocabulary=30",
+    "bert_spans:layers=1,heads=2,width=16,context=8,vocabulary=30",
+    "gpt2:layers=2,heads=2,width=16,context=8,hidden=20,activation=quick_gelu,"
+    "eps=0.001,dropout=0.2,attention_dropout=0.1,embedding_dropout=0.3",
+    "gpt2:layers=1,heads=2,width=16,context=8,activation=relu,dropout=0.5",
+    "bert:layers=1,heads=2,width=16,context=8,activation=quick_gelu,"
+    "eps=0.001,dropout=0.2,attention_dropout=0.3",
+    "bert_classifier:layers=1,heads=2,width=16,context=8,vocabulary=30,"
+    "activation=gelu_tanh,eps=1e-05,dropout=0.3,head_dropout=0.5",
+    "transformer:layers=2,heads=4,width=16,hidden=24"};
 
 }  // namespace
 

@@ -81,6 +81,8 @@ TEST_CASE("errors: reductions and axes") {
 
 TEST_CASE("errors: shapes") {
   REFUSES(reshape(input({2, 3}), {4, -1}), ShapeError, "[2, 3] has 6 elements");
+  REFUSES(reshape(input({2, 3}), {std::int64_t{1} << 62, 4, -1}), ShapeError, "2^59 elements");
+  REFUSES(reshape(input({2, 3}), {-3, -1}), ShapeError, "negative size -3");
   REFUSES(reshape(input({2, 3}), {-1, -1}), ShapeError, "more than one size is -1");
   REFUSES(reshape(input({2, 3}), {5}), ShapeError, "reshape: [2, 3] has 6 elements, [5] has 5");
   REFUSES(reshape(input({0, 3}), {0, -1}), ShapeError, "reshape");

@@ -10,6 +10,7 @@
 
 #include <tenon/error.h>
 
+#include "base/background.h"
 #include "cuda/device/card_models.h"
 #include "cuda/device/driver.h"
 #include "cuda/device/vendor_library.h"
@@ -123,7 +124,7 @@ const Cards& cards() {
     auto* made = new Cards;
     // Starting the driver and reading the compiler take some tenths of a second each.
     std::future<void> early;
-    if (driver_present()) early = std::async(std::launch::async, warm_compiler);
+    if (driver_present()) early = in_background(warm_compiler);
     try {
       list_cards(*made);
       for (const auto& slot : made->slots) {

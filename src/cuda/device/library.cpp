@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 
 #include "base/env.h"
+#include "base/folder_names.h"
 #include "base/str.h"
 
 namespace tenon::cuda {
@@ -25,8 +26,8 @@ bool is_there(const fs::path& path) {
 std::vector<fs::path> subfolders(const fs::path& folder, std::string_view prefix) {
   std::vector<fs::path> found;
   std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    if (it->path().filename().string().rfind(prefix, 0) == 0) found.push_back(it->path());
+  for (const std::string& name : names_in(folder.string(), error))
+    if (name.starts_with(prefix)) found.push_back(folder / name);
   std::sort(found.rbegin(), found.rend());
   return found;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/cache_file.h"
+#include "base/folder_names.h"
 #include "base/str.h"
 
 namespace tenon::cuda {
@@ -101,11 +102,11 @@ void KernelCache::shrink() const noexcept {
     std::vector<Entry> entries;
     std::int64_t total = 0;
     std::error_code error;
-    for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
+    for (const std::string& name : names_in(folder_, error)) {
       std::error_code ignored;
-      const std::string name = it->path().filename().string();
-      Entry entry{it->path(), fs::last_write_time(it->path(), ignored),
-                  static_cast<std::int64_t>(fs::file_size(it->path(), ignored))};
+      const fs::path path = cat(folder_, "/", name);
+      Entry entry{path, fs::last_write_time(path, ignored),
+                  static_cast<std::int64_t>(fs::file_size(path, ignored))};
       if (ignored) continue;
       // What a killed process left behind.
       if (name.ends_with(".tmp") && Clock::now() - entry.time > std::chrono::hours(1))

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -52,18 +53,24 @@ class Workers {
   }
 
   void add(std::function<void()> run) {
-    const std::lock_guard lock(mutex_);
-    if (stop_) return;
-    jobs_.push_back(std::move(run));
-    note_arrival();
+    if (const std::lock_guard lock(mutex_); stop_ || has_worker()) {
+      if (stop_) return;
+      jobs_.push_back(std::move(run));
+      note_arrival();
+      return;
+    }
+    run();
   }
 
   void add_compilation(std::function<void()> run, int effort) {
-    const std::lock_guard lock(mutex_);
-    if (stop_) return;
-    if (compilations_.empty()) latest_ = Clock::now() + kLongestWait;
-    compilations_.push_back({std::move(run), effort});
-    note_arrival();
+    if (const std::lock_guard lock(mutex_); stop_ || has_worker()) {
+      if (stop_) return;
+      if (compilations_.empty()) latest_ = Clock::now() + kLongestWait;
+      compilations_.push_back({std::move(run), effort});
+      note_arrival();
+      return;
+    }
+    run();
   }
 
  private:
@@ -82,8 +89,21 @@ class Workers {
   void note_arrival() {
     begin_ = Clock::now() + kQuiet;
     if (waiting() > static_cast<std::size_t>(idle_) && static_cast<int>(threads_.size()) < most_)
-      threads_.emplace_back([this] { work(); });
+      start_worker();
     wake_.notify_one();
+  }
+
+  // Where the system has no thread to give, those that there are do the work.
+  void start_worker() {
+    try {
+      threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+    }
+  }
+  // False where not one can be had: then who has work does it.
+  bool has_worker() {
+    if (threads_.empty()) start_worker();
+    return !threads_.empty();
   }
 
   // What to do now; nothing when a compilation has to wait for others, or nothing is there.

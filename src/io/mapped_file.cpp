@@ -1,0 +1,138 @@
+// Mapped files, and what stands in for pages that a file has lost: somebody may cut it short while
+// it is read, and a page behind its end is a SIGBUS, which ends the program.
+//
+// The handler puts zeros in the place of what is gone and notes that it did. Whoever reads asks
+// require_whole() behind reading, before the values go anywhere.
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <mutex>
+#include <system_error>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
+#include "io/file.h"
+
+namespace tenon::io {
+
+/// A range of addresses in which pages may go. Never freed, as a handler may look at any time, but
+/// used again.
+struct MappedFile::Watched {
+  std::atomic<bool> taken{true};
+  std::atomic<const char*> begin{nullptr};
+  std::atomic<std::size_t> size{0};
+  std::atomic<bool> lost{false};
+  Watched* next = nullptr;
+};
+
+namespace {
+
+std::atomic<MappedFile::Watched*> all_watched{nullptr};
+std::uintptr_t page_size = 4096;
+struct sigaction handler_before {};
+
+static_assert(std::atomic<const char*>::is_always_lock_free &&
+              std::atomic<std::size_t>::is_always_lock_free);
+
+// True where the place is in a mapped file, and can be read now.
+bool replace_lost(const char* place) {
+  for (MappedFile::Watched* w = all_watched.load(std::memory_order_acquire); w != nullptr;
+       w = w->next) {
+    const char* const begin = w->begin.load(std::memory_order_acquire);
+    const std::size_t size = w->size.load(std::memory_order_relaxed);
+    if (begin == nullptr || place < begin || place >= begin + size) continue;
+    const auto first = reinterpret_cast<std::uintptr_t>(place) / page_size * page_size;
+    const auto end =
+        (reinterpret_cast<std::uintptr_t>(begin) + size + page_size - 1) / page_size * page_size;
+    w->lost.store(true, std::memory_order_release);
+    return ::mmap(reinterpret_cast<void*>(first), end - first, PROT_READ,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+  }
+  return false;
+}
+
+// What is not of a mapped file goes to whom it went to before.
+void on_bus_error(int signal, siginfo_t* info, void* context) {
+  const int error = errno;
+  const bool done = info->si_code > 0 && replace_lost(static_cast<const char*>(info->si_addr));
+  errno = error;
+  if (done) return;
+  if ((handler_before.sa_flags & SA_SIGINFO) != 0) {
+    handler_before.sa_sigaction(signal, info, context);
+  } else if (handler_before.sa_handler == SIG_DFL || handler_before.sa_handler == SIG_IGN) {
+    std::signal(signal, SIG_DFL);
+    ::raise(signal);
+  } else {
+    handler_before.sa_handler(signal);
+  }
+}
+
+void watch_bus_errors() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    page_size = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    struct sigaction handler {};
+    handler.sa_sigaction = on_bus_error;
+    handler.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    ::sigemptyset(&handler.sa_mask);
+    ::sigaction(SIGBUS, &handler, &handler_before);
+  });
+}
+
+MappedFile::Watched* take_watched() {
+  MappedFile::Watched* const first = all_watched.load(std::memory_order_acquire);
+  for (MappedFile::Watched* w = first; w != nullptr; w = w->next)
+    if (!w->taken.exchange(true)) return w;
+  auto* made = new MappedFile::Watched;
+  made->next = first;
+  while (!all_watched.compare_exchange_weak(made->next, made)) {
+  }
+  return made;
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::string& path) : MappedFile(std::make_unique<InputFile>(path)) {}
+
+MappedFile::MappedFile(std::unique_ptr<const InputFile> file) : file_(std::move(file)) {
+  const auto size = static_cast<std::size_t>(file_->size());
+  if (size == 0) return;  // nothing can be mapped of an empty file
+  watch_bus_errors();
+  watched_ = take_watched();
+  void* at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file_->fd(), 0);
+  if (at == MAP_FAILED) {
+    const int code = errno;
+    watched_->taken = false;
+    throw IoError(cat(file_->path(), ": cannot map: ", std::generic_category().message(code)));
+  }
+  bytes_ = {static_cast<const char*>(at), size};
+  watched_->lost = false;
+  watched_->size = size;
+  watched_->begin = bytes_.data();
+}
+
+MappedFile::~MappedFile() {
+  if (bytes_.empty()) return;
+  watched_->begin = nullptr;
+  ::munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+  watched_->taken = false;
+}
+
+void MappedFile::require_whole() const {
+  struct stat info {};
+  const bool shrunk =
+      ::fstat(file_->fd(), &info) != 0 || static_cast<std::uint64_t>(info.st_size) < bytes_.size();
+  if (!shrunk && (watched_ == nullptr || !watched_->lost.load(std::memory_order_acquire))) return;
+  throw FormatError(cat(file_->path(), ": was cut short from ", bytes_.size(), " to ",
+                        static_cast<std::int64_t>(info.st_size),
+                        " bytes while it was read: write such files beside each other and rename "
+                        "them"));
+}
+
+}  // namespace tenon::io

@@ -1,0 +1,92 @@
+// Files that somebody cuts short while they are read: an error that names the file, no SIGBUS.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include <tenon/error.h>
+#include <tenon/eval.h>
+#include <tenon/io.h>
+#include <tenon/ops.h>
+#include <tenon/weights.h>
+
+#include "io/file.h"
+#include "io/folder.h"
+
+using namespace tenon;
+
+namespace {
+
+template <class F>
+std::string refusal(const F& work) {
+  try {
+    work();
+  } catch (const FormatError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("cut files: weights of every format") {
+  const TestFolder folder;
+  const io::TensorMap tensors{{"a", full({1000}, 1.5).eval()}, {"b", full({1 << 20}, 2.5).eval()}};
+  for (const char* name : {"w.safetensors", "w.pt", "w.npz"}) {
+    const std::string path = folder / name;
+    for (const off_t left : {off_t{0}, off_t{4096}, off_t{2'000'000}}) {
+      io::save_weights(path, tensors);
+      const io::WeightFile file(path);
+      REQUIRE(::truncate(path.c_str(), left) == 0);
+      CAPTURE(name);
+      CAPTURE(left);
+      for (std::size_t k = 0; k < 2; ++k)
+        CHECK(refusal([&] { file.read(k); }).find(path + ": was cut short from") == 0);
+      CHECK(refusal([&] { file.read_all(); }) != "");
+    }
+    // Within the last page, where the system gives zeros.
+    io::save_weights(path, tensors);
+    const io::WeightFile file(path);
+    CHECK(file.read_all().at("b").numel() == 1 << 20);
+    const auto size = static_cast<off_t>(io::InputFile(path).size());
+    REQUIRE(::truncate(path.c_str(), size - 1) == 0);
+    CHECK(refusal([&] { file.read(1); }) != "");
+  }
+}
+
+TEST_CASE("cut files: a file that goes while it is copied") {
+  const TestFolder folder;
+  const std::string path = folder / "w.safetensors";
+  const io::TensorMap tensors{{"a", full({1 << 22}, 1.5).eval()}};
+  for (int k = 0; k < 10; ++k) {
+    io::save_weights(path, tensors);
+    const io::WeightFile file(path);
+    std::thread other([&] {
+      for (off_t left = 1 << 24; left > 0; left /= 2)
+        if (::truncate(path.c_str(), left) != 0) return;
+    });
+    const std::string why = refusal([&] { file.read(0); });
+    other.join();
+    CHECK((why.empty() || why.find("was cut short") != std::string::npos));
+    CHECK(refusal([&] { file.read(0); }) != "");
+  }
+}
+
+TEST_CASE("cut files: mapped ranges are watched as long as they are mapped") {
+  const TestFolder folder;
+  io::write_file(folder / "a", std::string(100'000, 'x'));
+  for (int k = 0; k < 3; ++k) {
+    const io::MappedFile one(folder / "a"), two(folder / "a");
+    one.require_whole();
+    CHECK(one.bytes() == two.bytes());
+  }
+  const io::MappedFile file(folder / "a");
+  REQUIRE(::truncate((folder / "a").c_str(), 10) == 0);
+  CHECK(file.bytes()[50'000] == '\0');
+  CHECK_THROWS_AS(file.require_whole(), FormatError);
+  io::write_file(folder / "empty", "");
+  io::MappedFile(folder / "empty").require_whole();
+}
