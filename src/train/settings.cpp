@@ -428,7 +428,7 @@ std::string weights_in(const std::string& file,
                        const std::vector<std::pair<std::string, std::string>>& overrides) {
   std::string out;
   if (!file.empty())
-    for (const SettingText& line : parse_settings(io::read_file(file, kMostText), file))
+    for (const SettingText& line : parse_settings(io::read_file(file, kMostSettingsText), file))
       if (line.key == "weights") out = line.value;
   for (const auto& [key, value] : overrides)
     if (key == "weights") out = value;
