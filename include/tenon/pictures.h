@@ -71,11 +71,12 @@ struct VideoFrames {
 TENON_API std::shared_ptr<Pictures> open_picture_folder(const std::string& folder, Split part,
                                                         const PictureSplit& split = {},
                                                         const VideoFrames& frames = {});
-/// Lines of PATH and CLASS with a tab, a comma or a space between; relative paths begin at the
-/// list's folder. A path may be a video's.
+/// Rows (RowFormat) of a path, of an image or a video, and its class, without a header or with one
+/// that names both ("path", "label"). Relative paths begin at the list's folder.
 TENON_API std::shared_ptr<Pictures> open_picture_list(const std::string& file, Split part,
                                                       const PictureSplit& split = {},
-                                                      const VideoFrames& frames = {});
+                                                      const VideoFrames& frames = {},
+                                                      const RowFormat& rows = {});
 /// The frames of one video, all of one class, "video". Throws IoError, FormatError or NotSupported
 /// for one that cannot be opened.
 TENON_API std::shared_ptr<Pictures> open_video(const std::string& file,

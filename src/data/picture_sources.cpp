@@ -17,10 +17,11 @@
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "data/class_order.h"
-#include "data/group_column.h"
 #include "data/left_out.h"
+#include "data/line_reader.h"
 #include "data/part_folders.h"
 #include "data/split.h"
+#include "io/encoding.h"
 #include "io/file.h"
 #include "io/image.h"
 #include "io/tar.h"
@@ -91,6 +92,10 @@ class ListedPictures : public Pictures {
   const std::vector<Labelled>& items() const { return items_; }
   void number_classes(const std::vector<std::string>& known, ClassOrder by) {
     names_ = known.empty() ? names_of(items_, by) : known;
+    for (const std::string& name : names_)
+      if (io::not_utf8(name) != std::string::npos)
+        throw FormatError(cat(what_, ": the name of a class is no UTF-8: '", name.substr(0, 60),
+                              "': rename it, for models keep it as UTF-8"));
     if (names_.size() > kMostClasses)
       throw FormatError(cat(what_, ": has ", names_.size(), " classes"));
     std::map<std::string, std::int64_t> order;
@@ -359,16 +364,6 @@ bool takes_videos(const VideoFrames& frames) {
   return frames.count > 0 || frames.every > 0;
 }
 
-std::vector<std::string_view> fields_of(std::string_view line, char separator) {
-  std::vector<std::string_view> out(1, line);
-  for (std::size_t cut; (cut = out.back().find(separator)) != std::string_view::npos;) {
-    const std::string_view field = out.back();
-    out.back() = field.substr(0, cut);
-    out.push_back(field.substr(cut + 1));
-  }
-  return out;
-}
-
 std::string trimmed_text(std::string text) {
   const auto space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
   while (!text.empty() && space(text.back())) text.pop_back();
@@ -484,47 +479,73 @@ std::shared_ptr<Set> part_of_set(std::shared_ptr<Set> set, Split part, const Pic
   return set->keep_part(part, split, files_may_repeat) ? std::move(set) : nullptr;
 }
 
-std::vector<Labelled> list_items(const std::string& file, bool videos, const std::string& group) {
-  const std::string text = io::read_file(file);
+// Where a list's paths and classes stand; kNone: the class is the last field.
+struct ListColumns {
+  std::size_t path = 0, word = kNone;
+};
+
+ListColumns list_columns(const LineReader& lines) {
+  const ColumnNames& header = lines.header();
+  if (header.empty()) return {};
+  ListColumns out{kNone, kNone};
+  for (const std::string& name : path_names())
+    if (out.path == kNone) out.path = header.find(name, lines.file());
+  for (std::size_t c = 0; c < lines.columns(); ++c)
+    if (out.word == kNone && c != out.path && is_label_name(header[c])) out.word = c;
+  if (lines.columns() == 2) {
+    if (out.path == kNone) out.path = out.word == 0 ? 1 : 0;
+    if (out.word == kNone) out.word = 1 - out.path;
+  }
+  if (out.path == kNone || out.word == kNone)
+    throw FormatError(cat(lines.file(), ": of its ", lines.columns(), " columns none is called ",
+                          out.path == kNone ? "filename, path or image" : "label or class",
+                          ": rename the header's field"));
+  return out;
+}
+
+// The path of a row; without a header it may hold the separator.
+std::string_view listed_path(const LineReader& lines, const std::vector<std::string_view>& fields,
+                             const ListColumns& columns) {
+  if (fields.size() < 2)
+    throw FormatError(cat(lines.where(), ": '", fields[0].substr(0, 60),
+                          "' has no class; as in cats/1.jpg,cat. All lines have the same sign "
+                          "between path and class (separator=SIGN says which)"));
+  if (!lines.header().empty() || fields.size() == 2) return trimmed(fields[columns.path]);
+  const std::string_view path = lines.between(fields[0], fields[fields.size() - 2]);
+  if (path.empty())
+    throw FormatError(
+        cat(lines.where(), ": has ", fields.size(), " fields where a path and a class are needed"));
+  return trimmed(path);
+}
+
+std::vector<Labelled> list_items(const std::string& file, bool videos, const std::string& group,
+                                 const RowFormat& rows, Notes& notes) {
   const fs::path base = fs::path(file).parent_path();
   const bool by_rule = group == "prefix" || group == "folder";
-  GroupColumn column(by_rule ? "" : group);
-  const bool by_column = !group.empty() && !by_rule;
+  LineReader lines(file, LineForm::List, rows, by_rule ? "" : group);
+  const ListColumns columns = list_columns(lines);
   std::vector<Labelled> items;
-  int line_number = 0;
-  for (std::size_t from = 0; from < text.size();) {
-    const std::size_t end = std::min(text.find('\n', from), text.size());
-    std::string line = trimmed_text(text.substr(from, end - from));
-    from = end + 1;
-    ++line_number;
-    if (line.empty() || line.front() == '#') continue;
-    const std::string where = cat(file, ", line ", line_number);
-    std::string of_group;
-    if (by_column) {
-      const char separator = line.find('\t') != std::string::npos  ? '\t'
-                             : line.find(',') != std::string::npos ? ','
-                                                                   : ' ';
-      std::vector<std::string_view> fields = fields_of(line, separator);
-      if (column.is_header(fields)) continue;
-      of_group = column.take(fields, where);
-      std::string rest;
-      for (const std::string_view field : fields)
-        rest += cat(rest.empty() ? "" : std::string(1, separator), field);
-      line = std::move(rest);
-    }
-    std::size_t cut = line.find('\t');
-    if (cut == std::string::npos) cut = line.rfind(',');
-    if (cut == std::string::npos) cut = line.rfind(' ');
-    if (cut == std::string::npos)
-      throw FormatError(cat(where, ": '", line, "' has no class; as in cats/1.jpg,cat"));
-    const std::string path = trimmed_text(line.substr(0, cut)),
-                      word = trimmed_text(line.substr(cut + 1));
+  Note left_out;
+  std::vector<std::string_view> fields;
+  while (lines.next(fields)) {
+    const std::string path(listed_path(lines, fields, columns));
+    const std::string word(trimmed(columns.word == kNone ? fields.back() : fields[columns.word]));
     if (path.empty() || word.empty())
-      throw FormatError(cat(where, ": the path or the class is empty"));
-    if (!videos && io::looks_like_video(path)) continue;
-    items.push_back({(base / path).string(), word, false, std::move(of_group)});
+      throw FormatError(cat(lines.where(), ": the path or the class is empty"));
+    if (!videos && io::looks_like_video(path)) {
+      if (left_out.count++ == 0) left_out.first = lines.where();
+      continue;
+    }
+    items.push_back({(base / path).string(), word, false, lines.group()});
     if (by_rule)
       items.back().group = group_by_rule(path, fs::path(path).parent_path().string(), group);
+  }
+  const Notes more = lines.notes();
+  notes.insert(notes.end(), more.begin(), more.end());
+  if (left_out.count > 0) {
+    left_out.text = cat(left_out.count, left_out.count == 1 ? " video is" : " videos are",
+                        " left out, for no frames of videos are asked for");
+    notes.push_back(left_out);
   }
   return items;
 }
@@ -577,18 +598,22 @@ std::shared_ptr<Pictures> open_picture_folder(const std::string& folder, Split p
 }
 
 std::shared_ptr<Pictures> open_picture_list(const std::string& file, Split part,
-                                            const PictureSplit& split, const VideoFrames& frames) {
+                                            const PictureSplit& split, const VideoFrames& frames,
+                                            const RowFormat& rows) {
   const bool videos = takes_videos(frames);
   std::vector<Labelled> items;
+  Notes notes;
   try {
-    items = list_items(file, videos, split.split.group);
+    items = list_items(file, videos, split.split.group, rows, notes);
     if (!split.test_path.empty())
-      add_test_items(items, list_items(split.test_path, videos, split.split.group),
+      add_test_items(items, list_items(split.test_path, videos, split.split.group, rows, notes),
                      split.test_path);
   } catch (const ValueError& error) {
     throw ValueError(message_of(file, error.what()));
   }
-  auto set = part_of_set(std::make_shared<PictureFiles>(std::move(items), file), part, split, true);
+  auto set = std::make_shared<PictureFiles>(std::move(items), file);
+  set->add(notes);
+  set = part_of_set(std::move(set), part, split, true);
   if (set != nullptr) set->expand(frames);
   return set;
 }

@@ -11,8 +11,9 @@
 #include "base/str.h"
 #include "data/split.h"
 #include "data/unicode.h"
-#include "io/csv.h"
+#include "io/encoding.h"
 #include "io/json.h"
+#include "io/numbers.h"
 
 namespace tenon::data {
 namespace {
@@ -313,7 +314,7 @@ std::shared_ptr<Dataset> open_spans(const std::string& file, Split split,
     Samples samples{.name = file};
     const auto read = [&](const std::string& path, std::optional<Split> lies_in) {
       reading = path;
-      std::vector<SpanQuestion> questions = read_questions(tokenizer, io::read_file(path));
+      std::vector<SpanQuestion> questions = read_questions(tokenizer, io::read_text(path));
       for (SpanQuestion& question : questions) {
         question.file = path;
         all.push_back(std::move(question));

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "data/dates.h"
 #include "io/json.h"
 #include "train/run_data.h"
 
@@ -32,7 +34,7 @@ bool has_no_file(const std::string& spec) {
           (end == std::string::npos || spec[end] == ','));
 }
 
-// Columns as {"name", "values"} or {"name", "fill"}.
+// Columns as {"name", "values"} or {"name", "fill"}, the latter of dates with {"date", "order"}.
 Json json_of(const data::TableColumns& table) {
   Json columns = Json::array();
   for (const data::TableColumn& column : table.columns) {
@@ -42,9 +44,15 @@ Json json_of(const data::TableColumns& table) {
       one["fill"] = column.fill;
     else
       one["values"] = column.values;
+    if (!column.date.empty()) one["date"] = column.date, one["order"] = column.date_order;
     columns.push_back(std::move(one));
   }
-  return {{"label", table.label}, {"columns", std::move(columns)}};
+  Json out{{"label", table.label}, {"columns", std::move(columns)}};
+  const std::pair<const char*, const std::string&> formats[] = {
+      {"encoding", table.encoding}, {"decimal", table.decimal}, {"thousands", table.thousands}};
+  for (const auto& [key, value] : formats)
+    if (!value.empty()) out[key] = value;
+  return out;
 }
 
 std::shared_ptr<const data::TableColumns> table_from(const Json& json,
@@ -52,9 +60,17 @@ std::shared_ptr<const data::TableColumns> table_from(const Json& json,
   auto table = std::make_shared<data::TableColumns>();
   table->label = json.at("label").get<std::string>();
   table->class_names = class_names;
+  table->encoding = json.value("encoding", "");
+  table->decimal = json.value("decimal", "");
+  table->thousands = json.value("thousands", "");
   for (const Json& one : json.at("columns"))
     table->columns.push_back({one.at("name").get<std::string>(), one.value("fill", 0.0),
-                              one.value("values", std::vector<std::string>())});
+                              one.value("values", std::vector<std::string>()),
+                              one.value("date", ""), one.value("order", "")});
+  for (const data::TableColumn& column : table->columns)
+    if (!column.date.empty() && (!data::is_date_part(column.date) || !column.values.empty() ||
+                                 data::date_order(column.date_order) == data::kAnyOrder))
+      throw ValueError(cat("the dates of column '", column.name, "' are none"));
   for (const data::TableColumn& column : table->columns)
     if (!std::is_sorted(column.values.begin(), column.values.end()))
       throw ValueError(cat("the words of column '", column.name, "' are not in order"));
@@ -116,6 +132,12 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
   }
   if (s.classes < 1 || s.classes > 1'000'000 || !(s.input_std > 0))
     throw FormatError(cat(source, ": its metadata '", kModelKey, "' has numbers out of range"));
+  // Names that are the classes' numbers are not written, but a table's labels are found by them.
+  if (out.table && out.class_names.empty()) {
+    auto table = std::make_shared<data::TableColumns>(*out.table);
+    for (std::int64_t k = 0; k < s.classes; ++k) table->class_names.push_back(std::to_string(k));
+    out.table = std::move(table);
+  }
   return out;
 }
 

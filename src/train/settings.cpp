@@ -13,7 +13,7 @@
 
 #include "base/str.h"
 #include "device/parse.h"
-#include "io/csv.h"
+#include "io/numbers.h"
 #include "io/toml.h"
 #include "train/lora.h"
 #include "train/pictures.h"

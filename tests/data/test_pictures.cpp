@@ -158,12 +158,12 @@ TEST_CASE("folder: parts by share and seed are apart, and train/ and val/ are ta
   CHECK(refusal<FormatError>(parted).find("'owl'") != std::string::npos);
 }
 
-TEST_CASE("list: tabs, commas and spaces; classes that are numbers in their order") {
+TEST_CASE("list: paths with spaces; classes that are numbers in their order") {
   const TestFolder dir;
   for (int k = 0; k < 4; ++k)
     save(dir / ("a b" + std::to_string(k) + ".png"), static_cast<std::uint8_t>(k));
   io::write_file(dir / "list.txt",
-                 "# pictures\na b0.png\t10\na b1.png,9\r\na b2.png 9\n\na b3.png,2\n");
+                 "# pictures\na b0.png\t10\na b1.png\t9\r\na b2.png\t9\n\na b3.png\t2\n");
   const auto set = data::open_dataset(
       "list:" + (dir / "list.txt") + ",size=4,split=0.25,validation=0", Split::Train);
   CHECK(set->class_names() == std::vector<std::string>{"2", "9", "10"});
@@ -174,6 +174,8 @@ TEST_CASE("list: tabs, commas and spaces; classes that are numbers in their orde
     CHECK(found.labels[i] == labels[static_cast<std::size_t>(found.reds[i])]);
   io::write_file(dir / "bad.txt", "onlyapath.png\n");
   CHECK(refusal<FormatError>("list:" + (dir / "bad.txt")).find("line 1") != std::string::npos);
+  io::write_file(dir / "bad.txt", "a.png,1\nb.png\t2\nc.png 3\n");  // no sign divides all
+  CHECK(refusal<FormatError>("list:" + (dir / "bad.txt")).find("separator=") != std::string::npos);
 }
 
 TEST_CASE("classes: folders are numbered as torchvision numbers them, labels as numbers") {
