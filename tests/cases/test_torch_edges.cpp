@@ -48,6 +48,7 @@ TEST_CASE("torch edges: chunks of an axis without elements are as many as were a
     for (const Tensor& part : parts) CHECK(part.shape() == Shape{0, 2});
   }
   CHECK(chunk(x, 3, 1).size() == 2);
+  CHECK_THROWS_AS(chunk(x, std::numeric_limits<std::int64_t>::max(), 0), ValueError);
   CHECK(split(x, 3, 0).size() == 1);
   // Beside the largest count nothing wraps around.
   CHECK(chunk(zeros({3}), std::numeric_limits<std::int64_t>::max(), 0).size() == 3);
