@@ -209,6 +209,10 @@ TEST_CASE("split: parts with files of their own, and classes that a part lacks")
   // A single sample can be opened as a whole, though it cannot be divided.
   CHECK(data::choose_samples({}, Split::All, {.name = "t", .count = 1}).samples.size() == 1);
   CHECK_THROWS_AS(data::choose_samples({}, Split::Train, {.name = "t", .count = 1}), ValueError);
+  const data::Samples one_text{.name = "t", .count = 3, .marks = {{}, {}, {5, 5, 5}}};
+  CHECK(data::choose_samples({}, Split::All, one_text).samples.size() == 3);
+  CHECK(data::choose_samples({.fold = 1, .folds = 2}, Split::All, one_text).samples.size() == 3);
+  CHECK_THROWS_AS(data::choose_samples({}, Split::Test, one_text), ValueError);
 }
 
 TEST_CASE("split: 100,000 samples of 1,000 classes, or of 50,000 groups, in well under a second") {
