@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/digit.h"
+
 namespace tenon::data {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // The digits at the start of a text without leading zeros, which it loses with them.
 std::string_view take_number(std::string_view& text) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "base/digit.h"
 #include "data/table.h"
 
 namespace tenon::data {
@@ -45,7 +46,6 @@ bool is_date(std::int64_t year, std::int64_t month, std::int64_t day) {
   return day <= kDays[static_cast<std::size_t>(month - 1)] + (leap && month == 2 ? 1 : 0);
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 class Text {

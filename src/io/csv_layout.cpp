@@ -6,6 +6,8 @@
 #include <array>
 #include <vector>
 
+#include "base/digit.h"
+
 namespace tenon::io {
 namespace {
 
@@ -22,7 +24,6 @@ struct RowCounts {
   std::string_view text;
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_space(char c) { return c == ' ' || c == '\t'; }
 // A quote within a word is none that opens a field.
 bool may_open(char before) {

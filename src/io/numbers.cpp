@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "base/digit.h"
+
 namespace tenon::io {
 namespace {
 
@@ -17,8 +19,6 @@ std::string_view trim(std::string_view text) {
   while (!text.empty() && space(text.back())) text.remove_suffix(1);
   return text;
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 NumberKind from_plain(std::string_view text, double& value) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <map>
 
+#include "base/digit.h"
 #include "base/str.h"
 
 namespace tenon::io {
@@ -180,8 +181,6 @@ constexpr std::string_view kWrappers[] = {
     "_fsdp_wrapped_module.", "_forward_module.",  "model.",  "net."};
 constexpr std::string_view kPathWrappers[] = {"_orig_mod", "_fsdp_wrapped_module",
                                               "_checkpoint_wrapped_module", "module"};
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 struct Captures {
   std::map<char, std::string_view> numbers;

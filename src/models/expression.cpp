@@ -8,6 +8,7 @@
 
 #include <tenon/error.h>
 
+#include "base/digit.h"
 #include "base/str.h"
 
 namespace tenon::models {
@@ -18,7 +19,6 @@ constexpr const char* kFunctions[] = {"floor", "ceil", "round", "sqrt", "min", "
 constexpr char kAll[] = "floor, ceil, round, sqrt, min, max";
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
