@@ -250,7 +250,9 @@ void predict_video(const SetPredictor& predict, const std::string& file) {
 
 Predicted image_of_file(const train::TrainedModel& model, const std::string& file) {
   const auto [height, width, colour] = picture_size(model, file);
-  const io::Image image = io::load_image(file, colour ? 3 : 1);
+  Notes notes;
+  const io::Image image = io::load_image(file, model.image_reading(colour ? 3 : 1), &notes);
+  print_notes(notes);
   const auto predicted = [&](const Tensor& input, Glyph glyph) {
     return Predicted{
         .name = file, .glyph = std::move(glyph), .values = model.predict(input).to_vector<float>()};
@@ -549,10 +551,11 @@ Command predict_command() {
   add_trained(command, options->trained);
   add_picture(command, options->trained);
   command
-      .positional(options->files, "FILE",
-                  "PNG, JPEG, PGM, PPM, IDX, NPY, a video, CSV of rows with or without labels, or "
-                  ".txt of lines",
-                  false)
+      .positional(
+          options->files, "FILE",
+          "PNG, JPEG, GIF and others, IDX, NPY, a video, CSV of rows with or without labels, or "
+          ".txt of lines",
+          false)
       .completes = Completes::Files;
   command.option(options->texts, "--text", "WORDS",
                  "a text for a model that reads texts, with [MASK] for one that tells words, or a "

@@ -20,7 +20,8 @@ void add_trained(Command& command, TrainedOptions& options) {
   command
       .option(options.weights, "--weights", "FILE",
               "of the network that RUN names: .safetensors, .pt or .pth, by torchvision's or "
-              "Hugging Face's names too")
+              "Hugging Face's names too, or a folder of Hugging Face's, whose config.json decides "
+              "sizes and classes")
       .completes = Completes::Files;
   command
       .option(options.tokenizer, "--tokenizer", "FILE",

@@ -7,7 +7,7 @@ if(TENON_CLI_SOURCES)
   set_target_properties(tenon_cli PROPERTIES OUTPUT_NAME tenon)
   target_include_directories(tenon_cli PRIVATE ${PROJECT_SOURCE_DIR}/cli)
   # The command only talks; what must be fast is in the library.
-  target_compile_options(tenon_cli PRIVATE $<$<CONFIG:Release>:-Os> ${TENON_FEWER_PASSES})
+  target_compile_options(tenon_cli PRIVATE $<$<CONFIG:Release>:-Os> ${TENON_FEWER_PASSES} "${TENON_HARDENED}")
   # libcurl is loaded when something is fetched: linking it would bring thirty libraries into every start.
   target_include_directories(tenon_cli PRIVATE ${CURL_INCLUDE_DIRS})
   target_link_libraries(tenon_cli PRIVATE tenon tenon_options fmt::fmt ${CMAKE_DL_LIBS})

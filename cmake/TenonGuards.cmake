@@ -21,6 +21,11 @@ if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
   endif()
   tenon_add_test(guard.library 60 ${python} ${guards}/library.py --library $<TARGET_FILE:tenon_shared> --limit-mb 7
                  ${kernels})
+  set(hardened $<TARGET_FILE:tenon_shared>)
+  if(TARGET tenon_cli)
+    list(APPEND hardened $<TARGET_FILE:tenon_cli>)
+  endif()
+  tenon_add_test(guard.hardening 60 ${python} ${guards}/hardening.py ${hardened} $<$<CONFIG:Release>:--release>)
   tenon_add_test(consumer 300 ${python} ${PROJECT_SOURCE_DIR}/tests/consumer/consumer.py --build ${CMAKE_BINARY_DIR}
                  --compiler ${CMAKE_CXX_COMPILER})
   # What the pages for users show is compiled and run.

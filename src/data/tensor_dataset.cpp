@@ -41,13 +41,13 @@ class TensorDataset final : public Dataset {
   std::string describe() const override { return parts_.description; }
   std::shared_ptr<const TableColumns> table() const override { return parts_.table; }
   std::int64_t views() const override { return parts_.views; }
+  Notes notes() const override { return parts_.notes; }
   bool in_memory() const override { return true; }
   std::string sample_name(std::int64_t index) const override {
     const std::int64_t number =
         parts_.numbers.empty() ? index : parts_.numbers[static_cast<std::size_t>(index)];
     return parts_.place ? parts_.place(number) : Dataset::sample_name(number);
   }
-  Notes notes() const override { return parts_.notes; }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     char* input = static_cast<char*>(inputs);

@@ -1,4 +1,5 @@
 // Rearranging: elements repeated, rolled, masked and put in places, built from the other ops.
+#include <algorithm>
 #include <limits>
 
 #include <tenon/error.h>
@@ -86,7 +87,7 @@ Tensor repeat(const Tensor& x, const Ints& counts) {
     if (counts[a] < 0) throw ValueError(cat(where("repeat"), ": ", counts[a], " times"));
     if (counts[a] != 1) raised.push_back(1), expanded.push_back(counts[a]);
     if (counts[a] == 1 || sizes[a] != 1) raised.push_back(sizes[a]), expanded.push_back(sizes[a]);
-    merged.push_back(counts[a] * sizes[a]);
+    merged.push_back(size_product("repeat", counts[a], sizes[a]));
   }
   if (raised.size() <= std::size_t{kMaxRank})
     return reshape(expand(reshape(x, raised), expanded), merged);
@@ -102,7 +103,7 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t count, int axis) {
   if (count < 0) throw ValueError(cat(where("repeat_interleave"), ": ", count, " times"));
   const int a = normalize_axis(axis, x.rank(), where("repeat_interleave").c_str());
   Ints merged = to_ints(x.shape());
-  merged[static_cast<std::size_t>(a)] *= count;
+  merged[static_cast<std::size_t>(a)] = size_product("repeat_interleave", x.size(a), count);
   if (x.rank() == kMaxRank) {  // no axis is free: the others are merged
     std::int64_t outer = 1, inner = 1;
     for (int d = 0; d <= a; ++d) outer *= x.size(d);

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "io/csv.h"
+#include "io/encoding.h"
 
 namespace tenon::train {
 namespace {
@@ -104,7 +105,7 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& file) 
                  .label_name = name,
                  .classes = !is_regression(),
                  .class_names = table_ != nullptr ? class_names_ : std::vector<std::string>(),
-                 .header = name.empty() ? std::optional(false) : std::nullopt,
+                 .rows = {.header = name.empty() ? std::optional(false) : std::nullopt},
                  .columns = table_});
       return fits(set) ? set : nullptr;
     } catch (const Error&) {  // without labels, or with others: the inputs decide
@@ -130,8 +131,9 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& file) 
 
 std::int64_t TrainedModel::predict_csv(const std::string& file, const std::string& out) const {
   const auto set = open_rows(file);
-  const std::string bytes = io::read_file(file);
-  io::CsvReader reader(bytes, file);
+  const std::string bytes = io::read_text(file, "", table_ ? table_->encoding : "");
+  const io::CsvFormat format{.decimal = table_ && table_->decimal == "," ? ',' : '.'};
+  io::CsvReader reader(bytes, file, format);
   const char separator = reader.separator();
   std::vector<std::string> names, added;  // the header, and what is put behind each row
   added.reserve(static_cast<std::size_t>(set->size()));
@@ -150,7 +152,7 @@ std::int64_t TrainedModel::predict_csv(const std::string& file, const std::strin
   std::string text;
   std::vector<std::string_view> fields;
   std::int64_t rows = 0;
-  io::CsvReader counter(bytes, file);
+  io::CsvReader counter(bytes, file, format);
   while (counter.next(fields)) ++rows;
   bool header = rows == set->size() + 1;
   if (!header && rows != set->size())

@@ -28,6 +28,8 @@
 #include "train/model_file.h"
 #include "train/pictures.h"
 #include "train/planned.h"
+#include "train/published_config.h"
+#include "train/resident.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/session.h"
@@ -81,6 +83,26 @@ void load_whole(const nn::AnyModule& net, const StateDict& state, const std::str
     require_tensors(net.state_dict(), state, file);
     throw;
   }
+}
+
+// The network of the settings, with means and deviations around it where the state has them.
+nn::AnyModule net_for(const Settings& settings, std::int64_t classes, const StateDict& state) {
+  const nn::AnyModule net = make_net(settings, classes);
+  const auto mean = state.find(kInputMean), target = state.find(kTargetMean);
+  if (mean == state.end()) return net;
+  return standardized(net, mean->second.shape(),
+                      target == state.end() ? std::optional<Shape>() : target->second.shape());
+}
+
+// Compares names and shapes before the network takes memory: a small file may describe a network of
+// many gigabytes.
+void require_shapes(const Settings& settings, std::int64_t classes, const StateDict& state,
+                    const std::string& file) {
+  const ShapesOnly scope;
+  const nn::AnyModule net = net_for(settings, classes, state);
+  const bool adapted = has_adapters(state);
+  require_tensors((adapted ? with_adapters(net, parse_lora(settings.lora)) : net).state_dict(),
+                  state, file);
 }
 
 // Of a run that has not ended the adapters are added here.
@@ -164,11 +186,15 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   session.tell = [&options](const std::string& note) {
     for (const auto& callback : options.callbacks) callback->on_note(note);
   };
-  for (const std::string& note : notes_on_data(sets)) session.tell(note);
+  const std::vector<std::string> told = notes_on_data(sets);
+  for (const std::string& note : told) session.tell(note);
   for (const std::string& note : session.notes) session.tell(note);
   o.stop = options.stop;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(o));
   TrainResult result = trainer.fit(*session.train, session.validation.get(), session.test.get());
+  // What reading the samples lost of them is known by now.
+  for (const std::string& note : notes_on_data(sets))
+    if (std::find(told.begin(), told.end(), note) == told.end()) session.tell(note);
   for (const auto& set : {sets.train, sets.validation, sets.test})
     if (set != nullptr)
       for (const std::string& name : set->broken()) result.broken.push_back(name);
@@ -251,11 +277,25 @@ std::shared_ptr<const data::Vocabulary> vocabulary_of(const std::string& text_un
                                                       : data::Vocabulary(unit, tokens));
 }
 
+// Classes as the config of published weights has them.
+void use_published(const PublishedConfig& config, Settings& settings,
+                   std::vector<std::string>& class_names) {
+  if (config.regression && settings.task != "regression")
+    throw NotSupported(cat(config.path,
+                           ": the network tells quantities, not classes: train it with "
+                           "--task regression, or use a network of classes"));
+  if (settings.classes > 0 && settings.classes != config.classes)
+    throw ValueError(cat("setting 'classes' is ", settings.classes, ", and ", config.path, " says ",
+                         config.classes, ": leave 'classes' out"));
+  settings.classes = config.classes;
+  class_names = config.class_names;
+}
+
 }  // namespace
 
 TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
   refuse_idle(settings);
-  Settings known = settings;
+  Settings known = as_published(settings);
   known.data = as_long_as_seen(settings.data, settings.model_info());
   return fit(known, dir, false, options);
 }
@@ -317,13 +357,8 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
   out.compute_here();
   const ContextScope scope(out.context_);
   const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
-  out.net_ = make_net(out.settings_, classes);
-  if (const auto mean = weights.state.find(kInputMean); mean != weights.state.end()) {
-    const auto target = weights.state.find(kTargetMean);
-    out.net_ = standardized(
-        out.net_, mean->second.shape(),
-        target == weights.state.end() ? std::optional<Shape>() : target->second.shape());
-  }
+  require_shapes(out.settings_, classes, weights.state, weights.file);
+  out.net_ = net_for(out.settings_, classes, weights.state);
   load_weights_of_run(out.net_, out.settings_, weights.state, weights.file);
   out.net_.eval();
   out.file_ = weights.file;
@@ -336,14 +371,22 @@ TrainedModel TrainedModel::with_weights(const Settings& settings, const std::str
   TrainedModel out;
   out.settings_ = settings;
   out.foreign_ = true;
-  if (out.settings_.classes == 0) out.settings_.classes = settings.model_info().classes;
-  out.tokenizer_ = tokenizer_of(settings, "");
+  out.settings_.weights = file;
+  const std::optional<PublishedConfig> config =
+      settings.network.empty() ? published_config(file, settings.model) : std::nullopt;
+  out.settings_ = as_published(std::move(out.settings_));
+  out.settings_.weights = settings.weights;
+  if (config) use_published(*config, out.settings_, out.class_names_);
+  if (out.settings_.classes == 0) out.settings_.classes = out.settings_.model_info().classes;
+  out.tokenizer_ = tokenizer_of(out.settings_, "");
   out.compute_here();
   const ContextScope scope(out.context_);
   out.net_ = make_net(out.settings_, out.settings_.classes);
-  TakenWeights taken = take_all_weights(out.net_, settings.model, file);
-  out.weights_note_ = std::move(taken.note);
-  out.settings_ = with_pictures_of(std::move(out.settings_), taken.normalize);
+  TakenWeights taken = take_all_weights(out.net_, out.settings_.model, file);
+  out.weights_note_ = taken.note + config_words(file, settings.model);
+  out.settings_ =
+      with_pictures_of(std::move(out.settings_),
+                       config && !config->normalize.empty() ? config->normalize : taken.normalize);
   out.net_.eval();
   out.file_ = file;
   out.name_classes(out.settings_.classes);
@@ -411,6 +454,10 @@ std::shared_ptr<data::Dataset> TrainedModel::fit(
   data::PictureOptions options = picture_options(settings_, settings_.model_info().input);
   options.broken_left_out = true;
   return data::picture_dataset(std::move(pictures), options);
+}
+
+io::ImageReading TrainedModel::image_reading(int channels) const {
+  return {channels, background(settings_)};
 }
 
 std::string TrainedModel::fitting() const {

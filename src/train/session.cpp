@@ -27,6 +27,7 @@
 #include "train/lora.h"
 #include "train/model_file.h"
 #include "train/pictures.h"
+#include "train/published_config.h"
 #include "train/run_folder.h"
 #include "train/settings.h"
 #include "train/standardized.h"
@@ -455,6 +456,7 @@ Session::Session(const Settings& s, const DataSets& opened, bool resume)
   loss = loss_of(settings, net, settings.label_smoothing);
   if (!settings.weights.empty() && !resume && !ShapesOnly::is_on())
     notes.push_back(cat(take_fitting_weights(net, settings.weights),
+                        config_words(settings.weights, settings.model),
                         settings.head.empty() ? "" : "; the head's layers begin as drawn"));
   if (!settings.lora.empty()) net = *(adapted = with_adapters(net, lora_of(settings)));
   const std::vector<std::string> frozen = parse_parts(settings.freeze);
@@ -506,7 +508,7 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
                              const std::string& drawn) {
     KeptSource out{set, loader->options(), {}};
     const Settings known = with_picture_settings(settings);
-    out.preparation = cat(known.picture, " ", known.normalize, " ", drawn);
+    out.preparation = cat(known.picture, " ", known.normalize, " ", known.background, " ", drawn);
     return out;
   };
   KeepOptions how;

@@ -48,6 +48,7 @@ TEST_CASE("torch edges: chunks of an axis without elements are as many as were a
     for (const Tensor& part : parts) CHECK(part.shape() == Shape{0, 2});
   }
   CHECK(chunk(x, 3, 1).size() == 2);
+  CHECK_THROWS_AS(chunk(x, std::numeric_limits<std::int64_t>::max(), 0), ValueError);
   CHECK(split(x, 3, 0).size() == 1);
   // Beside the largest count nothing wraps around.
   CHECK(chunk(zeros({3}), std::numeric_limits<std::int64_t>::max(), 0).size() == 3);
@@ -71,7 +72,8 @@ TEST_CASE("torch edges: repetitions of as many axes as a shape has") {
       const Tensor y = repeat(x, counts), want = repeated(x, counts), slope = grad(sum(y), x);
       CHECK(y.shape() == want.shape());
       CHECK(list(y) == list(want));
-      CHECK(list(slope) == Floats(12, static_cast<float>(want.numel() / x.numel())));
+      const std::int64_t times = want.numel() / x.numel();
+      CHECK(list(slope) == Floats(12, static_cast<float>(times)));
     }
     const Tensor wide = reshape(x, {1, 2, 1, 3, 1, 2, 1, 1}).eval();
     CHECK(repeat(wide, {2, 2, 2, 2, 2, 2, 2, 2}).numel() == 12 * 256);
@@ -79,6 +81,16 @@ TEST_CASE("torch edges: repetitions of as many axes as a shape has") {
     CHECK(rows.shape() == Shape{1, 2, 1, 9, 1, 2, 1, 1});
     CHECK(list(rows) == list(repeat_interleave(x, 3, 1)));
   });
+}
+
+TEST_CASE("torch edges: sizes whose product is beyond int64 are refused") {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const Tensor x = zeros({2, 3});
+  CHECK_THROWS_AS(reshape(x, {kMost, 2, -1}), ShapeError);
+  CHECK_THROWS_AS(reshape(x, {kMost, kMost}), ShapeError);
+  CHECK_THROWS_AS(repeat(x, {1, kMost}), ShapeError);
+  CHECK_THROWS_AS(repeat(x, {kMost, kMost, kMost}), ShapeError);
+  CHECK_THROWS_AS(repeat_interleave(x, kMost, 1), ShapeError);
 }
 
 TEST_CASE("torch edges: a mask without axes") {

@@ -95,12 +95,14 @@ class Regression(CommandTest):
         self.assertRegex(out, r"R2 +[\d.-]+ ± ")
         shutil.rmtree(self.folder / "runs3" / "fold-1")
         told = self.fails(2, "train", "mlp:2-8-1", "--data", "csv:t.csv", "--target", "price", "--task", "regression", "--folds", "3",
-                          "--out", "runs3", says=["--out: runs3/fold-2 already holds a run", "--resume runs3/fold-2"])
+                          "--out", "runs3", says=["--out: runs3 already holds folds", "--resume runs3"])
         self.assertNotIn("TrainOptions", told.err)
         self.assertFalse((self.folder / "runs3" / "fold-1").exists(), "nothing was trained")
         self.assertEqual(self.json("eval", "runs3/fold-3", "--json")["items"], 30)
-        self.fails(2, "train", "mlp:2-8-1", "--data", "csv:t.csv,split=0.5", "--target", "price", "--folds", "3", says="already")
-        self.fails(2, "train", "mlp:2-8-1", "--data", "digits", "--folds", "3", says="no table")
+        for taken, says in (("split=0.5", "a fold is the test part"), ("fold=1/3", "names one of its folds already")):
+            self.fails(2, "train", "mlp:2-8-1", "--data", f"csv:t.csv,{taken}", "--target", "price", "--task", "regression", "--folds", "3",
+                       says=says)
+        self.fails(2, "train", "mlp:2-8-1", "--data", "digits", "--folds", "3", says="each part is drawn by a seed of its own")
         self.fails(2, "train", "mlp:2-8-1", "--data", "csv:t.csv", "--folds", "1", says="2 or more")
         self.fails(2, "train", "mlp:2-8-1", "--data", "csv:t.csv", "--target", "price", "--task", "regression", "--folds", "100",
                    "--out", "runs100", says="of 90 samples, 81 are left for training and 0 for testing")
