@@ -77,10 +77,14 @@ void print_not_shown(std::int64_t samples, const std::string& name, const Predic
   fmt::print("{}\n", wrap(text, stdout_terminal().width, 0));
 }
 
-void print_right(std::int64_t right, std::int64_t labelled, const PredictOptions& options) {
-  if (labelled > 0)
-    fmt::print("{} of {} right{}\n", thousands(right), thousands(labelled),
-               options.all() ? "" : ", of those shown");
+// How many are right, of which samples.
+void print_right(std::int64_t right, std::int64_t labelled, std::int64_t samples,
+                 const std::string& name) {
+  if (labelled == 0) return;
+  const std::string text =
+      fmt::format("{} of {} right, of {} of {}", thousands(right), thousands(labelled),
+                  part_size_text(labelled, samples), printable(name));
+  fmt::print("{}\n", wrap(text, stdout_terminal().width, 0));
 }
 
 using Named = std::function<std::string(const train::Prediction&)>;
@@ -119,7 +123,7 @@ struct SetPredictor {
     if (options.part.strict) refuse_notes(set.notes());
     print_notes(set.notes());
     if (options.json) return;
-    print_right(right + output.right(), labelled + output.labelled(), options);
+    print_right(right + output.right(), labelled + output.labelled(), set.size(), name);
     print_not_shown(set.size() - options.start, name, options);
   }
 };
@@ -178,6 +182,9 @@ bool looks_like_idx(const std::string& file) {
 
 void predict_table(const SetPredictor& predict, const std::string& file) {
   const auto set = predict.model.open_rows(file);
+  if (predict.model.select_data("csv:" + file).own)
+    print_note(fmt::format(
+        "{} is the data that the run was trained on: training has seen rows of it", file));
   predict(*set, file, [&](const train::Prediction& p) { return name_within(file, p.name); });
 }
 
@@ -314,7 +321,8 @@ void predict_lines(const SetPredictor& predict, const std::string& file) {
     predict.output.add(sample, shown);
   }
   if (options.json) return;
-  print_right(right + predict.output.right(), labelled + predict.output.labelled(), options);
+  print_right(right + predict.output.right(), labelled + predict.output.labelled(),
+              std::ssize(lines), file);
   print_not_shown(std::ssize(lines), file, options);
 }
 

@@ -218,6 +218,7 @@ int predict_language(const train::TrainedModel& model, const TextQuestions& aske
   if (json == nullptr) std::erase_if(texts, [](const TextQuestion& t) { return !t.shown; });
   if (model.is_translator()) {
     std::vector<std::string> sources;
+    sources.reserve(texts.size());
     for (const TextQuestion& one : texts) sources.push_back(one.text);
     const std::vector<std::string> made = model.translate(sources);
     for (std::size_t k = 0; k < made.size(); ++k)

@@ -98,7 +98,9 @@ class Tables(CommandTest):
     def test_predict_data_says_its_part(self):
         out = self.ok("predict", "run", "--data", "csv:rows.csv", "--count", "3").out
         self.assertTrue(out.startswith("test part of csv:rows.csv,split=0.25: 50 samples\n"), out)
-        self.assertIn("of 3 right, of those shown", out)
+        self.assertIn("of 3 right, of 3 of 50 samples of the test part of csv:rows.csv,split=0.25", out)
+        self.assertIn("training has seen rows of it", self.ok("predict", "run", "rows.csv").err)
+        self.assertNotIn("training has seen", self.ok("predict", "run", "others.csv").err)
         self.assertIn("47 of 50 samples of the test part of csv:rows.csv,split=0.25 are not shown", out)
         self.assertNotIn("test #", out)
         self.assertEqual(len(self.json("predict", "run", "--data", "csv:others.csv", "--json")), 50)
