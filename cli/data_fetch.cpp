@@ -28,7 +28,8 @@ namespace fs = std::filesystem;
 constexpr char kWeights[] = "weights";
 
 struct FetchOptions {
-  std::string set, network, dir, from;
+  std::string set, network, dir, from, sum;
+  bool unverified = false;
 };
 
 // "" when the sum is the known one, else what is wrong with it.
@@ -176,11 +177,41 @@ std::string how_checked(const KnownFile& known, const std::string& path) {
   const std::size_t digits = std::string(known.sum).size();
   if (known.shape.rank() > 0 || digits == kWholeSum) return "checked";
   if (digits > 0) return fmt::format("checked by the {} digits of its SHA-256 in its name", digits);
-  return fmt::format("whole, but of no known checksum; its SHA-256 is {}", sha256_of_file(path));
+  return fmt::format("NOT checked, though every tensor is there; its SHA-256 is {}",
+                     sha256_of_file(path));
+}
+
+// The set with the sum that the user trusts in the place of one that is not known here. What no sum
+// is known of is fetched only where the user says so.
+KnownSet with_sums(const KnownSet& known, const FetchOptions& options) {
+  constexpr std::size_t kDigits = 64;
+  KnownSet set = known;
+  const auto of_no_sum = std::find_if(set.files.begin(), set.files.end(),
+                                      [](const KnownFile& file) { return *file.sum == '\0'; });
+  if (of_no_sum == set.files.end()) {
+    if (!options.sum.empty() || options.unverified)
+      throw UsageError(
+          fmt::format("{} is for files whose SHA-256 is not known here, and all of "
+                      "{}'s are",
+                      options.sum.empty() ? "--unverified" : "--sha256", set.title));
+    return set;
+  }
+  if (!options.sum.empty()) {
+    if (options.sum.size() != kDigits ||
+        options.sum.find_first_not_of("0123456789abcdef") != std::string::npos)
+      throw UsageError("--sha256: give 64 hexadecimal digits in small letters");
+    of_no_sum->sum = options.sum.c_str();
+  } else if (!options.unverified) {
+    throw UsageError(
+        fmt::format("no SHA-256 of {}'s {} is known here", set.title, of_no_sum->name),
+        "give one that you trust with --sha256 HEX (Hugging Face shows it on the file's page), or "
+        "fetch it unchecked with --unverified");
+  }
+  return set;
 }
 
 int fetch(const FetchOptions& options) {
-  const KnownSet& set = set_of(options);
+  const KnownSet set = with_sums(set_of(options), options);
   const bool weights = options.set == kWeights;
   catch_interrupts();
   const std::string folder =
@@ -242,8 +273,8 @@ Command data_fetch_command() {
       "An interrupted download goes on where it stopped; files that are there already are "
       "kept.\n\nWith 'weights' and a network's name, fetches what torchvision, timm or Hugging "
       "Face published of it, and its tokenizer: {}. Files are checked by their SHA-256, "
-      "torchvision's by the first eight digits that their names carry; of some no sum is known, "
-      "which is said.",
+      "torchvision's by the first eight digits that their names carry; files of which no sum is "
+      "known need --sha256 or --unverified. Redirects are followed to https:// alone.",
       join(sizes, ", "), join(weights, ", "));
   command.examples = {{"tenon data fetch mnist", "From the first mirror that answers."},
                       {"tenon data fetch mnist --dir data/mnist",
@@ -262,6 +293,10 @@ Command data_fetch_command() {
   command.option(options->from, "--from", "URL",
                  "address of a folder that has the files (https://, http://, file://)",
                  "the public mirrors");
+  command.option(options->sum, "--sha256", "HEX",
+                 "of weights whose checksum is not known here: the one to check them by");
+  command.flag(options->unverified, "--unverified",
+               "take weights whose checksum is not known here as they arrive");
   command.run = [options] { return fetch(*options); };
   return command;
 }

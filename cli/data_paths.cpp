@@ -1,13 +1,13 @@
 // Looks for data and runs without opening them.
 #include "data_paths.h"
 
-#include <fmt/core.h>
 #include <tenon/data.h>
 #include <tenon/error.h>
 #include <tenon/models.h>
 #include <tenon/train.h>
 
 #include <filesystem>
+#include <string>
 
 namespace tenon::cli {
 
@@ -76,8 +76,8 @@ void require_run(const std::string& folder) {
   std::error_code ignored;
   const std::string file = folder + "/settings.toml";
   if (const int folds = train::folds_in(folder); folds > 0)
-    throw IoError(fmt::format(
-        "{0} holds {1} folds, each of which is a run: name one, as {0}/fold-1", folder, folds));
+    throw IoError(folder + " holds " + std::to_string(folds) +
+                  " folds, each of which is a run: name one, as " + folder + "/fold-1");
   if (!std::filesystem::exists(file, ignored))
     throw IoError(folder + " holds no run: there is no " + file);
 }

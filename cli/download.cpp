@@ -102,6 +102,19 @@ int open_part(const std::string& part) {
   return file;
 }
 
+// Whoever answers may lead on to https:// alone: what was asked for over a safe connection does not
+// arrive over another, and no answer chooses a file of this machine.
+void follow_secure_redirects(const Curl& c, CURL* h) {
+  constexpr long kMostRedirects = 10;
+  constexpr long kHttps = 1L << 1;  // CURLPROTO_HTTPS, for libcurl before 7.85
+  constexpr auto kOlderOption = static_cast<CURLoption>(182);  // CURLOPT_REDIR_PROTOCOLS
+  if (c.set(h, CURLOPT_REDIR_PROTOCOLS_STR, "https") != CURLE_OK &&
+      c.set(h, kOlderOption, kHttps) != CURLE_OK)
+    return;  // none are followed
+  c.set(h, CURLOPT_FOLLOWLOCATION, 1L);
+  c.set(h, CURLOPT_MAXREDIRS, kMostRedirects);
+}
+
 }  // namespace
 
 void download(const std::string& url, const std::string& part,
@@ -119,7 +132,7 @@ void download(const std::string& url, const std::string& part,
   const std::unique_ptr<CURL, decltype(c.cleanup)> handle(c.init(), c.cleanup);
   CURL* h = handle.get();
   c.set(h, CURLOPT_URL, url.c_str());
-  c.set(h, CURLOPT_FOLLOWLOCATION, 1L);
+  follow_secure_redirects(c, h);
   c.set(h, CURLOPT_FAILONERROR, 1L);
   c.set(h, CURLOPT_NOSIGNAL, 1L);
   c.set(h, CURLOPT_CONNECTTIMEOUT, 15L);
@@ -137,6 +150,11 @@ void download(const std::string& url, const std::string& part,
     throw IoError(fmt::format("{}: cannot be written: {}", part, std::strerror(transfer.error)));
   long answer = 0;
   c.info(h, CURLINFO_RESPONSE_CODE, &answer);
+  if (answer >= 300 && answer < 400)
+    throw IoError(fmt::format(
+        "{}: the server leads on to an address that is no https://, which is not followed; name "
+        "the address that has the file with --from",
+        url));
   // Nothing is left to fetch, or the part is longer than the file: the checksum will tell which.
   const bool beyond_end =
       answer == 416 || code == CURLE_RANGE_ERROR || code == CURLE_BAD_DOWNLOAD_RESUME;

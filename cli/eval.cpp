@@ -2,12 +2,14 @@
 // JSON.
 #include <fmt/core.h>
 #include <tenon/eval.h>
+#include <tenon/io.h>
 #include <tenon/models.h>
 #include <tenon/train.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -25,7 +27,8 @@ namespace {
 
 struct EvalOptions {
   TrainedOptions trained;
-  std::string data, precision;
+  PartOptions part;
+  std::string data, precision, confusion;
   int threads = 0;
   std::string device = "cpu", tune = "read";
   std::optional<std::int64_t> batch;
@@ -34,14 +37,49 @@ struct EvalOptions {
 
 bool is_language(const train::TrainedModel& model) { return model.settings().model_info().tokens; }
 
-void print_figures(const train::Evaluation& evaluation, const train::TrainedModel& model,
-                   const std::string& data) {
+// "0.9123", or what to say where a metric is not defined.
+std::string metric_text(const std::optional<double>& value) {
+  if (!value) return "not computed: too many samples times classes";
+  return std::isfinite(*value) ? figure_text(*value) : "not defined for these classes";
+}
+
+void print_class_figures(const train::Evaluation& e,
+                         const std::function<void(const char*, const std::string&)>& fact) {
+  const metrics::ConfusionMatrix& matrix = e.confusion;
+  fact("accuracy", stdout_terminal().paint(TextStyle::Bold, percent(e.accuracy)));
+  fact("balanced acc.", percent(matrix.balanced_accuracy()));
+  if (matrix.classes() > 3) fact("top-3 accuracy", percent(e.top3_accuracy));
+  if (matrix.classes() > 5) fact("top-5 accuracy", percent(e.top5_accuracy));
+  fact("macro F1", percent(matrix.macro_f1()));
+  fact("Matthews corr.", figure_text(matrix.matthews()));
+  fact("ROC AUC", metric_text(e.roc_auc));
+  fact("avg. precision", metric_text(e.average_precision));
+  fact("log loss", figure_text(e.log_loss));
+}
+
+// What was measured, and what was left out of it.
+void print_measured(const train::Evaluation& e, const std::string& data,
+                    const std::function<void(const char*, const std::string&)>& fact) {
+  fact("data", fmt::format("{}: {}", part_text(*e.part, printable(data)),
+                           part_size_text(e.items, e.of_items)));
+  if (e.targets != e.items && e.errors == std::nullopt)
+    fact("targets", fmt::format("{} counted", thousands(e.targets)));
+  if (e.ignored > 0)
+    fact("left out", fmt::format("{} targets that count for nothing", thousands(e.ignored)));
+  if (!e.broken.empty()) fact("broken", broken_text(e.broken));
+  if (e.confusion.undecided() > 0)
+    fact("no class", fmt::format("{} samples whose scores are not finite; they count as wrong",
+                                 thousands(e.confusion.undecided())));
+}
+
+void print_figures(const train::Evaluation& evaluation, const train::TrainedModel& model) {
   const Terminal& terminal = stdout_terminal();
-  const auto fact = [&](const char* name, const std::string& text) {
+  const std::function<void(const char*, const std::string&)> fact = [&](const char* name,
+                                                                        const std::string& text) {
     fmt::print("{} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 15)), text);
   };
   fact("model", fmt::format("{} ({})", model.settings().model, printable(model.file())));
-  fact("data", fmt::format("{}, {} test samples", data, thousands(evaluation.items)));
+  print_measured(evaluation, evaluation.data, fact);
   if (evaluation.errors) {
     fact("R2", terminal.paint(TextStyle::Bold, figure_text(evaluation.errors->r2())));
     fact("mean abs. error", quantity_text(evaluation.errors->mae()));
@@ -57,11 +95,8 @@ void print_figures(const train::Evaluation& evaluation, const train::TrainedMode
     fact("perplexity", terminal.paint(TextStyle::Bold, quantity_text(std::exp(evaluation.loss))));
     fact("tokens right", percent(evaluation.accuracy));
   } else {
-    fact("accuracy", terminal.paint(TextStyle::Bold, percent(evaluation.accuracy)));
-    fact("top-3 accuracy", percent(evaluation.top3_accuracy));
-    fact("macro F1", percent(evaluation.confusion.macro_f1()));
+    print_class_figures(evaluation, fact);
   }
-  if (!evaluation.broken.empty()) fact("broken", broken_text(evaluation.broken));
   fact("loss", figure_text(evaluation.loss));
   fact("speed", fmt::format("{} items/s ({} in all)", rate(evaluation.items_per_s),
                             duration_text(evaluation.seconds)));
@@ -94,30 +129,53 @@ void print_classes(const metrics::ConfusionMatrix& matrix, const Names& names) {
   }
 }
 
+// How names are shown over columns so narrow that the matrix fits: whole, cut to as many letters as
+// fit and still differ, or by the classes' numbers.
+Names column_names(const Names& names, int width) {
+  Names out;
+  out.reserve(names.size());
+  for (const std::string& name : names) out.push_back(cut(name, width));
+  Names sorted = out;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return out;
+  for (std::size_t c = 0; c < out.size(); ++c) out[c] = std::to_string(c);
+  return out;
+}
+
 // Rows are the true classes. Shade follows the share of the row, so that rare classes show their
 // errors too.
 void print_matrix(const metrics::ConfusionMatrix& matrix, const Names& names) {
+  constexpr int kLongest = 24;  // of a row's name
   const Terminal& terminal = stdout_terminal();
   std::int64_t largest = 0;
   for (const metrics::ConfusionMatrix::Cell& cell : matrix.cells())
     largest = std::max(largest, cell.count);
-  const int width = widest(names, columns(std::to_string(largest))) + 2;
-  const int left = widest(names, 7);
-  if (left + 1 + width * matrix.classes() > std::max(terminal.width, 120)) {
-    fmt::print("\nThe confusion matrix of {} classes is too wide to print; --json has it.\n",
-               matrix.classes());
+  const int classes = matrix.classes(), room = std::max(terminal.width, 80);
+  const int left = std::min(widest(names, 7), kLongest);
+  const int least =
+      std::max(columns(std::to_string(largest)), columns(std::to_string(classes - 1)));
+  const int most = (room - left - 1) / classes - 2;
+  if (most < least) {
+    fmt::print(
+        "\nThe confusion matrix of {} classes is too wide for the terminal: --confusion FILE.csv "
+        "writes it, --json holds it.\n",
+        classes);
     return;
   }
+  const int width = std::clamp(widest(names, 1), least, most) + 2;
+  const Names heads = column_names(names, width - 2);
+  const bool numbered = heads[0] != cut(names[0], width - 2);
   fmt::print("\n{}\n",
              terminal.paint(TextStyle::Bold,
                             "confusion: rows are true classes, columns what was predicted"));
   std::string head = pad_left("", left + 1);
-  for (const std::string& name : names) head += pad_left(name, width);
+  for (const std::string& name : heads) head += pad_left(name, width);
   fmt::print("{}\n", terminal.paint(TextStyle::Cyan, head));
-  for (int i = 0; i < matrix.classes(); ++i) {
-    std::string line =
-        terminal.paint(TextStyle::Cyan, pad_left(names[static_cast<std::size_t>(i)], left)) + " ";
-    for (int j = 0; j < matrix.classes(); ++j) {
+  for (int i = 0; i < classes; ++i) {
+    const std::string& name = names[static_cast<std::size_t>(i)];
+    const std::string row = cut(numbered ? fmt::format("{} {}", i, name) : name, left);
+    std::string line = terminal.paint(TextStyle::Cyan, pad_left(row, left)) + " ";
+    for (int j = 0; j < classes; ++j) {
       const std::int64_t count = matrix.count(i, j);
       const double share = static_cast<double>(count) /
                            static_cast<double>(std::max<std::int64_t>(1, matrix.support(i)));
@@ -128,6 +186,25 @@ void print_matrix(const metrics::ConfusionMatrix& matrix, const Names& names) {
     }
     fmt::print("{}\n", line);
   }
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+// A table with the true classes down and the predicted ones across.
+void write_matrix(const metrics::ConfusionMatrix& matrix, const Names& names,
+                  const std::string& file) {
+  std::string text = "true \\ predicted";
+  for (const std::string& name : names) text += "," + csv_field(name);
+  for (int i = 0; i < matrix.classes(); ++i) {
+    text += "\n" + csv_field(names[static_cast<std::size_t>(i)]);
+    for (int j = 0; j < matrix.classes(); ++j) text += "," + std::to_string(matrix.count(i, j));
+  }
+  io::write_file(file, text + "\n");
 }
 
 void print_worst(const metrics::ConfusionMatrix& matrix, const Names& names) {
@@ -152,14 +229,21 @@ void print_worst(const metrics::ConfusionMatrix& matrix, const Names& names) {
 
 // What every kind of model has, around the figures of its own kind.
 Json json_of(const train::Evaluation& evaluation, const train::TrainedModel& model,
-             const std::string& data, const Json& own) {
+             const Json& own) {
   Json json{{"model", model.settings().model},
             {"file", model.file()},
-            {"data", data},
-            {"items", evaluation.items},
-            {"loss", evaluation.loss}};
+            {"data", evaluation.data},
+            {"part", data::name(*evaluation.part)},
+            {"items", evaluation.items}};
+  if (evaluation.of_items > 0) json["of_items"] = evaluation.of_items;
+  json["targets"] = evaluation.targets;
+  json["ignored"] = evaluation.ignored;
+  json["broken"] = evaluation.broken;
+  json["notes"] = Json::array();
+  for (const Note& note : evaluation.notes)
+    json["notes"].push_back({{"text", to_string(note)}, {"count", note.count}});
+  json["loss"] = evaluation.loss;
   json.update(own);
-  if (!evaluation.broken.empty()) json["broken"] = evaluation.broken;
   json["seconds"] = evaluation.seconds;
   json["items_per_s"] = evaluation.items_per_s;
   return json;
@@ -170,6 +254,7 @@ Json own_figures(const train::Evaluation& evaluation) {
   if (evaluation.errors)
     return {{"r2", evaluation.errors->r2()},
             {"mae", evaluation.errors->mae()},
+            {"mse", evaluation.errors->mse()},
             {"rmse", evaluation.errors->rmse()}};
   if (evaluation.f1)
     return {
@@ -179,7 +264,7 @@ Json own_figures(const train::Evaluation& evaluation) {
 }
 
 void print_json(const train::Evaluation& evaluation, const train::TrainedModel& model,
-                const Names& names, const std::string& data) {
+                const Names& names) {
   const metrics::ConfusionMatrix& matrix = evaluation.confusion;
   Json classes = Json::array(), confusion = Json::array();
   for (int c = 0; c < matrix.classes(); ++c) {
@@ -194,12 +279,20 @@ void print_json(const train::Evaluation& evaluation, const train::TrainedModel& 
     confusion.push_back(Json::array());
     for (int j = 0; j < matrix.classes(); ++j) confusion.back().push_back(matrix.count(c, j));
   }
-  Json json = json_of(evaluation, model, data,
+  Json json = json_of(evaluation, model,
                       {{"accuracy", evaluation.accuracy},
+                       {"balanced_accuracy", matrix.balanced_accuracy()},
                        {"top3_accuracy", evaluation.top3_accuracy},
+                       {"top5_accuracy", evaluation.top5_accuracy},
                        {"macro_precision", matrix.macro_precision()},
                        {"macro_recall", matrix.macro_recall()},
-                       {"macro_f1", matrix.macro_f1()}});
+                       {"macro_f1", matrix.macro_f1()},
+                       {"weighted_f1", matrix.weighted_f1()},
+                       {"matthews", matrix.matthews()},
+                       {"log_loss", evaluation.log_loss},
+                       {"undecided", matrix.undecided()}});
+  if (evaluation.roc_auc) json["roc_auc"] = *evaluation.roc_auc;
+  if (evaluation.average_precision) json["average_precision"] = *evaluation.average_precision;
   json["classes"] = classes;
   if (matrix.classes() <= kAllShown) {
     json["confusion"] = confusion;
@@ -230,28 +323,38 @@ int run_eval(const EvalOptions& options) {
         static_cast<double>(batch) / static_cast<double>(std::max<std::int64_t>(1, batches));
     status_line(fmt::format("testing {} {:3.0f} %", bar_text(done, 30), done * 100));
   };
+  const std::optional<data::Split> part = options.part.split();
+  if (!options.data.empty()) print_own(model.select_data(options.data, part), options.data);
   const train::Evaluation evaluation =
-      model.evaluate(options.data, options.batch.value_or(0), progress);
+      model.evaluate(options.data, {.part = part,
+                                    .batch = options.batch.value_or(0),
+                                    .strict = options.part.strict,
+                                    .progress = progress});
   clear_status_line();
+  print_notes(evaluation.notes);
   if (!std::isfinite(evaluation.loss))
     print_note("what the network gives is not finite: these figures say nothing");
-  const std::string data = options.data.empty() ? model.settings().data : options.data;
-  if (evaluation.errors || evaluation.exact || is_language(model)) {
+  const bool classes = !evaluation.errors && !evaluation.exact && !is_language(model);
+  if (!options.confusion.empty() && !classes)
+    throw UsageError(
+        fmt::format("--confusion: {} tells no classes of samples", model.settings().model));
+  if (!classes) {
     if (options.json)
-      print(json_of(evaluation, model, data, own_figures(evaluation)));
+      print(json_of(evaluation, model, own_figures(evaluation)));
     else
-      print_figures(evaluation, model, data);
+      print_figures(evaluation, model);
     return kOk;
   }
   Names names = model.class_names();
   while (static_cast<int>(names.size()) < evaluation.confusion.classes())
     names.push_back(std::to_string(names.size()));  // data of more classes than the model knows
+  if (!options.confusion.empty()) write_matrix(evaluation.confusion, names, options.confusion);
   if (options.json) {
-    print_json(evaluation, model, names, data);
+    print_json(evaluation, model, names);
     return kOk;
   }
   for (std::string& name : names) name = printable(name);
-  print_figures(evaluation, model, data);
+  print_figures(evaluation, model);
   print_classes(evaluation.confusion, names);
   print_matrix(evaluation.confusion, names);
   print_worst(evaluation.confusion, names);
@@ -266,19 +369,27 @@ Command eval_command() {
   command.name = "eval";
   command.summary = "measure a trained model on held-out data";
   command.about =
-      "Runs the model of a run folder (its best epoch) over the test part of a data source and "
-      "prints accuracy, loss, precision and recall for each class, the confusion matrix and the "
-      "most frequent errors; of a model of language its loss for a token and its perplexity. Of "
-      "more than 1,000 classes only those that occur are listed.";
+      "Runs the model of a run folder (its best epoch) over data and prints accuracy, loss, "
+      "precision and recall for each class, the confusion matrix and the most frequent errors; of "
+      "a model of language its loss for a token and its perplexity. The run's own data is divided "
+      "as the run did, and its test part is measured. Of other files every sample is. The output "
+      "says which part was measured and how many samples that was. Of more than 1,000 classes only "
+      "those that occur are listed.";
   command.examples = {
       {"tenon eval runs/lenet5", "On the test part of the data it was trained on."},
-      {"tenon eval runs/lenet5 --data mnist", "On other data of the same shape."},
+      {"tenon eval runs/flowers --data csv:others.csv", "On every row of another table."},
+      {"tenon eval runs/flowers --part validation", "On the part that chose the best epoch."},
       {"tenon eval runs/lenet5/model.safetensors --json", "A single file, and JSON for programs."},
       {"tenon eval resnet18 --weights resnet18.pth --data npy:x.npy,y.npy",
        "Weights of torchvision."}};
   add_trained(command, options->trained);
   add_picture(command, options->trained);
   command.option(options->data, "--data", "SPEC", kDataSpecHelp, "the run's own");
+  add_part(command, options->part);
+  command
+      .option(options->confusion, "--confusion", "FILE.csv",
+              "write the confusion matrix to a table")
+      .completes = Completes::Files;
   command.option(options->batch, "--batch", "N", "samples at a time", "chosen for speed");
   command.option(options->precision, "--precision", "NAME", "how products compute", "the run's own")
       .choices = {"fp32", "tf32", "bf16", "fp16"};

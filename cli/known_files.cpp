@@ -56,13 +56,12 @@ const std::vector<KnownSet>& known_sets() {
 }
 
 // torchvision's names carry the first eight digits of a SHA-256. Hugging Face's addresses carry
-// none: sums stand here where they are known, of a revision that stays; of the others the form is
-// looked at.
+// none: sums stand here where they are known, of a revision that stays. The others are fetched only
+// by a sum that the user gives, or unchecked where the user says so.
 const std::vector<KnownSet>& known_weights() {
   static const std::string torchvision = "https://download.pytorch.org/models",
                            hub = "https://huggingface.co/", gpt2 = hub + "openai-community/gpt2",
                            bert = hub + "google-bert/bert-";
-  static constexpr char kMain[] = "/resolve/main";
   static const KnownFile weights{"model.safetensors", ""},
       vocabulary{"vocab.json", "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"},
       merges{"merges.txt", "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"},
@@ -84,7 +83,7 @@ const std::vector<KnownSet>& known_weights() {
        "inception_resnet_v2",
        "224 MB",
        "inception_resnet_v2",
-       {hub + "timm/inception_resnet_v2.tf_in1k" + kMain},
+       {hub + "timm/inception_resnet_v2.tf_in1k/resolve/main"},
        {weights},
        {}},
       {"gpt2",
@@ -100,22 +99,24 @@ const std::vector<KnownSet>& known_weights() {
        "gpt2_medium",
        "1.5 GB",
        "gpt2_medium",
-       {gpt2 + "-medium" + kMain},
+       {gpt2 + "-medium/resolve/6dcaa7a952f72f9298047fd5137cd6e4f05f41da"},
        {weights, vocabulary, merges},
        {}},
       {"gpt2_large",
        "gpt2_large",
        "3.2 GB",
        "gpt2_large",
-       {gpt2 + "-large" + kMain},
+       {gpt2 + "-large/resolve/32b71b12589c2f8d625668d2335a01cac3249519"},
        {weights, vocabulary, merges},
        {}},
       {"gpt2_xl",
        "gpt2_xl",
        "6.4 GB",
        "gpt2_xl",
-       {gpt2 + "-xl" + kMain},
-       {weights, vocabulary, merges},
+       {gpt2 + "-xl/resolve/15ea56dee5df4983c59b2538573817e1667135e2"},
+       {{"model.safetensors", "0f8b28eb05a8075f48b61b6f35332978c74fc7763fa9fb4051a1c30511736a6a"},
+        vocabulary,
+        merges},
        {}},
       {"bert",
        "bert",
@@ -129,7 +130,7 @@ const std::vector<KnownSet>& known_weights() {
        "bert_large",
        "1.3 GB",
        "bert_large",
-       {bert + "large-uncased" + kMain},
+       {bert + "large-uncased/resolve/6da4b6a26a1877e173fca3225479512db81a5e5b"},
        {weights, words},
        {}}};
   return sets;

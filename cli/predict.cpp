@@ -1,4 +1,4 @@
-// tenon predict: what a trained model sees in pictures, IDX files or held-out examples.
+// tenon predict: what a trained model makes of images, tables, arrays, texts or data sources.
 #include <fmt/core.h>
 #include <tenon/data.h>
 #include <tenon/eval.h>
@@ -9,18 +9,19 @@
 #include <tenon/train.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
+#include <cctype>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <optional>
 
 #include "commands.h"
 #include "errors.h"
-#include "json.h"
 #include "picture.h"
 #include "predict_language.h"
+#include "predict_output.h"
 #include "progress.h"
 #include "terminal.h"
 #include "trained.h"
@@ -31,23 +32,15 @@ namespace {
 
 struct PredictOptions {
   TrainedOptions trained;
-  std::string data;
+  PartOptions part;
+  std::string data, out;
   std::vector<std::string> files, texts, questions;
   std::int64_t count = 5, start = 0;
   int top = 3, threads = 0;
   std::string device = "cpu", tune = "read";
   bool json = false, plain = false, write = false;
-};
-
-// Something to classify, with what is known of it.
-constexpr int kLeastBeside = 44;  // columns that words beside a picture take
-
-struct Sample {
-  std::string name;
-  Tensor input;  ///< uint8 [1, C, H, W], or values as the data source has them
-  Glyph glyph;   ///< empty when there is nothing to draw
-  std::int64_t label = -1;
-  std::vector<float> target{};  ///< of a regression, where it is known
+  /// Whether every sample is predicted, not only those that are printed.
+  bool all() const { return json || write || !out.empty(); }
 };
 
 Tensor glyph_tensor(const Glyph& glyph) {
@@ -74,80 +67,144 @@ PictureSize picture_size(const train::TrainedModel& model, const std::string& fi
                             : "use --data"));
 }
 
-// A picture of this size is small enough to be drawn beside the words.
-constexpr int kLargestDrawn = 64;
+// Says how many of so many samples were not printed.
+void print_not_shown(std::int64_t samples, const std::string& name, const PredictOptions& options) {
+  if (options.json || samples <= options.count) return;
+  const std::string text =
+      fmt::format("{} of {} are not shown: --count {} shows all{}",
+                  part_size_text(samples - options.count, samples), printable(name), samples,
+                  options.all() ? "" : "; --json prints and --out FILE.csv writes all");
+  fmt::print("{}\n", wrap(text, stdout_terminal().width, 0));
+}
 
-std::vector<Sample> samples_of_idx(const train::TrainedModel& model, const std::string& file,
-                                   const PredictOptions& options) {
-  const auto [height, width, colour] = picture_size(model, file);
+void print_right(std::int64_t right, std::int64_t labelled, const PredictOptions& options) {
+  if (labelled > 0)
+    fmt::print("{} of {} right{}\n", thousands(right), thousands(labelled),
+               options.all() ? "" : ", of those shown");
+}
+
+using Named = std::function<std::string(const train::Prediction&)>;
+
+// Names of samples that a set only numbers say where they are from.
+std::string name_within(const std::string& source, const std::string& name) {
+  return name.starts_with("sample ") ? fmt::format("{}, {}", source, name) : name;
+}
+
+// Predicts the samples of a set and hands them over, in batches. Returns how many the set has.
+struct SetPredictor {
+  const train::TrainedModel& model;
+  const PredictOptions& options;
+  PredictOutput& output;
+
+  void operator()(const data::Dataset& set, const std::string& name, const Named& named,
+                  const std::function<Glyph(const Tensor& input)>& glyph_of = {}) const {
+    if (options.start >= set.size())
+      throw UsageError(
+          fmt::format("--start: {} has {}, numbered from 0", name, part_size_text(set.size(), 0)));
+    std::int64_t shown = 0;
+    const std::int64_t right = -output.right(), labelled = -output.labelled();
+    model.predict(set, options.start, options.all() ? -1 : options.count,
+                  [&](train::Prediction&& p, const Tensor& input) {
+                    Predicted sample{.name = named(p),
+                                     .values = std::move(p.values),
+                                     .label = p.label,
+                                     .target = std::move(p.target)};
+                    const bool show = shown < options.count;
+                    if (show && !options.json && !options.plain && glyph_of)
+                      sample.glyph = glyph_of(input);
+                    output.add(sample, show);
+                    ++shown;
+                  });
+    if (!set.broken().empty()) fmt::print(stderr, "left out: {}\n", broken_text(set.broken()));
+    if (options.part.strict) refuse_notes(set.notes());
+    print_notes(set.notes());
+    if (options.json) return;
+    print_right(right + output.right(), labelled + output.labelled(), options);
+    print_not_shown(set.size() - options.start, name, options);
+  }
+};
+
+// A file without labels as a set: [N, …], named by their places.
+void predict_array(const SetPredictor& predict, const std::string& file, const Tensor& inputs,
+                   const std::function<Glyph(const Tensor& input)>& glyph_of = {}) {
+  if (inputs.rank() == 0 || inputs.size(0) == 0)
+    throw ShapeError(fmt::format("{}: {} holds no samples", file, inputs.shape().str()));
+  const auto set = data::from_tensors(inputs, zeros({inputs.size(0), 0}).eval());
+  predict(
+      *set, file, [&](const train::Prediction& p) { return name_within(file, p.name); }, glyph_of);
+}
+
+Glyph grey_glyph(const Tensor& input) {
+  return {static_cast<int>(input.size(-1)), static_cast<int>(input.size(-2)),
+          input.to_vector<std::uint8_t>(), ""};
+}
+
+void predict_idx(const SetPredictor& predict, const std::string& file) {
+  const auto [height, width, colour] = picture_size(predict.model, file);
   if (colour)
     throw ShapeError(fmt::format("{}: IDX files hold grey pictures here, and {} takes colour", file,
-                                 model.settings().model));
+                                 predict.model.settings().model));
   const Tensor pictures = io::load_idx(file);
   if (pictures.rank() != 3 || pictures.dtype() != DType::UInt8 || pictures.size(1) != height ||
       pictures.size(2) != width)
     throw ShapeError(fmt::format("{}: it holds {} {}, the model takes uint8 pictures of {} x {}",
                                  file, name(pictures.dtype()), pictures.shape().str(), height,
                                  width));
-  if (options.start >= pictures.size(0))
-    throw UsageError(
-        fmt::format("--start: {} holds {} pictures, numbered from 0", file, pictures.size(0)));
-  std::vector<Sample> samples;
-  const auto* bytes = static_cast<const std::uint8_t*>(pictures.data());
-  const std::int64_t numel = std::int64_t{height} * width,
-                     end = std::min(pictures.size(0), options.start + options.count);
-  for (std::int64_t i = options.start; i < end; ++i) {
-    Glyph glyph{width, height, {bytes + i * numel, bytes + (i + 1) * numel}, ""};
-    samples.push_back({fmt::format("{} #{}", file, i), glyph_tensor(glyph), glyph, -1, {}});
-  }
-  return samples;
+  predict_array(predict, file, unsqueeze(pictures, 1).eval(), grey_glyph);
 }
 
-// IDX begins with two zero bytes, gzip with 1f 8b; no picture does.
+// The first bytes of IDX: two zeros, the type of the numbers, how many axes, and the first axis.
+// Boxes of MP4 and MOV begin with a size, which may have two zeros too, and four letters.
+bool is_idx(std::string_view head) {
+  if (head.size() < 8 || !head.starts_with(std::string_view("\0\0", 2))) return false;
+  const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(head[k]); };
+  const bool known = byte(2) == 0x08 || byte(2) == 0x09 || (byte(2) >= 0x0b && byte(2) <= 0x0e);
+  const bool box = std::all_of(head.begin() + 4, head.begin() + 8, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == ' ';
+  });
+  return known && byte(3) >= 1 && byte(3) <= 8 && !box;
+}
+
+// IDX may be compressed, and no image begins as gzip does.
 bool looks_like_idx(const std::string& file) {
-  const std::string bytes = io::read_file(file);
-  return bytes.starts_with(std::string_view("\0\0", 2)) || bytes.starts_with("\x1f\x8b");
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) (void)io::read_file(file);  // says why
+  std::ifstream in(file, std::ios::binary);
+  char head[8] = {};
+  in.read(head, sizeof head);
+  const std::string_view bytes(head, static_cast<std::size_t>(in.gcount()));
+  return is_idx(bytes) || bytes.starts_with("\x1f\x8b");
 }
 
-// "rows.csv" gives "rows.predictions.csv".
-std::string file_beside(const std::string& file) {
-  return (file.ends_with(".csv") ? file.substr(0, file.size() - 4) : file) + ".predictions.csv";
+void predict_table(const SetPredictor& predict, const std::string& file) {
+  const auto set = predict.model.open_rows(file);
+  predict(*set, file, [&](const train::Prediction& p) { return name_within(file, p.name); });
 }
 
-// Rows without a label.
-std::vector<Sample> samples_of_table(const train::TrainedModel& model, const std::string& file,
-                                     const PredictOptions& options) {
-  const auto set = data::open_csv(file, {.labelled = false, .columns = model.table()});
-  const std::int64_t columns = set->input_shape().numel(),
-                     wanted = model.settings().model_info().input.numel();
-  if (columns != wanted)
-    throw ShapeError(fmt::format(
-        "{}: its rows give {} inputs, and {} takes {}{}", file, columns, model.settings().model,
-        wanted, columns == wanted + 1 ? fmt::format("; with labels: --data csv:{}", file) : ""));
-  if (options.start >= set->size())
-    throw UsageError(fmt::format("--start: {} holds {} rows, numbered from 0", file, set->size()));
-  std::vector<Sample> samples;
-  for (std::int64_t i = options.start; i < std::min(set->size(), options.start + options.count);
-       ++i) {
-    std::vector<float> row(static_cast<std::size_t>(columns));
-    float target = 0;
-    set->get({&i, 1}, row.data(), &target);
-    samples.push_back(
-        {fmt::format("{} row {}", file, i), Tensor::from(row, {1, columns}), {}, -1, {}});
-  }
-  return samples;
-}
+struct TextLine {
+  std::string name, text;
+  std::int64_t label = -1;
+};
 
-// Lines of a text file.
-std::vector<std::string> lines_of(const std::string& file, const PredictOptions& options) {
+// Lines of a text file from --start on. Empty ones have no prediction, which is said.
+std::vector<TextLine> lines_of(const std::string& file, const PredictOptions& options) {
   const std::string text = io::read_file(file);
-  std::vector<std::string> out;
-  std::int64_t line = 0;
-  for (std::size_t from = 0; from < text.size() && std::ssize(out) < options.count; ++line) {
+  std::vector<TextLine> out;
+  std::int64_t line = 0, empty = 0;
+  for (std::size_t from = text.starts_with("\xef\xbb\xbf") ? 3 : 0; from < text.size(); ++line) {
     const std::size_t end = std::min(text.find('\n', from), text.size());
-    if (line >= options.start && end > from) out.push_back(text.substr(from, end - from));
+    std::string words = text.substr(from, end - from);
+    if (words.ends_with('\r')) words.pop_back();
     from = end + 1;
+    if (line < options.start) continue;
+    if (words.empty())
+      ++empty;
+    else
+      out.push_back({fmt::format("{}, line {}", file, line + 1), std::move(words), -1});
   }
+  if (empty > 0)
+    print_note(fmt::format("{}: {} empty {} without a prediction", file, thousands(empty),
+                           empty == 1 ? "line is" : "lines are"));
   return out;
 }
 
@@ -168,49 +225,35 @@ Glyph glyph_of(const Tensor& fitted, std::string how) {
   return glyph;
 }
 
-std::vector<Sample> samples_of_video(const train::TrainedModel& model, const std::string& file,
-                                     const PredictOptions& options) {
+void predict_video(const SetPredictor& predict, const std::string& file) {
+  const train::TrainedModel& model = predict.model;
   if (!model.fits_pictures() || model.settings().model_info().input.rank() != 3)
     throw NotSupported(
         fmt::format("{}: frames of videos are for models of pictures of any size", file));
   const auto set = model.fit(data::open_video(
-      file, {.count = static_cast<int>(std::min<std::int64_t>(options.count, 100'000))}));
+      file, {.count = static_cast<int>(std::min<std::int64_t>(predict.options.count, 100'000))}));
   const auto pictures = set->pictures();
-  Shape shape({1});
-  for (const std::int64_t size : set->input_shape()) shape.push_back(size);
-  std::vector<std::uint8_t> input(static_cast<std::size_t>(shape.numel()));
-  std::vector<Sample> samples;
-  std::int64_t label = 0;
-  for (std::int64_t k = 0; k < set->size(); ++k) {
-    set->get({&k, 1}, input.data(), &label);
-    if (label == data::kIgnoredTarget) continue;
-    const Tensor fitted = Tensor::from_data(input.data(), shape, DType::UInt8);
-    samples.push_back({pictures->name(k), fitted, glyph_of(fitted, model.fitting()), -1, {}});
-  }
-  if (!set->broken().empty()) fmt::print(stderr, "left out: {}\n", broken_text(set->broken()));
-  if (samples.empty())
+  const std::int64_t before = predict.output.taken();
+  predict(
+      *set, file, [&](const train::Prediction& p) { return pictures->name(p.index); },
+      [&](const Tensor& input) { return glyph_of(input, model.fitting()); });
+  if (predict.output.taken() == before)
     throw FormatError(fmt::format("{}: none of its frames can be decoded", file));
-  return samples;
 }
 
-std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std::string& file,
-                                    const PredictOptions& options) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(file, ignored))
-    throw IoError(fmt::format("{}: this is a folder; give picture files", file));
-  if (file.ends_with(".csv")) return samples_of_table(model, file, options);
-  if (looks_like_idx(file)) return samples_of_idx(model, file, options);
-  if (io::looks_like_video(file)) return samples_of_video(model, file, options);
+Predicted image_of_file(const train::TrainedModel& model, const std::string& file) {
   const auto [height, width, colour] = picture_size(model, file);
-  const io::Image image = io::load_image(file, colour ? 3 : 1);
+  Notes notes;
+  const io::Image image = io::load_image(file, model.image_reading(colour ? 3 : 1), &notes);
+  print_notes(notes);
+  const auto predicted = [&](const Tensor& input, Glyph glyph) {
+    return Predicted{
+        .name = file, .glyph = std::move(glyph), .values = model.predict(input).to_vector<float>()};
+  };
   if (model.fits_pictures() && model.settings().model_info().input.rank() == 3) {
     const Tensor input = model.fit(image);
-    return {
-        {file,
-         input,
-         glyph_of(input, fmt::format("{} x {}, {}", image.width, image.height, model.fitting())),
-         -1,
-         {}}};
+    return predicted(input, glyph_of(input, fmt::format("{} x {}, {}", image.width, image.height,
+                                                        model.fitting())));
   }
   Fitted fitted;
   Glyph glyph;
@@ -225,188 +268,120 @@ std::vector<Sample> samples_of_file(const train::TrainedModel& model, const std:
   glyph.how = glyph.how.empty() ? size : size + ", " + glyph.how;
   const Tensor input =
       colour ? Tensor::from(fitted.planes, {1, 3, height, width}) : glyph_tensor(glyph);
-  return {{file, input, glyph, -1, {}}};
+  return predicted(input, std::move(glyph));
 }
 
-std::vector<Sample> samples_of_data(const train::TrainedModel& model,
-                                    const PredictOptions& options) {
-  const auto set = model.test_set(options.data);
-  if (options.start >= set->size())
-    throw UsageError(
-        fmt::format("--start: {} has {} test samples, numbered from 0", options.data, set->size()));
+Predicted text_of(const train::TrainedModel& model, const std::string& name,
+                  const std::string& text) {
+  return {.name = name.empty() ? text : name,
+          .text = name.empty() ? "" : text,
+          .values = model.predict_text(text).to_vector<float>()};
+}
+
+// Lines as a classifier learns from them, CLASS TAB TEXT, have their labels taken off. They are
+// known by their first fields, which are all names of classes.
+void take_labels(std::vector<TextLine>& lines, const train::TrainedModel& model,
+                 const std::string& file) {
+  if (model.settings().model_info().masked) return;
+  const std::vector<std::string>& names = model.class_names();
+  const auto label_of = [&](const TextLine& line) -> std::int64_t {
+    const std::size_t tab = line.text.find('\t');
+    if (tab == std::string::npos) return -1;
+    const auto found = std::find(names.begin(), names.end(), line.text.substr(0, tab));
+    return found == names.end() ? -1 : found - names.begin();
+  };
+  if (lines.empty() || !std::all_of(lines.begin(), lines.end(),
+                                    [&](const TextLine& line) { return label_of(line) >= 0; }))
+    return;
+  for (TextLine& line : lines) {
+    line.label = label_of(line);
+    line.text.erase(0, line.text.find('\t') + 1);
+  }
+  print_note(
+      fmt::format("{}: the first field of each line is a class, and is taken as its label", file));
+}
+
+void predict_lines(const SetPredictor& predict, const std::string& file) {
+  const PredictOptions& options = predict.options;
+  std::vector<TextLine> lines = lines_of(file, options);
+  take_labels(lines, predict.model, file);
+  const std::int64_t right = -predict.output.right(), labelled = -predict.output.labelled();
+  for (std::size_t k = 0; k < lines.size(); ++k) {
+    const bool shown = static_cast<std::int64_t>(k) < options.count;
+    if (!shown && !options.all()) break;
+    Predicted sample = text_of(predict.model, lines[k].name, lines[k].text);
+    sample.label = lines[k].label;
+    predict.output.add(sample, shown);
+  }
+  if (options.json) return;
+  print_right(right + predict.output.right(), labelled + predict.output.labelled(), options);
+  print_not_shown(std::ssize(lines), file, options);
+}
+
+// What kind of file it is, is told from its ending or its first bytes.
+void predict_file(const SetPredictor& predict, const std::string& file) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored))
+    throw IoError(
+        fmt::format("{}: this is a folder; give image files, or --data folder:{}", file, file));
+  if (file.ends_with(".txt")) return predict_lines(predict, file);
+  if (file.ends_with(".csv")) return predict_table(predict, file);
+  if (file.ends_with(".npy")) return predict_array(predict, file, io::load_npy(file));
+  if (io::looks_like_video(file)) return predict_video(predict, file);
+  if (looks_like_idx(file)) return predict_idx(predict, file);
+  predict.output.add(image_of_file(predict.model, file), true);
+}
+
+// Rows of a table keep their fields; of other files there is a row for each sample.
+void write_file(const SetPredictor& predict, const std::string& file) {
+  const std::string beside = file_beside(file);
+  std::int64_t rows = 0;
+  if (file.ends_with(".csv")) {
+    rows = predict.model.predict_csv(file, beside);
+  } else {
+    predict_file(predict, file);
+    rows = predict.output.write_table(beside);
+  }
+  if (predict.options.json)
+    predict.output.add_json({{"name", file}, {"rows", rows}, {"written", beside}});
+  else
+    fmt::print("{}: {} {}, with predictions in {}\n", printable(file), thousands(rows),
+               rows == 1 ? "row" : "rows", printable(beside));
+}
+
+void predict_data(const SetPredictor& predict) {
+  const PredictOptions& options = predict.options;
+  const train::Selection selection = predict.model.select_data(options.data, options.part.split());
+  print_own(selection, options.data);
+  const auto set = predict.model.open_set(selection, options.part.strict);
+  const std::string what = part_text(selection.part, selection.data);
+  if (!options.json)
+    fmt::print("{}\n\n",
+               wrap(fmt::format("{}: {}", printable(what), part_size_text(set->size(), 0)),
+                    stdout_terminal().width, 0));
   const Shape shape = set->input_shape();
-  const auto bytes = static_cast<std::size_t>(shape.numel()) * item_size(set->input_dtype());
-  Shape batch({1});
-  for (const std::int64_t size : shape) batch.push_back(size);
-  std::vector<Sample> samples;
-  std::vector<std::string> broken;
-  for (std::int64_t i = options.start; i < std::min(set->size(), options.start + options.count);
-       ++i) {
-    std::vector<std::uint8_t> input(bytes);
-    std::vector<std::byte> target(static_cast<std::size_t>(set->target_shape().numel()) *
-                                  item_size(set->target_dtype()));
-    set->get({&i, 1}, input.data(), target.data());
-    const Tensor truth = Tensor::from_data(target.data(), set->target_shape(), set->target_dtype());
-    if (set->pictures() != nullptr && truth.item<std::int64_t>() == data::kIgnoredTarget) {
-      broken.push_back(set->pictures()->name(i));
-      continue;
-    }
-    Sample sample{fmt::format("{} test #{}", options.data, i),
-                  Tensor::from_data(input.data(), batch, set->input_dtype()),
-                  {},
-                  set->classes() > 0 && truth.numel() == 1 ? truth.item<std::int64_t>() : -1,
-                  {}};
-    if (model.is_regression()) sample.target = truth.to(DType::Float32).to_vector<float>();
-    if (shape.rank() == 3 && shape[0] == 1 && set->input_dtype() == DType::UInt8)
-      sample.glyph = {static_cast<int>(shape[2]), static_cast<int>(shape[1]), input, ""};
-    if (shape.rank() == 3 && shape[0] == 3 && set->input_dtype() == DType::UInt8)
-      sample.glyph = glyph_of(sample.input, "");
-    samples.push_back(std::move(sample));
-  }
-  if (!broken.empty()) fmt::print(stderr, "left out: {}\n", broken_text(broken));
-  return samples;
-}
-
-std::vector<int> ranking(const std::vector<float>& probabilities) {
-  std::vector<int> order(probabilities.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return probabilities[static_cast<std::size_t>(a)] > probabilities[static_cast<std::size_t>(b)];
-  });
-  return order;
-}
-
-std::string class_bar(double share) {
-  const Terminal& terminal = stdout_terminal();
-  const int full = static_cast<int>(std::lround(share * 24));
-  std::string text;
-  for (int i = 0; i < 24; ++i)
-    text += i < full ? (terminal.utf8 ? "█" : "#") : (terminal.utf8 ? " " : ".");
-  return terminal.paint(TextStyle::Green, text);
-}
-
-std::string name_of(const std::vector<std::string>& names, std::int64_t number) {
-  const auto at = static_cast<std::size_t>(number);
-  return at < names.size() ? names[at] : std::to_string(number);
-}
-
-std::string shown_name(const std::vector<std::string>& names, std::int64_t number) {
-  return printable(name_of(names, number));
-}
-
-// Where the network gives NaN, every order of the classes is as good as another.
-bool is_right(const Sample& sample, const std::vector<float>& probabilities) {
-  const int best = ranking(probabilities)[0];
-  return sample.label == best && std::isfinite(probabilities[static_cast<std::size_t>(best)]);
-}
-
-// The words beside the picture: name, verdict, the likeliest classes.
-std::vector<std::string> verdict(const Sample& sample, const std::vector<float>& probabilities,
-                                 const std::vector<std::string>& names, int top) {
-  const Terminal& terminal = stdout_terminal();
-  const std::vector<int> order = ranking(probabilities);
-  const double sure = static_cast<double>(probabilities[static_cast<std::size_t>(order[0])]);
-  std::vector<std::string> lines = {terminal.paint(TextStyle::Bold, printable(sample.name))};
-  std::string said = fmt::format("class {}, {}", shown_name(names, order[0]), percent(sure));
-  if (!std::isfinite(sure))
-    said = terminal.paint(TextStyle::Red, "no class: what the network gives is not finite");
-  else if (sample.label >= 0)
-    said += sample.label == order[0]
-                ? terminal.paint(TextStyle::Green, "  right")
-                : terminal.paint(TextStyle::Red,
-                                 fmt::format("  wrong: it is {}", shown_name(names, sample.label)));
-  if (sure < 0.6) said += terminal.paint(TextStyle::Yellow, "  (unsure)");
-  lines.push_back(said);
-  lines.emplace_back();
-  const std::size_t shown = std::min(order.size(), static_cast<std::size_t>(top));
-  int widest = 3;
-  for (std::size_t i = 0; i < shown; ++i)
-    widest = std::max(widest, columns(shown_name(names, order[i])));
-  for (std::size_t i = 0; i < shown; ++i) {
-    const double share = static_cast<double>(probabilities[static_cast<std::size_t>(order[i])]);
-    lines.push_back(fmt::format("{} {} {:>8}", pad_left(shown_name(names, order[i]), widest),
-                                class_bar(share), percent(share)));
-  }
-  if (!sample.glyph.how.empty()) {
-    lines.emplace_back();
-    const std::string how =
-        wrap(sample.glyph.how, std::max(kLeastBeside, terminal.width - sample.glyph.width - 3), 0);
-    for (std::size_t start = 0; start < how.size(); start = how.find('\n', start) + 1)
-      lines.push_back(
-          terminal.paint(TextStyle::Dim, how.substr(start, how.find('\n', start) - start)));
-  }
-  return lines;
-}
-
-void print_sample(const Sample& sample, const std::vector<float>& probabilities,
-                  const std::vector<std::string>& names, const PredictOptions& options) {
-  const std::vector<std::string> words = verdict(sample, probabilities, names, options.top);
-  std::vector<std::string> picture;
-  if (!options.plain && !sample.glyph.pixels.empty()) picture = draw(sample.glyph);
-  int width = picture.empty() ? 0 : sample.glyph.width + 2;
-  if (width + kLeastBeside > stdout_terminal().width) {  // the words stand below
-    for (const std::string& line : picture) fmt::print("{}\n", line);
-    picture.clear();
-    width = 0;
-  }
-  for (std::size_t i = 0; i < std::max(words.size(), picture.size()); ++i) {
-    std::string line =
-        picture.empty() ? "" : pad_right(i < picture.size() ? picture[i] : "", width);
-    if (i < words.size()) line += words[i];
-    line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", line);
-  }
-  fmt::print("\n");
-}
-
-Json json_of(const Sample& sample, const std::vector<float>& probabilities,
-             const std::vector<std::string>& names, int top) {
-  constexpr std::size_t kMostListed = 10'000;  // a vocabulary's are more: its likeliest are given
-  const int best = ranking(probabilities)[0];
-  Json json{{"name", sample.name},
-            {"class", best},
-            {"class_name", name_of(names, best)},
-            {"probability", probabilities[static_cast<std::size_t>(best)]}};
-  if (sample.label >= 0) {
-    json["label"] = sample.label;
-    json["right"] = is_right(sample, probabilities);
-  }
-  if (!sample.glyph.how.empty()) json["prepared"] = sample.glyph.how;
-  if (probabilities.size() <= kMostListed) {
-    json["probabilities"] = probabilities;
-    return json;
-  }
-  const std::vector<int> order = ranking(probabilities);
-  json["likeliest"] = Json::array();
-  for (std::size_t k = 0; k < std::min(order.size(), static_cast<std::size_t>(top)); ++k)
-    json["likeliest"].push_back(
-        {{"class_name", name_of(names, order[k])},
-         {"probability", probabilities[static_cast<std::size_t>(order[k])]}});
-  return json;
-}
-
-std::string values_text(const std::vector<float>& values) {
-  std::vector<std::string> words;
-  words.reserve(values.size());
-  for (const float value : values) words.push_back(quantity_text(static_cast<double>(value)));
-  return join(words, ", ");
-}
-
-void print_values(const Sample& sample, const std::vector<float>& values) {
-  fmt::print("{}  {}", stdout_terminal().paint(TextStyle::Bold, printable(sample.name)),
-             values_text(values));
-  if (!sample.target.empty()) fmt::print("  (it is {})", values_text(sample.target));
-  fmt::print("\n");
-}
-
-Json json_of_values(const Sample& sample, const std::vector<float>& values) {
-  Json json{{"name", sample.name}, {"values", values}};
-  if (!sample.target.empty()) json["target"] = sample.target;
-  return json;
+  const bool drawn = shape.rank() == 3 && set->input_dtype() == DType::UInt8;
+  const auto glyph = [&](const Tensor& input) {
+    return shape[0] == 1 ? grey_glyph(input) : glyph_of(input, "");
+  };
+  predict(
+      *set, fmt::format("the {}", what),
+      [&](const train::Prediction& p) { return name_within(selection.data, p.name); },
+      drawn && (shape[0] == 1 || shape[0] == 3) ? glyph
+                                                : std::function<Glyph(const Tensor& input)>());
 }
 
 TextQuestions questions_of(const PredictOptions& o) {
-  return {o.texts, o.questions, o.data, o.start, o.count, o.top, o.json};
+  TextQuestions out;
+  for (const std::string& text : o.texts) out.texts.push_back({"", text});
+  out.questions = o.questions;
+  out.data = o.data;
+  out.part = o.part;
+  out.start = o.start;
+  out.count = o.count;
+  out.top = o.top;
+  out.json = o.json;
+  return out;
 }
 
 // Answers to every question from every text, or to those of a set.
@@ -421,7 +396,7 @@ int run_answers(const train::TrainedModel& model, const PredictOptions& options)
                     "spans:FILE",
                     shell_word(options.trained.run)));
   TextQuestions all = questions_of(options);
-  for (const std::string& file : options.files) all.texts.push_back(io::read_file(file));
+  for (const std::string& file : options.files) all.texts.push_back({file, io::read_file(file)});
   return predict_answers(model, all);
 }
 
@@ -436,7 +411,10 @@ int run_language(const train::TrainedModel& model, const PredictOptions& options
           fmt::format("give --text WORDS or lines in a file that ends in .txt; tenon generate {} "
                       "--prompt WORDS writes on",
                       shell_word(options.trained.run)));
-    for (std::string& line : lines_of(file, options)) asked.texts.push_back(std::move(line));
+    std::int64_t line = 0;
+    for (TextLine& one : lines_of(file, options))
+      asked.texts.push_back({std::move(one.name), std::move(one.text), line++ < options.count});
+    asked.left_out += std::max<std::int64_t>(0, line - options.count);
   }
   if (!options.questions.empty())
     throw UsageError(
@@ -449,23 +427,43 @@ void check(const PredictOptions& options) {
   if (options.files.empty() && options.data.empty() && options.texts.empty() &&
       options.questions.empty())
     throw UsageError("tenon predict: nothing to predict",
-                     "give FILE... (PNG, JPEG, PGM, IDX, CSV, TXT), --text WORDS, or held-out "
-                     "examples with --data digits, text:FILE or numbers");
+                     "give FILE... (PNG, JPEG, PGM, IDX, NPY, CSV, TXT), --text WORDS, or a data "
+                     "source with --data digits, text:FILE or numbers");
   if (options.count < 1) throw UsageError("--count: give 1 or more");
   if (options.start < 0) throw UsageError("--start: numbers begin at 0");
   if (options.top < 1) throw UsageError("--top: give 1 or more");
   if (options.write && (options.files.empty() || !options.data.empty()))
-    throw UsageError("--write: give tables to predict", "as in tenon predict RUN rows.csv --write");
+    throw UsageError("--write: give files to predict", "as in tenon predict RUN rows.csv --write");
 }
 
-// What is for tables and pictures.
-void refuse_with_texts(const train::TrainedModel& model, const PredictOptions& options) {
+// What is for classes and quantities.
+void refuse_with_language(const train::TrainedModel& model, const PredictOptions& options) {
   const std::string& name = model.settings().model;
-  if (options.write)
-    throw UsageError(fmt::format("--write: {} reads texts, not tables", name),
+  if (options.write || !options.out.empty())
+    throw UsageError(fmt::format("{}: {} reads texts and gives no classes of them",
+                                 options.write ? "--write" : "--out", name),
                      "--json gives what it tells to programs");
-  if (!options.trained.picture.empty())
+}
+
+void refuse_what_does_not_fit(const train::TrainedModel& model, const PredictOptions& options) {
+  const models::Info info = model.settings().model_info();
+  const std::string& name = model.settings().model;
+  if (info.takes_tokens() && !options.trained.picture.empty())
     throw UsageError(fmt::format("--picture: {} reads texts, not pictures", name));
+  if (!info.takes_tokens() && !options.texts.empty() && options.questions.empty())
+    throw UsageError(fmt::format("--text: {} reads no text", name), use_of(model, options.trained));
+  if ((info.tokens && !info.masked) || info.finds_spans())
+    return refuse_with_language(model, options);
+  if (info.masked && !options.data.empty())
+    throw UsageError(
+        fmt::format("--data {}: {} tells the word at [MASK] of a text; tenon eval {} --data {} "
+                    "measures it on held-out words",
+                    options.data, name, shell_word(options.trained.run), shell_word(options.data)),
+        fmt::format("tenon predict {} --text 'a text with a [MASK] in it'",
+                    shell_word(options.trained.run)));
+  if (!options.questions.empty())
+    throw UsageError(fmt::format("--question: {} finds no answers in texts", name),
+                     use_of(model, options.trained));
 }
 
 int run_predict(const PredictOptions& options) {
@@ -476,78 +474,34 @@ int run_predict(const PredictOptions& options) {
   const train::TrainedModel model = open_trained(options.trained);
   const models::Info info = model.settings().model_info();
   set_precision(precision_from_name(model.settings().precision));
-  if (info.takes_tokens())
-    refuse_with_texts(model, options);
-  else if (!options.texts.empty() && options.questions.empty())
-    throw UsageError(fmt::format("--text: {} reads no text", model.settings().model),
-                     use_of(model, options.trained));
+  refuse_what_does_not_fit(model, options);
   if (info.tokens && !info.masked && !info.finds_spans()) return run_language(model, options);
   if (info.finds_spans()) return run_answers(model, options);
-  if (info.tokens && info.masked && !options.data.empty())
-    throw UsageError(
-        fmt::format("--data {}: {} tells the word at [MASK] of a text; tenon eval {} --data {} "
-                    "measures it on held-out words",
-                    options.data, model.settings().model, shell_word(options.trained.run),
-                    shell_word(options.data)),
-        fmt::format("tenon predict {} --text 'a text with a [MASK] in it'",
-                    shell_word(options.trained.run)));
-  if (!options.questions.empty())
-    throw UsageError(
-        fmt::format("--question: {} finds no answers in texts", model.settings().model),
-        use_of(model, options.trained));
-  Json json = Json::array();
-  std::int64_t labelled = 0, right = 0;
-  const auto show = [&](const Sample& sample) {
-    if (model.is_regression()) {
-      const std::vector<float> values = model.predict(sample.input).to_vector<float>();
-      if (options.json)
-        json.push_back(json_of_values(sample, values));
-      else
-        print_values(sample, values);
-      return;
-    }
-    const std::vector<float> probabilities = model.predict(sample.input).to_vector<float>();
-    labelled += sample.label >= 0;
-    right += is_right(sample, probabilities);
-    if (options.json)
-      json.push_back(json_of(sample, probabilities, model.class_names(), options.top));
-    else
-      print_sample(sample, probabilities, model.class_names(), options);
-  };
-  const auto show_text = [&](const std::string& text) {
-    const std::vector<float> shares = model.predict_text(text).to_vector<float>();
-    const Sample sample{text, {}, {}, -1, {}};
-    if (options.json)
-      json.push_back(json_of(sample, shares, model.class_names(), options.top));
-    else
-      print_sample(sample, shares, model.class_names(), options);
-  };
-  for (const std::string& text : options.texts) show_text(text);
+  PredictOutput output(model, {.top = options.top,
+                               .json = options.json,
+                               .plain = options.plain,
+                               .table = options.write,
+                               .file = options.out});
+  const SetPredictor predict{model, options, output};
+  for (const std::string& text : options.texts) output.add(text_of(model, "", text), true);
   int code = kOk;
   for (const std::string& file : options.files) {
     try {
-      if (options.write) {
-        const std::string beside = file_beside(file);
-        const std::int64_t rows = model.predict_csv(file, beside);
-        if (options.json)
-          json.push_back({{"name", file}, {"rows", rows}, {"written", beside}});
-        else
-          fmt::print("{}: {} rows, with predictions in {}\n", file, thousands(rows), beside);
-        continue;
-      }
-      if (file.ends_with(".txt")) {
-        for (const std::string& line : lines_of(file, options)) show_text(line);
-        continue;
-      }
-      for (const Sample& sample : samples_of_file(model, file, options)) show(sample);
+      if (options.write)
+        write_file(predict, file);
+      else
+        predict_file(predict, file);
     } catch (const Error& error) {  // one bad file does not keep the others from being read
       code = report(error);
     }
   }
-  if (!options.data.empty())
-    for (const Sample& sample : samples_of_data(model, options)) show(sample);
-  if (options.json) print(json);
-  if (labelled > 0 && !options.json) fmt::print("{} of {} right\n", right, labelled);
+  if (!options.data.empty()) predict_data(predict);
+  if (options.json) output.print_json();
+  if (!options.out.empty()) {
+    output.write_file();
+    if (!options.json)
+      fmt::print("{} written to {}\n", part_size_text(output.taken(), 0), printable(options.out));
+  }
   return code;
 }
 
@@ -559,8 +513,11 @@ Command predict_command() {
   command.name = "predict";
   command.summary = "what a trained model sees in pictures, rows and texts";
   command.about =
-      "Classifies pictures (PNG, JPEG, PGM), IDX files or held-out examples, and draws them in the "
-      "terminal beside the likeliest classes. For a network of colour pictures the middle of a "
+      "Classifies images (PNG, JPEG, PGM), IDX files, arrays (.npy), tables, lines of text or a "
+      "data "
+      "source, and draws images in the terminal beside the likeliest classes. The first five are "
+      "printed, or as many as --count says; --json, --write and --out give all. For a network of "
+      "colour pictures the middle of a "
       "photograph is scaled to the size it takes. For one of grey digits a photograph or a scan of "
       "one digit is prepared first: dark ink on light paper is inverted, uneven light taken away, "
       "the ink cut out, scaled and centred as the training data is; a picture that already has the "
@@ -570,11 +527,12 @@ Command predict_command() {
   command.examples = {
       {"tenon predict runs/lenet5 seven.jpg", "A photograph of a handwritten digit."},
       {"tenon predict runs/lenet5 --data digits --count 5",
-       "Five held-out examples, with the truth."},
+       "Five samples of the test part, with the truth."},
       {"tenon predict runs/lenet5 t10k-images-idx3-ubyte.gz --start 100 --count 3",
        "Three pictures of an IDX file."},
-      {"tenon predict runs/mlp-4-16-1 rows.csv", "Rows of a table, without the label's column."},
+      {"tenon predict runs/mlp-4-16-1 rows.csv", "Rows of a table, with or without labels."},
       {"tenon predict runs/mlp-4-16-1 rows.csv --write", "All of them, into rows.predictions.csv."},
+      {"tenon predict runs/lenet5 *.png --out digits.csv", "Many files, into one table."},
       {"tenon predict runs/bert_classifier --text 'a fine evening'", "The class of a text."},
       {"tenon predict runs/bert_spans --question 'Who wrote it?' --text 'It was written by Ann.'",
        "An answer that stands in a text."},
@@ -585,10 +543,11 @@ Command predict_command() {
   add_trained(command, options->trained);
   add_picture(command, options->trained);
   command
-      .positional(options->files, "FILE",
-                  "PNG, JPEG, PGM, PPM, IDX, a video, CSV of rows without a label, or .txt of "
-                  "lines",
-                  false)
+      .positional(
+          options->files, "FILE",
+          "PNG, JPEG, GIF and others, IDX, NPY, a video, CSV of rows with or without labels, or "
+          ".txt of lines",
+          false)
       .completes = Completes::Files;
   command.option(options->texts, "--text", "WORDS",
                  "a text for a model that reads texts, with [MASK] for one that tells words, or a "
@@ -597,13 +556,11 @@ Command predict_command() {
       options->questions, "--question", "WORDS",
       "what a model that finds answers in texts is asked about each --text or .txt file");
   command.option(options->data, "--data", "SPEC",
-                 "held-out examples of digits, mnist[:DIR], idx:DIR, csv:FILE, npy:X,Y, text:FILE, "
-                 "lines:FILE, "
-                 "numbers, pairs:FILE or spans:FILE");
+                 "a data source: digits, mnist[:DIR], idx:DIR, csv:FILE, npy:X,Y, folder:DIR, "
+                 "text:FILE, lines:FILE, numbers, pairs:FILE or spans:FILE");
+  add_part(command, options->part);
   command.option(options->count, "--count", "N",
-                 "examples of --data, pictures of an IDX file, rows of a table, lines of a .txt "
-                 "file, or frames of a video",
-                 "5");
+                 "samples to print of --data and of each file; frames of a video", "5");
   command.option(options->start, "--start", "N", "the first of them", "0");
   command.option(options->top, "--top", "N", "classes or tokens to show for each", "3");
   command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
@@ -611,7 +568,11 @@ Command predict_command() {
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.flag(options->plain, "--no-picture", "do not draw");
   command.flag(options->write, "--write",
-               "tables: all rows, with predictions, into FILE.predictions.csv beside each");
+               "write all predictions of each file to FILE.predictions.csv beside it");
+  command
+      .option(options->out, "--out", "FILE",
+              "write all predictions to one file that ends in .csv, .txt or .json")
+      .completes = Completes::Files;
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return run_predict(*options); };
   return command;

@@ -41,8 +41,13 @@ std::string token_name(const train::TrainedModel& model, std::int64_t token) {
   return name.empty() ? fmt::format("<{}>", token) : name;
 }
 
+// A row of JSON for a text; one that was given itself has no other name.
+Json row_of_text(const std::string& name, const std::string& text) {
+  return {{"name", name.empty() ? text : name}, {"text", text}};
+}
+
 struct Window {
-  std::string text;
+  std::string name, text;
   Tokens tokens;
   std::int64_t truth = -1;  ///< the token behind it, where it is known
 };
@@ -65,7 +70,8 @@ bool show_next(const train::TrainedModel& model, const Window& window, int top, 
                     });
   const bool right = window.truth == order[0];
   if (json != nullptr) {
-    Json one{{"text", window.text}, {"likeliest", Json::array()}};
+    Json one = row_of_text(window.name, window.text);
+    one["likeliest"] = Json::array();
     for (std::ptrdiff_t k = 0; k < shown; ++k)
       one["likeliest"].push_back({{"token", token_name(model, order[static_cast<std::size_t>(k)])},
                                   {"probability", share(order[static_cast<std::size_t>(k)])}});
@@ -94,11 +100,13 @@ bool show_next(const train::TrainedModel& model, const Window& window, int top, 
   return right;
 }
 
-bool show_translation(const std::string& source, const std::string& made, const std::string* right,
+bool show_translation(const TextQuestion& asked, const std::string& made, const std::string* right,
                       Json* json) {
+  const std::string& source = asked.text;
   const bool exact = right != nullptr && made == *right;
   if (json != nullptr) {
-    Json one{{"text", source}, {"translation", made}};
+    Json one = row_of_text(asked.name, source);
+    one["translation"] = made;
     if (right != nullptr) one["target"] = *right, one["right"] = exact;
     json->push_back(one);
     return exact;
@@ -131,8 +139,9 @@ void check_data(const train::TrainedModel& model, const data::Dataset& set,
                                           : "name a text file, as in --data text:FILE"));
 }
 
-Json json_of(const std::string& question, const train::Answer& answer) {
-  return {{"question", question},
+Json json_of(const std::string& name, const std::string& question, const train::Answer& answer) {
+  return {{"name", name},
+          {"question", question},
           {"answer", answer.text},
           {"place", answer.place},
           {"probability", answer.probability}};
@@ -146,59 +155,105 @@ std::string answer_text(const train::Answer& answer) {
 
 }  // namespace
 
+namespace {
+
+// Samples of a source, of which so many from `start` on are predicted.
+struct Samples {
+  std::shared_ptr<data::Dataset> set;
+  train::Selection selection;
+  std::int64_t end = 0;
+};
+
+Samples open_samples(const train::TrainedModel& model, const TextQuestions& asked) {
+  Samples out;
+  out.selection = model.select_data(asked.data, asked.part.split());
+  print_own(out.selection, asked.data);
+  out.set = model.open_set(out.selection, asked.part.strict);
+  if (asked.start >= out.set->size())
+    throw UsageError(fmt::format("--start: {} has {}, numbered from 0",
+                                 part_text(out.selection.part, out.selection.data),
+                                 part_size_text(out.set->size(), 0)));
+  const std::int64_t rest = out.set->size() - asked.start;
+  out.end = asked.start + (asked.json ? rest : std::min(rest, asked.count));
+  return out;
+}
+
+// What was measured, and how many samples were not.
+void print_right(const Samples& samples, std::int64_t right, const TextQuestions& asked) {
+  const std::int64_t shown = samples.end - asked.start, all = samples.set->size();
+  fmt::print("{} of {} right, of {} of the {}\n", right, shown, part_size_text(shown, all),
+             printable(part_text(samples.selection.part, samples.selection.data)));
+}
+
+void predict_samples(const train::TrainedModel& model, const TextQuestions& asked, Json* json) {
+  const Samples samples = open_samples(model, asked);
+  const data::Dataset& set = *samples.set;
+  check_data(model, set, asked.data);
+  Tokens input(static_cast<std::size_t>(set.input_shape().numel())),
+      target(static_cast<std::size_t>(set.target_shape().numel()));
+  std::int64_t right = 0;
+  for (std::int64_t i = asked.start; i < samples.end; ++i) {
+    set.get({&i, 1}, input.data(), target.data());
+    if (model.is_translator()) {
+      const TextQuestion one{set.sample_name(i),
+                             text_until_end(model, std::span(input).first(target.size()))};
+      const std::string wanted = text_until_end(model, target);
+      right += show_translation(one, model.translate({one.text})[0], &wanted, json);
+    } else {
+      right += show_next(model, {set.sample_name(i), model.text_of(input), input, target.back()},
+                         asked.top, json);
+    }
+  }
+  if (asked.part.strict) refuse_notes(set.notes());
+  print_notes(set.notes());
+  if (json == nullptr) print_right(samples, right, asked);
+}
+
+}  // namespace
+
 int predict_language(const train::TrainedModel& model, const TextQuestions& asked) {
   Json list = Json::array();
   Json* const json = asked.json ? &list : nullptr;
-  const bool translates = model.is_translator();
-  if (translates) {
-    const std::vector<std::string> made = model.translate(asked.texts);
+  std::vector<TextQuestion> texts = asked.texts;
+  if (json == nullptr) std::erase_if(texts, [](const TextQuestion& t) { return !t.shown; });
+  if (model.is_translator()) {
+    std::vector<std::string> sources;
+    for (const TextQuestion& one : texts) sources.push_back(one.text);
+    const std::vector<std::string> made = model.translate(sources);
     for (std::size_t k = 0; k < made.size(); ++k)
-      show_translation(asked.texts[k], made[k], nullptr, json);
+      show_translation(texts[k], made[k], nullptr, json);
   } else {
-    for (const std::string& text : asked.texts) show_next(model, {text, {}, -1}, asked.top, json);
+    for (const TextQuestion& one : texts)
+      show_next(model, {one.name, one.text, {}, -1}, asked.top, json);
   }
-  std::int64_t right = 0, shown = 0;
-  if (!asked.data.empty()) {
-    const auto set = model.test_set(asked.data);
-    check_data(model, *set, asked.data);
-    if (asked.start >= set->size())
-      throw UsageError(
-          fmt::format("--start: {} has {} test samples, numbered from 0", asked.data, set->size()));
-    Tokens input(static_cast<std::size_t>(set->input_shape().numel())),
-        target(static_cast<std::size_t>(set->target_shape().numel()));
-    for (std::int64_t i = asked.start; i < std::min(set->size(), asked.start + asked.count); ++i) {
-      set->get({&i, 1}, input.data(), target.data());
-      ++shown;
-      if (translates) {
-        const std::string source = text_until_end(model, std::span(input).first(target.size())),
-                          wanted = text_until_end(model, target);
-        right += show_translation(source, model.translate({source})[0], &wanted, json);
-      } else {
-        right += show_next(model, {model.text_of(input), input, target.back()}, asked.top, json);
-      }
-    }
-  }
-  if (json != nullptr)
-    print(list);
-  else if (shown > 0)
-    fmt::print("{} of {} right\n", right, shown);
+  if (json == nullptr && asked.left_out > 0)
+    fmt::print("{} more lines are not shown: --count says how many are, --json holds all\n",
+               thousands(asked.left_out));
+  if (!asked.data.empty()) predict_samples(model, asked, json);
+  if (json != nullptr) print(list);
   return kOk;
 }
 
 int predict_answers(const train::TrainedModel& model, const TextQuestions& asked) {
   Json json = Json::array();
-  for (const std::string& text : asked.texts)
+  for (const TextQuestion& text : asked.texts)
     for (const std::string& question : asked.questions) {
-      const train::Answer answer = model.answer(question, text);
+      const train::Answer answer = model.answer(question, text.text);
       if (asked.json)
-        json.push_back(json_of(question, answer));
+        json.push_back(json_of(text.name.empty() ? text.text : text.name, question, answer));
       else
         fmt::print("{}  {}\n", printable(question), answer_text(answer));
     }
-  if (!asked.data.empty())
-    for (const train::AskedQuestion& one : model.answers(asked.data, asked.start, asked.count)) {
+  if (!asked.data.empty()) {
+    const train::Selection selection = model.select_data(asked.data, asked.part.split());
+    print_own(selection, asked.data);
+    const std::vector<train::AskedQuestion> answers =
+        model.answers(selection, asked.start, asked.json ? -1 : asked.count);
+    double exact = 0;
+    for (const train::AskedQuestion& one : answers) {
+      exact += one.exact;
       if (asked.json) {
-        json.push_back(json_of(one.question, one.answer));
+        json.push_back(json_of(one.name, one.question, one.answer));
         json.back().update(Json{{"right", one.right}, {"exact", one.exact}, {"f1", one.f1}});
         continue;
       }
@@ -208,6 +263,10 @@ int predict_answers(const train::TrainedModel& model, const TextQuestions& asked
       fmt::print("{}  {}{}\n", printable(one.question), answer_text(one.answer),
                  one.exact == 1 ? std::string() : fmt::format("  ({})", right));
     }
+    if (!asked.json)
+      fmt::print("{} of {} exact, from question {} of the {} on\n", exact, answers.size(),
+                 asked.start + 1, printable(part_text(selection.part, selection.data)));
+  }
   if (asked.json) print(json);
   return kOk;
 }

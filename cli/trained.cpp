@@ -20,7 +20,8 @@ void add_trained(Command& command, TrainedOptions& options) {
   command
       .option(options.weights, "--weights", "FILE",
               "of the network that RUN names: .safetensors, .pt or .pth, by torchvision's or "
-              "Hugging Face's names too")
+              "Hugging Face's names too, or a folder of Hugging Face's, whose config.json decides "
+              "sizes and classes")
       .completes = Completes::Files;
   command
       .option(options.tokenizer, "--tokenizer", "FILE",
@@ -36,6 +37,45 @@ void add_picture(Command& command, TrainedOptions& options) {
                  "how pictures are fitted, as resize,ten_crop: the mean of what is said of ten "
                  "crops",
                  "the run's own");
+}
+
+void add_part(Command& command, PartOptions& options) {
+  command
+      .option(options.part, "--part", "NAME", "part of the data: train, validation, test or all",
+              "test of the run's own data, all of other files")
+      .choices = {"train", "validation", "test", "all"};
+  command.flag(options.strict, "--strict",
+               "refuse data of which something is skipped, converted or assumed");
+}
+
+std::optional<data::Split> PartOptions::split() const {
+  if (part == "train") return data::Split::Train;
+  if (part == "validation") return data::Split::Validation;
+  if (part == "test") return data::Split::Test;
+  if (part == "all") return data::Split::All;
+  return std::nullopt;
+}
+
+std::string part_text(data::Split part, const std::string& data) {
+  return part == data::Split::All ? fmt::format("all of {}", data)
+                                  : fmt::format("{} part of {}", data::name(part), data);
+}
+
+std::string part_size_text(std::int64_t samples, std::int64_t of) {
+  if (of > samples) return fmt::format("{} of {} samples", thousands(samples), thousands(of));
+  return fmt::format("{} sample{}", thousands(samples), samples == 1 ? "" : "s");
+}
+
+void print_notes(const Notes& notes) {
+  for (const Note& note : notes) print_note(to_string(note));
+}
+
+void print_own(const train::Selection& selection, const std::string& given) {
+  if (selection.own && !given.empty() && given != selection.data)
+    print_note(
+        fmt::format("{} is the data that the run was trained on: it is read and divided as "
+                    "the run did, as {}",
+                    given, selection.data));
 }
 
 namespace {

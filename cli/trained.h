@@ -4,6 +4,7 @@
 #include <tenon/train.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "args.h"
@@ -22,6 +23,23 @@ struct TrainedOptions {
 void add_trained(Command& command, TrainedOptions& options);
 /// Adds --picture.
 void add_picture(Command& command, TrainedOptions& options);
+/// Which part of data is read, and what its notes are.
+struct PartOptions {
+  std::string part;  ///< train, validation, test or all; "": chosen by TrainedModel::select_data()
+  bool strict = false;
+  std::optional<data::Split> split() const;
+};
+/// Adds --part and --strict.
+void add_part(Command& command, PartOptions& options);
+/// "test part of csv:rows.csv", "all of csv:rows.csv"
+std::string part_text(data::Split part, const std::string& data);
+/// "200 of 2,000 samples"; `of` 0: not known
+std::string part_size_text(std::int64_t samples, std::int64_t of);
+/// Prints notes of the data on stderr.
+void print_notes(const Notes& notes);
+/// Notes that the run's own data is read with the run's own options, where others were given.
+void print_own(const train::Selection& selection, const std::string& given);
+
 /// Opens it; what was done to other people's weights is said on stderr.
 train::TrainedModel open_trained(const TrainedOptions& options);
 

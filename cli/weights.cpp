@@ -116,8 +116,14 @@ Json sizes_of(const Shape& shape) { return std::vector<std::int64_t>(shape.begin
 
 struct ShowOptions {
   std::string file;
-  bool json = false, quick = false;
+  bool json = false, quick = false, strict = false;
 };
+
+// What a file had left out or converted as a line each, or where that is wanted as an error.
+void say_notes(const Notes& notes, bool strict) {
+  if (strict) refuse_notes(notes);
+  for (const Note& note : notes) print_note(to_string(note));
+}
 
 struct Extent {
   std::int64_t tensors = 0, elements = 0, bytes = 0;  // tied ones once
@@ -155,6 +161,9 @@ int show_json(const ShowOptions& options, const io::WeightFile& file) {
     }
     tensors.push_back(std::move(row));
   }
+  Json unread = Json::array();
+  for (const io::Unread& one : file.unread())
+    unread.push_back({{"name", one.name}, {"what", one.what}});
   const Extent extent = extent_of(file);
   print(Json{{"file", file.path()},
              {"format", file.format()},
@@ -162,7 +171,8 @@ int show_json(const ShowOptions& options, const io::WeightFile& file) {
              {"elements", extent.elements},
              {"bytes", extent.bytes},
              {"metadata", file.metadata()},
-             {"tensors", std::move(tensors)}},
+             {"tensors", std::move(tensors)},
+             {"unread", std::move(unread)}},
         2);
   return kOk;
 }
@@ -172,6 +182,7 @@ std::string count_text(std::int64_t count) { return count == 0 ? "." : thousands
 
 int show(const ShowOptions& options) {
   const io::WeightFile file(options.file);
+  say_notes(file.notes(), options.strict);
   if (options.json) return show_json(options, file);
   std::vector<std::vector<std::string>> rows{{"name", "dtype", "shape"}};
   if (!options.quick)
@@ -191,6 +202,7 @@ int show(const ShowOptions& options) {
                           count_text(s.nan)});
     }
   }
+  for (const io::Unread& one : file.unread()) rows.push_back({one.name, "not read", one.what});
   print_rows(std::move(rows), 3);
   const Extent extent = extent_of(file);
   const std::string family = io::weight_family(file);
@@ -204,23 +216,75 @@ int show(const ShowOptions& options) {
 
 struct ConvertOptions {
   std::string from, to, dtype, model;
+  bool strict = false;
 };
 
-// Floating tensors as another type; tied ones stay one.
-io::TensorMap converted(const io::TensorMap& tensors, DType dtype) {
-  std::map<const Node*, Tensor> made;
-  io::TensorMap out;
-  for (const auto& [name, tensor] : tensors) {
-    Tensor& is = made[tensor.node()];
-    if (!is.defined())
-      is = is_floating(tensor.dtype()) && tensor.dtype() != dtype ? cast(tensor, dtype).eval()
-                                                                  : tensor;
-    out.emplace(name, is);
-  }
+// Values that another floating type has no number for.
+struct LostValues {
+  std::int64_t infinite = 0, zero = 0;
+  double largest = 0;
+};
+
+LostValues lost_values(const Tensor& before, const Tensor& after) {
+  LostValues out;
+  const Tensor from =
+                   cast(before, before.dtype() == DType::Float64 ? DType::Float64 : DType::Float32)
+                       .eval(),
+               to = cast(after, from.dtype()).eval();
+  const auto compare = [&](const auto* x, const auto* y) {
+    for (std::int64_t i = 0; i < from.numel(); ++i) {
+      if (std::isinf(y[i]) && std::isfinite(x[i])) {
+        ++out.infinite;
+        out.largest = std::max(out.largest, static_cast<double>(std::fabs(x[i])));
+      }
+      out.zero += y[i] == 0 && x[i] != 0 ? 1 : 0;
+    }
+  };
+  if (from.dtype() == DType::Float64)
+    compare(static_cast<const double*>(from.data()), static_cast<const double*>(to.data()));
+  else
+    compare(static_cast<const float*>(from.data()), static_cast<const float*>(to.data()));
   return out;
 }
 
-io::TensorMap as_network(const io::WeightFile& file, const std::string& model) {
+// Floating tensors as another type; tied ones stay one.
+struct Converted {
+  io::TensorMap tensors;
+  std::int64_t cast = 0;
+  Notes notes;  // values that became infinite or zero
+};
+
+Converted converted(const io::TensorMap& tensors, DType dtype) {
+  std::map<const Node*, Tensor> made;
+  Converted out;
+  std::int64_t zeros = 0, with_zeros = 0;
+  std::string first_zero;
+  for (const auto& [name_of_one, tensor] : tensors) {
+    Tensor& is = made[tensor.node()];
+    if (!is.defined()) {
+      const bool changes = is_floating(tensor.dtype()) && tensor.dtype() != dtype;
+      is = changes ? cast(tensor, dtype).eval() : tensor;
+      const LostValues lost = changes ? lost_values(tensor, is) : LostValues();
+      out.cast += changes ? 1 : 0;
+      if (lost.infinite > 0)
+        out.notes.push_back({fmt::format("{} of its {} values are too large for {} and became "
+                                         "infinite, the largest {}",
+                                         thousands(lost.infinite), thousands(tensor.numel()),
+                                         name(dtype), short_number(lost.largest)),
+                             lost.infinite, name_of_one});
+      if (lost.zero > 0 && with_zeros++ == 0) first_zero = name_of_one;
+      zeros += lost.zero;
+    }
+    out.tensors.emplace(name_of_one, is);
+  }
+  if (zeros > 0)
+    out.notes.push_back({fmt::format("{} values in {} tensors are too small for {} and became 0",
+                                     thousands(zeros), thousands(with_zeros), name(dtype)),
+                         zeros, first_zero});
+  return out;
+}
+
+io::TensorMap as_network(const io::WeightFile& file, const std::string& model, Notes& notes) {
   StateDict own;
   {
     const ShapesOnly shapes_only;
@@ -231,28 +295,40 @@ io::TensorMap as_network(const io::WeightFile& file, const std::string& model) {
     throw ValueError(
         fmt::format("{}: nothing in it fits {}: {}", file.path(), model, fit.differences()));
   if (!fit.family.empty()) print_note(fmt::format("by the names of {}", fit.family));
-  for (const std::string& deed : fit.done) print_note(deed);
-  if (const std::string left = fit.differences(); !left.empty()) print_note(left);
+  for (const std::string& deed : fit.done) notes.push_back({deed, 1, ""});
+  if (const std::string left = fit.differences(); !left.empty()) notes.push_back({left, 1, ""});
   return fit.tensors;
 }
 
 int convert(const ConvertOptions& options) {
   const io::WeightFile file(options.from);
-  io::TensorMap tensors = options.model.empty() ? file.read_all() : as_network(file, options.model);
+  Notes notes = file.notes();
+  io::TensorMap tensors =
+      options.model.empty() ? file.read_all() : as_network(file, options.model, notes);
+  std::string cast_words;
   if (!options.dtype.empty()) {
     const DType dtype = dtype_from_name(options.dtype.c_str());
     if (!is_floating(dtype))
       throw UsageError(fmt::format("--dtype: {} is no floating type", options.dtype));
-    tensors = converted(tensors, dtype);
+    Converted made = converted(tensors, dtype);
+    tensors = std::move(made.tensors);
+    notes.insert(notes.end(), made.notes.begin(), made.notes.end());
+    cast_words = fmt::format(", {} cast to {}", thousands(made.cast), name(dtype));
   }
+  if (!file.metadata().empty() && !options.to.ends_with(".safetensors"))
+    notes.push_back({fmt::format("{} entries of metadata are not written: only .safetensors holds "
+                                 "them",
+                                 thousands(std::ssize(file.metadata()))),
+                     std::ssize(file.metadata()), options.to});
+  say_notes(notes, options.strict);
   try {
     io::save_weights(options.to, tensors, file.metadata());
   } catch (const DTypeError& error) {  // of a type that this format does not have
     throw UsageError(fmt::format("{}: {}", options.to, error.what()),
                      "--dtype fp32 converts them on the way");
   }
-  fmt::print("{}: {} tensors from {}\n", printable(options.to), thousands(std::ssize(tensors)),
-             printable(options.from));
+  fmt::print("{}: {} tensors from {}{}\n", printable(options.to), thousands(std::ssize(tensors)),
+             printable(options.from), cast_words);
   return kOk;
 }
 
@@ -293,6 +369,8 @@ Difference difference_of(const std::string& name, const Tensor& a, const Tensor&
 
 std::vector<Difference> differences(const DiffOptions& options) {
   const io::WeightFile a(options.a), b(options.b);
+  say_notes(a.notes(), false);
+  say_notes(b.notes(), false);
   std::map<std::string_view, std::size_t> in_b;
   for (std::size_t i = 0; i < b.tensors().size(); ++i) in_b.emplace(b.tensors()[i].name, i);
   std::vector<Difference> out;
@@ -345,7 +423,10 @@ int diff(const DiffOptions& options) {
 
 // ---- tables
 
-constexpr char kFormats[] = ".safetensors, .pt, .pth, .npz, .npy, .gguf or an index of parts";
+constexpr char kFormats[] =
+    ".safetensors, .pt, .pth, .npz, .npy, .gguf, an index of parts, or the folder of one";
+constexpr char kStrict[] =
+    "an error in place of each note on what was left out, renamed or converted";
 
 Command show_command() {
   auto options = std::make_shared<ShowOptions>();
@@ -355,13 +436,15 @@ Command show_command() {
   command.about =
       "Lists the tensors of a file: name, element type, shape, and of its values least, largest, "
       "mean, standard deviation (of the finite ones), and how many are zero, infinite or no "
-      "number. Tied tensors say whose values theirs are. Nothing in a file is run.";
+      "number. Tied tensors say whose values theirs are. Objects of other classes and types that "
+      "Tenon lacks are listed as not read. Nothing in a file is run.";
   command.examples = {{"tenon weights show resnet18.pth", "What torchvision gives away."},
                       {"tenon weights show model.safetensors.index.json --quick",
                        "Names and shapes of a file in parts, without reading values."}};
   command.positional(options->file, "FILE", kFormats).completes = Completes::Files;
   command.flag(options->quick, "--quick", "no statistics: values are not read");
   command.flag(options->json, "--json", "print JSON, with the metadata");
+  command.flag(options->strict, "--strict", kStrict);
   command.run = [options] { return show(*options); };
   return command;
 }
@@ -373,7 +456,8 @@ Command convert_command() {
   command.summary = "to another format or element type";
   command.about =
       "Writes the tensors of a file in the format that the second name's ending says, whole or not "
-      "at all. Metadata goes along into .safetensors, ties into .pt.";
+      "at all. Metadata goes along into .safetensors, ties into .pt. What is left out, renamed or "
+      "converted is said with counts, and so are values that another type has no number for.";
   command.examples = {
       {"tenon weights convert resnet18.pth resnet18.safetensors", "To Hugging Face's format."},
       {"tenon weights convert model.safetensors half.pt --dtype bf16", "For torch.load()."},
@@ -388,6 +472,7 @@ Command convert_command() {
       .option(options->model, "--as", "MODEL",
               "rename for this network, and keep what it takes ('tenon models' lists them)")
       .suggestions = model_names();
+  command.flag(options->strict, "--strict", kStrict);
   command.run = [options] { return convert(*options); };
   return command;
 }

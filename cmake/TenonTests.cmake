@@ -61,6 +61,8 @@ target_include_directories(tenon_conformance PRIVATE ${PROJECT_SOURCE_DIR}/src $
 target_compile_options(tenon_conformance PRIVATE $<$<CONFIG:Release>:-O1>)
 target_link_libraries(tenon_conformance PRIVATE tenon tenon_options ${CMAKE_DL_LIBS})
 tenon_add_test(tests.conformance 300 tenon_conformance tests/conformance)
+tenon_add_test(tests.cuda.slopes 600 tenon_conformance tests/conformance --id /slopes/ --form data --device cuda:0)
+tenon_use_emulator(tests.cuda.slopes)
 tenon_add_test(guards.differences 60 ${Python3_EXECUTABLE} tests/conformance/document.py --check)
 
 # Tests of the command are Python programs (unittest, standard library only).

@@ -31,6 +31,10 @@ struct TableColumn {
   std::string name{};                 ///< in the header; "" where there is none
   double fill = 0;                    ///< what a missing number counts as: the mean
   std::vector<std::string> values{};  ///< the words of a column of words; empty for numbers
+  /// "year", "month" (1 to 12), "weekday" (0 is Monday), "hour" or "days" (since 2000-01-01, with
+  /// their fraction): what of the dates that the column holds; "" for numbers and words.
+  std::string date{};
+  std::string date_order{};  ///< of such dates: "ymd", "dmy" or "mdy"
   /// Numbers that it gives a network: one, or one for each word, which is 1 where the word stands.
   std::int64_t inputs() const {
     return values.empty() ? 1 : static_cast<std::int64_t>(values.size());
@@ -41,6 +45,9 @@ struct TableColumns {
   std::vector<TableColumn> columns{};  ///< those that are inputs, in order
   std::string label{};                 ///< the label's column; "" without a header
   std::vector<std::string> class_names{};
+  std::string encoding{};   ///< RowFormat::encoding of the table, for files that are no UTF-8
+  std::string decimal{};    ///< CsvOptions::decimal of the table
+  std::string thousands{};  ///< CsvOptions::thousands of the table
 };
 
 class Tokenizer;
@@ -128,7 +135,8 @@ struct SplitOptions {
 };
 
 /// A set of given tensors: input [N, …], target [N, …]. int64 or int32 or uint8 targets of rank 1
-/// are classes; `classes` 0 counts them.
+/// are classes; `classes` 0 counts them. A sample whose target is kIgnoredTarget counts for nothing
+/// with a loss that leaves it out (nn::CrossEntropyLoss::ignore_index).
 TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
                                                 std::int64_t classes = 0);
 /// One part of them; nullptr where there is no such part. `group` is a tensor of whole numbers [N]
@@ -161,29 +169,59 @@ TENON_API std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split p
 TENON_API std::shared_ptr<Dataset> open_idx(const std::string& folder, Split part,
                                             const SplitOptions& split = {});
 
+/// How the rows of a text file are written: of tables, lists of images, lines with a class and
+/// pairs of texts. Lines end in LF, CRLF or CR, and a byte order mark is no part of the text.
+struct RowFormat {
+  /// "utf-8", "latin1", "cp1252" or "utf-16"; "": UTF-8, or UTF-16 where its byte order mark says
+  /// so. What does not fit is a FormatError with the line.
+  std::string encoding{};
+  /// One character, or "tab", "space" (runs of spaces and tabs), "comma", "semicolon", "pipe"; "":
+  /// told from the first rows, or from a first line "sep=;".
+  std::string separator{};
+  /// A character: rows that begin with it are skipped. "none": no row is. "": rows that begin with
+  /// '#' are skipped where they have another number of fields than the first row.
+  std::string comment{};
+  std::optional<bool> header{};  ///< whether the first row is names; told from it if unset
+  /// Whether a field in double quotes is without them; unset: yes, but for texts between tabs.
+  std::optional<bool> quotes{};
+};
+
 struct CsvOptions {
   bool labelled = true;      ///< off: every column is an input, and targets are zeros, no classes
   int label_column = -1;     ///< counted from 0; negative from the end; used when label_name is ""
   std::string label_name{};  ///< the header's name for the label's column
-  bool classes =
-      true;  ///< labels are classes: whole numbers, or words numbered in alphabetical order
+  /// Labels are classes, named by their texts: in the order of their values where all are numbers,
+  /// else in alphabetical order.
+  bool classes = true;
   /// Names of the classes in their order, when known: a test set takes the training set's.
   std::vector<std::string> class_names{};
   /// Rows are pictures of this shape, whole numbers from 0 to 255; [] leaves the columns as
   /// numbers.
   Shape image_shape{};
-  std::optional<bool> header{};           ///< whether the first row is names; told from it if unset
+  RowFormat rows{};
+  std::string decimal{};    ///< "." or ","; "": as `columns` say, else "."
+  std::string thousands{};  ///< "", ".", ",", "'" or " ": between groups of three digits
+  /// Columns by their names; where there is no header by their numbers from 0.
   std::vector<std::string> categories{};  ///< columns whose numbers are words too
   std::vector<std::string> left_out{};    ///< columns that are no inputs
-  SplitOptions split{};                   ///< of open_csv() with a part
+  /// Columns of dates or of dates with times: each is five inputs (TableColumn::date).
+  std::vector<std::string> dates{};
+  std::optional<bool> day_first{};  ///< of dates as 3/4/2020; unset: told from the column's dates
+  /// The most bytes that inputs take; 0: 1 GiB, or 16 times the file's size where that is more.
+  std::uint64_t memory = 0;
+  bool strict = false;   ///< what would be a note (Dataset::notes()) is a FormatError
+  SplitOptions split{};  ///< of open_csv() with a part
   /// Columns are found by name, in whatever order and among others, and read as these say; without
   /// a header by their places. Unset: as the rows that are not for testing say.
   std::shared_ptr<const TableColumns> columns{};
 };
 /// Rows with one label column; the others are numbers, or words where fewer than half of their
-/// fields are numbers (TableColumn). A first row that holds names is the header; the label is then,
-/// unless told otherwise, the column named label, class, target or y. Throws IoError, FormatError
-/// with line and column, ValueError for a column that is not there.
+/// fields are numbers (TableColumn). Words that mostly have digits are refused unless `categories`
+/// or another option says what they are. A first row that holds names is the header; the label is
+/// then, unless told otherwise, the column named label, class, target or y. Of columns of one name
+/// the later ones are renamed "name.1", "name.2", as pandas does; a name that differs in case or
+/// spaces alone is found where only one does. Throws IoError, FormatError with line and column,
+/// ValueError for a column that is not there.
 TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file,
                                             const CsvOptions& options = {});
 /// One part of the rows, as options.split says.
@@ -196,9 +234,12 @@ TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file, Split part,
 /// "text:FILE[,by=chars|words|bytes|pieces][,length=N][,words=N]",
 /// "numbers[:TRAIN[,TEST[,SEED]]][,below=N][,to=french|german][,pieces=N]",
 /// "pairs:FILE[,pieces=N][,length=N]" or
-/// "csv:FILE[,label=NAME][,column=NUMBER][,drop=NAME][,category=NAME][,header=yes|no]
-/// [,shape=CxHxW]"; images of sizes of their own are "folder:DIR", "list:FILE" or "shards:PATTERN"
-/// with "[,size=SIDE][,grey][,broken=error][,frames=N][,every=SECONDS]" (<tenon/pictures.h>).
+/// "csv:FILE[,label=NAME][,column=NUMBER][,drop=NAME][,category=NAME][,date=NAME][,dayfirst=yes|no]
+/// [,decimal=SIGN][,thousands=SIGN][,memory=SIZE][,shape=CxHxW]"; images of sizes of their own are
+/// "folder:DIR", "list:FILE" or "shards:PATTERN" with
+/// "[,size=SIDE][,grey][,broken=error][,frames=N][,every=SECONDS]" (<tenon/pictures.h>). Tables,
+/// lists, lines and pairs take "[,encoding=NAME][,separator=SIGN][,comment=SIGN|none]
+/// [,header=yes|no][,quotes=yes|no]" (RowFormat).
 ///
 /// Behind these,
 /// "[,validation=SHARE][,split=SHARE][,test=PATH][,fold=I/K][,seed=N][,stratify=yes|no]

@@ -281,6 +281,9 @@ struct NLLLoss {
     return nll_loss(logp, target,
                     {.reduction = reduction, .weight = weight, .ignore_index = ignore_index});
   }
+  Tensor counts(const Tensor& target) const {
+    return CrossEntropyLoss{.weight = weight, .ignore_index = ignore_index}.counts(target);
+  }
 };
 struct SmoothL1Loss {
   double beta = 1;

@@ -380,14 +380,72 @@ TENON_ACTIVATION(LogSoftmax, int, axis, -1, log_softmax(x, value_));
 /// miss.
 TENON_API AnyModule activation(const std::string& name);
 
+/// What the mean of a loss over a whole set is made of. Both are scalars of float64.
+struct LossTerms {
+  Tensor total;    ///< the sum of the losses, each times what it counts
+  Tensor counted;  ///< the sum of what they count
+};
+
+/// A loss: (output, target) to a scalar. Any callable becomes one. What the callable has besides
+/// decides how its values are averaged over batches:
+/// - a member `reduction`: each loss can be had apart, so the mean of a set does not depend on how
+///   it is cut into batches;
+/// - a member function `Tensor counts(const Tensor& target) const`: what each target counts in the
+///   mean, of the target's shape; undefined where each counts one;
+/// - a member `ignore_index` (std::optional<std::int64_t>): targets that count for nothing.
+/// Of other callables the value counts as the mean over the batch: over its samples, or where
+/// targets are class numbers over those that are not -100, PyTorch's default ignore_index.
+class TENON_API Loss {
+ public:
+  using Function = std::function<Tensor(const Tensor& output, const Tensor& target)>;
+  Loss() = default;
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, Loss> &&
+           std::is_invocable_r_v<Tensor, std::remove_cvref_t<F>&, const Tensor&, const Tensor&>)
+      Loss(F loss) {
+    if constexpr (requires { loss.reduction = Reduction::None; }) {
+      F apart = loss;
+      apart.reduction = Reduction::None;
+      each_ = std::move(apart);
+    }
+    if constexpr (requires(const Tensor& target) {
+                    { loss.counts(target) } -> std::convertible_to<Tensor>;
+                  })
+      counts_ = [loss](const Tensor& target) -> Tensor { return loss.counts(target); };
+    if constexpr (requires { std::optional<std::int64_t>(loss.ignore_index); })
+      ignored_ = loss.ignore_index;
+    call_ = std::move(loss);
+  }
+  explicit operator bool() const { return static_cast<bool>(call_); }
+  Tensor operator()(const Tensor& output, const Tensor& target) const {
+    return call_(output, target);
+  }
+  /// What this batch adds to the mean over a set. Where nothing counts both are 0.
+  LossTerms terms(const Tensor& output, const Tensor& target) const;
+  /// LossTerms::counted, which needs no output.
+  Tensor counted(const Tensor& target) const;
+  /// Which targets are not left out: bool, of the target's shape; undefined: all.
+  Tensor kept(const Tensor& target) const;
+  /// The class number whose targets are left out, if there is one.
+  std::optional<std::int64_t> ignored() const;
+  /// Whether how much a batch counts depends on its targets' values, not on their shape alone.
+  bool counts_vary(const Tensor& target) const;
+
+ private:
+  Function call_, each_;
+  std::function<Tensor(const Tensor& target)> counts_;
+  std::optional<std::int64_t> ignored_;
+};
+
 // ---- Losses as objects: (output, target) to a scalar
-using Loss = std::function<Tensor(const Tensor& output, const Tensor& target)>;
 struct CrossEntropyLoss {
   double label_smoothing = 0;
   Tensor weight{};                             ///< [C]: of each class; means are weighted by it
   std::optional<std::int64_t> ignore_index{};  ///< targets that count for nothing
   Reduction reduction = Reduction::Mean;
   TENON_API Tensor operator()(const Tensor& logits, const Tensor& target) const;
+  /// As Loss asks for it: the weight of each target's class, 0 where it is left out.
+  TENON_API Tensor counts(const Tensor& target) const;
 };
 struct MSELoss {
   Reduction reduction = Reduction::Mean;

@@ -116,13 +116,16 @@ TENON_API std::shared_ptr<Dataset> open_token_text(const std::string& file, Spli
 struct ClassLineOptions {
   std::int64_t length = 128;  ///< tokens of a line; longer ones are cut
   std::string test_file{};    ///< lines for testing; "": a part of the file
-  bool class_last = false;    ///< the class stands behind the texts
+  /// The class stands behind the texts. A header that names it ("label", "class", "target") says so
+  /// by itself.
+  bool class_last = false;
+  RowFormat rows{};
   SplitOptions split{};
 };
-/// Lines "class TAB text" of a file: input [L] int64 with the longest's tokens, shorter ones filled
-/// up with kPad; target the class, numbered in alphabetical order. Of lines "class TAB text TAB
-/// text" inputs are [2, L]: tokens, and their types. Throws IoError, FormatError naming a line, or
-/// ValueError.
+/// Lines "class TAB text" of a file, or other rows (RowFormat): input [L] int64 with the longest's
+/// tokens, shorter ones filled up with kPad; target the class, numbered in alphabetical order. Of
+/// lines "class TAB text TAB text" inputs are [2, L]: tokens, and their types. Throws IoError,
+/// FormatError naming a line, or ValueError.
 TENON_API std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
                                                     const Tokenizer& tokenizer,
                                                     const ClassLineOptions& options = {});
@@ -161,8 +164,9 @@ struct PairOptions {
   std::shared_ptr<const Vocabulary> vocabulary{};  ///< in place of pieces learnt here
   SplitOptions split{};
   std::string test_file{};  ///< lines for testing; "": a part of the file
+  RowFormat rows{};
 };
-/// Lines "source TAB translation" of a text file. Input [2, L]
+/// Lines "source TAB translation" of a text file, or other rows (RowFormat). Input [2, L]
 /// int64: the source and kEnd; kBegin and the translation; both filled up with kPad. Target [L]:
 /// the translation and kEnd, then kIgnoredTarget. Pieces are learnt from the training part. Throws
 /// IoError, FormatError naming a line, or ValueError.

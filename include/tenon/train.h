@@ -34,6 +34,7 @@ class Vocabulary;
 }  // namespace tenon::data
 namespace tenon::io {
 struct Image;
+struct ImageReading;
 }
 
 namespace tenon::train {
@@ -99,19 +100,33 @@ class TENON_API Callback {
 };
 
 struct Evaluation {
-  /// The loss is the mean over the examples, of sequences over the tokens that count, whatever
-  /// batches they come in.
-  double loss = 0, accuracy = 0, top3_accuracy = 0;
+  // What was measured.
+  std::string data{};  ///< the source: "csv:rows.csv"; "" of Trainer::evaluate()
+  /// Its part; unset of Trainer::evaluate(), which measures all that its loader gives.
+  std::optional<data::Split> part{};
+  /// The samples that were measured, and those of the whole source, all parts together; 0: unknown.
+  std::int64_t items = 0, of_items = 0;
+  std::int64_t targets = 0;           ///< that were counted: one a sample, or one a token
+  std::int64_t ignored = 0;           ///< samples or tokens whose target the loss leaves out
+  std::vector<std::string> broken{};  ///< samples left out, as their files cannot be decoded
+  Notes notes{};                      ///< of the data (Dataset::notes())
+  double seconds = 0, items_per_s = 0;
+
+  // How well. Everything is a mean over what counts, whatever batches it comes in. What does not
+  // suit the data is NaN or unset.
+  /// Each loss times what it counts (class weights, 0 for ignored targets), over what they count.
+  double loss = 0;
+  double accuracy = 0;  ///< of the targets that were counted
+  double top3_accuracy = 0, top5_accuracy = 0;
+  double log_loss = 0;  ///< metrics::log_loss(), without weights or smoothing
+  std::optional<double> roc_auc{}, average_precision{};  ///< metrics::ClassMetrics
+  metrics::ConfusionMatrix confusion{1};
   /// Where targets are quantities of as many numbers as the network gives; no accuracy then.
-  std::optional<metrics::RegressionErrors> errors;
+  std::optional<metrics::RegressionErrors> errors{};
   /// Of a model that translates: the share of translations by beam search that are the target. Of
   /// one that finds answers in texts: of answers that are right, and the mean F1 of their words, as
   /// SQuAD measures them.
-  std::optional<double> exact, f1{};
-  std::int64_t items = 0;
-  double seconds = 0, items_per_s = 0;
-  std::vector<std::string> broken{};  ///< pictures that others stood in for
-  metrics::ConfusionMatrix confusion{1};
+  std::optional<double> exact{}, f1{};
 };
 
 /// An answer that stands in a text.
@@ -123,6 +138,7 @@ struct Answer {
 
 /// A question of a set, what the model answers, and what is right ({}: the text has no answer).
 struct AskedQuestion {
+  std::string name{};  ///< Dataset::sample_name()
   std::string question{};
   Answer answer{};
   std::vector<std::string> right{};
@@ -334,6 +350,9 @@ struct TENON_API Settings {
   std::string picture = "auto";     ///< how pictures of their own sizes are fitted to the network
   std::string normalize = "auto";   ///< of channels: "imagenet", "M,M,M/S,S,S", or none
   std::string broken = "skip";      ///< pictures that cannot be decoded, or "error"
+  /// What transparent parts of images lie on, as "white"; none: the colour under them is kept;
+  /// auto: as the data source says, else none.
+  std::string background = "auto";
   bool standardize = true;   ///< columns of a table, by the training part's means and deviations
   int workers = 0;           ///< threads that prepare batches; 0: one, or for files of pictures all
   std::int64_t classes = 0;  ///< 0: as many as the data has
@@ -434,6 +453,30 @@ struct TranslateOptions {
   std::int64_t batch = 64;  ///< texts at a time
 };
 
+/// What an evaluation measures, or predictions are made of.
+struct Selection {
+  std::string data{};                   ///< the source, as it is opened
+  data::Split part = data::Split::All;  ///< of it
+  bool own = false;                     ///< the run's own data
+};
+
+struct EvaluateOptions {
+  std::optional<data::Split> part{};  ///< in place of what TrainedModel::select_data() chooses
+  std::int64_t batch = 0;             ///< samples at a time; 0: chosen for speed
+  bool strict = false;                ///< a note of the data is a FormatError
+  /// Gets (batch, batches).
+  std::function<void(std::int64_t, std::int64_t)> progress{};
+};
+
+/// What a model makes of one sample of a set.
+struct Prediction {
+  std::int64_t index = 0;       ///< in the set
+  std::string name{};           ///< Dataset::sample_name()
+  std::vector<float> values{};  ///< probabilities of the classes, or quantities
+  std::int64_t label = -1;      ///< its class, where it is known
+  std::vector<float> target{};  ///< its quantities, where they are known
+};
+
 /// A trained model taken from a run folder (or from one model.safetensors).
 class TENON_API TrainedModel {
  public:
@@ -468,11 +511,19 @@ class TENON_API TrainedModel {
   const std::shared_ptr<const data::TableColumns>& table() const { return table_; }
   /// Of a model that learnt from text by one, or that was given one with its settings; or null.
   const std::shared_ptr<const data::Tokenizer>& tokenizer() const { return tokenizer_; }
-  /// Metrics on the test part of a data source ("" : the run's own, looked for anew when the run
-  /// was moved; IoError says what is missing). `progress` gets (batch, batches).
-  Evaluation evaluate(const std::string& data = "", std::int64_t batch = 0,
-                      const std::function<void(std::int64_t, std::int64_t)>& progress = {}) const;
-  /// The test part of a data source as this model takes it, with the classes that it knows.
+  /// Metrics on what select_data() chooses.
+  Evaluation evaluate(const std::string& data = "", const EvaluateOptions& options = {}) const;
+  /// The data and the part of it that evaluate() measures. "" : the run's own data, looked for anew
+  /// when the run was moved. Data of the same files as the run's own are the run's own, with the
+  /// run's options, whatever options they are given with. Unless `part` is set, the part is Test of
+  /// the run's own data, of data that is drawn, and of data that names a test file; All of others.
+  /// Throws IoError for a run's data that is not there.
+  Selection select_data(const std::string& data, std::optional<data::Split> part = {}) const;
+  /// A part of a data source as this model takes it, with the classes that it knows.
+  /// Throws ValueError where the source has no such part; with `strict`, FormatError for what else
+  /// would be a note.
+  std::shared_ptr<data::Dataset> open_set(const Selection& selection, bool strict = false) const;
+  /// The same of the test part.
   std::shared_ptr<data::Dataset> test_set(const std::string& data) const;
   /// Whether pictures of any size are brought to the network's by fit().
   bool fits_pictures() const;
@@ -481,6 +532,8 @@ class TENON_API TrainedModel {
   Tensor fit(const io::Image& image) const;
   /// Pictures of sizes of their own as this model takes them, as test_set() gives them.
   std::shared_ptr<data::Dataset> fit(std::shared_ptr<const data::Pictures> pictures) const;
+  /// How files of images are read for this model (io::load_image()): with the run's background.
+  io::ImageReading image_reading(int channels) const;
   /// What fit() does, as "resize,center_crop".
   std::string fitting() const;
   bool is_regression() const { return settings_.task == "regression"; }
@@ -489,6 +542,11 @@ class TENON_API TrainedModel {
   /// regression the quantities [N, outputs]. For a module that was given: what it returns for these
   /// inputs.
   Tensor predict(const Tensor& images) const;
+  /// The same for samples of a set that suits the model, from `start` on, `count` of them (-1:
+  /// all), a batch at a time: each is handed to `take` in order. Samples that cannot be decoded are
+  /// left out; Dataset::broken() names them. `take` gets the input too, [1, …] as the set gives it.
+  void predict(const data::Dataset& set, std::int64_t start, std::int64_t count,
+               const std::function<void(Prediction&&, const Tensor& input)>& take) const;
   /// Class probabilities [classes] of a text, or of two with a tab between them; of a model that
   /// learnt masked words, of the tokens [vocabulary] for its first [MASK]; of a model of language,
   /// of the token behind the text. Throws ValueError for a model that reads no text, or has nothing
@@ -503,14 +561,17 @@ class TENON_API TrainedModel {
   std::string text_of(std::span<const std::int64_t> tokens) const;
   /// The answer that stands in a text, of a model that finds them. Throws ValueError for another.
   Answer answer(const std::string& question, const std::string& text) const;
-  /// Questions of the test part of "spans:FILE" from `start` on, answered. Throws ShapeError for
-  /// other data, ValueError for another model.
-  std::vector<AskedQuestion> answers(const std::string& data, std::int64_t start,
+  /// Questions of a part of "spans:FILE" from `start` on, answered; a count of -1 is all. Throws
+  /// ShapeError for other data, ValueError for another model.
+  std::vector<AskedQuestion> answers(const Selection& data, std::int64_t start,
                                      std::int64_t count) const;
-  /// Predicts every row of a table without a label, whose columns are found by name where both it
-  /// and the training data have a header, and writes them to `out`: the rows as they are with a
-  /// column "prediction" behind them, of classes also "probability". Returns the number of rows.
-  /// Throws IoError, and FormatError, ValueError or ShapeError for rows that do not fit.
+  /// All rows of a table, whose columns are found by name where both it and the training data have
+  /// a header. Where the table has the label's column and its words are those of the model, targets
+  /// are the labels; otherwise they are no classes. Throws IoError, and FormatError, ValueError or
+  /// ShapeError for rows that do not fit.
+  std::shared_ptr<data::Dataset> open_rows(const std::string& file) const;
+  /// Predicts every row of open_rows() and writes them to `out`: the rows as they are with a column
+  /// "prediction" behind them, of classes also "probability". Returns the number of rows.
   std::int64_t predict_csv(const std::string& file, const std::string& out) const;
   /// What a model of language writes after `prompt`. Throws ValueError for another model, an option
   /// out of range, or a prompt with characters that the model does not know.
@@ -526,6 +587,10 @@ class TENON_API TrainedModel {
  private:
   TrainedModel();
   void compute_here();
+  std::shared_ptr<data::Dataset> open_part(const Selection& selection, bool strict) const;
+  std::int64_t size_of_whole(const Selection& selection) const;
+  void predict_batch(const data::Dataset& set, std::int64_t first, std::int64_t end,
+                     const std::function<void(Prediction&&, const Tensor& input)>& take) const;
   void name_classes(std::int64_t classes);
   void require_spans() const;
   std::vector<std::int64_t> tokens_of(const std::string& text) const;
@@ -535,6 +600,7 @@ class TENON_API TrainedModel {
   std::string file_, run_;  // run_: "" when it was opened from a file
   std::string weights_note_;
   bool given_net_ = false;  // which settings_ say nothing of
+  bool foreign_ = false;    // with weights from elsewhere: settings_ say nothing of its data
   std::vector<std::string> class_names_;
   std::string text_unit_;                               // of tokens, or ""
   std::shared_ptr<const data::Vocabulary> vocabulary_;  // of text_unit_; null without one

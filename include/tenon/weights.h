@@ -2,8 +2,8 @@
 //
 // A file is mapped into memory and its table read; values are read when they are asked for. Nothing
 // in a file is run: of a .pt file's pickle, only what tensors and their names are made of is taken,
-// and any other name that it would import is refused with that name. The rules of <tenon/io.h> for
-// untrusted bytes hold.
+// and objects of other classes are named, never made. The rules of <tenon/io.h> for untrusted bytes
+// hold.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <tenon/io.h>
+#include <tenon/notes.h>
 
 namespace tenon::io {
 
@@ -24,14 +25,23 @@ struct StoredTensor {
   std::size_t value = 0;  ///< tensors of one value (tied ones) have one number
 };
 
+/// A value of a file that is not read: an object of some class, which is never made, or a tensor of
+/// an element type that Tenon lacks.
+struct Unread {
+  std::string name;
+  std::string what;  ///< "an object of 'argparse.Namespace'", "a tensor of complex64 [3, 4]"
+};
+
 /// An open file of weights: .safetensors, or the index (.json) of several that lie beside it; .pt
 /// and .pth of torch.save() (zip or the older form); NumPy's .npz and .npy; .gguf, whose blocks
 /// q8_0 and q4_0 are read as float32. All are told by their content. Copies are handles of one open
 /// file.
 class TENON_API WeightFile {
  public:
-  /// Maps the file and reads its table, no values. Throws IoError; FormatError for what is damaged,
-  /// foreign or absurd; NotSupported for element types that Tenon lacks, named.
+  /// Maps the file and reads its table, no values. Of a folder the file that Hugging Face's
+  /// libraries read: model.safetensors, model.safetensors.index.json, pytorch_model.bin or its
+  /// index. Throws IoError; FormatError for what is damaged, foreign or absurd; NotSupported for a
+  /// file without a tensor that can be read.
   explicit WeightFile(const std::string& path);
 
   const std::string& path() const noexcept;
@@ -42,6 +52,11 @@ class TENON_API WeightFile {
   const std::vector<StoredTensor>& tensors() const noexcept;
   /// safetensors: as written; .pt and .gguf: the numbers and texts that stand beside the tensors.
   const Metadata& metadata() const noexcept;
+  /// What the file holds beside them. A network that wants one of these lacks it.
+  const std::vector<Unread>& unread() const noexcept;
+  /// What reading the file leaves out and converts, with counts: element types that Tenon lacks and
+  /// whose values another type holds exactly (float8, int16, uint16, uint32), and unread().
+  const Notes& notes() const noexcept;
   /// The value of tensors()[index], on the CPU. Throws FormatError when its bytes are damaged.
   Tensor read(std::size_t index) const;
   /// All of them. Tied tensors are one Tensor under several names.
@@ -72,16 +87,21 @@ struct TENON_API WeightFit {
   /// Names of the network and of the file, and sentences with both shapes. Counters of batches,
   /// which older files lack, are not missing.
   std::vector<std::string> missing, foreign, misshapen;
+  std::vector<std::string> unread;  ///< of `missing`, what the file has in their place
+  /// Why Tenon has no network of `family`, as the end of a sentence; "": it has one, or none is
+  /// known.
+  std::string unsupported;
 
-  /// "missing: 'fc.bias'; of another shape: …"; "" when there are none.
+  /// "missing: 'fc.bias'; of another shape: …"; "" when there are none of either.
   std::string differences() const;
 };
 
 /// Finds the tensors of a network, given by name, in a file. What frameworks put in front of all
-/// names ("module.", "state_dict.") is taken off, and the names of a family that is known become
-/// the network's: torchvision's and Hugging Face's networks, and GPT-2 with nn.Linear, whose
-/// matrices are transposed. Throws ValueError for two tensors of one place, and for tied tensors
-/// that differ.
+/// names ("module.", "state_dict.") or into paths ("_orig_mod.", "_fsdp_wrapped_module.") is taken
+/// off, weights that a weight norm keeps in two tensors are put together, and the names of a family
+/// that is known become the network's: torchvision's and Hugging Face's networks, and GPT-2 with
+/// nn.Linear, whose matrices are transposed. Throws ValueError for two tensors of one place, and
+/// for tied tensors that differ; NotSupported for a weight of another parametrization.
 TENON_API WeightFit fit_weights(const WeightFile& file, const TensorMap& wanted);
 
 /// The family alone; "" when the names are nobody's that is known.

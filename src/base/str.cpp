@@ -61,10 +61,13 @@ void append_to(std::string& out, const Scalar& value) {
 }
 
 std::string nearest(std::string_view word, const std::string* candidates, int count) {
+  constexpr std::size_t kLongest = 256;  // distances take the product of both lengths
+  if (word.size() > kLongest) return "";
   // A third of the letters may be wrong: beyond that a suggestion misleads more than it helps.
   std::size_t best = std::max<std::size_t>(word.size() / 3, 1) + 1;
   std::string found;
   for (int i = 0; i < count; ++i) {
+    if (candidates[i].size() > kLongest) continue;
     const std::size_t distance = edit_distance(word, candidates[i]);
     if (distance < best) {
       best = distance;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numeric>
+#include <set>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -14,38 +14,34 @@
 #include "data/split.h"
 #include "data/table.h"
 #include "data/table_columns.h"
-#include "io/csv.h"
+#include "data/table_header.h"
+#include "data/table_labels.h"
+#include "io/encoding.h"
 
 namespace tenon::data {
 namespace {
 
-constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-
-std::string lower(std::string_view text) {
-  std::string out(trimmed(text));
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
 std::string in_quotes(std::string_view field) { return cat("'", field.substr(0, 60), "'"); }
 
-// A label that is a whole number that may count classes; -1 for anything else.
-std::int64_t class_number(std::string_view text) {
-  double value = 0;
-  if (!io::parse_number(text, value) || value < 0 || value > 999'999 || value != std::floor(value))
-    return -1;
-  return static_cast<std::int64_t>(value);
+// What was not said is as in the table that a model has learnt.
+io::NumberFormat numbers_of(const CsvOptions& options, const std::string& name) {
+  const bool told = !options.decimal.empty() || !options.thousands.empty();
+  if (told || !options.columns) return number_format(options.decimal, options.thousands, name);
+  return number_format(options.columns->decimal, options.columns->thousands, name);
 }
 
 class CsvTable {
  public:
-  CsvTable(std::string_view bytes, const std::string& name, const CsvOptions& options)
-      : file_(bytes, name), name_(name), options_(options), how_(file_.columns()) {
+  CsvTable(std::string_view text, const std::string& name, const CsvOptions& options)
+      : file_(text, name, csv_format(options.rows, name), numbers_of(options, name)),
+        name_(name),
+        options_(options),
+        how_(file_.columns()),
+        orders_(file_.columns(), kAnyOrder) {
     if (options_.labelled && file_.columns() < 2)
-      throw FormatError(cat(name_, ": line 1",
+      throw FormatError(cat(name_, ": line ", file_.first_line(),
                             " has one column; inputs and a label are needed, separated by commas, "
-                            "semicolons or tabs"));
+                            "semicolons, tabs, '|' or spaces (separator=SIGN says which)"));
     find_header();
     if (options_.labelled) find_label();
     if (!options_.split.group.empty()) group_ = find(options_.split.group);
@@ -77,7 +73,8 @@ class CsvTable {
     if (options_.image_shape.rank() == 0) out.table = table;
     out.target = target_tensor(samples.marks.classes, rows);
     out.description = describe(rows);
-    out.notes = chosen.notes;
+    out.notes = std::move(notes_);
+    out.notes.insert(out.notes.end(), chosen.notes.begin(), chosen.notes.end());
     out.place = [name = name_](std::int64_t line) { return cat(name, ", line ", line); };
     for (const std::int64_t row : rows)
       out.numbers.push_back(lines_[static_cast<std::size_t>(row)]);
@@ -93,19 +90,45 @@ class CsvTable {
 
   // ---- Which column is what
 
-  void find_header() {
-    for (const std::string& field : file_.first_row()) names_.push_back(lower(field));
-    header_ = options_.header.value_or(
-        holds_known_names() || !options_.categories.empty() || !options_.left_out.empty() ||
-        !options_.split.group.empty() || (options_.labelled && !options_.label_name.empty()) ||
-        file_.looks_like_header(options_.labelled ? default_label() : kNone));
-    if (!header_) names_.clear();
+  std::string first_line() const { return cat(name_, ", line ", file_.first_line()); }
+  ColumnTitle title(std::size_t column) const {
+    return {names_.empty() ? std::string() : names_[column], column, how_asked(column)};
   }
-  bool holds_known_names() const {
+  bool how_asked(std::size_t column) const {
+    return std::find(categories_.begin(), categories_.end(), column) != categories_.end();
+  }
+
+  // A column that is told by its name, and not by its number.
+  static bool is_name(const std::string& column) {
+    return column.empty() || column.find_first_not_of("0123456789") != std::string::npos;
+  }
+  bool names_are_told() const {
+    std::vector<std::string> told{options_.split.group};
+    if (options_.labelled) told.push_back(options_.label_name);
+    for (const auto* more : {&options_.categories, &options_.left_out, &options_.dates})
+      told.insert(told.end(), more->begin(), more->end());
+    return std::any_of(told.begin(), told.end(), [](const std::string& column) {
+      return !column.empty() && is_name(column);
+    });
+  }
+  void find_header() {
+    Notes of_names;
+    const ColumnNames names(file_.first_row(), first_line(), of_names);
+    HeaderGuess guess{options_.rows.header.value_or(true)};
+    if (!options_.rows.header && !holds_known_names(names) && !names_are_told())
+      guess = guess_header(file_, options_.labelled ? default_label() : kNone);
+    header_ = guess.header;
+    if (!header_) return;
+    names_ = names;
+    notes_ = std::move(of_names);
+    told_by_label_ = guess.by_label_name;
+    if (!guess.assumed.empty()) notes_.push_back({guess.assumed, 1, first_line()});
+  }
+  bool holds_known_names(const ColumnNames& names) const {
     return options_.columns != nullptr && !options_.columns->columns.empty() &&
            std::all_of(options_.columns->columns.begin(), options_.columns->columns.end(),
-                       [this](const TableColumn& column) {
-                         return !column.name.empty() && place_of(column.name) != kNone;
+                       [&](const TableColumn& column) {
+                         return !column.name.empty() && names.find(column.name, name_) != kNone;
                        });
   }
   std::size_t default_label() const {
@@ -117,17 +140,15 @@ class CsvTable {
                            columns, " columns"));
     return static_cast<std::size_t>(at);
   }
-  std::size_t place_of(std::string_view column) const {
-    const auto found = std::find(names_.begin(), names_.end(), lower(column));
-    return found == names_.end() ? kNone : static_cast<std::size_t>(found - names_.begin());
-  }
   // A column that must be there.
   std::size_t find(const std::string& column) const {
-    if (const std::size_t at = place_of(column); at != kNone) return at;
+    if (const std::size_t at = names_.find(column, name_); at != kNone) return at;
+    if (!header_ && !is_name(column) && column.size() < 9)
+      if (const std::size_t at = std::stoul(column); at < file_.columns()) return at;
     throw ValueError(no_column(column));
   }
   std::string no_column(const std::string& column) const {
-    const std::string near = nearest(lower(column), names_.data(), static_cast<int>(names_.size()));
+    const std::string near = names_.near(column);
     return cat(name_, ": has no column ", in_quotes(column),
                !header_       ? ", for it has no header"
                : near.empty() ? ""
@@ -138,14 +159,18 @@ class CsvTable {
     if (!options_.label_name.empty()) {
       label_ = find(options_.label_name);
     } else if (options_.label_column == -1) {
-      std::vector<std::string> usual{"label", "class", "target", "y"};
+      std::vector<std::string> usual = label_names();
       if (options_.columns && !options_.columns->label.empty())
         usual.insert(usual.begin(), options_.columns->label);
+      std::vector<std::size_t> found;
       for (const std::string& column : usual)
-        if (const std::size_t at = place_of(column); at != kNone) {
-          label_ = at;
-          break;
-        }
+        if (const std::size_t at = names_.find(column, name_); at != kNone) found.push_back(at);
+      if (!found.empty()) label_ = found[0];
+      const bool known = options_.columns && !options_.columns->label.empty();
+      if (!known && found.size() > 1 && found[1] != found[0])
+        notes_.push_back({cat("the label is the column '", names_[found[0]], "', and '",
+                              names_[found[1]], "' is an input (label=NAME says otherwise)"),
+                          1, first_line()});
     }
     how_[label_] = options_.classes ? Reading::Labels : Reading::Numbers;
   }
@@ -156,78 +181,167 @@ class CsvTable {
     if (label_ != kNone) left_out[label_] = true;
     for (std::size_t c = 0; c < file_.columns(); ++c)
       if (!left_out[c]) inputs_.push_back(c), how_[c] = Reading::Numbers;
-    for (const std::string& column : options_.categories) {
-      const std::size_t at = find(column);
-      if (left_out[at])
-        throw ValueError(cat(name_, ": the column ", in_quotes(column), " is no input"));
-      how_[at] = Reading::Words;
-    }
+    const auto ask = [&](const std::vector<std::string>& columns, Reading how) {
+      for (const std::string& column : columns) {
+        const std::size_t at = find(column);
+        if (left_out[at])
+          throw ValueError(cat(name_, ": the column ", in_quotes(column), " is no input"));
+        how_[at] = how;
+        if (how == Reading::Words) categories_.push_back(at);
+        if (options_.day_first && how == Reading::Dates)
+          orders_[at] = *options_.day_first ? kDayFirst : kMonthFirst;
+      }
+    };
+    ask(options_.categories, Reading::Words);
+    ask(options_.dates, Reading::Dates);
     if (group_ != kNone && group_ != label_) how_[group_] = Reading::Labels;
     if (group_ != kNone && group_ == label_ && !options_.classes)
       throw ValueError(cat(name_, ": the target cannot be what groups rows"));
   }
-  // By name; without names, or with none in the header that is known, by place.
+  // By name; without names, or with none in the header that is known, by place. The parts of a date
+  // share their column, and no other two do.
   void find_known_inputs() {
     const std::vector<TableColumn>& known = options_.columns->columns;
     const bool by_name =
         header_ && std::none_of(known.begin(), known.end(),
                                 [](const auto& column) { return column.name.empty(); });
+    const auto shares = [&](std::size_t k) {
+      return k > 0 && !known[k].date.empty() && known[k].date != kDateParts[0];
+    };
     if (by_name) {
-      for (const TableColumn& column : known) {
-        inputs_.push_back(place_of(column.name));
+      std::vector<bool> taken(file_.columns());
+      for (std::size_t k = 0; k < known.size(); ++k) {
+        const std::size_t at = names_.find(known[k].name, name_);
         // Another table than the model learnt by, where find() is asked for what a user wrote.
-        if (inputs_.back() == kNone)
-          throw FormatError(cat(no_column(column.name), ", which the model reads"));
+        if (at == kNone)
+          throw FormatError(cat(no_column(known[k].name), ", which the model reads"));
+        if (taken[at] && !shares(k))
+          throw FormatError(cat(name_, ": the column ", in_quotes(names_[at]),
+                                " stands for two that the model reads, '", known[k].name,
+                                "' the second: their names must differ as they did in training"));
+        taken[at] = true;
+        inputs_.push_back(at);
       }
     } else {
-      for (std::size_t c = 0; c < file_.columns(); ++c)
-        if (c != label_ && c != group_) inputs_.push_back(c);
-      if (inputs_.size() != known.size())
-        throw FormatError(cat(name_, ": has ", inputs_.size(),
-                              " columns, and the model was trained on ", known.size(),
-                              inputs_.size() == known.size() + 1 && !options_.labelled
-                                  ? cat("; with labels: --data csv:", name_)
-                                  : "; a header with their names would tell which"));
+      find_known_places();
     }
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       if (inputs_[k] == label_)
         throw FormatError(cat(name_, ": the label's column ", label_ + 1, " is an input too"));
-      how_[inputs_[k]] = known[k].values.empty() ? Reading::Numbers : Reading::Words;
+      how_[inputs_[k]] = !known[k].date.empty()    ? Reading::Dates
+                         : known[k].values.empty() ? Reading::Numbers
+                                                   : Reading::Words;
+      if (!known[k].date.empty()) orders_[inputs_[k]] = date_order(known[k].date_order);
     }
     if (group_ != kNone) how_[group_] = Reading::Labels;
+  }
+  void find_known_places() {
+    const std::vector<TableColumn>& known = options_.columns->columns;
+    std::vector<std::size_t> places;
+    for (std::size_t c = 0; c < file_.columns(); ++c)
+      if (c != label_ && c != group_) places.push_back(c);
+    const auto needed = static_cast<std::size_t>(
+        std::count_if(known.begin(), known.end(), [](const TableColumn& column) {
+          return column.date.empty() || column.date == kDateParts[0];
+        }));
+    if (places.size() != needed)
+      throw FormatError(cat(name_, ": has ", places.size(),
+                            " columns, and the model was trained on ", needed,
+                            places.size() == needed + 1 && !options_.labelled
+                                ? cat("; with labels: --data csv:", name_)
+                                : "; a header with their names would tell which"));
+    std::size_t next = 0;
+    for (const TableColumn& column : known) {
+      if (column.date.empty() || column.date == kDateParts[0]) ++next;
+      if (next == 0) throw FormatError(cat(name_, ": the model's dates have no year"));
+      inputs_.push_back(places[next - 1]);
+    }
   }
 
   // ---- Reading
 
   void read_columns() {
-    raw_ = file_.read(how_, header_, lines_);
+    TableRows rows = file_.read(how_, orders_, header_);
+    raw_ = std::move(rows.columns);
+    lines_ = std::move(rows.lines);
     rows_ = std::ssize(lines_);
     if (rows_ == 0) throw FormatError(cat(name_, ": holds a header but no rows"));
-    // Columns whose fields are for the larger part no numbers are read again, as words.
+    note_skipped(notes_, name_, rows.comments, rows.blank, options_.rows.comment.size() == 1);
+    read_again();
+    refuse_odd();
+    refuse_header();
+    note_conversions(rows.conversions);
+    note_index();
+    std::int64_t missing = 0, line = 0;
+    for (const std::size_t c : std::set<std::size_t>(inputs_.begin(), inputs_.end())) {
+      const OddField& field = raw_[c].missing;
+      if (field.count > 0 && (missing == 0 || field.line < line)) line = field.line;
+      missing += field.count;
+    }
+    missing_ = missing;
+    if (missing > 0)
+      notes_.push_back({cat(missing, missing == 1 ? " missing field is" : " missing fields are",
+                            " filled: numbers with their column's mean"),
+                        missing, cat(name_, ", line ", line)});
+  }
+  // Columns whose fields are for the larger part no numbers are read again, as words; dates whose
+  // month comes first too.
+  void read_again() {
     std::vector<Reading> again(how_.size());
+    std::vector<DateOrder> orders = orders_;
     bool any = false;
     for (const std::size_t c : inputs_) {
       const RawColumn& column = raw_[c];
+      if (how_[c] == Reading::Dates && orders_[c] == kAnyOrder) {
+        require_one_order(c);
+        if ((column.date_orders & (kYearFirst | kDayFirst)) != 0) continue;
+        again[c] = Reading::Dates, orders[c] = kMonthFirst, any = true;
+      }
       if (how_[c] != Reading::Numbers || options_.columns || options_.image_shape.rank() > 0)
         continue;
-      if (column.odd.count * 2 > rows_ - column.missing.count)
-        again[c] = Reading::Words, any = true;
+      const std::int64_t words = column.odd.count - column.too_large.count;
+      if (words * 2 <= rows_ - column.missing.count) continue;
+      if (column.odd_with_digits * 2 > words) refuse_words(c);
+      again[c] = Reading::Words, any = true;
     }
-    if (any) {
-      std::vector<RawColumn> words = file_.read(again, header_, lines_);
-      for (std::size_t c = 0; c < again.size(); ++c)
-        if (again[c] == Reading::Words) raw_[c] = std::move(words[c]), how_[c] = Reading::Words;
-    }
-    refuse_odd();
+    if (!any) return;
+    TableRows rows = file_.read(again, orders, header_);
+    for (std::size_t c = 0; c < again.size(); ++c)
+      if (again[c] != Reading::Skipped) raw_[c] = std::move(rows.columns[c]), how_[c] = again[c];
   }
-  [[noreturn]] void refuse(std::size_t column, const OddField& field, const char* what) const {
+  void require_one_order(std::size_t column) const {
+    const RawColumn& raw = raw_[column];
+    if (raw.odd.count > 0 || (raw.date_orders & kYearFirst) != 0) return;
+    if (raw.date_orders == (kDayFirst | kMonthFirst))
+      throw FormatError(cat(name_, ": ", title(column).text(),
+                            " holds dates of which day and month cannot be told apart: "
+                            "dayfirst=yes or dayfirst=no says which comes first"));
+  }
+  [[noreturn]] void refuse_words(std::size_t column) const {
+    const OddField& field = raw_[column].odd;
+    throw FormatError(cat(name_, ": line ", field.line, ", column ", column + 1, ": ",
+                          in_quotes(field.text), " is no number, and ", field.count, " of ", rows_,
+                          " fields of the column are like it: ",
+                          reading_hint(field.text, title(column), file_.numbers())));
+  }
+  [[noreturn]] void refuse(std::size_t column, const OddField& field,
+                           const std::string& what) const {
     throw FormatError(cat(name_, ": line ", field.line, ", column ", column + 1, ": ",
                           in_quotes(field.text), " ", what));
   }
+  [[noreturn]] void refuse_number(std::size_t column, const char* more = "") const {
+    const OddField &odd = raw_[column].odd, &large = raw_[column].too_large;
+    if (large.count > 0 && large.line == odd.line)
+      refuse(column, large, cat("is not a finite number of float32", more));
+    refuse(column, odd,
+           cat("is not a finite number", more, "; ",
+               reading_hint(odd.text, title(column), file_.numbers())));
+  }
   void refuse_odd() const {
     for (const std::size_t c : inputs_) {
-      if (how_[c] != Reading::Numbers) continue;
-      if (raw_[c].odd.count > 0) refuse(c, raw_[c].odd, "is not a finite number");
+      if (raw_[c].odd.count > 0 && how_[c] == Reading::Numbers) refuse_number(c);
+      if (raw_[c].odd.count > 0 && how_[c] == Reading::Dates)
+        refuse(c, raw_[c].odd, "is no date, or has day and month in another order than others");
       if (raw_[c].missing.count > 0 && options_.image_shape.rank() > 0)
         refuse(c, raw_[c].missing, "is missing, and pictures have all their pixels");
     }
@@ -239,99 +353,102 @@ class CsvTable {
       if (label.missing.count > 0) refuse(label_, label.missing, "is no label");
       return;
     }
-    const OddField& first =
-        label.missing.count == 0 || (label.odd.count > 0 && label.odd.line < label.missing.line)
-            ? label.odd
-            : label.missing;
-    if (first.count > 0) refuse(label_, first, "is not a finite number, as targets must be");
+    const char* targets = ", as targets must be";
+    const bool odd_first =
+        label.odd.count > 0 && (label.missing.count == 0 || label.odd.line < label.missing.line);
+    if (odd_first) refuse_number(label_, targets);
+    if (label.missing.count > 0)
+      refuse(label_, label.missing, cat("is not a finite number", targets));
+  }
+  // A name of the label's column that is a label below it is none.
+  void refuse_header() const {
+    if (!told_by_label_ || label_ == kNone || !options_.classes) return;
+    const std::vector<std::string>& labels = raw_[label_].texts;
+    if (std::find(labels.begin(), labels.end(), names_[label_]) != labels.end())
+      throw FormatError(cat(name_, ": line ", file_.first_line(), ": ", in_quotes(names_[label_]),
+                            " may be the name of the label's column or a label as further down: "
+                            "header=yes or header=no says which"));
+  }
+  void note_conversions(const Conversions& done) {
+    const auto note = [&](const Conversions::Kind& kind, const char* what) {
+      if (kind.count > 0)
+        notes_.push_back({cat(kind.count, " ", what), kind.count,
+                          cat(name_, ", line ", kind.line, ", column ", kind.column + 1)});
+    };
+    note(done.percent, "percentages are read as hundredths (12 % is 0.12)");
+    note(done.minus, "numbers have a typographic minus sign (U+2212)");
+    note(done.spaces, "numbers have no-break or thin spaces in or around them");
+    note(done.exponents, "numbers have Fortran's exponents (1.5D+03)");
+    note(done.rounded, "whole numbers are rounded, for float32 does not hold them");
+  }
+  // What a data frame's index becomes in a file.
+  void note_index() {
+    if (!header_ || !names_.unnamed(0) ||
+        std::find(inputs_.begin(), inputs_.end(), 0u) == inputs_.end() ||
+        how_[0] != Reading::Numbers)
+      return;
+    const std::vector<float>& numbers = raw_[0].numbers;
+    for (std::size_t i = 1; i < numbers.size(); ++i)
+      if (numbers[i] != numbers[i - 1] + 1) return;
+    notes_.push_back({cat("column 1 has no name and counts the rows, as the index of a data frame "
+                          "does; it is an input (drop=",
+                          names_[0], " leaves it out)"),
+                      1, first_line()});
   }
 
   // ---- Labels
 
-  // Labels that are numbers, and not all whole ones from 0, are no names of classes.
-  void refuse_quantities(const std::vector<std::string>& labels) const {
-    double ignored = 0;
-    for (const std::string& text : labels)
-      if (!known_classes().empty() || !io::parse_number(text, ignored)) return;
-    const auto odd = std::find_if(labels.begin(), labels.end(),
-                                  [](const std::string& text) { return class_number(text) < 0; });
-    throw FormatError(cat(name_, ": column ", label_ + 1, " holds numbers such as ",
-                          in_quotes(*odd),
-                          ", which are no classes: classes are whole numbers from 0 "
-                          "or words. Is another column the label (label=NAME)? Quantities are for "
-                          "a regression: tenon train … --task regression, or open_csv with "
-                          "classes = false"));
-  }
   const std::vector<std::string>& known_classes() const {
     return options_.class_names.empty() && options_.columns ? options_.columns->class_names
                                                             : options_.class_names;
   }
   // Each row's class. Names that are known come first: a test set must number its classes as the
   // training set does.
-  std::vector<std::int64_t> number_classes(TensorDatasetParts& parts) const {
-    const std::vector<std::string>& labels = raw_[label_].texts;
-    std::vector<std::int64_t> class_of;
-    const bool numbers = std::all_of(labels.begin(), labels.end(), [](const std::string& text) {
-      return class_number(text) >= 0;
-    });
-    if (known_classes().empty() && numbers) {
-      for (const std::string& text : labels) {
-        class_of.push_back(class_number(text));
-        parts.classes = std::max(parts.classes, class_of.back() + 1);
-      }
-    } else {
-      refuse_quantities(labels);
-      parts.class_names = known_classes();
-      if (parts.class_names.empty()) {
-        parts.class_names = labels;
-        std::sort(parts.class_names.begin(), parts.class_names.end());
-      }
-      parts.classes = std::ssize(parts.class_names);
-      for (const std::string& text : labels) class_of.push_back(class_named(parts, text));
-    }
-    std::vector<std::int64_t> out;
-    out.reserve(raw_[label_].places.size());
-    for (const std::int32_t place : raw_[label_].places)
-      out.push_back(class_of[static_cast<std::size_t>(place)]);
-    return out;
-  }
-  std::int64_t class_named(const TensorDatasetParts& parts, const std::string& text) const {
-    const std::vector<std::string>& names = parts.class_names;
-    auto found = std::find(names.begin(), names.end(), text);
-    if (found == names.end() && class_number(text) >= 0)
-      found = std::find(names.begin(), names.end(), cat(class_number(text)));
-    if (found == names.end())
-      throw FormatError(cat(name_, ": the label ", in_quotes(text), " is none of the ",
-                            parts.classes, " known classes"));
-    return found - names.begin();
+  std::vector<std::int64_t> number_classes(TensorDatasetParts& parts) {
+    TableClasses classes = number_labels(raw_[label_], known_classes(), file_.numbers(),
+                                         cat(name_, ": ", title(label_).text()), notes_);
+    parts.class_names = std::move(classes.names);
+    parts.classes = std::ssize(parts.class_names);
+    return std::move(classes.of_rows);
   }
 
   // ---- Tensors
 
-  std::shared_ptr<const TableColumns> fit(const std::vector<bool>& test,
-                                          const std::vector<std::string>& class_names) const {
+  std::shared_ptr<const TableColumns> fit(const std::vector<bool>& held_out,
+                                          const std::vector<std::string>& class_names) {
     auto out = std::make_shared<TableColumns>();
     out->class_names = class_names;
-    if (header_ && label_ != kNone) out->label = trimmed(file_.first_row()[label_]);
+    if (header_ && label_ != kNone) out->label = names_[label_];
+    out->encoding = options_.rows.encoding;
+    out->decimal = options_.decimal;
+    out->thousands = options_.thousands;
+    std::vector<std::size_t> sources;
     for (const std::size_t c : inputs_)
-      out->columns.push_back(
-          fit_column(raw_[c], header_ ? std::string(trimmed(file_.first_row()[c])) : std::string(),
-                     how_[c] == Reading::Words, test, name_));
+      for (TableColumn& column : fit_column(raw_[c], title(c), how_[c], held_out, name_, notes_)) {
+        out->columns.push_back(std::move(column));
+        sources.push_back(c);
+      }
+    inputs_ = std::move(sources);
     return out;
   }
-  Tensor input_tensor(const TableColumns& table, const std::vector<std::int64_t>& rows) const {
+  Tensor input_tensor(const TableColumns& table, const std::vector<std::int64_t>& rows) {
+    constexpr std::uint64_t kLeastMemory = 1u << 30, kMemoryOfFile = 16;
+    require_memory(table.columns, rows.size(),
+                   options_.memory > 0 ? options_.memory
+                                       : std::max(kLeastMemory, kMemoryOfFile * file_.bytes()),
+                   name_);
     std::vector<const RawColumn*> raw;
     raw.reserve(inputs_.size());
     for (const std::size_t c : inputs_) raw.push_back(&raw_[c]);
-    const std::vector<float> inputs = encode_rows(table.columns, raw, rows);
-    const std::int64_t count = std::ssize(rows),
-                       width = std::accumulate(table.columns.begin(), table.columns.end(),
-                                               std::int64_t{0},
-                                               [](std::int64_t sum, const TableColumn&column) {
-                                                 return sum + column.inputs();
-                                               });
-    if (options_.image_shape.rank() == 0) return Tensor::from(inputs, {count, width});
-    return pictures(inputs, rows);
+    const EncodedRows encoded = encode_rows(table.columns, raw, rows, lines_);
+    for (std::size_t k = 0; k < encoded.unknown.size(); ++k)
+      if (const OddField& unknown = encoded.unknown[k]; unknown.count > 0)
+        notes_.push_back({cat(title(inputs_[k]).text(), ": ", unknown.count,
+                              unknown.count == 1 ? " field holds a word" : " fields hold words",
+                              " that training has not seen, such as ", in_quotes(unknown.text)),
+                          unknown.count, cat(name_, ", line ", unknown.line)});
+    if (options_.image_shape.rank() > 0) return pictures(encoded.inputs, rows);
+    return Tensor::from(encoded.inputs, {std::ssize(rows), encoded.width});
   }
   Tensor pictures(const std::vector<float>& inputs, const std::vector<std::int64_t>& rows) const {
     if (options_.image_shape.numel() != std::ssize(inputs_))
@@ -340,9 +457,9 @@ class CsvTable {
     std::vector<std::uint8_t> bytes(inputs.size());
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       if (!(inputs[i] >= 0 && inputs[i] <= 255 && inputs[i] == std::floor(inputs[i])))
-        throw FormatError(cat(name_, ": row ", rows[i / inputs_.size()] + 1, " holds ",
-                              static_cast<double>(inputs[i]),
-                              "; pictures are made of whole numbers from 0 to 255"));
+        throw FormatError(cat(
+            name_, ": line ", lines_[static_cast<std::size_t>(rows[i / inputs_.size()])], " holds ",
+            static_cast<double>(inputs[i]), "; pictures are made of whole numbers from 0 to 255"));
       bytes[i] = static_cast<std::uint8_t>(inputs[i]);
     }
     Shape shape{std::ssize(rows)};
@@ -365,33 +482,39 @@ class CsvTable {
     return Tensor::from(chosen, shape);
   }
   std::string describe(const std::vector<std::int64_t>& rows) const {
-    std::int64_t missing = 0;
-    for (const std::size_t c : inputs_) missing += raw_[c].missing.count;
     const bool all = std::ssize(rows) == rows_;
     return cat(rows.size(), all ? "" : cat(" of ", rows_), " rows of ", name_,
-               missing == 0 ? ""
-                            : cat(" (", missing,
-                                  missing == 1 ? " missing field" : " missing fields", " filled)"));
+               missing_ == 0
+                   ? ""
+                   : cat(" (", missing_, missing_ == 1 ? " missing field" : " missing fields",
+                         " filled)"));
   }
 
   TableFile file_;
   const std::string& name_;
   const CsvOptions& options_;
   std::vector<Reading> how_;
-  bool header_ = false;
-  std::vector<std::string> names_;  // of the header, in small letters
+  std::vector<DateOrder> orders_;
+  bool header_ = false, told_by_label_ = false;
+  ColumnNames names_;
   std::size_t label_ = kNone, group_ = kNone;
-  std::vector<std::size_t> inputs_;
+  std::vector<std::size_t> inputs_;  // of each TableColumn, the file's column
+  std::vector<std::size_t> categories_;
   std::vector<RawColumn> raw_;
-  std::int64_t rows_ = 0;
   std::vector<std::int64_t> lines_;  // of the file, where rows begin
+  std::int64_t rows_ = 0, missing_ = 0;
+  Notes notes_;
 };
 
 }  // namespace
 
-TensorDatasetParts parse_csv(std::string_view bytes, const std::string& name,
-                             const CsvOptions& options, std::optional<Split> part) {
-  return CsvTable(bytes, name, options).read(part);
+TensorDatasetParts parse_csv(std::string bytes, const std::string& name, const CsvOptions& options,
+                             std::optional<Split> part) {
+  const std::string text = io::to_utf8(std::move(bytes), options.rows.encoding, name,
+                                       options.columns ? options.columns->encoding : "");
+  TensorDatasetParts parts = CsvTable(text, name, options).read(part);
+  if (options.strict) refuse_notes(parts.notes);
+  return parts;
 }
 
 std::shared_ptr<Dataset> open_csv(const std::string& file, const CsvOptions& options) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
+#include <string>
 
 #include "data/tensor_dataset.h"
 
@@ -10,7 +10,7 @@ namespace tenon::data {
 
 /// Parses the bytes of a CSV file into float32 inputs (uint8 pictures when options.image_shape is
 /// given) and labels: all rows, or one part of them.
-TensorDatasetParts parse_csv(std::string_view bytes, const std::string& name,
-                             const CsvOptions& options, std::optional<Split> part = {});
+TensorDatasetParts parse_csv(std::string bytes, const std::string& name, const CsvOptions& options,
+                             std::optional<Split> part = {});
 
 }  // namespace tenon::data

@@ -12,7 +12,7 @@
 #include "base/index.h"
 #include "base/philox.h"
 #include "base/str.h"
-#include "data/group_column.h"
+#include "data/line_reader.h"
 #include "data/pieces.h"
 #include "data/split.h"
 
@@ -114,30 +114,18 @@ std::vector<TokenPair> encode(const std::vector<TextPair>& pairs, const Vocabula
 
 // ---- Files --------------------------------------------------------------------------------------
 
-std::vector<TextPair> parse_pairs(std::string_view text, const std::string& file,
-                                  const std::string& group_column) {
+std::vector<TextPair> parse_pairs(const std::string& file, const PairOptions& options,
+                                  Notes& notes) {
+  LineReader lines(file, LineForm::Pairs, options.rows, options.split.group);
   std::vector<TextPair> out;
-  std::int64_t line = 0;
-  GroupColumn group(group_column);
-  for (std::size_t from = 0; from < text.size();) {
-    const std::size_t end = std::min(text.find('\n', from), text.size());
-    std::string_view row = text.substr(from, end - from);
-    if (row.ends_with('\r')) row.remove_suffix(1);
-    from = end + 1;
-    ++line;
-    if (row.empty()) continue;
-    std::vector<std::string_view> fields(1, row);
-    for (std::size_t tab; (tab = fields.back().find('\t')) != std::string_view::npos;) {
-      const std::string_view field = fields.back();
-      fields.back() = field.substr(0, tab);
-      fields.push_back(field.substr(tab + 1));
-    }
-    if (group.is_header(fields)) continue;
-    std::string of_group = group.take(fields, cat("line ", line));
-    if (fields.size() != 2) throw FormatError(cat("line ", line, " is not SOURCE TAB TRANSLATION"));
-    out.push_back({std::string(fields[0]), std::string(fields[1]), std::move(of_group),
-                   cat(file, ", line ", line)});
+  std::vector<std::string_view> fields;
+  while (lines.next(fields)) {
+    if (fields.size() != 2)
+      throw FormatError(cat("line ", lines.line(), " is not SOURCE TAB TRANSLATION"));
+    out.push_back({std::string(fields[0]), std::string(fields[1]), lines.group(), lines.where()});
   }
+  const Notes more = lines.notes();
+  notes.insert(notes.end(), more.begin(), more.end());
   return out;
 }
 
@@ -235,13 +223,13 @@ std::shared_ptr<Dataset> open_pairs(const std::string& file, Split split,
                                     const PairOptions& options) {
   std::string reading = file;
   try {
-    std::vector<TextPair> all = parse_pairs(io::read_file(file), file, options.split.group);
+    Notes notes;
+    std::vector<TextPair> all = parse_pairs(file, options, notes);
     if (all.empty()) throw FormatError("holds no lines");
     const std::size_t of_file = all.size();
     if (!options.test_file.empty()) {
       reading = options.test_file;
-      for (TextPair& pair : parse_pairs(io::read_file(reading), reading, options.split.group))
-        all.push_back(std::move(pair));
+      for (TextPair& pair : parse_pairs(reading, options, notes)) all.push_back(std::move(pair));
       if (all.size() == of_file) throw FormatError("holds no lines");
     }
     reading = file;
@@ -264,15 +252,17 @@ std::shared_ptr<Dataset> open_pairs(const std::string& file, Split split,
       });
     if (pairs.empty())
       throw ValueError(cat("no pair has at most ", options.length, " tokens a side"));
-    Notes notes = chosen.notes;
+    notes.insert(notes.end(), chosen.notes.begin(), chosen.notes.end());
     if (pairs.size() < count)
       notes.push_back({cat(count - pairs.size(), " pairs with more than ", options.length,
                            " tokens a side are left out"),
                        static_cast<std::int64_t>(count - pairs.size()), file});
     std::string description =
-        cat(pairs.size(), " pairs of ", file, " (", vocabulary.size(), " pieces");
+        cat(pairs.size(), " pairs of ", of_files(file, options.test_file, split), " (",
+            vocabulary.size(), " pieces");
     description += pairs.size() == count ? ")" : cat("; ", count - pairs.size(), " are too long)");
     std::vector<std::string> places;
+    places.reserve(pairs.size());
     for (const TokenPair& pair : pairs) places.push_back(pair.place);
     return std::make_shared<PairsDataset>(vocabulary.tokens(), pairs, std::move(description),
                                           std::move(places), std::move(notes));

@@ -11,6 +11,13 @@
 #include "io/file.h"
 
 namespace tenon::data {
+namespace {
+
+bool is_sign_option(const std::string& part) {
+  return part == "decimal=" || part == "thousands=" || part == "separator=" || part == "comment=";
+}
+
+}  // namespace
 
 std::vector<std::string> source_parts(const std::string& rest, bool only_paths,
                                       const std::filesystem::path& base) {
@@ -24,6 +31,11 @@ std::vector<std::string> source_parts(const std::string& rest, bool only_paths,
         // Readable or not: who opens it says why it cannot be read.
         if (io::is_there((base / rest.substr(path, longer - path)).string())) end = longer;
     parts.push_back(rest.substr(from, end - from));
+    if (end < rest.size() && is_sign_option(parts.back())) {
+      // "decimal=,": the comma is its value, and divides parts unless another one does.
+      parts.back() += ',';
+      if (rest.compare(end + 1, 1, ",") == 0 || end + 1 == rest.size()) ++end;
+    }
     from = end + 1;
   }
   return parts;

@@ -10,7 +10,8 @@ namespace tenon::data {
 
 /// Split at commas. The first part, one that begins with "test=", and of `only_paths` all are
 /// paths: those go on behind a comma as far as there is such a file or folder, which is looked for
-/// from `base` on.
+/// from `base` on. Behind "decimal=", "thousands=", "separator=" and "comment=" a comma is the
+/// value: "decimal=,,label=y" and "decimal=,label=y" are the same.
 std::vector<std::string> source_parts(const std::string& rest, bool only_paths = false,
                                       const std::filesystem::path& base = {});
 

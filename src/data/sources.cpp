@@ -1,5 +1,6 @@
 // Sets by name: what the text after --data stands for.
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -16,6 +17,7 @@
 #include "data/csv_dataset.h"
 #include "data/joined_dataset.h"
 #include "data/picture_spec.h"
+#include "data/row_options.h"
 #include "data/scenes.h"
 #include "data/source_parts.h"
 #include "data/split.h"
@@ -23,6 +25,7 @@
 #include "data/tensor_dataset.h"
 #include "io/file.h"
 #include "io/idx.h"
+#include "io/numbers.h"
 
 namespace tenon::data {
 namespace {
@@ -93,7 +96,7 @@ std::shared_ptr<Dataset> drawn_part(const DrawnSpec& drawn, const std::string& s
   const auto one = [&](Split of, std::int64_t count) { return draw(drawn.seed(of), count); };
   if (part == Split::Train) return one(part, drawn.numbers[0]);
   if (part == Split::Test) return one(part, drawn.numbers[1]);
-  const auto held = validation > 0 ? one(Split::Validation, validation) : nullptr;
+  auto held = validation > 0 ? one(Split::Validation, validation) : nullptr;
   if (part == Split::Validation) return held;
   return joined_dataset(
       {one(Split::Train, drawn.numbers[0]), held, one(Split::Test, drawn.numbers[1])});
@@ -189,6 +192,19 @@ std::shared_ptr<Dataset> open_cifar_spec(const std::string& kind, const std::str
   return open_cifar(folder, split, given.split);
 }
 
+// "500M", "4G": bytes.
+std::uint64_t memory_size(const std::string& text, const std::string& spec) {
+  constexpr std::string_view units = "KMGT";
+  const std::size_t unit = units.find(text.back());
+  const bool plain = unit == std::string_view::npos;
+  double bytes = 0;
+  const bool number = io::parse_number(text.substr(0, text.size() - (plain ? 0 : 1)), bytes);
+  if (!plain) bytes *= std::pow(1024.0, static_cast<double>(unit + 1));
+  if (!number || !(bytes >= 1 && bytes < 1e18))
+    throw ValueError(cat("data '", spec, "': memory=", text, ": a size, as 500M or 4G"));
+  return static_cast<std::uint64_t>(bytes);
+}
+
 // What follows "csv:FILE"; false for a word that says nothing of a table.
 bool set_csv_option(CsvOptions& options, const std::string& key, const std::string& value,
                     const std::string& spec) {
@@ -205,8 +221,18 @@ bool set_csv_option(CsvOptions& options, const std::string& key, const std::stri
     options.left_out.push_back(value);
   } else if (key == "category") {
     options.categories.push_back(value);
-  } else if (key == "header" && (value == "yes" || value == "no")) {
-    options.header = value == "yes";
+  } else if (key == "date") {
+    options.dates.push_back(value);
+  } else if (key == "dayfirst" && (value == "yes" || value == "no")) {
+    options.day_first = value == "yes";
+  } else if (key == "decimal") {
+    options.decimal = value;
+  } else if (key == "thousands") {
+    options.thousands = value;
+  } else if (key == "memory") {
+    options.memory = memory_size(value, spec);
+  } else if (set_row_option(options.rows, cat(key, "=", value))) {
+    return true;
   } else {
     return false;
   }
@@ -245,16 +271,16 @@ std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::strin
     const std::string value = equals == std::string::npos ? "" : parts[i].substr(equals + 1);
     if (!set_csv_option(options, key, value, spec) && !read_split_option(parts[i], spec, divided))
       refuse_part(spec, parts, i,
-                  cat("label=NAME, column=NUMBER, drop=NAME, category=NAME, header=yes|no, "
-                      "shape=CxHxW, ",
-                      kSplitOptions));
+                  cat("label=NAME, column=NUMBER, drop=NAME, category=NAME, date=NAME, "
+                      "dayfirst=yes|no, decimal=SIGN, thousands=SIGN, memory=SIZE, shape=CxHxW, ",
+                      kRowOptions, ", ", kSplitOptions));
   }
   check_split_spec(divided, spec);
   options.split = divided.options;
   if (divided.test.empty()) return open_csv(parts[0], split, options);
   options.split.test = 0;
   if (split != Split::Test) {
-    const auto rows = open_csv(parts[0], split, options);
+    auto rows = open_csv(parts[0], split, options);
     if (split != Split::All) return rows;
     return joined_dataset(
         {rows, make_tensor_dataset(read_csv_test(divided.test, parts[0], options))});
@@ -265,7 +291,7 @@ std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::strin
 // What says how a source of text is divided, beside its own options: those that read_own() takes.
 template <class ReadOwn>
 SplitSpec read_text_spec(const std::vector<std::string>& parts, const std::string& spec,
-                         const char* own, const ReadOwn& read_own) {
+                         const std::string& own, const ReadOwn& read_own) {
   SplitSpec split;
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const std::size_t equals = parts[i].find('=');
@@ -306,8 +332,9 @@ std::shared_ptr<Dataset> open_lines_spec(const std::string& rest, const std::str
   const std::vector<std::string> parts = source_parts(rest);
   ClassLineOptions options;
   const SplitSpec divided = read_text_spec(
-      parts, spec, "length=N, class=first|last",
+      parts, spec, cat("length=N, class=first|last, ", kRowOptions),
       [&](const std::string& key, const std::string& value) {
+        if (set_row_option(options.rows, cat(key, "=", value))) return true;
         if (key == "length") options.length = spec_number(value, spec);
         if (key == "class") options.class_last = value == "last";
         return key == "length" || (key == "class" && (value == "first" || value == "last"));
@@ -391,8 +418,10 @@ std::shared_ptr<Dataset> open_pairs_spec(const std::string& rest, const std::str
                                          Split split, const SourceOptions& source) {
   const std::vector<std::string> parts = source_parts(rest);
   PairOptions options{.vocabulary = source.vocabulary};
-  const SplitSpec divided = read_text_spec(parts, spec, "pieces=N, length=N",
+  const SplitSpec divided = read_text_spec(parts, spec, cat("pieces=N, length=N, ", kRowOptions),
                                            [&](const std::string& key, const std::string& value) {
+                                             if (set_row_option(options.rows, cat(key, "=", value)))
+                                               return true;
                                              if (key == "pieces")
                                                options.pieces = spec_number(value, spec);
                                              if (key == "length")
@@ -510,9 +539,11 @@ std::shared_ptr<Dataset> open_idx(const std::string& folder, Split part,
   if (part == Split::Test) {
     // Classes are those of the training part, whichever of them the test part has.
     const std::string labels = idx_file(folder, "train", "labels");
-    std::int64_t classes = 0;
-    class_targets(io::load_idx(labels), classes, labels);
-    return make_tensor_dataset(load_idx(folder, "t10k", classes));
+    TensorDatasetParts train;
+    train.target = class_targets(io::load_idx(labels), train.classes, labels);
+    TensorDatasetParts test = load_idx(folder, "t10k", train.classes);
+    add_lacking_classes(test, train, folder);
+    return make_tensor_dataset(std::move(test));
   }
   const SplitOptions how = without_test(split, folder);
   return part_or_null(part_of(load_idx(folder, "train", 0), part, how));
@@ -542,7 +573,7 @@ std::shared_ptr<Dataset> open_kind(const std::string& spec, Split split,
       cut == std::string::npos ? "" : spec.substr(no_path && !drawn ? cut : cut + 1);
   if (!classes && kind != "csv" && kind != "npy")
     throw ValueError(cat("data '", spec, "': its targets are classes, not quantities"));
-  if (is_picture_source(spec)) return open_picture_source(spec, split);
+  if (is_picture_source(spec)) return open_picture_source(spec, split, {}, options.strict);
   if (kind == "digits") return open_digits(rest, spec, split);
   if (kind == "scenes") return open_scenes(rest, spec, split);
   if (kind == "random") return open_random(rest, spec, split);

@@ -11,8 +11,9 @@
 #include "base/str.h"
 #include "data/split.h"
 #include "data/unicode.h"
-#include "io/csv.h"
+#include "io/encoding.h"
 #include "io/json.h"
+#include "io/numbers.h"
 
 namespace tenon::data {
 namespace {
@@ -313,7 +314,7 @@ std::shared_ptr<Dataset> open_spans(const std::string& file, Split split,
     Samples samples{.name = file};
     const auto read = [&](const std::string& path, std::optional<Split> lies_in) {
       reading = path;
-      std::vector<SpanQuestion> questions = read_questions(tokenizer, io::read_file(path));
+      std::vector<SpanQuestion> questions = read_questions(tokenizer, io::read_text(path));
       for (SpanQuestion& question : questions) {
         question.file = path;
         all.push_back(std::move(question));
@@ -326,6 +327,7 @@ std::shared_ptr<Dataset> open_spans(const std::string& file, Split split,
       read(options.test_file, Split::Test);
     samples.count = std::ssize(all);
     std::vector<std::string_view> texts;
+    texts.reserve(all.size());
     for (const SpanQuestion& question : all) texts.push_back(question.text->text);
     samples.marks.units = numbers_of_words(texts);
     const Chosen chosen = choose_samples(
@@ -333,10 +335,8 @@ std::shared_ptr<Dataset> open_spans(const std::string& file, Split split,
     if (chosen.samples.empty()) return nullptr;
     std::vector<SpanQuestion> part;
     for (const std::int64_t i : chosen.samples) part.push_back(std::move(all[at(i)]));
-    std::string about = cat(part.size(), " questions of ",
-                            own_test && split == Split::All ? cat(file, " and ", options.test_file)
-                            : own_test && split == Split::Test ? options.test_file
-                                                               : file);
+    std::string about =
+        cat(part.size(), " questions of ", of_files(file, options.test_file, split));
     return std::make_shared<SpanDataset>(std::move(part), tokenizer, options, std::move(about));
   } catch (const FormatError& error) {
     throw FormatError(message_of(reading, error.what()));

@@ -241,6 +241,14 @@ SampleMarks marks_of(const SampleMarks& marks, const Indices& chosen) {
   return {of(marks.classes, false), of(marks.groups, true), of(marks.units, true)};
 }
 
+// Groups, units or samples: what stays in one part each.
+std::int64_t things_to_divide(const SplitOptions& o, const Indices& samples,
+                              const SampleMarks& marks) {
+  const Indices& whole = !o.group.empty() && !marks.groups.empty() ? marks.groups : marks.units;
+  if (whole.empty()) return std::ssize(samples);
+  return *std::max_element(whole.begin(), whole.end()) + 1;
+}
+
 bool any_lies_in(const Samples& samples, Split part) {
   return std::find(samples.lies_in.begin(), samples.lies_in.end(), part) != samples.lies_in.end();
 }
@@ -248,13 +256,14 @@ bool any_lies_in(const Samples& samples, Split part) {
 // Which of the classes the part's samples lack.
 std::vector<std::string> lacking(const Indices& classes, const Indices& own,
                                  const std::vector<std::string>& class_names) {
-  const std::set<std::int64_t> all(classes.begin(), classes.end());
-  std::set<std::int64_t> there;
-  for (const std::int64_t i : own) there.insert(classes[at(i)]);
+  const std::size_t count = at(*std::max_element(classes.begin(), classes.end()) + 1);
+  std::vector<bool> anywhere(count), here(count);
+  for (const std::int64_t c : classes) anywhere[at(c)] = true;
+  for (const std::int64_t i : own) here[at(classes[at(i)])] = true;
   std::vector<std::string> out;
-  for (const std::int64_t c : all)
-    if (!there.contains(c))
-      out.push_back(c < std::ssize(class_names) ? class_names[at(c)] : std::to_string(c));
+  for (std::size_t c = 0; c < count; ++c)
+    if (anywhere[c] && !here[c])
+      out.push_back(c < class_names.size() ? class_names[c] : std::to_string(c));
   return out;
 }
 
@@ -352,11 +361,13 @@ Chosen choose_samples(const SplitOptions& options, Split part, const Samples& sa
     if (samples.lies_in.empty() || !samples.lies_in[at(i)]) divided.push_back(i);
   Chosen out;
   out.parts = samples.lies_in.empty() ? Parts(at(samples.count)) : samples.lies_in;
-  // Whoever asks for all samples may have a single one.
-  const bool single = part == Split::All && divided.size() < 2;
-  const Parts parts =
-      single ? Parts(divided.size(), Split::Train)
-             : divide(how, std::ssize(divided), marks_of(samples.marks, divided), samples.name);
+  // Whoever asks for all samples may have too few of them for parts.
+  const SampleMarks marks = marks_of(samples.marks, divided);
+  const std::int64_t needed = how.folds == 0 ? 2 : how.folds + (how.chronological ? 1 : 0);
+  const bool too_few = part == Split::All && things_to_divide(how, divided, marks) < needed;
+  if (too_few) checked_shares(how, samples.name);
+  const Parts parts = too_few ? Parts(divided.size(), Split::Train)
+                              : divide(how, std::ssize(divided), marks, samples.name);
   for (std::size_t k = 0; k < divided.size(); ++k) out.parts[at(divided[k])] = parts[k];
   out.samples = samples_of(out.parts, part);
   out.notes =
@@ -378,6 +389,11 @@ Notes notes_of_classes(const std::string& source, Split part, const Indices& cla
                one ? " class that another part has: " : " classes that another part has: ", named,
                missing.size() > kMostNamed ? ", …" : ""),
            std::ssize(missing), source}};
+}
+
+std::string of_files(const std::string& file, const std::string& test_file, Split part) {
+  if (test_file.empty() || part == Split::Train || part == Split::Validation) return file;
+  return part == Split::Test ? test_file : cat(file, " and ", test_file);
 }
 
 std::string message_of(const std::string& file, const std::string& message) {

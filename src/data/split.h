@@ -71,6 +71,9 @@ Notes notes_of_classes(const std::string& source, Split part,
                        const std::vector<std::int64_t>& own,
                        const std::vector<std::string>& class_names);
 
+/// The files of a part of a source whose test part may be another file, for descriptions.
+std::string of_files(const std::string& file, const std::string& test_file, Split part);
+
 /// "FILE: MESSAGE", or the message where it names the file already.
 std::string message_of(const std::string& file, const std::string& message);
 

@@ -39,19 +39,17 @@ bool read_split_option(const std::string& part, const std::string& spec, SplitSp
     options.stratify = is_yes(key, value, spec);
   } else if (key == "chronological") {
     options.chronological = is_yes(key, value, spec);
-  } else if (value.empty()) {
-    return false;
-  } else if (key == "validation") {
+  } else if (key == "validation" && !value.empty()) {
     options.validation = spec_share(value, spec);
-  } else if (key == "split") {
+  } else if (key == "split" && !value.empty()) {
     options.test = spec_share(value, spec);
-  } else if (key == "test") {
+  } else if (key == "test" && !value.empty()) {
     out.test = value;
-  } else if (key == "fold") {
+  } else if (key == "fold" && !value.empty()) {
     read_fold(value, spec, options);
-  } else if (key == "seed") {
+  } else if (key == "seed" && !value.empty()) {
     options.seed = static_cast<std::uint64_t>(spec_number(value, spec));
-  } else if (key == "group") {
+  } else if (key == "group" && !value.empty()) {
     options.group = value;
   } else {
     return false;

@@ -3,9 +3,11 @@
 //
 // A column of numbers is one input; a missing one is the mean of the training part. A column of
 // words is one input for each word of the training part, 1 where it stands; a word that is missing
-// or not known leaves all of them 0.
+// or not known leaves all of them 0. A column of dates is a TableColumn, and an input, for each
+// part of its dates (data/dates.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,14 +17,43 @@
 
 namespace tenon::data {
 
-/// What the rows that are not for testing say of a column. Throws FormatError that names file and
-/// column when nearly every row has a word of its own.
-TableColumn fit_column(const RawColumn& raw, const std::string& column_name, bool words,
-                       const std::vector<bool>& test, const std::string& file);
+/// What a column is called in messages and whether its words were asked for as categories, of
+/// which there may then be any number.
+struct ColumnTitle {
+  std::string name{};
+  std::size_t column = 0;
+  bool category = false;
+  /// "column 'town'", or "column 3" where there is no header.
+  std::string text() const;
+  /// What an option calls it: its name, or its number from 0.
+  std::string option() const;
+};
 
-/// The rows' inputs one after another, `raw[k]` read as columns[k] says.
-std::vector<float> encode_rows(const std::vector<TableColumn>& columns,
-                               const std::vector<const RawColumn*>& raw,
-                               const std::vector<std::int64_t>& rows);
+/// What the rows that are not held out say of a column: one TableColumn, or five of dates. Throws
+/// FormatError that names file and column when nearly every row has a word of its own.
+std::vector<TableColumn> fit_column(const RawColumn& raw, const ColumnTitle& title, Reading how,
+                                    const std::vector<bool>& held_out, const std::string& file,
+                                    Notes& notes);
+
+struct EncodedRows {
+  std::int64_t width = 0;         ///< inputs of a row
+  std::vector<float> inputs;      ///< the rows' inputs one after another
+  std::vector<OddField> unknown;  ///< of each column: words that it does not have
+};
+
+/// `raw[k]` read as columns[k] says; `lines` of all rows.
+EncodedRows encode_rows(const std::vector<TableColumn>& columns,
+                        const std::vector<const RawColumn*>& raw,
+                        const std::vector<std::int64_t>& rows,
+                        const std::vector<std::int64_t>& lines);
+
+/// Throws FormatError where the inputs of so many rows take more than `most` bytes.
+void require_memory(const std::vector<TableColumn>& columns, std::size_t rows, std::uint64_t most,
+                    const std::string& file);
+
+/// The option that reads a field which is no plain number, for messages: "decimal=, reads decimal
+/// commas".
+std::string reading_hint(const std::string& field, const ColumnTitle& title,
+                         const io::NumberFormat& format);
 
 }  // namespace tenon::data

@@ -41,13 +41,13 @@ class TensorDataset final : public Dataset {
   std::string describe() const override { return parts_.description; }
   std::shared_ptr<const TableColumns> table() const override { return parts_.table; }
   std::int64_t views() const override { return parts_.views; }
+  Notes notes() const override { return parts_.notes; }
   bool in_memory() const override { return true; }
   std::string sample_name(std::int64_t index) const override {
     const std::int64_t number =
         parts_.numbers.empty() ? index : parts_.numbers[static_cast<std::size_t>(index)];
     return parts_.place ? parts_.place(number) : Dataset::sample_name(number);
   }
-  Notes notes() const override { return parts_.notes; }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     char* input = static_cast<char*>(inputs);
@@ -148,8 +148,10 @@ Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::str
   const std::vector<std::int64_t> values = to_int64(labels, what, "class labels");
   std::int64_t most = -1;
   for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] == kIgnoredTarget) continue;
     if (values[i] < 0)
-      throw ValueError(cat(what, ": label ", values[i], " of example ", i, " is negative"));
+      throw ValueError(cat(what, ": label ", values[i], " of example ", i, " is negative; ",
+                           kIgnoredTarget, " alone stands for a sample that counts for nothing"));
     if (classes > 0 && values[i] >= classes)
       throw ValueError(cat(what, ": label ", values[i], " of example ", i,
                            " is not below the number of classes, ", classes));

@@ -11,6 +11,7 @@
 #include "data/joined_dataset.h"
 #include "data/pieces.h"
 #include "data/text_parts.h"
+#include "io/encoding.h"
 
 namespace tenon::data {
 namespace {
@@ -122,7 +123,7 @@ std::shared_ptr<Dataset> open_text(const std::string& file, Split split,
   if (own_test && split == Split::All)
     return joined_dataset(
         {open_text(file, Split::All, whole_text(options)), open_text(file, Split::Test, options)});
-  const std::string text = io::read_file(file);
+  const std::string text = io::as_text(io::read_file(file), file);
   const bool checked = options.unit == TextUnit::Characters || options.unit == TextUnit::Pieces;
   const bool words = options.unit == TextUnit::Words || options.unit == TextUnit::Pieces;
   TextParts parts = text_parts(text, options.split, own_test, words, file);
@@ -149,7 +150,7 @@ std::shared_ptr<Dataset> open_text(const std::string& file, Split split,
     std::string of_part = file;
     if (own_test && is_test) {
       of_part = options.test_file;
-      const std::string test = io::read_file(of_part);
+      const std::string test = io::as_text(io::read_file(of_part), of_part);
       if (checked) check_utf8(test);
       own = windows_of(of_part, split, test, {{0, test.size()}}, vocabulary, options.length);
     } else {

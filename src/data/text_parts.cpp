@@ -1,3 +1,4 @@
+// Places at which a text is cut. Shares are of bytes; tokens are counted by whoever makes windows.
 #include "data/text_parts.h"
 
 #include <algorithm>
@@ -11,14 +12,14 @@
 namespace tenon::data {
 namespace {
 
-bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+bool is_white(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 // The next place at which the text may be cut. Text without white space is cut between characters.
 std::size_t cut_from(std::string_view text, std::size_t place, bool between_words) {
   constexpr std::size_t kFarthest = 256;
   if (between_words && place > 0 && place < text.size())
     for (std::size_t k = place; k < std::min(text.size(), place + kFarthest); ++k)
-      if (is_space(text[k - 1]) && !is_space(text[k])) return k;
+      if (is_white(text[k - 1]) && !is_white(text[k])) return k;
   while (place < text.size() && (static_cast<unsigned char>(text[place]) & 0xc0) == 0x80) ++place;
   return place;
 }

@@ -13,10 +13,11 @@
 #include "base/index.h"
 #include "base/philox.h"
 #include "base/str.h"
-#include "data/group_column.h"
 #include "data/joined_dataset.h"
+#include "data/line_reader.h"
 #include "data/split.h"
 #include "data/text_parts.h"
+#include "io/encoding.h"
 
 namespace tenon::data {
 namespace {
@@ -157,62 +158,93 @@ struct ClassLine {
   bool of_test_file = false;
 };
 
-std::vector<std::string_view> columns_of(std::string_view line) {
-  std::vector<std::string_view> out;
-  for (std::size_t from = 0;;) {
-    const std::size_t tab = line.find('\t', from);
-    out.push_back(line.substr(from, tab - from));
-    if (tab == std::string_view::npos) return out;
-    from = tab + 1;
-  }
-}
-
 // Lines of a class and as many texts as the first line has.
 struct ClassLineSet {
   std::vector<ClassLine> lines;
   bool pairs = false;
+  Notes notes;
 };
 
-ClassLineSet parse_class_lines(std::string_view text, const ClassLineOptions& options) {
+// Where the class and the texts of a line stand.
+struct ClassLineColumns {
+  std::size_t name = 0;
+  std::vector<std::size_t> texts;
+};
+
+// As a header says. Columns that are neither are noted.
+ClassLineColumns named_columns(const LineReader& lines, bool class_last, Notes& notes) {
+  const ColumnNames& header = lines.header();
+  const std::size_t count = lines.columns();
+  ClassLineColumns out;
+  out.name = kNone;
+  for (std::size_t c = 0; c < count; ++c)
+    if (out.name == kNone && is_label_name(header[c])) out.name = c;
+  if (out.name == kNone) out.name = class_last ? count - 1 : 0;
+  std::vector<std::size_t> others;
+  for (std::size_t c = 0; c < count; ++c) {
+    if (c == out.name) continue;
+    (is_text_name(header[c]) ? out.texts : others).push_back(c);
+  }
+  if (out.texts.empty()) out.texts.swap(others);
+  if (out.texts.empty() || out.texts.size() > 2)
+    throw FormatError(cat("has ", out.texts.size(),
+                          " columns of text beside the class where 1 or 2 are needed: call them "
+                          "text, or sentence1 and sentence2"));
+  if (!others.empty())
+    notes.push_back({cat(others.size(), others.size() == 1 ? " column is" : " columns are",
+                         " not read: '", header[others[0]], "'", others.size() > 1 ? " …" : ""),
+                     std::ssize(others), lines.file()});
+  return out;
+}
+
+// As usual: the class, then its texts, or the other way round.
+ClassLineColumns usual_columns(std::size_t count, bool class_last, std::int64_t line) {
+  if (count < 2 || count > 3)
+    throw FormatError(cat("line ", line, " is not ",
+                          class_last ? "TEXT TAB CLASS, or TEXT TAB TEXT TAB CLASS"
+                                     : "CLASS TAB TEXT, or CLASS TAB TEXT TAB TEXT"));
+  ClassLineColumns out;
+  out.name = class_last ? count - 1 : 0;
+  for (std::size_t c = 0; c < count; ++c)
+    if (c != out.name) out.texts.push_back(c);
+  return out;
+}
+
+ClassLineSet parse_class_lines(const std::string& file, const ClassLineOptions& options) {
+  LineReader lines(file, LineForm::ClassLines, options.rows, options.split.group);
   ClassLineSet out;
-  std::int64_t number = 0;
-  std::size_t wanted = 0;
-  GroupColumn group(options.split.group);
-  for (std::size_t from = 0; from < text.size();) {
-    const std::size_t end = std::min(text.find('\n', from), text.size());
-    std::string_view line = text.substr(from, end - from);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    from = end + 1;
-    ++number;
-    if (line.empty()) continue;
-    std::vector<std::string_view> columns = columns_of(line);
-    if (group.is_header(columns)) continue;
-    std::string of_group = group.take(columns, cat("line ", number));
-    if (options.class_last) std::rotate(columns.begin(), columns.end() - 1, columns.end());
-    const std::size_t count = columns.size();
-    if (count < 2 || count > 3 || columns[0].empty())
-      throw FormatError(cat("line ", number, " is not ",
-                            options.class_last ? "TEXT TAB CLASS, or TEXT TAB TEXT TAB CLASS"
-                                               : "CLASS TAB TEXT, or CLASS TAB TEXT TAB TEXT"));
+  ClassLineColumns columns;
+  const bool named = !lines.header().empty();
+  if (named) columns = named_columns(lines, options.class_last, out.notes);
+  std::size_t wanted = columns.texts.size();
+  std::vector<std::string_view> fields;
+  while (lines.next(fields)) {
+    if (!named) columns = usual_columns(fields.size(), options.class_last, lines.line());
+    const std::size_t count = columns.texts.size();
     if (wanted == 0) wanted = count;
     if (count != wanted)
-      throw FormatError(cat("line ", number, " has ", count - 1, count == 2 ? " text" : " texts",
-                            " where the first line has ", wanted - 1));
-    out.lines.push_back({std::string(columns[0]), std::string(columns[1]),
-                         count == 3 ? std::string(columns[2]) : std::string(), std::move(of_group),
-                         number});
+      throw FormatError(cat("line ", lines.line(), " has ", count, count == 1 ? " text" : " texts",
+                            " where the first line has ", wanted));
+    const std::string_view name = trimmed(fields[columns.name]);
+    if (name.empty()) throw FormatError(cat("line ", lines.line(), " has no class"));
+    out.lines.push_back({std::string(name), std::string(fields[columns.texts[0]]),
+                         count == 2 ? std::string(fields[columns.texts[1]]) : std::string(),
+                         lines.group(), lines.line()});
   }
-  out.pairs = wanted == 3;
+  out.pairs = wanted == 2;
+  const Notes more = lines.notes();
+  out.notes.insert(out.notes.end(), more.begin(), more.end());
   return out;
 }
 
 class ClassLines : public Dataset {
  public:
   ClassLines(std::vector<std::string> names, const ClassLineSet& set, const Tokenizer& tokenizer,
-             std::int64_t length, std::string file, std::string test_file)
+             std::int64_t length, Split part_of, std::string file, std::string test_file)
       : names_(std::move(names)),
         file_(std::move(file)),
         test_file_(std::move(test_file)),
+        part_(part_of),
         pairs_(set.pairs) {
     std::vector<TypedTokens> rows;
     rows.reserve(set.lines.size());
@@ -241,13 +273,8 @@ class ClassLines : public Dataset {
   std::int64_t classes() const override { return std::ssize(names_); }
   std::vector<std::string> class_names() const override { return names_; }
   std::string describe() const override {
-    const bool both = std::any_of(lines_.begin(), lines_.end(), [](auto k) { return k < 0; }) &&
-                      std::any_of(lines_.begin(), lines_.end(), [](auto k) { return k > 0; });
     return cat(size(), pairs_ ? " pairs of texts of " : " lines of ",
-               both                 ? cat(file_, " and ", test_file_)
-               : lines_.front() < 0 ? test_file_
-                                    : file_,
-               " in ", names_.size(), " classes");
+               of_files(file_, test_file_, part_), " in ", names_.size(), " classes");
   }
   bool in_memory() const override { return true; }
   std::string sample_name(std::int64_t index) const override {
@@ -270,6 +297,7 @@ class ClassLines : public Dataset {
   std::int64_t row_size() const { return pairs_ ? 2 * length_ : length_; }
   std::vector<std::string> names_;
   std::string file_, test_file_;
+  Split part_;
   bool pairs_;
   std::int64_t length_ = 1;
   TokenRow inputs_, classes_;
@@ -351,7 +379,7 @@ std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
   }
   const bool other_file = own_test && split == Split::Test;
   const std::string& of_part = other_file ? options.test_file : file;
-  const std::string text = io::read_file(of_part);
+  const std::string text = io::as_text(io::read_file(of_part), of_part);
   TextParts parts = text_parts(text, options.split, own_test, true, file);
   const std::int64_t words = options.hide_words ? options.length - 2 : options.length,
                      after = options.hide_words ? 0 : 1;
@@ -404,13 +432,13 @@ std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
     if (tokenizer.number("[PAD]") > 0)
       throw ValueError(
           cat("its tokenizer's [PAD] is ", tokenizer.number("[PAD]"), ", must be 0: BERT's"));
-    ClassLineSet all = parse_class_lines(io::read_file(file), options);
+    ClassLineSet all = parse_class_lines(file, options);
     std::set<std::string> known;
     for (const ClassLine& line : all.lines) known.insert(line.name);
     const std::vector<std::string> names(known.begin(), known.end());
     if (own_test && (split == Split::Test || split == Split::All)) {
       reading = options.test_file;
-      ClassLineSet test = parse_class_lines(io::read_file(reading), options);
+      ClassLineSet test = parse_class_lines(reading, options);
       if (test.pairs != all.pairs && !test.lines.empty())
         throw ValueError(cat("has lines of ", test.pairs ? "two texts, " : "one text, ", file,
                              " of ", all.pairs ? "two" : "one"));
@@ -420,6 +448,7 @@ std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
           throw ValueError(cat("class '", line.name, "' is not among those of training"));
         all.lines.push_back(std::move(line));
       }
+      all.notes.insert(all.notes.end(), test.notes.begin(), test.notes.end());
       if (test.lines.empty()) throw FormatError("holds no lines");
     }
     if (all.lines.empty()) throw FormatError("holds no lines");
@@ -427,10 +456,11 @@ std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
       throw ValueError(cat("two texts of ", options.length, " tokens: give 4 or more"));
     const Chosen chosen = chosen_lines(all, names, split, options, file);
     if (chosen.samples.empty()) return nullptr;
-    ClassLineSet part{{}, all.pairs};
+    ClassLineSet part{{}, all.pairs, {}};
     for (const std::int64_t i : chosen.samples) part.lines.push_back(std::move(all.lines[at(i)]));
-    auto set = std::make_shared<ClassLines>(names, part, tokenizer, options.length, file,
+    auto set = std::make_shared<ClassLines>(names, part, tokenizer, options.length, split, file,
                                             options.test_file);
+    set->add(all.notes);
     set->add(chosen.notes);
     return set;
   } catch (const FormatError& error) {

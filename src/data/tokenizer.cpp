@@ -16,6 +16,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "data/tokenizer_impl.h"
+#include "io/encoding.h"
 
 namespace tenon::data {
 
@@ -103,7 +104,9 @@ bool is_there(const std::string& path) {
   return std::filesystem::is_regular_file(path, failed);
 }
 
-std::string bytes_of(const std::string& path) { return io::read_file(path, kMostTokenizerBytes); }
+std::string bytes_of(const std::string& path) {
+  return io::as_text(io::read_file(path, kMostTokenizerBytes), path);
+}
 
 bool any_capital(const std::string& vocabulary) {
   for (std::size_t line = 0; line < vocabulary.size();) {

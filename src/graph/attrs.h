@@ -30,7 +30,6 @@ struct ConstantAttrs {
 /// places the last.
 struct AxisAttrs {
   std::int64_t axis = 0;
-  std::int64_t to_all = 0;  // Scatter: the gradient of a place goes to all updates that name it
 };
 
 enum class RandomKind : std::int64_t {

@@ -1,79 +1,107 @@
 // A row at a time, so that a file of any size needs no memory but its bytes and one row.
 #include "io/csv.h"
 
-#include <charconv>
-#include <cmath>
+#include <algorithm>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "io/csv_layout.h"
+#include "io/encoding.h"
 
 namespace tenon::io {
 namespace {
 
 constexpr std::size_t kMaxFields = 1u << 20;
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
-// Comma, unless the first row holds more semicolons or tabs outside quotes.
-char guess_separator(std::string_view bytes) {
-  std::size_t commas = 0, semicolons = 0, tabs = 0;
-  bool quoted = false, content = false;
-  for (char c : bytes) {
-    if (c == '"') quoted = !quoted;
-    if (quoted) continue;
-    if (c == '\n' && content) break;
-    if (c != '\n' && c != '\r') content = true;
-    commas += c == ',';
-    semicolons += c == ';';
-    tabs += c == '\t';
-  }
-  if (semicolons > commas && semicolons >= tabs) return ';';
-  return tabs > commas ? '\t' : ',';
-}
+bool is_space(char c) { return c == ' ' || c == '\t'; }
 
 }  // namespace
 
-CsvReader::CsvReader(std::string_view bytes, std::string name)
-    : rest_(bytes), name_(std::move(name)) {
-  if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);
-  separator_ = guess_separator(rest_);
+CsvReader::CsvReader(std::string_view bytes, std::string name, CsvFormat format)
+    : rest_(without_mark(bytes)), name_(std::move(name)), format_(format) {
+  if (const char told = separator_line(rest_); told != 0) {
+    skip_line();
+    if (format_.separator == 0) format_.separator = told;
+  }
+  const CsvLayout layout = csv_layout(rest_, format_);
+  format_.separator = layout.separator;
+  row_fields_ = layout.fields;
 }
 
 void CsvReader::end_line() {
-  if (rest_.starts_with("\r\n")) {
-    rest_.remove_prefix(2);
-  } else if (!rest_.empty()) {
-    rest_.remove_prefix(1);
-  }
+  if (rest_.empty()) return;
+  rest_.remove_prefix(rest_.starts_with("\r\n") ? 2 : 1);
   ++line_;
 }
 
+void CsvReader::skip_line() {
+  rest_.remove_prefix(line_size());
+  end_line();
+}
+
+std::size_t CsvReader::line_size() const {
+  return std::min(rest_.find_first_of("\r\n"), rest_.size());
+}
+
+void CsvReader::skip_spaces() {
+  while (!rest_.empty() && is_space(rest_.front())) rest_.remove_prefix(1);
+}
+
+bool CsvReader::is_comment() const {
+  if (!format_.comments) return false;
+  if (format_.comment != 0) return rest_.front() == format_.comment;
+  if (rest_.front() != '#') return false;
+  return fields_in(rest_.substr(0, line_size()), format_.separator, format_.quotes) != row_fields_;
+}
+
+// Empty, or nothing but spaces.
+bool CsvReader::is_blank_line() const {
+  const std::size_t at = rest_.find_first_not_of(format_.separator == '\t' ? " " : " \t");
+  return at == std::string_view::npos || rest_[at] == '\n' || rest_[at] == '\r';
+}
+
 bool CsvReader::skip_to_row() {
-  while (!rest_.empty()) {
-    if (rest_.front() == '#') {
-      const std::size_t end = rest_.find('\n');
-      rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end);
-    } else if (rest_.front() != '\n' && !rest_.starts_with("\r\n")) {
+  SkippedLines blank;
+  for (; !rest_.empty(); skip_line()) {
+    if (is_blank_line()) {
+      blank.add(line_);
+    } else if (is_comment()) {
+      comments_.add(line_);
+    } else {
+      if (blank_.count == 0) blank_.first = blank.first;
+      blank_.count += blank.count;
+      if (format_.separator == ' ') skip_spaces();
       return true;
     }
-    if (!rest_.empty()) end_line();
   }
   return false;
 }
 
 std::string_view CsvReader::plain_field() {
-  const char stops[] = {separator_, '\n', '\0'};
-  std::string_view field = rest_.substr(0, rest_.find_first_of(stops));
-  rest_.remove_prefix(field.size());
-  // The carriage return belongs to the line's end, not to the field.
-  if (!field.empty() && field.back() == '\r' && (rest_.empty() || rest_.front() == '\n'))
-    field.remove_suffix(1);
-  return field;
+  const char separator = format_.separator;
+  const char* const begin = rest_.data();
+  const char* const end = begin + rest_.size();
+  const char* at = begin;
+  if (separator == ' ') {
+    while (at != end && !is_space(*at) && *at != '\n' && *at != '\r') ++at;
+  } else {
+    while (at != end && *at != separator && *at != '\n' && *at != '\r') ++at;
+  }
+  const auto size = static_cast<std::size_t>(at - begin);
+  rest_.remove_prefix(size);
+  return {begin, size};
+}
+
+std::string_view CsvReader::unescaped(std::string_view field) {
+  if (unescaped_count_ == unescaped_.size()) unescaped_.emplace_back();
+  std::string& out = unescaped_[unescaped_count_++];
+  out.clear();
+  for (std::size_t i = 0; i < field.size(); ++i) {
+    out.push_back(field[i]);
+    if (field[i] == '"') ++i;
+  }
+  return out;
 }
 
 std::string_view CsvReader::quoted_field() {
@@ -85,27 +113,40 @@ std::string_view CsvReader::quoted_field() {
     if (at >= rest_.size())
       throw FormatError(
           cat(name_, ": line ", opened, ": a quoted field is never closed: add the missing quote"));
-    if (rest_[at] == '\n') ++line_;
-    if (rest_[at] != '"') continue;
+    const char c = rest_[at];
+    if (c == '\n' || (c == '\r' && !rest_.substr(at).starts_with("\r\n"))) ++line_;
+    if (c != '"') continue;
     if (at + 1 >= rest_.size() || rest_[at + 1] != '"') break;
     doubled = true;
     ++at;
   }
-  std::string_view field = rest_.substr(0, at);
+  const std::string_view field = rest_.substr(0, at);
   rest_.remove_prefix(at + 1);
-  if (rest_.starts_with("\r\n") || rest_ == "\r") rest_.remove_prefix(1);
-  if (!rest_.empty() && rest_.front() != separator_ && rest_.front() != '\n')
+  const bool spaced = format_.separator == ' ' && !rest_.empty() && is_space(rest_.front());
+  while (rest_.starts_with(' ')) rest_.remove_prefix(1);
+  if (!at_line_end() && rest_.front() != format_.separator && !spaced)
     throw FormatError(cat(name_, ": line ", line_,
-                          ": text follows a closing quote: double quotes inside a quoted field"));
-  if (!doubled) return field;
-  if (unescaped_count_ == unescaped_.size()) unescaped_.emplace_back();
-  std::string& out = unescaped_[unescaped_count_++];
-  out.clear();
-  for (std::size_t i = 0; i < field.size(); ++i) {
-    out.push_back(field[i]);
-    if (field[i] == '"') ++i;
+                          ": text follows a closing quote: double quotes inside a quoted field, or "
+                          "say that quotes are text (quotes=no)"));
+  return doubled ? unescaped(field) : field;
+}
+
+void CsvReader::read_row(std::vector<std::string_view>& fields) {
+  for (;;) {
+    if (fields.size() >= kMaxFields)
+      throw FormatError(
+          cat(name_, ": line ", row_line_, ": more than ", kMaxFields, " fields in one row"));
+    // Spaces before a quote are none of the field.
+    std::size_t quote = 0;
+    if (format_.quotes)
+      while (quote < rest_.size() && rest_[quote] == ' ') ++quote;
+    const bool quoted = format_.quotes && quote < rest_.size() && rest_[quote] == '"';
+    if (quoted) rest_.remove_prefix(quote);
+    fields.push_back(quoted ? quoted_field() : plain_field());
+    if (format_.separator == ' ') skip_spaces();
+    if (at_line_end()) break;
+    if (format_.separator != ' ') rest_.remove_prefix(1);
   }
-  return out;
 }
 
 bool CsvReader::next(std::vector<std::string_view>& fields) {
@@ -113,24 +154,9 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
   unescaped_count_ = 0;
   if (!skip_to_row()) return false;
   row_line_ = line_;
-  for (;;) {
-    if (fields.size() >= kMaxFields)
-      throw FormatError(
-          cat(name_, ": line ", row_line_, ": more than ", kMaxFields, " fields in one row"));
-    fields.push_back(!rest_.empty() && rest_.front() == '"' ? quoted_field() : plain_field());
-    if (rest_.empty() || rest_.front() == '\n') break;
-    rest_.remove_prefix(1);  // the separator
-  }
-  if (!rest_.empty()) end_line();
+  read_row(fields);
+  end_line();
   return true;
-}
-
-bool parse_number(std::string_view field, double& value) noexcept {
-  field = trim(field);
-  if (!field.empty() && field.front() == '+') field.remove_prefix(1);
-  const char* end = field.data() + field.size();
-  const auto [stop, error] = std::from_chars(field.data(), end, value);
-  return error == std::errc() && stop == end && std::isfinite(value);
 }
 
 }  // namespace tenon::io

@@ -16,7 +16,9 @@ namespace {
 
 using Kind = PicklePart::Kind;
 constexpr std::size_t kMostParts = std::size_t{1} << 23;
-constexpr std::string_view kOrderedDict = "collections.OrderedDict";
+constexpr std::size_t kMostNameText = std::size_t{1} << 20;  // letters of names beyond the pickle's
+constexpr std::string_view kOrderedDict = "collections.OrderedDict",
+                           kDefaultDict = "collections.defaultdict";
 
 // Python's names of the instructions.
 enum class Instruction : unsigned char {
@@ -66,15 +68,18 @@ enum class Instruction : unsigned char {
   BinUnicode8 = 0x8d,
   BinBytes8 = 0x8e,
   StackGlobal = 0x93,
+  EmptySet = 0x8f,
+  AddItems = 0x90,
+  FrozenSet = 0x91,
+  NewObjEx = 0x92,
   Memoize = 0x94,
   Frame = 0x95,
+  ByteArray8 = 0x96,
 };
 
 class PickleMachine {
  public:
-  PickleMachine(std::string_view bytes, const std::string& where,
-                bool (*allowed)(std::string_view name))
-      : bytes_(bytes), where_(where), allowed_(allowed) {
+  PickleMachine(std::string_view bytes, const std::string& where) : bytes_(bytes), where_(where) {
     // Values that never change are there once.
     add({});
     add({Kind::Bool, 0});
@@ -188,6 +193,7 @@ class PickleMachine {
       case Instruction::BinBytes:
         return words(Kind::Bytes, number<std::uint32_t>());
       case Instruction::BinBytes8:
+      case Instruction::ByteArray8:
         return words(Kind::Bytes, number<std::uint64_t>());
       default:
         return false;
@@ -205,6 +211,13 @@ class PickleMachine {
       case Instruction::EmptyDict:
         push({Kind::Dict});
         return true;
+      case Instruction::EmptySet:
+        push({Kind::Set});
+        return true;
+      case Instruction::FrozenSet:
+        return collect(Kind::Set, since_mark());
+      case Instruction::AddItems:
+        return extend(Kind::Set, since_mark());
       case Instruction::Tuple:
         return collect(Kind::Tuple, since_mark());
       case Instruction::Tuple1:
@@ -245,6 +258,12 @@ class PickleMachine {
       case Instruction::Reduce:
       case Instruction::NewObj:
         return reduce();
+      case Instruction::NewObjEx: {
+        const std::vector<std::uint32_t> parts = last(3);  // class, arguments, named arguments
+        if (part(parts[1]).kind != Kind::Tuple || part(parts[2]).kind != Kind::Dict)
+          damaged("it makes an object without arguments");
+        return collect(Kind::Call, {parts[0], parts[1]});
+      }
       case Instruction::Build:
         pop();  // attributes: nothing that tensors need
         top();
@@ -258,8 +277,10 @@ class PickleMachine {
 
   bool reduce() {
     const std::vector<std::uint32_t> parts = last(2);
-    if (part(parts[0]).kind != Kind::Name || part(parts[1]).kind != Kind::Tuple)
-      damaged("it calls what is no named function");
+    const Kind function = part(parts[0]).kind;
+    if ((function != Kind::Name && function != Kind::Call) || part(parts[1]).kind != Kind::Tuple)
+      damaged("it calls what is no function");
+    if (part(parts[0]).text == kDefaultDict) return collect(Kind::Dict, {});
     if (part(parts[0]).text != kOrderedDict) return collect(Kind::Call, parts);
     // OrderedDict() or, as Python 2 wrote it, OrderedDict([[key, value], …]).
     std::vector<std::uint32_t> items;
@@ -278,12 +299,9 @@ class PickleMachine {
   }
 
   bool global(std::string_view module, std::string_view name) {
-    const std::string& full = out_.names.emplace_back(cat(module, ".", name));
-    if (!allowed_(full))
-      throw FormatError(cat(where_, ": byte ", begin_, " names '", full.substr(0, 120),
-                            "', which is no part of tensors and their names: nothing in a file is "
-                            "run here; save model.state_dict() alone"));
-    push({Kind::Name, 0, 0, full});
+    named_ += module.size() + name.size();
+    if (named_ > kMostNameText + bytes_.size()) damaged("it names the same text over and over");
+    push({Kind::Name, 0, 0, out_.names.emplace_back(cat(module, ".", name))});
     return true;
   }
 
@@ -320,9 +338,11 @@ class PickleMachine {
   }
   bool extend(Kind kind, const std::vector<std::uint32_t>& items) {
     PicklePart& target = out_.parts[top()];
+    if (target.kind == Kind::Call) return true;  // what its class keeps is left out
     if (target.kind != kind)
-      damaged(kind == Kind::List ? "it appends to what is no list"
-                                 : "it sets items of what is no dictionary");
+      damaged(kind == Kind::Set    ? "it adds to what is no set"
+              : kind == Kind::List ? "it appends to what is no list"
+                                   : "it sets items of what is no dictionary");
     count(items);
     target.items.insert(target.items.end(), items.begin(), items.end());
     return true;
@@ -404,8 +424,7 @@ class PickleMachine {
 
   std::string_view bytes_;
   const std::string& where_;
-  bool (*allowed_)(std::string_view name);
-  std::size_t at_ = 0, begin_ = 0, items_ = 0;
+  std::size_t at_ = 0, begin_ = 0, items_ = 0, named_ = 0;
   Pickle out_;
   std::vector<std::uint32_t> stack_;
   std::vector<std::size_t> marks_;
@@ -414,9 +433,8 @@ class PickleMachine {
 
 }  // namespace
 
-Pickle parse_pickle(std::string_view bytes, const std::string& where,
-                    bool (*allowed)(std::string_view name)) {
-  return PickleMachine(bytes, where, allowed).run();
+Pickle parse_pickle(std::string_view bytes, const std::string& where) {
+  return PickleMachine(bytes, where).run();
 }
 
 }  // namespace tenon::io

@@ -1,7 +1,8 @@
 // Python pickles as plain data: what PyTorch's state dicts are made of, binary protocols up to 5.
 // Nothing is run and nothing imported: a pickle becomes a list of parts that refer to each other,
-// calls among them as their function's name and arguments, and a name that the reader does not
-// allow is refused where it stands. Work and memory are linear in the bytes.
+// calls among them as their function's name and arguments. Objects of any class are such calls;
+// what their classes would do with attributes and items is left out. Work and memory are linear in
+// the bytes.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ struct PicklePart {
     List,        ///< items
     Dict,        ///< items: key, value, key, value, …
     Name,        ///< text: module.name
-    Call,        ///< items: function, tuple of arguments
+    Call,        ///< items: function, tuple of arguments; an object that is made so
+    Set,         ///< items
     Persistent,  ///< items: what stands for data outside of the pickle
   };
   Kind kind = Kind::None;
@@ -49,10 +51,8 @@ struct Pickle {
 };
 
 /// Reads one pickle from the start of the bytes, which must outlive the result. `where` begins
-/// every message; `allowed` says which names may stand in it. collections.OrderedDict becomes a
-/// Dict. Throws FormatError for damaged bytes and for names that are not allowed, NotSupported for
-/// instructions that no state dict needs.
-Pickle parse_pickle(std::string_view bytes, const std::string& where,
-                    bool (*allowed)(std::string_view name));
+/// every message. collections.OrderedDict and defaultdict become a Dict. Throws FormatError for
+/// damaged bytes, NotSupported for instructions that torch.save() does not write.
+Pickle parse_pickle(std::string_view bytes, const std::string& where);
 
 }  // namespace tenon::io

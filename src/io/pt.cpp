@@ -30,6 +30,7 @@ std::string archive_root(const ZipReader& zip, const std::string& name) {
 void place_in_archive(TorchStorage& storage, const std::shared_ptr<const ZipReader>& zip,
                       const std::string& root, const std::string& name) {
   const std::string entry = cat(root, "data/", storage.key.substr(0, 120));
+  if (storage.type == nullptr) return;
   const std::uint64_t needed = storage.items * storage.type->item;
   storage.entry = zip->find(cat(root, "data/", storage.key));
   storage.archive = zip;
@@ -60,7 +61,7 @@ WeightTable read_zip_pt(std::string_view bytes, const std::string& name) {
   if (entry.size > kMostPickle)
     throw FormatError(cat(where, ": has ", entry.size, " bytes, more than the ", kMostPickle,
                           " that names and shapes can take"));
-  const Pickle pickle = parse_pickle(zip->stored(entry), where, allowed_in_state_dict);
+  const Pickle pickle = parse_pickle(zip->stored(entry), where);
   StateDictReader reader(pickle, where);
   for (const auto& [key, storage] : reader.storages()) {
     place_in_archive(*storage, zip, root, name);
@@ -95,7 +96,7 @@ class LegacyPt {
  private:
   Pickle next(std::string_view what) {
     const std::string where = cat(name_, ": ", what, " at byte ", at_);
-    Pickle pickle = parse_pickle(bytes_.substr(at_, kMostPickle), where, allowed_in_state_dict);
+    Pickle pickle = parse_pickle(bytes_.substr(at_, kMostPickle), where);
     at_ += pickle.length;
     return pickle;
   }
@@ -124,6 +125,11 @@ class LegacyPt {
                             "' is missing: the file is damaged"));
   }
   void place(TorchStorage& storage) {
+    if (storage.type == nullptr)
+      throw NotSupported(cat(name_, ": storage '", storage.key.substr(0, 120), "' is of ",
+                             storage.unknown.substr(0, 120),
+                             ", whose size is not known, and those behind it cannot be found: save "
+                             "it anew with torch.save()"));
     const std::uint64_t size = storage.items * storage.type->item;
     std::uint64_t items = 0;
     const std::string_view rest = bytes_.substr(at_);
@@ -155,6 +161,15 @@ bool is_legacy_pt(std::string_view bytes) noexcept {
 WeightTable read_pt(std::string_view bytes, const std::string& name) {
   WeightTable table = is_zip(bytes) ? read_zip_pt(bytes, name) : LegacyPt(bytes, name).read();
   check_weights(table, bytes.size(), name);
+  if (table.tensors.empty() && !table.unread.empty()) {
+    const Unread& first = table.unread.front();
+    throw NotSupported(
+        cat(name, ": holds no tensor that can be read, but ", first.what, " ('",
+            first.name.substr(0, 120), "')",
+            table.unread.size() > 1 ? cat(" and ", table.unread.size() - 1, " more") : "",
+            ": nothing in a file is run here; load it in PyTorch and save "
+            "model.state_dict(), in a type such as float32"));
+  }
   return table;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -30,24 +31,32 @@ std::string identity(const TorchView& view) {
 
 }  // namespace
 
-bool allowed_in_state_dict(std::string_view name) {
-  static constexpr std::string_view known[] = {"collections.OrderedDict", "torch.Size",
-                                               "torch.device"};
+namespace {
+
+bool makes_tensor(std::string_view function) {
   static constexpr std::string_view rebuilds[] = {"tensor", "tensor_v2", "tensor_v3", "parameter",
                                                   "parameter_with_state"};
-  const auto among = [](const auto& list, std::string_view word) {
-    return std::find(std::begin(list), std::end(list), word) != std::end(list);
-  };
-  if (name.starts_with(kRebuild)) return among(rebuilds, name.substr(kRebuild.size()));
-  if (among(known, name)) return true;
-  if (!name.starts_with(kTorch)) return false;
-  name.remove_prefix(kTorch.size());
-  // Element types that Tenon lacks pass: they are refused where a tensor has them, which is named.
-  static constexpr std::string_view types[] = {"float", "int", "uint", "complex", "quint", "qint"};
-  return name.ends_with("Storage") || torch_type(name) != nullptr ||
-         std::any_of(std::begin(types), std::end(types),
-                     [&](std::string_view type) { return name.starts_with(type); });
+  return function.starts_with(kRebuild) &&
+         std::find(std::begin(rebuilds), std::end(rebuilds), function.substr(kRebuild.size())) !=
+             std::end(rebuilds);
 }
+
+// The name of an element type, behind "torch."; "" where the part is no name.
+std::string_view type_text(const PicklePart& part) {
+  const std::string_view text = part.kind == Kind::Name ? part.text : std::string_view();
+  return text.substr(text.starts_with(kTorch) ? kTorch.size() : 0);
+}
+
+// What stands in front of the dot; nothing for a key that is neither text nor a number.
+std::optional<std::string> key_text(const PicklePart& key) {
+  if (key.kind == Kind::Text) return std::string(key.text);
+  if (key.kind == Kind::Integer) return cat(key.integer);
+  if (key.kind == Kind::Real) return cat(key.real);
+  if (key.kind == Kind::Bool) return std::string(key.integer != 0 ? "True" : "False");
+  return std::nullopt;
+}
+
+}  // namespace
 
 StateDictReader::StateDictReader(const Pickle& pickle, std::string where)
     : pickle_(pickle), where_(std::move(where)) {
@@ -75,8 +84,13 @@ void StateDictReader::walk(const std::string& prefix, std::uint32_t place, int d
   const bool keyed = part.kind == Kind::Dict;
   for (std::size_t i = 0; i < part.items.size(); i += keyed ? 2 : 1) {
     if (++visited_ > pickle_.length) damaged("holds the same parts over and over");
-    const std::string key = keyed ? key_text(pickle_.item(part, i)) : cat(i);
-    add(prefix.empty() ? key : cat(prefix, ".", key), part.items[i + (keyed ? 1 : 0)], depth + 1);
+    const std::optional<std::string> key =
+        keyed ? key_text(pickle_.item(part, i)) : std::optional(cat(i));
+    const std::string start = prefix.empty() ? "" : cat(prefix, ".");
+    if (key)
+      add(start + *key, part.items[i + (keyed ? 1 : 0)], depth + 1);
+    else
+      leave_out(cat(start, "?"), "an entry whose key is neither text nor a number");
   }
 }
 
@@ -104,35 +118,60 @@ void StateDictReader::add(const std::string& name, std::uint32_t place, int dept
       table_->metadata[name] = part.text;
       return;
     case Kind::Persistent:
-      throw NotSupported(
-          cat(where_, ": '", shown_key(name), "' is a bare storage: save a tensor in its place"));
-    default:
-      return;  // None, bytes and names of types say nothing of weights
+      return leave_out(name, "a storage without a tensor");
+    case Kind::Set:
+      return leave_out(name, "a set");
+    case Kind::Bytes:
+      return leave_out(name, "bytes");
+    case Kind::Large:
+      return leave_out(name, "a number of more than 64 bits");
+    case Kind::Name:
+      // "torch.float16" and the like say how something was kept.
+      if (!part.text.starts_with(kTorch) ||
+          part.text.find('.', kTorch.size()) != std::string_view::npos)
+        leave_out(name, cat("the name '", shown_key(part.text), "'"));
+      return;
+    case Kind::None:
+      return;
   }
+}
+
+void StateDictReader::leave_out(const std::string& name, std::string what) {
+  table_->unread.push_back({name, std::move(what)});
 }
 
 void StateDictReader::add_call(const std::string& name, const PicklePart& part) {
   const std::string_view function = pickle_.item(part, 0).text;
   if (function == "torch.Size" || function == "torch.device") return;
-  const TorchView view = tensor_of(name, part, 0);
+  if (!makes_tensor(function))
+    return leave_out(
+        name, function.empty() ? "an object" : cat("an object of '", shown_key(function), "'"));
+  std::string unknown;
+  const TorchView view = tensor_of(name, part, 0, unknown);
+  if (!unknown.empty()) return leave_out(name, cat("a tensor of ", shown_key(unknown)));
+  if (!view.type->readable())
+    return leave_out(name, cat("a tensor of ", view.type->name, " ", view.shape()));
   const auto [value, is_new] = values_.try_emplace(identity(view), table_->values.size());
   if (is_new) table_->values.emplace_back([view] { return read_view(view); });
   StoredTensor tensor{name, view.type->dtype, view.shape(), {}, value->second};
-  if (view.type->item != item_size(tensor.dtype)) tensor.stored = view.type->name;
+  if (view.type->conversion != Conversion::None) tensor.stored = view.type->name;
   table_->tensors.push_back(std::move(tensor));
 }
 
-TorchView StateDictReader::tensor_of(const std::string& name, const PicklePart& part,
-                                     int depth) const {
+// `unknown` gets the name of an element type of which nothing is known.
+TorchView StateDictReader::tensor_of(const std::string& name, const PicklePart& part, int depth,
+                                     std::string& unknown) const {
   const std::string_view function = pickle_.item(part, 0).text;
   const PicklePart& arguments = pickle_.item(part, 1);
-  if (!function.starts_with(kRebuild))
-    refuse(name, cat("is made by '", function, "', which makes no tensor"));
+  if (!makes_tensor(function)) {
+    unknown = function;
+    return {};
+  }
   if (function.substr(kRebuild.size()).starts_with("parameter")) {
     if (depth > kDeepest || arguments.items.empty() ||
         pickle_.item(arguments, 0).kind != Kind::Call)
       refuse(name, "is a parameter without a tensor");
-    return tensor_of(name, pickle_.item(arguments, 0), depth + 1);
+    return tensor_of(name, pickle_.item(arguments, 0), depth + 1, unknown);
   }
   if (arguments.items.size() < 4) refuse(name, "lacks storage, offset, sizes or strides");
   const auto stretch = stretches_.find(&pickle_.item(arguments, 0));
@@ -140,10 +179,19 @@ TorchView StateDictReader::tensor_of(const std::string& name, const PicklePart& 
   TorchView view;
   view.storage = stretch->second.storage;
   view.type = view.storage->type;
+  if (view.type == nullptr) {
+    unknown = view.storage->unknown;
+    return view;
+  }
   if (function.ends_with("_v3")) {
     constexpr std::size_t type_place = 6;
     if (arguments.items.size() <= type_place) refuse(name, "lacks its element type");
-    view.type = type_named(name, pickle_.item(arguments, type_place));
+    const std::string_view text = type_text(pickle_.item(arguments, type_place));
+    view.type = torch_type(text);
+    if (view.type == nullptr) {
+      unknown = text.empty() ? "no element type" : text;
+      return view;
+    }
   }
   if (view.type->name.empty()) refuse(name, "has a storage without an element type");
   read_extent(name, stretch->second, arguments, view);
@@ -194,16 +242,6 @@ const PicklePart& StateDictReader::sizes_of(const PicklePart& part) const {
   return arguments.items.empty() ? arguments : pickle_.item(arguments, 0);
 }
 
-const TorchType* StateDictReader::type_named(const std::string& what,
-                                             const PicklePart& part) const {
-  const std::string_view text = part.kind == Kind::Name ? part.text : std::string_view();
-  const std::string_view name = text.substr(text.starts_with(kTorch) ? kTorch.size() : 0);
-  if (const TorchType* type = torch_type(name)) return type;
-  throw NotSupported(cat(where_, ": '", shown_key(what), "' has element type '", shown_key(name),
-                         "', which is none of bool, uint8, int8, int16, int32, int64, float16, "
-                         "bfloat16, float32, float64: convert it with .to() before saving"));
-}
-
 // ('storage', type, key, device, elements[, (key, offset, elements)]).
 StateDictReader::Stretch StateDictReader::storage_at(const PicklePart& part) {
   const PicklePart& id = pickle_.item(part, 0);
@@ -212,7 +250,8 @@ StateDictReader::Stretch StateDictReader::storage_at(const PicklePart& part) {
       !is(2, Kind::Text) || !is(4, Kind::Integer))
     damaged("has a storage that is not described as PyTorch does");
   const std::string key(pickle_.item(id, 2).text);
-  const TorchType* type = type_named(cat("storage ", key), pickle_.item(id, 1));
+  const std::string_view named = type_text(pickle_.item(id, 1));
+  const TorchType* type = torch_type(named);
   const std::uint64_t items = whole(cat("storage ", key), pickle_.item(id, 4));
   if (items > std::uint64_t{1} << 56)
     damaged(cat("says that storage '", shown_key(key), "' has ", items, " elements"));
@@ -222,25 +261,20 @@ StateDictReader::Stretch StateDictReader::storage_at(const PicklePart& part) {
     storage->type = type;
     storage->items = items;
     storage->key = key;
+    if (type == nullptr) storage->unknown = named.empty() ? "no element type" : named;
   }
   if (storage->type != type || storage->items != items)
     damaged(cat("describes storage '", shown_key(key), "' in two ways"));
   if (id.items.size() == 5 || is(5, Kind::None)) return {storage, 0, items};
   const PicklePart& stretch = pickle_.item(id, 5);
-  if (stretch.kind != Kind::Tuple || stretch.items.size() != 3 || type->name.empty())
+  if (stretch.kind != Kind::Tuple || stretch.items.size() != 3 || type == nullptr ||
+      type->name.empty())
     damaged(cat("describes a part of storage '", shown_key(key), "' as PyTorch never did"));
   const std::uint64_t offset = whole(key, pickle_.item(stretch, 1));
   const std::uint64_t count = whole(key, pickle_.item(stretch, 2));
   if (offset > items || count > items - offset)
     damaged(cat("has a part of storage '", shown_key(key), "' that lies outside of it"));
   return {storage, offset, count};
-}
-
-std::string StateDictReader::key_text(const PicklePart& key) const {
-  if (key.kind == Kind::Text) return std::string(key.text);
-  if (key.kind == Kind::Integer) return cat(key.integer);
-  throw NotSupported(
-      cat(where_, ": a dictionary has a key that is neither text nor a whole number"));
 }
 
 void StateDictReader::damaged(std::string_view what) const {

@@ -11,11 +11,9 @@
 
 namespace tenon::io {
 
-/// The names that may stand in a state dict's pickle.
-bool allowed_in_state_dict(std::string_view name);
-
 /// Walks what a pickle built: dictionaries and lists become prefixes of names, tensors entries of a
-/// table, numbers and texts its metadata.
+/// table, numbers and texts its metadata. Objects of other classes, and tensors whose element type
+/// Tenon lacks, are named in the table's list of what is not read.
 class StateDictReader {
  public:
   /// `where` begins messages. The pickle must outlive the reader; storages of it are found at once.
@@ -24,8 +22,7 @@ class StateDictReader {
   /// Every storage that the pickle names, whether or not a tensor uses it: to be told where its
   /// bytes are before a tensor is read.
   const TorchStorages& storages() const noexcept { return storages_; }
-  /// Adds tensors and metadata. Throws FormatError naming a tensor that is no view of its storage,
-  /// NotSupported for element types that Tenon lacks.
+  /// Adds tensors and metadata. Throws FormatError naming a tensor that is no view of its storage.
   void read(WeightTable& table);
 
  private:
@@ -37,14 +34,14 @@ class StateDictReader {
   void walk(const std::string& prefix, std::uint32_t place, int depth);
   void add(const std::string& name, std::uint32_t place, int depth);
   void add_call(const std::string& name, const PicklePart& part);
-  TorchView tensor_of(const std::string& name, const PicklePart& part, int depth) const;
+  void leave_out(const std::string& name, std::string what);
+  TorchView tensor_of(const std::string& name, const PicklePart& part, int depth,
+                      std::string& unknown) const;
   void read_extent(const std::string& name, const Stretch& stretch, const PicklePart& arguments,
                    TorchView& view) const;
   std::uint64_t whole(const std::string& name, const PicklePart& part) const;
   const PicklePart& sizes_of(const PicklePart& part) const;
-  const TorchType* type_named(const std::string& what, const PicklePart& part) const;
   Stretch storage_at(const PicklePart& part);
-  std::string key_text(const PicklePart& key) const;
   [[noreturn]] void damaged(std::string_view what) const;
   [[noreturn]] void refuse(const std::string& name, std::string_view what) const;
 

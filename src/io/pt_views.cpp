@@ -16,13 +16,29 @@ constexpr TorchType kTorchTypes[] = {
     {"ByteStorage", "uint8", DType::UInt8, 1},
     {"CharStorage", "int8", DType::Int8, 1},
     {"IntStorage", "int32", DType::Int32, 4},
-    {"ShortStorage", "int16", DType::Int32, 2},
+    {"ShortStorage", "int16", DType::Int32, 2, Conversion::Int16},
     {"LongStorage", "int64", DType::Int64, 8},
     {"HalfStorage", "float16", DType::Float16, 2},
     {"BFloat16Storage", "bfloat16", DType::BFloat16, 2},
     {"FloatStorage", "float32", DType::Float32, 4},
     {"DoubleStorage", "float64", DType::Float64, 8},
     {"UntypedStorage", "", DType::UInt8, 1},
+    {"", "uint16", DType::Int32, 2, Conversion::UInt16},
+    {"", "uint32", DType::Int64, 4, Conversion::UInt32},
+    {"", "float8_e4m3fn", DType::Float32, 1, Conversion::E4M3FN},
+    {"", "float8_e5m2", DType::Float32, 1, Conversion::E5M2},
+    {"", "float8_e4m3fnuz", DType::Float32, 1, Conversion::E4M3FNUZ},
+    {"", "float8_e5m2fnuz", DType::Float32, 1, Conversion::E5M2FNUZ},
+    {"", "float8_e8m0fnu", DType::Float32, 1, Conversion::E8M0FNU},
+    {"", "uint64", DType::Int64, 8, Conversion::Unreadable},
+    {"", "complex32", DType::Float32, 4, Conversion::Unreadable},
+    {"ComplexFloatStorage", "complex64", DType::Float32, 8, Conversion::Unreadable},
+    {"ComplexDoubleStorage", "complex128", DType::Float64, 16, Conversion::Unreadable},
+    {"QInt8Storage", "qint8", DType::Int8, 1, Conversion::Unreadable},
+    {"QUInt8Storage", "quint8", DType::UInt8, 1, Conversion::Unreadable},
+    {"QInt32Storage", "qint32", DType::Int32, 4, Conversion::Unreadable},
+    {"QUInt4x2Storage", "quint4x2", DType::UInt8, 1, Conversion::Unreadable},
+    {"QUInt2x4Storage", "quint2x4", DType::UInt8, 1, Conversion::Unreadable},
 };
 
 std::string gathered(const TorchView& view, std::string_view bytes) {
@@ -39,17 +55,6 @@ std::string gathered(const TorchView& view, std::string_view bytes) {
       from -= view.strides[axis] * view.sizes[axis];
       index[axis] = 0;
     }
-  }
-  return out;
-}
-
-std::string widened_to_int32(std::string_view narrow) {
-  std::string out(narrow.size() * 2, '\0');
-  for (std::size_t i = 0; i < narrow.size() / 2; ++i) {
-    std::int16_t from = 0;
-    std::memcpy(&from, narrow.data() + 2 * i, sizeof from);
-    const std::int32_t value = from;
-    std::memcpy(out.data() + 4 * i, &value, sizeof value);
   }
   return out;
 }
@@ -99,13 +104,13 @@ Tensor read_view(const TorchView& view) {
   const Shape shape = view.shape();
   if (shape.numel() == 0) return Tensor::from_data("", shape, type.dtype, Device{});
   const std::string_view bytes = storage.read();
-  const bool narrow = type.item != item_size(type.dtype);
-  if (view.contiguous() && !storage.swapped && !narrow && type.dtype != DType::Bool)
+  const bool own_type = type.conversion == Conversion::None;
+  if (view.contiguous() && !storage.swapped && own_type && type.dtype != DType::Bool)
     return Tensor::from_data(bytes.data() + view.offset * type.item, shape, type.dtype, Device{});
   std::string own = gathered(view, bytes);
   if (storage.swapped)
     swap_bytes(own.data(), static_cast<std::size_t>(type.item), own.size() / type.item);
-  if (narrow) own = widened_to_int32(own);
+  if (!own_type) own = converted(type.conversion, own);
   if (type.dtype == DType::Bool) normalize_bools(own.data(), own.size());
   return Tensor::from_data(own.data(), shape, type.dtype, Device{});
 }

@@ -10,6 +10,7 @@
 
 #include <tenon/tensor.h>
 
+#include "io/foreign_types.h"
 #include "io/zip.h"
 
 namespace tenon::io {
@@ -20,18 +21,21 @@ struct TorchType {
   std::string_view name;     ///< as in torch.float32; empty: the storage has no element type
   DType dtype;               ///< that it is read as
   std::uint64_t item;        ///< bytes in the file
+  Conversion conversion = Conversion::None;
+  bool readable() const { return conversion != Conversion::Unreadable; }
 };
 
-/// By "FloatStorage", "cuda.FloatStorage" or "float32"; nullptr for those that Tenon lacks.
+/// By "FloatStorage", "cuda.FloatStorage" or "float32"; nullptr for an unknown name.
 const TorchType* torch_type(std::string_view name) noexcept;
 /// The one that a tensor is written as.
 const TorchType& torch_type(DType dtype) noexcept;
 
 struct TorchStorage {
-  const TorchType* type = nullptr;
+  const TorchType* type = nullptr;  ///< null: unknown, and no tensor of it is read
   std::uint64_t items = 0;
   std::string key;
-  bool swapped = false;  ///< The file's byte order is not the machine's.
+  std::string unknown{};  ///< the element type's name where `type` is null
+  bool swapped = false;   ///< The file's byte order is not the machine's.
   /// Where the bytes are, once that is known: here, or in an entry of an archive, whose checksum is
   /// compared when it is first read.
   std::string_view bytes;
@@ -56,7 +60,8 @@ struct TorchView {
   bool contiguous() const noexcept;
 };
 
-/// The value of a view: int16 becomes int32. Throws FormatError when the bytes are damaged.
+/// The value of a view whose type is readable, converted where it has to be. Throws FormatError
+/// when the bytes are damaged.
 Tensor read_view(const TorchView& view);
 
 }  // namespace tenon::io

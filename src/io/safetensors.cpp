@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
+#include "io/lfs.h"
 #include "io/weight_table.h"
 
 namespace tenon::io {
@@ -39,6 +40,11 @@ void require_whole(std::string_view bytes, const SafeTensorsEntry& e, const std:
 }
 
 Tensor make_tensor(char* bytes, const SafeTensorsEntry& e) {
+  if (e.conversion != Conversion::None) {
+    const std::string own =
+        converted(e.conversion, {bytes, static_cast<std::size_t>(e.end - e.begin)});
+    return Tensor::from_data(own.data(), e.shape, e.dtype, Device{});
+  }
   if (e.dtype == DType::Bool) normalize_bools(bytes, static_cast<std::size_t>(e.end - e.begin));
   return Tensor::from_data(bytes, e.shape, e.dtype, Device{});
 }
@@ -47,7 +53,8 @@ Tensor read_entry(std::string_view values, const SafeTensorsEntry& e, const std:
   const std::string_view bytes =
       values.substr(static_cast<std::size_t>(e.begin), static_cast<std::size_t>(e.end - e.begin));
   require_whole(bytes, e, file);
-  if (e.dtype != DType::Bool) return Tensor::from_data(bytes.data(), e.shape, e.dtype, Device{});
+  if (e.dtype != DType::Bool && e.conversion == Conversion::None)
+    return Tensor::from_data(bytes.data(), e.shape, e.dtype, Device{});
   std::string own(bytes);
   return make_tensor(own.data(), e);
 }
@@ -58,9 +65,10 @@ struct OpenedHeader {
 };
 
 OpenedHeader open_header(const InputFile& file) {
-  char prefix[8];
-  const std::uint64_t size = file.size();
-  if (size >= 8) file.read_at(0, prefix, 8);
+  char prefix[64] = {};
+  const std::uint64_t size = file.size(), begun = std::min<std::uint64_t>(size, sizeof prefix);
+  file.read_at(0, prefix, begun);
+  refuse_lfs_pointer({prefix, static_cast<std::size_t>(begun)}, file.path());
   const std::uint64_t length = header_length({prefix, 8}, size, file.path());
   std::string json(static_cast<std::size_t>(length), '\0');
   file.read_at(8, json.data(), length);
@@ -73,6 +81,7 @@ struct ParsedFile {
 };
 
 ParsedFile split_file(std::string_view bytes, const std::string& name) {
+  refuse_lfs_pointer(bytes, name);
   const auto length =
       static_cast<std::size_t>(header_length(bytes.substr(0, 8), bytes.size(), name));
   const std::string_view values = bytes.substr(8 + length);
@@ -83,6 +92,7 @@ ParsedFile split_file(std::string_view bytes, const std::string& name) {
 
 SafeTensors parse_safetensors(std::string_view bytes, const std::string& name) {
   auto [header, values] = split_file(bytes, name);
+  require_readable(header, name);
   SafeTensors result;
   for (const SafeTensorsEntry& e : header.entries)
     result.tensors.emplace(e.name, read_entry(values, e, name));
@@ -94,14 +104,22 @@ WeightTable table_of_safetensors(std::string_view bytes, const std::string& name
   ParsedFile file = split_file(bytes, name);
   SafeTensorsHeader& header = file.header;
   const std::string_view values = file.values;
+  if (std::all_of(header.entries.begin(), header.entries.end(),
+                  [](const SafeTensorsEntry& e) { return e.conversion == Conversion::Unreadable; }))
+    require_readable(header, name);
   WeightTable table;
   table.format = "safetensors";
   table.metadata = std::move(header.metadata);
+  const auto shared = std::make_shared<const std::string>(name);
   table.tensors.reserve(header.entries.size());
   table.values.reserve(header.entries.size());
   for (const SafeTensorsEntry& e : header.entries) {
-    table.tensors.push_back({e.name, e.dtype, e.shape, {}, table.values.size()});
-    table.values.emplace_back([values, e, name] { return read_entry(values, e, name); });
+    if (e.conversion == Conversion::Unreadable) {
+      table.unread.push_back({e.name, cat("a tensor of ", e.stored, " ", e.shape)});
+      continue;
+    }
+    table.tensors.push_back({e.name, e.dtype, e.shape, e.stored, table.values.size()});
+    table.values.emplace_back([values, e, name = shared] { return read_entry(values, e, *name); });
   }
   return table;
 }
@@ -109,6 +127,7 @@ WeightTable table_of_safetensors(std::string_view bytes, const std::string& name
 SafeTensors load_safetensors(const std::string& path) {
   const InputFile file(path);
   OpenedHeader opened = open_header(file);
+  require_readable(opened.header, path);
   SafeTensors result;
   std::string scratch;
   for (const SafeTensorsEntry& e : opened.header.entries) {
@@ -125,6 +144,7 @@ SafeTensors load_safetensors(const std::string& path) {
 SafeTensorsInfo inspect_safetensors(const std::string& path) {
   const InputFile file(path);
   OpenedHeader opened = open_header(file);
+  require_readable(opened.header, path);
   SafeTensorsInfo info;
   for (const SafeTensorsEntry& e : opened.header.entries) info.tensors[e.name] = {e.dtype, e.shape};
   info.metadata = std::move(opened.header.metadata);

@@ -12,6 +12,8 @@
 
 #include <tenon/io.h>
 
+#include "io/foreign_types.h"
+
 namespace tenon::io {
 
 struct SafeTensorsEntry {
@@ -20,6 +22,9 @@ struct SafeTensorsEntry {
   Shape shape;
   std::uint64_t begin = 0, end = 0;  ///< Bytes after the header.
   std::string crc;                   ///< Of those bytes, as the file has it; "" where it has none.
+  /// The file's element type where it is none of Tenon's, and how values of it become `dtype`'s.
+  std::string stored{};
+  Conversion conversion = Conversion::None;
 };
 
 struct SafeTensorsHeader {
@@ -34,11 +39,13 @@ inline constexpr char kCrcKey[] = "tenon.crc32";
 inline constexpr std::uint64_t kMaxSafeTensorsHeader =
     100'000'000;  // as in the reference implementation
 
-/// Parses the JSON and checks it: known types, shapes that agree with the bytes, every byte of
+/// Parses the JSON and checks it: shapes that agree with the bytes of a known type, every byte of
 /// `data_bytes` covered once, and the header's own checksum where there are checksums; these go to
 /// the entries and are no metadata of the result.
 SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes,
                                            const std::string& name);
+/// Throws NotSupported for the first tensor whose element type Tenon lacks.
+void require_readable(const SafeTensorsHeader& header, const std::string& name);
 
 /// The first bytes of a file: length and JSON, padded so that values begin at a multiple of 8.
 std::string safetensors_header(const SafeTensorsHeader& header);

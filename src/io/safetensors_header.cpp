@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <tenon/error.h>
@@ -28,6 +28,26 @@ constexpr TypeName kTypeNames[] = {
     {"BOOL", DType::Bool},     {"U8", DType::UInt8},    {"I8", DType::Int8},
     {"I32", DType::Int32},     {"I64", DType::Int64},   {"F16", DType::Float16},
     {"BF16", DType::BFloat16}, {"F32", DType::Float32}, {"F64", DType::Float64}};
+
+// Types that Tenon has no name for. Of those that are not here, the size of an element is not known
+// either.
+struct ForeignName {
+  const char *text, *name;
+  DType dtype;
+  Conversion conversion;
+  std::uint64_t item;
+};
+constexpr ForeignName kForeignNames[] = {
+    {"I16", "int16", DType::Int32, Conversion::Int16, 2},
+    {"U16", "uint16", DType::Int32, Conversion::UInt16, 2},
+    {"U32", "uint32", DType::Int64, Conversion::UInt32, 4},
+    {"F8_E4M3", "float8_e4m3fn", DType::Float32, Conversion::E4M3FN, 1},
+    {"F8_E5M2", "float8_e5m2", DType::Float32, Conversion::E5M2, 1},
+    {"F8_E4M3FNUZ", "float8_e4m3fnuz", DType::Float32, Conversion::E4M3FNUZ, 1},
+    {"F8_E5M2FNUZ", "float8_e5m2fnuz", DType::Float32, Conversion::E5M2FNUZ, 1},
+    {"F8_E8M0", "float8_e8m0fnu", DType::Float32, Conversion::E8M0FNU, 1},
+    {"U64", "uint64", DType::Int64, Conversion::Unreadable, 8},
+    {"C64", "complex64", DType::Float32, Conversion::Unreadable, 8}};
 
 // In the place of a tensor's name.
 constexpr char kMetadata[] = "__metadata__";
@@ -91,7 +111,7 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
     if (in_metadata_) {
       header_.metadata[key_] = text;
     } else if (key_ == "dtype") {
-      entry().dtype = parse_type(text);
+      set_type(text);
     } else {
       unexpected("a string");
     }
@@ -129,13 +149,24 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
  private:
   SafeTensorsEntry& entry() { return header_.entries.back(); }
 
-  DType parse_type(const std::string& text) {
+  void set_type(const std::string& text) {
     for (const TypeName& row : kTypeNames)
-      if (text == row.text) return row.dtype;
-    throw NotSupported(cat(name_, ": tensor '", shown(entry().name), "' has element type ",
-                           shown(text),
-                           ", which is none of BOOL, U8, I8, I32, I64, F16, BF16, F32, F64: "
-                           "convert it before saving"));
+      if (text == row.text) {
+        entry().dtype = row.dtype;
+        item_ = item_size(row.dtype);
+        return;
+      }
+    for (const ForeignName& row : kForeignNames)
+      if (text == row.text) {
+        entry().dtype = row.dtype;
+        entry().stored = row.name;
+        entry().conversion = row.conversion;
+        item_ = row.item;
+        return;
+      }
+    entry().stored = shown(text);
+    entry().conversion = Conversion::Unreadable;
+    item_ = 0;
   }
   void finish_entry() {
     SafeTensorsEntry& e = entry();
@@ -148,10 +179,12 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
     for (std::size_t i = 0; i < sizes_.size(); ++i) sizes[i] = static_cast<std::int64_t>(sizes_[i]);
     e.begin = offsets_[0];
     e.end = offsets_[1];
-    if (e.end < e.begin || e.end - e.begin != count * item_size(e.dtype))
-      fail(cat("tensor '", shown(e.name), "' of ", count, " elements of ", name(e.dtype),
-               " has data_offsets [", e.begin, ", ", e.end, "], which is not ",
-               count * item_size(e.dtype), " bytes"));
+    const bool of_known_size = item_ > 0;
+    if (e.end < e.begin || (of_known_size && e.end - e.begin != count * item_))
+      fail(cat("tensor '", shown(e.name), "' of ", count, " elements of ",
+               e.stored.empty() ? name(e.dtype) : e.stored, " has data_offsets [", e.begin, ", ",
+               e.end, "], which is not ",
+               of_known_size ? cat(count * item_, " bytes") : std::string("in order")));
     e.shape = Shape(sizes, static_cast<int>(sizes_.size()));
   }
   static std::string_view shown(const std::string& text) {
@@ -170,8 +203,9 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
   int level_ = 0;
   bool in_metadata_ = false, array_ = false;
   unsigned fields_ = 0;
+  std::uint64_t item_ = 0;  // bytes of an element; 0: of an unknown type
   std::string key_;
-  std::set<std::string> names_;
+  std::unordered_set<std::string> names_;
   std::vector<std::uint64_t> sizes_, offsets_;
 };
 
@@ -233,7 +267,7 @@ std::string header_crc(const SafeTensorsHeader& header) {
             [](const auto* a, const auto* b) { return a->name < b->name; });
   for (const SafeTensorsEntry* e : entries) {
     add(e->name);
-    add(cat(type_name(e->dtype), " ", e->shape));
+    add(cat(e->stored.empty() ? type_name(e->dtype) : e->stored, " ", e->shape));
   }
   return crc_text(text);
 }
@@ -300,6 +334,15 @@ SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
                           data_bytes, " after the header: it is truncated or damaged"));
   take_checksums(header, name);
   return header;
+}
+
+void require_readable(const SafeTensorsHeader& header, const std::string& name) {
+  for (const SafeTensorsEntry& e : header.entries)
+    if (e.conversion == Conversion::Unreadable)
+      throw NotSupported(cat(name, ": tensor '", e.name.substr(0, 80), "' has element type ",
+                             e.stored,
+                             ", which is none of BOOL, U8, I8, I32, I64, F16, BF16, F32, F64, nor "
+                             "one that they hold exactly: convert it before saving"));
 }
 
 std::string safetensors_header(const SafeTensorsHeader& header) {

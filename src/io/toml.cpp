@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <sstream>
 #include <tuple>
 
@@ -31,6 +32,73 @@ struct BrokenAssumption {};
 
 namespace tenon::io {
 namespace {
+
+constexpr int kDeepestToml = 512;            // tables and lists within each other
+constexpr std::int64_t kMostToml = 400'000;  // keys and values
+
+// How deep a TOML text nests and how much it holds, told before toml++ builds anything of it: each
+// dot of a key is a table, and trees are walked and freed by recursion. step() gets every letter
+// that is in no quotes and no comment.
+class TomlExtent {
+ public:
+  void step(char c) {
+    switch (c) {
+      case '.':
+        ++here_;
+        count();
+        break;
+      case '[':
+      case '{':
+        if (c == '[' && open_.empty() && !after_equals_) {
+          here_ = header_ = 0;
+          in_header_ = true;
+          break;
+        }
+        open_.push_back(here_);
+        within_ += here_ + 1;
+        here_ = 0;
+        count();
+        break;
+      case ']':
+      case '}':
+        if (in_header_) {
+          header_ = std::max(header_, here_);
+          break;
+        }
+        if (open_.empty()) break;
+        within_ -= open_.back() + 1;
+        here_ = 0;
+        open_.pop_back();
+        break;
+      case '=':
+        after_equals_ = true;
+        count();
+        break;
+      case ',':
+        here_ = 0;
+        count();
+        break;
+      case '\n':
+        here_ = 0;
+        if (open_.empty()) after_equals_ = in_header_ = false;
+        break;
+      default:
+        break;
+    }
+    deepest_ = std::max(deepest_, within_ + here_ + (in_header_ ? 0 : header_));
+  }
+  bool too_deep() const { return deepest_ > kDeepestToml; }
+  bool too_much() const { return values_ > kMostToml; }
+
+ private:
+  void count() { ++values_; }
+
+  std::vector<int> open_{};       // dots of the keys whose values are open
+  int within_ = 0, deepest_ = 0;  // levels of what is open; the most so far
+  int here_ = 0, header_ = 0;     // dots of the key being read; of the table's header
+  bool after_equals_ = false, in_header_ = false;
+  std::int64_t values_ = 0;
+};
 
 // The code point that starts at text[i], which moves past it; 0 for what is not UTF-8.
 std::uint32_t next_code_point(const std::string& text, std::size_t& i) {
@@ -62,7 +130,11 @@ class AsciiToml {
       if (code == 0) refuse("not UTF-8 text");
       if (code < 0x80) {
         const char c = static_cast<char>(code);
+        if (place_ == Place::Plain) extent_.step(c);
         step(c);
+        if (extent_.too_deep())
+          refuse("tables and lists stand more than 512 deep within each other");
+        if (extent_.too_much()) refuse("there are more than 400,000 keys and values up to here");
         out.push_back(c);
         continue;
       }
@@ -102,6 +174,7 @@ class AsciiToml {
   }
 
   const std::string &text_, &source_;
+  TomlExtent extent_;
   Place place_ = Place::Plain;
   bool escape_ = false;
   int line_ = 1;
@@ -112,7 +185,7 @@ TomlValue tree_of(const toml::node& node, const std::string& source);
 TomlValue table_of(const toml::table& table, const std::string& source) {
   TomlValue out;
   using Place = std::tuple<unsigned, unsigned, TomlValue, std::string>;
-  std::vector<Place> places;  // toml++ keeps keys in alphabetical order
+  std::vector<Place> places;
   places.reserve(table.size());
   for (const auto& [key, node] : table) {
     const toml::source_position at = key.source().begin;
@@ -126,6 +199,11 @@ TomlValue table_of(const toml::table& table, const std::string& source) {
   out.entries.reserve(places.size());
   for (auto& [line, column, value, key] : places)
     out.entries.push_back({std::move(key), std::move(value)});
+  out.by_key.resize(out.entries.size());
+  std::iota(out.by_key.begin(), out.by_key.end(), 0U);
+  std::sort(out.by_key.begin(), out.by_key.end(), [&out](std::uint32_t a, std::uint32_t b) {
+    return out.entries[a].key < out.entries[b].key;
+  });
   return out;
 }
 
@@ -160,9 +238,11 @@ TomlValue tree_of(const toml::node& node, const std::string& source) {
 }  // namespace
 
 const TomlValue* TomlValue::find(const std::string& key) const {
-  for (const auto& [name, value] : entries)
-    if (name == key) return &value;
-  return nullptr;
+  const auto found = std::lower_bound(by_key.begin(), by_key.end(), key,
+                                      [this](std::uint32_t place, const std::string& wanted) {
+                                        return entries[place].key < wanted;
+                                      });
+  return found != by_key.end() && entries[*found].key == key ? &entries[*found].value : nullptr;
 }
 
 const char* TomlValue::kind_name() const noexcept {

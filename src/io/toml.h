@@ -18,8 +18,9 @@ struct TomlValue {
   std::int64_t whole = 0;
   double real = 0;
   bool truth = false;
-  std::vector<TomlValue> items;    ///< of a list
-  std::vector<TomlEntry> entries;  ///< of a table, as they stand
+  std::vector<TomlValue> items;       ///< of a list
+  std::vector<TomlEntry> entries;     ///< of a table, as they stand
+  std::vector<std::uint32_t> by_key;  ///< places in `entries`, keys in ascending order
 
   bool is(Kind wanted) const noexcept { return kind == wanted; }
   /// The entry of a table with this key; null: there is none.
@@ -34,7 +35,8 @@ struct TomlEntry {
 };
 
 /// Throws FormatError naming `source` and the line for what is not TOML, for text of several lines
-/// ("""), and for dates.
+/// ("""), for dates, and for more than 512 levels or 400,000 keys and values. Time and memory are
+/// linear in the text, up to sorting keys.
 TomlValue parse_toml(const std::string& text, const std::string& source);
 
 /// The text as TOML has it between double quotes, with them.

@@ -113,7 +113,42 @@ constexpr RenameRule kInceptionResNet[] = {{"last_linear.*", "classif.*"}};
 
 constexpr std::string_view kImageNet = "imagenet", kHalves = "0.5,0.5,0.5/0.5,0.5,0.5";
 
+// Relatives of networks that Tenon has, which compute something else.
+constexpr std::string_view
+    kLikeRoberta =
+        "its positions are counted from 2 over tokens that are not filled up, token 1 fills up, "
+        "and there are no types of texts",
+    kDistilBert = "it has no types of texts, and its classes are told by a head of two layers",
+    kAlbert = "its layers share their weights, and its embeddings are narrower than its layers",
+    kElectra = "its embeddings are projected, and its head tells which tokens were replaced",
+    kDeberta = "its attention counts relative positions",
+    kMpnet = "its attention has a bias of relative positions",
+    kLlama = "it has rotary positions, RMS norms and gated layers",
+    kGptNeoX = "it has rotary positions, and its attention and its layers' sums run in parallel",
+    kGptNeo = "every second layer of it sees a window of tokens, and its scores are not scaled",
+    kOpt = "its positions begin at 2, and its names and layers are others",
+    kBloom = "its attention has a bias of distances in place of positions";
+
 constexpr WeightFamily kFamilies[] = {
+    {"RoBERTa", "roberta.embeddings.word_embeddings.weight", Sign::Any, {}, {}, kLikeRoberta},
+    {"RoBERTa", "embeddings.token_type_embeddings.weight", Sign::OneRow, {}, {}, kLikeRoberta},
+    {"DistilBERT", "distilbert.embeddings.word_embeddings.weight", Sign::Any, {}, {}, kDistilBert},
+    {"DistilBERT", "transformer.layer.0.attention.q_lin.weight", Sign::Any, {}, {}, kDistilBert},
+    {"ALBERT", "albert.embeddings.word_embeddings.weight", Sign::Any, {}, {}, kAlbert},
+    {"ELECTRA", "electra.embeddings.word_embeddings.weight", Sign::Any, {}, {}, kElectra},
+    {"DeBERTa", "deberta.embeddings.word_embeddings.weight", Sign::Any, {}, {}, kDeberta},
+    {"MPNet", "mpnet.embeddings.word_embeddings.weight", Sign::Any, {}, {}, kMpnet},
+    {"GPT-NeoX", "gpt_neox.embed_in.weight", Sign::Any, {}, {}, kGptNeoX},
+    {"GPT-Neo", "transformer.h.0.attn.attention.q_proj.weight", Sign::Any, {}, {}, kGptNeo},
+    {"OPT", "model.decoder.embed_positions.weight", Sign::Any, {}, {}, kOpt},
+    {"OPT", "decoder.embed_positions.weight", Sign::Any, {}, {}, kOpt},
+    {"BLOOM", "transformer.word_embeddings_layernorm.weight", Sign::Any, {}, {}, kBloom},
+    {"Llama or one of its relatives",
+     "layers.0.self_attn.q_proj.weight",
+     Sign::Any,
+     {},
+     {},
+     kLlama},
     {"GPT-2 with linear layers", "transformer.h.0.attn.c_attn.weight", Sign::Tall, kGpt2Linear},
     {"Hugging Face GPT-2", "transformer.h.0.attn.c_attn.weight", Sign::Wide, kGpt2},
     {"Hugging Face GPT-2", "h.0.attn.c_attn.weight", Sign::Wide, kGpt2},
@@ -125,13 +160,26 @@ constexpr WeightFamily kFamilies[] = {
     {"Hugging Face BERT", "embeddings.word_embeddings.weight", Sign::Any, kBertBody},
     {"timm Inception-ResNet-v2", "mixed_5b.branch0.conv.weight", Sign::Any, kInceptionResNet,
      kHalves},
-    {"torchvision Inception v3", "Mixed_5b.branch1x1.conv.weight", Sign::Any, {}, kImageNet},
-    {"torchvision GoogLeNet", "inception3a.branch1.conv.weight", Sign::Any, {}, kImageNet},
+    {"torchvision Inception v3",
+     "Mixed_5b.branch1x1.conv.weight",
+     Sign::Any,
+     {},
+     kImageNet,
+     "Tenon has no such network; inception_resnet_v2 is the nearest"},
+    {"torchvision GoogLeNet",
+     "inception3a.branch1.conv.weight",
+     Sign::Any,
+     {},
+     kImageNet,
+     "Tenon has no such network; inception_resnet_v2 is the nearest"},
     {"torchvision AlexNet or VGG", "features.0.weight", Sign::Any, {}, kImageNet},
 };
 
 constexpr std::string_view kWrappers[] = {
-    "state_dict.", "model_state_dict.", "module.", "_orig_mod.", "model.", "net."};
+    "state_dict.",           "model_state_dict.", "module.", "_orig_mod.",
+    "_fsdp_wrapped_module.", "_forward_module.",  "model.",  "net."};
+constexpr std::string_view kPathWrappers[] = {"_orig_mod", "_fsdp_wrapped_module",
+                                              "_checkpoint_wrapped_module", "module"};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -166,6 +214,7 @@ bool match(std::string_view pattern, std::string_view name, Captures& found) {
 
 std::span<const WeightFamily> weight_families() { return kFamilies; }
 std::span<const std::string_view> weight_wrappers() { return kWrappers; }
+std::span<const std::string_view> weight_path_wrappers() { return kPathWrappers; }
 
 std::optional<std::string> renamed(const RenameRule& rule, std::string_view name) {
   Captures found;

@@ -28,12 +28,14 @@ struct RenameRule {
 
 struct WeightFamily {
   std::string_view name;
-  std::string_view sign;                                ///< a name that its files have
-  enum class SignShape { Any, Tall, Wide } sign_shape;  ///< and how that tensor lies, of a matrix
+  std::string_view sign;                                        ///< a name that its files have
+  enum class SignShape { Any, Tall, Wide, OneRow } sign_shape;  ///< and how that matrix lies
   std::span<const RenameRule> rules;
   /// What pictures were scaled by when these were learnt, as the setting 'normalize' says it; empty
   /// where the family is not about pictures.
   std::string_view normalize{};
+  /// Why Tenon has no network of this family, as the end of a sentence; empty: it has one.
+  std::string_view why_not{};
 };
 
 /// The first that fits is the file's.
@@ -42,6 +44,10 @@ std::span<const WeightFamily> weight_families();
 /// What frameworks put in front of all names of a network when they wrap it or save it among other
 /// things: "module.", "state_dict.".
 std::span<const std::string_view> weight_wrappers();
+
+/// What wrappers of a part of a network put into the paths of its tensors: "_orig_mod",
+/// "_fsdp_wrapped_module".
+std::span<const std::string_view> weight_path_wrappers();
 
 /// What the rule makes of a name; nothing when it is not for that name.
 std::optional<std::string> renamed(const RenameRule& rule, std::string_view name);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
 #include <tenon/error.h>
@@ -11,6 +13,7 @@
 
 #include "base/str.h"
 #include "io/weight_families.h"
+#include "io/weight_norm.h"
 
 namespace tenon::io {
 namespace {
@@ -22,6 +25,8 @@ struct Candidate {
   std::string name;       // by now
   std::size_t index = 0;  // in the file
   bool transposed = false;
+  std::optional<std::size_t> magnitude{};  // of a weight norm, whose direction `index` is
+  std::string refusal{};                   // why its value is not the network's
 };
 
 // What one rule did: how often, and to what first.
@@ -75,6 +80,8 @@ class Fitting {
 
   const WeightFamily* unwrap_and_tell() {
     while (unwrap_once()) continue;
+    for (const std::string_view wrapper : weight_path_wrappers()) take_out(wrapper);
+    join_parametrized();
     std::map<std::string_view, std::size_t> index_of;
     for (const Candidate& candidate : all_) index_of.emplace(candidate.name, candidate.index);
     for (const WeightFamily& family : weight_families()) {
@@ -82,9 +89,12 @@ class Fitting {
       if (sign == index_of.end()) continue;
       const Shape& shape = file_.tensors()[sign->second].shape;
       const bool tall = shape.rank() == 2 && shape[0] > shape[1];
-      if (family.sign_shape == WeightFamily::SignShape::Any ||
-          tall == (family.sign_shape == WeightFamily::SignShape::Tall))
-        return &family;
+      using SignShape = WeightFamily::SignShape;
+      const bool fits = family.sign_shape == SignShape::Any ? true
+                        : family.sign_shape == SignShape::OneRow
+                            ? shape.rank() == 2 && shape[0] == 1
+                            : tall == (family.sign_shape == SignShape::Tall);
+      if (fits) return &family;
     }
     return nullptr;
   }
@@ -93,6 +103,7 @@ class Fitting {
     if (const WeightFamily* family = unwrap_and_tell()) {
       fit_.family = family->name;
       fit_.normalize = family->normalize;
+      fit_.unsupported = family->why_not;
       apply(*family);
     }
     place();
@@ -105,6 +116,10 @@ class Fitting {
       else
         fit_.missing.push_back(name);
     }
+    for (const std::string& name : fit_.missing)
+      for (const Unread& one : file_.unread())
+        if (one.name == name || one.name.ends_with("." + name))
+          fit_.unread.push_back(cat("'", one.name, "' is ", one.what));
     if (counters > 0 && !placed_.empty())
       fit_.done.push_back(cat(counters, " counters of batches, which it lacks, left as they were"));
     return std::move(fit_);
@@ -130,6 +145,102 @@ class Fitting {
       return true;
     }
     return false;
+  }
+
+  static bool has_segment(std::string_view path, std::string_view segment) {
+    return segment_at(path, segment) != std::string_view::npos;
+  }
+  static std::size_t segment_at(std::string_view path, std::string_view segment) {
+    for (std::size_t at = path.find(segment); at != std::string_view::npos;
+         at = path.find(segment, at + 1))
+      if ((at == 0 || path[at - 1] == '.') && at + segment.size() < path.size() &&
+          path[at + segment.size()] == '.')
+        return at;
+    return std::string_view::npos;
+  }
+
+  // Takes a wrapper out of the middle of names, where the network has no part of that name.
+  void take_out(std::string_view wrapper) {
+    for (const auto& [name, tensor] : wanted_)
+      if (has_segment(name, wrapper)) return;
+    std::size_t names = 0;
+    for (Candidate& candidate : all_) {
+      bool taken = false;
+      for (std::size_t at = segment_at(candidate.name, wrapper); at != std::string::npos;
+           at = segment_at(candidate.name, wrapper)) {
+        candidate.name.erase(at, wrapper.size() + 1);
+        taken = true;
+      }
+      names += taken ? 1 : 0;
+    }
+    if (names > 0) fit_.done.push_back(cat("'", wrapper, ".' taken out of ", names, " names"));
+  }
+
+  // What a module computes a weight from becomes that weight, or a refusal that names the parts.
+  void join_parametrized() {
+    std::map<std::string, std::map<std::string, std::size_t>> parts;  // places in all_
+    std::unordered_set<std::string_view> names;
+    for (const Candidate& candidate : all_) names.insert(candidate.name);
+    for (std::size_t k = 0; k < all_.size(); ++k)
+      if (const auto of = parametrized(all_[k].name);
+          of && !wanted_.contains(all_[k].name) && !names.contains(of->weight))
+        parts[of->weight].emplace(of->part, k);
+    std::set<std::size_t> gone;
+    Deed joined;
+    for (const auto& [weight, found] : parts) join_one(weight, found, gone, joined);
+    if (gone.empty()) return;
+    std::vector<Candidate> kept;
+    kept.reserve(all_.size() - gone.size());
+    for (std::size_t k = 0; k < all_.size(); ++k)
+      if (!gone.contains(k)) kept.push_back(std::move(all_[k]));
+    all_ = std::move(kept);
+    if (joined.count > 0)
+      fit_.done.push_back(cat(joined.count, " put together from a weight norm's two tensors, as '",
+                              joined.from, "'"));
+  }
+
+  void join_one(const std::string& weight, const std::map<std::string, std::size_t>& found,
+                std::set<std::size_t>& gone, Deed& joined) {
+    const auto place = [&](const char* newer, const char* older) {
+      const auto it = found.find(newer);
+      return it != found.end() ? it : found.find(older);
+    };
+    const auto magnitude = place("original0", "g"), direction = place("original1", "v");
+    const bool of_norm = found.size() == 2 && magnitude != found.end() && direction != found.end();
+    const auto tensor = [&](std::size_t k) -> const StoredTensor& {
+      return file_.tensors()[all_[k].index];
+    };
+    const auto is_older = [&](const auto& part) {
+      return part.first == "g" || part.first == "v" || part.first == "u";
+    };
+    if (of_norm && is_floating(tensor(magnitude->second).dtype) &&
+        is_floating(tensor(direction->second).dtype) &&
+        is_weight_norm(tensor(magnitude->second).shape, tensor(direction->second).shape)) {
+      Candidate& kept = all_[direction->second];
+      joined.add(kept.name, weight);
+      kept.magnitude = all_[magnitude->second].index;
+      kept.name = weight;
+      gone.insert(magnitude->second);
+      return;
+    }
+    // A lone "weight_g" of a network that has no parametrization is a name like any other.
+    const bool spectral = found.contains("orig") && found.contains("u");
+    if (!spectral && std::all_of(found.begin(), found.end(), is_older)) return;
+    if (found.size() == 1 && found.begin()->first == "orig") return;
+    std::string listed;
+    for (const auto& [part, k] : found) listed += cat(listed.empty() ? "'" : ", '", part, "'");
+    bool first = true;
+    for (const auto& [part, k] : found) {
+      if (!std::exchange(first, false)) {
+        gone.insert(k);
+        continue;
+      }
+      all_[k].name = weight;
+      all_[k].refusal = cat("is computed from ", listed,
+                            " by a parametrization that is no weight norm: call "
+                            "torch.nn.utils.parametrize.remove_parametrizations() (or "
+                            "remove_spectral_norm()) before saving");
+    }
   }
 
   void apply(const WeightFamily& family) {
@@ -181,6 +292,8 @@ class Fitting {
         fit_.foreign.push_back(stored.name);
         continue;
       }
+      if (!candidate.refusal.empty())
+        throw NotSupported(cat(file_.path(), ": '", candidate.name, "' ", candidate.refusal));
       if (!placed_.insert(candidate.name).second)
         throw ValueError(cat(file_.path(), ": two tensors are for '", candidate.name,
                              "' of the network, the second of them '", stored.name, "'"));
@@ -190,8 +303,11 @@ class Fitting {
                                      want->second.shape(), " in the network"));
         continue;
       }
-      if (candidate.transposed) {
-        fit_.tensors.emplace(candidate.name, transposed_values(file_.read(candidate.index)));
+      if (candidate.transposed || candidate.magnitude) {
+        Tensor value = file_.read(candidate.index);
+        if (candidate.magnitude) value = weight_of_norm(file_.read(*candidate.magnitude), value);
+        fit_.tensors.emplace(candidate.name,
+                             candidate.transposed ? transposed_values(value) : value);
         continue;
       }
       Tensor& value = values[stored.value];
@@ -244,6 +360,7 @@ std::string WeightFit::differences() const {
   add("missing: ", missing, true);
   add("of another shape: ", misshapen, false);
   add("not in the network: ", foreign, true);
+  add("not read: ", unread, false);
   std::string out;
   for (const std::string& part : parts) out += cat(out.empty() ? "" : "; ", part);
   return out;

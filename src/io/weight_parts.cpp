@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 #include <utility>
 
 #include <tenon/error.h>
@@ -66,8 +67,9 @@ WeightTable read_weight_parts(std::string_view bytes, const std::string& name,
     const std::string path = folder + part;
     auto file = std::make_shared<const MappedFile>(path);
     WeightTable of_part = read(file->bytes(), path);
-    std::map<std::string_view, bool> found;
+    std::unordered_map<std::string, bool> found;
     for (const StoredTensor& tensor : of_part.tensors) found.emplace(tensor.name, true);
+    for (const Unread& one : of_part.unread) found.emplace(one.name, true);
     for (const std::string& tensor : expected)
       if (!found.contains(tensor))
         throw FormatError(cat(name, ": '", shown_name_of_part(tensor), "' should be in ", part,
@@ -88,6 +90,7 @@ WeightTable read_weight_parts(std::string_view bytes, const std::string& name,
         return read_now;
       });
     table.metadata.merge(of_part.metadata);
+    std::move(of_part.unread.begin(), of_part.unread.end(), std::back_inserter(table.unread));
     table.format = of_part.format + " in parts";
     table.parts.push_back(std::move(file));
   }

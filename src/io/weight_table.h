@@ -19,6 +19,7 @@ struct WeightTable {
   std::vector<StoredTensor> tensors;            ///< in the order of the file
   std::vector<std::function<Tensor()>> values;  ///< read one; StoredTensor::value is its place
   Metadata metadata;
+  std::vector<Unread> unread;
   std::vector<std::shared_ptr<const MappedFile>> parts;  ///< where values lie in other files too
 };
 

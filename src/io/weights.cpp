@@ -2,7 +2,9 @@
 #include <tenon/weights.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
+#include <map>
 #include <unordered_set>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
+#include "io/lfs.h"
 #include "io/safetensors.h"
 #include "io/weight_table.h"
 #include "io/zip.h"
@@ -28,6 +31,7 @@ WeightTable read_single(std::string_view bytes, const std::string& path) {
   if (is_gguf(bytes)) return read_gguf(bytes, path);
   if (is_npy(bytes)) return read_npy(bytes, path);
   if (bytes.size() >= 9 && bytes[8] == '{') return table_of_safetensors(bytes, path);
+  refuse_lfs_pointer(bytes, path);
   throw FormatError(cat(path,
                         ": is no file of weights by its first bytes: .safetensors and its index, "
                         ".pt, .pth, .npz, .npy and .gguf are read"));
@@ -41,6 +45,44 @@ bool is_index(std::string_view bytes) {
 
 WeightTable read_table(std::string_view bytes, const std::string& path) {
   return is_index(bytes) ? read_weight_parts(bytes, path, read_single) : read_single(bytes, path);
+}
+
+// Of a folder the file that Hugging Face's libraries would read; of a file itself.
+std::string file_of_weights(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return path;
+  static constexpr const char* kNames[] = {"model.safetensors", "model.safetensors.index.json",
+                                           "pytorch_model.bin", "pytorch_model.bin.index.json"};
+  const std::string folder = path.ends_with('/') ? path : cat(path, "/");
+  std::string all;
+  for (const char* name : kNames) {
+    if (is_there(folder + name)) return folder + name;
+    all += cat(all.empty() ? "" : ", ", name);
+  }
+  throw FormatError(cat(path, ": the folder holds no weights: it has none of ", all));
+}
+
+// One note for each type that was converted, and one for what is not read.
+Notes notes_of(const WeightTable& table, const std::string& path) {
+  std::map<std::string, std::pair<std::int64_t, const StoredTensor*>> kinds;
+  for (const StoredTensor& tensor : table.tensors) {
+    if (tensor.stored.empty()) continue;
+    auto& [count, first] = kinds[tensor.stored];
+    if (count++ == 0) first = &tensor;
+  }
+  Notes notes;
+  for (const auto& [stored, kind] : kinds)
+    notes.push_back({cat(kind.first, " of ", stored, " read as ", kind.second->dtype, ", as '",
+                         kind.second->name.substr(0, 120), "'"),
+                     kind.first, path});
+  if (!table.unread.empty()) {
+    const Unread& first = table.unread.front();
+    const std::size_t more = table.unread.size() - 1;
+    notes.push_back({cat(table.unread.size(), " not read: '", first.name.substr(0, 120), "', ",
+                         first.what, more > 0 ? cat(", and ", more, " more") : ""),
+                     static_cast<std::int64_t>(table.unread.size()), path});
+  }
+  return notes;
 }
 
 bool ends_with_any(const std::string& path, std::initializer_list<std::string_view> endings) {
@@ -73,10 +115,14 @@ void check_weights(const WeightTable& table, std::uint64_t file_bytes, const std
 
 struct WeightFile::Opened {
   explicit Opened(const std::string& of)
-      : path(of), file(path), table(read_table(file.bytes(), path)) {}
+      : path(file_of_weights(of)),
+        file(path),
+        table(read_table(file.bytes(), path)),
+        notes(notes_of(table, path)) {}
   std::string path;
   MappedFile file;
   WeightTable table;
+  Notes notes;
 };
 
 WeightFile::WeightFile(const std::string& path) : opened_(std::make_shared<const Opened>(path)) {
@@ -89,6 +135,9 @@ const std::vector<StoredTensor>& WeightFile::tensors() const noexcept {
   return opened_->table.tensors;
 }
 const Metadata& WeightFile::metadata() const noexcept { return opened_->table.metadata; }
+
+const std::vector<Unread>& WeightFile::unread() const noexcept { return opened_->table.unread; }
+const Notes& WeightFile::notes() const noexcept { return opened_->notes; }
 
 Tensor WeightFile::read(std::size_t index) const {
   if (index >= tensors().size())

@@ -7,6 +7,9 @@
 // for a first text, 1 for a second). Token 0 fills up ([PAD]): nothing sees it.
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include <tenon/error.h>
 
@@ -17,14 +20,21 @@
 namespace tenon::models {
 namespace {
 
+constexpr double kBertDropout = 0.1, kBertDeviation = 0.02, kBertEps = 1e-12,
+                 kMostBertDropout = 0.99;
+
 struct BertSizes {
   std::int64_t layers = 12, heads = 12, width = 768, hidden = 0, context = 512, vocabulary = 30'522;
+  std::string activation = "gelu";
+  double eps = kBertEps, dropout = kBertDropout, attention_dropout = kBertDropout,
+         head_dropout = kBertDropout;
 };
 
 constexpr std::int64_t kTextTypes = 2, kFiller = 0;
-constexpr double kBertDropout = 0.1, kBertDeviation = 0.02;
 
-nn::LayerNorm bert_norm(std::int64_t width) { return nn::LayerNorm({width}, {.eps = 1e-12}); }
+nn::LayerNorm bert_norm(std::int64_t width, double eps) {
+  return nn::LayerNorm({width}, {.eps = eps});
+}
 
 nn::Linear bert_linear(std::int64_t in, std::int64_t out, Generator* g) {
   return {in, out, {.generator = g, .weight_init = [](const Shape& shape, Generator* generator) {
@@ -53,13 +63,12 @@ BertInput bert_input(const Tensor& input, std::int64_t context) {
   return {tokens, typed ? std::optional(row(1)) : std::nullopt, unsqueeze(unsqueeze(seen, 1), 1)};
 }
 
-BertEmbeddings::BertEmbeddings(std::int64_t vocabulary, std::int64_t context, std::int64_t width,
-                               Generator* g)
-    : words_(child("word_embeddings", bert_embedding(vocabulary, width, g))),
-      places_(child("position_embeddings", bert_embedding(context, width, g))),
-      types_(child("token_type_embeddings", bert_embedding(kTextTypes, width, g))),
-      norm_(child("LayerNorm", bert_norm(width))),
-      dropout_(child("dropout", nn::Dropout(kBertDropout, g))) {}
+BertEmbeddings::BertEmbeddings(const Sizes& s, Generator* g)
+    : words_(child("word_embeddings", bert_embedding(s.vocabulary, s.width, g))),
+      places_(child("position_embeddings", bert_embedding(s.context, s.width, g))),
+      types_(child("token_type_embeddings", bert_embedding(kTextTypes, s.width, g))),
+      norm_(child("LayerNorm", bert_norm(s.width, s.eps))),
+      dropout_(child("dropout", nn::Dropout(s.dropout, g))) {}
 
 Tensor BertEmbeddings::forward(const Tensor& tokens, const std::optional<Tensor>& types) const {
   const Tensor words = words_(tokens);  // the filler's does not learn
@@ -75,6 +84,7 @@ class BertSelfAttention : public nn::ModuleOf<BertSelfAttention> {
  public:
   BertSelfAttention(const BertSizes& s, Generator* g)
       : heads_(s.heads),
+        dropout_(s.attention_dropout),
         generator_(g),
         query_(child("query", bert_linear(s.width, s.width, g))),
         key_(child("key", bert_linear(s.width, s.width, g))),
@@ -87,12 +97,13 @@ class BertSelfAttention : public nn::ModuleOf<BertSelfAttention> {
     };
     const Tensor y = scaled_dot_product_attention(
         of_heads(query_(x)), of_heads(key_(x)), of_heads(value_(x)), seen,
-        {.dropout_p = is_training() ? kBertDropout : 0, .generator = generator_});
+        {.dropout_p = is_training() ? dropout_ : 0, .generator = generator_});
     return reshape(transpose(y, 1, 2), {batch, length, width});
   }
 
  private:
   std::int64_t heads_;
+  double dropout_;
   Generator* generator_;
   nn::Linear query_, key_, value_;
 };
@@ -101,10 +112,10 @@ class BertSelfAttention : public nn::ModuleOf<BertSelfAttention> {
 // normalised.
 class BertSum : public nn::ModuleOf<BertSum> {
  public:
-  BertSum(std::int64_t in, std::int64_t width, Generator* g)
-      : dense_(child("dense", bert_linear(in, width, g))),
-        norm_(child("LayerNorm", bert_norm(width))),
-        dropout_(child("dropout", nn::Dropout(kBertDropout, g))) {}
+  BertSum(const BertSizes& s, std::int64_t in, Generator* g)
+      : dense_(child("dense", bert_linear(in, s.width, g))),
+        norm_(child("LayerNorm", bert_norm(s.width, s.eps))),
+        dropout_(child("dropout", nn::Dropout(s.dropout, g))) {}
   Tensor forward(const Tensor& x, const Tensor& came_in) const {
     return norm_(dropout_(dense_(x)) + came_in);
   }
@@ -119,7 +130,7 @@ class BertAttention : public nn::ModuleOf<BertAttention> {
  public:
   BertAttention(const BertSizes& s, Generator* g)
       : self_(child("self", BertSelfAttention(s, g))),
-        output_(child("output", BertSum(s.width, s.width, g))) {}
+        output_(child("output", BertSum(s, s.width, g))) {}
   Tensor forward(const Tensor& x, const Tensor& seen) const { return output_(self_(x, seen), x); }
 
  private:
@@ -130,10 +141,11 @@ class BertAttention : public nn::ModuleOf<BertAttention> {
 class BertIntermediate : public nn::Module {
  public:
   BertIntermediate(const BertSizes& s, Generator* g)
-      : dense_(child("dense", bert_linear(s.width, s.hidden, g))) {}
-  Tensor forward(const Tensor& x) const override { return gelu(dense_(x)); }
+      : activation_(s.activation), dense_(child("dense", bert_linear(s.width, s.hidden, g))) {}
+  Tensor forward(const Tensor& x) const override { return activated(activation_, dense_(x)); }
 
  private:
+  std::string activation_;
   nn::Linear dense_;
 };
 
@@ -142,7 +154,7 @@ class BertLayer : public nn::ModuleOf<BertLayer> {
   BertLayer(const BertSizes& s, Generator* g)
       : attention_(child("attention", BertAttention(s, g))),
         intermediate_(child("intermediate", BertIntermediate(s, g))),
-        output_(child("output", BertSum(s.hidden, s.width, g))) {}
+        output_(child("output", BertSum(s, s.hidden, g))) {}
   Tensor forward(const Tensor& x, const Tensor& seen) const {
     const Tensor y = attention_(x, seen);
     return output_(intermediate_(y), y);
@@ -188,7 +200,8 @@ class BertModel : public nn::Module {
  public:
   BertModel(const BertSizes& s, bool pooled, Generator* g)
       : sizes_(s),
-        embeddings_(child("embeddings", BertEmbeddings(s.vocabulary, s.context, s.width, g))),
+        embeddings_(child("embeddings",
+                          BertEmbeddings({s.vocabulary, s.context, s.width, s.eps, s.dropout}, g))),
         encoder_(child("encoder", BertEncoder(s, g))) {
     if (pooled) pooler_ = child("pooler", BertPooler(s, g));
   }
@@ -213,11 +226,15 @@ class BertModel : public nn::Module {
 class BertTransform : public nn::Module {
  public:
   BertTransform(const BertSizes& s, Generator* g)
-      : dense_(child("dense", bert_linear(s.width, s.width, g))),
-        norm_(child("LayerNorm", bert_norm(s.width))) {}
-  Tensor forward(const Tensor& x) const override { return norm_(gelu(dense_(x))); }
+      : activation_(s.activation),
+        dense_(child("dense", bert_linear(s.width, s.width, g))),
+        norm_(child("LayerNorm", bert_norm(s.width, s.eps))) {}
+  Tensor forward(const Tensor& x) const override {
+    return norm_(activated(activation_, dense_(x)));
+  }
 
  private:
+  std::string activation_;
   nn::Linear dense_;
   nn::LayerNorm norm_;
 };
@@ -265,7 +282,7 @@ class BertForSequenceClassification : public nn::Module {
  public:
   BertForSequenceClassification(const BertSizes& s, const Options& o)
       : bert_(child("bert", BertModel(s, true, o.generator))),
-        dropout_(child("dropout", nn::Dropout(kBertDropout, o.generator))),
+        dropout_(child("dropout", nn::Dropout(s.head_dropout, o.generator))),
         classifier_(child("classifier", o.head.empty() ? nn::AnyModule(bert_linear(
                                                              s.width, o.classes, o.generator))
                                                        : nn::AnyModule(head_of(s.width, o)))) {}
@@ -301,15 +318,23 @@ enum class BertTask { Words, Classes, Spans };
 // Of masked words the vocabulary is the classes.
 BertSizes bert_sizes(const std::string& name, const std::string& text, BertTask task,
                      BertSizes sizes) {
-  std::vector<std::string> keys{"layers", "heads", "width", "hidden", "context"};
+  std::vector<std::string> keys{"layers",     "heads", "width",   "hidden",           "context",
+                                "activation", "eps",   "dropout", "attention_dropout"};
   if (task != BertTask::Words) keys.emplace_back("vocabulary");
-  for (const auto& [key, value] : named_sizes(name, text, keys))
-    (key == "layers"    ? sizes.layers
-     : key == "heads"   ? sizes.heads
-     : key == "width"   ? sizes.width
-     : key == "hidden"  ? sizes.hidden
-     : key == "context" ? sizes.context
-                        : sizes.vocabulary) = value;
+  if (task == BertTask::Classes) keys.emplace_back("head_dropout");
+  const NameValues given(name, text, keys);
+  given.whole("layers", sizes.layers);
+  given.whole("heads", sizes.heads);
+  given.whole("width", sizes.width);
+  given.whole("hidden", sizes.hidden);
+  given.whole("context", sizes.context);
+  given.whole("vocabulary", sizes.vocabulary);
+  given.word("activation", transformer_activations(), sizes.activation);
+  given.number("eps", 0, 1, sizes.eps);
+  if (given.number("dropout", 0, kMostBertDropout, sizes.dropout))
+    sizes.attention_dropout = sizes.head_dropout = sizes.dropout;
+  given.number("attention_dropout", 0, kMostBertDropout, sizes.attention_dropout);
+  given.number("head_dropout", 0, kMostBertDropout, sizes.head_dropout);
   if (sizes.hidden == 0) sizes.hidden = 4 * sizes.width;
   if (sizes.width % sizes.heads != 0)
     throw ValueError(cat("model '", name, ":", text, "': a width of ", sizes.width,
@@ -347,8 +372,16 @@ constexpr BertPreset kBertPresets[] = {
     {"bert_large_spans", "large BERT and where in a text an answer begins and ends",
      BertTask::Spans, true}};
 
+BertSizes large_bert() {
+  BertSizes out;
+  out.layers = 24;
+  out.heads = 16;
+  out.width = 1024;
+  return out;
+}
+
 BertSizes preset_sizes(const BertPreset& p, const std::string& text) {
-  return bert_sizes(p.name, text, p.task, p.large ? BertSizes{24, 16, 1024} : BertSizes{});
+  return bert_sizes(p.name, text, p.task, p.large ? large_bert() : BertSizes());
 }
 
 template <int preset>
@@ -399,6 +432,7 @@ Info sized_bert(const Info&, const std::string& text) {
   return bert_info(kBertPresets[preset], text);
 }
 
+// In these @words stand for what the name says.
 constexpr char kBertLayer[] = R"toml(init = [ { parameters = "*.bias", values = 0 } ]
 
 [blocks.layer]
@@ -409,25 +443,25 @@ layers = [
       { linear = "width", init = { normal = 0.02 }, name = "query" }, { keep = "queries" }, { take = "before" },
       { linear = "width", init = { normal = 0.02 }, name = "key" }, { keep = "keys" }, { take = "before" },
       { linear = "width", init = { normal = 0.02 }, name = "value" },
-      { attention = "heads", queries = "queries", keys = "keys", seen = "seen", dropout = 0.1 },
+      { attention = "heads", queries = "queries", keys = "keys", seen = "seen", dropout = @attention },
     ], name = "self" },
     { sequence = [
-      { linear = "width", init = { normal = 0.02 }, name = "dense" }, { dropout = 0.1 }, { add = "before" },
-      { layer_norm = "width", eps = 1e-12, name = "LayerNorm" },
+      { linear = "width", init = { normal = 0.02 }, name = "dense" }, { dropout = @dropout }, { add = "before" },
+      { layer_norm = "width", eps = @eps, name = "LayerNorm" },
     ], name = "output" },
   ], name = "attention" },
   { keep = "before" },
-  { sequence = [ { linear = "hidden", init = { normal = 0.02 }, name = "dense" }, "gelu" ], name = "intermediate" },
+  { sequence = [ { linear = "hidden", init = { normal = 0.02 }, name = "dense" }, @activation ], name = "intermediate" },
   { sequence = [
-    { linear = "width", init = { normal = 0.02 }, name = "dense" }, { dropout = 0.1 }, { add = "before" },
-    { layer_norm = "width", eps = 1e-12, name = "LayerNorm" },
+    { linear = "width", init = { normal = 0.02 }, name = "dense" }, { dropout = @dropout }, { add = "before" },
+    { layer_norm = "width", eps = @eps, name = "LayerNorm" },
   ], name = "output" },
 ]
 )toml";
 constexpr char kWordsHead[] = R"toml(  { sequence = [ { sequence = [
     { sequence = [
-      { linear = "width", init = { normal = 0.02 }, name = "dense" }, "gelu",
-      { layer_norm = "width", eps = 1e-12, name = "LayerNorm" },
+      { linear = "width", init = { normal = 0.02 }, name = "dense" }, @activation,
+      { layer_norm = "width", eps = @eps, name = "LayerNorm" },
     ], name = "transform" },
     { linear = "classes", bias = false, tie = "bert.embeddings.word_embeddings.weight", name = "decoder" },
     { bias = true, name = "bias" },
@@ -436,6 +470,28 @@ constexpr char kWordsHead[] = R"toml(  { sequence = [ { sequence = [
 constexpr char kSpansHead[] =
     R"toml(  { linear = 2, init = { normal = 0.02 }, name = "qa_outputs" }, { transpose = [1, 2] },
 )toml";
+
+std::string filled_in(const std::string& text, const BertSizes& s) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t mark = std::min(text.find('@', at), text.size());
+    out.append(text, at, mark - at);
+    at = mark;
+    const std::pair<std::string_view, std::string> values[] = {
+        {"@attention", cat(s.attention_dropout)},
+        {"@activation", activation_toml(s.activation)},
+        {"@head", cat(s.head_dropout)},
+        {"@dropout", cat(s.dropout)},
+        {"@eps", cat(s.eps)}};
+    for (const auto& [word, value] : values)
+      if (text.compare(at, word.size(), word) == 0) {
+        out += value;
+        at += word.size();
+        break;
+      }
+  }
+  return out;
+}
 
 template <int preset>
 std::string bert_toml(const std::string& text, const Options& o) {
@@ -446,7 +502,7 @@ std::string bert_toml(const std::string& text, const Options& o) {
                         ", width = ", s.width, ", hidden = ", s.hidden, " }\n");
   out += R"toml(layers = [
   { sequence = [
-    { bert_embeddings = "width", name = "embeddings" },
+    { bert_embeddings = "width"@embeddings, name = "embeddings" },
     { sequence = [ { sequence = [ { repeat = "layers", layers = [ { block = "layer" } ] } ], name = "layer" } ], name = "encoder" },
 )toml";
   if (of_classes)
@@ -458,12 +514,15 @@ std::string bert_toml(const std::string& text, const Options& o) {
     out += p.task == BertTask::Words ? kWordsHead : kSpansHead;
   else if (o.head.empty())
     out +=
-        "  { dropout = 0.1 }, { linear = \"classes\", init = { normal = 0.02 }, name = "
+        "  { dropout = @head }, { linear = \"classes\", init = { normal = 0.02 }, name = "
         "\"classifier\" },\n";
   else
-    out += cat("  { dropout = 0.1 },\n  { sequence = [\n", head_toml(o, "    "),
+    out += cat("  { dropout = @head },\n  { sequence = [\n", head_toml(o, "    "),
                "  ], name = \"classifier\" },\n");
-  return out + "]\n" + kBertLayer;
+  const bool usual = s.eps == kBertEps && s.dropout == kBertDropout;
+  const std::string mark = "@embeddings";
+  out.replace(out.find(mark), mark.size(), usual ? "" : ", eps = @eps, dropout = @dropout");
+  return filled_in(out + "]\n" + kBertLayer, s);
 }
 
 template <int preset>

@@ -23,7 +23,11 @@ BertInput bert_input(const Tensor& input, std::int64_t context);
 /// Embeddings of words, places and types added up, normalised: to features [N, L, width].
 class BertEmbeddings : public nn::ModuleOf<BertEmbeddings> {
  public:
-  BertEmbeddings(std::int64_t vocabulary, std::int64_t context, std::int64_t width, Generator* g);
+  struct Sizes {
+    std::int64_t vocabulary = 0, context = 0, width = 0;
+    double eps = 1e-12, dropout = 0.1;
+  };
+  BertEmbeddings(const Sizes& sizes, Generator* g);
   const Tensor& word_matrix() const { return words_.weight(); }
   Tensor forward(const Tensor& tokens, const std::optional<Tensor>& types) const;
 

@@ -37,6 +37,34 @@ std::vector<Entry> gpt2_entries();
 std::vector<Entry> bert_entries();
 std::vector<Entry> transformer_entries();
 
+/// What a name says behind its colon: "layers=4,eps=1e-06,activation=relu".
+class NameValues {
+ public:
+  /// Throws ValueError that names the model, with a near miss and the keys it takes, for another
+  /// key.
+  NameValues(const std::string& model, const std::string& text,
+             const std::vector<std::string>& keys);
+  /// A whole number from 1.
+  void whole(const char* key, std::int64_t& value) const;
+  /// A number from `low` to `high`; true where the name has one.
+  bool number(const char* key, double low, double high, double& value) const;
+  void word(const char* key, const std::vector<std::string>& choices, std::string& value) const;
+
+ private:
+  const std::string* find(const char* key) const;
+  [[noreturn]] void refuse(const char* key, const std::string& what) const;
+
+  std::string model_, text_;
+  std::vector<std::pair<std::string, std::string>> values_;
+};
+
+/// The activations that a Transformer's name may choose, by Tenon's words for them.
+const std::vector<std::string>& transformer_activations();
+/// What one of them makes of x.
+Tensor activated(const std::string& name, const Tensor& x);
+/// The same as layers of a file: `{ gelu = "tanh" }`.
+std::string activation_toml(const std::string& name);
+
 /// "layers=4,heads=4" as keys with numbers of at least 1. Throws ValueError that names the model
 /// and, with a near miss, the keys it takes.
 std::vector<std::pair<std::string, std::int64_t>> named_sizes(const std::string& model,

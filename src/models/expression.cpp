@@ -1,8 +1,10 @@
 // Expressions, read by recursive descent and computed in double precision.
 #include "models/expression.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <vector>
 
 #include <tenon/error.h>
 
@@ -97,9 +99,9 @@ class Expression {
     while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]))) ++at_;
     const std::string name = text_.substr(start, at_ - start);
     if (take('(')) return function(name);
-    const Variables::Variable* found = variables_.find(name);
+    const double* found = variables_.find(name);
     if (found == nullptr) unknown(name);
-    return found->value;
+    return *found;
   }
   double function(const std::string& name) {
     bool known = false;
@@ -123,10 +125,13 @@ class Expression {
   [[noreturn]] void unknown(const std::string& name) const {
     std::vector<std::string> names;
     for (const Variables* scope = &variables_; scope != nullptr; scope = scope->outer_)
-      for (const auto& variable : scope->own_) names.push_back(variable.name);
+      for (const auto& variable : scope->own_) names.push_back(variable.first);
+    std::sort(names.begin(), names.end());
     const std::string near = nearest(name, names.data(), static_cast<int>(names.size()));
+    constexpr std::size_t kListed = 40;
     std::string all;
-    for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
+    if (names.size() <= kListed)
+      for (const std::string& known : names) all += (all.empty() ? "" : ", ") + known;
     throw ValueError(cat("there is no variable '", name, "'",
                          near.empty() ? "" : cat("; did you mean '", near, "'?"),
                          all.empty() ? "" : cat(" (", all, ")")));
@@ -138,14 +143,7 @@ class Expression {
   int depth_ = 0;
 };
 
-void Variables::set(const std::string& name, double value) {
-  for (Variable& variable : own_)
-    if (variable.name == name) {
-      variable.value = value;
-      return;
-    }
-  own_.push_back({name, value});
-}
+void Variables::set(const std::string& name, double value) { own_.insert_or_assign(name, value); }
 
 double Variables::value(const std::string& expression) const {
   return Expression(expression, *this).value();
@@ -158,10 +156,10 @@ bool Variables::is_name(const std::string& text) {
   return true;
 }
 
-const Variables::Variable* Variables::find(const std::string& name) const {
+const double* Variables::find(const std::string& name) const {
   for (const Variables* scope = this; scope != nullptr; scope = scope->outer_)
-    for (const Variable& variable : scope->own_)
-      if (variable.name == name) return &variable;
+    if (const auto found = scope->own_.find(name); found != scope->own_.end())
+      return &found->second;
   return nullptr;
 }
 

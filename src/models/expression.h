@@ -2,8 +2,7 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
+#include <unordered_map>
 
 namespace tenon::models {
 
@@ -22,13 +21,10 @@ class Variables {
 
  private:
   friend class Expression;
-  struct Variable {
-    std::string name;
-    double value;
-  };
-  const Variable* find(const std::string& name) const;
+  /// Its value in the innermost scope that has it; null: none has.
+  const double* find(const std::string& name) const;
   const Variables* outer_;
-  std::vector<Variable> own_;
+  std::unordered_map<std::string, double> own_;
 };
 
 }  // namespace tenon::models

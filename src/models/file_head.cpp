@@ -146,6 +146,10 @@ void draw_values_of_file(const TomlValue& tree, const Variables& variables,
   const TomlValue* list = tree.find("init");
   if (list == nullptr) return;
   constexpr char kExample[] = "[ { parameters = \"*.bias\", values = 0 } ]";
+  constexpr std::size_t kMostItems = 1'000;  // each is compared with every parameter
+  if (list->items.size() > kMostItems)
+    throw FileFault{list->line, cat("'init' has more than ", kMostItems, " items")};
+  const std::vector<nn::NamedTensor> parameters = net.named_parameters();
   for (const TomlValue& item : expect_kind(*list, Kind::List, "init", kExample).items) {
     const TomlValue *pattern = item.find("parameters"), *values = item.find("values");
     if (!item.is(Kind::Table) || pattern == nullptr || !pattern->is(Kind::Text) ||
@@ -156,7 +160,7 @@ void draw_values_of_file(const TomlValue& tree, const Variables& variables,
                                      kExample)};
     const FileDraw draw = draw_of(*values, variables, "init");
     bool found = false;
-    for (const nn::NamedTensor& p : net.named_parameters()) {
+    for (const nn::NamedTensor& p : parameters) {
       if (!matches(pattern->text, p.name)) continue;
       found = true;
       if (p.tensor.rank() > 1 || !draw.scaled_by_fan)

@@ -67,9 +67,6 @@ FileLayer linear_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t out = keys.own_whole("outputs", "{ linear = 10 }");
   if (at.x.rank() < 2)
     keys.refuse(cat("linear takes features [N, ..., features], not ", shape_text(at.x)));
-  if (at.x.rank() == 4)
-    keys.refuse(cat("linear takes features in the last axis, and pictures ", shape_text(at.x),
-                    " arrive: put \"flatten\" before it"));
   nn::LinearOptions options;
   read_weight(keys, options, at);
   if (const std::string tied = keys.text("tie"); !tied.empty())
@@ -421,7 +418,8 @@ FileLayer bert_embeddings_layer(LayerKeys& keys, const FileArrival& at) {
   require_tokens(keys, at);
   const std::int64_t places = keys.whole("places", at.x.size(1), at.x.size(1)),
                      rows = keys.whole("rows", at.vocabulary == 0 ? at.classes : at.vocabulary, 1);
-  const BertEmbeddings module(rows, places, width, at.generator);
+  const double eps = keys.number("eps", 1e-12, 0, 1), dropout = keys.number("dropout", 0.1, 0, 1);
+  const BertEmbeddings module({rows, places, width, eps, dropout}, at.generator);
   return {module, [module, places](const Tensor& x, FilePass& pass) {
             const BertInput input = bert_input(x, places);
             pass.keep(kSeen, input.seen);
@@ -547,16 +545,11 @@ FileLayer packed_attention_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t heads = keys.own_whole("heads", "{ packed_attention = 8 }");
   require_rank(keys, at, 3, "sequences [N, places, 3 * features]");
   const bool causal = keys.truth("causal", false);
+  const double dropout = keys.number("dropout", 0, 0, 1);
   if (at.x.size(2) % (3 * heads) != 0)
     keys.refuse(cat("packed_attention: ", at.x.size(2), " features do not divide into queries, ",
                     "keys and values of ", heads, " heads"));
-  const nn::AnyModule module =
-      FileFunction(cat("PackedAttention(", heads, " heads)"), [=](const Tensor& x) {
-        const std::vector<Tensor> qkv = chunk(x, 3, 2);
-        return side_by_side(
-            scaled_dot_product_attention(of_heads(qkv[0], heads), of_heads(qkv[1], heads),
-                                         of_heads(qkv[2], heads), {}, {.causal = causal}));
-      });
+  const nn::AnyModule module = FilePackedAttention(heads, causal, dropout, at.generator);
   const std::size_t first = at.state;
   FileLayer out{module, [=](const Tensor& x, FilePass& pass) {
                   if (!pass.is_one_place()) return module(x);

@@ -50,6 +50,22 @@ Tensor FileAttention::forward(const Tensor& queries, const Tensor& keys, const T
 
 std::string FileAttention::describe() const { return cat("Attention(", heads_, " heads)"); }
 
+Tensor FilePackedAttention::forward(const Tensor& x) const {
+  const std::vector<Tensor> qkv = chunk(x, 3, 2);
+  const auto of_heads = [&](const Tensor& part) {
+    return transpose(reshape(part, {part.size(0), part.size(1), heads_, part.size(2) / heads_}), 1,
+                     2);
+  };
+  const Tensor y = scaled_dot_product_attention(
+      of_heads(qkv[0]), of_heads(qkv[1]), of_heads(qkv[2]), {},
+      {.causal = causal_, .dropout_p = is_training() ? dropout_ : 0, .generator = generator_});
+  return reshape(transpose(y, 1, 2), {x.size(0), x.size(1), x.size(2) / 3});
+}
+
+std::string FilePackedAttention::describe() const {
+  return cat("PackedAttention(", heads_, " heads)");
+}
+
 FilePositions::FilePositions(std::int64_t places, std::int64_t width, Generator* generator)
     : weight_(parameter("weight", nn::init::normal({places, width}, 0, 1, generator))) {}
 

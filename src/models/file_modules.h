@@ -66,6 +66,21 @@ class FileAttention : public nn::ModuleOf<FileAttention> {
   Generator* generator_;
 };
 
+/// The same of queries, keys and values side by side: [N, L, 3 C] to [N, L, C].
+class FilePackedAttention : public nn::Module {
+ public:
+  FilePackedAttention(std::int64_t heads, bool causal, double dropout, Generator* generator)
+      : heads_(heads), causal_(causal), dropout_(dropout), generator_(generator) {}
+  Tensor forward(const Tensor& x) const override;
+  std::string describe() const override;
+
+ private:
+  std::int64_t heads_;
+  bool causal_;
+  double dropout_;
+  Generator* generator_;
+};
+
 /// Adds a row of weight [places, width] to each place of x [N, T, width].
 class FilePositions : public nn::Module {
  public:

@@ -17,8 +17,16 @@ namespace {
 
 using nn::Module;
 
+constexpr char kTanhGelu[] = "gelu_tanh";
+constexpr double kEps = 1e-5, kMostDropout = 0.99;
+
 struct GptSizes {
   std::int64_t layers = 12, heads = 12, width = 768, context = 1024;
+  std::int64_t hidden = 0;  // of a feed-forward part; 0: 4 * width
+  std::string activation = kTanhGelu;
+  double eps = kEps;
+  double dropout = 0, attention_dropout = 0, embedding_dropout = 0;
+  std::int64_t inner() const { return hidden > 0 ? hidden : 4 * width; }
 };
 
 constexpr std::int64_t kVocabulary = 50257;
@@ -39,10 +47,18 @@ class Projection : public Module {
   Tensor weight_, bias_;
 };
 
+// In training only, and where there is any: a network without dropout draws nothing.
+Tensor dropped(const Tensor& x, double p, const Module& module, Generator* g) {
+  return p > 0 && module.is_training() ? dropout(x, p, true, g) : x;
+}
+
 class Attention : public Module {
  public:
   Attention(const GptSizes& s, double residual, Generator* g)
       : heads_(s.heads),
+        dropout_(s.dropout),
+        of_scores_(s.attention_dropout),
+        generator_(g),
         c_attn_(child("c_attn", Projection(s.width, 3 * s.width, kDeviation, g))),
         c_proj_(child("c_proj", Projection(s.width, s.width, residual, g))) {}
 
@@ -52,9 +68,11 @@ class Attention : public Module {
       return transpose(reshape(part, {batch, length, heads_, width / heads_}), 1, 2);
     };
     const std::vector<Tensor> qkv = chunk(c_attn_(x), 3, 2);
-    const Tensor y = scaled_dot_product_attention(of_heads(qkv[0]), of_heads(qkv[1]),
-                                                  of_heads(qkv[2]), {}, {.causal = true});
-    return c_proj_(reshape(transpose(y, 1, 2), {batch, length, width}));
+    const Tensor y = scaled_dot_product_attention(
+        of_heads(qkv[0]), of_heads(qkv[1]), of_heads(qkv[2]), {},
+        {.causal = true, .dropout_p = is_training() ? of_scores_ : 0, .generator = generator_});
+    return dropped(c_proj_(reshape(transpose(y, 1, 2), {batch, length, width})), dropout_, *this,
+                   generator_);
   }
 
   // One token [N, C] that sees those before it, whose keys and values `cache` keeps [N, heads,
@@ -78,27 +96,37 @@ class Attention : public Module {
 
  private:
   std::int64_t heads_;
+  double dropout_, of_scores_;
+  Generator* generator_;
   Projection c_attn_, c_proj_;
 };
 
 class FeedForward : public Module {
  public:
   FeedForward(const GptSizes& s, double residual, Generator* g)
-      : c_fc_(child("c_fc", Projection(s.width, 4 * s.width, kDeviation, g))),
-        c_proj_(child("c_proj", Projection(4 * s.width, s.width, residual, g))) {}
-  Tensor forward(const Tensor& x) const override { return c_proj_(gelu(c_fc_(x), true)); }
+      : activation_(s.activation),
+        dropout_(s.dropout),
+        generator_(g),
+        c_fc_(child("c_fc", Projection(s.width, s.inner(), kDeviation, g))),
+        c_proj_(child("c_proj", Projection(s.inner(), s.width, residual, g))) {}
+  Tensor forward(const Tensor& x) const override {
+    return dropped(c_proj_(activated(activation_, c_fc_(x))), dropout_, *this, generator_);
+  }
   std::string describe() const override { return "MLP"; }
 
  private:
+  std::string activation_;
+  double dropout_;
+  Generator* generator_;
   Projection c_fc_, c_proj_;
 };
 
 class Block : public Module {
  public:
   Block(const GptSizes& s, double residual, Generator* g)
-      : ln_1_(child("ln_1", nn::LayerNorm({s.width}))),
+      : ln_1_(child("ln_1", nn::LayerNorm({s.width}, {.eps = s.eps}))),
         attn_(child("attn", Attention(s, residual, g))),
-        ln_2_(child("ln_2", nn::LayerNorm({s.width}))),
+        ln_2_(child("ln_2", nn::LayerNorm({s.width}, {.eps = s.eps}))),
         mlp_(child("mlp", FeedForward(s, residual, g))) {}
   Tensor forward(const Tensor& x) const override {
     const Tensor y = x + attn_(ln_1_(x));
@@ -124,10 +152,12 @@ class Transformer : public Module {
  public:
   Transformer(const GptSizes& s, std::int64_t vocabulary, Generator* g)
       : context_(s.context),
+        dropout_(s.embedding_dropout),
+        generator_(g),
         wte_(child("wte", embedding(vocabulary, s.width, g))),
         wpe_(child("wpe", embedding(s.context, s.width, g))),
         h_(child("h", blocks(s, g))),
-        ln_f_(child("ln_f", nn::LayerNorm({s.width}))) {}
+        ln_f_(child("ln_f", nn::LayerNorm({s.width}, {.eps = s.eps}))) {}
 
   const Tensor& token_embedding() const { return wte_.weight(); }
 
@@ -136,7 +166,7 @@ class Transformer : public Module {
       throw ShapeError(cat("GPT-2: the tokens are ", tokens.shape(),
                            ", must be [N, T] with T up to ", context_,
                            ", the context it was built with"));
-    Tensor x = wte_(tokens) + wpe_(arange(0, tokens.size(1)));
+    Tensor x = dropped(wte_(tokens) + wpe_(arange(0, tokens.size(1))), dropout_, *this, generator_);
     for (std::int64_t k = 0; k < h_.size(); ++k) x = h_[k](x);
     return ln_f_(x);
   }
@@ -162,6 +192,8 @@ class Transformer : public Module {
   }
 
   std::int64_t context_;
+  double dropout_;
+  Generator* generator_;
   nn::Embedding wte_, wpe_;
   nn::ModuleList h_;
   nn::LayerNorm ln_f_;
@@ -197,11 +229,20 @@ class Gpt2 : public Decoder {
 };
 
 GptSizes gpt2_sizes(const std::string& name, const std::string& text, GptSizes sizes) {
-  for (const auto& [key, value] : named_sizes(name, text, {"layers", "heads", "width", "context"}))
-    (key == "layers"  ? sizes.layers
-     : key == "heads" ? sizes.heads
-     : key == "width" ? sizes.width
-                      : sizes.context) = value;
+  const NameValues given(name, text,
+                         {"layers", "heads", "width", "context", "hidden", "activation", "eps",
+                          "dropout", "attention_dropout", "embedding_dropout"});
+  given.whole("layers", sizes.layers);
+  given.whole("heads", sizes.heads);
+  given.whole("width", sizes.width);
+  given.whole("context", sizes.context);
+  given.whole("hidden", sizes.hidden);
+  given.word("activation", transformer_activations(), sizes.activation);
+  given.number("eps", 0, 1, sizes.eps);
+  given.number("dropout", 0, kMostDropout, sizes.dropout);
+  sizes.attention_dropout = sizes.embedding_dropout = sizes.dropout;
+  given.number("attention_dropout", 0, kMostDropout, sizes.attention_dropout);
+  given.number("embedding_dropout", 0, kMostDropout, sizes.embedding_dropout);
   if (sizes.width % sizes.heads != 0)
     throw ValueError(cat("model '", name, ":", text, "': a width of ", sizes.width,
                          " does not divide into ", sizes.heads, " heads"));
@@ -209,7 +250,9 @@ GptSizes gpt2_sizes(const std::string& name, const std::string& text, GptSizes s
 }
 
 std::int64_t gpt2_parameters(const GptSizes& s, std::int64_t vocabulary) {
-  const std::int64_t w = s.width, block = 12 * w * w + 13 * w;
+  // Attention, the feed-forward part and two normalisations.
+  const std::int64_t w = s.width, h = s.inner(),
+                     block = 4 * w * w + 4 * w + 2 * w * h + h + w + 4 * w;
   return (vocabulary + s.context) * w + s.layers * block + 2 * w;
 }
 
@@ -220,24 +263,31 @@ double learning_rate(const GptSizes& s) {
 
 struct Preset {
   const char *name, *about;
-  GptSizes sizes;
+  std::int64_t layers = 12, heads = 12, width = 768;
+  GptSizes sizes() const {
+    GptSizes out;
+    out.layers = layers;
+    out.heads = heads;
+    out.width = width;
+    return out;
+  }
 };
 constexpr Preset kPresets[] = {
-    {"gpt2", "GPT-2, 124 million parameters; gpt2:layers=4,heads=4,width=128,context=64", {}},
-    {"gpt2_medium", "GPT-2, 355 million parameters", {24, 16, 1024, 1024}},
-    {"gpt2_large", "GPT-2, 774 million parameters", {36, 20, 1280, 1024}},
-    {"gpt2_xl", "GPT-2, 1.5 billion parameters", {48, 25, 1600, 1024}}};
+    {"gpt2", "GPT-2, 124 million parameters; gpt2:layers=4,heads=4,width=128,context=64"},
+    {"gpt2_medium", "GPT-2, 355 million parameters", 24, 16, 1024},
+    {"gpt2_large", "GPT-2, 774 million parameters", 36, 20, 1280},
+    {"gpt2_xl", "GPT-2, 1.5 billion parameters", 48, 25, 1600}};
 
 template <int preset>
 nn::AnyModule build(const std::string& sizes, const Options& o) {
   const Preset& p = kPresets[preset];
-  return Gpt2(gpt2_sizes(p.name, sizes, p.sizes), o.classes, o.generator);
+  return Gpt2(gpt2_sizes(p.name, sizes, p.sizes()), o.classes, o.generator);
 }
 
 template <int preset>
 Info sized(const Info& standard, const std::string& text) {
   const Preset& p = kPresets[preset];
-  const GptSizes sizes = gpt2_sizes(p.name, text, p.sizes);
+  const GptSizes sizes = gpt2_sizes(p.name, text, p.sizes());
   Info out = standard;
   out.name = cat(p.name, ":", text);
   out.input = {sizes.context};
@@ -249,15 +299,23 @@ Info sized(const Info& standard, const std::string& text) {
 template <int preset>
 std::string gpt2_toml(const std::string& sizes, const Options&) {
   const Preset& p = kPresets[preset];
-  const GptSizes s = gpt2_sizes(p.name, sizes, p.sizes);
+  const GptSizes s = gpt2_sizes(p.name, sizes, p.sizes());
+  const auto drop = [](double share) {
+    return share > 0 ? cat("\n      { dropout = ", share, " },") : std::string();
+  };
+  const std::string norm =
+      cat("{ layer_norm = \"width\"", s.eps == kEps ? "" : cat(", eps = ", s.eps), ", name = \"");
+  const std::string inner = s.hidden > 0 ? cat(s.hidden) : "\"4 * width\"";
   return cat("variables = { layers = ", s.layers, ", heads = ", s.heads, ", width = ", s.width,
              ", context = ", s.context, " }\n") +
          R"toml(layers = [
   { sequence = [
     { embedding = "width", init = { normal = 0.02 }, name = "wte" },
-    { positions = "context", init = { normal = 0.02 }, name = "wpe" },
+    { positions = "context", init = { normal = 0.02 }, name = "wpe" },)toml" +
+         drop(s.embedding_dropout) + R"toml(
     { sequence = [ { repeat = "layers", layers = [ { block = "block" } ] } ], name = "h" },
-    { layer_norm = "width", name = "ln_f" },
+    )toml" +
+         norm + R"toml(ln_f" },
   ], name = "transformer" },
   { linear = "classes", bias = false, tie = "transformer.wte.weight", name = "lm_head" },
 ]
@@ -265,18 +323,25 @@ std::string gpt2_toml(const std::string& sizes, const Options&) {
 [blocks.block]
 layers = [
   { residual = [
-    { layer_norm = "width", name = "ln_1" },
+    )toml" +
+         norm + R"toml(ln_1" },
     { sequence = [
       { projection = "3 * width", init = { normal = 0.02 }, name = "c_attn" },
-      { packed_attention = "heads", causal = true },
-      { projection = "width", init = { normal = "0.02 / sqrt(2 * layers)" }, name = "c_proj" },
+      { packed_attention = "heads", causal = true)toml" +
+         (s.attention_dropout > 0 ? cat(", dropout = ", s.attention_dropout) : "") + R"toml( },
+      { projection = "width", init = { normal = "0.02 / sqrt(2 * layers)" }, name = "c_proj" },)toml" +
+         drop(s.dropout) + R"toml(
     ], name = "attn" } ] },
   { residual = [
-    { layer_norm = "width", name = "ln_2" },
+    )toml" +
+         norm + R"toml(ln_2" },
     { sequence = [
-      { projection = "4 * width", init = { normal = 0.02 }, name = "c_fc" },
-      { gelu = "tanh" },
-      { projection = "width", init = { normal = "0.02 / sqrt(2 * layers)" }, name = "c_proj" },
+      { projection = )toml" +
+         inner + R"toml(, init = { normal = 0.02 }, name = "c_fc" },
+      )toml" +
+         activation_toml(s.activation) + R"toml(,
+      { projection = "width", init = { normal = "0.02 / sqrt(2 * layers)" }, name = "c_proj" },)toml" +
+         drop(s.dropout) + R"toml(
     ], name = "mlp" } ] },
 ]
 )toml";
@@ -288,14 +353,15 @@ Entry entry() {
   Recipe recipe{.epochs = 2,
                 .batch = 12,
                 .optimizer = "adamw",
-                .lr = learning_rate(p.sizes),
+                .lr = learning_rate(p.sizes()),
                 .momentum = 0,
                 .weight_decay = 0.1,
                 .warmup = 0.1};
   recipe.clip_norm = 1;
   recipe.beta2 = 0.95;
-  Info info{p.name, p.about, {p.sizes.context}, kVocabulary, gpt2_parameters(p.sizes, kVocabulary),
-            recipe};
+  Info info{
+      p.name, p.about, {p.sizes().context}, kVocabulary, gpt2_parameters(p.sizes(), kVocabulary),
+      recipe};
   info.tokens = true;
   return {info, build<preset>, sized<preset>, false, false, gpt2_toml<preset>};
 }

@@ -67,30 +67,102 @@ nn::Conv2dOptions he_fan_out(nn::Conv2dOptions options) {
   return options;
 }
 
-std::vector<std::pair<std::string, std::int64_t>> named_sizes(
-    const std::string& model, const std::string& text, const std::vector<std::string>& keys) {
-  constexpr std::int64_t largest = 1 << 24;
-  std::vector<std::pair<std::string, std::int64_t>> out;
+NameValues::NameValues(const std::string& model, const std::string& text,
+                       const std::vector<std::string>& keys)
+    : model_(model), text_(text) {
   for (std::size_t from = 0; from < text.size();) {
     const std::size_t end = std::min(text.find(',', from), text.size());
     const std::string part = text.substr(from, end - from), key = part.substr(0, part.find('='));
     from = end + 1;
-    std::string all;
-    for (const std::string& known : keys) all += (all.empty() ? "" : ", ") + known;
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+      std::string all;
+      for (const std::string& known : keys) all += (all.empty() ? "" : ", ") + known;
       const std::string near = nearest(key, keys.data(), static_cast<int>(keys.size()));
       throw ValueError(cat("model '", model, ":", text, "': '", key, "' is no size of it",
                            near.empty() ? "" : cat("; did you mean '", near, "'?"), " (", all,
                            ")"));
     }
-    const char *first = part.data() + std::min(key.size() + 1, part.size()),
-               *last = part.data() + part.size();
+    values_.emplace_back(key, part.substr(std::min(key.size() + 1, part.size())));
+  }
+}
+
+const std::string* NameValues::find(const char* key) const {
+  const std::string* found = nullptr;
+  for (const auto& [name, value] : values_)
+    if (name == key) found = &value;
+  return found;
+}
+
+void NameValues::refuse(const char* key, const std::string& what) const {
+  throw ValueError(cat("model '", model_, ":", text_, "': ", key, " must be ", what));
+}
+
+void NameValues::whole(const char* key, std::int64_t& value) const {
+  constexpr std::int64_t largest = 1 << 24;
+  const std::string* text = find(key);
+  if (text == nullptr) return;
+  const char* last = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), last, value);
+  if (error != std::errc() || stop != last || value < 1 || value > largest)
+    refuse(key, cat("a number from 1 to ", largest, ", as in ", model_, ":", key, "=4"));
+}
+
+bool NameValues::number(const char* key, double low, double high, double& value) const {
+  const std::string* text = find(key);
+  if (text == nullptr) return false;
+  const char* last = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), last, value);
+  if (error != std::errc() || stop != last || !(value >= low && value <= high))
+    refuse(key, cat("a number from ", low, " to ", high));
+  return true;
+}
+
+void NameValues::word(const char* key, const std::vector<std::string>& choices,
+                      std::string& value) const {
+  const std::string* text = find(key);
+  if (text == nullptr) return;
+  if (std::find(choices.begin(), choices.end(), *text) == choices.end()) {
+    std::string all;
+    for (const std::string& known : choices) all += (all.empty() ? "" : ", ") + known;
+    refuse(key, cat("one of ", all));
+  }
+  value = *text;
+}
+
+const std::vector<std::string>& transformer_activations() {
+  static const std::vector<std::string> names{"gelu",    "gelu_tanh", "quick_gelu", "relu",
+                                              "relu6",   "silu",      "mish",       "tanh",
+                                              "sigmoid", "identity"};
+  return names;
+}
+
+namespace {
+constexpr double kQuickGelu = 1.702;
+}
+
+Tensor activated(const std::string& name, const Tensor& x) {
+  if (name == "gelu") return gelu(x);
+  if (name == "gelu_tanh") return gelu(x, true);
+  if (name == "quick_gelu") return x * sigmoid(x * kQuickGelu);
+  return nn::activation(name)(x);
+}
+
+std::string activation_toml(const std::string& name) {
+  if (name == "gelu_tanh") return "{ gelu = \"tanh\" }";
+  if (name == "quick_gelu")
+    return cat("{ keep = \"gated\" }, { scale = ", kQuickGelu,
+               " }, \"sigmoid\", { multiply = \"gated\" }");
+  return cat("\"", name, "\"");
+}
+
+std::vector<std::pair<std::string, std::int64_t>> named_sizes(
+    const std::string& model, const std::string& text, const std::vector<std::string>& keys) {
+  const NameValues values(model, text, keys);
+  std::vector<std::pair<std::string, std::int64_t>> out;
+  for (const std::string& key : keys) {
     std::int64_t value = 0;
-    const auto [stop, error] = std::from_chars(first, last, value);
-    if (error != std::errc() || stop != last || value < 1 || value > largest)
-      throw ValueError(cat("model '", model, ":", text, "': ", key, " must be a number from 1 to ",
-                           largest, ", as in ", model, ":", keys[0], "=4"));
-    out.emplace_back(key, value);
+    values.whole(key.c_str(), value);
+    if (value > 0) out.emplace_back(key, value);
   }
   return out;
 }

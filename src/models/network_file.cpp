@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <unordered_set>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -21,7 +22,8 @@ using Kind = TomlValue::Kind;
 
 constexpr std::size_t kMostTensors = 50'000;
 constexpr std::int64_t kMostLayers = 20'000, kMostParameters = std::int64_t{1} << 40;
-constexpr int kDeepest = 60;  // structures within each other
+constexpr int kDeepest = 60;                        // structures within each other
+constexpr std::size_t kMostBlockVariables = 1'000;  // set again wherever the block stands
 constexpr std::uint64_t kMostText = 4 << 20;
 
 // What was refused already, with all that can be said of it.
@@ -469,24 +471,31 @@ class NetworkBuilder {
     return out;
   }
 
-  // Whether a text below uses the variable.
-  static bool mentions(const TomlValue& value, const std::string& variable) {
-    if (value.is(Kind::Text)) return value.text.find(variable) != std::string::npos;
-    for (const TomlValue& item : value.items)
-      if (mentions(item, variable)) return true;
-    for (const auto& [key, entry] : value.entries)
-      if (key == variable || mentions(entry, variable)) return true;
-    return false;
+  // Adds the names that texts below use, and the keys.
+  static void collect_names(const TomlValue& value, std::unordered_set<std::string>& names) {
+    if (value.is(Kind::Text)) {
+      const auto of_name = [](char c) { return Variables::is_name(std::string("a") + c); };
+      for (std::size_t from = 0, at = 0; at <= value.text.size(); ++at)
+        if (at == value.text.size() || !of_name(value.text[at])) {
+          if (at > from) names.insert(value.text.substr(from, at - from));
+          from = at + 1;
+        }
+    }
+    for (const TomlValue& item : value.items) collect_names(item, names);
+    for (const auto& [key, entry] : value.entries) {
+      names.insert(key);
+      collect_names(entry, names);
+    }
   }
 
   const TomlValue& block_named(const std::string& name, int line) const {
     const TomlValue* blocks = tree_.find("blocks");
     std::vector<std::string> names;
-    if (blocks != nullptr)
-      for (const auto& [known, block] : expect_kind(*blocks, Kind::Table, "blocks", "{}").entries) {
-        if (known == name) return block;
-        names.push_back(known);
-      }
+    if (blocks != nullptr) {
+      const TomlValue& table = expect_kind(*blocks, Kind::Table, "blocks", "{}");
+      if (const TomlValue* block = table.find(name)) return *block;
+      for (const auto& [known, block] : table.entries) names.push_back(known);
+    }
     if (names.empty())
       throw FileFault{line, cat("there is no block '", name, "'; write one: [blocks.", name,
                                 "] with layers = [ ... ]")};
@@ -506,10 +515,15 @@ class NetworkBuilder {
       cycle = cat(*open, " -> ", cycle);
       if (*open == name) keys.refuse(cat("block '", name, "' is a part of itself: ", cycle));
     }
+    if (body.entries.size() > kMostBlockVariables)
+      throw FileFault{body.line, cat("block '", name, "' has more than ", kMostBlockVariables,
+                                     " variables of its own")};
     Variables inner(&globals_);
+    std::unordered_set<std::string> used;
+    if (call.entries.size() > 1) collect_names(body, used);
     for (const auto& [key, value] : call.entries) {
       if (key == "block" || key == "name") continue;
-      if (!mentions(body, key))
+      if (!used.contains(key))
         throw FileFault{value.line, cat("block '", name, "' uses no variable '", key, "'")};
       inner.set(key, number_of(value, keys.variables(), cat("block: ", key)));
     }

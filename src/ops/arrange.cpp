@@ -64,13 +64,6 @@ Tensor roll(const Tensor& x, const Ints& shifts, const Ints& axes) {
 
 namespace {
 
-// What `count` times a size is, where a shape can count it.
-std::int64_t repeated_size(const char* op, std::int64_t size, std::int64_t count) {
-  if (count > kLargestSize / std::max<std::int64_t>(size, 1))
-    throw ShapeError(cat(where(op), ": ", size, " elements ", count, " times are more than 2^59"));
-  return size * count;
-}
-
 // An axis `count` times, one copy behind the other.
 Tensor repeat_blocks(const Tensor& x, int axis, std::int64_t count) {
   Ints whole = to_ints(x.shape());
@@ -94,7 +87,7 @@ Tensor repeat(const Tensor& x, const Ints& counts) {
     if (counts[a] < 0) throw ValueError(cat(where("repeat"), ": ", counts[a], " times"));
     if (counts[a] != 1) raised.push_back(1), expanded.push_back(counts[a]);
     if (counts[a] == 1 || sizes[a] != 1) raised.push_back(sizes[a]), expanded.push_back(sizes[a]);
-    merged.push_back(repeated_size("repeat", sizes[a], counts[a]));
+    merged.push_back(size_product("repeat", counts[a], sizes[a]));
   }
   if (raised.size() <= std::size_t{kMaxRank})
     return reshape(expand(reshape(x, raised), expanded), merged);
@@ -110,7 +103,7 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t count, int axis) {
   if (count < 0) throw ValueError(cat(where("repeat_interleave"), ": ", count, " times"));
   const int a = normalize_axis(axis, x.rank(), where("repeat_interleave").c_str());
   Ints merged = to_ints(x.shape());
-  merged[static_cast<std::size_t>(a)] = repeated_size("repeat_interleave", x.size(a), count);
+  merged[static_cast<std::size_t>(a)] = size_product("repeat_interleave", x.size(a), count);
   if (x.rank() == kMaxRank) {  // no axis is free: the others are merged
     std::int64_t outer = 1, inner = 1;
     for (int d = 0; d <= a; ++d) outer *= x.size(d);

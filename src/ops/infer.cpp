@@ -134,6 +134,14 @@ std::int64_t axis_mask(const char* op, const Ints& axes, int rank) {
   return mask & all;
 }
 
+std::int64_t size_product(const char* op, std::int64_t a, std::int64_t b) {
+  std::int64_t both = 0;
+  if (__builtin_mul_overflow(a, b, &both))
+    throw ShapeError(
+        cat(where(op), ": ", a, " times ", b, " elements are more than can be counted"));
+  return both;
+}
+
 Shape to_shape(const Ints& sizes) { return Shape(sizes.data(), static_cast<int>(sizes.size())); }
 Ints to_ints(const Shape& shape) { return Ints(shape.begin(), shape.end()); }
 

@@ -73,6 +73,8 @@ int axis_of(const char* op, std::int64_t axis, int rank);
 /// Bit mask of axes; all axes when the list is empty. Refuses axes out of range or given twice.
 /// That of a tensor without axes is 0.
 std::int64_t axis_mask(const char* op, const Ints& axes, int rank);
+/// a b, sizes that `op` was given; a ShapeError names it where the product is beyond int64.
+std::int64_t size_product(const char* op, std::int64_t a, std::int64_t b);
 Shape to_shape(const Ints& sizes);
 Ints to_ints(const Shape& shape);
 

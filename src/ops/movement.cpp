@@ -291,20 +291,19 @@ Gradients vjp_gather(const Tensor& out, const Tensor& g) {
   return {build(Op::ScatterAdd, {base, input_of(out, 1), g}, out.node()->attrs), Tensor{}};
 }
 
-// Only the last of the updates of a place was written: the others get nothing, but where the node
-// says that they do.
+// Only the last of the updates of a place was written: the others get nothing.
 Gradients vjp_scatter(const Tensor& out, const Tensor& g) {
   const Tensor& index = input_of(out, 1);
-  const auto& attrs = out.node()->attrs.as<AxisAttrs>();
-  const int axis = static_cast<int>(attrs.axis);
+  const int axis = static_cast<int>(out.node()->attrs.as<AxisAttrs>().axis);
   Ints column(static_cast<std::size_t>(index.rank()), 1);
   column[static_cast<std::size_t>(axis)] = index.size(axis);
   const Tensor number = broadcast_to(reshape(arange(0, index.size(axis)), column), index.shape());
   const auto written = [&](const Tensor& base, const Tensor& updates) {
-    return build(Op::Scatter, {base, index, updates}, AxisAttrs{axis});
+    return build(Op::Scatter, {base, index, updates}, out.node()->attrs);
   };
-  const auto read = [&](const Tensor& x) { return build(Op::Gather, {x, index}, AxisAttrs{axis}); };
-  if (attrs.to_all != 0) return {written(g, zeros(index.shape(), g.dtype())), Tensor{}, read(g)};
+  const auto read = [&](const Tensor& x) {
+    return build(Op::Gather, {x, index}, out.node()->attrs);
+  };
   const Tensor last = read(written(zeros(g.shape(), DType::Int64), number));
   return {written(g, zeros(index.shape(), g.dtype())), Tensor{},
           where(eq(last, number), read(g), constant({}, 0, g.dtype()))};

@@ -108,13 +108,8 @@ Tensor unpooled(const char* op, const Tensor& x, const Tensor& indices, const In
   out.insert(out.end(), sizes.begin(), sizes.end());
   if (x.numel() == 0) return zeros(to_shape(out), x.dtype());
   const Ints rows{planes, x.numel() / planes};
-  // Where windows overlap several values name one place: the last is written, and each gets the
-  // place's gradient, as in PyTorch.
   return reshape(
-      build(Op::Scatter,
-            {zeros({planes, plane}, x.dtype()), reshape(indices, rows), reshape(x, rows)},
-            AxisAttrs{1, 1}),
-      out);
+      scatter(zeros({planes, plane}, x.dtype()), 1, reshape(indices, rows), reshape(x, rows)), out);
 }
 
 void require_planes(const char* op, const Tensor& x, int axes, const char* wanted) {

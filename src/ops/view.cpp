@@ -226,6 +226,10 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t count, int axis) {
   if (count < 1) throw ValueError(cat(where("chunk"), ": into ", count, " parts"));
   const std::int64_t total = x.size(normalize_axis(axis, x.rank(), where("chunk").c_str()));
   // An axis without elements has as many parts as were asked for, as in PyTorch.
+  constexpr std::int64_t kMostEmpty = 1 << 20;
+  if (total == 0 && count > kMostEmpty)
+    throw ValueError(cat(where("chunk"), ": axis ", axis, " of ", x.shape(), " into ", count,
+                         " parts; without elements it has at most ", kMostEmpty));
   if (total == 0) return std::vector<Tensor>(static_cast<std::size_t>(count), x);
   return split(x, (total - 1) / count + 1, axis);
 }

@@ -25,15 +25,6 @@ bool leave_out_absent(data::Batch& batch, const data::Dataset& set) {
   return true;
 }
 
-bool is_filled_up(const data::Dataset& set) {
-  return set.target_dtype() == DType::Int64 &&
-         set.counted_targets() < static_cast<double>(set.target_shape().numel());
-}
-
-std::int64_t counted(std::span<const std::int64_t> targets) {
-  return std::ssize(targets) - std::count(targets.begin(), targets.end(), data::kIgnoredTarget);
-}
-
 Tensor views_as_examples(const Tensor& input) {
   Ints sizes{input.size(0) * input.size(1)};
   for (int axis = 2; axis < input.rank(); ++axis) sizes.push_back(input.size(axis));

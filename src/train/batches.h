@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <span>
 
 #include <tenon/data.h>
 #include <tenon/eval.h>
@@ -16,10 +15,6 @@ namespace tenon::train {
 /// Takes examples out of a batch that there are none of: pictures of the set that could not be
 /// decoded. False when none is left.
 bool leave_out_absent(data::Batch& batch, const data::Dataset& set);
-/// Whether sequences of the set's targets are filled up, with data::kIgnoredTarget.
-bool is_filled_up(const data::Dataset& set);
-/// How many of these targets count.
-std::int64_t counted(std::span<const std::int64_t> targets);
 /// Inputs [N, views, …] as those of N * views examples.
 Tensor views_as_examples(const Tensor& input);
 

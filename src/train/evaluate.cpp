@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <vector>
+#include <limits>
+#include <optional>
 
 #include <tenon/error.h>
 
@@ -14,10 +15,28 @@
 namespace tenon::train {
 namespace {
 
-// The share of a batch's targets that its loss is a mean of.
-double counted_share(const Tensor& target) {
-  const std::vector<std::int64_t> numbers = target.to_vector<std::int64_t>();
-  return static_cast<double>(counted(numbers)) / static_cast<double>(numbers.size());
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+double quotient(double sum, double count) { return count > 0 ? sum / count : kNan; }
+
+// Of the classes of a set; the network may have more outputs.
+void add_classes(std::optional<metrics::ClassMetrics>& metrics, const EvalOutcome& outcome,
+                 const Tensor& target, std::int64_t classes, std::optional<std::int64_t> ignored) {
+  if (outcome.scores.rank() != 2 || outcome.scores.size(1) < classes)
+    throw ShapeError(cat("the network gives ", outcome.scores.shape(), " where the data has ",
+                         classes, " classes: choose a model with as many outputs"));
+  if (!metrics) metrics.emplace(static_cast<int>(outcome.scores.size(1)));
+  metrics->add(outcome.scores, target, ignored);
+}
+
+void take_classes(Evaluation& out, const metrics::ClassMetrics& metrics) {
+  out.confusion = metrics.confusion();
+  out.accuracy = out.confusion.accuracy();
+  out.top3_accuracy = metrics.top_k_accuracy(3);
+  out.top5_accuracy = metrics.top_k_accuracy(5);
+  out.log_loss = metrics.log_loss();
+  out.roc_auc = metrics.roc_auc();
+  out.average_precision = metrics.average_precision();
 }
 
 }  // namespace
@@ -26,48 +45,44 @@ Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
                     const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const auto start = std::chrono::steady_clock::now();
   loader.set_epoch(loader.state().epoch);
-  const std::int64_t count = classes && !step.tokens() ? loader.dataset().classes() : 0;
+  const data::Dataset& set = loader.dataset();
+  const std::int64_t count = classes && !step.tokens() ? set.classes() : 0;
+  const bool quantities = !step.tokens() && set.classes() == 0;
   Evaluation out;
-  out.confusion = metrics::ConfusionMatrix(static_cast<int>(std::max<std::int64_t>(count, 1)));
-  metrics::RunningMean loss, top3, tokens;
+  out.accuracy = out.top3_accuracy = out.top5_accuracy = out.log_loss = kNan;
+  std::optional<metrics::ClassMetrics> metrics;
+  double total = 0, counted = 0;
+  std::int64_t correct = 0, of_targets = 0;
   Batches batches(loader);
   data::Batch batch;
-  step.set_views(loader.dataset().views());
-  const bool filled_up = step.tokens() && is_filled_up(loader.dataset());
-  const bool quantities = !step.tokens() && loader.dataset().classes() == 0;
+  step.set_views(set.views());
   for (std::int64_t k = 1; batches.next(batch); ++k) {
-    if (!leave_out_absent(batch, loader.dataset())) continue;
+    if (!leave_out_absent(batch, set)) continue;
     const EvalOutcome outcome = step(batch);
+    total += outcome.total;
+    counted += outcome.counted;
+    correct += outcome.correct;
+    out.targets += outcome.targets;
+    of_targets += batch.target.numel();
+    out.items += batch.size;
     if (quantities && outcome.scores.numel() == batch.target.numel() && batch.target.rank() > 0) {
       if (!out.errors) out.errors.emplace();
       out.errors->add(outcome.scores, batch.target);
     }
-    const auto weight = static_cast<double>(batch.size);
-    // Each target that counts has one share, whatever batches the set is cut into.
-    if (const double share = filled_up ? counted_share(batch.target) : 1; share > 0)
-      loss.add(outcome.loss, weight * share);
-    out.items += batch.size;
-    if (step.tokens())
-      tokens.add(
-          static_cast<double>(outcome.correct) / (weight * loader.dataset().counted_targets()),
-          weight);
-    if (count > 0) {
-      if (outcome.scores.rank() != 2 || outcome.scores.size(1) < count)
-        throw ShapeError(cat("the network gives ", outcome.scores.shape(), " where the data has ",
-                             count, " classes: choose a model with as many outputs"));
-      if (outcome.scores.size(1) > out.confusion.classes())
-        out.confusion = metrics::ConfusionMatrix(static_cast<int>(outcome.scores.size(1)));
-      out.confusion.add(outcome.scores, batch.target);
-      top3.add(metrics::top_k_accuracy(outcome.scores, batch.target, 3), weight);
-    }
+    if (count > 0) add_classes(metrics, outcome, batch.target, count, step.ignored());
     if (progress) progress(k, loader.batches());
   }
-  if (out.items == 0 && !loader.dataset().broken().empty())
-    throw FormatError(cat("none of ", loader.dataset().describe(), " could be decoded, as ",
-                          loader.dataset().broken().front()));
-  out.loss = loss.value();
-  out.accuracy = step.tokens() ? tokens.value() : count > 0 ? out.confusion.accuracy() : 0;
-  out.top3_accuracy = top3.value();
+  if (out.items == 0 && !set.broken().empty())
+    throw FormatError(
+        cat("none of ", set.describe(), " could be decoded, as ", set.broken().front()));
+  out.ignored = of_targets - out.targets;
+  out.broken = set.broken();
+  out.notes = set.notes();
+  out.loss = quotient(total, counted);
+  if (metrics) take_classes(out, *metrics);
+  if (step.tokens())
+    out.accuracy = quotient(static_cast<double>(correct), static_cast<double>(out.targets));
+  if (quantities) out.targets = of_targets;
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   out.items_per_s = static_cast<double>(out.items) / std::max(out.seconds, 1e-9);
   return out;

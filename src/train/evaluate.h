@@ -1,4 +1,4 @@
-// One pass over test data.
+// One pass over a set that is measured.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace tenon::train {
 
-/// Loss, accuracy and confusion matrix over one epoch of the loader. The loss is the mean over
-/// examples, and of sequences over the tokens that count (not data::kIgnoredTarget). `progress`
-/// gets (batch, batches) and may be empty.
+/// Loss and metrics over one epoch of the loader, each the mean over what counts: sums in float64,
+/// divided once at the end. With `classes` integer targets are classes. `progress` gets (batch,
+/// batches) and may be empty. The result says nothing of the source and its part.
 Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
                     const std::function<void(std::int64_t, std::int64_t)>& progress);
 

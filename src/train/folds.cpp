@@ -111,6 +111,9 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
   // The last fold is the first to have no samples where there are too many folds.
   const Settings last = settings_of_fold(file, folds);
   const auto tokenizer = tokenizer_of(settings, "");
+  if (settings.data.find(",fold=") != std::string::npos)
+    throw ValueError(
+        cat("folds: '", settings.data, "' names one of its folds already: leave out 'fold'"));
   if (data::open_dataset(last.data, data::Split::Test, source_options(last, nullptr, tokenizer)) ==
       nullptr)
     throw ValueError(cat("'", last.data, "' has no samples for testing: give fewer folds"));

@@ -240,25 +240,48 @@ nn::AnyModule FrozenNet::released() const {
   return net_;
 }
 
+namespace {
+
+// Throws where the file is of a network that Tenon does not have and the given one is another.
+void refuse_relative(const io::WeightFit& fit, const std::string& file) {
+  if (!fit.unsupported.empty() && !(fit.missing.empty() && fit.misshapen.empty()))
+    throw NotSupported(
+        cat(file, ": this is ", fit.family, ": not supported, because ", fit.unsupported));
+}
+
+// What reading the file left out and converted: "; hub/w.pt: 2 of float8_e4m3fn read as float32".
+std::string in_words(const Notes& notes) {
+  std::string out;
+  for (const Note& note : notes) out += cat("; ", to_string(note));
+  return out;
+}
+
+}  // namespace
+
 std::string take_fitting_weights(const nn::AnyModule& net, const std::string& file) {
   const StateDict own = net.state_dict();
-  const io::WeightFit fit = io::fit_weights(io::WeightFile(file), own);
+  const io::WeightFile opened(file);
+  const io::WeightFit fit = io::fit_weights(opened, own);
+  refuse_relative(fit, file);
   if (fit.tensors.empty())
     throw ValueError(cat(file, ": nothing in it fits the network: ", fit.differences()));
   net.load_state_dict(fit.tensors, false);
   const std::string left = fit.differences();
   return cat("weights: ", fit.tensors.size(), " of ", own.size(), " tensors are from ", file,
-             in_words(fit), left.empty() ? "" : cat("; ", left));
+             in_words(fit), left.empty() ? "" : cat("; ", left), in_words(opened.notes()));
 }
 
 TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& model,
                               const std::string& file) {
-  const io::WeightFit fit = io::fit_weights(io::WeightFile(file), net.state_dict());
+  const io::WeightFile opened(file);
+  const io::WeightFit fit = io::fit_weights(opened, net.state_dict());
+  refuse_relative(fit, file);
   if (const std::string left = fit.differences(); !left.empty())
     throw ValueError(cat(file, fit.family.empty() ? "" : cat(" (", fit.family, ")"),
                          " does not fit ", model, ": ", left));
   net.load_state_dict(fit.tensors, false);
-  return {cat("weights: all ", fit.tensors.size(), " tensors are from ", file, in_words(fit)),
+  return {cat("weights: all ", fit.tensors.size(), " tensors are from ", file, in_words(fit),
+              in_words(opened.notes())),
           fit.normalize};
 }
 

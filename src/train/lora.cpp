@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "graph/body.h"
 #include "graph/node.h"
-#include "io/csv.h"
+#include "io/numbers.h"
 
 namespace tenon::train {
 namespace {

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "data/dates.h"
 #include "io/json.h"
 #include "train/run_data.h"
 
@@ -18,7 +20,21 @@ using io::Json;
 // What shapes the network's numbers; those at their default ("") are left out.
 constexpr const char* kTexts[] = {"task", "activation", "head", "precision", "layer_precision"};
 
-// Columns as {"name", "values"} or {"name", "fill"}.
+// Whether data has no file that whoever wrote the metadata could choose: what is drawn, and sets
+// that lie in the machine's own folder of data.
+bool has_no_file(const std::string& spec) {
+  const std::size_t end = spec.find_first_of(":,");
+  const std::string_view kind = std::string_view(spec).substr(0, end);
+  static constexpr std::string_view drawn[] = {"digits", "scenes", "numbers", "random"};
+  static constexpr std::string_view sets[] = {"mnist", "cifar10", "cifar100"};
+  if (spec.empty()) return true;
+  if (spec.find_first_of("/\\") != std::string::npos || has_path(spec)) return false;
+  return std::find(std::begin(drawn), std::end(drawn), kind) != std::end(drawn) ||
+         (std::find(std::begin(sets), std::end(sets), kind) != std::end(sets) &&
+          (end == std::string::npos || spec[end] == ','));
+}
+
+// Columns as {"name", "values"} or {"name", "fill"}, the latter of dates with {"date", "order"}.
 Json json_of(const data::TableColumns& table) {
   Json columns = Json::array();
   for (const data::TableColumn& column : table.columns) {
@@ -28,9 +44,15 @@ Json json_of(const data::TableColumns& table) {
       one["fill"] = column.fill;
     else
       one["values"] = column.values;
+    if (!column.date.empty()) one["date"] = column.date, one["order"] = column.date_order;
     columns.push_back(std::move(one));
   }
-  return {{"label", table.label}, {"columns", std::move(columns)}};
+  Json out{{"label", table.label}, {"columns", std::move(columns)}};
+  const std::pair<const char*, const std::string&> formats[] = {
+      {"encoding", table.encoding}, {"decimal", table.decimal}, {"thousands", table.thousands}};
+  for (const auto& [key, value] : formats)
+    if (!value.empty()) out[key] = value;
+  return out;
 }
 
 std::shared_ptr<const data::TableColumns> table_from(const Json& json,
@@ -38,9 +60,17 @@ std::shared_ptr<const data::TableColumns> table_from(const Json& json,
   auto table = std::make_shared<data::TableColumns>();
   table->label = json.at("label").get<std::string>();
   table->class_names = class_names;
+  table->encoding = json.value("encoding", "");
+  table->decimal = json.value("decimal", "");
+  table->thousands = json.value("thousands", "");
   for (const Json& one : json.at("columns"))
     table->columns.push_back({one.at("name").get<std::string>(), one.value("fill", 0.0),
-                              one.value("values", std::vector<std::string>())});
+                              one.value("values", std::vector<std::string>()),
+                              one.value("date", ""), one.value("order", "")});
+  for (const data::TableColumn& column : table->columns)
+    if (!column.date.empty() && (!data::is_date_part(column.date) || !column.values.empty() ||
+                                 data::date_order(column.date_order) == data::kAnyOrder))
+      throw ValueError(cat("the dates of column '", column.name, "' are none"));
   for (const data::TableColumn& column : table->columns)
     if (!std::is_sorted(column.values.begin(), column.values.end()))
       throw ValueError(cat("the words of column '", column.name, "' are not in order"));
@@ -61,6 +91,7 @@ std::string to_json(const ModelDescription& model) {
   json["input_std"] = s.input_std;
   if (s.picture != "auto") json["picture"] = s.picture;
   if (s.normalize != "auto") json["normalize"] = s.normalize;
+  if (s.background != "auto") json["background"] = s.background;
   if (!has_path(s.data)) json["data"] = s.data;
   if (!model.class_names.empty()) json["class_names"] = model.class_names;
   if (!model.text_unit.empty()) json["text_unit"] = model.text_unit;
@@ -83,9 +114,14 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
     s.classes = json.at("classes").get<std::int64_t>();
     s.input_mean = json.at("input_mean").get<double>();
     s.input_std = json.at("input_std").get<double>();
-    for (const char* key : {"picture", "normalize"})
+    for (const char* key : {"picture", "normalize", "background"})
       if (json.contains(key)) s.set(key, json[key].get<std::string>());
     s.data = json.value("data", "");
+    if (!has_no_file(s.data))
+      throw FormatError(cat(source, ": its metadata '", kModelKey, "' names the data '",
+                            s.data.substr(0, 120),
+                            "': a file of weights names no files of this machine; remove "
+                            "'data' from its metadata, or use another copy"));
     out.class_names = json.value("class_names", out.class_names);
     out.text_unit = json.value("text_unit", "");
     if (json.contains("table")) out.table = table_from(json["table"], out.class_names);
@@ -96,6 +132,12 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
   }
   if (s.classes < 1 || s.classes > 1'000'000 || !(s.input_std > 0))
     throw FormatError(cat(source, ": its metadata '", kModelKey, "' has numbers out of range"));
+  // Names that are the classes' numbers are not written, but a table's labels are found by them.
+  if (out.table && out.class_names.empty()) {
+    auto table = std::make_shared<data::TableColumns>(*out.table);
+    for (std::int64_t k = 0; k < s.classes; ++k) table->class_names.push_back(std::to_string(k));
+    out.table = std::move(table);
+  }
   return out;
 }
 

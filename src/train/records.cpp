@@ -115,6 +115,7 @@ std::string to_json(const Progress& p) {
                             {"loss_sum", number(p.loss_sum)},
                             {"weight", number(p.weight)},
                             {"correct", p.correct},
+                            {"targets", p.targets},
                             {"items", p.items},
                             {"seconds", number(p.seconds)},
                             {"schedule", schedule},
@@ -138,6 +139,7 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
     p.correct = json.at("correct").get<std::int64_t>();
     p.items = json.at("items").get<std::int64_t>();
     p.weight = to_double(json.at("weight"));
+    p.targets = json.at("targets").get<std::int64_t>();
     p.seconds = to_double(json.at("seconds"));
     for (const auto& [key, value] : json.at("schedule").items()) p.schedule[key] = to_double(value);
     for (const Json& e : json.at("history")) p.history.push_back(epoch_from(e));

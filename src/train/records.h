@@ -27,8 +27,8 @@ struct Progress {
   std::uint64_t generator_seed = 0, generator_counter = 0;
   // The epoch under way.
   double loss_sum = 0;
-  double weight = 0;  ///< of the losses: examples, where sequences are filled up by their tokens
-  std::int64_t correct = 0, items = 0;
+  double weight = 0;  ///< of the losses, as nn::LossTerms::counted
+  std::int64_t correct = 0, targets = 0, items = 0;
   double seconds = 0;
   std::map<std::string, double> schedule;
   std::vector<EpochReport> history;

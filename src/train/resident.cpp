@@ -7,7 +7,6 @@
 
 #include <tenon/shapes_only.h>
 #include "graph/node.h"
-#include "train/batches.h"
 
 namespace tenon::train {
 namespace {
@@ -77,11 +76,6 @@ std::optional<ResidentSet> resident_set(const data::Loader& loader) {
     set.get(all, x->data(), y->data());
     out.inputs = Tensor::from_data(x->data(), inputs, set.input_dtype());
     out.targets = Tensor::from_data(y->data(), targets, set.target_dtype());
-    const auto each = static_cast<std::size_t>(set.target_shape().numel());
-    const auto* target = static_cast<const std::int64_t*>(y->data());
-    if (is_filled_up(set))
-      for (std::size_t n = 0; n < all.size(); ++n)
-        out.counted.push_back(counted(std::span(target + n * each, each)));
   }
   out.scale = pixel_scale(loader);
   return out;

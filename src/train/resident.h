@@ -20,7 +20,6 @@ PixelScale pixel_scale(const data::Loader& loader);
 struct ResidentSet {
   Tensor inputs, targets;  // as the set stores them: [N, …]
   PixelScale scale;
-  std::vector<std::int64_t> counted;  // targets of each example, where is_filled_up(); else none
 
   /// The examples with these numbers (int64[B]) as the network takes them.
   Tensor input(const Tensor& numbers) const;

@@ -23,12 +23,13 @@
 #include "run/tune.h"
 #include "train/batches.h"
 #include "train/class_names.h"
-#include "train/evaluate.h"
 #include "train/frozen.h"
 #include "train/lora.h"
 #include "train/model_file.h"
 #include "train/pictures.h"
 #include "train/planned.h"
+#include "train/published_config.h"
+#include "train/resident.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/session.h"
@@ -37,7 +38,6 @@
 #include "train/standardized.h"
 #include "train/step.h"
 #include "train/tensor_names.h"
-#include "train/translate.h"
 
 namespace tenon::train {
 namespace {
@@ -83,6 +83,26 @@ void load_whole(const nn::AnyModule& net, const StateDict& state, const std::str
     require_tensors(net.state_dict(), state, file);
     throw;
   }
+}
+
+// The network of the settings, with means and deviations around it where the state has them.
+nn::AnyModule net_for(const Settings& settings, std::int64_t classes, const StateDict& state) {
+  const nn::AnyModule net = make_net(settings, classes);
+  const auto mean = state.find(kInputMean), target = state.find(kTargetMean);
+  if (mean == state.end()) return net;
+  return standardized(net, mean->second.shape(),
+                      target == state.end() ? std::optional<Shape>() : target->second.shape());
+}
+
+// Compares names and shapes before the network takes memory: a small file may describe a network of
+// many gigabytes.
+void require_shapes(const Settings& settings, std::int64_t classes, const StateDict& state,
+                    const std::string& file) {
+  const ShapesOnly scope;
+  const nn::AnyModule net = net_for(settings, classes, state);
+  const bool adapted = has_adapters(state);
+  require_tensors((adapted ? with_adapters(net, parse_lora(settings.lora)) : net).state_dict(),
+                  state, file);
 }
 
 // Of a run that has not ended the adapters are added here.
@@ -166,11 +186,15 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   session.tell = [&options](const std::string& note) {
     for (const auto& callback : options.callbacks) callback->on_note(note);
   };
-  for (const std::string& note : notes_on_data(sets)) session.tell(note);
+  const std::vector<std::string> told = notes_on_data(sets);
+  for (const std::string& note : told) session.tell(note);
   for (const std::string& note : session.notes) session.tell(note);
   o.stop = options.stop;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(o));
   TrainResult result = trainer.fit(*session.train, session.validation.get(), session.test.get());
+  // What reading the samples lost of them is known by now.
+  for (const std::string& note : notes_on_data(sets))
+    if (std::find(told.begin(), told.end(), note) == told.end()) session.tell(note);
   for (const auto& set : {sets.train, sets.validation, sets.test})
     if (set != nullptr)
       for (const std::string& name : set->broken()) result.broken.push_back(name);
@@ -234,13 +258,6 @@ Weights weights_of_run(const std::string& dir) {
   return {checkpoint->path, checkpoint->model_state(), {}};
 }
 
-// Windows of a text are as long as the network sees, unless the data's name says otherwise.
-std::string as_long_as_seen(const std::string& data, const models::Info& model) {
-  const bool open =
-      model.tokens && data.starts_with("text:") && data.find(",length=") == std::string::npos;
-  return open ? cat(data, ",length=", model.input[0]) : data;
-}
-
 // Texts may be shorter than the context. Pictures may be of another size where the layers can say
 // what they make of it; a perceptron lays any input in a row.
 bool takes(const models::Info& model, const Tensor& examples, std::int64_t views) {
@@ -260,11 +277,25 @@ std::shared_ptr<const data::Vocabulary> vocabulary_of(const std::string& text_un
                                                       : data::Vocabulary(unit, tokens));
 }
 
+// Classes as the config of published weights has them.
+void use_published(const PublishedConfig& config, Settings& settings,
+                   std::vector<std::string>& class_names) {
+  if (config.regression && settings.task != "regression")
+    throw NotSupported(cat(config.path,
+                           ": the network tells quantities, not classes: train it with "
+                           "--task regression, or use a network of classes"));
+  if (settings.classes > 0 && settings.classes != config.classes)
+    throw ValueError(cat("setting 'classes' is ", settings.classes, ", and ", config.path, " says ",
+                         config.classes, ": leave 'classes' out"));
+  settings.classes = config.classes;
+  class_names = config.class_names;
+}
+
 }  // namespace
 
 TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
   refuse_idle(settings);
-  Settings known = settings;
+  Settings known = as_published(settings);
   known.data = as_long_as_seen(settings.data, settings.model_info());
   return fit(known, dir, false, options);
 }
@@ -326,13 +357,8 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
   out.compute_here();
   const ContextScope scope(out.context_);
   const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
-  out.net_ = make_net(out.settings_, classes);
-  if (const auto mean = weights.state.find(kInputMean); mean != weights.state.end()) {
-    const auto target = weights.state.find(kTargetMean);
-    out.net_ = standardized(
-        out.net_, mean->second.shape(),
-        target == weights.state.end() ? std::optional<Shape>() : target->second.shape());
-  }
+  require_shapes(out.settings_, classes, weights.state, weights.file);
+  out.net_ = net_for(out.settings_, classes, weights.state);
   load_weights_of_run(out.net_, out.settings_, weights.state, weights.file);
   out.net_.eval();
   out.file_ = weights.file;
@@ -344,14 +370,23 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
 TrainedModel TrainedModel::with_weights(const Settings& settings, const std::string& file) {
   TrainedModel out;
   out.settings_ = settings;
-  if (out.settings_.classes == 0) out.settings_.classes = settings.model_info().classes;
-  out.tokenizer_ = tokenizer_of(settings, "");
+  out.foreign_ = true;
+  out.settings_.weights = file;
+  const std::optional<PublishedConfig> config =
+      settings.network.empty() ? published_config(file, settings.model) : std::nullopt;
+  out.settings_ = as_published(std::move(out.settings_));
+  out.settings_.weights = settings.weights;
+  if (config) use_published(*config, out.settings_, out.class_names_);
+  if (out.settings_.classes == 0) out.settings_.classes = out.settings_.model_info().classes;
+  out.tokenizer_ = tokenizer_of(out.settings_, "");
   out.compute_here();
   const ContextScope scope(out.context_);
   out.net_ = make_net(out.settings_, out.settings_.classes);
-  TakenWeights taken = take_all_weights(out.net_, settings.model, file);
-  out.weights_note_ = std::move(taken.note);
-  out.settings_ = with_pictures_of(std::move(out.settings_), taken.normalize);
+  TakenWeights taken = take_all_weights(out.net_, out.settings_.model, file);
+  out.weights_note_ = taken.note + config_words(file, settings.model);
+  out.settings_ =
+      with_pictures_of(std::move(out.settings_),
+                       config && !config->normalize.empty() ? config->normalize : taken.normalize);
   out.net_.eval();
   out.file_ = file;
   out.name_classes(out.settings_.classes);
@@ -402,51 +437,6 @@ TrainedModel TrainedModel::open(const std::string& run_or_file, const nn::AnyMod
   return out;
 }
 
-Evaluation TrainedModel::evaluate(
-    const std::string& data, std::int64_t batch,
-    const std::function<void(std::int64_t, std::int64_t)>& progress) const {
-  if (given_net_)
-    throw NotSupported(
-        cat(file_,
-            " was opened with a module of one's own, of whose data nothing is "
-            "known: evaluate with Trainer::evaluate(), or on what predict() returns"));
-  if (data.empty() && settings_.data.empty())
-    throw ValueError(cat(file_,
-                         " does not say what it is tested on, which was a file of the machine "
-                         "that trained it: name data, as with --data SPEC"));
-  const ContextScope scope(context_);
-  const std::string spec = data.empty() ? locate_data(settings_.data, run_) : data;
-  const std::unique_ptr<data::Loader> loader =
-      test_loader(settings_, with_examples(spec, test_set(spec)), batch);
-  EvalStep step(net_, loss_of(settings_, net_, 0), settings_.model_info().tokens);
-  Evaluation out = train::evaluate(step, *loader, true, progress);
-  out.broken = loader->dataset().broken();
-  if (const auto* translator = net_.as<models::Translator>())
-    out.exact = exact_share(*translator, loader->dataset());
-  if (const auto* spans = dynamic_cast<const data::SpanDataset*>(&loader->dataset())) {
-    const SpanMeasure measure = measure_spans(net_, *spans);
-    out.exact = measure.exact;
-    out.f1 = measure.f1;
-  }
-  return out;
-}
-
-std::shared_ptr<data::Dataset> TrainedModel::test_set(const std::string& data) const {
-  if (data::is_picture_source(data))
-    return fitted(settings_, data::open_picture_source(data, data::Split::Test, class_names_),
-                  data::Split::Test);
-  data::SourceOptions options = source_options(settings_, table_, tokenizer_);
-  // Text for a translator and pairs for another model are refused for what they are, not for a
-  // token that is not known.
-  if (is_translator() != data.starts_with("text:")) options.vocabulary = vocabulary_;
-  const models::Info model = settings_.model_info();
-  std::shared_ptr<data::Dataset> set =
-      data::open_dataset(as_long_as_seen(data, model), data::Split::Test, options);
-  const bool classes = set != nullptr && !model.tokens && !model.pairs && set->classes() > 0 &&
-                       set->target_shape().rank() == 0 && !class_names_.empty();
-  return classes ? numbered_as(std::move(set), class_names_, data) : set;
-}
-
 void TrainedModel::set_picture(const std::string& steps) {
   // Pixels stay scaled as they were, which for other pictures is another way.
   if (!own_sizes(settings_) && settings_.normalize == "auto") settings_.normalize = "none";
@@ -464,6 +454,10 @@ std::shared_ptr<data::Dataset> TrainedModel::fit(
   data::PictureOptions options = picture_options(settings_, settings_.model_info().input);
   options.broken_left_out = true;
   return data::picture_dataset(std::move(pictures), options);
+}
+
+io::ImageReading TrainedModel::image_reading(int channels) const {
+  return {channels, background(settings_)};
 }
 
 std::string TrainedModel::fitting() const {
@@ -543,22 +537,24 @@ Answer TrainedModel::answer(const std::string& question, const std::string& text
   return answers_of(net_, set, false)[0];
 }
 
-std::vector<AskedQuestion> TrainedModel::answers(const std::string& data, std::int64_t start,
+std::vector<AskedQuestion> TrainedModel::answers(const Selection& data, std::int64_t start,
                                                  std::int64_t count) const {
   require_spans();
   const ContextScope scope(context_);
-  const std::shared_ptr<data::Dataset> opened = test_set(data);
+  const std::shared_ptr<data::Dataset> opened = open_set(data);
   const auto* set = dynamic_cast<const data::SpanDataset*>(opened.get());
   if (set == nullptr)
-    throw ShapeError(cat("'", data, "' has no questions: name a file of them, as in spans:FILE"));
-  const data::SpanDataset part = set->part(start, count);
+    throw ShapeError(
+        cat("'", data.data, "' has no questions: name a file of them, as in spans:FILE"));
+  const data::SpanDataset part = set->part(start, count < 0 ? std::ssize(set->questions()) : count);
   const std::vector<Answer> given = answers_of(net_, part, lacks_answers(*set));
   std::vector<AskedQuestion> out;
   out.reserve(given.size());
   for (std::size_t k = 0; k < given.size(); ++k) {
     const data::SpanQuestion& asked = part.questions()[k];
     const SpanMeasure measure = measure_answer(given[k].text, asked.answers);
-    out.push_back({asked.question, given[k], asked.answers, measure.exact, measure.f1});
+    out.push_back({cat(data.data, ", question ", start + static_cast<std::int64_t>(k) + 1),
+                   asked.question, given[k], asked.answers, measure.exact, measure.f1});
   }
   return out;
 }

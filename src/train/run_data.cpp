@@ -1,6 +1,7 @@
 // Paths inside data sources: KIND:PATH, csv:PATH,test=PATH, npy:PATH,PATH.
 #include "train/run_data.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <vector>
@@ -54,6 +55,100 @@ std::size_t parts_from(const std::string& spec, const fs::path& base) {
 }
 
 }  // namespace
+
+namespace {
+
+// What a source names: its kind, the paths of its samples, its test file ("" without one), and the
+// other options.
+struct Named {
+  std::string kind{}, test{};
+  std::vector<std::string> paths{}, options{};
+};
+
+Named named(const std::string& spec) {
+  Named out{.kind = kind_of_source(spec)};
+  if (!has_path(spec)) return out;
+  const std::string rest = spec.substr(out.kind.size() + 1);
+  std::size_t which = 0;
+  for (const std::string& part : data::source_parts(rest, out.kind == "npy")) {
+    const std::size_t path = data::path_in_part(out.kind, part, which++);
+    if (part.starts_with("test=") && path != std::string::npos)
+      out.test = part.substr(path);
+    else if (path != 0)
+      out.options.push_back(part);
+    else
+      out.paths.push_back(part);
+  }
+  return out;
+}
+
+// Patterns of shards are compared by their folder and their text.
+bool same_path(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  std::error_code ignored;
+  if (fs::equivalent(a, b, ignored)) return true;
+  const fs::path first = fs::weakly_canonical(a, ignored),
+                 second = fs::weakly_canonical(b, ignored);
+  return !first.empty() && first == second;
+}
+
+// The last name of a path, whether or not it ends with a slash.
+std::string last_name(const std::string& path) {
+  const fs::path whole = fs::path(path).lexically_normal();
+  return (whole.has_filename() ? whole.filename() : whole.parent_path().filename()).string();
+}
+
+template <class Same>
+bool all_same(const std::vector<std::string>& a, const std::vector<std::string>& b, Same&& same) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), same);
+}
+
+}  // namespace
+
+std::optional<std::string> own_data(const std::string& data, const std::string& run_data,
+                                    const std::string& run_dir) {
+  if (run_data.empty() || kind_of_source(data) != kind_of_source(run_data)) return std::nullopt;
+  if (!has_path(data) && !has_path(run_data)) return run_data;
+  std::optional<std::string> here;
+  try {
+    here = locate_data(run_data, run_dir);
+  } catch (const IoError&) {  // moved: what is given may be where it lies now
+  }
+  const Named given = named(data), own = named(here.value_or(run_data));
+  const bool same =
+      here ? all_same(given.paths, own.paths, same_path)
+           : all_same(given.paths, own.paths, [](const std::string& a, const std::string& b) {
+               return last_name(a) == last_name(b);
+             });
+  const bool other_test =
+      !given.test.empty() &&
+      (here ? !same_path(given.test, own.test) : last_name(given.test) != last_name(own.test));
+  if (!same || other_test) return std::nullopt;
+  if (here) return here;
+  // The run's options behind the paths that are given.
+  std::string out = own.kind + ":";
+  for (const std::string& path : given.paths) out += (out.ends_with(':') ? "" : ",") + path;
+  for (const std::string& option : own.options) out += "," + option;
+  const std::string& test = given.test.empty() ? own.test : given.test;
+  return test.empty() ? out : out + ",test=" + test;
+}
+
+std::string as_long_as_seen(const std::string& data, const models::Info& model) {
+  const bool open =
+      model.tokens && data.starts_with("text:") && data.find(",length=") == std::string::npos;
+  return open ? cat(data, ",length=", model.input[0]) : data;
+}
+
+bool is_drawn_source(const std::string& spec) {
+  const std::string kind = kind_of_source(spec);
+  return kind == "digits" || kind == "scenes" || kind == "random" || kind == "numbers";
+}
+
+bool names_test_part(const std::string& spec) {
+  const std::string kind = kind_of_source(spec);
+  return kind == "mnist" || kind == "idx" || kind == "cifar10" || kind == "cifar100" ||
+         !named(spec).test.empty();
+}
 
 bool has_path(const std::string& spec) {
   const std::string kind = kind_of_source(spec);

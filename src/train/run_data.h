@@ -2,6 +2,7 @@
 // looked at from another folder, finds it again.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,23 @@ bool has_path(const std::string& spec);
 /// run's folder or one above it. Throws IoError that names what is missing and how to say where it
 /// is.
 std::string locate_data(const std::string& spec, const std::string& run_dir);
+
+/// The run's own data, located, where `data` names the same files as it, whatever options stand
+/// behind them; else none. Files are the same when their paths lead to the same file. Where the
+/// run's files are not found any more, those of `data` count as the run's when their names are the
+/// same: the run's options then apply to them. A `data` that names another test file than the run's
+/// is not the run's own.
+std::optional<std::string> own_data(const std::string& data, const std::string& run_data,
+                                    const std::string& run_dir);
+
+/// Windows of a text are as long as the network sees, unless the data's name says otherwise.
+std::string as_long_as_seen(const std::string& data, const models::Info& model);
+
+/// Whether a source's samples are drawn by seeds: its test part is drawn apart from what training
+/// sees.
+bool is_drawn_source(const std::string& spec);
+/// Whether a source has a test part by its own nature: published sets, and files with "test=".
+bool names_test_part(const std::string& spec);
 
 /// Changes the settings of a run that goes on. Throws ValueError for one that shapes its results.
 void override_settings(Settings& settings,

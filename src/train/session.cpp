@@ -27,6 +27,7 @@
 #include "train/lora.h"
 #include "train/model_file.h"
 #include "train/pictures.h"
+#include "train/published_config.h"
 #include "train/run_folder.h"
 #include "train/settings.h"
 #include "train/standardized.h"
@@ -190,16 +191,6 @@ data::SourceOptions source_options(const Settings& settings,
           .hide_words = settings.model_info().masked};
 }
 
-std::shared_ptr<const data::Dataset> with_examples(const std::string& data,
-                                                   std::shared_ptr<const data::Dataset> test) {
-  if (test == nullptr || test->size() == 0)
-    throw ValueError(cat("'", data, "' has none of its examples for testing",
-                         data.starts_with("csv:") ? ": say how many are, as in split=0.2, or name "
-                                                    "a file of them, test=FILE"
-                                                  : ": give more of them"));
-  return test;
-}
-
 namespace {
 
 // Null where the source has no such part.
@@ -345,11 +336,8 @@ nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double labe
       return cross_entropy(all, target, Reduction::Mean, label_smoothing);
     };
   if (!info.pairs && !info.masked) return nn::CrossEntropyLoss{label_smoothing};
-  return [label_smoothing](const Tensor& scores, const Tensor& target) {
-    return cross_entropy(
-        scores, target,
-        ClassLossOptions{.label_smoothing = label_smoothing, .ignore_index = data::kIgnoredTarget});
-  };
+  return nn::CrossEntropyLoss{.label_smoothing = label_smoothing,
+                              .ignore_index = data::kIgnoredTarget};
 }
 
 nn::AnyModule make_net(const Settings& settings, std::int64_t classes) {
@@ -468,6 +456,7 @@ Session::Session(const Settings& s, const DataSets& opened, bool resume)
   loss = loss_of(settings, net, settings.label_smoothing);
   if (!settings.weights.empty() && !resume && !ShapesOnly::is_on())
     notes.push_back(cat(take_fitting_weights(net, settings.weights),
+                        config_words(settings.weights, settings.model),
                         settings.head.empty() ? "" : "; the head's layers begin as drawn"));
   if (!settings.lora.empty()) net = *(adapted = with_adapters(net, lora_of(settings)));
   const std::vector<std::string> frozen = parse_parts(settings.freeze);
@@ -519,7 +508,7 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
                              const std::string& drawn) {
     KeptSource out{set, loader->options(), {}};
     const Settings known = with_picture_settings(settings);
-    out.preparation = cat(known.picture, " ", known.normalize, " ", drawn);
+    out.preparation = cat(known.picture, " ", known.normalize, " ", known.background, " ", drawn);
     return out;
   };
   KeepOptions how;

@@ -29,10 +29,6 @@ struct DataSets {
 /// not suit the model, and with settings.strict FormatError where reading it noted anything.
 DataSets open_data(const Settings& settings, const std::string& run_dir = "");
 
-/// The test part of the source `data`; ValueError where it has no example, as of a short table.
-std::shared_ptr<const data::Dataset> with_examples(const std::string& data,
-                                                   std::shared_ptr<const data::Dataset> test);
-
 /// The run's own, or the one that the settings name, or null.
 std::shared_ptr<const data::Tokenizer> tokenizer_of(const Settings& settings,
                                                     const std::string& run_dir);

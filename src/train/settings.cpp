@@ -13,10 +13,11 @@
 
 #include "base/str.h"
 #include "device/parse.h"
-#include "io/csv.h"
+#include "io/numbers.h"
 #include "io/toml.h"
 #include "train/lora.h"
 #include "train/pictures.h"
+#include "train/published_config.h"
 
 namespace tenon::train {
 namespace {
@@ -160,6 +161,10 @@ const Field kFields[] = {
      &Settings::normalize},
     {"broken", "pictures that cannot be decoded: skip, which the next ones stand in for, or error",
      &Settings::broken},
+    {"background",
+     "what transparent parts of images lie on: white, black, grey or #rrggbb; none: the colour "
+     "under them is kept; auto: as the data source says, else none",
+     &Settings::background},
     {"standardize", "columns of a table are centred and scaled as its training part is",
      &Settings::standardize},
     {"device", "cpu, cuda or cuda:N", &Settings::device},
@@ -244,6 +249,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "picture" && value != "auto") parse_fitting(value);
   if (key == "normalize") parse_channel_scale(value);
   if (key == "keep_frozen") check_choice(f, value, {"auto", "memory", "disk", "off"});
+  if (key == "background" && value != "auto" && value != "none") io::parse_colour(value);
   if (key == "broken") check_choice(f, value, {"skip", "error"});
   if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "card", "both"});
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
@@ -420,6 +426,22 @@ Settings Settings::with_recipe(const std::string& model, const std::string& netw
   return s;
 }
 
+namespace {
+
+// The setting 'weights' of a file and of single settings, which come after it.
+std::string weights_in(const std::string& file,
+                       const std::vector<std::pair<std::string, std::string>>& overrides) {
+  std::string out;
+  if (!file.empty())
+    for (const SettingText& line : parse_settings(io::read_file(file, kMostSettingsText), file))
+      if (line.key == "weights") out = line.value;
+  for (const auto& [key, value] : overrides)
+    if (key == "weights") out = value;
+  return out;
+}
+
+}  // namespace
+
 Settings Settings::resolve(const std::string& model, const std::string& file,
                            const std::vector<std::pair<std::string, std::string>>& overrides) {
   std::string chosen = model;
@@ -434,7 +456,9 @@ Settings Settings::resolve(const std::string& model, const std::string& file,
     }
     if (!network.empty()) s = with_recipe(chosen, network);
   }
-  if (s.network.empty()) s = for_model(chosen.empty() ? Settings().model : chosen);
+  if (s.network.empty())
+    s = for_model(model_as_published(weights_in(file, overrides),
+                                     chosen.empty() ? Settings().model : chosen));
   const std::string used = s.model, network = s.network;
   if (!file.empty()) s.apply_file(file);
   for (const auto& [key, value] : overrides)

@@ -145,7 +145,10 @@ Tensor StandardizedLoss::operator()(const Tensor& output, const Tensor& target) 
   const Tensor wanted = cast(target, output.dtype());
   Ints sizes(target.shape().begin(), target.shape().end());
   const Tensor error = reshape(output, sizes) - wanted;
-  return mean(square(deviation.defined() ? error / deviation : error));
+  const Tensor squares = square(deviation.defined() ? error / deviation : error);
+  return reduction == Reduction::None  ? squares
+         : reduction == Reduction::Sum ? sum(squares)
+                                       : mean(squares);
 }
 
 }  // namespace tenon::train

@@ -33,6 +33,7 @@ Tensor target_deviation(const nn::AnyModule& net);
 /// many numbers as the target.
 struct StandardizedLoss {
   Tensor deviation{};  ///< undefined: 1
+  Reduction reduction = Reduction::Mean;
   Tensor operator()(const Tensor& output, const Tensor& target) const;
 };
 

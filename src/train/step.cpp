@@ -20,12 +20,20 @@
 namespace tenon::train {
 namespace {
 
-// Answers that are right, int64; 0 where targets are no class numbers.
-Tensor count_correct(const Tensor& scores, const Tensor& target, bool classes) {
+// Answers that are right, int64; 0 where targets are no class numbers. What is left out is never
+// right.
+Tensor count_correct(const Tensor& scores, const Tensor& target, const Tensor& kept, bool classes) {
   if (!classes || is_floating(target.dtype()) || scores.rank() != target.rank() + 1)
     return scalar(0, DType::Int64);
-  const Tensor predicted = argmax(scores, scores.rank() == 2 ? -1 : 1);
-  return sum(eq(predicted, cast(target, DType::Int64)));
+  const int axis = scores.rank() == 2 ? -1 : 1;
+  Tensor right = eq(argmax(scores, axis), cast(target, DType::Int64));
+  if (kept.defined()) right = logical_and(right, kept);
+  return sum(right);
+}
+
+// How many targets are not left out, int64.
+Tensor count_targets(const Tensor& target, const Tensor& kept) {
+  return kept.defined() ? sum(cast(kept, DType::Int64)) : scalar(target.numel(), DType::Int64);
 }
 
 void check_loss(const Tensor& loss) {
@@ -157,13 +165,14 @@ void TrainStep::require_reached(const Tensor& loss) const {
 void TrainStep::use(std::optional<ResidentSet> set) { set_ = std::move(set); }
 
 // The gradients of the scaled loss are scaled back; where one is not finite the step is left out
-// and the scale halved.
-void TrainStep::scale_gradients(std::vector<Tensor>& grads, Tensor& guard,
+// and the scale halved. A step in which nothing counts has no gradients that could overflow.
+void TrainStep::scale_gradients(std::vector<Tensor>& grads, const Tensor& any, Tensor& guard,
                                 std::vector<Tensor>& figures, std::vector<Tensor>& updates) {
   const Tensor back = reciprocal(scale_->scale);
   Tensor fine = scalar(true, DType::Bool);
   for (Tensor& g : grads) {
-    const Tensor finite = all(isfinite(g));
+    Tensor finite = all(isfinite(g));
+    if (any.defined()) finite = logical_or(finite, logical_not(any));
     figures.push_back(finite);
     fine = logical_and(fine, finite);
     g = g * back;
@@ -207,6 +216,9 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
                          least_scores_, " classes: it needs as many outputs"));
   values.push_back(mixes_ ? mixed.loss(loss_, values[0], wanted) : loss_(values[0], wanted));
   check_loss(values[1]);
+  const Tensor kept = loss_.kept(wanted);
+  counts_vary_ = loss_.counts_vary(wanted);
+  const Tensor counted = counts_vary_ ? loss_.counted(wanted) : Tensor();
   if (teacher_) values[1] = with_teacher(values[1], values[0], input, wanted);
   const std::vector<Tensor> renewed = take_updates(values);  // guarded below, as the step is
   const Tensor &scores = values[0], &value = values[1];
@@ -214,14 +226,23 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
   const Tensor differentiated = scale_ ? value * scale_->scale : value;
   std::vector<Tensor> grads = grad(differentiated, optimizer_.parameters());
   std::vector<Tensor> figures{
-      value, count_correct(scores, mixes_ ? mixed.main_target(wanted) : wanted, classes_)},
+      value, count_correct(scores, mixes_ ? mixed.main_target(wanted) : wanted, kept, classes_)},
       updates;
   Tensor guard = guarded_ ? isfinite(value) : Tensor();
+  const Tensor any = counts_vary_ ? gt(counted, 0) : Tensor();
+  if (counts_vary_) {
+    // The mean of nothing is NaN: such a step has no loss, and changes nothing.
+    figures[0] = where(any, value, 0);
+    figures.push_back(counted);
+    figures.push_back(count_targets(wanted, kept));
+    if (guarded_) guard = isfinite(figures[0]);
+  }
   if (guarded_ && queued) {
     guard = logical_and(open_, guard);
     updates.push_back(assign(open_, guard));
   }
-  if (scale_) scale_gradients(grads, guard, figures, updates);
+  if (any.defined()) guard = guard.defined() ? logical_and(guard, any) : any;
+  if (scale_) scale_gradients(grads, any, guard, figures, updates);
   if (clip_value_ > 0) grads = optim::clip_grad_value(grads, clip_value_);
   if (clip_norm_ > 0) {
     optim::ClippedGrads clipped = optim::clip_grad_norm(grads, clip_norm_);
@@ -274,10 +295,16 @@ Tensor TrainStep::begin(const Tensor& numbers, const std::vector<double>& rates,
 StepOutcome TrainStep::read(const Tensor& figures, std::int64_t row) const {
   const std::int64_t count = figures.size(-1);
   const double* values = figures.data_as<double>() + row * count;
-  StepOutcome out{values[0], static_cast<std::int64_t>(values[1]), {}};
-  for (std::int64_t k = 2; k < count; ++k)
+  StepOutcome out{values[0], static_cast<std::int64_t>(values[1])};
+  std::int64_t first = 2;
+  if (counts_vary_) {
+    out.counted = values[2];
+    out.targets = static_cast<std::int64_t>(values[3]);
+    first = 4;
+  }
+  for (std::int64_t k = first; k < count; ++k)
     if (values[k] == 0 && out.overflow.empty())
-      out.overflow = optimizer_.parameter_names()[static_cast<std::size_t>(k - 2)];
+      out.overflow = optimizer_.parameter_names()[static_cast<std::size_t>(k - first)];
   return out;
 }
 
@@ -302,9 +329,14 @@ void EvalStep::set_views(std::int64_t views) {
         if (tokens) scores = places_of(scores);
         if (views > 1) scores = mean_of_views(scores, views, is_floating(in[1].dtype()));
         const Tensor target = tokens ? flatten(in[1]) : in[1];
-        const Tensor value = loss(scores, target);
-        check_loss(value);
-        return std::vector<Tensor>{value, tokens ? count_correct(scores, target, true) : scores};
+        check_loss(loss(scores, target));
+        const nn::LossTerms terms = loss.terms(scores, target);
+        const Tensor kept = loss.kept(target);
+        std::vector<Tensor> out{
+            in_one({terms.total, terms.counted, count_correct(scores, target, kept, tokens),
+                    count_targets(target, kept)})};
+        if (!tokens) out.push_back(scores);
+        return out;
       });
 }
 
@@ -315,8 +347,9 @@ Plan EvalStep::plan(const data::Loader& loader, std::int64_t batch) {
 
 EvalOutcome EvalStep::operator()(const data::Batch& batch) {
   const std::vector<Tensor>& out = function_({batch.input, batch.target});
-  if (tokens_) return {out[0].item(), {}, static_cast<std::int64_t>(out[1].item())};
-  return {out[0].item(), out[1]};
+  const std::vector<double> figures = out[0].to_vector<double>();
+  return {figures[0], figures[1], static_cast<std::int64_t>(figures[2]),
+          static_cast<std::int64_t>(figures[3]), tokens_ ? Tensor() : out[1]};
 }
 
 }  // namespace tenon::train

@@ -23,11 +23,15 @@ namespace tenon::train {
 Tensor places_of(const Tensor& scores);
 
 struct StepOutcome {
-  double loss = 0;
+  double loss = 0;  ///< 0 where no target counts
   std::int64_t correct = 0;
+  /// What the step counts in a mean of losses, and how many of its targets are not left out. Unset:
+  /// as much as every other step for each of its samples.
+  std::optional<double> counted{};
+  std::optional<std::int64_t> targets{};
   /// With a scaled loss: the first parameter whose gradient overflowed, and so left the step
   /// without an update; "" when none did.
-  std::string overflow;
+  std::string overflow{};
 };
 
 /// Multiplies the loss, so that small gradients survive float16: doubled after kGrowth steps that
@@ -71,8 +75,8 @@ class TrainStep {
  private:
   std::vector<Tensor> trace(const Tensor& given, const Tensor& target, const Tensor& mix,
                             const Tensor& rates, bool queued);
-  void scale_gradients(std::vector<Tensor>& grads, Tensor& guard, std::vector<Tensor>& figures,
-                       std::vector<Tensor>& updates);
+  void scale_gradients(std::vector<Tensor>& grads, const Tensor& any, Tensor& guard,
+                       std::vector<Tensor>& figures, std::vector<Tensor>& updates);
 
   Tensor with_teacher(const Tensor& loss, const Tensor& scores, const Tensor& input,
                       const Tensor& target) const;
@@ -86,6 +90,7 @@ class TrainStep {
   optim::Optimizer& optimizer_;
   double clip_norm_, clip_value_;
   bool guarded_, classes_, tokens_, mixes_;
+  bool counts_vary_ = false;  // of the steps that were traced
   std::int64_t least_scores_ = 0;
   std::optional<ResidentSet> set_;
   std::optional<LossScale> scale_;
@@ -94,15 +99,16 @@ class TrainStep {
 };
 
 struct EvalOutcome {
-  double loss = 0;
-  Tensor scores;             ///< undefined for sequences of tokens
-  std::int64_t correct = 0;  ///< of those
+  double total = 0, counted = 0;          ///< as nn::LossTerms
+  std::int64_t correct = 0, targets = 0;  ///< of the targets that are not left out
+  Tensor scores;                          ///< undefined for sequences of tokens
 };
 
 class EvalStep {
  public:
   EvalStep(const nn::AnyModule& net, const nn::Loss& loss, bool tokens);
   bool tokens() const { return tokens_; }
+  std::optional<std::int64_t> ignored() const { return loss_.ignored(); }
   /// Inputs are [N, views, …] where there is more than one view of each example: their scores are
   /// brought together by mean_of_views().
   void set_views(std::int64_t views);

@@ -200,7 +200,6 @@ class Fit {
     Tensor figures;
     std::int64_t row = 0;  // of the numbers and figures, which steps of one launch share
     std::int64_t items = 0;
-    std::int64_t counted = 0;  // targets, where a set on the card is_filled_up()
     double lr = 0;
     std::uint64_t seed = 0, counter = 0;  // of the generator, before it
   };
@@ -211,7 +210,6 @@ class Fit {
   Tensor mix_of(std::int64_t steps) const;
   void drain();
   void account(const Queued& step);
-  double weight_of(const Queued& step) const;
   /// Steps begun, read or not.
   std::int64_t begun() const { return p_.step + static_cast<std::int64_t>(queue_.size()); }
   [[noreturn]] void not_finite(const Queued& step, double loss);
@@ -275,8 +273,6 @@ class Fit {
   double evaluation_seconds_ = 0;
   double waited_before_ = 0;     // for batches, before this epoch
   double waited_earlier_ = 0;    // in the stage before
-  bool filled_up_ = false;       // sequences of targets, to lengths that differ
-  double counted_each_ = 1;      // targets of an example that count, in the mean
   bool staged_ = false;          // the next stage has begun
   bool epoch_is_whole_ = false;  // that the checkpoint stands in, by another drop_last
   bool asked_to_stop_ = false;   // by a callback
@@ -454,10 +450,6 @@ void Fit::open_steps() {
   t_.train_step->reopen();
   t_.train_step->use(resident_set(*train_));
   t_.train_step->require_classes(o_.classes ? train_->dataset().classes() : 0);
-  const data::Dataset& set = train_->dataset();
-  // Of words that are hidden anew in every epoch each example has as many.
-  filled_up_ = o_.tokens && is_filled_up(set) && !set.drawn_anew();
-  if (filled_up_) counted_each_ = set.counted_targets();
   watch_finite();
   at_once_ = std::max(o_.steps_per_launch, 1);
   ahead_ = 1;
@@ -633,9 +625,6 @@ bool Fit::begin_steps() {
     Queued& q = steps.emplace_back();
     q.row = r;
     q.items = std::ssize(batch);
-    if (filled_up_)
-      for (const std::int64_t number : batch)
-        q.counted += t_.train_step->set()->counted[static_cast<std::size_t>(number)];
     q.lr = t_.optimizer->base_lr() * schedule_->factor(begun() + r);
     rates.push_back(q.lr);
   }
@@ -716,26 +705,16 @@ void Fit::drain() {
   drained_ = Clock::now();
 }
 
-// In the mean loss of its epoch: its examples, or as in an evaluation the targets that count, over
-// how many an example has in the mean.
-double Fit::weight_of(const Queued& step) const {
-  if (!filled_up_) return static_cast<double>(step.items);
-  const Tensor& target = step.target;
-  const std::int64_t count = target.defined()
-                                 ? counted(std::span(target.data_as<std::int64_t>(),
-                                                     static_cast<std::size_t>(target.numel())))
-                                 : step.counted;
-  return static_cast<double>(count) / counted_each_;
-}
-
 void Fit::account(const Queued& step) {
   const StepOutcome outcome = t_.train_step->read(step.figures, step.row);
   if (!std::isfinite(outcome.loss)) not_finite(Queued(step), outcome.loss);
   ++p_.step;
-  const double weight = weight_of(step);
+  // In the mean of its epoch a step counts as in an evaluation: by its targets that count.
+  const double weight = outcome.counted.value_or(static_cast<double>(step.items));
   p_.loss_sum += outcome.loss * weight;
   p_.weight += weight;
   p_.correct += outcome.correct;
+  p_.targets += outcome.targets.value_or(step.items * train_->dataset().target_shape().numel());
   p_.items += step.items;
   if (result_.first_step_seconds == 0) result_.first_step_seconds = seconds_since(start_);
   if (folder_ != nullptr && (p_.step <= kDenseLogSteps || p_.step % kLogEvery == 0))
@@ -752,8 +731,7 @@ void Fit::account(const Queued& step) {
 std::optional<double> Fit::train_accuracy() const {
   const data::Dataset& set = train_->dataset();
   if (!o_.classes || set.classes() == 0 || (!o_.tokens && set.target_shape().rank() > 0)) return {};
-  const double each = o_.tokens ? set.counted_targets() : 1;
-  return static_cast<double>(p_.correct) / (p_.weight * each);
+  return static_cast<double>(p_.correct) / static_cast<double>(p_.targets);
 }
 
 void Fit::report_step(const Queued& step, double loss) {
@@ -823,7 +801,7 @@ void Fit::end_epoch() {
   schedule_->observe(r.validation_loss.value_or(r.train_loss));
   p_.history.push_back(r);
   p_.loss_sum = p_.weight = p_.seconds = 0;
-  p_.correct = p_.items = 0;
+  p_.correct = p_.items = p_.targets = 0;
   if (folder_ != nullptr) {
     folder_->append_csv(csv_line(r));
     folder_->append_json(json_line(r));

@@ -48,6 +48,7 @@ TEST_CASE("torch edges: chunks of an axis without elements are as many as were a
     for (const Tensor& part : parts) CHECK(part.shape() == Shape{0, 2});
   }
   CHECK(chunk(x, 3, 1).size() == 2);
+  CHECK_THROWS_AS(chunk(x, std::numeric_limits<std::int64_t>::max(), 0), ValueError);
   CHECK(split(x, 3, 0).size() == 1);
   // Beside the largest count nothing wraps around.
   CHECK(chunk(zeros({3}), std::numeric_limits<std::int64_t>::max(), 0).size() == 3);
@@ -71,7 +72,8 @@ TEST_CASE("torch edges: repetitions of as many axes as a shape has") {
       const Tensor y = repeat(x, counts), want = repeated(x, counts), slope = grad(sum(y), x);
       CHECK(y.shape() == want.shape());
       CHECK(list(y) == list(want));
-      CHECK(list(slope) == Floats(12, static_cast<float>(want.numel() / x.numel())));
+      const std::int64_t times = want.numel() / x.numel();
+      CHECK(list(slope) == Floats(12, static_cast<float>(times)));
     }
     const Tensor wide = reshape(x, {1, 2, 1, 3, 1, 2, 1, 1}).eval();
     CHECK(repeat(wide, {2, 2, 2, 2, 2, 2, 2, 2}).numel() == 12 * 256);
@@ -79,6 +81,16 @@ TEST_CASE("torch edges: repetitions of as many axes as a shape has") {
     CHECK(rows.shape() == Shape{1, 2, 1, 9, 1, 2, 1, 1});
     CHECK(list(rows) == list(repeat_interleave(x, 3, 1)));
   });
+}
+
+TEST_CASE("torch edges: sizes whose product is beyond int64 are refused") {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const Tensor x = zeros({2, 3});
+  CHECK_THROWS_AS(reshape(x, {kMost, 2, -1}), ShapeError);
+  CHECK_THROWS_AS(reshape(x, {kMost, kMost}), ShapeError);
+  CHECK_THROWS_AS(repeat(x, {1, kMost}), ShapeError);
+  CHECK_THROWS_AS(repeat(x, {kMost, kMost, kMost}), ShapeError);
+  CHECK_THROWS_AS(repeat_interleave(x, kMost, 1), ShapeError);
 }
 
 TEST_CASE("torch edges: a mask without axes") {
@@ -181,8 +193,9 @@ TEST_CASE("torch edges: running sums and products in the type that is asked for"
   });
 }
 
-TEST_CASE(
-    "torch edges: values that are put in one place share its gradient when pooling is undone") {
+// Not PyTorch's, which gives the gradient of a place to every value that names it: finite
+// differences are 0 for those that are written over.
+TEST_CASE("torch edges: of values put in one place by max_unpool the last has the gradient") {
   with_engines([] {
     const Tensor x = Tensor::from(Floats{1, 2, 3, 4}, {1, 1, 4});
     const Tensor at = reshape(longs({2, 0, 2, 5}), {1, 1, 4}).eval();
@@ -190,14 +203,19 @@ TEST_CASE(
     pool.kernel = 2;
     const Tensor y = max_unpool1d(x, at, pool);
     const Tensor w = reshape(arange(1, 9, 1, DType::Float32), {1, 1, 8});
-    const Tensor once = grad(sum(y * w), x), slope = grad(sum(y * w * y), x),
-                 twice = grad(sum(slope), x);
-    CHECK(list(y) == Floats{2, 0, 3, 0, 0, 4, 0, 0});  // the last one is written
-    CHECK(list(once) == Floats{3, 1, 3, 6});
-    CHECK(list(twice) == Floats{12, 2, 12, 12});  // 2 w of the place for each that names it
-    // scatter() itself gives the gradient to what was written.
-    const Tensor z = scatter(zeros({8}), 0, reshape(at, {4}), reshape(x, {4}));
-    CHECK(list(grad(sum(z * reshape(w, {8})), x)) == Floats{0, 1, 3, 6});
+    const Tensor slope = grad(sum(y * w), x);
+    CHECK(list(y) == Floats{2, 0, 3, 0, 0, 4, 0, 0});
+    CHECK(list(slope) == Floats{0, 1, 3, 6});
+    // Where windows overlap, several find one maximum: it counts once.
+    Pool1dOptions overlapping;
+    overlapping.kernel = 3;
+    overlapping.stride = 1;
+    const Tensor signal = Tensor::from(Floats{1, 2, 5, 3, 4, 0}, {1, 1, 6});
+    const ValuesAndIndices maxima = max_pool1d_with_indices(signal, overlapping);
+    const Tensor again = max_unpool1d(maxima.values, maxima.indices, overlapping, 6);
+    const Tensor through = grad(sum(again * slice(w, 2, 0, 6)), signal);
+    CHECK(list(again) == Floats{0, 0, 5, 0, 4, 0});
+    CHECK(list(through) == Floats{0, 0, 3, 0, 5, 0});
   });
 }
 

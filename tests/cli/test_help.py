@@ -58,7 +58,7 @@ class Help(CommandTest):
 
     def test_what_counts_and_lists_mean(self):
         page = " ".join(self.ok("predict", "--help").out.split())
-        for words in ("classes or tokens to show", "lines of a .txt file"):
+        for words in ("classes or tokens to show", "samples to print of --data and of each file"):
             self.assertIn(words, page)
         self.assertIn("Of more than 1,000 classes only those that occur", " ".join(self.ok("eval", "--help").out.split()))
 

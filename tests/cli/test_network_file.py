@@ -17,7 +17,7 @@ class NetworkFile(CommandTest):
         shutil.move(self.folder / "first", self.folder / "moved")
         self.assertEqual(self.ok("summary", "moved", "--toml").out, text)
         self.assertEqual(self.ok("summary", "moved/model.safetensors", "--toml").out, text)
-        self.assertIn("60 test samples", self.ok("eval", "moved").out)
+        self.assertIn("test part of digits:300,60: 60 of ", self.ok("eval", "moved").out)
         self.ok("train", "mlp:784-8-10", "--teacher", "moved", "--data", "digits:300,60", "--epochs", "1", "--out", "taught")
         self.ok("predict", "moved", "--data", "digits:300,60")
         self.assertIn("best validation accuracy", self.ok("train", "--resume", "moved", "--epochs", "2").out)

@@ -192,10 +192,14 @@ class Moved(CommandTest):
         # Rows without a label are predicted.
         (self.folder / "new.csv").write_text("a,b\n1,2\n3,4\n5,6\n")
         rows = self.json("predict", "alone.safetensors", "new.csv", "--count", "2", "--start", "1", "--json")
-        self.assertEqual([row["name"] for row in rows], ["new.csv row 1", "new.csv row 2"])
+        self.assertEqual([row["name"] for row in rows], ["new.csv, line 3", "new.csv, line 4"])
         self.assertTrue(all(row["class_name"] in ("even", "odd") and "label" not in row for row in rows))
-        (self.folder / "labelled.csv").write_text("1,2,0\n3,4,1\n")
-        self.fails(3, "predict", "alone.safetensors", "labelled.csv", says=["3 columns", "trained on 2", "--data csv:labelled.csv"])
+        (self.folder / "labelled.csv").write_text("1,2,even\n3,4,odd\n")
+        told = self.ok("predict", "alone.safetensors", "labelled.csv", "--json")
+        self.assertIn("labelled.csv: it has no header, and one column more than the model's inputs: taken as the label", told.err)
+        self.assertEqual([row["label"] for row in json.loads(told.out)], [0, 1])
+        (self.folder / "wide.csv").write_text("1,2,3,0\n3,4,5,1\n")
+        self.fails(3, "predict", "alone.safetensors", "wide.csv", says=["4 columns", "trained on 2"])
 
 
 if __name__ == "__main__":

@@ -29,17 +29,19 @@ class Regression(CommandTest):
 
         (self.folder / "new.csv").write_text("area,rooms\n100,3\n200,2\n")
         rows = self.json("predict", "run", "new.csv", "--json")
-        self.assertEqual([row["name"] for row in rows], ["new.csv row 0", "new.csv row 1"])
+        self.assertEqual([row["name"] for row in rows], ["new.csv, line 2", "new.csv, line 3"])
         self.assertAlmostEqual(rows[0]["values"][0] / 327000, 1, delta=0.15)
         # Columns are found by their names: in another order, beside the label and others.
         (self.folder / "named.csv").write_text("price,note,rooms,area\n0,x,3,100\n0,y,2,200\n")
         named = self.json("predict", "run", "named.csv", "--json")
         self.assertEqual([row["values"] for row in named], [row["values"] for row in rows])
         (self.folder / "bare.csv").write_text("100,3,7\n")
-        self.fails(3, "predict", "run", "bare.csv", says=["3 columns", "trained on 2"])
+        self.assertEqual(self.json("predict", "run", "bare.csv", "--json")[0]["target"], [7])
+        (self.folder / "wide.csv").write_text("100,3,7,8\n")
+        self.fails(3, "predict", "run", "wide.csv", says=["4 columns", "trained on 2"])
         (self.folder / "other.csv").write_text("area,floors\n100,3\n")
         self.fails(3, "predict", "run", "other.csv", says="no column 'rooms'")
-        self.assertRegex(self.ok("predict", "run", "new.csv").out, r"new.csv row 0 +\d{6}\n")
+        self.assertRegex(self.ok("predict", "run", "new.csv").out, r"new.csv, line 2 +\d{6}\n")
         # The plan of its step is that of a regression.
         self.assertNotIn("cross_entropy", self.ok("inspect", "run").out)
         held_out = self.json("predict", "run", *data, "--count", "2", "--json")
@@ -93,12 +95,14 @@ class Regression(CommandTest):
         self.assertRegex(out, r"R2 +[\d.-]+ ± ")
         shutil.rmtree(self.folder / "runs3" / "fold-1")
         told = self.fails(2, "train", "mlp:2-8-1", "--data", "csv:t.csv", "--target", "price", "--task", "regression", "--folds", "3",
-                          "--out", "runs3", says=["--out: runs3/fold-2 already holds a run", "--resume runs3/fold-2"])
+                          "--out", "runs3", says=["--out: runs3 already holds folds", "--resume runs3"])
         self.assertNotIn("TrainOptions", told.err)
         self.assertFalse((self.folder / "runs3" / "fold-1").exists(), "nothing was trained")
         self.assertEqual(self.json("eval", "runs3/fold-3", "--json")["items"], 30)
-        self.fails(2, "train", "mlp:2-8-1", "--data", "csv:t.csv,split=0.5", "--target", "price", "--folds", "3", says="already")
-        self.fails(2, "train", "mlp:2-8-1", "--data", "digits", "--folds", "3", says="no table")
+        for taken, says in (("split=0.5", "a fold is the test part"), ("fold=1/3", "names one of its folds already")):
+            self.fails(2, "train", "mlp:2-8-1", "--data", f"csv:t.csv,{taken}", "--target", "price", "--task", "regression", "--folds", "3",
+                       says=says)
+        self.fails(2, "train", "mlp:2-8-1", "--data", "digits", "--folds", "3", says="each part is drawn by a seed of its own")
         self.fails(2, "train", "mlp:2-8-1", "--data", "csv:t.csv", "--folds", "1", says="2 or more")
         self.fails(2, "train", "mlp:2-8-1", "--data", "csv:t.csv", "--target", "price", "--task", "regression", "--folds", "100",
                    "--out", "runs100", says="of 90 samples, 81 are left for training and 0 for testing")

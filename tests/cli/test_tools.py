@@ -262,7 +262,52 @@ class Data(CommandTest):
             (other / file).write_bytes(b"no weights")
             self.fails(3, "data", "fetch", "weights", network, "--from", other.as_uri(), "--dir", network, says=[f"not {network}'s {file}", "its checksum is"])
             self.assertEqual(list((self.folder / network).iterdir()), [])
-        self.fails(3, "data", "fetch", "weights", "bert_large", "--from", other.as_uri(), "--dir", "large", says="not bert_large's model.safetensors")
+        self.fails(3, "data", "fetch", "weights", "bert_large", "--unverified", "--from", other.as_uri(), "--dir", "large",
+                   says="not bert_large's model.safetensors")
+        self.fails(3, "data", "fetch", "weights", "gpt2_xl", "--from", other.as_uri(), "--dir", "xl", says="its checksum is")
+
+    def test_fetch_follows_redirects_to_https_alone(self):
+        target = self.folder / "target"
+        target.mkdir()
+        (target / "model.safetensors").write_bytes(b"other bytes")
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                if self.path.startswith("/there"):
+                    self.send_response(200)
+                    self.send_header("Content-Length", "4")
+                    self.end_headers()
+                    self.wfile.write(b"here")
+                    return
+                self.send_response(302)
+                self.send_header("Location", target.as_uri() if "file" in self.path else f"http://127.0.0.1:{self.server.server_port}/there")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            for way in ("http", "file"):
+                self.fails(4, "data", "fetch", "weights", "resnet18", "--from", f"http://127.0.0.1:{server.server_port}/{way}", "--dir", "led",
+                           says="no https://, which is not followed")
+                self.assertEqual(list((self.folder / "led").iterdir()), [])
+            server.shutdown()
+
+    def test_fetch_asks_before_it_takes_what_no_checksum_is_known_of(self):
+        for network in ("inception_resnet_v2", "gpt2_medium", "gpt2_large", "bert_large"):
+            self.fails(2, "data", "fetch", "weights", network, "--from", "file:///nowhere", says=["no SHA-256 of", "--sha256 HEX", "--unverified"])
+        self.fails(2, "data", "fetch", "weights", "gpt2", "--unverified", says="--unverified is for files whose SHA-256 is not known here")
+        self.fails(2, "data", "fetch", "weights", "bert_large", "--sha256", "abc", says="64 hexadecimal digits")
+        header = b'{"a.weight":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+        other = self.folder / "summed"
+        other.mkdir()
+        (other / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+        sum_ = hashlib.sha256((other / "model.safetensors").read_bytes()).hexdigest()
+        words = ("data", "fetch", "weights", "inception_resnet_v2", "--from", other.as_uri(), "--dir", "took")
+        self.fails(3, *words, "--sha256", "0" * 64, says="its checksum is")
+        self.assertRegex(self.ok(*words, "--sha256", sum_).out, r"model\.safetensors .*, checked")
 
     def test_fetch_says_where_no_checksum_is_known(self):
         header = b'{"a.weight":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
@@ -280,13 +325,13 @@ class Data(CommandTest):
 
         with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            out = self.ok("data", "fetch", "weights", "inception_resnet_v2", "--from", f"http://127.0.0.1:{server.server_port}").out
+            out = self.ok("data", "fetch", "weights", "inception_resnet_v2", "--unverified", "--from", f"http://127.0.0.1:{server.server_port}").out
             server.shutdown()
         file = self.folder / "data" / "weights" / "inception_resnet_v2" / "model.safetensors"
         self.assertEqual(file.read_bytes(), whole)
-        for word in ("no known checksum", hashlib.sha256(whole).hexdigest(), "tenon predict inception_resnet_v2 --weights"):
+        for word in ("NOT checked", hashlib.sha256(whole).hexdigest(), "tenon predict inception_resnet_v2 --weights"):
             self.assertIn(word, out)
-        self.assertIn("there already", self.ok("data", "fetch", "weights", "inception_resnet_v2", "--from", "file:///nowhere").out)
+        self.assertIn("there already", self.ok("data", "fetch", "weights", "inception_resnet_v2", "--unverified", "--from", "file:///nowhere").out)
 
     def test_fetch_leaves_what_is_there(self):
         there = self.folder / "data" / "cifar100"

@@ -105,7 +105,7 @@ class Weights(CommandTest):
         (self.folder / "text").write_text("no weights at all")
         self.fails(3, "weights", "show", "text", says=["first bytes", ".gguf"])
         self.fails(4, "weights", "show", "gone.pt", says="gone.pt")
-        self.fails(3, "weights", "show", str(FIXTURES / "foreign.pt"), says="argparse.Namespace")
+        self.fails(7, "weights", "show", str(FIXTURES / "foreign" / "whole.pt"), says="'__main__.Own'")
         write_safetensors(self.folder / "ok.safetensors", {"a": ("F32", [1], floats(1)), "b": ("BF16", [1], b"\0\0")})
         self.fails(2, "weights", "convert", "ok.safetensors", "ok.doc", says=".npz")
         told = self.fails(2, "weights", "convert", "ok.safetensors", "ok.npz", says=["ok.npz: NumPy has no bfloat16", "hint: --dtype fp32"])
@@ -116,6 +116,82 @@ class Weights(CommandTest):
         self.fails(2, "weights", "diff", "ok.safetensors", "ok.safetensors", "--tolerance", "-1", says="--tolerance")
         self.fails(2, "weights", "shwo", says="did you mean 'show'")
         self.fails(2, "weights", "convert", "ok.safetensors", "x.pt", "--as", "lenet5", says=["nothing in it fits", "missing"])
+
+    def test_what_is_left_out_converted_or_lost_is_said(self):
+        objects, types = (str(FIXTURES / "foreign" / name) for name in ("objects.pt", "types.pt"))
+        shown = self.ok("weights", "show", objects, "--quick")
+        self.assertRegex(shown.out, r"args +not read +an object of 'argparse\.Namespace'")
+        self.assertIn("not read: 'args', an object of 'argparse.Namespace', and", shown.err)
+        told = self.json("weights", "show", objects, "--json")
+        self.assertIn({"name": "args", "what": "an object of 'argparse.Namespace'"}, told["unread"])
+        self.fails(3, "weights", "show", objects, "--strict", says=["not read", "refused, for 'strict' is on"])
+        done = self.ok("weights", "convert", types, "types.npz")
+        self.assertIn("2 of float8_e4m3fn read as float32, as 'float8_e4m3fn'", done.err)
+        self.assertIn("4 not read: 'uint64', a tensor of uint64 [6], and 3 more", done.err)
+        self.fails(3, "weights", "convert", types, "no.npz", "--strict", says="float8")
+        self.assertFalse((self.folder / "no.npz").exists())
+        # Values beyond the largest of fp16, and those too small for it.
+        write_safetensors(self.folder / "big.safetensors", {"a": ("F32", [4], floats(1e6, -7e4, 1, 1e-9)), "b": ("F32", [1], floats(65504))}, {"k": "v"})
+        done = self.ok("weights", "convert", "big.safetensors", "half.safetensors", "--dtype", "fp16")
+        self.assertIn("a: 2 of its 4 values are too large for float16 and became infinite, the largest 1e+06", done.err)
+        self.assertIn("a: 1 values in 1 tensors are too small for float16 and became 0", done.err)
+        self.assertNotIn("b:", done.err)
+        self.assertIn("2 tensors from big.safetensors, 2 cast to float16", done.out)
+        self.fails(3, "weights", "convert", "big.safetensors", "no.safetensors", "--dtype", "fp16", "--strict", says="became infinite")
+        self.assertFalse((self.folder / "no.safetensors").exists())
+        self.assertEqual(self.ok("weights", "convert", "big.safetensors", "wide.safetensors", "--dtype", "bf16", "--strict").err, "")
+        self.assertIn("1 entries of metadata are not written", self.ok("weights", "convert", "big.safetensors", "bare.pt").err)
+
+    def test_a_folder_of_hugging_face(self):
+        """config.json decides the network; --heads 6 for a file of 4 was taken before."""
+        width, context, vocabulary = 24, 8, 256
+        rng = iter(range(10**9))
+
+        def matrix(*shape):
+            count = math.prod(shape)
+            return ("F32", list(shape), floats(*[((next(rng) * 7919) % 1009 - 504) / 5000 for _ in range(count)]))
+
+        tensors = {"wte.weight": matrix(vocabulary, width), "wpe.weight": matrix(context, width)}
+        for part in ("ln_1", "ln_2"):
+            tensors |= {f"h.0.{part}.weight": ("F32", [width], floats(*[1] * width)), f"h.0.{part}.bias": matrix(width)}
+        for part, (rows, columns) in {"attn.c_attn": (width, 3 * width), "attn.c_proj": (width, width), "mlp.c_fc": (width, 4 * width),
+                                      "mlp.c_proj": (4 * width, width)}.items():
+            tensors |= {f"h.0.{part}.weight": matrix(rows, columns), f"h.0.{part}.bias": matrix(columns)}
+        tensors |= {"ln_f.weight": ("F32", [width], floats(*[1] * width)), "ln_f.bias": matrix(width)}
+        folder = self.folder / "hub"
+        folder.mkdir()
+        write_safetensors(folder / "model.safetensors", tensors)
+        config = {"model_type": "gpt2", "vocab_size": vocabulary, "n_positions": context, "n_embd": width, "n_layer": 1, "n_head": 4}
+        (self.folder / "text.txt").write_text("a line of text\n" * 200)
+        words = ("--data", "text:text.txt,length=8", "--json")
+
+        def loss(*more):
+            (folder / "config.json").write_text(json.dumps(config))
+            return self.json("eval", *more, "--weights", "hub", *words)["loss"]
+        plain = loss("gpt2")
+        named = self.ok("eval", "gpt2", "--weights", "hub", *words)
+        self.assertIn("the network is gpt2:layers=1,heads=4,width=24,context=8", " ".join(named.err.split()))
+        self.assertEqual(loss("gpt2:heads=4"), plain)
+        for field, value in (("activation_function", "relu"), ("layer_norm_epsilon", 0.1), ("n_head", 2)):
+            before = config.get(field)
+            config[field] = value
+            self.assertNotEqual(loss("gpt2"), plain, field)
+            config[field] = before
+        loss("gpt2")
+        self.fails(2, "eval", "gpt2:heads=6", "--weights", "hub", *words, says=["heads = 6", "n_head = 4", "write gpt2"])
+        self.fails(2, "train", "gpt2:heads=6", "--weights", "hub", *words[:2], says=["heads = 6", "n_head = 4"])
+        config["scale_attn_by_inverse_layer_idx"] = True
+        (folder / "config.json").write_text(json.dumps(config))
+        self.fails(7, "eval", "gpt2", "--weights", "hub/model.safetensors", *words, says="'scale_attn_by_inverse_layer_idx' is true")
+        # The folder's tokenizer is used, as any other file in it.
+        del config["scale_attn_by_inverse_layer_idx"]
+        (folder / "config.json").write_text(json.dumps(config))
+        letters = [chr(k) for k in range(33, 127)]
+        (folder / "vocab.json").write_text(json.dumps({word: k for k, word in enumerate(letters + ["\u0120", "\u010a"])}))
+        (folder / "merges.txt").write_text("#version: 0.2\n")
+        self.assertIn("a line", self.ok("generate", "gpt2", "--weights", "hub", "--prompt", "a line", "--tokens", "3").out)
+        (folder / "config.json").write_text('{"model_type": "roberta"}')
+        self.fails(7, "eval", "bert", "--weights", "hub", says="this is RoBERTa: not supported, because")
 
     def test_other_peoples_weights_in_one_command(self):
         self.ok("train", "resnet20:width=4", "--data", "scenes:40,20", "--epochs", "1", "--out", "run")

@@ -224,7 +224,7 @@ TEST_CASE("source parts: apart, together all, and of all classes, whatever the s
 
 TEST_CASE("source parts: 2,000 rows whose class is i % 10 have all ten classes in every part") {
   Files files;
-  const std::string spec = "csv:" + files.csv(2000, 10);
+  const std::string spec = "csv:" + files.csv(2000, 10) + ",drop=who";
   CHECK(classes_of(*open(spec, Split::Test)) == std::vector<std::int64_t>(10, 20));
   CHECK(classes_of(*open(spec, Split::Validation)) == std::vector<std::int64_t>(10, 18));
   CHECK(classes_of(*open(spec, Split::Train)) == std::vector<std::int64_t>(10, 162));
@@ -321,6 +321,12 @@ TEST_CASE("source parts: folders of parts by their usual names, in any case") {
     CHECK((test != nullptr) == tests);
     if (tests) CHECK(test->size() == 8);
     CHECK(open(spec, Split::All)->size() == 28);
+    if (tests) continue;
+    // Of the training folder a part can be held out; the validation folder stays what it is.
+    check_parts(spec + ",fold=1/2");
+    CHECK(open(spec + ",fold=1/2", Split::Test)->size() == 10);
+    CHECK(open(spec + ",split=0.2", Split::Test)->size() == 4);
+    CHECK(open(spec + ",split=0.2", Split::Validation)->size() == 8);
   }
   Files files;
   const std::string spec = "folder:" + (files.dir / "all") + ",size=4";
@@ -373,6 +379,53 @@ TEST_CASE("source parts: test files of their own stay whole, and validation is t
   CHECK(open("npy:" + npy + "," + npy, Split::Test)->size() == 100);
   CHECK(open("npy:" + npy + "," + npy, Split::All)->size() == 200);
   CHECK(has(refusal("npy:" + npy + ",test=" + (files.dir / "x.npy")), "TEST_INPUTS"));
+}
+
+TEST_CASE("source parts: MNIST's and CIFAR's validation samples are of their training files") {
+  const TestFolder dir;
+  const auto word = [](std::uint32_t value) {
+    return std::string{static_cast<char>(value >> 24), static_cast<char>(value >> 16),
+                       static_cast<char>(value >> 8), static_cast<char>(value)};
+  };
+  const auto idx = [&](const std::string& stem, int count, int classes) {
+    std::string images = word(0x803) + word(static_cast<std::uint32_t>(count)) + word(2) + word(2),
+                labels = word(0x801) + word(static_cast<std::uint32_t>(count));
+    for (int i = 0; i < count; ++i) {
+      images += std::string(4, static_cast<char>(i));
+      labels += static_cast<char>(i % classes);
+    }
+    io::write_file(dir / (stem + "-images-idx3-ubyte"), images);
+    io::write_file(dir / (stem + "-labels-idx1-ubyte"), labels);
+  };
+  idx("train", 200, 5);
+  idx("t10k", 40, 4);
+  const std::string spec = "idx:" + dir.path();
+  check_parts(spec);
+  check_parts(spec + ",validation=0.25,seed=4");
+  CHECK(classes_of(*open(spec, Split::Train)) == std::vector<std::int64_t>(5, 36));
+  CHECK(classes_of(*open(spec, Split::Validation)) == std::vector<std::int64_t>(5, 4));
+  CHECK(open(spec, Split::Test)->size() == 40);
+  CHECK(open(spec, Split::Test)->classes() == 5);
+  REQUIRE(open(spec, Split::Test)->notes().size() == 1);
+  CHECK(has(open(spec, Split::Test)->notes()[0].text, "'4'"));
+  CHECK(open(spec, Split::All)->size() == 240);
+  CHECK(open(spec, Split::All)->classes() == 5);
+  CHECK(open(spec + ",validation=0", Split::Validation) == nullptr);
+  for (const char* how : {",split=0.2", ",fold=1/2", ",group=x",
+                          ",test="
+                          "x"})
+    CHECK(has(refusal(spec + how), "files of its own"));
+  for (int k = 1; k <= 5; ++k) {
+    std::string batch;
+    for (int i = 0; i < 20; ++i)
+      batch += static_cast<char>(i % 10) + std::string(3072, static_cast<char>(k));
+    io::write_file(dir / ("data_batch_" + number(k) + ".bin"), batch);
+    io::write_file(dir / "test_batch.bin", batch);
+  }
+  const std::string cifar = "cifar10:" + dir.path();
+  check_parts(cifar);
+  CHECK(classes_of(*open(cifar, Split::Validation)) == std::vector<std::int64_t>(10, 1));
+  CHECK(open(cifar, Split::All)->size() == 120);
 }
 
 TEST_CASE("source parts: drawn samples of validation come from a seed of their own") {

@@ -160,9 +160,10 @@ TEST_CASE("CSV: header, label by name, words as labels, whole numbers as labels"
   options.label_name = "knd";
   CHECK_THROWS_AS(data::open_csv(dir / "a.csv", options), ValueError);
 
+  // Numbers are names of classes too: there are as many classes as names.
   io::write_file(dir / "b.csv", "label,a,b\n4,1,2\n0,3,4\n");
-  CHECK(all(*data::open_csv(dir / "b.csv")).target == std::vector<std::int64_t>{4, 0});
-  CHECK(data::open_csv(dir / "b.csv")->classes() == 5);
+  CHECK(all(*data::open_csv(dir / "b.csv")).target == std::vector<std::int64_t>{1, 0});
+  CHECK(data::open_csv(dir / "b.csv")->class_names() == std::vector<std::string>{"0", "4"});
   io::write_file(dir / "c.csv", "1;2;1\n3;4;0\n");
   CHECK(all(*data::open_csv(dir / "c.csv")).input == std::vector<float>{1, 2, 3, 4});
 
@@ -219,8 +220,9 @@ TEST_CASE("CSV: errors name line and column") {
   CHECK(refuse("1,2,0\n3,1e300,0\n").find("not a finite number") != std::string::npos);
   CHECK(refuse("1,2,0\n3,4,\n").find("is no label") != std::string::npos);
   // A column of quantities is not taken for as many classes as it has values.
-  CHECK(refuse("1,0.5\n2,0.25\n3,7\n").find("'0.5', which are no classes") != std::string::npos);
-  CHECK(refuse("1,-1\n2,1\n").find("label=NAME") != std::string::npos);
+  const std::string quantities = refuse("1,0.5\n2,0.25\n3,7\n");
+  CHECK(quantities.find("'0.5', which are not whole, which are no classes") != std::string::npos);
+  CHECK(quantities.find("label=NAME") != std::string::npos);
   CHECK(refuse("1,0.5\n2,dog\n") == "");  // words, one of which looks like a number
   CHECK(refusal<ValueError>("csv:" + (dir / "x.csv") + ",colour=1").find("colour") !=
         std::string::npos);

@@ -209,6 +209,10 @@ TEST_CASE("split: parts with files of their own, and classes that a part lacks")
   // A single sample can be opened as a whole, though it cannot be divided.
   CHECK(data::choose_samples({}, Split::All, {.name = "t", .count = 1}).samples.size() == 1);
   CHECK_THROWS_AS(data::choose_samples({}, Split::Train, {.name = "t", .count = 1}), ValueError);
+  const data::Samples one_text{.name = "t", .count = 3, .marks = {{}, {}, {5, 5, 5}}};
+  CHECK(data::choose_samples({}, Split::All, one_text).samples.size() == 3);
+  CHECK(data::choose_samples({.fold = 1, .folds = 2}, Split::All, one_text).samples.size() == 3);
+  CHECK_THROWS_AS(data::choose_samples({}, Split::Test, one_text), ValueError);
 }
 
 TEST_CASE("split: 100,000 samples of 1,000 classes, or of 50,000 groups, in well under a second") {
@@ -234,7 +238,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json peers() { return Json::parse(io::read_file("tests/e2e/fixtures/splits.json")); }
+Json peers(const char* kind) {
+  return Json::parse(io::read_file("tests/e2e/fixtures/splits.json"))[kind];
+}
 
 // Classes or groups of these sizes, one behind another.
 std::vector<std::int64_t> numbers_of(const Json& sizes) {
@@ -247,7 +253,9 @@ std::vector<std::int64_t> numbers_of(const Json& sizes) {
 }  // namespace
 
 TEST_CASE("split: classes have the shares that scikit-learn's train_test_split gives them") {
-  for (const Json& peer : peers()["shares"]) {
+  const Json cases = peers("shares");
+  REQUIRE(cases.size() == 100);
+  for (const Json& peer : cases) {
     CAPTURE(peer.dump());
     const SampleMarks marks{numbers_of(peer[0]), {}, {}};
     const std::int64_t count = std::ssize(marks.classes), test = peer[1];
@@ -264,7 +272,9 @@ TEST_CASE("split: classes have the shares that scikit-learn's train_test_split g
 }
 
 TEST_CASE("split: folds have the classes that scikit-learn's StratifiedKFold gives them") {
-  for (const Json& peer : peers()["folds"]) {
+  const Json cases = peers("folds");
+  REQUIRE(cases.size() == 100);
+  for (const Json& peer : cases) {
     CAPTURE(peer.dump());
     const SampleMarks marks{numbers_of(peer[0]), {}, {}};
     const std::int64_t count = std::ssize(marks.classes);
@@ -286,7 +296,9 @@ TEST_CASE("split: folds have the classes that scikit-learn's StratifiedKFold giv
 }
 
 TEST_CASE("split: folds of groups have the sizes that scikit-learn's GroupKFold gives them") {
-  for (const Json& peer : peers()["groups"]) {
+  const Json cases = peers("groups");
+  REQUIRE(cases.size() == 100);
+  for (const Json& peer : cases) {
     CAPTURE(peer.dump());
     const SampleMarks marks{{}, numbers_of(peer[0]), {}};
     const std::int64_t count = std::ssize(marks.groups);
@@ -308,7 +320,9 @@ TEST_CASE("split: folds of groups have the sizes that scikit-learn's GroupKFold 
 }
 
 TEST_CASE("split: chronological folds test what scikit-learn's TimeSeriesSplit tests") {
-  for (const Json& peer : peers()["times"]) {
+  const Json cases = peers("times");
+  REQUIRE(cases.size() == 100);
+  for (const Json& peer : cases) {
     CAPTURE(peer.dump());
     const std::int64_t count = peer[0];
     const int folds = peer[1];

@@ -85,8 +85,8 @@ TEST_CASE("tables: which columns are words, and which are left out") {
   CHECK(has(refusal(text, options), "is no input"));
   // Half of the fields or more are numbers: the odd one is a mistake. Fewer: they are words.
   CHECK(has(refusal("a,y\n1,0\n2,0\n3x,1\n"), "line 4, column 1: '3x' is not a finite number"));
-  CHECK(parse("a,y\n1,0\n2x,0\n3x,1\n").table->columns[0].values ==
-        std::vector<std::string>{"1", "2x", "3x"});
+  CHECK(parse("a,y\n1,0\nred,0\nblue,1\n").table->columns[0].values ==
+        std::vector<std::string>{"1", "blue", "red"});
   // A word of its own in every row is no category.
   std::string names = "name,x,y\n";
   for (int i = 0; i < 200; ++i) names += cat("n", i, ",1,", i % 2, "\n");
@@ -103,9 +103,9 @@ TEST_CASE("tables: a header is told from the rows under it, or by the caller") {
   CHECK(parse("red,3,yes\nblue,4,no\n").input.shape() == Shape{2, 3});    // numbers in a row
   CHECK(parse("size,colour,y\nbig,red,0\nsmall,blue,1\n").input.shape() == Shape{2, 4});
   CsvOptions options;
-  options.header = false;
+  options.rows.header = false;
   CHECK(parse("big,red,0\nsmall,blue,1\n", options).input.shape() == Shape{2, 4});
-  options.header = true;
+  options.rows.header = true;
   CHECK(parse("1,2,0\n3,4,1\n", options).input.shape() == Shape{1, 2});
 }
 

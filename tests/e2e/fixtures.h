@@ -69,7 +69,7 @@ inline tenon::Shape shape_of(const Tensor& sizes) {
   return {all.data(), static_cast<int>(all.size())};
 }
 
-/// values() of make_published_fixtures.py.
+/// values() of fixture_values.py.
 inline Tensor values(const std::string& name, const tenon::Shape& shape) {
   std::uint64_t seed = 0xcbf29ce484222325;
   for (const char byte : name) seed = (seed ^ static_cast<unsigned char>(byte)) * 0x100000001b3;

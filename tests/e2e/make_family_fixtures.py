@@ -4,7 +4,7 @@
     pip install torch torchvision timm transformers safetensors (2.11, 0.26, 1.0.31 and 5.23 made the committed files)
     tests/e2e/make_family_fixtures.py
 
-families.safetensors: narrow networks whose weights are a formula of their name there (values() of make_published_fixtures.py).
+families.safetensors: narrow networks whose weights are a formula of their name there (fixture_values.py).
 NETWORK is what Tenon's models::create() takes, CASE says where the names are from.
 
 CASE@NETWORK/shape/KEY  shapes of what the file of weights holds, by its names
@@ -22,7 +22,8 @@ from safetensors.torch import save_file
 from transformers import (BertConfig, BertForMaskedLM, BertForPreTraining, BertForSequenceClassification, BertModel, GPT2Config, GPT2LMHeadModel,
                           ResNetConfig, ResNetForImageClassification)
 
-from make_published_fixtures import NAMED_SMALL, SMALL_BERT, gpt2, inputs, pictures, values
+from fixture_values import values
+from make_published_fixtures import NAMED_SMALL, SMALL_BERT, gpt2, inputs, pictures
 
 SMALL_GPT2 = "gpt2:layers=2,heads=2,width=16,context=16"
 

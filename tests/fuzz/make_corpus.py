@@ -3,10 +3,13 @@
 
 Nothing but Python is needed; the files are the same each time. They are committed beside this script in corpus/.
 """
+import argparse
+import collections
 import gzip
 import io
 import json
 import pathlib
+import pickle
 import struct
 import sys
 import tarfile
@@ -81,6 +84,23 @@ def pt_pickle(*sizes):
             + text(b"cpu") + b"K\x04tQK\0" + numbers + numbers + b"\x89ccollections\nOrderedDict\n)RtRs.")
 
 
+def objects_pickle(protocol):
+    """What training scripts keep beside tensors."""
+    odd = collections.defaultdict(list)
+    odd["a"].append(1)
+    return pickle.dumps({"args": argparse.Namespace(lr=0.1), "set": {1}, "frozen": frozenset({2}), "odd": odd, "bytes": b"ab", "large": 2**80,
+                         "path": pathlib.PurePosixPath("a"), 0.5: None, (1, 2): 3, "range": range(2), "size": 1 + 2j}, protocol)
+
+
+GPT2 = {"model_type": "gpt2", "n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 4, "vocab_size": 9, "n_inner": None,
+        "activation_function": "relu", "layer_norm_epsilon": 1e-6, "attn_pdrop": 0.0, "tie_word_embeddings": True, "odd": 1}
+BERT = {"model_type": "bert", "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 5, "vocab_size": 9,
+        "max_position_embeddings": 4, "hidden_act": "gelu_new", "id2label": {"0": "a", "1": "b"}, "classifier_dropout": 0.3}
+RESNET = {"model_type": "resnet", "depths": [2, 2, 2, 2], "hidden_sizes": [4, 8, 16, 32], "embedding_size": 4, "layer_type": "basic"}
+MODEL = {"model": "a.toml", "network": "input = [4]\nclasses = 2\nlayers = [ { linear = \"classes\" } ]\n", "classes": 2, "input_mean": 0,
+         "input_std": 1, "data": "digits:10,10", "class_names": ["a", "b"], "table": {"label": "y", "columns": [{"name": "x", "fill": 1}]}}
+
+
 def pt_legacy():
     """The state dict of pt_pickle() behind the older form's three pickles, and its storage."""
     return (b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19." + b"\x80\x02M\xe9\x03." + b"\x80\x02}X\x0d\0\0\0little_endian\x88s."
@@ -133,13 +153,14 @@ def main():
                 "gnu": tar(("folder/" * 20 + "a", b"a"), kind=tarfile.GNU_FORMAT), "pax": tar(("\u00fc" * 90, b"a"), kind=tarfile.PAX_FORMAT),
                 "cut": tar(("a", b"a" * 700))[:1100], "huge": tar(("a", b""))[:124] + b"77777777777" + tar(("a", b""))[135:]},
         "list": {"comma": b"\0" b"a/1.jpg,cat\na/2.jpg,dog\nb/3.jpg,0\n", "tab": b"\1" b"# pictures\na 1.jpg\tcat\r\n\na 2.jpg\tcat\n", "space": b"\2" b"1.jpg 10\n2.jpg 9",
-                 "share": b"\4" b"1.jpg 1\n2.jpg 2\n3.jpg 1\n", "known": b"\x08" b"1.jpg,cat\n2.jpg,cow\n", "none": b"\0" b"1.jpg\n", "zero": b"\2" b"a\0b.jpg,cat\n"},
+                 "share": b"\4" b"1.jpg 1\n2.jpg 2\n3.jpg 1\n", "known": b"\x08" b"1.jpg,cat\n2.jpg,cow\n", "none": b"\0" b"1.jpg\n", "zero": b"\2" b"a\0b.jpg,cat\n", "header": b"\2" b"\xef\xbb\xbffilename,label\r\"a, b.jpg\",cat\r",
+                 "latin": b"\x42" b"a.jpg,caf\xe9\n", "columns": b"\x12" b"id|patient|image|class\n1|p1|a.jpg|x\n2|p2|b.jpg|y\n", "lines": b"\2" b"text\tlabel\n\"good\"\tpos\nbad\tneg\n"},
         "shards": {"classes": tar(("1.png", png(3, 2, 0, 8, [b"\0\x80\xff"] * 2)), ("1.cls", b"dog\n"), ("2.cls", b"cat"), ("2.jpg", jpeg())),
                    "folders": tar(("x/owl/", b""), ("x/owl/1.png", png(1, 1, 2, 8, [b"\1\2\3"])), ("x/ape/1.ppm", b"P6 1 1 255\nabc")),
                    "broken": tar(("a/1.png", b"\x89PNG"), ("a/2.bmp", b"")), "gz": gzip.compress(tar(("a/1.png", b"")), mtime=0),
                    "cut": tar(("a/1.png", b"a" * 700))[:1100], "huge": tar(("a/1.png", b""))[:124] + b"77777777777" + tar(("a/1.png", b""))[135:]},
         "progress": {"log": b'{"step":1,"loss":2.3,"lr":0.1}\n{"step":2,"loss":1.5,"lr":0.1}\n{"step":3,"lo', "start": b'{"step":0}', "deep": b"[" * 2000},
-        "settings": {"run": b'# a run\nmodel = "lenet5"\nepochs = 3\nlr = 1e-3\nshuffle = true\ndata = "digits:60000"\n', "nested": b"[optimizer]\nlr = 0.1\n",
+        "settings": {"deep": b"a." * 700 + b"a = 1\n", "inline": b"x = " + b"{ a = " * 40 + b"1" + b" }" * 40 + b"\n", "run": b'# a run\nmodel = "lenet5"\nepochs = 3\nlr = 1e-3\nshuffle = true\ndata = "digits:60000"\n', "nested": b"[optimizer]\nlr = 0.1\n",
                      "odd": b"a.b = 1\n'c' = [1, 2]\nd = 2024-01-01\ne = inf\n",
                      "accent": b"\xcc\x9c#=", "table_line_break": b"[\nlr = 0.1\n"},
         "network": {"plain": b'input = [1, 8, 8]\nclasses = 3\nlayers = [ { conv2d = 4, kernel = 3, bias_init = 0 }, "relu", "flatten", { linear = "classes" } ]\n'
@@ -184,14 +205,21 @@ def main():
                         "sums": safetensors({"__metadata__": {"tenon.crc32": json.dumps({"__metadata__": "%08x" % zlib.crc32(b"s\0U8 [2]\0"),
                                                                                          "s": "%08x" % zlib.crc32(b"ab")})},
                                              "s": {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}}, b"ab"),
+                        "foreign": safetensors({"f": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]},
+                                                "c": {"dtype": "C64", "shape": [1], "data_offsets": [2, 10]},
+                                                "u": {"dtype": "F4", "shape": [3], "data_offsets": [10, 12]}}, bytes(12)),
                         "gap": safetensors({"t": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}}, bytes(2))},
         "pt": {"zip": b"\0" + pt_zip(pt_pickle(2, 1)), "legacy": b"\0" + pt_legacy(), "pickle": b"\1" + pt_pickle(1, 2), "foreign": b"\1\x80\x02cos\nsystem\n)R.",
+               "objects": b"\1" + objects_pickle(2), "objects4": b"\1" + objects_pickle(4),
                "protocol4": b"\1\x80\x04\x95\x0d\0\0\0\0\0\0\0}\x94(\x8c\1a\x94K\1\x8c\1b\x94N]\x94u.", "self": b"\1\x80\x02]q\1h\1a."},
         "weights": {"gguf": b"\0" + gguf((b"a", [2, 3], 0, f32), (b"q", [32], 8, bytes(34)), (b"r", [32, 1], 2, bytes(18))),
                     "gguf_values": b"\0" + gguf(count=3, values=struct.pack("<Q1sIf", 1, b"a", 6, 0.5) + struct.pack("<Q1sIQ2s", 1, b"b", 8, 2, b"hi")
                                                 + struct.pack("<Q1sIIQ2i", 1, b"c", 9, 5, 2, 1, 2)),
                     "stored": b"\1" + npz(zipfile.ZIP_STORED, a=npy(plain % "False", f32), b=npy(plain % "True", f32)),
                     "deflated": b"\1" + npz(zipfile.ZIP_DEFLATED, a=npy(plain % "False", f32)), "array": b"\2" + npy(plain % "False", f32),
+                    "gpt2": b"\4" + json.dumps(GPT2).encode(), "bert": b"\5" + json.dumps(BERT).encode(), "resnet": b"\6" + json.dumps(RESNET).encode(),
+                    "timm": b"\6" + json.dumps({"architecture": "resnet18", "num_classes": 3, "pretrained_cfg": {"mean": [0.5], "std": [1]}}).encode(),
+                    "model": b"\7" + json.dumps(MODEL).encode(),
                     "index": b"\3" + b'{"metadata": {"total_size": 4}, "weight_map": {"a": "b.safetensors"}}'},
         "tokenizer": {"bpe": b"\0" + json.dumps({"added_tokens": [{"id": 3, "content": "<s>", "special": True}], "normalizer": {"type": "NFC"}, "pre_tokenizer": {
                       "type": "ByteLevel", "add_prefix_space": True}, "post_processor": None, "decoder": {"type": "ByteLevel"},
@@ -199,11 +227,14 @@ def main():
                       "wordpiece": b"\0" + json.dumps({"normalizer": {"type": "BertNormalizer"}, "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": {
                           "type": "BertProcessing", "sep": ["b", 1], "cls": ["a", 0]}, "model": {"type": "WordPiece", "unk_token": "a", "vocab": {"a": 0, "##b": 1}}}).encode(),
                       "vocab": b"\1[UNK]\n[CLS]\n[SEP]\na\n##b\n", "merges": b"\2#version: 0.2\na b\n", "text": b"\3caf\xc3\xa9 it's  \n\t\xe6\xbc\xa2\xf0\x9f\x98\x80\xcc\x81 \xc4\xb0"},
-        "csv": {"plain": b"\1" b"1,2,0\n3,4.5,1\n", "header": b"\1" b"a,label,b\r\n1,cat,2\r\n3,\"dog, big\",4\r\n", "quotes": b"\1" b"1,\"a \"\"b\"\"\"\n2,c\n",
-                "semicolon": b"\3" b"0;1;2\n1;3;4\n", "numbers": b"\0" b"1\t2\t0.5\n-1e3\t+4\t1\n", "picture": b"\7" b"3,0,255,17,4\n1,1,2,3,4\n",
-                "known": b"\x09" b"1,0\n2,cat\n", "comment": b"\1" b"# note\n\n1,2,3\n", "unclosed": b"\1" b'1,"2\n3,4\n',
-                "unlabelled": b"\x11" b"a,b\n1,2\n3,4\n", "words": b"\x61" b"town,x,y\nAix,1,0\nBonn,NA,1\n,3,0\n",
-                "columns": b"\x91" b"b,a,c\ncat,2,0\ncow,,1\n"},
+        "csv": {"plain": b"\1\0" b"1,2,0\n3,4.5,1\n", "header": b"\1\0" b"a,label,b\r\n1,cat,2\r\n3,\"dog, big\",4\r\n", "quotes": b"\1\0" b"1,\"a \"\"b\"\"\"\n2,c\n",
+                "semicolon": b"\3\0" b"0;1;2\n1;3;4\n", "numbers": b"\0\0" b"1\t2\t0.5\n-1e3\t+4\t1\n", "picture": b"\7\0" b"3,0,255,17,4\n1,1,2,3,4\n",
+                "known": b"\x09\0" b"1,0\n2,cat\n", "comment": b"\1\0" b"# note\n\n1,2,3\n", "unclosed": b"\1\0" b'1,"2\n3,4\n',
+                "unlabelled": b"\x11\0" b"a,b\n1,2\n3,4\n", "words": b"\x61\0" b"town,x,y\nAix,1,0\nBonn,NA,1\n,3,0\n",
+                "columns": b"\x91\0" b"b,a,c\ncat,2,0\ncow,,1\n",
+                "latin": b"\1\1" b"a,label\n1,caf\xe9\n2,x\n", "utf16": b"\1\0" b"\xff\xfea\0\t\0b\0\n\0001\0\t\0002\0\n\0", "decimal": b"\1\x0c" b"a;b;label\n1.234,5;\xe2\x88\x923;1\n2,5;10%;2\n",
+                "dates": b"\1\x10" b"a|b|label\n2024-03-05T06:07:08Z|1|0\n5 Mar 2024|2|1\n", "double": b"\1\0" b"sep=;\na;a;;label\n1;2;3;0\n#4;5;6;1\n",
+                "categories": b"\1\x80" b"a b label\n1 x1 0\n2 x2 1\n", "cr": b"\1\0" b"0,1,label\r1,2,3\r4,5,6\r"},
         "command": {"train": b"r\nlenet5\n--epochs\n3\n--lr=0.1\n--set\nmomentum=0.9\n--data\ncsv:a.csv,label=x\n", "misspelt": b"r\n--hlep\n",
                     "bytes": b"r\nlenet5\n--memory-limit\n1.5GiB\n", "sets": b"r\ntask=regression\nmilestones=3,6\nlayer_precision=0=fp32\nseed=9e15\n",
                     "predict": b"t\nruns/a\nx y.png\n--count\n-1\n--top=99999999999999999999\n", "bench": b"u\nlenet5\n--budget\n1e308\n",

@@ -1,8 +1,14 @@
-// Fuzzes the reader of safetensors files.
+// Fuzzes the readers of safetensors files: whole, and as weights of others, whose types may be
+// foreign.
 #include "io/safetensors.h"
 #include "fuzz/fuzz.h"
+#include "io/weight_table.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  tenon::fuzz::refuse_or_read(data, size, [](std::string_view bytes) {
+    const tenon::io::WeightTable table = tenon::io::table_of_safetensors(bytes, "input");
+    for (const auto& value : table.values) value();
+  });
   return tenon::fuzz::refuse_or_read(
       data, size, [](std::string_view bytes) { tenon::io::parse_safetensors(bytes, "input"); });
 }

@@ -1,9 +1,12 @@
 // Fuzzes what the first bytes of a file of weights may lead to beside PyTorch's and safetensors:
-// the first byte chooses GGUF, an archive of arrays as it is, one around these bytes, or an index
-// of parts, whose parts are these bytes' safetensors.
+// the first byte chooses GGUF, an archive of arrays as it is, one around these bytes, an index of
+// parts, config.json for one of the networks that it may describe, or the description of a model in
+// the metadata.
 #include "fuzz/fuzz.h"
 #include "io/weight_table.h"
 #include "io/zip.h"
+#include "train/model_file.h"
+#include "train/published_config.h"
 
 namespace {
 
@@ -19,19 +22,35 @@ std::string archive_of(std::string_view array) {
   return out;
 }
 
+// What a name says otherwise than the config is no fault of the file's.
+void read_config(int network, const std::string& json) {
+  constexpr const char* kNetworks[] = {"gpt2", "bert_classifier", "resnet18"};
+  try {
+    (void)tenon::train::parse_config(json, "input", kNetworks[network]);
+  } catch (const tenon::ValueError&) {
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   return tenon::fuzz::refuse_or_read(data + 1, size - 1, [&](std::string_view bytes) {
     using namespace tenon::io;
-    switch (data[0] % 4) {
+    switch (data[0] % 8) {
       case 0:
         return read_values(read_gguf(bytes, "input"));
       case 1:
         return read_values(read_npz(bytes, "input"));
       case 2:
         return read_values(read_npz(archive_of(bytes), "input"));
+      case 4:
+      case 5:
+      case 6:
+        return read_config(data[0] % 8 - 4, std::string(bytes));
+      case 7:
+        (void)tenon::train::model_from_json(std::string(bytes), "input");
+        return;
       default:
         try {
           read_weight_parts(bytes, "/nowhere/input",

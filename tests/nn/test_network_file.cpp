@@ -64,30 +64,38 @@ double step(const nn::AnyModule& net, const models::Info& info, std::int64_t cla
 }
 
 // Small versions of all kinds, so that the test is quick.
-const char* const kSaid[] = {"lenet5",
-                             "lenet5_1998",
-                             "keras_cnn",
-                             "mlp:12-5-3",
-                             "alexnet_r",
-                             "resnet20:width=4",
-                             "resnet110:width=4",
-                             "resnet18:width=4",
-                             "resnet50:width=4",
-                             "vgg16:width=2",
-                             "vgg16_bn:width=2",
-                             "vgg16_head:width=2",
-                             "alexnet:width=2",
-                             "alexnet_s:width=5",
-                             "alexnet_2012:width=5",
-                             "fcn_r",
-                             "lstm",
-                             "keras_rnn:units=8",
-                             "gpt2:layers=2,heads=4,width=32,context=16",
-                             "inception_resnet_v2:width=2",
-                             "bert:layers=2,heads=4,width=32,context=16",
-                             "bert_classifier:layers=1,heads=2,width=16,context=8,vocabulary=30",
-                             "bert_spans:layers=1,heads=2,width=16,context=8,vocabulary=30",
-                             "transformer:layers=2,heads=4,width=16,hidden=24"};
+const char* const kSaid[] = {
+    "lenet5",
+    "lenet5_1998",
+    "keras_cnn",
+    "mlp:12-5-3",
+    "alexnet_r",
+    "resnet20:width=4",
+    "resnet110:width=4",
+    "resnet18:width=4",
+    "resnet50:width=4",
+    "vgg16:width=2",
+    "vgg16_bn:width=2",
+    "vgg16_head:width=2",
+    "alexnet:width=2",
+    "alexnet_s:width=5",
+    "alexnet_2012:width=5",
+    "fcn_r",
+    "lstm",
+    "keras_rnn:units=8",
+    "gpt2:layers=2,heads=4,width=32,context=16",
+    "inception_resnet_v2:width=2",
+    "bert:layers=2,heads=4,width=32,context=16",
+    "bert_classifier:layers=1,heads=2,width=16,context=8,vocabulary=30",
+    "bert_spans:layers=1,heads=2,width=16,context=8,vocabulary=30",
+    "gpt2:layers=2,heads=2,width=16,context=8,hidden=20,activation=quick_gelu,"
+    "eps=0.001,dropout=0.2,attention_dropout=0.1,embedding_dropout=0.3",
+    "gpt2:layers=1,heads=2,width=16,context=8,activation=relu,dropout=0.5",
+    "bert:layers=1,heads=2,width=16,context=8,activation=quick_gelu,"
+    "eps=0.001,dropout=0.2,attention_dropout=0.3",
+    "bert_classifier:layers=1,heads=2,width=16,context=8,vocabulary=30,"
+    "activation=gelu_tanh,eps=1e-05,dropout=0.3,head_dropout=0.5",
+    "transformer:layers=2,heads=4,width=16,hidden=24"};
 
 }  // namespace
 
@@ -191,6 +199,19 @@ layers = [
   const Tensor x = randn({2, 6}).eval(), y = x * 1.5 + x, z = y * 2, w = z * 2 + z;
   CHECK(allclose(net(x), w * 2 * w));
   CHECK(net(reshape(x, {2, 2, 3})).shape() == Shape{2, 6});  // a row, as perceptrons take it
+}
+
+TEST_CASE("network file: linear goes over the last axis, of [N, H, W, C] too") {
+  const nn::AnyModule net = models::create(
+      models::NetworkFile{"x.toml",
+                          "input = [8, 8, 3]\nclasses = 2\n"
+                          "layers = [ { linear = 4 }, \"flatten\", { linear = \"classes\" } ]\n"});
+  CHECK(names_of(net) == "0.weight [4, 3]\n0.bias [4]\n2.weight [2, 256]\n2.bias [2]\n");
+  const StateDict state = net.state_dict();
+  const Tensor x = randn({5, 8, 8, 3}).eval();
+  const Tensor hidden = matmul(x, transpose(state.at("0.weight"), 0, 1)) + state.at("0.bias");
+  CHECK(allclose(net(x), matmul(flatten(hidden, 1), transpose(state.at("2.weight"), 0, 1)) +
+                             state.at("2.bias")));
 }
 
 TEST_CASE("network file: every kind of layer") {
@@ -297,7 +318,8 @@ TEST_CASE("network file: what is wrong is said with line, layer and shape") {
   says(file_of("{ conv2d = 4, kernel = [3, 3, 3] }"), {"kernel has 3 numbers"});
   says(file_of("{ conv2d = 4, kernel = 3, bias = 1 }"),
        {"bias is a whole number, must be true or"});
-  says(file_of("{ linear = 3 }"), {"pictures [N, 1, 8, 8] arrive: put \"flatten\" before it"});
+  says(file_of("{ linear = 3 }"),
+       {"the last layer gives [N, 1, 8, 3], must be [N, outputs], as \"flatten\" and"});
   says(file_of("\"flatten\", { linear = 3 }, { max_pool2d = 2 }"),
        {"layer 2 (max_pool2d)", "takes pictures", "not [N, 3]"});
   says(file_of("{ max_pool3d = 2 }"), {"layer 0 (max_pool3d)", "takes volumes", "[N, 1, 8, 8]"});

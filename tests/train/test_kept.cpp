@@ -99,16 +99,16 @@ TEST_CASE("kept: a later run reads what an earlier one computed, by key") {
   const TestFolder folder;
   const OwnCache cache(folder / "cache");
   const Run first = run(head_on(), folder / "first");
-  CHECK(first.watch.says("computed once: of 50 examples"));
-  CHECK(first.watch.computed == 50);
-  CHECK(files_in(folder / "cache/frozen").size() == 2);
+  CHECK(first.watch.says("computed once: of 54 examples"));
+  CHECK(first.watch.computed == 54);
+  CHECK(files_in(folder / "cache/frozen").size() == 3);
   const Run second = run(head_on(), folder / "second");
-  CHECK(second.watch.says("computed by an earlier run: of 50 examples"));
+  CHECK(second.watch.says("computed by an earlier run: of 54 examples"));
   CHECK(second.watch.computed == 0);
   CHECK(toy::difference(second.weights, first.weights) == "");
   const Run memory = run(head_on({{"keep_frozen", "memory"}}), folder / "memory");
   CHECK(memory.watch.says("are kept in memory"));
-  CHECK(memory.watch.computed == 50);
+  CHECK(memory.watch.computed == 54);
   CHECK(toy::difference(memory.weights, first.weights) == "");
   const Run off = run(head_on({{"keep_frozen", "off"}}), folder / "off");
   CHECK(off.watch.says("in every step: keep_frozen is off"));
@@ -120,9 +120,9 @@ TEST_CASE("kept: a later run reads what an earlier one computed, by key") {
   CHECK(norm.watch.says("a batch norm"));
   // What does not reach the frozen part changes nothing; what does is another key.
   CHECK(run(head_on({{"head", "4,tanh"}, {"batch", "7"}}), folder / "a").watch.computed == 0);
-  CHECK(run(head_on({{"seed", "1"}}), folder / "b").watch.computed == 50);  // other weights
-  CHECK(run(head_on({{"data", "scenes:40,10,5"}}), folder / "c").watch.computed == 50);
-  CHECK(run(head_on({{"input_mean", "0.5"}}), folder / "d").watch.computed == 50);
+  CHECK(run(head_on({{"seed", "1"}}), folder / "b").watch.computed == 54);  // other weights
+  CHECK(run(head_on({{"data", "scenes:40,10,5"}}), folder / "c").watch.computed == 54);
+  CHECK(run(head_on({{"input_mean", "0.5"}}), folder / "d").watch.computed == 54);
   CHECK(run(head_on({{"data", "scenes:40,12"}}), folder / "e").watch.computed == 12);
   CHECK(run(head_on(), folder / "f").watch.computed == 0);
 }
@@ -215,10 +215,10 @@ TEST_CASE("kept: variants of augmentation are computed once and come again") {
     CAPTURE(two.watch.notes);
     CHECK(every.watch.says("--frozen-variants"));
     CHECK(every.watch.computed == 0);
-    CHECK(four.watch.says("of 4 variants of 40 examples, and of 10 for testing"));
-    CHECK(four.watch.computed >= 160);  // and those for testing, the first time
+    CHECK(four.watch.says("of 4 variants of 40 examples, and of 14 to be measured"));
+    CHECK(four.watch.computed >= 160);  // and those to be measured, the first time
     CHECK(two.watch.computed == 0);     // the first two of these
-    CHECK(one.watch.says("of one variant of 50 examples"));
+    CHECK(one.watch.says("of one variant of 54 examples"));
     // As many variants as epochs are what every step would have computed.
     for (std::size_t k = 0; k < 4; ++k)
       CHECK(four.result.epochs[k].train_loss ==
@@ -227,7 +227,7 @@ TEST_CASE("kept: variants of augmentation are computed once and come again") {
     CHECK(two.result.epochs[2].train_loss != four.result.epochs[2].train_loss);
   }
   // Without augmentation all variants are one.
-  CHECK(with("none", "none", "3").watch.says("computed once: of 50 examples"));
+  CHECK(with("none", "none", "3").watch.says("computed once: of 54 examples"));
 }
 
 TEST_CASE("kept: parts more than one of whose values is read") {

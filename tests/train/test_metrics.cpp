@@ -5,6 +5,7 @@
 
 #include <tenon/error.h>
 #include <tenon/metrics.h>
+#include <tenon/ops.h>
 
 using namespace tenon;
 using metrics::ConfusionMatrix;
@@ -19,8 +20,13 @@ TEST_CASE("metrics: accuracy and top-k, equal scores and NaN included") {
   CHECK(metrics::accuracy(scores, targets) == 0.25);  // of equals the first counts
   CHECK(metrics::top_k_accuracy(scores, targets, 2) == 0.5);
   CHECK(metrics::top_k_accuracy(scores, targets, 3) == 0.75);
+  CHECK(metrics::top_k_accuracy(scores, targets, 7) == 0.75);  // as of 3: there are no more classes
   CHECK(metrics::predictions(Tensor::from<float>({1, 3, 3, 2, 0, 1}, {2, 3})) ==
         std::vector<std::int64_t>{1, 0});
+  CHECK(metrics::predictions(Tensor::from<float>({NAN, 1, 1, NAN}, {2, 2})) ==
+        std::vector<std::int64_t>{metrics::kNoClass, metrics::kNoClass});
+  CHECK(std::isnan(metrics::accuracy(zeros({0, 2}), zeros({0}, DType::Int64))));
+  CHECK(std::isnan(metrics::log_loss(zeros({0, 2}), zeros({0}, DType::Int64))));
   CHECK_THROWS_AS(metrics::accuracy(scores, Tensor::from<std::int64_t>({1}, {1})), ShapeError);
   CHECK_THROWS_AS(metrics::accuracy(scores, Tensor::from<std::int64_t>({1, 2, 3, 0}, {4})),
                   ValueError);
@@ -45,7 +51,7 @@ TEST_CASE("metrics: confusion matrix, precision, recall, F1") {
   CHECK(m.micro_f1() == doctest::Approx(0.5));
   CHECK(m.str().find('2') != std::string::npos);
   CHECK_THROWS_AS(m.add(3, 0), ValueError);
-  CHECK_THROWS_AS(m.add(0, -1), ValueError);
+  CHECK_THROWS_AS(m.add(0, -2), ValueError);
   CHECK_THROWS_AS(m.count(0, 3), ValueError);
   for (const int wrong : {-1, 3}) {
     CHECK_THROWS_AS(m.support(wrong), ValueError);
@@ -63,12 +69,21 @@ TEST_CASE("metrics: confusion matrix, precision, recall, F1") {
   CHECK(many.cells().size() == 1);
   CHECK(many.macro_f1() == 0);
   CHECK_THROWS_AS(ConfusionMatrix(0), ValueError);
-  CHECK(ConfusionMatrix(2).accuracy() == 0);
+  for (const double none :
+       {ConfusionMatrix(2).accuracy(), ConfusionMatrix(2).macro_f1(), ConfusionMatrix(2).matthews(),
+        ConfusionMatrix(2).balanced_accuracy(), ConfusionMatrix(2).weighted_f1()})
+    CHECK(std::isnan(none));
+  ConfusionMatrix undecided(2);
+  undecided.add(0, 0);
+  undecided.add(1, metrics::kNoClass);
+  CHECK(undecided.accuracy() == 0.5);
+  CHECK(undecided.undecided() == 1);
+  CHECK(undecided.recall(1) == 0);
 }
 
 TEST_CASE("metrics: a running mean weighs its values") {
   metrics::RunningMean mean;
-  CHECK(mean.value() == 0);
+  CHECK(std::isnan(mean.value()));
   mean.add(1, 3);
   mean.add(5);
   CHECK(mean.value() == 2);

@@ -87,7 +87,12 @@ TEST_CASE("regression: errors of columns, R2 of one that does not vary") {
   parts.add(Tensor::from<float>({3}, {1, 1}), Tensor::from<std::int64_t>({5}, {1}));
   CHECK(parts.r2() == doctest::Approx(1 - 9.0 / 14));
   CHECK_THROWS_AS(parts.add(zeros({2, 2}), zeros({2})), ShapeError);
-  CHECK(metrics::RegressionErrors().r2() == 0);
+  CHECK(std::isnan(metrics::RegressionErrors().r2()));
+  CHECK(std::isnan(metrics::RegressionErrors().mae()));
+  metrics::RegressionErrors one;
+  one.add(zeros({1}), ones({1}));
+  CHECK(one.mae() == 1);
+  CHECK(std::isnan(one.r2()));  // one target has no variance
 }
 
 TEST_CASE("regression: a run on a table learns in standard units and answers in the table's own") {

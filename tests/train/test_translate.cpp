@@ -136,9 +136,9 @@ TEST_CASE("translate: the loss that is reported does not depend on the batch") {
                        {{"data", "numbers:300,90,below=1000"}, {"epochs", "2"}, {"batch", "32"}}),
                    folder / "run");
   const train::TrainedModel model = train::TrainedModel::open(folder / "run");
-  const train::Evaluation one = model.evaluate("", 1);
+  const train::Evaluation one = model.evaluate("", {.batch = 1});
   for (const std::int64_t batch : {2, 7, 64, 90}) {
-    const train::Evaluation many = model.evaluate("", batch);
+    const train::Evaluation many = model.evaluate("", {.batch = batch});
     CHECK(many.loss == doctest::Approx(one.loss).epsilon(1e-6));
     CHECK(many.accuracy == doctest::Approx(one.accuracy).epsilon(1e-9));
   }

@@ -1,0 +1,33 @@
+// Dates and times of day as people write them, and the numbers that a network is given of them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tenon::data {
+
+/// Orders of day, month and year: bits, since a text may be read in several.
+enum DateOrder : unsigned { kYearFirst = 1, kDayFirst = 2, kMonthFirst = 4, kAnyOrder = 7 };
+
+/// "ymd", "dmy", "mdy", and back; kAnyOrder for another text.
+const char* name(DateOrder order);
+DateOrder date_order(std::string_view name);
+
+/// Reads a date, with or without a time of day. Gives the orders in which the text is one, 0 for no
+/// date, and of those in `order` the seconds since 2000-01-01 00:00 (UTC where the text names its
+/// offset). Forms:
+///   2024-03-09, 2024/3/9, 20240309, 2024-03         in any order: the year has four digits
+///   9.3.2024, 9 March 2024, 9-Mar-2024, Mar 9, 2024 in any order: day before month, or by name
+///   9/3/2024, 9-3-2024                              day or month first
+/// each with "T" or spaces and 14:05, 14:05:30.25, 2:05 PM, and Z, UTC, +02:00 or +0200 behind it.
+unsigned read_date(std::string_view text, DateOrder order, double& seconds);
+
+/// The parts of a date that become inputs, in order: "year", "month", "weekday", "hour", "days".
+inline constexpr const char* kDateParts[] = {"year", "month", "weekday", "hour", "days"};
+
+bool is_date_part(std::string_view name);
+
+/// The part of that name of a date in seconds since 2000-01-01 00:00.
+double date_part(double seconds, std::string_view part);
+
+}  // namespace tenon::data

@@ -1,0 +1,71 @@
+// Lists of images, lines with a class and pairs of texts: rows of a few fields, of which each has
+// a role.
+//
+// They are read as tables are (encodings, separators, quotes, headers, skipped lines), with what is
+// usual for each: texts stand between tabs and keep their quotes; a path may hold the separator.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tenon/data.h>
+
+#include "data/table_header.h"
+#include "io/csv.h"
+
+namespace tenon::data {
+
+enum class LineForm { List, ClassLines, Pairs };
+
+class LineReader {
+ public:
+  /// Reads the file's first rows. `group` is a column whose equal values stay in one part: its
+  /// number from 0, or its name in a header; "" is none. Throws IoError, FormatError, ValueError
+  /// for a format that is none and for a group that no header names; messages of the last two begin
+  /// with the file's name.
+  LineReader(const std::string& file, LineForm form, const RowFormat& rows,
+             const std::string& group = {});
+
+  /// Names of the columns but the group's; empty where there is no header.
+  const ColumnNames& header() const { return names_; }
+  /// Columns of the first row but the group's.
+  std::size_t columns() const { return first_.size(); }
+  /// The next row without its group; fields stay valid until the next call. Throws FormatError for
+  /// a row that has not as many columns as a header, or no group.
+  bool next(std::vector<std::string_view>& fields);
+  const std::string& file() const { return file_; }
+  const std::string& group() const { return of_group_; }
+  std::int64_t line() const { return reader_->line(); }
+  std::string where() const;  ///< "list.csv, line 17"
+  /// The text from a field's beginning to another's end, as the file has it; "" where quotes were
+  /// undone between them.
+  std::string_view between(std::string_view first, std::string_view last) const;
+  /// After the last row: what was skipped and assumed.
+  Notes notes() const;
+
+ private:
+  void choose_format(const RowFormat& rows);
+  void sample();
+  void find_group(const std::string& group);
+  void find_header(const RowFormat& rows);
+  bool looks_like_header();
+
+  std::string file_, text_, of_group_;
+  std::size_t group_ = kNone;
+  bool named_group_ = false;
+  LineForm form_;
+  io::CsvFormat format_;
+  bool comments_told_ = false, note_quotes_ = false;
+  std::vector<std::string> first_;
+  std::vector<std::vector<std::string>> below_;
+  std::int64_t first_line_ = 1;
+  ColumnNames names_;
+  std::unique_ptr<io::CsvReader> reader_;
+  Notes notes_;
+  Note quoted_{};
+};
+
+}  // namespace tenon::data

@@ -1,0 +1,17 @@
+// "encoding=latin1", "header=no": the options of a data source that say how its rows are written.
+#pragma once
+
+#include <string>
+
+#include <tenon/data.h>
+
+namespace tenon::data {
+
+/// Those that there are, for messages.
+inline constexpr char kRowOptions[] =
+    "encoding=NAME, separator=SIGN, comment=SIGN|none, header=yes|no, quotes=yes|no";
+
+/// Sets what the part of a spec says; false for one that is none of kRowOptions.
+bool set_row_option(RowFormat& rows, const std::string& part);
+
+}  // namespace tenon::data

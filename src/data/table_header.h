@@ -1,0 +1,64 @@
+// The first row of a table: whether it is a header, and how its columns are called and found.
+//
+// Lists of pictures and lines with a class use the same rules as tables.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <tenon/notes.h>
+
+#include "data/table.h"
+
+namespace tenon::data {
+
+inline constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+/// "label", "class", "target", "y": the order in which a table's label is looked for.
+const std::vector<std::string>& label_names();
+/// Those, in any case, and their likes.
+bool is_label_name(std::string_view name);
+/// "filename", "path", "image" … in the order in which a list's paths are looked for.
+const std::vector<std::string>& path_names();
+bool is_path_name(std::string_view name);
+/// "text", "sentence", "review" …
+bool is_text_name(std::string_view name);
+
+struct HeaderGuess {
+  bool header = false;
+  /// Told by a label's usual name alone: it must be no label further down.
+  bool by_label_name = false;
+  std::string assumed{};  ///< what a note says of the guess; "" where the rows leave no doubt
+};
+/// Whether the first row is names. It is when, in some column, a word stands above numbers; when
+/// the label's column has a usual name; or when all of its fields but the label's are words that do
+/// not come again below.
+HeaderGuess guess_header(const TableFile& file, std::size_t label);
+
+/// Columns by name.
+class ColumnNames {
+ public:
+  ColumnNames() = default;
+  /// A header. Names that are there already become "name.1", empty ones "Unnamed: 3" (counted from
+  /// 0), as pandas has them; both are noted, as is a '#' before the first name.
+  ColumnNames(const std::vector<std::string>& row, const std::string& where, Notes& notes);
+  bool empty() const { return names_.empty(); }
+  const std::string& operator[](std::size_t column) const { return names_[column]; }
+  bool unnamed(std::size_t column) const { return unnamed_[column]; }
+  /// The column of that name, else the only one whose name differs in case or spaces alone; kNone.
+  /// Throws ValueError, that begins with `where`, where several do.
+  std::size_t find(std::string_view name, const std::string& where) const;
+  std::string near(std::string_view name) const;
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<bool> unnamed_;
+  std::unordered_map<std::string, std::size_t> exact_;
+  std::unordered_map<std::string, std::size_t> suffixes_;  // the next one to try, while reading
+  std::unordered_map<std::string, std::vector<std::size_t>> folded_;
+};
+
+}  // namespace tenon::data

@@ -1,0 +1,30 @@
+// Element types of other libraries that Tenon has no name for: which of them become one of Tenon's
+// without a change of value, and how.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <tenon/dtype.h>
+
+namespace tenon::io {
+
+enum class Conversion : std::uint8_t {
+  None,        ///< the file's elements are Tenon's
+  Int16,       ///< to int32
+  UInt16,      ///< to int32
+  UInt32,      ///< to int64
+  E4M3FN,      ///< float8 without infinities, to float32
+  E5M2,        ///< float8 with infinities, to float32
+  E4M3FNUZ,    ///< float8 without infinities and without a negative zero, to float32
+  E5M2FNUZ,    ///< the same with five bits of exponent, to float32
+  E8M0FNU,     ///< a power of two, to float32
+  Unreadable,  ///< Tenon has no type that holds all of its values: complex, quantised, uint64
+};
+
+/// The elements of `bytes`, which hold whole ones in the machine's byte order, as Tenon's. Every
+/// value stays what it was.
+std::string converted(Conversion how, std::string_view bytes);
+
+}  // namespace tenon::io

@@ -1,0 +1,264 @@
+"""What eval and predict measure and print: which part of which data, every row of a file, names of files and rows."""
+import json
+import pathlib
+import random
+import struct
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from command import CommandTest, write_idx, write_png  # noqa: E402
+
+FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "e2e" / "fixtures" / "tokenizers"
+
+
+def write_npy(path, kind, shape, values, form):
+    head = str({"descr": kind, "fortran_order": False, "shape": shape})
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{len(values)}{form}", *values))
+
+
+def table(count, seed, header="a,b,label\n", label=True):
+    draw = random.Random(seed)
+    rows = []
+    for _ in range(count):
+        a, b = draw.random(), draw.random()
+        rows.append(f"{a:.3f},{b:.3f}" + (f",{'yes' if a > b else 'no'}" if label else ""))
+    return header + "\n".join(rows) + "\n"
+
+
+class Tables(CommandTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for name, text in {"rows.csv": table(200, 1), "others.csv": table(50, 2), "bare.csv": table(13, 3, "a,b\n", label=False),
+                           "plain.csv": table(9, 4, "", label=False), "told.csv": table(8, 5, "")}.items():
+            (cls.folder / name).write_text(text)
+        cls().ok("train", "mlp:2-8-2", "--data", "csv:rows.csv,split=0.25", "--epochs", "10", "--lr", "0.2", "--quiet", "--out", "run")
+
+    def runTest(self):
+        pass
+
+    def test_own_data_is_measured_by_the_runs_own_test_part(self):
+        own = self.json("eval", "run", "--json")
+        self.assertEqual((own["part"], own["items"], own["of_items"]), ("test", 50, 200))
+        self.assertIn("test part of csv:rows.csv,split=0.25: 50 of 200 samples", self.ok("eval", "run").out)
+        (self.folder / "link.csv").symlink_to(self.folder / "rows.csv")
+        for given in ("csv:rows.csv", "csv:./rows.csv", f"csv:{self.folder}/rows.csv,split=0.5", "csv:link.csv"):
+            result = self.ok("eval", "run", "--data", given, "--json")
+            same = json.loads(result.out)
+            self.assertEqual((same["items"], same["accuracy"], same["loss"]), (50, own["accuracy"], own["loss"]), given)
+            self.assertIn("is the data that the run was trained on", result.err)
+
+    def test_other_files_are_measured_whole(self):
+        figures = self.json("eval", "run", "--data", "csv:others.csv", "--json")
+        self.assertEqual((figures["part"], figures["items"], figures["of_items"]), ("all", 50, 50))
+        self.assertIn("all of csv:others.csv: 50 samples", self.ok("eval", "run", "--data", "csv:others.csv").out)
+        self.assertLess(self.json("eval", "run", "--data", "csv:others.csv", "--part", "test", "--json")["items"], 20)
+        self.assertEqual(self.json("eval", "run", "--part", "all", "--json")["items"], 200)
+        self.fails(2, "eval", "run", "--part", "tset", says="--part")
+
+    def test_figures(self):
+        figures = self.json("eval", "run", "--json")
+        for name in ("balanced_accuracy", "matthews", "roc_auc", "average_precision", "log_loss", "weighted_f1"):
+            self.assertGreater(figures[name], 0, name)
+        self.assertEqual(figures["top5_accuracy"], 1)
+        text = self.ok("eval", "run").out
+        self.assertNotIn("top-3", text, "two classes have none")
+        for word in ("balanced acc.", "Matthews", "ROC AUC"):
+            self.assertIn(word, text)
+        self.ok("eval", "run", "--confusion", "matrix.csv")
+        lines = (self.folder / "matrix.csv").read_text().splitlines()
+        self.assertEqual(lines[0], r"true \ predicted,no,yes")
+        self.assertEqual(sum(int(n) for line in lines[1:] for n in line.split(",")[1:]), 50)
+
+    def test_predict_has_every_row(self):
+        for file, rows, labelled in (("others.csv", 50, True), ("bare.csv", 13, False), ("plain.csv", 9, False), ("told.csv", 8, True)):
+            told = self.json("predict", "run", file, "--json")
+            self.assertEqual(len(told), rows, file)
+            self.assertEqual(len({row["name"] for row in told}), rows)
+            self.assertTrue(all(file in row["name"] for row in told), told[0])
+            self.assertEqual(["label" in row for row in told], [labelled] * rows, file)
+            self.assertEqual(len(self.json("predict", "run", file, "--count", "2", "--json")), rows)
+            out = self.ok("predict", "run", file, "--count", "2").out
+            self.assertEqual(out.count("class "), 2)
+            self.assertIn(f"{rows - 2} of {rows} samples of {file} are not shown", out)
+            for ending in "csv", "txt", "json":
+                self.ok("predict", "run", file, "--out", f"all.{ending}", "--count", "1")
+            self.assertEqual(len((self.folder / "all.csv").read_text().splitlines()), rows + 1)
+            self.assertEqual([line.split("\t")[1] for line in (self.folder / "all.txt").read_text().splitlines()[1:]],
+                             [row["class_name"] for row in told])
+            self.assertEqual(json.loads((self.folder / "all.json").read_text()), told)
+            self.ok("predict", "run", file, "--write")
+            written = (self.folder / file.replace(".csv", ".predictions.csv")).read_text().splitlines()
+            self.assertEqual(len(written), rows + (not file.startswith(("plain", "told"))))
+            self.assertEqual([line.split(",")[-2] for line in written[-rows:]], [row["class_name"] for row in told])
+        self.fails(2, "predict", "run", "bare.csv", "--out", "all.xml", says=["--out", ".csv, .txt and .json"])
+
+    def test_predict_data_says_its_part(self):
+        out = self.ok("predict", "run", "--data", "csv:rows.csv", "--count", "3").out
+        self.assertTrue(out.startswith("test part of csv:rows.csv,split=0.25: 50 samples\n"), out)
+        self.assertIn("of 3 right, of those shown", out)
+        self.assertIn("47 of 50 samples of the test part of csv:rows.csv,split=0.25 are not shown", out)
+        self.assertNotIn("test #", out)
+        self.assertEqual(len(self.json("predict", "run", "--data", "csv:others.csv", "--json")), 50)
+        self.assertEqual(len(self.json("predict", "run", "--data", "csv:others.csv", "--part", "all", "--start", "45", "--json")), 5)
+
+
+class Arrays(CommandTest):
+    def test_npy(self):
+        draw = random.Random(3)
+        for name, count in (("x", 60), ("new", 17)):
+            pairs = [(draw.random(), draw.random()) for _ in range(count)]
+            write_npy(self.folder / f"{name}.npy", "<f4", (count, 2), [v for pair in pairs for v in pair], "f")
+            write_npy(self.folder / f"{name}_y.npy", "<i8", (count,), [int(a > b) for a, b in pairs], "q")
+        self.ok("train", "mlp:2-8-2", "--data", "npy:x.npy,x_y.npy", "--epochs", "5", "--quiet", "--out", "run")
+        own = self.json("eval", "run", "--json")
+        self.assertEqual((own["part"], own["of_items"]), ("test", 60))
+        self.assertEqual(self.json("eval", "run", "--data", "npy:./x.npy,x_y.npy", "--json")["loss"], own["loss"])
+        others = self.json("eval", "run", "--data", "npy:new.npy,new_y.npy", "--json")
+        self.assertEqual((others["part"], others["items"]), ("all", 17))
+        told = self.json("predict", "run", "new.npy", "--json")
+        self.assertEqual(len(told), 17)
+        self.assertEqual(told[16]["name"], "new.npy, sample 17")
+        self.assertNotIn("label", told[0])
+        labelled = self.json("predict", "run", "--data", "npy:new.npy,new_y.npy", "--json")
+        self.assertEqual([row["class"] for row in labelled], [row["class"] for row in told])
+        self.assertIn("label", labelled[0])
+
+
+class Pictures(CommandTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        draw = random.Random(5)
+        for folder, count in (("all", 20), ("others", 4)):
+            for name, red in (("dark", 40), ("light", 210)):
+                (cls.folder / folder / name).mkdir(parents=True)
+                for k in range(count):
+                    rows = [[min(255, red + draw.randrange(30)) for _ in range(36)] for _ in range(12)]
+                    write_png(cls.folder / folder / name / f"{k}.png", rows, channels=3)
+        lines = [f"others/{name}/{k}.png,{name}" for name in ("dark", "light") for k in range(4)]
+        (cls.folder / "list.csv").write_text("\n".join(lines) + "\n")
+        cls().ok("train", "resnet20:width=4", "--data", "folder:all,size=12,split=0.2", "--epochs", "1", "--quiet", "--out", "run")
+
+    def runTest(self):
+        pass
+
+    def test_folders_and_lists(self):
+        own = self.json("eval", "run", "--json")
+        self.assertEqual((own["part"], own["items"], own["of_items"]), ("test", 8, 40))
+        for given in "folder:all,size=12", "folder:all/":  # training images would be among them
+            self.assertEqual(self.json("eval", "run", "--data", given, "--json")["items"], 8)
+        for given in "folder:others", "list:list.csv":
+            figures = self.json("eval", "run", "--data", given, "--json")
+            self.assertEqual((figures["part"], figures["items"]), ("all", 8))
+            names = [row["name"] for row in self.json("predict", "run", "--data", given, "--json")]
+            self.assertEqual(len(names), 8)
+            self.assertTrue(all(name.endswith(".png") for name in names), names)
+
+    def test_images_are_written_as_what_they_are(self):
+        out = self.ok("predict", "run", "others/dark/1.png", "others/light/2.png", "--write").out
+        self.assertIn("others/dark/1.png: 1 row, with predictions in others/dark/1.png.predictions.csv", out)
+        lines = (self.folder / "others/dark/1.png.predictions.csv").read_text().splitlines()
+        self.assertEqual(lines[0], "name,prediction,probability,label")
+        self.assertTrue(lines[1].startswith("others/dark/1.png,"))
+        self.ok("predict", "run", "others/dark/1.png", "others/light/2.png", "--out", "both.csv")
+        self.assertEqual(len((self.folder / "both.csv").read_text().splitlines()), 3)
+
+    def test_videos_are_no_idx_files(self):
+        (self.folder / "clip.mp4").write_bytes(b"\0\0\0\x18ftypmp42" + b"\0" * 40)
+        (self.folder / "clip.mov").write_bytes(b"\0\0\x08\x03moov" + b"\0" * 40)
+        for name in "clip.mp4", "clip.mov":
+            result = self.run_command("predict", "run", name)
+            self.assertNotEqual(result.code, 0)
+            self.assertNotIn("IDX", result.err, name)
+        (self.folder / "noname").write_bytes(b"\0\0\x08\x03moov" + b"\0" * 40)
+        self.assertNotIn("IDX", self.run_command("predict", "run", "noname").err)
+
+
+class Digits(CommandTest):
+    def test_drawn_data_and_idx(self):
+        self.ok("train", "lenet5", "--data", "digits:60,20", "--epochs", "1", "--quiet", "--out", "run")
+        figures = self.json("eval", "run", "--data", "digits:10,30", "--json")
+        self.assertEqual((figures["part"], figures["items"]), ("test", 30))
+        for name in ("top3_accuracy", "top5_accuracy"):
+            self.assertLessEqual(figures["accuracy"], figures[name])
+        write_idx(self.folder / "seven-idx3-ubyte", (7, 28, 28), [k % 251 for k in range(7 * 784)])
+        told = self.json("predict", "run", "seven-idx3-ubyte", "--json")
+        self.assertEqual(len(told), 7)
+        self.assertEqual(told[0]["name"], "seven-idx3-ubyte, sample 1")
+        out = self.ok("predict", "run", "seven-idx3-ubyte", "--count", "2", "--no-picture").out
+        self.assertIn("5 of 7 samples of seven-idx3-ubyte are not shown", out)
+        self.ok("predict", "run", "seven-idx3-ubyte", "--write")
+        self.assertEqual(len((self.folder / "seven-idx3-ubyte.predictions.csv").read_text().splitlines()), 8)
+
+    def test_a_matrix_fits_the_terminal(self):
+        names = [f"a class with the long name {k}" for k in range(12)]
+        draw = random.Random(6)
+        rows = [f"{draw.random():.3f},{k % 12},{names[k % 12]}" for k in range(240)]
+        (self.folder / "many.csv").write_text("a,b,label\n" + "\n".join(rows) + "\n")
+        self.ok("train", "mlp:2-8-12", "--data", "csv:many.csv,split=0.5", "--epochs", "1", "--quiet", "--out", "many")
+        code, text = self.in_terminal("eval", "many", columns=100, NO_COLOR="1")
+        self.assertEqual(code, 0)
+        self.assertIn("confusion: rows are true classes", text)
+        matrix = text.split("confusion:")[1].splitlines()[1:14]
+        self.assertLessEqual(max(len(line) for line in matrix), 100)
+        rows = [f"{draw.random():.3f},{k % 60},class {k % 60}" for k in range(600)]
+        (self.folder / "more.csv").write_text("a,b,label\n" + "\n".join(rows) + "\n")
+        self.ok("train", "mlp:2-8-60", "--data", "csv:more.csv,split=0.5", "--epochs", "1", "--quiet", "--out", "more")
+        self.assertIn("--confusion FILE.csv writes it", self.ok("eval", "more", "--confusion", "more_matrix.csv").out)
+        self.assertEqual(len((self.folder / "more_matrix.csv").read_text().splitlines()), 61)
+
+
+class Texts(CommandTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        kinds = [("water", "the sea is wide"), ("earth", "the land is far")]
+        (cls.folder / "lines.txt").write_text("".join(f"{name}\t{text}\n" for name, text in kinds) * 40)
+        (cls.folder / "told.txt").write_text("".join(f"{name}\t{text}\n" for name, text in kinds) * 6)
+        (cls.folder / "bare.txt").write_text("".join(f"{text}\n" for _, text in kinds) * 6 + "\n")
+        vocabulary = len((FIXTURES / "bert" / "vocab.txt").read_text(encoding="utf-8").split("\n"))
+        cls().ok("train", f"bert_classifier:layers=1,heads=2,width=16,context=16,vocabulary={vocabulary}", "--tokenizer", str(FIXTURES / "bert"),
+                 "--data", "lines:lines.txt", "--epochs", "8", "--lr", "0.01", "--quiet", "--out", "run")
+
+    def runTest(self):
+        pass
+
+    def test_lines(self):
+        own = self.json("eval", "run", "--json")
+        self.assertEqual((own["part"], own["of_items"]), ("test", 80))
+        self.assertEqual(self.json("eval", "run", "--data", "lines:./lines.txt", "--json")["items"], own["items"])
+        figures = self.json("eval", "run", "--data", "lines:told.txt", "--json")
+        self.assertEqual((figures["part"], figures["items"]), ("all", 12))
+        self.assertEqual(len(self.json("predict", "run", "--data", "lines:told.txt", "--json")), 12)
+        told = self.json("predict", "run", "told.txt", "--json")
+        result = self.ok("predict", "run", "bare.txt", "--json")
+        self.assertIn("1 empty line is without a prediction", result.err)
+        bare = json.loads(result.out)
+        self.assertEqual([row["class"] for row in told], [row["class"] for row in bare])
+        self.assertEqual((bare[11]["name"], bare[11]["text"]), ("bare.txt, line 12", "the land is far"))
+        self.assertIn("label", told[0])
+        self.assertIn("10 of 12 samples of bare.txt are not shown", self.ok("predict", "run", "bare.txt", "--count", "2").out)
+        self.ok("predict", "run", "bare.txt", "--write")
+        self.assertEqual(len((self.folder / "bare.txt.predictions.csv").read_text().splitlines()), 13)
+
+    def test_language(self):
+        (self.folder / "verse.txt").write_text("tick tock goes the clock\n" * 60)
+        (self.folder / "more.txt").write_text("tick tock\n" * 20)
+        self.ok("train", "gpt2:layers=1,heads=2,width=16,context=16", "--data", "text:verse.txt,by=chars", "--epochs", "1", "--quiet", "--out", "verse")
+        figures = self.json("eval", "verse", "--json")
+        self.assertEqual(figures["part"], "test")
+        others = self.json("eval", "verse", "--data", "text:more.txt,by=chars", "--json")
+        self.assertEqual(others["part"], "all")
+        self.assertGreater(others["targets"], others["items"])
+        told = self.json("predict", "verse", "more.txt", "--json")
+        self.assertEqual(len(told), 20)
+        self.assertEqual(told[19]["name"], "more.txt, line 20")
+        out = self.ok("predict", "verse", "more.txt", "--count", "2").out
+        self.assertIn("18 more lines are not shown", out)
+
+
+if __name__ == "__main__":
+    unittest.main()

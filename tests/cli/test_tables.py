@@ -1,0 +1,62 @@
+"""Tables as other programs write them: what training, eval and predict read of them is the same, and what is assumed is told."""
+import random
+import unittest
+
+from command import CommandTest
+
+
+class Tables(CommandTest):
+    def write(self, name, text, encoding="utf-8"):
+        (self.folder / name).write_bytes(text.encode(encoding))
+
+    def accuracy(self, *words):
+        return self.json("eval", *words, "--json")["accuracy"]
+
+    def test_two_columns_of_one_name_stay_two(self):
+        draw = random.Random(5)
+        rows = "".join(f"{a:.3f},{b:.3f},{int(b > 0.5)}\n" for a, b in ((draw.random(), draw.random()) for _ in range(400)))
+        for k, header in enumerate(["a,a", "x,X", "x, x"]):
+            self.write("two.csv", f"{header},label\n{rows}")
+            self.ok("train", "mlp:2-8-2", "--data", "csv:two.csv", "--epochs", "20", "--lr", "0.1", "--quiet", "--out", f"two{k}")
+            self.assertGreater(self.accuracy(f"two{k}", "--data", "csv:two.csv"), 0.95, header)
+
+    def test_other_files_are_read_as_the_training_data_was(self):
+        draw = random.Random(2)
+        rows = [(draw.choice(["Orléans", "Orlèans", "Lyon"]), draw.randrange(5)) for _ in range(300)]
+        text = "".join(f"{town};{n},5;{'thé' if town == 'Orlèans' else 'café'}\n" for town, n in rows)
+        self.write("latin.csv", "town;n;label\n" + text, "latin-1")
+        told = self.fails(3, "train", "mlp:4-8-2", "--data", "csv:latin.csv", "--out", "none", says="is no UTF-8")
+        self.assertIn("encoding=", told.err)
+        spec = "csv:latin.csv,encoding=latin1,decimal=,"
+        self.ok("train", "mlp:4-8-2", "--data", spec, "--epochs", "10", "--lr", "0.2", "--quiet", "--out", "latin")
+        self.assertGreater(self.accuracy("latin", "--data", spec), 0.99)
+        self.assertGreater(self.accuracy("latin", "--data", "csv:latin.csv"), 0.99)
+        self.write("new.csv", "n;town\n2,5;Orlèans\n1,5;Lyon\n")
+        self.ok("predict", "latin", "new.csv", "--write")
+        lines = (self.folder / "new.predictions.csv").read_text().splitlines()
+        self.assertEqual([line.split(";")[2] for line in lines[1:]], ["thé", "café"])
+
+    def test_labels_are_names(self):
+        self.write("one.csv", "a,label\n" + "".join(f"{k % 2},{1 + k % 2}\n" for k in range(200)))
+        self.ok("train", "mlp:1-8-2", "--data", "csv:one.csv", "--epochs", "10", "--lr", "0.2", "--quiet", "--out", "one")
+        self.write("twos.csv", "a,label\n1,2\n1,2\n")
+        self.assertEqual(self.accuracy("one", "--data", "csv:twos.csv"), 1)
+
+    def test_what_is_assumed_is_told_and_refused_by_strict(self):
+        self.write("notes.csv", "# made by hand\n,b,label\n" + "".join(f"{k},{'' if k == 7 else k % 5},{k % 2}\n" for k in range(40)))
+        told = self.ok("data", "info", "csv:notes.csv").out
+        for words in ("begins with '#' was skipped", "Unnamed: 0", "1 missing field is filled"):
+            self.assertIn(words, " ".join(told.split()))
+        self.fails(3, "data", "info", "csv:notes.csv", "--strict", says="refused")
+        self.write("plain.csv", "a,label\n" + "".join(f"{k},{k % 2}\n" for k in range(40)))
+        self.ok("data", "info", "csv:plain.csv", "--strict")
+
+    def test_what_reads_a_column_is_named(self):
+        for field, words in [("1,5", "decimal=,"), ("2024-01-05", "date=a"), ("A17", "category=a"), ("inf", "not a finite number")]:
+            self.write("odd.csv", "a;label\n" + "".join(f"{field};{k % 2}\n" for k in range(20)))
+            self.fails(3, "data", "info", "csv:odd.csv", says=words)
+        self.ok("data", "info", "csv:odd.csv,category=a")
+
+
+if __name__ == "__main__":
+    unittest.main()

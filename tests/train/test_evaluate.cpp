@@ -1,0 +1,283 @@
+// What an evaluation measures: averages over what counts, whatever the batches, and the part of the
+// data that is asked for.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/functional.h>
+#include <tenon/io.h>
+#include <tenon/nn.h>
+#include <tenon/ops.h>
+#include <tenon/train.h>
+
+#include "io/folder.h"
+
+using namespace tenon;
+
+namespace {
+
+constexpr std::int64_t kSamples = 53, kClasses = 4;
+
+// A network whose scores are its inputs, so that no product rounds otherwise in another batch.
+struct Given : nn::Module {
+  Given() : unused(parameter("unused", zeros({1}))) {}
+  Tensor forward(const Tensor& x) const override { return x; }
+  Tensor unused;
+};
+
+struct Scored {
+  Tensor scores, targets;
+};
+
+// Every third sample is left out, and all of the first ten.
+Scored scored(std::uint64_t seed) {
+  Generator g(seed);
+  const Tensor scores = randn({kSamples, kClasses}, DType::Float32, &g).eval();
+  auto targets = argmax(scores + randn({kSamples, kClasses}, DType::Float32, &g), 1)
+                     .eval()
+                     .to_vector<std::int64_t>();
+  for (std::size_t n = 0; n < targets.size(); ++n)
+    if (n % 3 == 0 || n < 10) targets[n] = data::kIgnoredTarget;
+  return {scores, Tensor::from(targets, {kSamples})};
+}
+
+Scored reordered(const Scored& s, std::uint64_t seed) {
+  std::vector<std::int64_t> order(kSamples);
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  for (std::size_t k = order.size(); k > 1; --k)
+    std::swap(order[k - 1], order[static_cast<std::size_t>((seed * 7919 + k * 104729) % k)]);
+  const Tensor rows = Tensor::from(order, {kSamples});
+  return {index_select(s.scores, 0, rows).eval(), index_select(s.targets, 0, rows).eval()};
+}
+
+train::Evaluation measured(const Scored& s, const nn::Loss& loss, std::int64_t batch) {
+  const nn::Sequential net(Given{});
+  optim::Sgd sgd(net, {.lr = 0});
+  data::Loader loader(data::from_tensors(s.scores, s.targets, kClasses),
+                      {.batch = batch, .shuffle = false});
+  train::Trainer trainer(net, loss, sgd, {.epochs = 1});
+  return trainer.evaluate(loader);
+}
+
+// Equal to twelve digits.
+void check_equal(double a, double b) { CHECK(a == doctest::Approx(b).epsilon(1e-12)); }
+
+void check_equal(const train::Evaluation& a, const train::Evaluation& b) {
+  check_equal(a.loss, b.loss);
+  check_equal(a.accuracy, b.accuracy);
+  check_equal(a.top3_accuracy, b.top3_accuracy);
+  check_equal(a.log_loss, b.log_loss);
+  check_equal(*a.roc_auc, *b.roc_auc);
+  check_equal(*a.average_precision, *b.average_precision);
+  check_equal(a.confusion.macro_f1(), b.confusion.macro_f1());
+  CHECK(a.ignored == b.ignored);
+  CHECK(a.targets == b.targets);
+}
+
+std::vector<nn::Loss> losses() {
+  const Tensor weight = Tensor::from({0.1f, 1.f, 5.f, 2.f}, {kClasses});
+  return {nn::CrossEntropyLoss{.ignore_index = data::kIgnoredTarget},
+          nn::CrossEntropyLoss{.weight = weight, .ignore_index = data::kIgnoredTarget},
+          nn::CrossEntropyLoss{
+              .label_smoothing = 0.2, .weight = weight, .ignore_index = data::kIgnoredTarget}};
+}
+
+}  // namespace
+
+TEST_CASE("evaluate: figures do not depend on batch size and order, with targets left out") {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const Scored s = scored(seed);
+    for (const nn::Loss& loss : losses()) {
+      const train::Evaluation whole = measured(s, loss, kSamples);
+      CHECK(whole.loss == doctest::Approx(loss(s.scores, s.targets).item()).epsilon(1e-6));
+      CHECK(whole.targets + whole.ignored == kSamples);
+      for (const std::int64_t batch : {1, 7, 10, 52}) check_equal(measured(s, loss, batch), whole);
+      check_equal(measured(reordered(s, seed), loss, 7), whole);
+    }
+  }
+}
+
+TEST_CASE("evaluate: accuracy is a share of the targets that count") {
+  const Scored s = scored(3);
+  const auto targets = s.targets.to_vector<std::int64_t>();
+  const auto guesses = metrics::predictions(s.scores);
+  double right = 0, counted = 0;
+  for (std::size_t n = 0; n < targets.size(); ++n) {
+    counted += targets[n] >= 0;
+    right += targets[n] == guesses[n];
+  }
+  const train::Evaluation e = measured(s, losses()[0], 7);
+  CHECK(e.accuracy == doctest::Approx(right / counted).epsilon(1e-12));
+  CHECK(e.items == kSamples);
+  CHECK(e.targets == counted);
+  CHECK(e.confusion.total() == counted);
+}
+
+TEST_CASE("evaluate: a class that the loss ignores counts for nothing") {
+  Scored s = scored(4);
+  auto targets = s.targets.to_vector<std::int64_t>();
+  for (std::int64_t& target : targets) target = std::max<std::int64_t>(target, 0);
+  s.targets = Tensor::from(targets, {kSamples});
+  const train::Evaluation e = measured(s, nn::CrossEntropyLoss{.ignore_index = 0}, 6);
+  CHECK(e.ignored == std::count(targets.begin(), targets.end(), 0));
+  CHECK(e.confusion.support(0) == 0);
+}
+
+TEST_CASE("evaluate: a loss of one's own averages over its samples") {
+  Scored s = scored(5);
+  const nn::Loss own = [](const Tensor& scores, const Tensor& target) {
+    return cross_entropy(scores, target, ClassLossOptions{.ignore_index = data::kIgnoredTarget});
+  };
+  const double whole = own(s.scores, s.targets).item();
+  for (const std::int64_t batch : {1, 7, 10})
+    CHECK(measured(s, own, batch).loss == doctest::Approx(whole).epsilon(1e-6));
+}
+
+TEST_CASE("evaluate: a sum is averaged over its samples too") {
+  const Scored s = scored(6);
+  const nn::Loss summed =
+      nn::CrossEntropyLoss{.ignore_index = data::kIgnoredTarget, .reduction = Reduction::Sum};
+  const double mean = measured(s, losses()[0], kSamples).loss;
+  for (const std::int64_t batch : {1, 7, 53}) check_equal(measured(s, summed, batch).loss, mean);
+}
+
+TEST_CASE("evaluate: scores that are no numbers are never right") {
+  Scored s = scored(7);
+  std::vector<float> scores = s.scores.to_vector<float>();
+  scores[4 * 20 + 1] = std::numeric_limits<float>::quiet_NaN();
+  s.scores = Tensor::from(scores, {kSamples, kClasses});
+  const train::Evaluation e = measured(s, losses()[0], 7);
+  CHECK(e.confusion.undecided() == 1);
+  CHECK(std::isnan(e.loss));
+  CHECK(e.accuracy < 1);
+}
+
+TEST_CASE(
+    "training: averages over what counts, and a batch in which nothing does changes nothing") {
+  const Scored s = scored(8);  // the first ten count for nothing
+  for (const std::int64_t batch : {5, 10, 53}) {
+    manual_seed(3);
+    const nn::Sequential net(nn::Linear(kClasses, kClasses));
+    const Tensor before = net.named_parameters()[0].tensor.to(DType::Float32);
+    const std::vector<float> weights = before.eval().to_vector<float>();
+    optim::Sgd sgd(net, {.lr = 0, .momentum = 0.9, .weight_decay = 0.1});
+    data::Loader loader(data::from_tensors(s.scores, s.targets, kClasses),
+                        {.batch = batch, .shuffle = false});
+    const nn::Loss loss = losses()[1];
+    train::Trainer trainer(net, loss, sgd, {.epochs = 1, .keep_best = false});
+    const double by_hand = loss(net(s.scores), s.targets).item();
+    const train::EpochReport epoch = trainer.fit(loader).epochs.at(0);
+    CHECK(epoch.train_loss == doctest::Approx(by_hand).epsilon(1e-6));
+    CHECK(*epoch.train_accuracy ==
+          doctest::Approx(trainer.evaluate(loader).accuracy).epsilon(1e-12));
+    CHECK(net.named_parameters()[0].tensor.eval().to_vector<float>() == weights);
+  }
+}
+
+TEST_CASE("training: a batch in which nothing counts leaves weights and momentum as they are") {
+  manual_seed(4);
+  const Tensor x = randn({8, kClasses}).eval();
+  const Tensor none = full({8}, data::kIgnoredTarget, DType::Int64).eval();
+  const nn::Sequential net(nn::Linear(kClasses, kClasses), nn::BatchNorm1d(kClasses));
+  const auto state = [&] {
+    std::vector<std::vector<float>> out;
+    for (const auto& [name, tensor] : net.state_dict())
+      out.push_back(tensor.to(DType::Float32).eval().to_vector<float>());
+    return out;
+  };
+  const auto before = state();
+  optim::Sgd sgd(net, {.lr = 0.5, .momentum = 0.9, .weight_decay = 0.1});
+  data::Loader loader(data::from_tensors(x, none, kClasses), {.batch = 4, .shuffle = false});
+  train::Trainer trainer(net, nn::CrossEntropyLoss{.ignore_index = data::kIgnoredTarget}, sgd,
+                         {.epochs = 2, .keep_best = false});
+  CHECK_NOTHROW(trainer.fit(loader));
+  CHECK(state() == before);
+}
+
+namespace {
+
+// Rows whose class is told by the first column; `first` numbers them.
+std::string rows(int count, int first) {
+  std::string out = "a,b,label\n";
+  for (int k = 0; k < count; ++k) {
+    const int n = first + k;
+    out += std::to_string((n * 37) % 100) + "," + std::to_string((n * 11) % 7) + "," +
+           ((n * 37) % 100 < 50 ? "low" : "high") + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("evaluate: the run's own data is measured by its own test part, other files whole") {
+  const TestFolder folder;
+  io::write_file(folder / "rows.csv", rows(200, 0));
+  io::write_file(folder / "others.csv", rows(30, 1000));
+  train::Settings settings = train::Settings::for_model("mlp:2-8-2");
+  settings.data = "csv:" + (folder / "rows.csv") + ",split=0.25,seed=3";
+  settings.epochs = 2;
+  train::start_run(settings, folder / "run");
+  const train::TrainedModel model = train::TrainedModel::open(folder / "run");
+
+  const train::Evaluation own = model.evaluate();
+  CHECK(own.part == data::Split::Test);
+  CHECK(own.items == 50);
+  CHECK(own.of_items == 200);
+  for (const std::string& given :
+       {"csv:" + (folder / "rows.csv"), "csv:" + (folder / "run/../rows.csv") + ",split=0.5"}) {
+    const train::Evaluation same = model.evaluate(given);
+    CHECK(same.items == 50);
+    CHECK(same.loss == own.loss);
+    CHECK(same.data == settings.data);
+  }
+  const train::Evaluation others = model.evaluate("csv:" + (folder / "others.csv"));
+  CHECK(others.part == data::Split::All);
+  CHECK(others.items == 30);
+  CHECK(others.of_items == 30);
+  CHECK(model.evaluate("", {.part = data::Split::All}).items == 200);
+  CHECK(model.evaluate("csv:" + (folder / "others.csv"), {.part = data::Split::Test}).items == 3);
+
+  // The file has moved, and is known by its name.
+  std::filesystem::create_directory(folder / "moved");
+  io::write_file(folder / "moved/rows.csv", rows(200, 0));
+  std::filesystem::remove(folder / "rows.csv");
+  const train::Evaluation moved = model.evaluate("csv:" + (folder / "moved/rows.csv"));
+  CHECK(moved.items == 50);
+  CHECK(moved.loss == own.loss);
+}
+
+TEST_CASE("predict: every sample of a set, in order and in batches, with its name") {
+  const TestFolder folder;
+  io::write_file(folder / "rows.csv", rows(60, 0));
+  train::Settings settings = train::Settings::for_model("mlp:2-8-2");
+  settings.data = "csv:" + (folder / "rows.csv");
+  settings.epochs = 1;
+  train::start_run(settings, folder / "run");
+  const train::TrainedModel model = train::TrainedModel::open(folder / "run");
+  io::write_file(folder / "labelled.csv", rows(1500, 0));
+  const auto labelled = model.open_rows(folder / "labelled.csv");
+  CHECK(labelled->size() == 1500);
+  std::int64_t next = 0, known = 0;
+  model.predict(*labelled, 0, -1, [&](train::Prediction&& p, const Tensor& input) {
+    CHECK(p.index == next++);
+    CHECK(p.name == labelled->sample_name(p.index));
+    CHECK(p.values.size() == 2);
+    known += p.label >= 0;
+    if (p.index % 500 == 0)
+      CHECK(static_cast<double>(p.values[0]) ==
+            doctest::Approx(select(model.predict(input), 1, 0).item()).epsilon(1e-5));
+  });
+  CHECK(next == 1500);
+  CHECK(known == 1500);
+  io::write_file(folder / "bare.csv", "1,2\n3,4\n");
+  CHECK(model.open_rows(folder / "bare.csv")->classes() == 0);
+  std::int64_t some = 0;
+  model.predict(*labelled, 1490, 100, [&](train::Prediction&&, const Tensor&) { ++some; });
+  CHECK(some == 10);
+}
