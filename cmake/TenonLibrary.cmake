@@ -53,8 +53,8 @@ if(TENON_SANITIZE)
   target_link_options(tenon_options INTERFACE -fsanitize=${TENON_SANITIZE})
 endif()
 # Tables that are resolved at the start are read-only from then on. What reads files and names also sees whether an array on the stack
-# was written beyond its end, and has buffers of known sizes checked by the C library. The loops over elements do without: their bounds
-# are shapes that were checked. Sanitizers check more themselves.
+# was written beyond its end, and has buffers of known sizes checked by the C library: a twentieth more code. What works on graphs and
+# elements does without: its bounds are shapes that were checked. Sanitizers check more themselves.
 if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
   target_link_options(tenon_options INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
   set(TENON_HARDENED "$<$<CONFIG:Release,RelWithDebInfo,MinSizeRel>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2;-fstack-protector-strong>")
@@ -104,6 +104,10 @@ list(FILTER TENON_SMALL_SOURCES INCLUDE
      REGEX "/src/((data|io|models|nn|optim|plan|train|cuda/(engines|jit))/|(backends/system|cuda/(facts|device/(driver|library|rates))|grad/scan|graph/body|ops/loops|run/(known_plans|tune[a-z_]*))\\.cpp$)")
 list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(graph_passes|memory|merge/join|plan_graph|region_key|times)\\.cpp$")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
+# Of those, what reads what others have written.
+set(TENON_READER_SOURCES ${TENON_SMALL_SOURCES})
+list(FILTER TENON_READER_SOURCES INCLUDE REGEX "/src/(data|io|models|train)/")
+list(REMOVE_ITEM TENON_SMALL_SOURCES ${TENON_READER_SOURCES})
 if(TENON_BUILD_FUZZERS)
   # Readers run nothing of the CPU backend, and its kernels take minutes to compile with instrumentation.
   set(TENON_IDLE_SOURCES ${TENON_SOURCES})
@@ -180,17 +184,16 @@ endfunction()
 tenon_add_objects(tenon_hot_objects -O3 ${TENON_HOT_SOURCES})
 tenon_add_objects(tenon_cold_objects -O1 ${TENON_COLD_SOURCES})
 tenon_add_objects(tenon_small_objects -Os ${TENON_SMALL_SOURCES} ${TENON_EMBEDDED_SOURCE})
+tenon_add_objects(tenon_reader_objects -Os ${TENON_READER_SOURCES})
 target_compile_options(tenon_small_objects PRIVATE ${TENON_FEWER_PASSES})
-foreach(target tenon_cold_objects tenon_small_objects)
-  target_compile_options(${target} PRIVATE "${TENON_HARDENED}")
-endforeach()
+target_compile_options(tenon_reader_objects PRIVATE ${TENON_FEWER_PASSES} "${TENON_HARDENED}")
 if(TENON_TOGETHER)
   set_source_files_properties(${TENON_EMBEDDED_SOURCE} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
   # GCC warns of a class with a member of an anonymous namespace's type, except in the file that it compiles.
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/run/compile.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endif()
 set(TENON_OBJECTS $<TARGET_OBJECTS:tenon_hot_objects> $<TARGET_OBJECTS:tenon_cold_objects>
-                  $<TARGET_OBJECTS:tenon_small_objects>)
+                  $<TARGET_OBJECTS:tenon_small_objects> $<TARGET_OBJECTS:tenon_reader_objects>)
 if(TENON_BUILD_FUZZERS)
   tenon_add_objects(tenon_idle_objects -O0 ${TENON_IDLE_SOURCES})
   list(APPEND TENON_OBJECTS $<TARGET_OBJECTS:tenon_idle_objects>)

@@ -94,6 +94,14 @@ TEST_CASE("tokenizer sizes: words of WordPiece are linear, and unknown behind 10
         }) < kLinear);
 }
 
+TEST_CASE("tokenizer sizes: the vocabulary of a file") {
+  CHECK(growth(4000, [](std::size_t size) {
+          std::vector<std::string> tokens{"[UNK]"};
+          for (std::size_t k = 0; k < size; ++k) tokens.push_back("tok" + std::to_string(k));
+          return [text = word_piece(tokens).dump()] { Tokenizer::parse(text, "vocabulary"); };
+        }) < kLinear);
+}
+
 TEST_CASE("tokenizer sizes: many added tokens that begin alike") {
   CHECK(growth(2000, [](std::size_t size) {
           Json json = word_piece({"[UNK]", "a"});
