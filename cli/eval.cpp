@@ -61,7 +61,7 @@ void print_class_figures(const train::Evaluation& e,
 void print_measured(const train::Evaluation& e, const std::string& data,
                     const std::function<void(const char*, const std::string&)>& fact) {
   fact("data", fmt::format("{}: {}", part_text(*e.part, printable(data)),
-                           samples_text(e.items, e.of_items)));
+                           part_size_text(e.items, e.of_items)));
   if (e.targets != e.items && e.errors == std::nullopt)
     fact("targets", fmt::format("{} counted", thousands(e.targets)));
   if (e.ignored > 0)

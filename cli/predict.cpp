@@ -14,6 +14,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "commands.h"
@@ -71,7 +72,7 @@ void print_not_shown(std::int64_t samples, const std::string& name, const Predic
   if (options.json || samples <= options.count) return;
   const std::string text =
       fmt::format("{} of {} are not shown: --count {} shows all{}",
-                  samples_text(samples - options.count, samples), printable(name), samples,
+                  part_size_text(samples - options.count, samples), printable(name), samples,
                   options.all() ? "" : "; --json prints and --out FILE.csv writes all");
   fmt::print("{}\n", wrap(text, stdout_terminal().width, 0));
 }
@@ -99,7 +100,7 @@ struct SetPredictor {
                   const std::function<Glyph(const Tensor& input)>& glyph_of = {}) const {
     if (options.start >= set.size())
       throw UsageError(
-          fmt::format("--start: {} has {}, numbered from 0", name, samples_text(set.size(), 0)));
+          fmt::format("--start: {} has {}, numbered from 0", name, part_size_text(set.size(), 0)));
     std::int64_t shown = 0;
     const std::int64_t right = -output.right(), labelled = -output.labelled();
     model.predict(set, options.start, options.all() ? -1 : options.count,
@@ -242,7 +243,9 @@ void predict_video(const SetPredictor& predict, const std::string& file) {
 
 Predicted image_of_file(const train::TrainedModel& model, const std::string& file) {
   const auto [height, width, colour] = picture_size(model, file);
-  const io::Image image = io::load_image(file, colour ? 3 : 1);
+  Notes notes;
+  const io::Image image = io::load_image(file, model.image_reading(colour ? 3 : 1), &notes);
+  print_notes(notes);
   const auto predicted = [&](const Tensor& input, Glyph glyph) {
     return Predicted{
         .name = file, .glyph = std::move(glyph), .values = model.predict(input).to_vector<float>()};
@@ -353,8 +356,9 @@ void predict_data(const SetPredictor& predict) {
   const auto set = predict.model.open_set(selection, options.part.strict);
   const std::string what = part_text(selection.part, selection.data);
   if (!options.json)
-    fmt::print("{}\n\n", wrap(fmt::format("{}: {}", printable(what), samples_text(set->size(), 0)),
-                              stdout_terminal().width, 0));
+    fmt::print("{}\n\n",
+               wrap(fmt::format("{}: {}", printable(what), part_size_text(set->size(), 0)),
+                    stdout_terminal().width, 0));
   const Shape shape = set->input_shape();
   const bool drawn = shape.rank() == 3 && set->input_dtype() == DType::UInt8;
   const auto glyph = [&](const Tensor& input) {
@@ -496,7 +500,7 @@ int run_predict(const PredictOptions& options) {
   if (!options.out.empty()) {
     output.write_file();
     if (!options.json)
-      fmt::print("{} written to {}\n", samples_text(output.taken(), 0), printable(options.out));
+      fmt::print("{} written to {}\n", part_size_text(output.taken(), 0), printable(options.out));
   }
   return code;
 }
@@ -539,10 +543,11 @@ Command predict_command() {
   add_trained(command, options->trained);
   add_picture(command, options->trained);
   command
-      .positional(options->files, "FILE",
-                  "PNG, JPEG, PGM, PPM, IDX, NPY, a video, CSV of rows with or without labels, or "
-                  ".txt of lines",
-                  false)
+      .positional(
+          options->files, "FILE",
+          "PNG, JPEG, GIF and others, IDX, NPY, a video, CSV of rows with or without labels, or "
+          ".txt of lines",
+          false)
       .completes = Completes::Files;
   command.option(options->texts, "--text", "WORDS",
                  "a text for a model that reads texts, with [MASK] for one that tells words, or a "

@@ -42,7 +42,7 @@ std::string token_name(const train::TrainedModel& model, std::int64_t token) {
 }
 
 // A row of JSON for a text; one that was given itself has no other name.
-Json named(const std::string& name, const std::string& text) {
+Json row_of_text(const std::string& name, const std::string& text) {
   return {{"name", name.empty() ? text : name}, {"text", text}};
 }
 
@@ -70,7 +70,7 @@ bool show_next(const train::TrainedModel& model, const Window& window, int top, 
                     });
   const bool right = window.truth == order[0];
   if (json != nullptr) {
-    Json one = named(window.name, window.text);
+    Json one = row_of_text(window.name, window.text);
     one["likeliest"] = Json::array();
     for (std::ptrdiff_t k = 0; k < shown; ++k)
       one["likeliest"].push_back({{"token", token_name(model, order[static_cast<std::size_t>(k)])},
@@ -105,7 +105,7 @@ bool show_translation(const TextQuestion& asked, const std::string& made, const 
   const std::string& source = asked.text;
   const bool exact = right != nullptr && made == *right;
   if (json != nullptr) {
-    Json one = named(asked.name, source);
+    Json one = row_of_text(asked.name, source);
     one["translation"] = made;
     if (right != nullptr) one["target"] = *right, one["right"] = exact;
     json->push_back(one);
@@ -172,7 +172,7 @@ Samples open_samples(const train::TrainedModel& model, const TextQuestions& aske
   if (asked.start >= out.set->size())
     throw UsageError(fmt::format("--start: {} has {}, numbered from 0",
                                  part_text(out.selection.part, out.selection.data),
-                                 samples_text(out.set->size(), 0)));
+                                 part_size_text(out.set->size(), 0)));
   const std::int64_t rest = out.set->size() - asked.start;
   out.end = asked.start + (asked.json ? rest : std::min(rest, asked.count));
   return out;
@@ -181,7 +181,7 @@ Samples open_samples(const train::TrainedModel& model, const TextQuestions& aske
 // What was measured, and how many samples were not.
 void print_right(const Samples& samples, std::int64_t right, const TextQuestions& asked) {
   const std::int64_t shown = samples.end - asked.start, all = samples.set->size();
-  fmt::print("{} of {} right, of {} of the {}\n", right, shown, samples_text(shown, all),
+  fmt::print("{} of {} right, of {} of the {}\n", right, shown, part_size_text(shown, all),
              printable(part_text(samples.selection.part, samples.selection.data)));
 }
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
@@ -55,7 +57,7 @@ bool is_right(const Predicted& sample) {
 }
 
 // Of a line of a file the line is shown too.
-std::string heading(const Predicted& sample) {
+std::string sample_heading(const Predicted& sample) {
   return printable(sample.text.empty() ? sample.name : sample.name + ": " + sample.text);
 }
 
@@ -66,7 +68,7 @@ std::vector<std::string> verdict(const Predicted& sample, const std::vector<std:
   const Terminal& terminal = stdout_terminal();
   const std::vector<int> order = ranking(probabilities);
   const double sure = static_cast<double>(probabilities[static_cast<std::size_t>(order[0])]);
-  std::vector<std::string> lines = {terminal.paint(TextStyle::Bold, heading(sample))};
+  std::vector<std::string> lines = {terminal.paint(TextStyle::Bold, sample_heading(sample))};
   std::string said = fmt::format("class {}, {}", shown_name(names, order[0]), percent(sure));
   if (!std::isfinite(sure))
     said = terminal.paint(TextStyle::Red, "no class: what the network gives is not finite");
@@ -127,7 +129,7 @@ std::string values_text(const std::vector<float>& values) {
 }
 
 void print_values(const Predicted& sample) {
-  fmt::print("{}  {}", stdout_terminal().paint(TextStyle::Bold, heading(sample)),
+  fmt::print("{}  {}", stdout_terminal().paint(TextStyle::Bold, sample_heading(sample)),
              values_text(sample.values));
   if (!sample.target.empty()) fmt::print("  (it is {})", values_text(sample.target));
   fmt::print("\n");
@@ -153,49 +155,16 @@ std::string line_of(const std::vector<std::string>& fields, char separator) {
   return out + "\n";
 }
 
-}  // namespace
-
-std::string file_beside(const std::string& file) {
-  return (file.ends_with(".csv") ? file.substr(0, file.size() - 4) : file) + ".predictions.csv";
-}
-
-PredictOutput::PredictOutput(const train::TrainedModel& model, OutputOptions options)
-    : model_(model), options_(std::move(options)) {
-  const std::string& file = options_.file;
-  if (!file.empty() && !file.ends_with(".csv") && !file.ends_with(".txt") &&
-      !file.ends_with(".json"))
-    throw UsageError(fmt::format("--out: {} ends in none of .csv, .txt and .json", file));
-}
-
-void PredictOutput::add(const Predicted& sample, bool shown) {
-  ++taken_;
-  if (!model_.is_regression() && sample.label >= 0) {
-    ++labelled_;
-    right_ += is_right(sample);
-  }
-  const bool to_json = options_.file.ends_with(".json");
-  if (options_.json || to_json) json_.push_back(json_of(sample));
-  if (options_.table || (!options_.file.empty() && !to_json)) {
-    width_ = sample.values.size();
-    rows_.push_back(fields(sample));
-  }
-  if (options_.json || !shown) return;
-  if (model_.is_regression())
-    print_values(sample);
-  else
-    print_sample(sample, model_.class_names(), options_.top, options_.plain);
-}
-
-Json PredictOutput::json_of(const Predicted& sample) const {
+Json json_of(const Predicted& sample, const train::TrainedModel& model, int top) {
   constexpr std::size_t kMostListed = 10'000;  // a vocabulary's are more: its likeliest are given
   Json json{{"name", sample.name}};
   if (!sample.text.empty()) json["text"] = sample.text;
-  if (model_.is_regression()) {
+  if (model.is_regression()) {
     json["values"] = sample.values;
     if (!sample.target.empty()) json["target"] = sample.target;
     return json;
   }
-  const std::vector<std::string>& names = model_.class_names();
+  const std::vector<std::string>& names = model.class_names();
   const std::vector<int> order = ranking(sample.values);
   const int best = order[0];
   json["class"] = best;
@@ -212,11 +181,44 @@ Json PredictOutput::json_of(const Predicted& sample) const {
     return json;
   }
   json["likeliest"] = Json::array();
-  for (std::size_t k = 0; k < std::min(order.size(), static_cast<std::size_t>(options_.top)); ++k)
+  for (std::size_t k = 0; k < std::min(order.size(), static_cast<std::size_t>(top)); ++k)
     json["likeliest"].push_back(
         {{"class_name", name_of(names, order[k])},
          {"probability", sample.values[static_cast<std::size_t>(order[k])]}});
   return json;
+}
+
+}  // namespace
+
+std::string file_beside(const std::string& file) {
+  return (file.ends_with(".csv") ? file.substr(0, file.size() - 4) : file) + ".predictions.csv";
+}
+
+PredictOutput::PredictOutput(const train::TrainedModel& model, OutputOptions options)
+    : model_(model), options_(std::move(options)), json_(std::make_shared<Json>(Json::array())) {
+  const std::string& file = options_.file;
+  if (!file.empty() && !file.ends_with(".csv") && !file.ends_with(".txt") &&
+      !file.ends_with(".json"))
+    throw UsageError(fmt::format("--out: {} ends in none of .csv, .txt and .json", file));
+}
+
+void PredictOutput::add(const Predicted& sample, bool shown) {
+  ++taken_;
+  if (!model_.is_regression() && sample.label >= 0) {
+    ++labelled_;
+    right_ += is_right(sample);
+  }
+  const bool to_json = options_.file.ends_with(".json");
+  if (options_.json || to_json) json_->push_back(json_of(sample, model_, options_.top));
+  if (options_.table || (!options_.file.empty() && !to_json)) {
+    width_ = sample.values.size();
+    rows_.push_back(fields(sample));
+  }
+  if (options_.json || !shown) return;
+  if (model_.is_regression())
+    print_values(sample);
+  else
+    print_sample(sample, model_.class_names(), options_.top, options_.plain);
 }
 
 PredictOutput::Fields PredictOutput::fields(const Predicted& sample) const {
@@ -261,10 +263,12 @@ std::int64_t PredictOutput::write_table(const std::string& file) {
 
 void PredictOutput::write_file() const {
   const std::string& file = options_.file;
-  io::write_file(file, file.ends_with(".json") ? json_text(json_, 2) + "\n"
+  io::write_file(file, file.ends_with(".json") ? json_text(*json_, 2) + "\n"
                                                : table(0, file.ends_with(".csv") ? ',' : '\t'));
 }
 
-void PredictOutput::print_json() const { print(json_); }
+void PredictOutput::add_json(const Json& row) { json_->push_back(row); }
+
+void PredictOutput::print_json() const { print(*json_); }
 
 }  // namespace tenon::cli

@@ -4,7 +4,7 @@
 #include <tenon/train.h>
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -43,7 +43,7 @@ class PredictOutput {
   /// Takes a sample; prints it where `shown` and JSON was not asked for.
   void add(const Predicted& sample, bool shown);
   /// JSON of another kind.
-  void add_json(Json row) { json_.push_back(std::move(row)); }
+  void add_json(const Json& row);
   /// Samples taken since the last call are written to a table of their own. Returns their number.
   std::int64_t write_table(const std::string& file);
   /// Writes options.file: .csv, .txt (tabs between the fields) or .json by its ending.
@@ -55,13 +55,12 @@ class PredictOutput {
 
  private:
   using Fields = std::vector<std::string>;
-  Json json_of(const Predicted& sample) const;
   Fields fields(const Predicted& sample) const;
   std::string table(std::size_t from, char separator) const;
 
   const train::TrainedModel& model_;
   OutputOptions options_;
-  Json json_ = Json::array();
+  std::shared_ptr<Json> json_;  // a list
   std::vector<Fields> rows_{};
   std::size_t width_ = 1, written_ = 0;  // quantities of a sample; rows
   std::int64_t taken_ = 0, labelled_ = 0, right_ = 0;

@@ -61,7 +61,7 @@ std::string part_text(data::Split part, const std::string& data) {
                                   : fmt::format("{} part of {}", data::name(part), data);
 }
 
-std::string samples_text(std::int64_t samples, std::int64_t of) {
+std::string part_size_text(std::int64_t samples, std::int64_t of) {
   if (of > samples) return fmt::format("{} of {} samples", thousands(samples), thousands(of));
   return fmt::format("{} sample{}", thousands(samples), samples == 1 ? "" : "s");
 }

@@ -34,7 +34,7 @@ void add_part(Command& command, PartOptions& options);
 /// "test part of csv:rows.csv", "all of csv:rows.csv"
 std::string part_text(data::Split part, const std::string& data);
 /// "200 of 2,000 samples"; `of` 0: not known
-std::string samples_text(std::int64_t samples, std::int64_t of);
+std::string part_size_text(std::int64_t samples, std::int64_t of);
 /// Prints notes of the data on stderr.
 void print_notes(const Notes& notes);
 /// Notes that the run's own data is read with the run's own options, where others were given.

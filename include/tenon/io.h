@@ -8,13 +8,16 @@
 // happens in between.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <tenon/notes.h>
 #include <tenon/tensor.h>
 
 namespace tenon::io {
@@ -60,10 +63,27 @@ struct Image {
   int width = 0, height = 0, channels = 0;
   std::vector<std::uint8_t> pixels;
 };
-/// Decodes PNG, JPEG, WebP, TIFF, BMP, PGM or PPM (told by content, not by name). channels: 1 grey,
-/// 3 RGB, 0 as in the file. Transparent parts lie on white; photographs are turned as EXIF says
-/// they were taken.
+/// A colour of 8 bits a channel.
+using Colour = std::array<std::uint8_t, 3>;
+/// How an image becomes grey or RGB bytes.
+struct ImageReading {
+  int channels = 0;  ///< 1 grey, 3 RGB, 0 as in the file
+  /// What transparent parts are composed over: alpha * colour + (1 - alpha) * background, of the
+  /// stored values. Unset: alpha is dropped and the colour under it kept, as Pillow's
+  /// convert("RGB") and so torchvision's loader do.
+  std::optional<Colour> background{};
+};
+/// Decodes PNG, JPEG, GIF, WebP, TIFF, BMP, PBM, PGM or PPM (told by content, not by name), turned
+/// upright as EXIF's orientation says in whichever format it stands. Of animations and files with
+/// several pages the first image. Colour profiles and gamma are ignored. Of 16 bits the upper 8 are
+/// kept; floating-point levels are 0 to 1 (0 to 255 where one is above 1).
+/// Throws IoError, FormatError for a damaged file, NotSupported for a kind that is not read.
 TENON_API Image load_image(const std::string& path, int channels = 0);
+/// The same; what was lost of the image is added to `notes`, where they are given.
+TENON_API Image load_image(const std::string& path, const ImageReading& how,
+                           Notes* notes = nullptr);
+/// "white", "black", "grey" or "#rrggbb" as a colour; ValueError for anything else.
+TENON_API Colour parse_colour(const std::string& text);
 /// A kind of picture and the library that reads it; "" where this build has none.
 struct ImageFormat {
   std::string name, library;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,14 @@ class TENON_API Pictures {
   virtual Notes notes() const { return {}; }
 };
 
+/// How classes are numbered: by the order of their names.
+enum class ClassOrder {
+  Usual,   ///< folders as Plain; labels of lists and .cls files that are all whole numbers as
+           ///< Natural
+  Plain,   ///< by bytes, as torchvision's ImageFolder: 1, 10, 11, 2
+  Natural  ///< digits within names as numbers: 1, 2, 10, 11
+};
+
 /// Which images belong to a part, and how classes are numbered.
 struct PictureSplit {
   SplitOptions split{};
@@ -40,6 +49,7 @@ struct PictureSplit {
   /// Names of the classes in their order, when known: a test set takes the training set's. A
   /// class that is not among them is a FormatError.
   std::vector<std::string> class_names{};
+  ClassOrder order = ClassOrder::Usual;  ///< where they are not known
   /// Images for testing: another folder, list or pattern. "": what lies here is divided.
   std::string test_path{};
   /// Sub-folders named train, val, test and the like are parts; off: they are classes.
@@ -51,13 +61,13 @@ struct VideoFrames {
   int count = 8;     ///< of each video; 0: videos are left out
   double every = 0;  ///< above 0: one for so many seconds instead, for which each video is opened
 };
-/// A folder whose sub-folders are the classes, in the order of their names; or one that holds the
-/// parts, each of that kind, by their usual names in any case: train or training beside val, valid,
-/// validation or dev, and test or testing. Without a test folder there is no test part unless
-/// split.test or a fold takes one from the training folder; without a validation folder that part
-/// comes from the training folder. Of videos frames are images. Returns nullptr for a part that is
-/// not there. Throws IoError, FormatError for no images and for classes that would be called as
-/// parts are, ValueError for numbers of frames out of range.
+/// A folder whose sub-folders are the classes, in the order of their names (ClassOrder); or one
+/// that holds the parts, each of that kind, by their usual names in any case: train or training
+/// beside val, valid, validation or dev, and test or testing. Without a test folder there is no
+/// test part unless split.test or a fold takes one from the training folder; without a validation
+/// folder that part comes from the training folder. Of videos frames are images. Returns nullptr
+/// for a part that is not there. Throws IoError, FormatError for no images and for classes that
+/// would be called as parts are, ValueError for numbers of frames out of range.
 TENON_API std::shared_ptr<Pictures> open_picture_folder(const std::string& folder, Split part,
                                                         const PictureSplit& split = {},
                                                         const VideoFrames& frames = {});
@@ -72,7 +82,8 @@ TENON_API std::shared_ptr<Pictures> open_picture_list(const std::string& file, S
 TENON_API std::shared_ptr<Pictures> open_video(const std::string& file,
                                                const VideoFrames& frames = {});
 /// WebDataset's tar files, not compressed: KEY.jpg (or .png …) beside KEY.cls, which holds the
-/// class; without such the folder in which a picture lies is its class. "train-{000..012}.tar" and
+/// class; without such the folder in which a picture lies is its class. Of several pictures of one
+/// key the first is taken. "train-{000..012}.tar" and
 /// "train-*.tar" stand for many.
 TENON_API std::shared_ptr<Pictures> open_picture_shards(const std::string& pattern, Split part,
                                                         const PictureSplit& split = {});
@@ -168,6 +179,11 @@ struct PictureOptions {
   /// None stands in its place, as evaluations want it: its example is black and its target
   /// kIgnoredTarget, which train::Trainer::evaluate() leaves out.
   bool broken_left_out = false;
+  /// What transparent parts are composed over (io::ImageReading::background).
+  std::optional<io::Colour> background{};
+  /// What decoding loses of an image (transparency, later frames, the lower 8 of 16 bits) is an
+  /// error, as are images that cannot be decoded; otherwise Dataset::notes() counts them.
+  bool strict = false;
   /// A card to which a loader sends batches (Loader::next_stored()) changes them by itself: the
   /// same draws and the same bytes (blur: to a level). Elsewhere the CPU does.
   bool on_card = false;

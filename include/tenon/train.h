@@ -34,6 +34,7 @@ class Vocabulary;
 }  // namespace tenon::data
 namespace tenon::io {
 struct Image;
+struct ImageReading;
 }
 
 namespace tenon::train {
@@ -349,6 +350,9 @@ struct TENON_API Settings {
   std::string picture = "auto";     ///< how pictures of their own sizes are fitted to the network
   std::string normalize = "auto";   ///< of channels: "imagenet", "M,M,M/S,S,S", or none
   std::string broken = "skip";      ///< pictures that cannot be decoded, or "error"
+  /// What transparent parts of images lie on, as "white"; none: the colour under them is kept;
+  /// auto: as the data source says, else none.
+  std::string background = "auto";
   bool standardize = true;   ///< columns of a table, by the training part's means and deviations
   int workers = 0;           ///< threads that prepare batches; 0: one, or for files of pictures all
   std::int64_t classes = 0;  ///< 0: as many as the data has
@@ -528,6 +532,8 @@ class TENON_API TrainedModel {
   Tensor fit(const io::Image& image) const;
   /// Pictures of sizes of their own as this model takes them, as test_set() gives them.
   std::shared_ptr<data::Dataset> fit(std::shared_ptr<const data::Pictures> pictures) const;
+  /// How files of images are read for this model (io::load_image()): with the run's background.
+  io::ImageReading image_reading(int channels) const;
   /// What fit() does, as "resize,center_crop".
   std::string fitting() const;
   bool is_regression() const { return settings_.task == "regression"; }

@@ -1,3 +1,4 @@
+// Samples are found by where their set begins; sets are asked for stretches of their own samples.
 #include "data/joined_dataset.h"
 
 #include <algorithm>

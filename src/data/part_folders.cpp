@@ -1,3 +1,4 @@
+// Which folders are parts is told by their names alone: what they hold is gathered elsewhere.
 #include "data/part_folders.h"
 
 #include <filesystem>
@@ -53,6 +54,18 @@ std::string name_prefix(const std::string& path) {
   const std::string stem = std::filesystem::path(path).stem().string();
   const std::size_t cut = stem.find_last_of("_-. ");
   return cut == std::string::npos || cut == 0 ? stem : stem.substr(0, cut);
+}
+
+std::string group_by_rule(const std::string& path, const std::string& folder,
+                          const std::string& rule) {
+  return rule == "prefix" ? name_prefix(path) : folder.empty() ? path : folder;
+}
+
+void check_group_rule(const std::string& rule, const std::string& what) {
+  if (!rule.empty() && rule != "prefix" && rule != "folder")
+    throw ValueError(cat(what, ": group=", rule,
+                         ": images are grouped by 'prefix', their names up to the last '_' or '-', "
+                         "or by 'folder'"));
 }
 
 }  // namespace tenon::data

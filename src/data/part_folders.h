@@ -28,4 +28,11 @@ PartFolders part_folders(const std::string& folder, const std::vector<std::strin
 /// before the ending; the whole name where there is none.
 std::string name_prefix(const std::string& path);
 
+/// The group of a file by a rule: "prefix", or "folder", the one in which it lies; a file in none
+/// is a group of its own.
+std::string group_by_rule(const std::string& path, const std::string& folder,
+                          const std::string& rule);
+/// Throws ValueError, beginning with `what`, for a rule that is neither, "" apart.
+void check_group_rule(const std::string& rule, const std::string& what);
+
 }  // namespace tenon::data

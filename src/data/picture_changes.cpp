@@ -76,8 +76,11 @@ PictureSize size_or_target(double side, const PictureTarget& target) {
                   : PictureSize{target.width, target.height};
 }
 
-// Half way, a half to the even side, as torchvision's center_crop.
-int middle(int size, int part) { return static_cast<int>(std::nearbyint((size - part) / 2.0)); }
+// As torchvision's center_crop: half way, a half to the even side; of an image that is smaller than
+// its crop the odd black pixel comes behind it.
+int middle(int size, int part) {
+  return size < part ? -((part - size) / 2) : static_cast<int>(std::nearbyint((size - part) / 2.0));
+}
 
 ImageBox whole_box(PictureSize size) {
   return {0, 0, static_cast<double>(size.width), static_cast<double>(size.height)};

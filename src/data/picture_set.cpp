@@ -1,5 +1,6 @@
 // Pictures as examples: decoded, brought to the network's size, and laid out plane by plane.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <memory>
@@ -32,6 +33,7 @@ PictureTarget target_of(const PictureOptions& options) {
   for (std::size_t c = 0; c < std::min<std::size_t>(options.mean.size(), 3); ++c)
     target.mean[c] =
         static_cast<std::uint8_t>(std::lround(255 * std::clamp(options.mean[c], 0.0, 1.0)));
+  target.background = options.background;
   return target;
 }
 
@@ -71,6 +73,35 @@ void to_planes(const Image& image, const PictureTarget& target, const std::strin
     red[i] = from[0], green[i] = from[1], blue[i] = from[2];
 }
 
+// What decoding lost, of which images: each is counted once, however often it is decoded.
+class LossLog {
+ public:
+  explicit LossLog(std::int64_t images) : known_(at(images)) {}
+  void add(std::int64_t number, unsigned losses, const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    std::uint8_t& known = known_[at(number)];
+    for (std::size_t k = 0; k < kKinds; ++k)
+      if (const unsigned loss = io::kImageLosses[k]; (losses & loss) != 0 && (known & loss) == 0)
+        if (++counts_[k] == 1) first_[k] = name;
+    known = static_cast<std::uint8_t>(known | losses);
+  }
+  Notes notes() const {
+    const std::lock_guard lock(mutex_);
+    Notes out;
+    for (std::size_t k = 0; k < kKinds; ++k)
+      if (counts_[k] > 0)
+        out.push_back({io::loss_text(io::kImageLosses[k], counts_[k]), counts_[k], first_[k]});
+    return out;
+  }
+
+ private:
+  static constexpr std::size_t kKinds = std::size(io::kImageLosses);
+  mutable std::mutex mutex_;
+  std::vector<std::uint8_t> known_;  // losses by image
+  std::array<std::int64_t, kKinds> counts_{};
+  std::array<std::string, kKinds> first_;
+};
+
 class PictureSet final : public Dataset, public PictureJobs {
  public:
   PictureSet(std::shared_ptr<const Pictures> pictures, const PictureOptions& options)
@@ -79,7 +110,8 @@ class PictureSet final : public Dataset, public PictureJobs {
         target_(target_of(options)),
         shape_(shape_of(options)),
         resize_(options.resize.steps()),
-        names_(pictures_->class_names()) {
+        names_(pictures_->class_names()),
+        losses_(pictures_->size()) {
     check_fitting(options.resize, target_);
     const std::string why = options.on_card ? why_not_on_card(options) : "";
     if (!why.empty()) throw ValueError(cat("a card cannot make the pictures: ", why));
@@ -103,7 +135,6 @@ class PictureSet final : public Dataset, public PictureJobs {
   std::string describe() const override { return pictures_->describe(); }
   std::shared_ptr<const Pictures> pictures() const override { return pictures_; }
   std::string sample_name(std::int64_t index) const override { return pictures_->name(index); }
-  Notes notes() const override { return pictures_->notes(); }
   bool drawn_anew() const override { return !augment_.empty(); }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     fill(indices, resize_, 0, 0, inputs, targets);
@@ -111,6 +142,12 @@ class PictureSet final : public Dataset, public PictureJobs {
   void get_drawn(std::span<const std::int64_t> indices, std::uint64_t seed, std::int64_t epoch,
                  void* inputs, void* targets) const override {
     fill(indices, augment_.empty() ? resize_ : augment_, seed, epoch, inputs, targets);
+  }
+  Notes notes() const override {
+    Notes out = pictures_->notes();
+    const Notes lost = losses_.notes();
+    out.insert(out.end(), lost.begin(), lost.end());
+    return out;
   }
   std::vector<std::string> broken() const override {
     const std::lock_guard lock(mutex_);
@@ -135,13 +172,14 @@ class PictureSet final : public Dataset, public PictureJobs {
         if (draw_for_card(steps, size, target_, draws, out.record.changes)) return;
       }
       draws = PictureDraws(seed, epoch, number);
-      std::size_t done = 0;
-      Image image = decoded_first(out.jpeg, name, steps, target_, draws, done);
+      FirstDecoded first = decoded_first(out.jpeg, name, steps, target_, draws);
+      note_losses(number, first.losses, name);
+      Image image = std::move(first.image);
       out = {.record = {image.width, image.height, {}}};
-      if (!draw_for_card(steps, done, {image.width, image.height}, target_, draws,
+      if (!draw_for_card(steps, first.done, {image.width, image.height}, target_, draws,
                          out.record.changes)) {
         // Scaled down by more than a card does.
-        image = changed(std::move(image), steps, done, target_, draws);
+        image = changed(std::move(image), steps, first.done, target_, draws);
         out.record = {target_.width, target_.height, {}};
         check_target(image, target_, name);
         draw_for_card({}, 0, {image.width, image.height}, target_, draws, out.record.changes);
@@ -167,8 +205,9 @@ class PictureSet final : public Dataset, public PictureJobs {
       const auto whole = one_whole(index, [&](std::int64_t number) {
         PictureDraws draws(seed, epoch, number);
         const std::string name = pictures_->name(number);
-        const Image image =
-            decoded_and_changed(pictures_->bytes(number), name, steps, target_, draws);
+        FirstDecoded first = decoded_first(pictures_->bytes(number), name, steps, target_, draws);
+        note_losses(number, first.losses, name);
+        const Image image = changed(std::move(first.image), steps, first.done, target_, draws);
         if (!many_) return to_planes(image, target_, name, input);
         std::uint8_t* view = input;
         for (const Image& crop : crops_of(image, *many_, target_, name)) {
@@ -180,6 +219,13 @@ class PictureSet final : public Dataset, public PictureJobs {
       if (!whole) std::fill_n(input, shape_.numel(), std::uint8_t{0});
       input += shape_.numel();
     }
+  }
+  void note_losses(std::int64_t number, unsigned losses, const std::string& name) const {
+    if (losses == 0) return;
+    if (options_.strict)
+      for (const unsigned loss : io::kImageLosses)
+        if ((losses & loss) != 0) refuse_notes({{io::loss_text(loss, 1), 1, name}});
+    losses_.add(number, losses, name);
   }
   // The number of the picture that could be used: this one, or the next where one may stand in.
   template <class Use>
@@ -204,7 +250,7 @@ class PictureSet final : public Dataset, public PictureJobs {
   void note(std::int64_t number, std::int64_t tries) const {
     constexpr std::int64_t kMostInARow = 1000;
     const bool last = !options_.broken_left_out && tries + 1 >= std::min(size(), kMostInARow);
-    if (options_.broken_is_error || last) throw;
+    if (options_.broken_is_error || options_.strict || last) throw;
     const std::lock_guard lock(mutex_);
     broken_.insert(pictures_->name(number));
   }
@@ -216,6 +262,7 @@ class PictureSet final : public Dataset, public PictureJobs {
   std::vector<Transform> resize_, augment_;
   std::optional<Transform> many_;  // behind resize_
   std::vector<std::string> names_;
+  mutable LossLog losses_;
   mutable std::mutex mutex_;
   mutable std::set<std::string> broken_;  // guarded by mutex_
 };

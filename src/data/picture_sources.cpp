@@ -16,6 +16,8 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
+#include "data/class_order.h"
+#include "data/left_out.h"
 #include "data/line_reader.h"
 #include "data/part_folders.h"
 #include "data/split.h"
@@ -36,13 +38,15 @@ constexpr int kMostFrames = 100'000;  // of a video
 
 struct Labelled {
   std::string name, word{};        // of the class
+  bool by_folder = false;          // the word is the folder's name
   std::string group{};             // what stays with others of the same; "": nothing does
   std::optional<Split> lies_in{};  // the part whose files it is one of; unset: it is divided
 };
 
 bool looks_like_picture(const std::string& path) {
-  static const std::set<std::string> kEndings = {".jpg",  ".jpeg", ".png", ".webp", ".tif",
-                                                 ".tiff", ".bmp",  ".pgm", ".ppm",  ".pnm"};
+  static const std::set<std::string> kEndings = {".jpg", ".jpeg", ".jpe", ".jfif", ".png",
+                                                 ".gif", ".webp", ".tif", ".tiff", ".bmp",
+                                                 ".pbm", ".pgm",  ".ppm", ".pnm"};
   std::string ending = fs::path(path).extension().string();
   for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return kEndings.contains(ending);
@@ -55,18 +59,16 @@ std::optional<std::int64_t> whole_number_of(const std::string& word) {
   return value;
 }
 
-// Classes of what is for training: words in alphabetical order, numbers in their own.
-std::vector<std::string> names_of(const std::vector<Labelled>& items) {
+// Classes of what is for training, in their order.
+std::vector<std::string> names_of(const std::vector<Labelled>& items, ClassOrder order) {
   std::set<std::string> words;
-  for (const Labelled& item : items)
-    if (item.lies_in.value_or(Split::Train) == Split::Train) words.insert(item.word);
-  std::vector<std::string> names(words.begin(), words.end());
-  if (std::all_of(names.begin(), names.end(),
-                  [](const auto& n) { return whole_number_of(n).has_value(); }))
-    std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
-      return *whole_number_of(a) < *whole_number_of(b);
-    });
-  return names;
+  bool by_folder = false;
+  for (const Labelled& item : items) {
+    if (item.lies_in.value_or(Split::Train) != Split::Train) continue;
+    words.insert(item.word);
+    by_folder = by_folder || item.by_folder;
+  }
+  return ordered_classes({words.begin(), words.end()}, order, by_folder);
 }
 
 // A list of pictures with its classes and its part; where they lie is the subclass's.
@@ -88,8 +90,8 @@ class ListedPictures : public Pictures {
   std::string describe() const override { return cat(size(), " pictures of ", what_); }
 
   const std::vector<Labelled>& items() const { return items_; }
-  void number_classes(const std::vector<std::string>& known) {
-    names_ = known.empty() ? names_of(items_) : known;
+  void number_classes(const std::vector<std::string>& known, ClassOrder by) {
+    names_ = known.empty() ? names_of(items_, by) : known;
     for (const std::string& name : names_)
       if (io::not_utf8(name) != std::string::npos)
         throw FormatError(cat(what_, ": the name of a class is no UTF-8: '", name.substr(0, 60),
@@ -273,19 +275,6 @@ std::string joined_names(const std::vector<std::string>& names) {
   return names.size() > kMostNamed ? out + ", …" : out;
 }
 
-// What stays together: files of one prefix, or of one folder below that of their class.
-std::string group_by_rule(const std::string& path, const std::string& folder,
-                          const std::string& rule) {
-  return rule == "prefix" ? name_prefix(path) : folder.empty() ? path : folder;
-}
-
-void check_group_rule(const std::string& rule, const std::string& what) {
-  if (!rule.empty() && rule != "prefix" && rule != "folder")
-    throw ValueError(cat(what, ": group=", rule,
-                         ": images are grouped by 'prefix', their names up to the last '_' or '-', "
-                         "or by 'folder'"));
-}
-
 std::string group_below(const fs::path& folder, const Labelled& item, const std::string& rule) {
   const fs::path below = fs::path(item.name).lexically_relative(folder / item.word);
   const bool nested = std::distance(below.begin(), below.end()) > 1;
@@ -293,27 +282,42 @@ std::string group_below(const fs::path& folder, const Labelled& item, const std:
 }
 
 void gather(const fs::path& folder, const std::string& word, bool videos, int depth,
-            std::vector<Labelled>& items) {
+            std::vector<Labelled>& items, LeftOut& left_out) {
+  constexpr int kMostDepth = 8;
   for (const fs::path& path : entries(folder)) {
     if (is_folder_there(path)) {
-      if (depth < 8) gather(path, word, videos, depth + 1, items);
-    } else if (looks_like_picture(path.string()) ||
-               (videos && io::looks_like_video(path.string()))) {
-      items.push_back({path.string(), word});
+      if (depth < kMostDepth)
+        gather(path, word, videos, depth + 1, items, left_out);
+      else
+        left_out.too_deep.add(path.string());
+    } else if (io::looks_like_video(path.string())) {
+      if (videos) items.push_back({path.string(), word, true});
+    } else if (looks_like_picture(path.string())) {
+      items.push_back({path.string(), word, true});
+    } else {
+      left_out.not_images.add(path.string());
     }
   }
 }
 
-std::vector<Labelled> classes_in(const fs::path& folder, bool videos,
-                                 const std::string& group_rule) {
+std::vector<Labelled> classes_in(const fs::path& folder, bool videos, const std::string& group_rule,
+                                 Notes& notes) {
   std::vector<Labelled> items;
+  LeftOut left_out;
   std::string beside;  // a picture that is in no class
   for (const fs::path& path : entries(folder)) {
-    if (is_folder_there(path))
-      gather(path, path.filename().string(), videos, 0, items);
-    else if (beside.empty() && looks_like_picture(path.string()))
-      beside = path.filename().string();
+    const std::string name = path.filename().string();
+    if (is_folder_there(path)) {
+      const std::size_t before = items.size();
+      gather(path, name, videos, 0, items, left_out);
+      if (items.size() == before) left_out.empty_classes.add(folder.string(), name);
+    } else if (looks_like_picture(path.string())) {
+      left_out.beside_classes.add(path.string());
+      if (beside.empty()) beside = name;
+    }
   }
+  const Notes found = left_out.notes();
+  notes.insert(notes.end(), found.begin(), found.end());
   if (items.empty() && !beside.empty())
     throw FormatError(cat(folder.string(), ": sub-folders are the classes, and ", beside,
                           " is in none: move it into one, as in ",
@@ -329,7 +333,7 @@ std::vector<Labelled> folder_items(const std::string& folder, const fs::path& ro
   if (!is_folder_there(root)) throw IoError(cat(folder, ": there is no such folder"));
   PartFolders parts;
   if (split.part_folders) parts = part_folders(folder, sub_folders(root));
-  if (!parts.any()) return classes_in(root, videos, split.split.group);
+  if (!parts.any()) return classes_in(root, videos, split.split.group, notes);
   if (!parts.test.empty() && !split.test_path.empty())
     throw ValueError(cat(folder, ": holds ", parts.test,
                          ", and the test part is to lie elsewhere: leave out one of them"));
@@ -340,7 +344,7 @@ std::vector<Labelled> folder_items(const std::string& folder, const fs::path& ro
   std::vector<Labelled> all;
   const auto add = [&](const std::string& name, std::optional<Split> part) {
     if (name.empty()) return;
-    std::vector<Labelled> items = classes_in(root / name, videos, split.split.group);
+    std::vector<Labelled> items = classes_in(root / name, videos, split.split.group, notes);
     if (items.empty()) throw FormatError(cat((root / name).string(), ": holds no pictures"));
     for (Labelled& item : items) {
       item.lies_in = part;
@@ -404,22 +408,26 @@ std::vector<std::string> shards_of(const std::string& pattern) {
 struct ShardParts {
   std::string name, word, folder;
   PictureShards::Place place{};
-  bool picture = false;
+  int pictures = 0;
 };
 
 struct ShardIndex {
+  LeftOut left_out;
   std::string group_rule;
   std::optional<Split> lies_in;  // of what is indexed now
   std::vector<Labelled> items;
   std::vector<PictureShards::Place> places;
 };
 
-void add_example(ShardParts& parts, ShardIndex& index) {
-  if (parts.picture) {
+void add_example(ShardParts& parts, const std::string& shard, const std::string& key,
+                 ShardIndex& index) {
+  if (parts.pictures > 1) index.left_out.several_images.add(parts.name);
+  if (parts.pictures == 0 && !key.empty()) index.left_out.no_image.add(cat(shard, ":", key));
+  if (parts.pictures > 0) {
     const std::string& word = parts.word.empty() ? parts.folder : parts.word;
     if (word.empty())
       throw FormatError(cat(parts.name, ": has no class: neither a .cls beside it nor a folder"));
-    index.items.push_back({parts.name, word});
+    index.items.push_back({parts.name, word, parts.word.empty()});
     index.items.back().lies_in = index.lies_in;
     if (!index.group_rule.empty())
       index.items.back().group = group_by_rule(parts.name, parts.folder, index.group_rule);
@@ -428,24 +436,26 @@ void add_example(ShardParts& parts, ShardIndex& index) {
   parts = {};
 }
 
-void index_shard(const std::string& path, std::size_t file, ShardIndex& index) {
-  const io::MappedFile mapped(path);
-  if (io::is_gzip(mapped.bytes()))
+void index_shard(const io::InputFile& shard, std::size_t file, ShardIndex& index) {
+  const std::string& path = shard.path();
+  char start[2] = {};
+  if (shard.size() >= sizeof start) shard.read_at(0, start, sizeof start);
+  if (io::is_gzip({start, sizeof start}))
     throw NotSupported(cat(path,
                            ": a compressed shard cannot be read in any order: unpack it with "
                            "gunzip"));
-  io::TarReader reader(mapped.bytes(), path);
+  io::TarReader reader(shard);
   std::string key;
   ShardParts parts;
   while (reader.next()) {
     const std::string& member = reader.path();
     const std::size_t slash = member.rfind('/') + 1, dot = member.find('.', slash);
     if (const std::string now = member.substr(0, dot); now != key) {
-      add_example(parts, index);
+      add_example(parts, path, key, index);
       key = now;
     }
     if (looks_like_picture(member)) {
-      parts.picture = true;
+      if (++parts.pictures > 1) continue;
       parts.name = cat(path, ":", member);
       parts.place = {file, reader.place(), reader.size()};
       if (reader.size() > kMostPictureBytes)
@@ -457,15 +467,15 @@ void index_shard(const std::string& path, std::size_t file, ShardIndex& index) {
       parts.word = trimmed_text(reader.read(1 << 16));
     }
   }
-  add_example(parts, index);
-  mapped.require_whole();
+  add_example(parts, path, key, index);
+  for (std::int64_t k = 0; k < reader.passed_over(); ++k) index.left_out.no_files.add(path);
 }
 
 // The images of one part as a set; nullptr where there are none.
 template <class Set>
 std::shared_ptr<Set> part_of_set(std::shared_ptr<Set> set, Split part, const PictureSplit& split,
                                  bool files_may_repeat) {
-  set->number_classes(split.class_names);
+  set->number_classes(split.class_names, split.order);
   return set->keep_part(part, split, files_may_repeat) ? std::move(set) : nullptr;
 }
 
@@ -526,7 +536,7 @@ std::vector<Labelled> list_items(const std::string& file, bool videos, const std
       if (left_out.count++ == 0) left_out.first = lines.where();
       continue;
     }
-    items.push_back({(base / path).string(), word, lines.group()});
+    items.push_back({(base / path).string(), word, false, lines.group()});
     if (by_rule)
       items.back().group = group_by_rule(path, fs::path(path).parent_path().string(), group);
   }
@@ -573,9 +583,8 @@ std::shared_ptr<Pictures> open_picture_folder(const std::string& folder, Split p
   if (!split.test_path.empty()) {
     PictureSplit whole = split;
     whole.test_path.clear();
-    Notes of_test;
     std::vector<Labelled> test =
-        folder_items(split.test_path, io::system_path(split.test_path), videos, whole, of_test);
+        folder_items(split.test_path, io::system_path(split.test_path), videos, whole, notes);
     if (std::any_of(test.begin(), test.end(), [](const Labelled& item) { return item.lies_in; }))
       throw FormatError(
           cat(split.test_path, ": holds parts of its own: name the folder of the classes to test"));
@@ -628,17 +637,17 @@ std::shared_ptr<Pictures> open_picture_shards(const std::string& pattern, Split 
     index.lies_in = lies_in;
     const std::size_t before = index.items.size();
     for (const std::string& path : shards_of(shards)) {
-      index_shard(path, files.size(), index);
       files.push_back(std::make_unique<io::InputFile>(path));
+      index_shard(*files.back(), files.size() - 1, index);
     }
     if (index.items.size() == before) throw FormatError(cat(shards, ": holds no pictures"));
   };
   add(pattern, std::nullopt);
   if (!split.test_path.empty()) add(split.test_path, Split::Test);
-  return part_of_set(
-      std::make_shared<PictureShards>(std::move(index.items), std::move(index.places),
-                                      std::move(files), pattern),
-      part, split, false);
+  auto set = std::make_shared<PictureShards>(std::move(index.items), std::move(index.places),
+                                             std::move(files), pattern);
+  set->add(index.left_out.notes());
+  return part_of_set(std::move(set), part, split, false);
 }
 
 }  // namespace tenon::data

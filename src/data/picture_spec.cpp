@@ -48,6 +48,10 @@ void set_option(PictureSource& source, const std::vector<std::string>& parts, st
     source.frames.every = number_in(value, spec);
   } else if (part == "grey") {
     source.options.input[0] = 1;
+  } else if (key == "background" && !value.empty()) {
+    source.options.background = io::parse_colour(value);
+  } else if (part == "order=natural" || part == "order=plain") {
+    source.split.order = value == "natural" ? ClassOrder::Natural : ClassOrder::Plain;
   } else if (part == "broken=error" || part == "broken=skip") {
     source.options.broken_is_error = value == "error";
   } else if (source.kind == "folder" && (part == "parts=no" || part == "parts=yes")) {
@@ -55,7 +59,8 @@ void set_option(PictureSource& source, const std::vector<std::string>& parts, st
   } else if (!(source.kind == "list" && set_row_option(source.rows, part)) &&
              !read_split_option(part, spec, source.divided)) {
     refuse_part(spec, parts, which,
-                cat("size=SIDE, grey, broken=skip|error, frames=N, every=SECONDS, ",
+                cat("size=SIDE, grey, background=COLOUR, order=natural|plain, broken=skip|error, "
+                    "frames=N, every=SECONDS, ",
                     source.kind == "folder" ? "parts=no, " : "",
                     source.kind == "list" ? cat(kRowOptions, ", ") : "", kSplitOptions));
   }
@@ -95,8 +100,10 @@ bool is_picture_source(const std::string& spec) {
 }
 
 std::shared_ptr<Dataset> open_picture_source(const std::string& spec, Split split,
-                                             const std::vector<std::string>& class_names) {
+                                             const std::vector<std::string>& class_names,
+                                             bool strict) {
   PictureSource source = parse_picture_spec(spec);
+  source.options.strict = strict;
   source.split.class_names = class_names;
   std::shared_ptr<Pictures> pictures = open_pictures(source, split);
   return pictures == nullptr ? nullptr : picture_dataset(std::move(pictures), source.options);

@@ -10,8 +10,9 @@
 namespace tenon::data {
 
 /// As open_dataset(), for sources of is_picture_source(). `class_names` are those of the training
-/// part, when they are known.
+/// part, when they are known; `strict` is PictureOptions::strict.
 std::shared_ptr<Dataset> open_picture_source(const std::string& spec, Split split,
-                                             const std::vector<std::string>& class_names = {});
+                                             const std::vector<std::string>& class_names = {},
+                                             bool strict = false);
 
 }  // namespace tenon::data

@@ -573,7 +573,7 @@ std::shared_ptr<Dataset> open_kind(const std::string& spec, Split split,
       cut == std::string::npos ? "" : spec.substr(no_path && !drawn ? cut : cut + 1);
   if (!classes && kind != "csv" && kind != "npy")
     throw ValueError(cat("data '", spec, "': its targets are classes, not quantities"));
-  if (is_picture_source(spec)) return open_picture_source(spec, split);
+  if (is_picture_source(spec)) return open_picture_source(spec, split, {}, options.strict);
   if (kind == "digits") return open_digits(rest, spec, split);
   if (kind == "scenes") return open_scenes(rest, spec, split);
   if (kind == "random") return open_random(rest, spec, split);

@@ -327,6 +327,7 @@ std::shared_ptr<Dataset> open_spans(const std::string& file, Split split,
       read(options.test_file, Split::Test);
     samples.count = std::ssize(all);
     std::vector<std::string_view> texts;
+    texts.reserve(all.size());
     for (const SpanQuestion& question : all) texts.push_back(question.text->text);
     samples.marks.units = numbers_of_words(texts);
     const Chosen chosen = choose_samples(

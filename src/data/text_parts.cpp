@@ -1,3 +1,4 @@
+// Places at which a text is cut. Shares are of bytes; tokens are counted by whoever makes windows.
 #include "data/text_parts.h"
 
 #include <algorithm>

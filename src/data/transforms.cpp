@@ -231,15 +231,16 @@ Image changed(Image image, const std::vector<Transform>& steps, std::size_t firs
   return image;
 }
 
-Image decoded_first(std::string_view bytes, const std::string& name,
-                    const std::vector<Transform>& steps, const PictureTarget& target,
-                    PictureDraws& draws, std::size_t& done) {
+FirstDecoded decoded_first(std::string_view bytes, const std::string& name,
+                           const std::vector<Transform>& steps, const PictureTarget& target,
+                           PictureDraws& draws) {
   FirstSteps first;
   const auto choose = [&](int width, int height) {
     first = first_steps(steps, width, height, target, draws);
     return first.part;
   };
-  io::DecodedPart part = io::parse_image_part(bytes, name, target.channels, choose);
+  io::DecodedPart part =
+      io::parse_image_part(bytes, name, {target.channels, target.background}, choose);
   if (first.done == 1) part.image = resized(part.image, part.box, first.width, first.height);
   if (first.done == 2) {
     const ImageBox &outer = first.part.box, &inner = first.box;
@@ -251,16 +252,7 @@ Image decoded_first(std::string_view bytes, const std::string& name,
                        part.box.top + (inner.bottom - outer.top) * by_y};
     part.image = resized(part.image, box, part.box, first.width, first.height);
   }
-  done = first.done;
-  return std::move(part.image);
-}
-
-Image decoded_and_changed(std::string_view bytes, const std::string& name,
-                          const std::vector<Transform>& steps, const PictureTarget& target,
-                          PictureDraws& draws) {
-  std::size_t done = 0;
-  Image image = decoded_first(bytes, name, steps, target, draws, done);
-  return changed(std::move(image), steps, done, target, draws);
+  return {std::move(part.image), first.done, part.losses};
 }
 
 Transforms::Transforms(std::vector<Transform> steps) : steps_(std::move(steps)) {

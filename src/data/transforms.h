@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <tenon/pictures.h>
 
@@ -33,6 +34,7 @@ class PictureDraws {
 struct PictureTarget {
   int height, width, channels;
   std::array<std::uint8_t, 3> mean;
+  std::optional<io::Colour> background{};  // what transparent parts are composed over
 };
 
 /// What the first steps of a list make of a picture: a box of it, scaled.
@@ -45,14 +47,16 @@ struct FirstSteps {
 FirstSteps first_steps(const std::vector<Transform>& steps, int width, int height,
                        const PictureTarget& target, PictureDraws& draws);
 
-/// Decodes a picture, no more of it than the first steps want, and does these: `done` of them.
-Image decoded_first(std::string_view bytes, const std::string& name,
-                    const std::vector<Transform>& steps, const PictureTarget& target,
-                    PictureDraws& draws, std::size_t& done);
-/// The same and the steps behind them.
-Image decoded_and_changed(std::string_view bytes, const std::string& name,
-                          const std::vector<Transform>& steps, const PictureTarget& target,
-                          PictureDraws& draws);
+/// An image after the first steps.
+struct FirstDecoded {
+  Image image;
+  std::size_t done = 0;  // steps that were done
+  unsigned losses = 0;   // of io::ImageLoss
+};
+/// Decodes an image, no more of it than the first steps want, and does these.
+FirstDecoded decoded_first(std::string_view bytes, const std::string& name,
+                           const std::vector<Transform>& steps, const PictureTarget& target,
+                           PictureDraws& draws);
 /// The steps from number `first` on.
 Image changed(Image image, const std::vector<Transform>& steps, std::size_t first,
               const PictureTarget& target, PictureDraws& draws);

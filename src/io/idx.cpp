@@ -15,10 +15,13 @@
 #include "graph/node.h"
 #include "io/byte_order.h"
 #include "io/file.h"
+#include "io/lfs.h"
 #include "io/sizes.h"
 
 namespace tenon::io {
 namespace {
+
+constexpr std::uint64_t kLeastUnpacked = 256u << 20, kMostTimesUnpacked = 64;
 
 struct IdxType {
   DType dtype;
@@ -71,6 +74,11 @@ using NextBytes = std::function<std::size_t(void* out, std::size_t room)>;
 Header read_header(const NextBytes& read, const std::string& name) {
   char magic[4] = {};
   const std::size_t got = read(magic, 4);
+  if (std::string_view(magic, got) == "vers") {
+    // So begins a pointer, whose size is not that of the file it stands for.
+    char rest[96] = {};
+    refuse_lfs_pointer("vers" + std::string(rest, read(rest, sizeof rest)), name);
+  }
   if (is_gzip({magic, got}))
     throw FormatError(cat(name, ": compressed twice: unpack it once with gunzip"));
   if (got < 4 || magic[0] != 0 || magic[1] != 0)
@@ -131,9 +139,12 @@ Tensor parse_idx(std::string_view bytes, const std::string& name, const IdxOptio
       return stream.read(out, room);
     };
     const Header h = read_header(read, name);
-    if (h.bytes > options.limit)
-      throw FormatError(
-          cat(name, ": unpacks to more than the ", options.limit, " bytes that are allowed"));
+    const std::uint64_t limit = options.limit.value_or(
+        std::max<std::uint64_t>(kLeastUnpacked, kMostTimesUnpacked * bytes.size()));
+    if (h.bytes > limit)
+      throw FormatError(cat(name, ": its ", bytes.size(), " bytes unpack to ", h.bytes,
+                            ", more than the ", limit,
+                            " that are allowed: unpack it with gunzip if that is right"));
     if (h.bytes > most_unpacked(bytes.size())) sizes_disagree(h, name, "fewer");
     return read_values(h, read, name, options);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,8 +12,10 @@
 namespace tenon::io {
 
 struct IdxOptions {
-  std::uint64_t limit = 1ull << 34;  ///< Of the bytes unpacked from gzip.
-  bool channel_axis = false;         ///< Pictures [N, height, width] become [N, 1, height, width].
+  /// Of the bytes unpacked from gzip. Unset: 64 times the packed ones, but at least 256 MiB, so
+  /// that a small file does not take much memory; MNIST's files unpack to five times.
+  std::optional<std::uint64_t> limit{};
+  bool channel_axis = false;  ///< Pictures [N, height, width] become [N, 1, height, width].
 };
 
 /// Parses the bytes of an IDX file, unpacking gzip first. `name` is for messages.

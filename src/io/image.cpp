@@ -1,13 +1,21 @@
-// Which decoder a picture needs, and the change between grey and RGB.
+// Which decoder an image needs, and what is done to the images of all formats: orientation, alpha,
+// grey and RGB.
 #include "io/image.h"
+
+#include <algorithm>
+#include <charconv>
 
 #include <tenon/error.h>
 
 #include "base/str.h"
 #include "io/file.h"
+#include "io/image_exif.h"
+#include "io/lfs.h"
 
 namespace tenon::io {
 namespace {
+
+constexpr std::uint64_t kMostImageBytes = 1ull << 30;
 
 // Luma of ITU-R BT.601, in 16-bit fixed point.
 Image to_grey(const Image& rgb) {
@@ -54,55 +62,143 @@ Image make_image(std::uint64_t width, std::uint64_t height, int channels, const 
   return image;
 }
 
-DecodedPart parse_image_part(std::string_view bytes, const std::string& name, int channels,
-                             const ChoosePart& choose) {
-  if (channels != 0 && channels != 1 && channels != 3)
-    throw ValueError(
-        cat("load_image: channels is ", channels, "; it takes 0 (as in the file), 1 or 3"));
-  DecodedPart out;
-  const bool jpeg = bytes.starts_with("\xff\xd8");
-  if (jpeg) {
-    out = parse_jpeg(bytes, name, choose);
-  } else if (bytes.starts_with("\x89PNG")) {
-    out.image = parse_png(bytes, name);
-  } else if (bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7') {
-    out.image = parse_pnm(bytes, name);
-  } else if (bytes.starts_with("RIFF") && bytes.substr(0, 12).ends_with("WEBP")) {
-    out.image = parse_webp(bytes, name);
-  } else if (bytes.starts_with(std::string_view("II*\0", 4)) ||
-             bytes.starts_with(std::string_view("MM\0*", 4))) {
-    out.image = parse_tiff(bytes, name);
-  } else if (bytes.starts_with("BM")) {
-    out.image = parse_bmp(bytes, name);
-  } else {
-    throw FormatError(cat(
-        name, bytes.empty() ? ": is empty" : ": is neither PNG, JPEG, WebP, TIFF, BMP, PGM nor PPM",
-        ": convert it to PNG"));
+namespace {
+
+// The colour under alpha, or what it makes over a background. Says whether any pixel is
+// transparent.
+Image without_alpha(Image image, const std::optional<Colour>& background, bool& transparent) {
+  if (image.channels != 2 && image.channels != 4) return image;
+  const auto from = static_cast<std::size_t>(image.channels), colours = from - 1;
+  const std::size_t pixels = image.pixels.size() / from;
+  // Grey stays grey only over a grey background.
+  const bool tinted =
+      background && colours == 1 &&
+      ((*background)[0] != (*background)[1] || (*background)[1] != (*background)[2]);
+  const std::size_t to = tinted ? 3 : colours;
+  Image out{image.width, image.height, static_cast<int>(to),
+            std::vector<std::uint8_t>(pixels * to)};
+  transparent = false;
+  for (std::size_t i = 0; i < pixels; ++i) {
+    const std::uint8_t* p = &image.pixels[i * from];
+    const unsigned alpha = p[colours];
+    transparent = transparent || alpha != 255;
+    for (std::size_t c = 0; c < to; ++c) {
+      const unsigned level = p[std::min(c, colours - 1)];
+      out.pixels[i * to + c] = static_cast<std::uint8_t>(
+          background ? (level * alpha + (*background)[c] * (255 - alpha) + 127) / 255 : level);
+    }
   }
-  if (!jpeg) out.box = choose(out.image.width, out.image.height).box;
-  if (channels == 1 && out.image.channels == 3) out.image = to_grey(out.image);
-  if (channels == 3 && out.image.channels == 1) out.image = to_rgb(out.image);
   return out;
 }
 
-Image parse_image(std::string_view bytes, const std::string& name, int channels) {
-  return parse_image_part(bytes, name, channels, whole_image).image;
+StoredImage stored_image(std::string_view bytes, const std::string& name) {
+  if (bytes.starts_with("\x89PNG")) return parse_png(bytes, name);
+  if (bytes.starts_with("GIF8")) return parse_gif(bytes, name);
+  if (bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7')
+    return parse_pnm(bytes, name);
+  if (bytes.starts_with("RIFF") && bytes.substr(0, 12).ends_with("WEBP"))
+    return parse_webp(bytes, name);
+  for (const char* start : {"II*\0", "MM\0*", "II+\0", "MM\0+"})
+    if (bytes.starts_with(std::string_view(start, 4))) return parse_tiff(bytes, name);
+  if (bytes.starts_with("BM")) return parse_bmp(bytes, name);
+  refuse_lfs_pointer(bytes, name);
+  throw FormatError(cat(name,
+                        bytes.empty() ? ": is empty"
+                                      : ": is neither PNG, JPEG, GIF, WebP, TIFF, BMP, PBM, PGM "
+                                        "nor PPM",
+                        ": convert it to PNG"));
 }
 
-void lay_on_white(const std::uint8_t* rgba, Image& rgb) {
-  for (std::size_t i = 0; i < rgb.pixels.size(); i += 3, rgba += 4)
-    for (std::size_t c = 0; c < 3; ++c)
-      rgb.pixels[i + c] =
-          static_cast<std::uint8_t>((rgba[c] * rgba[3] + 255 * (255 - rgba[3]) + 127) / 255);
+}  // namespace
+
+std::string loss_text(unsigned loss, std::int64_t count) {
+  const std::string images = count == 1 ? "1 image" : cat(count, " images");
+  switch (loss) {
+    case kAlphaDropped:
+      return cat("transparency was dropped from ", images,
+                 " and the colours under it kept (background=white composes them)");
+    case kFirstImageOnly:
+      return cat("of ", images, count == 1 ? " with" : ", each with",
+                 " several frames or pages, only the first was read");
+    case kLowBitsDropped:
+      return cat(images, " of 16 bits a channel ", count == 1 ? "was" : "were", " reduced to 8");
+    default:
+      return cat(images, " of floating-point levels ", count == 1 ? "was" : "were",
+                 " rounded to 8 bits");
+  }
+}
+
+DecodedPart parse_image_part(std::string_view bytes, const std::string& name,
+                             const ImageReading& how, const ChoosePart& choose) {
+  if (how.channels != 0 && how.channels != 1 && how.channels != 3)
+    throw ValueError(
+        cat("load_image: channels is ", how.channels, "; it takes 0 (as in the file), 1 or 3"));
+  DecodedPart out;
+  if (bytes.starts_with("\xff\xd8")) {
+    out = parse_jpeg(bytes, name, choose);
+  } else {
+    StoredImage stored = stored_image(bytes, name);
+    bool transparent = false;
+    out.losses = stored.losses;
+    out.image = turned_upright(without_alpha(std::move(stored.image), how.background, transparent),
+                               stored.orientation);
+    if (transparent && !how.background) out.losses |= kAlphaDropped;
+    out.box = choose(out.image.width, out.image.height).box;
+  }
+  if (how.channels == 1 && out.image.channels == 3) out.image = to_grey(out.image);
+  if (how.channels == 3 && out.image.channels == 1) out.image = to_rgb(out.image);
+  return out;
+}
+
+Image parse_image(std::string_view bytes, const std::string& name, const ImageReading& how) {
+  return parse_image_part(bytes, name, how, whole_image).image;
+}
+
+Image parse_image(std::string_view bytes, const std::string& name, int channels) {
+  return parse_image(bytes, name, ImageReading{channels, {}});
+}
+
+// Pillow's: of the inks what the black leaves, each product rounded by its division by 255.
+Image rgb_of_cmyk(const Image& cmyk) {
+  Image rgb{cmyk.width, cmyk.height, 3, std::vector<std::uint8_t>(cmyk.pixels.size() / 4 * 3)};
+  for (std::size_t i = 0, to = 0; i < cmyk.pixels.size(); i += 4)
+    for (std::size_t c = 0; c < 3; ++c) {
+      const int left = 255 - cmyk.pixels[i + 3], product = cmyk.pixels[i + c] * left + 128;
+      rgb.pixels[to++] = static_cast<std::uint8_t>(left - (((product >> 8) + product) >> 8));
+    }
+  return rgb;
+}
+
+Colour parse_colour(const std::string& text) {
+  if (text == "white") return {255, 255, 255};
+  if (text == "black") return {0, 0, 0};
+  if (text == "grey" || text == "gray") return {128, 128, 128};
+  unsigned value = 0;
+  const char* const last = text.data() + text.size();
+  if (text.size() == 7 && text.front() == '#')
+    if (const auto [end, error] = std::from_chars(text.data() + 1, last, value, 16);
+        error == std::errc() && end == last)
+      return {static_cast<std::uint8_t>(value >> 16), static_cast<std::uint8_t>(value >> 8 & 255),
+              static_cast<std::uint8_t>(value & 255)};
+  throw ValueError(cat("'", text, "' is no colour: as white, black, grey or #ff8000"));
 }
 
 std::vector<ImageFormat> image_formats() {
-  return {{"JPEG", jpeg_version()}, {"PNG", png_version()}, {"WebP", webp_version()},
-          {"TIFF", tiff_version()}, {"BMP", "Tenon"},       {"PGM, PPM", "Tenon"}};
+  return {{"JPEG", jpeg_version()},  {"PNG", png_version()}, {"WebP", webp_version()},
+          {"TIFF", tiff_version()},  {"GIF", "Tenon"},       {"BMP", "Tenon"},
+          {"PBM, PGM, PPM", "Tenon"}};
+}
+
+Image load_image(const std::string& path, const ImageReading& how, Notes* notes) {
+  DecodedPart out = parse_image_part(read_file(path, kMostImageBytes), path, how, whole_image);
+  for (const unsigned loss : kImageLosses)
+    if (notes != nullptr && (out.losses & loss) != 0)
+      notes->push_back({loss_text(loss, 1), 1, path});
+  return std::move(out.image);
 }
 
 Image load_image(const std::string& path, int channels) {
-  return parse_image(read_file(path, 1ull << 30), path, channels);
+  return load_image(path, ImageReading{channels, {}});
 }
 
 std::string encode_ppm(const Image& image) {

@@ -1,5 +1,8 @@
-// Pictures in memory: PNG and JPEG by their libraries, PGM and PPM by hand. Sizes are checked
-// before pixels are allocated.
+// Images in memory: PNG, JPEG, WebP and TIFF by their libraries; GIF, BMP, PBM, PGM and PPM by
+// hand. Sizes are checked before pixels are allocated.
+//
+// A decoder gives what the file holds, alpha included; image.cpp then does the same to all formats:
+// turns the image upright, drops alpha or composes it, and makes it grey or RGB.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +18,21 @@ namespace tenon::io {
 
 inline constexpr std::uint64_t kMaxPixels = 1ull << 26;
 
-/// Decodes by content; channels as in load_image(). `name` is for messages.
+/// Decodes by content, as load_image(). `name` is for messages.
+Image parse_image(std::string_view bytes, const std::string& name, const ImageReading& how);
 Image parse_image(std::string_view bytes, const std::string& name, int channels);
+
+/// What decoding lost of an image: bits of DecodedPart::losses.
+enum ImageLoss : unsigned {
+  kAlphaDropped = 1,    ///< it had transparent parts
+  kFirstImageOnly = 2,  ///< of an animation, or of several pages
+  kLowBitsDropped = 4,  ///< of 16 bits
+  kFloatAsBytes = 8,    ///< floating-point levels
+};
+inline constexpr unsigned kImageLosses[] = {kAlphaDropped, kFirstImageOnly, kLowBitsDropped,
+                                            kFloatAsBytes};
+/// What a note says of so many images of which this was lost.
+std::string loss_text(unsigned loss, std::int64_t count);
 
 /// A rectangle of a picture, edges in pixels.
 struct ImageBox {
@@ -34,14 +50,21 @@ using ChoosePart = std::function<ImagePart(int width, int height)>;
 struct DecodedPart {
   Image image;
   ImageBox box;
+  unsigned losses = 0;  ///< of ImageLoss
 };
 /// As parse_image(). Of a JPEG only what the part needs is decoded, at a half, a quarter or an
 /// eighth of its size where that is enough; of the other kinds everything.
-DecodedPart parse_image_part(std::string_view bytes, const std::string& name, int channels,
-                             const ChoosePart& choose);
+DecodedPart parse_image_part(std::string_view bytes, const std::string& name,
+                             const ImageReading& how, const ChoosePart& choose);
 
-// One decoder each; they give 1 or 3 channels, as the file has them.
-Image parse_png(std::string_view bytes, const std::string& name);
+/// An image as its file holds it.
+struct StoredImage {
+  Image image;          ///< 1 to 4 channels: grey, grey and alpha, RGB, RGBA; alpha is straight
+  int orientation = 1;  ///< EXIF's
+  unsigned losses = 0;  ///< of ImageLoss, but for alpha
+};
+// One decoder each.
+StoredImage parse_png(std::string_view bytes, const std::string& name);
 DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const ChoosePart& choose);
 /// A JPEG whose colours are sampled once for across x down pixels.
 struct PlainJpeg {
@@ -52,18 +75,22 @@ struct PlainJpeg {
 /// Cb and Cr in one scan, colours of whole, half or quarter resolution, upright, with its end
 /// there. None for all other bytes.
 std::optional<PlainJpeg> plain_jpeg(std::string_view bytes);
-Image parse_pnm(std::string_view bytes, const std::string& name);
-Image parse_bmp(std::string_view bytes, const std::string& name);
+/// EXIF's orientation in the markers before a JPEG's first scan; 1 where there is none. libjpeg
+/// would keep all markers in a list that it walks for each: quadratic in a file of many.
+int jpeg_orientation(std::string_view bytes) noexcept;
+StoredImage parse_gif(std::string_view bytes, const std::string& name);
+StoredImage parse_pnm(std::string_view bytes, const std::string& name);
+StoredImage parse_bmp(std::string_view bytes, const std::string& name);
 /// NotSupported in a build without the library, whose version is then "".
-Image parse_webp(std::string_view bytes, const std::string& name);
-Image parse_tiff(std::string_view bytes, const std::string& name);
+StoredImage parse_webp(std::string_view bytes, const std::string& name);
+StoredImage parse_tiff(std::string_view bytes, const std::string& name);
 std::string jpeg_version();
 std::string png_version();
 std::string webp_version();
 std::string tiff_version();
 
-/// RGBA pixels, as many as `rgb` has, upon white.
-void lay_on_white(const std::uint8_t* rgba, Image& rgb);
+/// RGB of inks, as Pillow: 255 is full ink.
+Image rgb_of_cmyk(const Image& cmyk);
 
 /// Throws FormatError for no pixels, or more than kMaxPixels.
 void check_image_size(std::uint64_t width, std::uint64_t height, const std::string& name);

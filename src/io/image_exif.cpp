@@ -1,5 +1,6 @@
-// EXIF is a TIFF directory inside a JPEG segment. Only one entry matters here; whatever is damaged
-// or missing means an upright picture, never an error: the picture itself is whole.
+// EXIF is a TIFF directory inside a JPEG segment, or a chunk of another format. Only one entry
+// matters here; whatever is damaged or missing means an upright picture, never an error: the
+// picture itself is whole.
 #include "io/image_exif.h"
 
 #include <cstddef>
@@ -11,7 +12,7 @@ namespace tenon::io {
 namespace {
 
 constexpr std::string_view kMark("Exif\0\0", 6);
-constexpr std::uint32_t kOrientationTag = 0x0112;
+constexpr std::uint32_t kOrientationTag = 0x0112, kLongType = 4;
 constexpr std::size_t kEntryBytes = 12;
 
 // Unsigned numbers of a TIFF block in its byte order; 0 outside of it.
@@ -33,15 +34,21 @@ struct Tiff {
 }  // namespace
 
 int exif_orientation(std::string_view segment) noexcept {
-  if (!segment.starts_with(kMark) || segment.size() < kMark.size() + 8) return 1;
-  const Tiff tiff{segment.substr(kMark.size()), segment[kMark.size()] == 'M'};
+  return segment.starts_with(kMark) ? exif_block_orientation(segment.substr(kMark.size())) : 1;
+}
+
+int exif_block_orientation(std::string_view block) noexcept {
+  if (block.starts_with(kMark)) block.remove_prefix(kMark.size());
+  if (block.size() < 8) return 1;
+  const Tiff tiff{block, block.front() == 'M'};
   const std::size_t directory = tiff.number(4, 4);
   const std::size_t entries = tiff.number(directory, 2);
   for (std::size_t i = 0; i < entries; ++i) {
     const std::size_t entry = directory + 2 + i * kEntryBytes;
     if (entry >= tiff.bytes.size()) break;
     if (tiff.number(entry, 2) != kOrientationTag) continue;
-    const std::uint32_t value = tiff.number(entry + 8, 2);
+    const bool is_long = tiff.number(entry + 2, 2) == kLongType;
+    const std::uint32_t value = tiff.number(entry + 8, is_long ? 4 : 2);
     return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
   }
   return 1;

@@ -10,6 +10,10 @@ namespace tenon::io {
 /// The orientation, 1 to 8, of an APP1 segment's bytes; 1 (upright) when they say nothing valid.
 int exif_orientation(std::string_view segment) noexcept;
 
+/// The same of a TIFF block that stands by itself, as in PNG's eXIf and WebP's EXIF chunks; there
+/// "Exif" may stand before it.
+int exif_block_orientation(std::string_view block) noexcept;
+
 /// The picture as it was seen: mirrored and turned as EXIF's orientation says.
 Image turned_upright(Image image, int orientation);
 

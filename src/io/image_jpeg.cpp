@@ -20,8 +20,10 @@
 namespace tenon::io {
 namespace {
 
-constexpr int kMaxScans =
-    200;  // A few bytes of a progressive file can ask for very many passes over the picture.
+// A few bytes of a progressive file can ask for very many passes over the image: so many of a small
+// one, fewer of one of many pixels. Encoders make 10 to 15.
+constexpr int kMaxScans = 200;
+constexpr std::int64_t kMaxScannedPixels = std::int64_t{1} << 31;
 
 struct Decoder {
   jpeg_decompress_struct info{};
@@ -47,8 +49,11 @@ void on_message(j_common_ptr info, int level) {
 }
 
 void on_progress(j_common_ptr info) {
-  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxScans) return;
-  std::snprintf(decoder_of(info).message, JMSG_LENGTH_MAX, "more than %d scans", kMaxScans);
+  const jpeg_decompress_struct& d = *reinterpret_cast<j_decompress_ptr>(info);
+  const std::int64_t pixels = std::int64_t{d.image_width} * d.image_height;
+  if (d.input_scan_number <= kMaxScans && d.input_scan_number * pixels <= kMaxScannedPixels) return;
+  std::snprintf(decoder_of(info).message, JMSG_LENGTH_MAX, "more than %d scans",
+                d.input_scan_number - 1);
   std::longjmp(decoder_of(info).escape, 1);
 }
 
@@ -66,7 +71,6 @@ bool read_header(Decoder& d, const unsigned char* bytes, unsigned long size) {
   jpeg_create_decompress(&d.info);
   d.info.progress = &d.progress;
   jpeg_mem_src(&d.info, bytes, size);
-  jpeg_save_markers(&d.info, JPEG_APP0 + 1, 0xffff);
   jpeg_read_header(&d.info, TRUE);
   return true;
 }
@@ -105,24 +109,10 @@ bool read_pixels(Decoder& d, const Window& window, std::uint8_t* pixels) {
   return true;
 }
 
-// As Adobe's programs write them: 255 is no ink.
-Image rgb_of_cmyk(const Image& cmyk) {
-  Image rgb{cmyk.width, cmyk.height, 3, std::vector<std::uint8_t>(cmyk.pixels.size() / 4 * 3)};
-  for (std::size_t i = 0, to = 0; i < cmyk.pixels.size(); i += 4)
-    for (std::size_t c = 0; c < 3; ++c)
-      rgb.pixels[to++] =
-          static_cast<std::uint8_t>((cmyk.pixels[i + c] * cmyk.pixels[i + 3] + 127) / 255);
-  return rgb;
-}
-
-// Phones write pictures as the sensor lies and note how they were held.
-int orientation_of(const jpeg_decompress_struct& info) {
-  for (jpeg_saved_marker_ptr marker = info.marker_list; marker != nullptr; marker = marker->next) {
-    const std::string_view segment(reinterpret_cast<const char*>(marker->data),
-                                   marker->data_length);
-    if (const int orientation = exif_orientation(segment); orientation != 1) return orientation;
-  }
-  return 1;
+// As Adobe's programs write them, whatever a file says of itself: 255 is no ink.
+Image rgb_of_inverted(Image cmyk) {
+  for (std::uint8_t& ink : cmyk.pixels) ink = static_cast<std::uint8_t>(255 - ink);
+  return rgb_of_cmyk(cmyk);
 }
 
 struct Cleanup {
@@ -182,7 +172,8 @@ DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const Ch
   if (components != 1 && components != 3 && components != 4)
     throw NotSupported(
         cat(name, ": JPEG with ", components, " colour components: convert it to RGB"));
-  const int orientation = orientation_of(d.info);
+  // Phones write images as the sensor lies and note how they were held.
+  const int orientation = jpeg_orientation(bytes);
   const bool exchanged = orientation >= 5;
   const auto width = static_cast<int>(exchanged ? d.info.image_height : d.info.image_width),
              height = static_cast<int>(exchanged ? d.info.image_width : d.info.image_height);
@@ -204,7 +195,7 @@ DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const Ch
   if (!start_pixels(d, window)) throw refuse();
   out.image = make_image(d.info.output_width, window.height, components, name);
   if (!read_pixels(d, window, out.image.pixels.data())) throw refuse();
-  if (components == 4) out.image = rgb_of_cmyk(out.image);
+  if (components == 4) out.image = rgb_of_inverted(std::move(out.image));
   out.image = turned_upright(std::move(out.image), orientation);
   out.box.left -= window.left, out.box.right -= window.left;
   out.box.top -= window.top, out.box.bottom -= window.top;

@@ -65,4 +65,23 @@ std::optional<PlainJpeg> plain_jpeg(std::string_view bytes) {
   return {};
 }
 
+int jpeg_orientation(std::string_view bytes) noexcept {
+  for (std::size_t at = 2;;) {
+    // As libjpeg: what is no marker is skipped, and so are fill bytes before one.
+    at = bytes.find('\xff', at);
+    while (at < bytes.size() && byte_at(bytes, at) == 0xff) ++at;
+    if (at >= bytes.size()) return 1;
+    const unsigned marker = byte_at(bytes, at++);
+    if (marker == kScan || marker == kEnd) return 1;
+    if (marker <= 1 || (marker >= kRestart && marker <= kStart)) continue;  // without a length
+    if (bytes.size() - at < 2) return 1;
+    const std::size_t length = word_at(bytes, at);
+    if (length < 2 || length > bytes.size() - at) return 1;
+    if (marker == kExif)
+      if (const int found = exif_orientation(bytes.substr(at + 2, length - 2)); found != 1)
+        return found;
+    at += length;
+  }
+}
+
 }  // namespace tenon::io

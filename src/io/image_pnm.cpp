@@ -1,4 +1,4 @@
-// PGM and PPM, as text (P2, P3) or bytes (P5, P6), up to 16 bits a sample.
+// PBM, PGM and PPM, as text (P1, P2, P3) or bytes (P4, P5, P6), up to 16 bits a sample.
 #include <tenon/error.h>
 
 #include "base/str.h"
@@ -11,13 +11,14 @@ class PnmParser {
  public:
   PnmParser(std::string_view bytes, const std::string& name) : bytes_(bytes), name_(name) {}
 
-  Image parse() {
+  StoredImage parse() {
     const char kind = bytes_[1];
-    if (kind != '2' && kind != '3' && kind != '5' && kind != '6')
-      throw NotSupported(cat(name_, ": P", kind,
-                             " pictures are not read: convert it to PGM (P5), PPM (P6) or PNG"));
+    if (kind == '7')
+      throw NotSupported(
+          cat(name_, ": P7 pictures are not read: convert it to PGM (P5), PPM (P6) or PNG"));
     at_ = 2;
     const std::uint64_t width = number("width", 1u << 30), height = number("height", 1u << 30);
+    if (kind == '1' || kind == '4') return {bits(width, height, kind == '1')};
     max_ = number("largest value", 65535);
     if (max_ == 0) fail("the largest value is 0");
     const int channels = kind == '3' || kind == '6' ? 3 : 1;
@@ -25,7 +26,7 @@ class PnmParser {
     check_length(width, height, channels, text);
     Image image = make_image(width, height, channels, name_);
     text ? read_text(image) : read_bytes(image);
-    return image;
+    return {std::move(image), 1, max_ > 255 ? unsigned{kLowBitsDropped} : 0u};
   }
 
  private:
@@ -38,6 +39,27 @@ class PnmParser {
     if (row > 0 && height > available / row)
       fail(cat("the header says ", width, " x ", height, " pixels, but only ", bytes_.size() - at_,
                " bytes follow: truncated?"));
+  }
+  // Of one bit a pixel, which is black where it is set; rows of bytes are filled up to whole ones.
+  Image bits(std::uint64_t width, std::uint64_t height, bool text) {
+    const std::uint64_t row = text ? width : (width + 7) / 8;
+    if (row > 0 && height > (bytes_.size() - at_) / row) fail("the pixels are truncated");
+    Image image = make_image(width, height, 1, name_);
+    if (!text) ++at_;  // exactly one white-space character ends the header
+    for (std::size_t i = 0; i < image.pixels.size(); ++i) {
+      if (text) {
+        skip_space();
+        if (at_ >= bytes_.size()) fail("the pixels are truncated");
+        if (bytes_[at_] != '0' && bytes_[at_] != '1') fail("a pixel is neither 0 nor 1");
+        image.pixels[i] = bytes_[at_++] == '1' ? 0 : 255;
+      } else {
+        const std::uint64_t x = i % width, at = at_ + i / width * row + x / 8;
+        if (at >= bytes_.size()) fail("the pixels are truncated");
+        const auto byte = static_cast<unsigned char>(bytes_[at]);
+        image.pixels[i] = (byte >> (7 - x % 8) & 1) != 0 ? 0 : 255;
+      }
+    }
+    return image;
   }
   std::uint64_t number(const char* what, std::uint64_t most) {
     skip_space();
@@ -81,7 +103,7 @@ class PnmParser {
     }
   }
   [[noreturn]] void fail(const std::string& what) const {
-    throw FormatError(cat(name_, ": damaged PGM or PPM near byte ", at_, ": ", what));
+    throw FormatError(cat(name_, ": damaged PBM, PGM or PPM near byte ", at_, ": ", what));
   }
 
   std::string_view bytes_;
@@ -92,7 +114,7 @@ class PnmParser {
 
 }  // namespace
 
-Image parse_pnm(std::string_view bytes, const std::string& name) {
+StoredImage parse_pnm(std::string_view bytes, const std::string& name) {
   return PnmParser(bytes, name).parse();
 }
 

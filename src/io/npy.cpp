@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
+#include "io/lfs.h"
 #include "io/sizes.h"
 
 namespace tenon::io {
@@ -210,6 +211,7 @@ std::string transpose_order(const char* from, const Shape& shape, std::size_t it
 }
 
 std::string_view header_text(std::string_view bytes, const std::string& name) {
+  refuse_lfs_pointer(bytes, name);
   if (bytes.size() < 10 || !bytes.starts_with(kMagic))
     throw FormatError(cat(name, ": not a .npy file: its first bytes are not \\x93NUMPY"));
   const int major = static_cast<unsigned char>(bytes[6]);

@@ -16,7 +16,7 @@ namespace {
 
 using Kind = PicklePart::Kind;
 constexpr std::size_t kMostParts = std::size_t{1} << 23;
-constexpr std::size_t kMostNamed = std::size_t{1} << 20;  // letters of names beyond the pickle's
+constexpr std::size_t kMostNameText = std::size_t{1} << 20;  // letters of names beyond the pickle's
 constexpr std::string_view kOrderedDict = "collections.OrderedDict",
                            kDefaultDict = "collections.defaultdict";
 
@@ -300,7 +300,7 @@ class PickleMachine {
 
   bool global(std::string_view module, std::string_view name) {
     named_ += module.size() + name.size();
-    if (named_ > kMostNamed + bytes_.size()) damaged("it names the same text over and over");
+    if (named_ > kMostNameText + bytes_.size()) damaged("it names the same text over and over");
     push({Kind::Name, 0, 0, out_.names.emplace_back(cat(module, ".", name))});
     return true;
   }

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
+#include "io/lfs.h"
 #include "io/weight_table.h"
 
 namespace tenon::io {
@@ -64,9 +65,10 @@ struct OpenedHeader {
 };
 
 OpenedHeader open_header(const InputFile& file) {
-  char prefix[8];
-  const std::uint64_t size = file.size();
-  if (size >= 8) file.read_at(0, prefix, 8);
+  char prefix[64] = {};
+  const std::uint64_t size = file.size(), begun = std::min<std::uint64_t>(size, sizeof prefix);
+  file.read_at(0, prefix, begun);
+  refuse_lfs_pointer({prefix, static_cast<std::size_t>(begun)}, file.path());
   const std::uint64_t length = header_length({prefix, 8}, size, file.path());
   std::string json(static_cast<std::size_t>(length), '\0');
   file.read_at(8, json.data(), length);
@@ -79,6 +81,7 @@ struct ParsedFile {
 };
 
 ParsedFile split_file(std::string_view bytes, const std::string& name) {
+  refuse_lfs_pointer(bytes, name);
   const auto length =
       static_cast<std::size_t>(header_length(bytes.substr(0, 8), bytes.size(), name));
   const std::string_view values = bytes.substr(8 + length);

@@ -1,9 +1,12 @@
 // Blocks of 512 bytes: a header, the file's bytes filled up with zeros, and so on until a block of
-// zeros.
+// zeros. What does not fit a header, as a name of more than 100 bytes, stands in a member of its
+// own before the file's: of type 'x' for POSIX, 'L' for GNU.
 #include "io/tar.h"
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <new>
 #include <optional>
 
@@ -12,6 +15,7 @@
 
 #include "base/str.h"
 #include "io/file.h"
+#include "io/lfs.h"
 
 namespace tenon::io {
 namespace {
@@ -31,9 +35,17 @@ std::string text(const Block& block, const Field& field) {
   return {first, std::find(first, first + field.size, '\0')};
 }
 
-// Octal digits between spaces or zeros; nothing for anything else.
+// Octal digits between spaces or zeros, or GNU's binary number behind a byte of 0x80; nothing for
+// anything else.
 std::optional<std::uint64_t> number(const Block& block, const Field& field) {
   std::uint64_t value = 0;
+  if (block[field.at] == '\x80') {
+    for (std::size_t k = 1; k < field.size; ++k) {
+      if (value >> 56 != 0) return {};
+      value = value << 8 | static_cast<unsigned char>(block[field.at + k]);
+    }
+    return value;
+  }
   bool digits = false, ended = false;
   for (const char c : std::string_view(block.data() + field.at, field.size)) {
     if (c >= '0' && c <= '7' && !ended) {
@@ -58,10 +70,47 @@ std::uint64_t checksum(const Block& block) {
   return sum;
 }
 
+// What an extended header says of the file behind it.
+struct Extension {
+  std::optional<std::string> path;
+  std::optional<std::uint64_t> size;
+  bool sparse = false;  // its bytes begin with a map of holes
+};
+
+std::optional<std::uint64_t> decimal(std::string_view digits) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size()) return {};
+  return value;
+}
+
+// Records of POSIX, "LENGTH KEY=VALUE" and a line's end, where the length counts all of it. False
+// for a damaged one.
+bool read_records(std::string_view records, Extension& out) {
+  while (!records.empty()) {
+    const std::size_t space = records.find(' ');
+    const auto length = decimal(records.substr(0, std::min(space, records.size())));
+    if (!length || *length <= space || *length > records.size()) return false;
+    const std::string_view record =
+        records.substr(space + 1, static_cast<std::size_t>(*length) - space - 1);
+    records.remove_prefix(static_cast<std::size_t>(*length));
+    const std::size_t equals = record.find('=');
+    if (equals == std::string_view::npos || !record.ends_with('\n')) return false;
+    const std::string_view key = record.substr(0, equals),
+                           value = record.substr(equals + 1, record.size() - equals - 2);
+    if (key == "path") out.path = std::string(value);
+    out.sparse = out.sparse || key.starts_with("GNU.sparse.");
+    if (key == "size" && !(out.size = decimal(value))) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 struct TarReader::Source {
   std::string_view rest;
+  const InputFile* file = nullptr;  // read at `at` instead
+  std::uint64_t at = 0;
   std::optional<GunzipStream> packed;
   const std::string& name;
   std::uint64_t most;  // bytes that there can be
@@ -72,8 +121,15 @@ struct TarReader::Source {
     packed.emplace(bytes, name);
     most = most_unpacked(bytes.size());
   }
+  explicit Source(const InputFile& from) : file(&from), name(from.path()), most(from.size()) {}
   std::size_t read(char* out, std::size_t room) {
     if (packed) return packed->read(out, room);
+    if (file != nullptr) {
+      const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(room, file->size() - at));
+      file->read_at(at, out, taken);
+      at += taken;
+      return taken;
+    }
     const std::size_t taken = std::min(room, rest.size());
     rest.copy(out, taken);  // an empty file lies nowhere
     rest.remove_prefix(taken);
@@ -86,9 +142,15 @@ struct TarReader::Source {
 
 TarReader::TarReader(std::string_view bytes, const std::string& name)
     : source_(std::make_unique<Source>(bytes, name)) {}
+TarReader::TarReader(const InputFile& file) : source_(std::make_unique<Source>(file)) {}
 TarReader::~TarReader() = default;
 
 void TarReader::skip(std::uint64_t bytes) {
+  if (source_->file != nullptr) {
+    if (bytes > source_->file->size() - source_->at) source_->cut_short();
+    source_->at += bytes;
+    return;
+  }
   if (!source_->packed) {
     if (bytes > source_->rest.size()) source_->cut_short();
     source_->rest.remove_prefix(static_cast<std::size_t>(bytes));
@@ -102,25 +164,53 @@ void TarReader::skip(std::uint64_t bytes) {
   }
 }
 
+// Of the member whose header was read just now.
+std::string TarReader::read_extension() {
+  constexpr std::uint64_t kMostExtension = 1 << 20;
+  path_ = "an extended header";
+  return read(kMostExtension);
+}
+
 bool TarReader::next() {
+  Extension extension;
   for (;;) {
     skip(left_);
     place_ += left_;
     left_ = 0;
     Block block;
     const std::size_t taken = source_->read(block.data(), kBlock);
+    refuse_lfs_pointer({block.data(), taken}, source_->name);
     if (taken != kBlock) source_->cut_short();
     place_ += kBlock;
     if (std::all_of(block.begin(), block.end(), [](char c) { return c == 0; })) return false;
     const auto size = number(block, kSize);
-    if (!size || number(block, kChecksum) != checksum(block))
-      throw FormatError(cat(source_->name, ": holds no tar archive, or a damaged one"));
-    left_ = (*size + kBlock - 1) / kBlock * kBlock;
-    if (block[kType] != '0' && block[kType] != '\0') continue;
+    const auto damaged = [&] {
+      return FormatError(cat(source_->name, ": holds no tar archive, or a damaged one"));
+    };
+    if (!size || number(block, kChecksum) != checksum(block)) throw damaged();
+    const char type = block[kType];
+    const bool header = type == 'x' || type == 'g' || type == 'L' || type == 'K';
+    size_ = header ? *size : extension.size.value_or(*size);
+    if (size_ > UINT64_MAX - kBlock) throw damaged();
+    left_ = (size_ + kBlock - 1) / kBlock * kBlock;
+    if (type == 'x' && !read_records(read_extension(), extension)) throw damaged();
+    if (type == 'L') {
+      const std::string name = read_extension();
+      extension.path = name.substr(0, name.find('\0'));
+    }
+    if (header) continue;
     const std::string prefix = text(block, kUstar) == "ustar" ? text(block, kPrefix) : "";
-    path_ = prefix.empty() ? text(block, kName) : cat(prefix, "/", text(block, kName));
-    size_ = *size;
-    return true;
+    path_ = extension.path   ? *extension.path
+            : prefix.empty() ? text(block, kName)
+                             : cat(prefix, "/", text(block, kName));
+    const bool sparse = extension.sparse;
+    extension = {};
+    if (sparse) {
+      ++passed_over_;
+      continue;
+    }
+    if (type == '0' || type == '7' || (type == '\0' && !path_.ends_with('/'))) return true;
+    if (type != '5' && type != '\0') ++passed_over_;
   }
 }
 

@@ -13,6 +13,7 @@
 #include "io/file.h"
 #include "io/image.h"
 #include "io/image_exif.h"
+#include "io/lfs.h"
 
 #ifdef TENON_WITH_FFMPEG
 #include "io/video_library.h"
@@ -54,6 +55,12 @@ struct Video::Impl {
   Impl(std::unique_ptr<InputFile> from, std::string_view held, std::string what)
       : name(std::move(what)), f(ffmpeg(name)), file(std::move(from)), bytes(held) {
     size = file ? file->size() : bytes.size();
+    std::string start(static_cast<std::size_t>(std::min<std::uint64_t>(size, 128)), '\0');
+    if (file)
+      file->read_at(0, start.data(), start.size());
+    else
+      start = bytes.substr(0, start.size());
+    refuse_lfs_pointer(start, name);
     try {
       open();
       length = known_length();

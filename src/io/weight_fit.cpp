@@ -89,11 +89,11 @@ class Fitting {
       if (sign == index_of.end()) continue;
       const Shape& shape = file_.tensors()[sign->second].shape;
       const bool tall = shape.rank() == 2 && shape[0] > shape[1];
-      using Sign = WeightFamily::SignShape;
-      const bool fits = family.sign_shape == Sign::Any ? true
-                        : family.sign_shape == Sign::OneRow
+      using SignShape = WeightFamily::SignShape;
+      const bool fits = family.sign_shape == SignShape::Any ? true
+                        : family.sign_shape == SignShape::OneRow
                             ? shape.rank() == 2 && shape[0] == 1
-                            : tall == (family.sign_shape == Sign::Tall);
+                            : tall == (family.sign_shape == SignShape::Tall);
       if (fits) return &family;
     }
     return nullptr;

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "io/byte_order.h"
 #include "io/file.h"
+#include "io/lfs.h"
 #include "io/safetensors.h"
 #include "io/weight_table.h"
 #include "io/zip.h"
@@ -30,6 +31,7 @@ WeightTable read_single(std::string_view bytes, const std::string& path) {
   if (is_gguf(bytes)) return read_gguf(bytes, path);
   if (is_npy(bytes)) return read_npy(bytes, path);
   if (bytes.size() >= 9 && bytes[8] == '{') return table_of_safetensors(bytes, path);
+  refuse_lfs_pointer(bytes, path);
   throw FormatError(cat(path,
                         ": is no file of weights by its first bytes: .safetensors and its index, "
                         ".pt, .pth, .npz, .npy and .gguf are read"));

@@ -67,9 +67,6 @@ FileLayer linear_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t out = keys.own_whole("outputs", "{ linear = 10 }");
   if (at.x.rank() < 2)
     keys.refuse(cat("linear takes features [N, ..., features], not ", shape_text(at.x)));
-  if (at.x.rank() == 4)
-    keys.refuse(cat("linear takes features in the last axis, and pictures ", shape_text(at.x),
-                    " arrive: put \"flatten\" before it"));
   nn::LinearOptions options;
   read_weight(keys, options, at);
   if (const std::string tied = keys.text("tie"); !tied.empty())

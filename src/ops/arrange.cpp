@@ -1,4 +1,5 @@
 // Rearranging: elements repeated, rolled, masked and put in places, built from the other ops.
+#include <algorithm>
 #include <limits>
 
 #include <tenon/error.h>

@@ -205,6 +205,8 @@ std::vector<Tensor> split(const Tensor& x, const Ints& sizes, int axis) {
   std::int64_t total = 0;
   for (const std::int64_t size : sizes) {
     if (size < 0) throw ValueError(cat(where("split"), ": the size of a part is ", size));
+    if (size > kLargestSize - total)
+      throw ShapeError(cat(where("split"), ": the parts add up to more than 2^59 elements"));
     total += size;
   }
   if (total != x.shape()[a])

@@ -187,7 +187,7 @@ class Keeper {
 Digest Keeper::key_of(const Job& job, int variant) const {
   Digester out;
   for (const std::string& text :
-       {std::string("frozen 1"), std::string(version()), device_text(),
+       {std::string("frozen 2"), std::string(version()), device_text(),
         std::string(name(precision())), job.source->preparation, text_of(job.source->loader)})
     out.add(text);
   if (job.drawn) {

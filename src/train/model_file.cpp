@@ -91,6 +91,7 @@ std::string to_json(const ModelDescription& model) {
   json["input_std"] = s.input_std;
   if (s.picture != "auto") json["picture"] = s.picture;
   if (s.normalize != "auto") json["normalize"] = s.normalize;
+  if (s.background != "auto") json["background"] = s.background;
   if (!has_path(s.data)) json["data"] = s.data;
   if (!model.class_names.empty()) json["class_names"] = model.class_names;
   if (!model.text_unit.empty()) json["text_unit"] = model.text_unit;
@@ -113,7 +114,7 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
     s.classes = json.at("classes").get<std::int64_t>();
     s.input_mean = json.at("input_mean").get<double>();
     s.input_std = json.at("input_std").get<double>();
-    for (const char* key : {"picture", "normalize"})
+    for (const char* key : {"picture", "normalize", "background"})
       if (json.contains(key)) s.set(key, json[key].get<std::string>());
     s.data = json.value("data", "");
     if (!has_no_file(s.data))

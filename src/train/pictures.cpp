@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
+#include <string_view>
 
 #include <tenon/context.h>
 #include <tenon/error.h>
@@ -71,7 +73,22 @@ std::vector<double> parse_channels(const std::string& text) {
   return out;
 }
 
+// What a source says that its transparent parts lie on.
+std::optional<std::string> background_of(const std::string& data) {
+  constexpr std::string_view kKey = ",background=";
+  const std::size_t at = data.rfind(kKey);
+  if (at == std::string::npos) return {};
+  const std::size_t from = at + kKey.size();
+  return data.substr(from, data.find(',', from) - from);
+}
+
 }  // namespace
+
+std::optional<io::Colour> background(const Settings& settings) {
+  const std::string colour = with_picture_settings(settings).background;
+  if (colour == "auto" || colour == "none") return {};
+  return io::parse_colour(colour);
+}
 
 AugmentChoice parse_augment_choice(const std::string& text, bool own) {
   AugmentChoice out;
@@ -134,6 +151,8 @@ Settings with_picture_settings(Settings settings) {
   if (settings.picture == "auto") settings.picture = kFit;
   if (settings.normalize == "auto")
     settings.normalize = input.rank() == 3 && input[0] == 3 ? kImageNet : "none";
+  if (settings.background == "auto")
+    settings.background = background_of(settings.data).value_or("none");
   return settings;
 }
 
@@ -195,6 +214,8 @@ data::PictureOptions picture_options(const Settings& settings, const Shape& inpu
   options.mean = channel_scale(settings).mean;
   if (options.mean.empty())
     options.mean.assign(static_cast<std::size_t>(input[0]), settings.input_mean);
+  options.background = background(settings);
+  options.strict = settings.strict;
   options.broken_is_error =
       settings.broken == "error" || settings.data.find(",broken=error") != std::string::npos;
   return options;

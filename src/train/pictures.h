@@ -47,6 +47,8 @@ ChannelScale pixel_scale(const Settings& settings);
 /// What the settings' data is changed by, for training.
 AugmentChoice augmentation_of(const Settings& settings);
 /// For examples of this shape. Throws ValueError where they are no pictures.
+/// What transparent parts of images are composed over; unset: the colour under them is kept.
+std::optional<io::Colour> background(const Settings& settings);
 data::PictureOptions picture_options(const Settings& settings, const Shape& input);
 /// Threads that prepare files of pictures.
 int picture_workers(const Settings& settings);

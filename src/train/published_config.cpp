@@ -361,6 +361,16 @@ void read_family(const std::string& type, PublishedFields& fields, PublishedName
 
 }  // namespace
 
+namespace {
+
+// Beside a file any program's config.json may lie.
+bool is_published(const std::string& text) {
+  const Json json = io::parse_json_or_discard(text);
+  return json.is_object() && (json.contains("model_type") || json.contains("architecture"));
+}
+
+}  // namespace
+
 std::string config_beside(const std::string& weights) {
   std::error_code ignored;
   const fs::path place(weights);
@@ -407,7 +417,10 @@ std::optional<PublishedConfig> published_config(const std::string& weights,
                                                 const std::string& model) {
   const std::string path = config_beside(weights);
   if (path.empty() || models::is_network_file(model)) return std::nullopt;
-  return parse_config(io::read_file(path, kMostConfig), path, model);
+  const std::string text = io::read_file(path, kMostConfig);
+  std::error_code ignored;
+  if (!fs::is_directory(weights, ignored) && !is_published(text)) return std::nullopt;
+  return parse_config(text, path, model);
 }
 
 std::string model_as_published(const std::string& weights, const std::string& model) {
@@ -437,7 +450,11 @@ std::string config_words(const std::string& weights, const std::string& model) {
                ? ""
                : cat("; ", config_beside(weights), " was not compared with the network of a file");
   const std::optional<PublishedConfig> config = published_config(weights, model);
-  if (!config) return "";
+  if (!config)
+    return config_beside(weights).empty()
+               ? ""
+               : cat("; ", config_beside(weights),
+                     " was not read: it has neither 'model_type' nor 'architecture'");
   std::string out = cat("; the network is ", config->model, " by ", config->path);
   for (const Note& note : config->notes) out += cat("; ", to_string(note));
   return out;

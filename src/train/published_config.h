@@ -36,7 +36,8 @@ std::string config_beside(const std::string& weights);
 PublishedConfig parse_config(const std::string& json, const std::string& path,
                              const std::string& model);
 
-/// That of config_beside(). Nothing where there is none, or where the network is one of a file.
+/// That of config_beside(). Nothing where there is none, where the network is one of a file, and
+/// where another program's config.json lies beside a file of weights.
 std::optional<PublishedConfig> published_config(const std::string& weights,
                                                 const std::string& model);
 

@@ -98,7 +98,7 @@ constexpr std::string_view kIrrelevant[] = {"_attn_implementation",
                                             "use_bfloat16",
                                             "use_cache"};
 
-bool is_number(const std::string& text) {
+bool is_decimal(const std::string& text) {
   return !text.empty() && (text[0] == '.' || (text[0] >= '0' && text[0] <= '9'));
 }
 
@@ -241,7 +241,7 @@ void PublishedName::put_text(const char* key, const char* field, const std::stri
   said_.insert(key);
   for (const auto& [name, text] : given_) {
     const bool same = text == value ||
-                      (is_number(text) && is_number(value) &&
+                      (is_decimal(text) && is_decimal(value) &&
                        std::strtod(text.c_str(), nullptr) == std::strtod(value.c_str(), nullptr));
     if (name == key && !same) refuse(key, field, value, text);
   }

@@ -4,7 +4,6 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <numeric>
 #include <optional>
 
 #include <tenon/error.h>
@@ -24,7 +23,6 @@
 #include "run/tune.h"
 #include "train/batches.h"
 #include "train/class_names.h"
-#include "train/evaluate.h"
 #include "train/frozen.h"
 #include "train/lora.h"
 #include "train/model_file.h"
@@ -40,7 +38,6 @@
 #include "train/standardized.h"
 #include "train/step.h"
 #include "train/tensor_names.h"
-#include "train/translate.h"
 
 namespace tenon::train {
 namespace {
@@ -189,11 +186,15 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   session.tell = [&options](const std::string& note) {
     for (const auto& callback : options.callbacks) callback->on_note(note);
   };
-  for (const std::string& note : notes_on_data(sets)) session.tell(note);
+  const std::vector<std::string> told = notes_on_data(sets);
+  for (const std::string& note : told) session.tell(note);
   for (const std::string& note : session.notes) session.tell(note);
   o.stop = options.stop;
   Trainer trainer(session.net, session.loss, *session.optimizer, std::move(o));
   TrainResult result = trainer.fit(*session.train, session.validation.get(), session.test.get());
+  // What reading the samples lost of them is known by now.
+  for (const std::string& note : notes_on_data(sets))
+    if (std::find(told.begin(), told.end(), note) == told.end()) session.tell(note);
   for (const auto& set : {sets.train, sets.validation, sets.test})
     if (set != nullptr)
       for (const std::string& name : set->broken()) result.broken.push_back(name);
@@ -255,13 +256,6 @@ Weights weights_of_run(const std::string& dir) {
   if (!checkpoint)
     throw IoError(cat(dir, " holds no weights yet: let the run get on, or resume it"));
   return {checkpoint->path, checkpoint->model_state(), {}};
-}
-
-// Windows of a text are as long as the network sees, unless the data's name says otherwise.
-std::string as_long_as_seen(const std::string& data, const models::Info& model) {
-  const bool open =
-      model.tokens && data.starts_with("text:") && data.find(",length=") == std::string::npos;
-  return open ? cat(data, ",length=", model.input[0]) : data;
 }
 
 // Texts may be shorter than the context. Pictures may be of another size where the layers can say
@@ -443,90 +437,6 @@ TrainedModel TrainedModel::open(const std::string& run_or_file, const nn::AnyMod
   return out;
 }
 
-Selection TrainedModel::select_data(const std::string& data,
-                                    std::optional<data::Split> part) const {
-  if (given_net_)
-    throw NotSupported(
-        cat(file_,
-            " was opened with a module of one's own, of whose data nothing is "
-            "known: evaluate with Trainer::evaluate(), or on what predict() returns"));
-  if (data.empty() && settings_.data.empty())
-    throw ValueError(cat(file_,
-                         " does not say what it is tested on, which was a file of the machine "
-                         "that trained it: name data, as with --data SPEC"));
-  if (data.empty())
-    return {locate_data(settings_.data, run_), part.value_or(data::Split::Test), true};
-  if (!foreign_)
-    if (const auto own = own_data(data, settings_.data, run_); own && !is_drawn_source(data))
-      return {*own, part.value_or(data::Split::Test), true};
-  const bool apart = is_drawn_source(data) || names_test_part(data);
-  return {data, part.value_or(apart ? data::Split::Test : data::Split::All),
-          !foreign_ && data == settings_.data};
-}
-
-Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions& options) const {
-  const Selection selection = select_data(data, options.part);
-  const ContextScope scope(context_);
-  const std::shared_ptr<data::Dataset> set = open_set(selection, options.strict);
-  const std::unique_ptr<data::Loader> loader = test_loader(settings_, set, options.batch);
-  EvalStep step(net_, loss_of(settings_, net_, 0), settings_.model_info().tokens);
-  Evaluation out = train::evaluate(step, *loader, true, options.progress);
-  if (options.strict) refuse_notes(out.notes);
-  out.data = selection.data;
-  out.part = selection.part;
-  out.of_items = selection.part == data::Split::All ? set->size() : size_of_whole(selection);
-  if (const auto* translator = net_.as<models::Translator>())
-    out.exact = exact_share(*translator, loader->dataset());
-  if (const auto* spans = dynamic_cast<const data::SpanDataset*>(&loader->dataset())) {
-    const SpanMeasure measure = measure_spans(net_, *spans);
-    out.exact = measure.exact;
-    out.f1 = measure.f1;
-  }
-  return out;
-}
-
-// 0 where it is not known: a part may be fit to be read where the whole is not.
-std::int64_t TrainedModel::size_of_whole(const Selection& selection) const {
-  try {
-    return open_set({selection.data, data::Split::All, selection.own})->size();
-  } catch (const Error&) {
-    return 0;
-  }
-}
-
-std::shared_ptr<data::Dataset> TrainedModel::open_set(const Selection& selection,
-                                                      bool strict) const {
-  const std::string& data = selection.data;
-  std::shared_ptr<data::Dataset> set = open_part(selection, strict);
-  if (set == nullptr || set->size() == 0)
-    throw ValueError(cat("'", data, "' has no ", data::name(selection.part),
-                         " part: measure another one, as --part all does"));
-  return set;
-}
-
-std::shared_ptr<data::Dataset> TrainedModel::open_part(const Selection& selection,
-                                                       bool strict) const {
-  const std::string& data = selection.data;
-  if (data::is_picture_source(data))
-    return fitted(settings_, data::open_picture_source(data, selection.part, class_names_),
-                  data::Split::Test);
-  data::SourceOptions options = source_options(settings_, table_, tokenizer_);
-  options.strict = strict;
-  // Text for a translator and pairs for another model are refused for what they are, not for a
-  // token that is not known.
-  if (is_translator() != data.starts_with("text:")) options.vocabulary = vocabulary_;
-  const models::Info model = settings_.model_info();
-  std::shared_ptr<data::Dataset> set =
-      data::open_dataset(as_long_as_seen(data, model), selection.part, options);
-  const bool classes = set != nullptr && !model.tokens && !model.pairs && set->classes() > 0 &&
-                       set->target_shape().rank() == 0 && !class_names_.empty();
-  return classes ? numbered_as(std::move(set), class_names_, data) : set;
-}
-
-std::shared_ptr<data::Dataset> TrainedModel::test_set(const std::string& data) const {
-  return open_set({data, data::Split::Test, false});
-}
-
 void TrainedModel::set_picture(const std::string& steps) {
   // Pixels stay scaled as they were, which for other pictures is another way.
   if (!own_sizes(settings_) && settings_.normalize == "auto") settings_.normalize = "none";
@@ -544,6 +454,10 @@ std::shared_ptr<data::Dataset> TrainedModel::fit(
   data::PictureOptions options = picture_options(settings_, settings_.model_info().input);
   options.broken_left_out = true;
   return data::picture_dataset(std::move(pictures), options);
+}
+
+io::ImageReading TrainedModel::image_reading(int channels) const {
+  return {channels, background(settings_)};
 }
 
 std::string TrainedModel::fitting() const {
@@ -573,59 +487,6 @@ Tensor TrainedModel::predict(const Tensor& images) const {
   const Tensor out = net_(views > 1 ? views_as_examples(batch.input) : batch.input),
                scores = views > 1 ? mean_of_views(out, views, is_regression()) : out;
   return (is_regression() ? scores : softmax(scores)).eval();
-}
-
-void TrainedModel::predict(
-    const data::Dataset& set, std::int64_t start, std::int64_t count,
-    const std::function<void(Prediction&&, const Tensor& input)>& take) const {
-  constexpr std::int64_t kMostAtOnce = 1024, kBytesAtOnce = std::int64_t{64} << 20;
-  const std::int64_t sample_bytes =
-      set.input_shape().numel() * static_cast<std::int64_t>(item_size(set.input_dtype()));
-  const std::int64_t at_once = std::clamp<std::int64_t>(
-      kBytesAtOnce / std::max<std::int64_t>(sample_bytes, 1), 1, kMostAtOnce);
-  const std::int64_t end =
-      count < 0 ? set.size() : std::min(set.size(), start + std::min(count, set.size()));
-  for (std::int64_t first = start; first < end; first += at_once)
-    predict_batch(set, first, std::min(end, first + at_once), take);
-}
-
-void TrainedModel::predict_batch(
-    const data::Dataset& set, std::int64_t first, std::int64_t end,
-    const std::function<void(Prediction&&, const Tensor& input)>& take) const {
-  data::Batch batch;
-  std::vector<std::int64_t> numbers(static_cast<std::size_t>(end - first));
-  std::iota(numbers.begin(), numbers.end(), first);
-  const Shape inputs = with_count(end - first, set.input_shape()),
-              targets = with_count(end - first, set.target_shape());
-  std::vector<std::byte> input(static_cast<std::size_t>(inputs.numel()) *
-                               item_size(set.input_dtype())),
-      target(static_cast<std::size_t>(targets.numel()) * item_size(set.target_dtype()));
-  set.get(numbers, input.data(), target.data());
-  batch = {Tensor::from_data(input.data(), inputs, set.input_dtype()),
-           Tensor::from_data(target.data(), targets, set.target_dtype()), end - first};
-  const bool classes = set.classes() > 0 && set.target_shape().rank() == 0;
-  if (classes) {  // samples that cannot be decoded have no class
-    const std::vector<std::int64_t> labels = batch.target.to_vector<std::int64_t>();
-    std::erase_if(numbers, [&](std::int64_t n) {
-      return labels[static_cast<std::size_t>(n - first)] == data::kIgnoredTarget;
-    });
-  }
-  if (numbers.empty()) return;
-  if (!leave_out_absent(batch, set)) return;
-  const Tensor found = predict(batch.input);
-  const std::vector<float> values = found.to_vector<float>();
-  const std::int64_t width = found.numel() / batch.size;
-  const bool quantities = is_regression() && targets.numel() == found.numel();
-  const Tensor truth = classes || quantities ? batch.target.to(DType::Float32) : Tensor();
-  for (std::size_t k = 0; k < numbers.size(); ++k) {
-    const auto row = values.begin() + static_cast<std::ptrdiff_t>(k) * width;
-    const auto at = static_cast<std::int64_t>(k);
-    Prediction p{
-        .index = numbers[k], .name = set.sample_name(numbers[k]), .values = {row, row + width}};
-    if (classes) p.label = static_cast<std::int64_t>(narrow(truth, 0, at, 1).item());
-    if (quantities) p.target = narrow(truth, 0, at, 1).to_vector<float>();
-    take(std::move(p), narrow(batch.input, 0, at, 1).eval());
-  }
 }
 
 Tensor TrainedModel::predict_text(const std::string& text) const {

@@ -133,6 +133,12 @@ std::optional<std::string> own_data(const std::string& data, const std::string& 
   return test.empty() ? out : out + ",test=" + test;
 }
 
+std::string as_long_as_seen(const std::string& data, const models::Info& model) {
+  const bool open =
+      model.tokens && data.starts_with("text:") && data.find(",length=") == std::string::npos;
+  return open ? cat(data, ",length=", model.input[0]) : data;
+}
+
 bool is_drawn_source(const std::string& spec) {
   const std::string kind = kind_of_source(spec);
   return kind == "digits" || kind == "scenes" || kind == "random" || kind == "numbers";

@@ -27,6 +27,9 @@ std::string locate_data(const std::string& spec, const std::string& run_dir);
 std::optional<std::string> own_data(const std::string& data, const std::string& run_data,
                                     const std::string& run_dir);
 
+/// Windows of a text are as long as the network sees, unless the data's name says otherwise.
+std::string as_long_as_seen(const std::string& data, const models::Info& model);
+
 /// Whether a source's samples are drawn by seeds: its test part is drawn apart from what training
 /// sees.
 bool is_drawn_source(const std::string& spec);

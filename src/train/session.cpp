@@ -508,7 +508,7 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
                              const std::string& drawn) {
     KeptSource out{set, loader->options(), {}};
     const Settings known = with_picture_settings(settings);
-    out.preparation = cat(known.picture, " ", known.normalize, " ", drawn);
+    out.preparation = cat(known.picture, " ", known.normalize, " ", known.background, " ", drawn);
     return out;
   };
   KeepOptions how;

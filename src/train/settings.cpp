@@ -161,6 +161,10 @@ const Field kFields[] = {
      &Settings::normalize},
     {"broken", "pictures that cannot be decoded: skip, which the next ones stand in for, or error",
      &Settings::broken},
+    {"background",
+     "what transparent parts of images lie on: white, black, grey or #rrggbb; none: the colour "
+     "under them is kept; auto: as the data source says, else none",
+     &Settings::background},
     {"standardize", "columns of a table are centred and scaled as its training part is",
      &Settings::standardize},
     {"device", "cpu, cuda or cuda:N", &Settings::device},
@@ -245,6 +249,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "picture" && value != "auto") parse_fitting(value);
   if (key == "normalize") parse_channel_scale(value);
   if (key == "keep_frozen") check_choice(f, value, {"auto", "memory", "disk", "off"});
+  if (key == "background" && value != "auto" && value != "none") io::parse_colour(value);
   if (key == "broken") check_choice(f, value, {"skip", "error"});
   if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "card", "both"});
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});

@@ -160,6 +160,13 @@ void add_pooling(Cases& cases) {
                        {{r.shape}},
                        [o = r.options](const Tensors& x) { return square(avg_pool2d(x[0], o)); }});
   }
+  // Windows over padding alone, which is not counted: 0, as in PyTorch, not 0 / 0.
+  Pool2dOptions nothing;
+  nothing.kernel = {3, 3}, nothing.stride = {1, 1}, nothing.padding = {1, 1};
+  nothing.count_include_pad = false;
+  cases.push_back({"avg_pool2d of no columns", {{{1, 2, 4, 0}}}, [nothing](const Tensors& x) {
+                     return avg_pool2d(x[0], nothing);
+                   }});
 }
 
 }  // namespace cases

@@ -101,12 +101,12 @@ class CommandTest(unittest.TestCase):
 
 
 def write_png(path, rows, channels=1):
-    """8-bit PNG, grey or RGB, from rows of bytes."""
+    """8-bit PNG, grey, RGB or RGBA, from rows of bytes."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     width = len(rows[0]) // channels
-    head = struct.pack(">IIBBBBB", width, len(rows), 8, {1: 0, 3: 2}[channels], 0, 0, 0)
+    head = struct.pack(">IIBBBBB", width, len(rows), 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
     body = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b""))
 

@@ -67,6 +67,32 @@ class Pictures(CommandTest):
         out = self.ok("data", "show", "folder:photos", "ten.png", "--rows", "2", "--columns", "3", "--size", "32", "--picture", "resize,ten_crop").out
         self.assertIn("436 x 76 pixels", out)
 
+    def test_background(self):
+        """What transparent parts lie on is kept with the model, and what was dropped is said."""
+        for kind in ("left", "right"):
+            (self.folder / "clear" / kind).mkdir(parents=True)
+            for k in range(12):
+                side = range(16) if kind == "left" else reversed(range(16))
+                row = sum(([20 * k, 0, 0, 16 * x] for x in side), [])
+                write_png(self.folder / "clear" / kind / f"{k:02}.png", [row] * 16, 4)
+        file = "clear/right/05.png"
+        rows = {}
+        for name, data in (("white", "folder:clear,background=white"), ("dropped", "folder:clear")):
+            out = self.ok("train", "resnet20:width=4", "--data", data, "--epochs", "1", "--batch", "8", "--set", "augment=none", "--out", name).out
+            self.assertEqual("transparency was dropped from" in out, name == "dropped")
+            shutil.copy(self.folder / name / "model.safetensors", self.folder / f"{name}.safetensors")
+            rows[name] = self.json("predict", f"{name}.safetensors", file, "--json")[0]["probabilities"]
+            said = self.ok("predict", f"{name}.safetensors", file, "--no-picture").err
+            self.assertEqual("transparency was dropped" in said, name == "dropped")
+        # The same image composed by hand.
+        row = sum(([(100 * 16 * x + 255 * (255 - 16 * x) + 127) // 255] + [(255 * (255 - 16 * x) + 127) // 255] * 2 for x in reversed(range(16))), [])
+        write_png(self.folder / "composed.png", [row] * 16, 3)
+        self.assertEqual(rows["white"], self.json("predict", "white.safetensors", "composed.png", "--json")[0]["probabilities"])
+        write_png(self.folder / "kept.png", [[100, 0, 0] * 16] * 16, 3)
+        self.assertEqual(rows["dropped"], self.json("predict", "dropped.safetensors", "kept.png", "--json")[0]["probabilities"])
+        self.fails(3, "train", "resnet20:width=4", "--data", "folder:clear", "--strict", "--epochs", "1", "--out", "strict", says=["transparency was dropped"])
+        self.fails(2, "train", "resnet20", "--data", "folder:clear", "--set", "background=clear", "--out", "clearly", says=["clear", "no colour"])
+
     def test_videos(self):
         """Frames are trained on, tested with and predicted; each of the damaged video's is named."""
         if not self.json("doctor", "--json")["videos"]:

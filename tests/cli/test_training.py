@@ -60,6 +60,23 @@ class Parts(Runs):
         self.assertRegex(out, r"test accuracy [\d.]+ % \(epoch 3, 20 samples, measured once\)")
         self.assertFalse((self.folder / "none" / "best.safetensors").exists())
 
+    def test_what_a_reader_of_data_notes_is_said_or_refused(self):
+        self.noise("rare.csv")
+        with open(self.folder / "rare.csv", "a", encoding="utf-8") as table:
+            table.write("1,1,1,1,1,1,1,1,rare\n")  # one part alone has this class
+        words = ["train", "mlp:8-4-3", "--data", "csv:rare.csv", "--epochs", "1", "--out"]
+        out = self.ok(*words, "noted").out
+        self.assertRegex(out, r"\nnote: rare.csv: the validation part has no sample of 1 class")
+        self.assertLess(out.index("note: rare.csv"), out.index("epoch 1/1"))
+        self.assertEqual(out.count("the validation part has no sample"), 1)
+        quiet = self.ok(*words, "quiet", "--quiet")
+        self.assertNotIn("note:", quiet.out)
+        self.assertIn("note: rare.csv: the validation part has no sample", quiet.err)
+        self.fails(3, *words, "strict", "--strict", says=["rare.csv", "'rare'", "strict"])
+        self.assertFalse((self.folder / "strict").exists(), "nothing was trained")
+        self.assertIn("strict = false", (self.folder / "noted" / "settings.toml").read_text())
+        self.fails(3, "train", "--resume", "noted", "--strict", says="'rare'")
+
     def test_a_last_batch_of_one(self):
         (self.folder / "bn.toml").write_text(
             'input = [8]\nclasses = 2\nlayers = [ { linear = 16 }, "batch_norm1d", "relu", { linear = "classes" } ]\n')

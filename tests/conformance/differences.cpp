@@ -55,7 +55,7 @@ bool Differences::note(const std::string& op, const std::string& id, const std::
 std::vector<std::string> Differences::stale(bool whole) const {
   std::vector<std::string> out;
   for (const Difference& d : list_)
-    if ((whole || (d.met > 0 && !d.whole)) && d.failed == 0) out.push_back(d.reason);
+    if (d.met > 0 && (whole || !d.whole) && d.failed == 0) out.push_back(d.reason);
   return out;
 }
 

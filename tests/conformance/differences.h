@@ -25,7 +25,8 @@ class Differences {
   /// Notes a result; `problem` is "" for one that agrees. True when its difference is listed.
   bool note(const std::string& op, const std::string& id, const std::string& dtype,
             const std::string& device, What what, const std::string& problem);
-  /// Listed ones that never differed, as text; unless `whole`, only those that were met.
+  /// Listed ones that were met and never differed, as text; unless `whole`, without those that show
+  /// in the whole only.
   std::vector<std::string> stale(bool whole) const;
 
  private:

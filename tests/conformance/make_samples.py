@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes what PyTorch computes for every op that Tenon has: its own samples (OpInfo), extremes, fuzzed shapes and views.
 
-    pip install torch numpy safetensors expecttest hypothesis      (PyTorch 2.11 for CPU made the committed files, 2.15 those of convolutions, pooling, places of maxima, bags, instance norm and losses of classes)
+    pip install torch numpy safetensors expecttest hypothesis      (PyTorch 2.11 for CPU made the committed files, 2.15 those of convolutions, pooling, places of maxima, bags, instance norm losses of classes, slopes and random calls)
     tests/conformance/make_samples.py --committed     the part that CI runs: tests/conformance/samples.{json,safetensors}
     tests/conformance/make_samples.py --committed --only OP…     of it what belongs to these ops is made anew
     tests/conformance/make_samples.py --slopes        tests/conformance/slopes.{json,safetensors}: functions of one number and

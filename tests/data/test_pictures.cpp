@@ -1,5 +1,6 @@
 // Pictures of sizes of their own: where they lie, which are for testing, what stands in for broken
 // ones, the same batches for any number of workers.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -175,6 +176,123 @@ TEST_CASE("list: paths with spaces; classes that are numbers in their order") {
   CHECK(refusal<FormatError>("list:" + (dir / "bad.txt")).find("line 1") != std::string::npos);
   io::write_file(dir / "bad.txt", "a.png,1\nb.png\t2\nc.png 3\n");  // no sign divides all
   CHECK(refusal<FormatError>("list:" + (dir / "bad.txt")).find("separator=") != std::string::npos);
+}
+
+TEST_CASE("classes: folders are numbered as torchvision numbers them, labels as numbers") {
+  const TestFolder dir;
+  for (const char* name : {"1", "2", "10", "11"})
+    save(dir / ("num/" + std::string(name) + "/a.png"), 7);
+  using Names = std::vector<std::string>;
+  const auto names = [](const std::string& spec) {
+    return data::open_dataset(spec, Split::All)->class_names();
+  };
+  const std::string spec = "folder:" + (dir / "num");
+  CHECK(names(spec) == Names{"1", "10", "11", "2"});
+  CHECK(names(spec + ",order=plain") == Names{"1", "10", "11", "2"});
+  CHECK(names(spec + ",order=natural") == Names{"1", "2", "10", "11"});
+  CHECK(refusal<ValueError>(spec + ",order=random") != "");
+  for (const char* name : {"Class 2", "class 10", "class 2", "class 02b"})
+    save(dir / ("text/" + std::string(name) + "/a.png"), 7);
+  CHECK(names("folder:" + (dir / "text")) == Names{"Class 2", "class 02b", "class 10", "class 2"});
+  CHECK(names("folder:" + (dir / "text") + ",order=natural") ==
+        Names{"Class 2", "class 2", "class 02b", "class 10"});
+  io::write_file(dir / "list.txt", "num/1/a.png 10\nnum/2/a.png 9\nnum/2/a.png 100\n");
+  CHECK(names("list:" + (dir / "list.txt")) == Names{"9", "10", "100"});
+  CHECK(names("list:" + (dir / "list.txt") + ",order=plain") == Names{"10", "100", "9"});
+  io::write_file(dir / "cls.tar",
+                 tar({{"1.png", png(1)}, {"1.cls", "10"}, {"2.png", png(2)}, {"2.cls", "9"}}));
+  io::write_file(dir / "dirs.tar", tar({{"10/1.png", png(1)}, {"9/2.png", png(2)}}));
+  CHECK(names("shards:" + (dir / "cls.tar")) == Names{"9", "10"});
+  CHECK(names("shards:" + (dir / "dirs.tar")) == Names{"10", "9"});
+  CHECK(names("shards:" + (dir / "dirs.tar") + ",order=natural") == Names{"9", "10"});
+}
+
+TEST_CASE("folder: what is left out is said, and so are classes without images") {
+  const TestFolder dir;
+  make_pets(dir);
+  std::filesystem::create_directories(dir / "pets/emu");
+  std::filesystem::create_directories(dir / "pets/yak/deeper");
+  std::filesystem::rename(dir / "pets/cat/0.png", dir / "pets/cat/0");
+  io::write_file(dir / "pets/dog/notes.txt", "");
+  io::write_file(dir / "pets/dog/.hidden", "");
+  save(dir / "pets/beside.png", 3);
+  save(dir / "pets/dog/1/2/3/4/5/6/7/8/9/deep.png", 3);
+  const Notes notes = data::open_dataset("folder:" + (dir / "pets"), Split::Train)->notes();
+  const auto has = [&](const std::string& text, std::int64_t count, const std::string& first) {
+    return std::any_of(notes.begin(), notes.end(), [&](const Note& note) {
+      return note.text == text && note.count == count && note.first == first;
+    });
+  };
+  CHECK(has("2 folders hold no images and are no classes: emu, yak", 2, dir / "pets"));
+  CHECK(has("2 files are no images by their names and were left out", 2, dir / "pets/cat/0"));
+  CHECK(has("1 image lies in no class's folder and was left out", 1, dir / "pets/beside.png"));
+  CHECK(has("1 folder lies too deep below its class and was left out", 1,
+            dir / "pets/dog/1/2/3/4/5/6/7/8/9"));
+}
+
+TEST_CASE("shards: long names are read, and what is left out is said") {
+  const TestFolder dir;
+  // The name of a member of 150 bytes, as GNU's tar writes it.
+  const std::string name = "owl/" + std::string(150, 'n') + ".png";
+  const std::string link = tar({{"././@LongLink", name}});
+  std::string long_link = link.substr(0, 1024);
+  long_link[156] = 'L';
+  unsigned sum = 0;
+  std::memset(long_link.data() + 148, ' ', 8);
+  for (std::size_t i = 0; i < 512; ++i) sum += static_cast<unsigned char>(long_link[i]);
+  std::snprintf(long_link.data() + 148, 8, "%06o", sum);
+  io::write_file(dir / "a.tar", long_link + tar({{name.substr(0, 99), png(1)},
+                                                 {"ape/1.png", png(2)},
+                                                 {"ape/1.seg.png", png(3)},
+                                                 {"ape/2.json", "{}"}}));
+  const auto set = data::open_dataset("shards:" + (dir / "a.tar") + ",size=4", Split::All);
+  CHECK(set->class_names() == std::vector<std::string>{"ape", "owl"});
+  const Found found = all(*set);
+  CHECK(found.reds == std::vector<int>{1, 2});
+  CHECK(found.labels == std::vector<std::int64_t>{1, 0});
+  REQUIRE(set->notes().size() == 2);
+  CHECK(to_string(set->notes()[0]) ==
+        (dir / "a.tar") + ":ape/1.png: 1 key has several images, of which the first was taken");
+  CHECK(to_string(set->notes()[1]) ==
+        (dir / "a.tar") + ":ape/2: 1 key has no image and was left out");
+}
+
+TEST_CASE("notes: what decoding loses is counted once an image, and is an error when asked for") {
+  const TestFolder dir;
+  for (const char* file : {"rgba.png", "la.png", "rgba16.png", "rgb.png"}) {
+    std::filesystem::create_directories(dir / "in/a");
+    std::filesystem::copy(std::string("tests/io/images/") + file,
+                          dir / ("in/a/" + std::string(file)));
+  }
+  const auto pictures = data::open_picture_folder(dir / "in", Split::Train, {.whole = true});
+  data::PictureOptions how;
+  how.input = {3, 4, 4};
+  const auto set = data::picture_dataset(pictures, how);
+  CHECK(set->notes().empty());
+  data::Loader loader(set, {.batch = 1, .workers = 3});
+  for (int k = 0; k < 9; ++k) {
+    data::Batch batch;
+    loader.next(batch);
+  }
+  all(*set);
+  const Notes notes = set->notes();
+  REQUIRE(notes.size() == 2);
+  CHECK(notes[0].count == 3);
+  CHECK(notes[0].text.find("transparency was dropped from 3 images") == 0);
+  CHECK(notes[1].text == "1 image of 16 bits a channel was reduced to 8");
+  CHECK(notes[1].first == dir / "in/a/rgba16.png");
+  how.strict = true;
+  CHECK_THROWS_WITH_AS(all(*data::picture_dataset(pictures, how)),
+                       doctest::Contains("transparency was dropped"), FormatError);
+  how.background = io::parse_colour("white");
+  how.strict = false;
+  const auto white = data::picture_dataset(pictures, how);
+  all(*white);
+  CHECK(white->notes().size() == 1);
+  // From a source's name, too.
+  CHECK(all(*data::open_dataset("folder:" + (dir / "in") + ",size=4,background=white", Split::All))
+            .reds != all(*set).reds);
+  CHECK(refusal<ValueError>("folder:" + (dir / "in") + ",background=nothing") != "");
 }
 
 TEST_CASE("shards: examples of .cls files, of folders, over several tars, in any order") {
@@ -363,7 +481,7 @@ TEST_CASE("JPEG: a part decodes to the same pixels as the whole, and large ones 
   const io::Image whole = io::parse_image(bytes, photo, 3);
   for (const auto& box : {io::ImageBox{0, 0, 50, 40}, io::ImageBox{101, 77, 260, 199},
                           io::ImageBox{400, 300, 640, 427}}) {
-    const io::DecodedPart part = io::parse_image_part(bytes, photo, 3, [&](int, int) {
+    const io::DecodedPart part = io::parse_image_part(bytes, photo, {3, {}}, [&](int, int) {
       return io::ImagePart{box, 1000, 1000};
     });
     CHECK(part.image.pixels.size() < whole.pixels.size());
@@ -381,8 +499,10 @@ TEST_CASE("JPEG: a part decodes to the same pixels as the whole, and large ones 
       }
     CHECK(worst == 0);
   }
-  const io::DecodedPart small = io::parse_image_part(bytes, photo, 3, [&](int width, int height) {
-    return io::ImagePart{{0, 0, static_cast<double>(width), static_cast<double>(height)}, 70, 50};
-  });
+  const io::DecodedPart small =
+      io::parse_image_part(bytes, photo, {3, {}}, [&](int width, int height) {
+        return io::ImagePart{
+            {0, 0, static_cast<double>(width), static_cast<double>(height)}, 70, 50};
+      });
   CHECK(small.image.width == whole.width / 8);
 }

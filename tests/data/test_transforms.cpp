@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -107,6 +109,47 @@ TEST_CASE("transforms: each equals torchvision's with the same parameters") {
     CHECK(found.most <= one.most);
   }
   CHECK(cases.size() + 4 == fixtures.size());  // the picture itself, and three with crops
+}
+
+TEST_CASE("transforms: center_crop cuts and pads where torchvision's does, of odd sizes too") {
+  // Width and height, the side of the crop, and where torchvision 0.29's lies: negative beyond the
+  // image.
+  struct Place {
+    int width, height, side, left, top;
+  };
+  for (const Place& p : std::initializer_list<Place>{
+           {5, 5, 4, 0, 0},   {5, 5, 7, -1, -1}, {5, 5, 8, -1, -1}, {5, 6, 4, 0, 1},
+           {5, 6, 7, -1, 0},  {6, 5, 4, 1, 0},   {6, 5, 8, -1, -1}, {7, 9, 4, 2, 2},
+           {7, 9, 5, 1, 2},   {7, 9, 8, 0, 0},   {8, 8, 5, 2, 2},   {9, 7, 5, 2, 1},
+           {9, 7, 8, 0, 0},   {11, 4, 5, 3, 0},  {11, 4, 7, 2, -1}, {11, 4, 8, 2, -2},
+           {3, 12, 4, 0, 4},  {3, 12, 5, -1, 4}, {3, 12, 8, -2, 2}, {1, 1, 4, -1, -1},
+           {1, 1, 5, -2, -2}, {1, 1, 8, -3, -3}, {13, 10, 5, 4, 2}, {13, 10, 7, 3, 2}}) {
+    CAPTURE(p.width);
+    CAPTURE(p.height);
+    CAPTURE(p.side);
+    const Image in = noise(p.width, p.height, 3),
+                out = Transforms::parse("center_crop").apply(in, p.side, p.side, 0, 0, 0);
+    CHECK(out.pixels == data::cropped(in, p.left, p.top, p.side, p.side).pixels);
+  }
+}
+
+TEST_CASE("transforms: resize gives torchvision's sizes, of odd ones too") {
+  struct Size {
+    int width, height, side, to_width, to_height;
+  };
+  for (const Size& s : std::initializer_list<Size>{{500, 375, 256, 341, 256},
+                                                   {500, 375, 232, 309, 232},
+                                                   {333, 501, 256, 256, 385},
+                                                   {333, 501, 33, 33, 49},
+                                                   {101, 99, 256, 261, 256},
+                                                   {101, 99, 33, 33, 33},
+                                                   {37, 41, 232, 232, 257},
+                                                   {640, 427, 232, 347, 232},
+                                                   {640, 427, 33, 49, 33}}) {
+    const Image out = Transforms::parse("resize=" + std::to_string(s.side))
+                          .apply(noise(s.width, s.height, 1), s.to_height, s.to_width, 0, 0, 0);
+    CHECK(std::pair(out.width, out.height) == std::pair(s.to_width, s.to_height));
+  }
 }
 
 TEST_CASE("transforms: five and ten crops are torchvision's, of odd sizes too") {

@@ -151,7 +151,13 @@ TEST_CASE("configs: what a name says must be what the config says") {
   config["n_layer"] = 0;
   write_config(folder, config);
   has(refused("gpt2"), "'n_layer' must be a whole number");
+  // In a folder that is named a config must be one; beside a file it may be another program's.
   io::write_file(folder / "config.json", "{\"a\": 1}");
+  try {
+    opened("gpt2", folder / "pytorch_model.bin");
+  } catch (const ValueError& error) {
+    has(error.what(), "does not fit gpt2");
+  }
   has(refused("gpt2"), "model_type");
   io::write_file(folder / "config.json", "{");
   has(refused("gpt2"), "no JSON object");

@@ -1,4 +1,6 @@
 // IDX: all element types, and headers that lie.
+#include <zlib.h>
+
 #include <string>
 
 #include <doctest/doctest.h>
@@ -61,4 +63,24 @@ TEST_CASE("IDX: what the header says must agree with the file") {
   CHECK(refusal(idx(8, {0x10000, 0x10000, 0x10000, 0x10000}, "")) != "");
   CHECK(refusal(idx(8, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0}, "")) != "");
   CHECK(refusal(idx(8, {0, 0xffffffff, 0xffffffff, 0xffffffff}, "")) != "");
+}
+
+TEST_CASE(
+    "IDX: a small gzip file that unpacks to very much is refused before memory is asked for") {
+  // 600 MB of zeros pack to a thousandth of it.
+  constexpr std::uint32_t kSide = 24'500;
+  std::string header = idx(8, {kSide, kSide}, ""), packed(2 << 20, '\0');
+  z_stream zlib{};
+  REQUIRE(deflateInit2(&zlib, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  zlib.next_out = reinterpret_cast<Bytef*>(packed.data());
+  zlib.avail_out = static_cast<uInt>(packed.size());
+  zlib.next_in = reinterpret_cast<Bytef*>(header.data());
+  zlib.avail_in = static_cast<uInt>(header.size());
+  REQUIRE(deflate(&zlib, Z_FINISH) == Z_STREAM_END);
+  packed.resize(600'000, '\0');  // as long as the whole would be
+  deflateEnd(&zlib);
+  const std::string message = refusal(packed);
+  CHECK(message.find("unpack to 600250000, more than the 268435456 that are allowed") !=
+        std::string::npos);
+  CHECK(message.find("gunzip") != std::string::npos);
 }

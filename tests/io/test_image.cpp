@@ -106,6 +106,7 @@ TEST_CASE("PGM and PPM: damage") {
   CHECK_THROWS_AS(parse("P7 1 1 255\na"), NotSupported);
   CHECK_THROWS_AS(parse(""), FormatError);
   CHECK_THROWS_AS(parse("GIF89a"), FormatError);
+  CHECK_THROWS_AS(parse("no image"), FormatError);
 }
 
 TEST_CASE("JPEG: pictures are turned as the camera was held") {

@@ -3,10 +3,14 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
 
+#include "io/file.h"
 #include "io/folder.h"
 #include "io/tar.h"
 
@@ -35,6 +39,29 @@ std::string member(const std::string& path, const std::string& content, char typ
 }
 
 const std::string kEnd(1024, '\0');
+
+// As POSIX's tar writes what a header cannot hold.
+std::string records(const std::vector<std::pair<std::string, std::string>>& entries) {
+  std::string out;
+  for (const auto& [key, value] : entries) {
+    const std::string rest = " " + key + "=" + value + "\n";
+    std::size_t length = rest.size();
+    while (std::to_string(length).size() + rest.size() != length)
+      length = std::to_string(length).size() + rest.size();
+    out += std::to_string(length) + rest;
+  }
+  return out;
+}
+
+// The paths and contents of all files.
+std::vector<std::pair<std::string, std::string>> files_of(io::TarReader& reader) {
+  std::vector<std::pair<std::string, std::string>> out;
+  while (reader.next()) {
+    const std::string path = reader.path();
+    out.emplace_back(path, reader.read(1 << 20));
+  }
+  return out;
+}
 
 std::string archive() {
   return member("set/", "", '5') + member("set/b.bin", std::string(700, 'b')) +
@@ -93,4 +120,66 @@ TEST_CASE("tar: a size that the archive cannot hold takes no memory") {
   REQUIRE(reader.next());
   CHECK(reader.size() == 8'589'934'591);
   CHECK_THROWS_WITH_AS(reader.read(1ull << 40), doctest::Contains("cut short"), FormatError);
+}
+
+TEST_CASE("tar: names of over 100 bytes are read from POSIX's and GNU's headers") {
+  const TestFolder dir;
+  const std::string long_name = "photos/" + std::string(300, 'n') + ".png", name = "set.tar";
+  const std::string bytes =
+      member("global", records({{"comment", "of all"}}), 'g') +
+      member("pax", records({{"mtime", "1.5"}, {"path", long_name}}), 'x') +
+      member(long_name.substr(0, 99), "one") + member("plain", "two") +
+      member("././@LongLink", long_name + "2" + std::string(1, '\0'), 'L') +
+      member(long_name.substr(0, 99), "three") +
+      member("././@LongLink", std::string(200, 'k') + std::string(1, '\0'), 'K') +
+      member("a link", "", '2') + member("pax", records({{"size", "4"}}), 'x') +
+      member("size", "four") + member("pax", records({{"GNU.sparse.major", "1"}}), 'x') +
+      member("sparse", "holes") + kEnd;
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {long_name, "one"}, {"plain", "two"}, {long_name + "2", "three"}, {"size", "four"}};
+  io::TarReader reader(bytes, name);
+  CHECK(files_of(reader) == expected);
+  CHECK(reader.passed_over() == 2);
+  // The same from a file, which is read by offset.
+  io::write_file(dir / name, bytes);
+  const io::InputFile file(dir / name);
+  io::TarReader by_offset(file);
+  CHECK(files_of(by_offset) == expected);
+  for (std::size_t n = 0; n < bytes.size() - 1024; n += 101) {
+    const std::string cut = bytes.substr(0, n);
+    io::TarReader short_one(cut, name);
+    CHECK_THROWS_AS(files_of(short_one), FormatError);
+  }
+  for (const char* bad : {"99 path=x\n", "x path=y\n", "12 path=long", "8 size=a\n", "9", "3 \n"}) {
+    CAPTURE(bad);
+    const std::string damaged = member("pax", bad, 'x') + member("a", "b") + kEnd;
+    io::TarReader refused(damaged, name);
+    CHECK_THROWS_AS(refused.next(), FormatError);
+  }
+}
+
+TEST_CASE("tar: a file that is cut short while it is read is an error") {
+  const TestFolder dir;
+  const std::string path = dir / "set.tar";
+  io::write_file(path, member("a", std::string(100'000, 'a')) + member("b", "b") + kEnd);
+  const io::InputFile file(path);
+  io::TarReader reader(file);
+  REQUIRE(reader.next());
+  std::filesystem::resize_file(path, 5000);
+  CHECK_THROWS_AS(reader.read(1 << 20), FormatError);
+}
+
+TEST_CASE("tar: sizes of GNU's binary kind are read") {
+  std::string header = member("big", "");
+  header.replace(124, 12, std::string("\x80\0\0\0\0\0\0\0\0\0\0\x03", 12));
+  header.replace(148, 8, "        ");
+  unsigned sum = 0;
+  for (const char byte : header) sum += static_cast<unsigned char>(byte);
+  char octal[16];
+  std::snprintf(octal, sizeof octal, "%06o", sum);
+  header.replace(148, 7, std::string(octal) + '\0');
+  const std::string bytes = header + "abc" + std::string(509, '\0') + kEnd, name = "set.tar";
+  io::TarReader reader(bytes, name);
+  REQUIRE(reader.next());
+  CHECK(reader.read(10) == "abc");
 }

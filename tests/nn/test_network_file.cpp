@@ -201,6 +201,19 @@ layers = [
   CHECK(net(reshape(x, {2, 2, 3})).shape() == Shape{2, 6});  // a row, as perceptrons take it
 }
 
+TEST_CASE("network file: linear goes over the last axis, of [N, H, W, C] too") {
+  const nn::AnyModule net = models::create(
+      models::NetworkFile{"x.toml",
+                          "input = [8, 8, 3]\nclasses = 2\n"
+                          "layers = [ { linear = 4 }, \"flatten\", { linear = \"classes\" } ]\n"});
+  CHECK(names_of(net) == "0.weight [4, 3]\n0.bias [4]\n2.weight [2, 256]\n2.bias [2]\n");
+  const StateDict state = net.state_dict();
+  const Tensor x = randn({5, 8, 8, 3}).eval();
+  const Tensor hidden = matmul(x, transpose(state.at("0.weight"), 0, 1)) + state.at("0.bias");
+  CHECK(allclose(net(x), matmul(flatten(hidden, 1), transpose(state.at("2.weight"), 0, 1)) +
+                             state.at("2.bias")));
+}
+
 TEST_CASE("network file: every kind of layer") {
   const auto gives = [](const std::string& input, const std::string& layers, bool tokens = false) {
     const models::NetworkFile file{"x.toml", "input = " + input + "\nclasses = 5\n" +
@@ -305,7 +318,8 @@ TEST_CASE("network file: what is wrong is said with line, layer and shape") {
   says(file_of("{ conv2d = 4, kernel = [3, 3, 3] }"), {"kernel has 3 numbers"});
   says(file_of("{ conv2d = 4, kernel = 3, bias = 1 }"),
        {"bias is a whole number, must be true or"});
-  says(file_of("{ linear = 3 }"), {"pictures [N, 1, 8, 8] arrive: put \"flatten\" before it"});
+  says(file_of("{ linear = 3 }"),
+       {"the last layer gives [N, 1, 8, 3], must be [N, outputs], as \"flatten\" and"});
   says(file_of("\"flatten\", { linear = 3 }, { max_pool2d = 2 }"),
        {"layer 2 (max_pool2d)", "takes pictures", "not [N, 3]"});
   says(file_of("{ max_pool3d = 2 }"), {"layer 0 (max_pool3d)", "takes volumes", "[N, 1, 8, 8]"});

@@ -104,6 +104,18 @@ class Loops {
   void exponentials(std::int64_t n, float* x) const {
     table_.op[static_cast<int>(Op::Exp)][kFloat](n, x, x, nullptr, nullptr);
   }
+  // What rounding to bfloat16 takes off each number.
+  void residues(std::int64_t n, float* left, const float* x) const {
+    constexpr std::int64_t kPart = 1024;
+    bfloat16 rounded[kPart];
+    auto* const bytes = reinterpret_cast<std::byte*>(rounded);
+    for (std::int64_t at = 0; at < n; at += kPart) {
+      const std::int64_t count = std::min(kPart, n - at);
+      store(DType::BFloat16, 1, count, bytes, x + at, count);
+      load(DType::BFloat16, 1, count, left + at, bytes, count, 1);
+      table_.op[static_cast<int>(Op::Sub)][kFloat](count, left + at, x + at, left + at, nullptr);
+    }
+  }
   void reduce_rows(Op op, std::int64_t rows, std::int64_t cols, double* out, const float* x) const {
     double neutral = 0;
     if (op == Op::Max) neutral = -std::numeric_limits<double>::infinity();
@@ -223,11 +235,7 @@ class Attention {
     t_.pack_a(p.a, p.lines, p.k, panel);
     t_.multiply(panel, p.b, p.lines, p.n, p.k, p.c, p.adds);
     if (!s_.narrow || s_.math != Math::Bf16) return;
-    const auto* x = static_cast<const float*>(p.a.data);
-    for (std::int64_t i = 0; i < p.lines * p.k; ++i) {
-      const float left = x[i] - static_cast<float>(bfloat16(x[i]));
-      spare[i] = std::isfinite(left) ? left : 0.0f;
-    }
+    loops_.residues(p.lines * p.k, spare, static_cast<const float*>(p.a.data));
     PanelSource rest = p.a;
     rest.data = spare;
     t_.pack_a(rest, p.lines, p.k, panel);
