@@ -45,7 +45,6 @@ bool is_date(std::int64_t year, std::int64_t month, std::int64_t day) {
   return day <= kDays[static_cast<std::size_t>(month - 1)] + (leap && month == 2 ? 1 : 0);
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 class Text {
@@ -70,7 +69,7 @@ class Text {
   // At most `most` digits; 0 for none.
   int number(std::int64_t& value, int most) {
     int digits = 0;
-    for (value = 0; digits < most && is_digit(front()); ++digits) {
+    for (value = 0; digits < most && io::is_ascii_digit(front()); ++digits) {
       value = value * 10 + (rest_.front() - '0');
       rest_.remove_prefix(1);
     }
@@ -122,7 +121,7 @@ ReadDate month_first_by_name(Text& text) {
 ReadDate year_first(Text& text, std::int64_t year) {
   std::int64_t month = 0, day = 0;
   const char separator = text.front();
-  if (is_digit(separator))
+  if (io::is_ascii_digit(separator))
     return text.number(month, 2) == 2 && text.number(day, 2) == 2 ? dated(year, month, day)
                                                                   : ReadDate{};
   if (!text.take_any_of("-/.") || text.number(month, 2) == 0) return {};
@@ -190,7 +189,7 @@ bool read_offset(Text& text, double& seconds) {
 }
 
 ReadDate read_day(Text& text) {
-  if (!is_digit(text.front())) return month_first_by_name(text);
+  if (!io::is_ascii_digit(text.front())) return month_first_by_name(text);
   std::int64_t number = 0;
   const int digits = text.number(number, 4);
   if (digits == 4) return year_first(text, number);

@@ -22,11 +22,9 @@ struct RowCounts {
   std::string_view text;
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_space(char c) { return c == ' ' || c == '\t'; }
 // A quote within a word is none that opens a field.
 bool may_open(char before) {
-  return !is_digit(before) && !(before >= 'a' && before <= 'z') &&
+  return !is_ascii_digit(before) && !(before >= 'a' && before <= 'z') &&
          !(before >= 'A' && before <= 'Z');
 }
 bool is_end(char c) { return c == '\n' || c == '\r'; }
@@ -39,16 +37,16 @@ RowCounts count_row(std::string_view text, std::size_t& at, bool quotes) {
   char before = ' ';
   for (; at < text.size() && (quoted || !is_end(text[at])); ++at) {
     const char c = text[at];
-    if (!quoted && is_space(before) && !is_space(c)) {
+    if (!quoted && is_csv_space(before) && !is_csv_space(c)) {
       ++out.words;
-      out.digits = out.digits || is_digit(c) || c == '-' || c == '.';
+      out.digits = out.digits || is_ascii_digit(c) || c == '-' || c == '.';
     }
     if (quotes && c == '"' && (quoted || may_open(before))) quoted = !quoted;
     if (!quoted) {
       const std::size_t k = kSeparators.find(c);
       if (k != std::string_view::npos) ++out.separators[k];
-      const bool digit_follows = at + 1 < text.size() && is_digit(text[at + 1]);
-      if (c == ',' && !(is_digit(before) && digit_follows)) out.comma_in_text = true;
+      const bool digit_follows = at + 1 < text.size() && is_ascii_digit(text[at + 1]);
+      if (c == ',' && !(is_ascii_digit(before) && digit_follows)) out.comma_in_text = true;
     }
     before = c;
   }
@@ -125,7 +123,7 @@ std::size_t fields_in(std::string_view row, char separator, bool quotes) {
   std::size_t fields = separator == ' ' ? 0 : 1;
   char before = ' ';
   for (const char c : row) {
-    if (separator == ' ') fields += !quoted && is_space(before) && !is_space(c);
+    if (separator == ' ') fields += !quoted && is_csv_space(before) && !is_csv_space(c);
     if (quotes && c == '"' && (quoted || may_open(before))) quoted = !quoted;
     if (separator != ' ') fields += !quoted && c == separator;
     before = c;

@@ -18,8 +18,6 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 NumberKind from_plain(std::string_view text, double& value) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   const char* end = text.data() + text.size();
@@ -95,7 +93,7 @@ class Rewriter {
   }
   int digits() {
     int count = 0;
-    for (; !rest_.empty() && is_digit(rest_.front()); ++count) {
+    for (; !rest_.empty() && is_ascii_digit(rest_.front()); ++count) {
       put(rest_.front());
       rest_.remove_prefix(1);
     }
@@ -106,7 +104,7 @@ class Rewriter {
     const std::string_view before = rest_;
     const unsigned signs = signs_;
     if ((format_.thousands != 0 && take(format_.thousands)) || take_odd_space()) {
-      if (!rest_.empty() && is_digit(rest_.front())) return true;
+      if (!rest_.empty() && is_ascii_digit(rest_.front())) return true;
       rest_ = before;  // a space behind the number
       signs_ = signs;
     }
@@ -156,8 +154,8 @@ NumberKind read_number(std::string_view field, const NumberFormat& format, doubl
     if (const NumberKind kind = from_plain(field, value); kind != NumberKind::None) return kind;
   // Words are no numbers at first sight.
   const char first = field.front();
-  const bool may_be = is_digit(first) || first == '-' || first == '+' || first == format.decimal ||
-                      first == '\xc2' || first == '\xe2';
+  const bool may_be = is_ascii_digit(first) || first == '-' || first == '+' ||
+                      first == format.decimal || first == '\xc2' || first == '\xe2';
   return may_be ? Rewriter(field, format).run(value, signs) : NumberKind::None;
 }
 

@@ -6,6 +6,8 @@
 
 namespace tenon::io {
 
+inline bool is_ascii_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
 /// How the numbers of a file are written.
 struct NumberFormat {
   char decimal = '.';
