@@ -12,12 +12,7 @@
 namespace tenon::data {
 namespace {
 
-constexpr std::size_t kSampleRows = 64, kSampleBytes = 1000;  // of a field
-
-bool is_one_of(std::string_view name, std::initializer_list<const char*> names) {
-  const std::string word = folded(name);
-  return std::any_of(names.begin(), names.end(), [&](const char* known) { return word == known; });
-}
+constexpr std::size_t kLookedAtRows = 64, kLookedAtBytes = 1000;  // of a field
 
 bool is_quoted(std::string_view field) {
   return field.size() > 1 && field.front() == '"' && field.back() == '"';
@@ -32,7 +27,7 @@ bool has_ending(std::string_view path) {
 // Lines of the text that are not empty, up to so many.
 std::vector<std::string_view> first_lines(std::string_view text, bool comments) {
   std::vector<std::string_view> out;
-  while (!text.empty() && out.size() < kSampleRows) {
+  while (!text.empty() && out.size() < kLookedAtRows) {
     const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
@@ -101,13 +96,13 @@ void LineReader::sample() {
     std::vector<std::string> out;
     out.reserve(fields.size());
     for (const std::string_view field : fields)
-      out.emplace_back(trimmed(field).substr(0, kSampleBytes));
+      out.emplace_back(trimmed(field).substr(0, kLookedAtBytes));
     return out;
   };
   if (!reader.next(fields)) return;
   first_line_ = reader.line();
   first_ = short_fields();
-  while (below_.size() < kSampleRows && reader.next(fields)) below_.push_back(short_fields());
+  while (below_.size() < kLookedAtRows && reader.next(fields)) below_.push_back(short_fields());
 }
 
 void LineReader::find_group(const std::string& group) {

@@ -10,11 +10,6 @@
 namespace tenon::data {
 namespace {
 
-bool is_one_of(std::string_view name, std::initializer_list<const char*> names) {
-  const std::string word = folded(name);
-  return std::any_of(names.begin(), names.end(), [&](const char* known) { return word == known; });
-}
-
 // The column's field in the rows below, as far as they were read and have one.
 template <class Test>
 bool none_below(const TableFile& file, std::size_t column, Test test) {
@@ -58,6 +53,11 @@ FirstRow look_at(const TableFile& file, std::size_t label) {
 }
 
 }  // namespace
+
+bool is_one_of(std::string_view name, std::initializer_list<const char*> names) {
+  const std::string word = folded(name);
+  return std::any_of(names.begin(), names.end(), [&](const char* known) { return word == known; });
+}
 
 const std::vector<std::string>& label_names() {
   static const std::vector<std::string> kNames{"label", "class", "target", "y"};

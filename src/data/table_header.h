@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,6 +18,8 @@ namespace tenon::data {
 
 inline constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
+/// Whether a name is one of these, in any case.
+bool is_one_of(std::string_view name, std::initializer_list<const char*> names);
 /// "label", "class", "target", "y": the order in which a table's label is looked for.
 const std::vector<std::string>& label_names();
 /// Those, in any case, and their likes.

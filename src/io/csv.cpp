@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::size_t kMaxFields = 1u << 20;
 
-bool is_space(char c) { return c == ' ' || c == '\t'; }
-
 }  // namespace
 
 CsvReader::CsvReader(std::string_view bytes, std::string name, CsvFormat format)
@@ -45,7 +43,7 @@ std::size_t CsvReader::line_size() const {
 }
 
 void CsvReader::skip_spaces() {
-  while (!rest_.empty() && is_space(rest_.front())) rest_.remove_prefix(1);
+  while (!rest_.empty() && is_csv_space(rest_.front())) rest_.remove_prefix(1);
 }
 
 bool CsvReader::is_comment() const {
@@ -84,7 +82,7 @@ std::string_view CsvReader::plain_field() {
   const char* const end = begin + rest_.size();
   const char* at = begin;
   if (separator == ' ') {
-    while (at != end && !is_space(*at) && *at != '\n' && *at != '\r') ++at;
+    while (at != end && !is_csv_space(*at) && *at != '\n' && *at != '\r') ++at;
   } else {
     while (at != end && *at != separator && *at != '\n' && *at != '\r') ++at;
   }
@@ -122,7 +120,7 @@ std::string_view CsvReader::quoted_field() {
   }
   const std::string_view field = rest_.substr(0, at);
   rest_.remove_prefix(at + 1);
-  const bool spaced = format_.separator == ' ' && !rest_.empty() && is_space(rest_.front());
+  const bool spaced = format_.separator == ' ' && !rest_.empty() && is_csv_space(rest_.front());
   while (rest_.starts_with(' ')) rest_.remove_prefix(1);
   if (!at_line_end() && rest_.front() != format_.separator && !spaced)
     throw FormatError(cat(name_, ": line ", line_,

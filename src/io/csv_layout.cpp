@@ -24,7 +24,6 @@ struct RowCounts {
   std::string_view text;
 };
 
-bool is_space(char c) { return c == ' ' || c == '\t'; }
 // A quote within a word is none that opens a field.
 bool may_open(char before) {
   return !is_digit(before) && !(before >= 'a' && before <= 'z') &&
@@ -40,7 +39,7 @@ RowCounts count_row(std::string_view text, std::size_t& at, bool quotes) {
   char before = ' ';
   for (; at < text.size() && (quoted || !is_end(text[at])); ++at) {
     const char c = text[at];
-    if (!quoted && is_space(before) && !is_space(c)) {
+    if (!quoted && is_csv_space(before) && !is_csv_space(c)) {
       ++out.words;
       out.digits = out.digits || is_digit(c) || c == '-' || c == '.';
     }
@@ -126,7 +125,7 @@ std::size_t fields_in(std::string_view row, char separator, bool quotes) {
   std::size_t fields = separator == ' ' ? 0 : 1;
   char before = ' ';
   for (const char c : row) {
-    if (separator == ' ') fields += !quoted && is_space(before) && !is_space(c);
+    if (separator == ' ') fields += !quoted && is_csv_space(before) && !is_csv_space(c);
     if (quotes && c == '"' && (quoted || may_open(before))) quoted = !quoted;
     if (separator != ' ') fields += !quoted && c == separator;
     before = c;

@@ -8,6 +8,8 @@
 
 namespace tenon::io {
 
+inline bool is_csv_space(char c) noexcept { return c == ' ' || c == '\t'; }
+
 /// The separator of a first line "sep=;", as spreadsheets write it; 0 where there is none.
 char separator_line(std::string_view text) noexcept;
 

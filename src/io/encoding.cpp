@@ -16,20 +16,20 @@ constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf", kLittleMark = "\xff\xfe",
                            kBigMark = "\xfe\xff";
 constexpr std::size_t kFine = std::string_view::npos;
 
-unsigned byte_at(std::string_view text, std::size_t at) {
+unsigned unsigned_at(std::string_view text, std::size_t at) {
   return static_cast<unsigned char>(text[at]);
 }
 
 // Bytes of the character that begins there; 0 where none does. Overlong forms, surrogates and what
 // is beyond U+10FFFF are none.
 std::size_t utf8_length(std::string_view text, std::size_t at) noexcept {
-  const unsigned first = byte_at(text, at);
+  const unsigned first = unsigned_at(text, at);
   if (first < 0x80) return 1;
   const std::size_t length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
   if (length == 0 || first > 0xf4 || text.size() - at < length) return 0;
   for (std::size_t k = 1; k < length; ++k)
-    if ((byte_at(text, at + k) & 0xc0) != 0x80) return 0;
-  const unsigned second = byte_at(text, at + 1);
+    if ((unsigned_at(text, at + k) & 0xc0) != 0x80) return 0;
+  const unsigned second = unsigned_at(text, at + 1);
   const bool odd = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
                    (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
   return odd ? 0 : length;
@@ -53,7 +53,7 @@ constexpr std::uint16_t kWindows[32] = {
     0x2039, 0x0152, 0,      0x017d, 0,      0,      0x2018, 0x2019, 0x201c, 0x201d, 0x2022,
     0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0,      0x017e, 0x0178};
 
-[[noreturn]] void refuse(const std::string& name, std::int64_t line, const std::string& what) {
+[[noreturn]] void refuse_line(const std::string& name, std::int64_t line, const std::string& what) {
   throw FormatError(cat(name, ": line ", line, " ", what));
 }
 
@@ -65,10 +65,11 @@ std::string from_single_bytes(std::string_view bytes, bool windows, const std::s
   std::string out;
   out.reserve(bytes.size() + bytes.size() / 8);
   for (std::size_t at = 0; at < bytes.size(); ++at) {
-    const unsigned byte = byte_at(bytes, at);
+    const unsigned byte = unsigned_at(bytes, at);
     const bool other = windows && byte >= 0x80 && byte < 0xa0;
     if (other && kWindows[byte - 0x80] == 0)
-      refuse(name, line_of(bytes, at), cat("has the byte ", byte, ", which is none of cp1252"));
+      refuse_line(name, line_of(bytes, at),
+                  cat("has the byte ", byte, ", which is none of cp1252"));
     append_utf8(out, other ? kWindows[byte - 0x80] : byte);
   }
   return out;
@@ -83,15 +84,16 @@ std::string from_utf16(std::string_view bytes, const std::string& name) {
   if (bytes.size() % 2 != 0)
     throw FormatError(cat(name, ": is no UTF-16: it ends within a character"));
   const auto unit = [&](std::size_t at) {
-    return static_cast<std::uint32_t>(big ? byte_at(bytes, at) << 8 | byte_at(bytes, at + 1)
-                                          : byte_at(bytes, at + 1) << 8 | byte_at(bytes, at));
+    return static_cast<std::uint32_t>(big ? unsigned_at(bytes, at) << 8 | unsigned_at(bytes, at + 1)
+                                          : unsigned_at(bytes, at + 1) << 8 |
+                                                unsigned_at(bytes, at));
   };
   for (std::size_t at = 0; at < bytes.size(); at += 2) {
     std::uint32_t code = unit(at);
     if (code >= 0xd800 && code < 0xe000) {
       const std::uint32_t low = at + 2 < bytes.size() ? unit(at + 2) : 0;
       if (code >= 0xdc00 || low < 0xdc00 || low >= 0xe000)
-        refuse(name, line, "is no UTF-16: half of a character is missing");
+        refuse_line(name, line, "is no UTF-16: half of a character is missing");
       code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
       at += 2;
     }
@@ -103,12 +105,13 @@ std::string from_utf16(std::string_view bytes, const std::string& name) {
 
 std::string from_utf8(std::string bytes, const std::string& name) {
   if (const std::size_t bad = not_utf8(bytes); bad != kFine)
-    refuse(name, line_of(bytes, bad),
-           cat("is no UTF-8 (byte ", byte_at(bytes, bad),
-               "): say what the file is written in: encoding=cp1252 (Windows), latin1 or utf-16"));
+    refuse_line(
+        name, line_of(bytes, bad),
+        cat("is no UTF-8 (byte ", unsigned_at(bytes, bad),
+            "): say what the file is written in: encoding=cp1252 (Windows), latin1 or utf-16"));
   if (const std::size_t nul = bytes.find('\0'); nul != kFine)
-    refuse(name, line_of(bytes, nul),
-           "has a byte of 0, as no text has; of UTF-16 without its mark say encoding=utf-16");
+    refuse_line(name, line_of(bytes, nul),
+                "has a byte of 0, as no text has; of UTF-16 without its mark say encoding=utf-16");
   if (bytes.starts_with(kUtf8Mark)) bytes.erase(0, kUtf8Mark.size());
   return bytes;
 }

@@ -36,6 +36,14 @@ class Tables(CommandTest):
         lines = (self.folder / "new.predictions.csv").read_text().splitlines()
         self.assertEqual([line.split(";")[2] for line in lines[1:]], ["thé", "café"])
 
+    def test_dates_are_kept_with_the_model(self):
+        self.write("dates.csv", "when,label\n" + "".join(f"{1 + k % 28}/{1 + k % 12}/2024,{'late' if k % 12 > 5 else 'early'}\n" for k in range(240)))
+        self.ok("train", "mlp:5-8-2", "--data", "csv:dates.csv,date=when", "--epochs", "20", "--lr", "0.2", "--quiet", "--out", "dates")
+        self.write("some.csv", "when\n2/11/2024\n3/1/2024\n")
+        self.ok("predict", "dates", "some.csv", "--write")
+        lines = (self.folder / "some.predictions.csv").read_text().splitlines()
+        self.assertEqual([line.split(",")[1] for line in lines[1:]], ["late", "early"])
+
     def test_labels_are_names(self):
         self.write("one.csv", "a,label\n" + "".join(f"{k % 2},{1 + k % 2}\n" for k in range(200)))
         self.ok("train", "mlp:1-8-2", "--data", "csv:one.csv", "--epochs", "10", "--lr", "0.2", "--quiet", "--out", "one")

@@ -57,10 +57,10 @@ int cudnn_type(DType dtype) {
 CudnnDescriptor tensor(const Shape& shape, DType dtype, Uid uid, bool is_virtual,
                        bool channels_last) {
   CudnnDescriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  constexpr int kAsWritten[] = {3, 2, 1, 0}, kChannelsLast[] = {1, 3, 2, 0};  // from the inside out
+  constexpr int kInner[2][4] = {{3, 2, 1, 0}, {1, 3, 2, 0}};  // axes from the inside out
   std::int64_t sizes[4], strides[4], step = 1;
   const std::int64_t id = uid, alignment = 16;
-  for (const int a : channels_last ? kChannelsLast : kAsWritten) {
+  for (const int a : kInner[channels_last ? 1 : 0]) {
     sizes[a] = shape[a];
     strides[a] = step;
     step *= shape[a];
