@@ -1,3 +1,4 @@
+// Rows of a few fields, read by the reader of tables.
 #include "data/line_reader.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Options of rows by name. What a source does with them is the reader's.
 #include "data/row_options.h"
 
 namespace tenon::data {

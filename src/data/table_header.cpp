@@ -1,3 +1,4 @@
+// Finding and naming a header. What the columns hold is read elsewhere.
 #include "data/table_header.h"
 
 #include <algorithm>

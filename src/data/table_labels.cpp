@@ -1,3 +1,4 @@
+// Labels to classes. Which column holds them is known here already.
 #include "data/table_labels.h"
 
 #include <algorithm>

@@ -162,7 +162,7 @@ void add_pooling(Cases& cases) {
   }
   // Windows over padding alone, which is not counted: 0, as in PyTorch, not 0 / 0.
   Pool2dOptions nothing;
-  nothing.kernel = {3, 3}, nothing.stride = {1, 1}, nothing.padding = {1, 1};
+  nothing.kernel = {3, 2}, nothing.stride = {1, 1}, nothing.padding = {1, 1};
   nothing.count_include_pad = false;
   cases.push_back({"avg_pool2d of no columns", {{{1, 2, 4, 0}}}, [nothing](const Tensors& x) {
                      return avg_pool2d(x[0], nothing);

@@ -61,11 +61,13 @@ TEST_CASE("plan ahead: the step is planned once, by who comes first") {
     const char* what;
     std::string model, data, precision;
   };
+  // As many samples for validation as for testing, so that one plan measures both.
+  const std::string data = "digits:192,32,validation=0.167";
   for (const Counted& c :
-       {Counted{"a classifier", "mlp:784-20-10", "digits:192,32", "fp32"},
-        Counted{"with rounded copies of its weights", "mlp:784-64-10", "digits:192,32", "bf16"},
-        Counted{"with a scaled loss", "mlp:784-64-10", "digits:192,32", "fp16"},
-        Counted{"with convolutions", "lenet5", "digits:192,32", "fp32"}}) {
+       {Counted{"a classifier", "mlp:784-20-10", data, "fp32"},
+        Counted{"with rounded copies of its weights", "mlp:784-64-10", data, "bf16"},
+        Counted{"with a scaled loss", "mlp:784-64-10", data, "fp16"},
+        Counted{"with convolutions", "lenet5", data, "fp32"}}) {
     INFO(c.what);
     train::Settings s = small_run();
     s.model = c.model;
@@ -73,7 +75,7 @@ TEST_CASE("plan ahead: the step is planned once, by who comes first") {
     s.precision = c.precision;
     s.schedule = "constant";  // a new rate is a number, which is a program of one step
     train::start_run(s, folder / "first", {});  // what runs once (weights) is known then
-    // The step and the evaluation of the test set.
+    // The step and the evaluation.
     CHECK(plans_of([&] { train::start_run(s, folder / "second", {}); }) == 2);
     const auto resume = [&](const char* epochs) {
       train::resume_run(folder / "second", {}, {{"epochs", epochs}});

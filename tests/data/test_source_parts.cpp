@@ -418,7 +418,7 @@ TEST_CASE("source parts: MNIST's and CIFAR's validation samples are of their tra
   for (int k = 1; k <= 5; ++k) {
     std::string batch;
     for (int i = 0; i < 20; ++i)
-      batch += static_cast<char>(i % 10) + std::string(3072, static_cast<char>(k));
+      batch.append(1, static_cast<char>(i % 10)).append(3072, static_cast<char>(k));
     io::write_file(dir / ("data_batch_" + number(k) + ".bin"), batch);
     io::write_file(dir / "test_batch.bin", batch);
   }

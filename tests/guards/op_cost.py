@@ -12,11 +12,11 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SUFFIXES = {".h", ".cpp", ".inc", ".cu", ".cuh"}
 
-# Layers that wrap an op are welcome in nn, methods that call one in Tensor, the names of activations in the settings and network
-# files that choose among them, and rewrites that make a well-known pattern of ops cheaper in files of their own.
+# Layers that wrap an op are welcome in nn, methods that call one in Tensor, the names of activations in the settings, network files
+# and published configurations that choose among them, and rewrites that make a well-known pattern of ops cheaper in files of their own.
 OPTIONAL = {"include/tenon/nn.h", "include/tenon/layers.h", "src/nn/layers.cpp", "include/tenon/tensor.h", "src/ops/methods.cpp",
-            "src/train/settings.cpp", "src/models/file_layers.cpp", "src/plan/pool_rules.cpp",
-            "src/grad/sum.cpp"}
+            "src/train/settings.cpp", "src/models/file_layers.cpp", "src/models/models.cpp",
+            "src/train/published_config.cpp", "src/plan/pool_rules.cpp", "src/grad/sum.cpp"}
 
 # kind, op, word it is looked for by, folders that are searched, the files that name it
 LANGUAGE = ["src/graph/op_table.inc", "src/ops/rules.inc"]
