@@ -35,7 +35,7 @@ class Vocabulary;
 namespace tenon::io {
 struct Image;
 struct ImageReading;
-}
+}  // namespace tenon::io
 
 namespace tenon::train {
 

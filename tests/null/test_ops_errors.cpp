@@ -83,7 +83,8 @@ TEST_CASE("errors: shapes") {
   REFUSES(reshape(input({2, 3}), {4, -1}), ShapeError, "[2, 3] has 6 elements");
   REFUSES(reshape(input({2, 3}), {std::int64_t{1} << 62, 4, -1}), ShapeError, "2^59 elements");
   REFUSES(repeat(input({3, 3}), {std::int64_t{1} << 62, 1}), ShapeError, "than can be counted");
-  REFUSES(repeat_interleave(input({3}), std::int64_t{1} << 62, 0), ShapeError, "than can be counted");
+  REFUSES(repeat_interleave(input({3}), std::int64_t{1} << 62, 0), ShapeError,
+          "than can be counted");
   const std::int64_t huge = std::int64_t{1} << 61;
   REFUSES(split(input({4}), Ints{huge, huge, huge, huge}, 0), ShapeError, "2^59");
   REFUSES(reshape(input({2, 3}), {-3, -1}), ShapeError, "negative size -3");

@@ -34,7 +34,8 @@ TEST_CASE("memory limit: tests take fewer examples at a time and say the same") 
   REQUIRE(run.epochs.size() == 1);
   CHECK(run.epochs[0].train_loss == free.epochs[0].train_loss);
   CHECK(*run.epochs[0].validation_accuracy == *free.epochs[0].validation_accuracy);
-  CHECK(*run.epochs[0].validation_loss == doctest::Approx(*free.epochs[0].validation_loss).epsilon(1e-6));
+  CHECK(*run.epochs[0].validation_loss ==
+        doctest::Approx(*free.epochs[0].validation_loss).epsilon(1e-6));
   // All at a time are more than fit, of which there would have been no use in a smaller batch.
   CHECK_THROWS_AS(train::TrainedModel::open(folder / "run").evaluate("", {.batch = 250}),
                   MemoryError);

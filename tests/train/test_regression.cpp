@@ -59,7 +59,8 @@ TEST_CASE("regression: a trainer's figures are those of the loss, and no accurac
   CHECK(*result.best > 0);
   CHECK(*result.best < 0.01);
   CHECK(result.best_figure == "validation loss");
-  CHECK(*result.best == *result.epochs[static_cast<std::size_t>(result.best_epoch - 1)].validation_loss);
+  CHECK(*result.best ==
+        *result.epochs[static_cast<std::size_t>(result.best_epoch - 1)].validation_loss);
   CHECK(!watch->accuracy);
   const train::EpochReport& last = result.epochs.back();
   CHECK(!last.train_accuracy);
