@@ -183,14 +183,16 @@ std::string reading_hint(const std::string& field, const ColumnTitle& title,
   };
   const bool comma = format.decimal != ',' && reads(',', 0);
   if (reads(format.decimal, ',') && format.decimal != ',')
-    return comma ? "thousands=, reads commas between thousands, decimal=, decimal commas"
-                 : "thousands=, reads commas between thousands";
-  if (comma) return "decimal=, reads decimal commas";
-  if (format.decimal == ',' && reads(',', '.')) return "thousands=. reads points between thousands";
+    return comma ? "thousands=comma reads commas between thousands, decimal=comma decimal commas"
+                 : "thousands=comma reads commas between thousands";
+  if (comma) return "decimal=comma reads decimal commas";
+  if (format.decimal == ',' && reads(',', '.'))
+    return "thousands=point reads points between thousands";
   if (format.decimal != ',' && reads(',', '.'))
-    return "decimal=, and thousands=. read decimal commas and points between thousands";
-  if (format.decimal == ',' && reads('.', 0)) return "without decimal=, it is a number";
-  if (reads(format.decimal, '\'')) return "thousands=' reads apostrophes between thousands";
+    return "decimal=comma and thousands=point read decimal commas and points between thousands";
+  if (format.decimal == ',' && reads('.', 0)) return "without decimal=comma it is a number";
+  if (reads(format.decimal, '\''))
+    return "thousands=apostrophe reads apostrophes between thousands";
   if (reads(format.decimal, ' ')) return "thousands=space reads spaces between thousands";
   double seconds = 0;
   if (read_date(field, kAnyOrder, seconds) != 0)

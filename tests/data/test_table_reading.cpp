@@ -197,7 +197,7 @@ TEST_CASE("table reading: separators") {
   options = {};
   options.decimal = ",";
   CHECK(inputs(parse("1,5;2,5;0\n3,5;4,5;1\n", options)) == Floats{1.5f, 2.5f, 3.5f, 4.5f});
-  CHECK(has(refusal("1,5;2,5;0\n3,5;4,5;1\n"), "decimal=, "));
+  CHECK(has(refusal("1,5;2,5;0\n3,5;4,5;1\n"), "decimal=comma "));
   // Separators in quotes are none, and neither are those of a list within a field.
   CHECK(parse("a,b,label\n\"x;y;z\",2,0\n\"x;y;w\",4,1\n").input.shape() == Shape{2, 3});
   CHECK(parse("g,n,label\nAction|Comedy,1,0\nDrama|War,2,1\n").input.shape() == Shape{2, 3});
@@ -236,9 +236,9 @@ TEST_CASE("table reading: numbers in other dress are read or refused with what r
   grouped.thousands = ",";
   CHECK(numbers({"1,234.5", "12,34,567", "7"}, grouped) == Floats{1234.5f, 1234567, 7});
   // What is not read is named with the option that reads it.
-  CHECK(has(refusal(rows_of({"1,5", "2,5"})), "decimal=, reads decimal commas"));
-  CHECK(has(refusal(rows_of({"1.234,5", "2.000,5"})), "decimal=, and thousands=."));
-  CHECK(has(refusal(rows_of({"1,234.5", "2,000.5"})), "thousands=, reads commas"));
+  CHECK(has(refusal(rows_of({"1,5", "2,5"})), "decimal=comma reads decimal commas"));
+  CHECK(has(refusal(rows_of({"1.234,5", "2.000,5"})), "decimal=comma and thousands=point"));
+  CHECK(has(refusal(rows_of({"1,234.5", "2,000.5"})), "thousands=comma reads commas"));
   CHECK(has(refusal(rows_of({"2024-01-05", "2024-02-05"})), "date=a reads dates"));
   CHECK(has(refusal(rows_of({"A1", "B2"})), "category=a takes its fields for words"));
   CHECK(has(refusal(rows_of({"1", "2", "3,5"})),
