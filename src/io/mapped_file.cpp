@@ -47,12 +47,12 @@ bool replace_lost(const char* place) {
     const char* const begin = w->begin.load(std::memory_order_acquire);
     const std::size_t size = w->size.load(std::memory_order_relaxed);
     if (begin == nullptr || place < begin || place >= begin + size) continue;
-    const auto first = reinterpret_cast<std::uintptr_t>(place) / page_size * page_size;
-    const auto end =
-        (reinterpret_cast<std::uintptr_t>(begin) + size + page_size - 1) / page_size * page_size;
+    const char* const first = place - reinterpret_cast<std::uintptr_t>(place) % page_size;
+    // Mappings begin on a page.
+    const std::size_t mapped = (size + page_size - 1) / page_size * page_size;
     w->lost.store(true, std::memory_order_release);
-    return ::mmap(reinterpret_cast<void*>(first), end - first, PROT_READ,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+    return ::mmap(const_cast<char*>(first), mapped - static_cast<std::size_t>(first - begin),
+                  PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
   }
   return false;
 }

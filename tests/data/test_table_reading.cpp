@@ -243,7 +243,7 @@ TEST_CASE("table reading: numbers in other dress are read or refused with what r
   CHECK(has(refusal(rows_of({"A1", "B2"})), "category=a takes its fields for words"));
   CHECK(has(refusal(rows_of({"1", "2", "3,5"})),
             "line 4, column 1: '3,5' is not a finite number; "
-            "decimal=,"));
+            "decimal=comma"));
   CsvOptions words;
   words.categories = {"a"};
   CHECK(parse(rows_of({"A1", "B2"}), words).input.shape() == Shape{2, 2});
