@@ -49,7 +49,9 @@ std::string join(const std::vector<std::string>& fields, char separator) {
 // Rows without labels: of no classes, and of no quantities either.
 class Unlabelled : public data::Dataset {
  public:
-  explicit Unlabelled(std::shared_ptr<const data::Dataset> of) : of_(std::move(of)) {}
+  /// `note` says why labels that are there are not read; without a text nothing is said.
+  Unlabelled(std::shared_ptr<const data::Dataset> of, Note note)
+      : of_(std::move(of)), note_(std::move(note)) {}
   std::int64_t size() const override { return of_->size(); }
   Shape input_shape() const override { return of_->input_shape(); }
   DType input_dtype() const override { return of_->input_dtype(); }
@@ -59,7 +61,11 @@ class Unlabelled : public data::Dataset {
   std::shared_ptr<const data::TableColumns> table() const override { return of_->table(); }
   std::string describe() const override { return of_->describe(); }
   std::string sample_name(std::int64_t index) const override { return of_->sample_name(index); }
-  Notes notes() const override { return of_->notes(); }
+  Notes notes() const override {
+    Notes all = of_->notes();
+    if (!note_.text.empty()) all.push_back(note_);
+    return all;
+  }
   bool in_memory() const override { return of_->in_memory(); }
   void get(std::span<const std::int64_t> indices, void* inputs, void*) const override {
     std::vector<std::byte> none(indices.size() *
@@ -70,6 +76,7 @@ class Unlabelled : public data::Dataset {
 
  private:
   std::shared_ptr<const data::Dataset> of_;
+  Note note_;
 };
 
 std::vector<std::string> column_names(std::size_t width, bool quantities) {
@@ -98,6 +105,7 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& file) 
   const auto fits = [&](const std::shared_ptr<data::Dataset>& set) {
     return set->input_shape().numel() == wanted;
   };
+  Note unread;
   const auto with_labels = [&](const std::string& name) -> std::shared_ptr<data::Dataset> {
     try {
       auto set = data::open_csv(
@@ -108,7 +116,10 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& file) 
                  .rows = {.header = name.empty() ? std::optional(false) : std::nullopt},
                  .columns = table_});
       return fits(set) ? set : nullptr;
-    } catch (const Error&) {  // without labels, or with others: the inputs decide
+    } catch (const ValueError&) {  // there is no such column: the inputs decide
+      return nullptr;
+    } catch (const Error& error) {
+      if (!name.empty()) unread = {cat("labels are not read: ", error.what()), 1, {}};
       return nullptr;
     }
   };
@@ -126,7 +137,7 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& file) 
   if (!fits(set))
     throw ShapeError(cat(file, ": its rows give ", set->input_shape().numel(), " inputs, and ",
                          settings_.model, " takes ", wanted));
-  return std::make_shared<Unlabelled>(set);
+  return std::make_shared<Unlabelled>(set, std::move(unread));
 }
 
 std::int64_t TrainedModel::predict_csv(const std::string& file, const std::string& out) const {
