@@ -58,6 +58,13 @@ class Tables(CommandTest):
         self.assertEqual(self.json("eval", "run", "--part", "all", "--json")["items"], 200)
         self.fails(2, "eval", "run", "--part", "tset", says="--part")
 
+    def test_labels_that_are_not_read_are_said(self):
+        (self.folder / "new.csv").write_text("a,b,label\n0.1,0.2,yes\n0.2,0.1,perhaps\n")
+        said = self.ok("predict", "run", "new.csv", "--count", "1").err
+        self.assertIn("labels are not read", said)
+        self.assertIn("'perhaps' is none of the 2 known classes", said)
+        self.fails(3, "predict", "run", "new.csv", "--strict", says="labels are not read")
+
     def test_figures(self):
         figures = self.json("eval", "run", "--json")
         for name in ("balanced_accuracy", "matthews", "roc_auc", "average_precision", "log_loss", "weighted_f1"):
