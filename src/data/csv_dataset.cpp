@@ -167,6 +167,11 @@ class CsvTable {
         if (const std::size_t at = names_.find(column, name_); at != kNone) found.push_back(at);
       if (!found.empty()) label_ = found[0];
       const bool known = options_.columns && !options_.columns->label.empty();
+      // Another table than the model learnt by: which other column holds its labels, nobody said.
+      if (known && header_ && names_.find(options_.columns->label, name_) == kNone)
+        throw FormatError(cat(no_column(options_.columns->label),
+                              ", which holds the labels that the model learnt: say which one "
+                              "does (label=NAME)"));
       if (!known && found.size() > 1 && found[1] != found[0])
         notes_.push_back({cat("the label is the column '", names_[found[0]], "', and '",
                               names_[found[1]], "' is an input (label=NAME says otherwise)"),
@@ -402,11 +407,25 @@ class CsvTable {
     return options_.class_names.empty() && options_.columns ? options_.columns->class_names
                                                             : options_.class_names;
   }
+  // "NA" may be a class, or stand for a label that is not known.
+  void note_missing_labels() {
+    const RawColumn& labels = raw_[label_];
+    for (std::size_t k = 0; k < labels.texts.size(); ++k) {
+      if (!is_missing(labels.texts[k])) continue;
+      const auto rows =
+          std::count(labels.places.begin(), labels.places.end(), static_cast<std::int32_t>(k));
+      notes_.push_back({cat("the label ", in_quotes(labels.texts[k]), " is a class of its own, of ",
+                            rows, rows == 1 ? " row" : " rows",
+                            ": leave these rows out where it stands for a missing label"),
+                        rows, name_});
+    }
+  }
   // Each row's class. Names that are known come first: a test set must number its classes as the
   // training set does.
   std::vector<std::int64_t> number_classes(TensorDatasetParts& parts) {
     TableClasses classes = number_labels(raw_[label_], known_classes(), file_.numbers(),
                                          cat(name_, ": ", title(label_).text()), notes_);
+    note_missing_labels();
     parts.class_names = std::move(classes.names);
     parts.classes = std::ssize(parts.class_names);
     return std::move(classes.of_rows);

@@ -256,10 +256,14 @@ bool any_lies_in(const Samples& samples, Split part) {
 // Which of the classes the part's samples lack.
 std::vector<std::string> lacking(const Indices& classes, const Indices& own,
                                  const std::vector<std::string>& class_names) {
-  const std::size_t count = at(*std::max_element(classes.begin(), classes.end()) + 1);
+  const std::int64_t most = *std::max_element(classes.begin(), classes.end());
+  const std::size_t count = most < 0 ? 0 : at(most + 1);
   std::vector<bool> anywhere(count), here(count);
-  for (const std::int64_t c : classes) anywhere[at(c)] = true;
-  for (const std::int64_t i : own) here[at(classes[at(i)])] = true;
+  // A target that is left out (kIgnoredTarget) is of no class.
+  for (const std::int64_t c : classes)
+    if (c >= 0) anywhere[at(c)] = true;
+  for (const std::int64_t i : own)
+    if (classes[at(i)] >= 0) here[at(classes[at(i)])] = true;
   std::vector<std::string> out;
   for (std::size_t c = 0; c < count; ++c)
     if (anywhere[c] && !here[c])
@@ -330,7 +334,7 @@ std::pair<double, double> checked_shares(const SplitOptions& o, const std::strin
                            ", must be at least 0 and less than 1"));
     return value;
   };
-  if (o.folds != 0 && (o.folds < 2 || o.fold < 1 || o.fold > o.folds))
+  if ((o.folds != 0 || o.fold != 0) && (o.folds < 2 || o.fold < 1 || o.fold > o.folds))
     throw ValueError(cat(name, ": fold ", o.fold, " of ", o.folds,
                          ": there are 2 folds or more, numbered from 1"));
   if (o.folds != 0 && o.test)

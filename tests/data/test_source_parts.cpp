@@ -200,6 +200,18 @@ std::int64_t line_of(const std::string& name) {
 
 }  // namespace
 
+TEST_CASE("source parts: targets that are left out are of no class") {
+  std::vector<std::int64_t> some(40), none(40, data::kIgnoredTarget);
+  for (std::size_t i = 0; i < 40; ++i)
+    some[i] = i % 7 == 0 ? data::kIgnoredTarget : static_cast<std::int64_t>(i % 2);
+  for (const std::vector<std::int64_t>& targets : {some, none}) {
+    const auto part = data::from_tensors(zeros({40, 1}), Tensor::from(targets, {40}), Split::Train,
+                                         data::SplitOptions{}, 2);
+    CHECK(part->size() == 32);
+    CHECK(part->notes().empty());
+  }
+}
+
 TEST_CASE("source parts: apart, together all, and of all classes, whatever the source") {
   Files files;
   const std::string csv = files.csv(2000, 10), list = files.list(40),

@@ -145,6 +145,7 @@ TEST_CASE("split: what contradicts itself or leaves a part empty is refused") {
   CHECK(has(refused({.test = 1.5}, 10), "must be at least 0 and less than 1"));
   CHECK(has(refused({.validation = -1}, 10), "the validation part's share is -1"));
   CHECK(has(refused({.fold = 6, .folds = 5}, 10), "fold 6 of 5"));
+  CHECK(has(refused({.fold = 2}, 10), "fold 2 of 0"));
   CHECK(has(refused({.fold = 3, .folds = 3}, 2), "for testing"));
   CHECK(has(refused({.test = 0.2, .fold = 1, .folds = 3}, 20), "leave out the test part's share"));
   CHECK(has(refused({.group = "g"}, 10), "it has none"));
