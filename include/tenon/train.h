@@ -227,6 +227,9 @@ struct TrainOptions {
   // A run folder: logs, checkpoints, model. "" writes nothing.
   std::string run_dir{};
   bool resume = false;  ///< go on from the folder's latest checkpoint
+  /// Tells the training samples apart from others; kept in checkpoints. A resume with another one
+  /// is refused, unless one of the two is "".
+  std::string data_digest{};
   int keep_checkpoints = 2;
   std::int64_t checkpoint_steps = 0;  ///< also inside epochs, every so many steps
   double checkpoint_seconds = 30;     ///< and after so many seconds; 0: only at the end of epochs
@@ -589,6 +592,7 @@ class TENON_API TrainedModel {
   void compute_here();
   std::shared_ptr<data::Dataset> open_part(const Selection& selection, bool strict) const;
   std::int64_t size_of_whole(const Selection& selection) const;
+  void note_other_samples(const Selection& selection, Notes& notes) const;
   void predict_batch(const data::Dataset& set, std::int64_t first, std::int64_t end,
                      const std::function<void(Prediction&&, const Tensor& input)>& take) const;
   void name_classes(std::int64_t classes);
@@ -606,6 +610,7 @@ class TENON_API TrainedModel {
   std::shared_ptr<const data::Vocabulary> vocabulary_;  // of text_unit_; null without one
   std::shared_ptr<const data::TableColumns> table_;
   std::shared_ptr<const data::Tokenizer> tokenizer_;
+  std::string data_digest_;  // of the samples that the run learnt from; "" where it is not known
 };
 
 struct VerifyCheck {

@@ -18,6 +18,8 @@ inline constexpr char kModelKey[] = "tenon.model";
 
 /// And the one under which its tokenizer stands, as tokenizer.json has it.
 inline constexpr char kTokenizerKey[] = "tenon.tokenizer";
+/// data_digest() of the samples that the run learnt from.
+inline constexpr char kDataKey[] = "tenon.data";
 
 struct ModelDescription {
   Settings settings;                     ///< those that a model needs; `data` "" when it was a path

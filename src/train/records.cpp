@@ -107,6 +107,7 @@ std::string to_json(const Progress& p) {
                             {"steps_per_epoch", p.steps_per_epoch},
                             {"batch", p.batch},
                             {"examples", p.examples},
+                            {"data", p.data},
                             {"first_epoch", p.first_epoch},
                             {"first_step", p.first_step},
                             {"loader_seed", p.loader_seed},
@@ -130,6 +131,7 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
     p.steps_per_epoch = json.at("steps_per_epoch").get<std::int64_t>();
     p.batch = json.at("batch").get<std::int64_t>();
     p.examples = json.at("examples").get<std::int64_t>();
+    p.data = json.value("data", std::string());
     p.first_epoch = json.at("first_epoch").get<std::int64_t>();
     p.first_step = json.at("first_step").get<std::int64_t>();
     p.loader_seed = json.at("loader_seed").get<std::uint64_t>();

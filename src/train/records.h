@@ -22,6 +22,7 @@ struct Progress {
   /// from the one on that was under way: it began after `first_epoch` epochs and `first_step`
   /// steps.
   std::int64_t batch = 0, examples = 0;
+  std::string data;  ///< data_digest() of the training samples; "" where it is not known
   std::int64_t first_epoch = 0, first_step = 0;
   std::uint64_t loader_seed = 0;
   std::uint64_t generator_seed = 0, generator_counter = 0;

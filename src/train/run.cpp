@@ -23,6 +23,7 @@
 #include "run/tune.h"
 #include "train/batches.h"
 #include "train/class_names.h"
+#include "train/data_digest.h"
 #include "train/frozen.h"
 #include "train/lora.h"
 #include "train/model_file.h"
@@ -182,6 +183,8 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   if (!known_ahead) measured = plan_within_limit(session);
   if (measured > 0) session.measure_in_batches(measured);
   TrainOptions o = session.options(dir, resume);
+  o.data_digest = data_digest(*sets.train);
+  if (!o.data_digest.empty()) o.model_metadata.emplace_back(kDataKey, o.data_digest);
   o.callbacks = options.callbacks;
   session.tell = [&options](const std::string& note) {
     for (const auto& callback : options.callbacks) callback->on_note(note);
@@ -307,6 +310,13 @@ void override_settings(Settings& settings,
     settings.set(key, value);
     bool free = settings.get(key) == before;
     for (const char* name : kFreeToChange) free = free || key == name;
+    if (key == "data" && !read_alike(before, value) &&
+        !read_alike(before, as_long_as_seen(value, settings.model_info())))
+      throw ValueError(
+          cat("setting 'data' of the run is '", before, "' and cannot become '", value,
+              "' when it is resumed: its files may lie elsewhere, but how they are "
+              "read and divided stays. Give the same options behind the path, or start "
+              "a new run"));
     if (!free)
       throw ValueError(cat("setting '", key, "' of the run is '", before, "' and cannot become '",
                            value, "' when it is resumed: start a new run"));
@@ -338,6 +348,8 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
       out.text_unit_ = std::move(model.text_unit);
       out.table_ = std::move(model.table);
     }
+    if (const auto digest = weights.metadata.find(kDataKey); digest != weights.metadata.end())
+      out.data_digest_ = digest->second;
   } else {
     io::SafeTensors file = io::load_safetensors(run_or_file);
     const auto text = file.metadata.find(kModelKey);
@@ -353,6 +365,14 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
     out.table_ = std::move(model.table);
     out.tokenizer_ = tokenizer_within(file.metadata, run_or_file);
     weights = {run_or_file, std::move(file.tensors), {}};
+    // Within the folder of its run it is known which samples training has seen.
+    if (const std::string dir = fs::path(run_or_file).parent_path().string();
+        has_file((dir.empty() ? "." : dir) + "/settings.toml")) {
+      out.run_ = dir.empty() ? "." : dir;
+      out.settings_.data = settings_of_run(out.run_).data;
+      if (const auto digest = file.metadata.find(kDataKey); digest != file.metadata.end())
+        out.data_digest_ = digest->second;
+    }
   }
   out.compute_here();
   const ContextScope scope(out.context_);

@@ -105,6 +105,13 @@ bool all_same(const std::vector<std::string>& a, const std::vector<std::string>&
 
 }  // namespace
 
+bool read_alike(const std::string& a, const std::string& b) {
+  if (!has_path(a) || !has_path(b)) return a == b;
+  const Named first = named(a), second = named(b);
+  return first.kind == second.kind && first.paths.size() == second.paths.size() &&
+         first.test.empty() == second.test.empty() && first.options == second.options;
+}
+
 std::optional<std::string> own_data(const std::string& data, const std::string& run_data,
                                     const std::string& run_dir) {
   if (run_data.empty() || kind_of_source(data) != kind_of_source(run_data)) return std::nullopt;

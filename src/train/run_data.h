@@ -27,6 +27,10 @@ std::string locate_data(const std::string& spec, const std::string& run_dir);
 std::optional<std::string> own_data(const std::string& data, const std::string& run_data,
                                     const std::string& run_dir);
 
+/// Whether two sources read and divide their samples alike, wherever the files of each lie: they
+/// are of one kind, with as many files and the same options.
+bool read_alike(const std::string& a, const std::string& b);
+
 /// Windows of a text are as long as the network sees, unless the data's name says otherwise.
 std::string as_long_as_seen(const std::string& data, const models::Info& model);
 

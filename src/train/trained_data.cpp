@@ -17,6 +17,7 @@
 #include "data/span_dataset.h"
 #include "train/batches.h"
 #include "train/class_names.h"
+#include "train/data_digest.h"
 #include "train/evaluate.h"
 #include "train/pictures.h"
 #include "train/resident.h"
@@ -56,6 +57,7 @@ Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions
   const std::unique_ptr<data::Loader> loader = test_loader(settings_, set, options.batch);
   EvalStep step(net_, loss_of(settings_, net_, 0), settings_.model_info().tokens);
   Evaluation out = train::evaluate(step, *loader, true, options.progress);
+  if (selection.own && selection.part != data::Split::All) note_other_samples(selection, out.notes);
   if (options.strict) refuse_notes(out.notes);
   out.data = selection.data;
   out.part = selection.part;
@@ -68,6 +70,18 @@ Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions
     out.f1 = measure.f1;
   }
   return out;
+}
+
+// A file that changed since is divided otherwise: what is a test sample now may have been trained
+// on.
+void TrainedModel::note_other_samples(const Selection& selection, Notes& notes) const {
+  if (data_digest_.empty()) return;
+  const auto trained_on = open_part({selection.data, data::Split::Train, true}, false);
+  if (trained_on == nullptr || data_digest(*trained_on) == data_digest_) return;
+  notes.push_back(
+      {"the data has changed since the run learnt from it, so some of the samples "
+       "that are measured may have been trained on",
+       1, selection.data});
 }
 
 // 0 where it is not known: a part may be fit to be read where the whole is not.

@@ -282,6 +282,7 @@ class Fit {
 void Fit::prepare() {
   p_.batch = train_->batch();
   p_.examples = train_->dataset().size();
+  p_.data = o_.data_digest;
   p_.steps_per_epoch = train_->batches();
   p_.loader_seed = train_->state().seed;
   lay_out_steps();
@@ -354,6 +355,13 @@ void Fit::restore(Checkpoint checkpoint) {
             " examples (", saved.steps_per_epoch, " an epoch), not ", p_.batch, " from ",
             p_.examples, " (", p_.steps_per_epoch,
             "): resume with the data and the batch size that the run was started with"));
+  if (!saved.data.empty() && !p_.data.empty() && saved.data != p_.data)
+    throw ValueError(
+        cat(checkpoint.path,
+            " was made with other training samples than the data gives now: its files "
+            "or their order changed. Some of the samples that are now held out may "
+            "have been trained on, so the run cannot go on: restore the data, or start "
+            "a new run"));
   if (saved.steps_per_epoch != p_.steps_per_epoch) {
     take_other_cut(saved);
     saved.steps_per_epoch = p_.steps_per_epoch;
@@ -900,7 +908,11 @@ void Fit::finish() {
     result_.kept_epoch = kept.epoch;
     test(kept);
   }
-  if (validation_ != nullptr) result_.validation_samples = validation_->dataset().size();
+  if (validation_ != nullptr)
+    result_.validation_samples =
+        validation_->options().drop_last
+            ? validation_->dataset().size() / validation_->batch() * validation_->batch()
+            : validation_->dataset().size();
   result_.epochs = p_.history;
   result_.steps = p_.step;
   result_.seconds = seconds_since(start_);
@@ -913,7 +925,26 @@ void Fit::finish() {
   folder_->append_json(json_event_line(ended ? "end" : "interrupted", p_.step));
 }
 
+namespace {
+
+// A class has one number in all parts, or figures of one part would be of other classes.
+void require_same_classes(const data::Loader& train, const data::Loader* other, data::Split part) {
+  if (other == nullptr || !train.dataset().text_unit().empty()) return;
+  const std::vector<std::string> known = train.dataset().class_names(),
+                                 given = other->dataset().class_names();
+  for (std::size_t c = 0; c < std::min(known.size(), given.size()); ++c)
+    if (known[c] != given[c])
+      throw ValueError(cat("Trainer: class ", c, " is '", known[c], "' in the training part and '",
+                           given[c], "' in the ", data::name(part),
+                           " part: open both with the same class names (CsvOptions::class_names, "
+                           "CsvOptions::columns)"));
+}
+
+}  // namespace
+
 TrainResult Fit::run() {
+  require_same_classes(*train_, validation_, data::Split::Validation);
+  require_same_classes(*train_, test_, data::Split::Test);
   if (t_.optimizer != t_.first.optimizer) t_.begin(t_.first);  // of an earlier call
   require_trains_on_last_batch(t_.net, *train_);
   prepare();

@@ -65,6 +65,29 @@ class Tables(CommandTest):
         self.assertIn("'perhaps' is none of the 2 known classes", said)
         self.fails(3, "predict", "run", "new.csv", "--strict", says="labels are not read")
 
+    def test_a_model_within_its_run_knows_what_was_trained_on(self):
+        own = self.json("eval", "run", "--json")
+        alone = self.json("eval", "run/model.safetensors", "--data", "csv:rows.csv", "--json")
+        self.assertEqual((alone["part"], alone["items"], alone["accuracy"]), ("test", 50, own["accuracy"]))
+
+    def test_data_that_changed_since_is_said(self):
+        rows = (self.folder / "rows.csv").read_text()
+        self.assertNotIn("has changed", self.ok("eval", "run").err)
+        head, *others = rows.splitlines(keepends=True)
+        (self.folder / "rows.csv").write_text(head + "".join(sorted(others)))
+        try:
+            self.assertIn("the data has changed since the run learnt from it", self.ok("eval", "run").err)
+            self.fails(3, "eval", "run", "--strict", says="the data has changed")
+            self.fails(2, "train", "--resume", "run", "--epochs", "11", says="other training samples")
+        finally:
+            (self.folder / "rows.csv").write_text(rows)
+
+    def test_another_column_is_not_taken_for_the_labels(self):
+        (self.folder / "flag.csv").write_text("a,b,flag\n0.1,0.2,yes\n0.2,0.1,no\n")
+        self.fails(3, "eval", "run", "--data", "csv:flag.csv", says="has no column 'label'")
+        self.assertEqual(self.json("eval", "run", "--data", "csv:flag.csv,label=flag", "--json")["items"], 2)
+        self.assertTrue(all("label" not in row for row in self.json("predict", "run", "flag.csv", "--json")))
+
     def test_figures(self):
         figures = self.json("eval", "run", "--json")
         for name in ("balanced_accuracy", "matthews", "roc_auc", "average_precision", "log_loss", "weighted_f1"):

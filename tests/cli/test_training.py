@@ -52,6 +52,29 @@ class Parts(Runs):
         self.assertIn(test[0].strip(), again)
         self.assertEqual(self.lines("run", "test"), tested)
 
+    def test_a_resume_keeps_the_data_and_how_it_is_divided(self):
+        self.noise("r.csv", 60)
+        self.ok("train", "mlp:8-16-2", "--data", "csv:r.csv,split=0.3", "--epochs", "2", "--quiet", "--out", "kept")
+        self.fails(2, "train", "--resume", "kept", "--epochs", "3", "--data", "csv:r.csv,split=0.3,seed=7",
+                   says="how they are read and divided stays")
+        (self.folder / "moved").mkdir()
+        (self.folder / "r.csv").rename(self.folder / "moved" / "r.csv")
+        self.ok("train", "--resume", "kept", "--epochs", "3", "--data", "csv:moved/r.csv,split=0.3", "--quiet")
+        rows = (self.folder / "moved" / "r.csv").read_text().splitlines(keepends=True)
+        (self.folder / "moved" / "r.csv").write_text(rows[0] + "".join(reversed(rows[1:])))
+        self.fails(2, "train", "--resume", "kept", "--epochs", "4", says="other training samples")
+
+    def test_the_training_file_is_no_test_part(self):
+        self.noise("own.csv", 60)
+        (self.folder / "link.csv").symlink_to(self.folder / "own.csv")
+        for test in ("own.csv", "./own.csv", "link.csv"):
+            self.fails(2, "train", "mlp:8-16-2", "--data", f"csv:own.csv,test={test}", says="is the training part")
+
+    def test_labels_that_may_be_missing_are_said(self):
+        (self.folder / "na.csv").write_text("a,y\n" + "".join(f"{i},{'NA' if i % 5 == 0 else 'pn'[i % 2]}\n" for i in range(40)))
+        self.assertIn("the label 'NA' is a class of its own, of 8 rows", " ".join(self.ok("data", "info", "csv:na.csv").out.split()))
+        self.fails(3, "data", "info", "csv:na.csv", "--strict", says="'NA' is a class of its own")
+
     def test_without_a_validation_part_the_last_weights_stay(self):
         self.noise("t.csv")
         out = self.ok("train", "mlp:8-16-2", "--data", "csv:t.csv,validation=0", "--epochs", "3", "--batch", "16", "--out", "none").out
