@@ -305,7 +305,7 @@ struct AttentionOptions {
 /// softmax(scale · query · keyᵀ) · value: query [..., L, E], key [..., S, E], value [..., S, Ev] to
 /// [..., L, Ev]; an axis of heads stands before the lengths. `mask` broadcasts to [..., L, S]: bool
 /// (true is seen) or floating (added to the scores); it may be undefined. A query that sees no key
-/// gives NaN, where PyTorch's gives zeros; where there are no keys at all (S = 0), both give zeros.
+/// gives zeros and adds nothing to any gradient, as in PyTorch; so does every query where S = 0.
 /// Throws ShapeError or DTypeError.
 TENON_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key,
                                               const Tensor& value, const Tensor& mask = {},

@@ -14,7 +14,9 @@
 
 namespace tenon::nn {
 
-/// Which keys a query sees. Undefined masks hide nothing. A query that sees no key gives NaN.
+/// Which keys a query sees. Undefined masks hide nothing. For a query that sees no key, attention
+/// gives zeros (before out_proj) and zero gradients, as scaled_dot_product_attention() does. A call
+/// that also returns weights (HeadWeights) gives NaN for it: weights and output, as in PyTorch.
 struct AttentionMask {
   Tensor mask{};  ///< [L, S] or [N · heads, L, S]: bool (true is hidden), or added to scores
   Tensor key_padding{};  ///< [N, S]: bool (true is hidden), or added to the scores
