@@ -2,10 +2,12 @@
 // exit codes.
 //
 // What a subcommand does stands in its own file; how errors leave stands in errors.cpp.
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <tenon/device.h>
 #include <tenon/system.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <vector>
@@ -92,12 +94,21 @@ int run(std::vector<std::string> words) {
   return run_command(command, "tenon " + command.name, std::move(words));
 }
 
+// A file that is opened gets the lowest free number: with a closed stdout it would be one of the
+// run's own, and take the words that are printed.
+void fill_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", O_RDWR) < 0)
+      ::open("/", O_RDONLY | O_DIRECTORY);  // without devices: neither reads nor writes go there
+}
+
 }  // namespace
 }  // namespace tenon::cli
 
 int main(int argc, char** argv) {
   using namespace tenon::cli;
   note_start();
+  fill_standard_descriptors();
   show_notes();
   report_what_cannot_be_thrown();
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond its limit is told as a full disk is

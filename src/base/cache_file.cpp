@@ -17,6 +17,7 @@
 #include <set>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/env.h"
 #include "base/log.h"
@@ -26,6 +27,9 @@ namespace tenon {
 namespace {
 
 constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
+// What is left to a cache's folder that others could write into, and to the folder of all caches:
+// looking into that one does no harm, as the folders in it are closed.
+constexpr mode_t kOwnBits = S_IRWXU, kAllButWriting = 07777 & ~kOthersWrite;
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -51,6 +55,33 @@ void warn_once(const std::string& folder, const std::string& why) {
                                      "; set TENON_CACHE to a folder of your own"));
 }
 
+// What cache_folder_of has given folders in: no later reading of the environment, which another
+// thread may be changing.
+class Roots {
+ public:
+  void add(const std::string& root) {
+    const std::lock_guard lock(mutex_);
+    roots_.insert(root);
+  }
+  // Those that hold the folder, from the outermost one on.
+  std::vector<std::string> above(const std::string& folder) const {
+    std::vector<std::string> out;
+    const std::lock_guard lock(mutex_);
+    for (const std::string& root : roots_)
+      if (folder.starts_with(root + "/")) out.push_back(root);
+    return out;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<std::string> roots_;
+};
+
+Roots& known_roots() {
+  static auto* const roots = new Roots;  // threads may outlive what main() ends with
+  return *roots;
+}
+
 // Missing folders are made for their owner alone.
 bool make_folders(const std::string& folder) {
   for (std::size_t end = 1; end != std::string::npos;) {
@@ -62,11 +93,55 @@ bool make_folders(const std::string& folder) {
   return true;
 }
 
+// Why a folder that is there is no place for a cache, or "". One of this user's own that others may
+// write into is left with these bits of its mode instead; but never one whose names are protected
+// from each other, as /tmp's are, which is meant to be shared.
+std::string why_not_trusted(const std::string& folder, mode_t left) {
+  struct stat link {
+  }, target{};
+  if (::lstat(folder.c_str(), &link) != 0) return "";
+  if (!is_trusted(link.st_uid)) return belongs_to("it", link.st_uid);
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOTDIR) return "";  // it holds nothing, and nothing can be made in it
+  if (fd < 0) return cat("it cannot be opened: ", std::generic_category().message(errno));
+  std::string why;
+  if (::fstat(fd, &target) != 0)
+    why = "it cannot be looked at";
+  else if (!is_trusted(target.st_uid))
+    why = belongs_to("what it leads to", target.st_uid);
+  else if ((target.st_mode & kOthersWrite) != 0 &&
+           (target.st_uid != ::geteuid() || (target.st_mode & S_ISVTX) != 0 ||
+            ::fchmod(fd, target.st_mode & left) != 0))
+    why = "others may write into it";
+  ::close(fd);
+  return why;
+}
+
+// Logs a folder that is refused, and says so.
+std::string refusal_of(const std::string& folder, mode_t left) {
+  const std::string why = why_not_trusted(folder, left);
+  if (why.empty()) return "";
+  warn_once(folder, why);
+  return cat(folder, ": ", why);
+}
+
+// Of the folders that hold a cache's folder.
+std::string refusal_above(const std::string& folder) {
+  for (const std::string& root : known_roots().above(folder))
+    if (std::string why = refusal_of(root, kAllButWriting); !why.empty()) return why;
+  return "";
+}
+
 }  // namespace
 
 std::string cache_folder_of(const char* name) {
   const std::string base = user_cache_folder();
-  if (!base.empty()) return cat(base, "/", name);
+  if (!base.empty()) {
+    // A link's name with a slash behind it would be looked at as what the link leads to.
+    const std::string root = base.substr(0, base.find_last_not_of('/') + 1);
+    if (!root.empty()) known_roots().add(root);
+    return cat(root, "/", name);
+  }
   static std::atomic<bool> told{false};
   if (!told.exchange(true))
     log_message(LogLevel::Warning,
@@ -90,29 +165,16 @@ std::string unguessable() {
   return text;
 }
 
-std::string why_not_trusted(const std::string& folder) noexcept try {
-  struct stat link {
-  }, target{};
-  if (::lstat(folder.c_str(), &link) != 0) return "";
-  if (!is_trusted(link.st_uid)) return belongs_to("it", link.st_uid);
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return cat("it cannot be opened: ", std::generic_category().message(errno));
-  std::string why;
-  if (::fstat(fd, &target) != 0)
-    why = "it cannot be looked at";
-  else if (!is_trusted(target.st_uid))
-    why = belongs_to("what it leads to", target.st_uid);
-  else if ((target.st_mode & kOthersWrite) != 0 &&
-           (target.st_uid != ::geteuid() || ::fchmod(fd, S_IRWXU) != 0))
-    why = "others may write into it";
-  ::close(fd);
-  return why;
+std::string why_refused(const std::string& folder) noexcept try {
+  std::string why = refusal_above(folder);
+  return why.empty() ? refusal_of(folder, kOwnBits) : why;
 } catch (const std::exception&) {
   return "out of memory";
 }
 
 int open_cache_file(const std::string& path) noexcept try {
   const std::string folder = folder_of(path);
+  if (!why_refused(folder).empty()) return -1;
   const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) {
     if (errno == ELOOP) warn_once(folder, cat(path, " is a link"));
@@ -126,8 +188,6 @@ int open_cache_file(const std::string& path) noexcept try {
     why = belongs_to(path.c_str(), info.st_uid);
   else if ((info.st_mode & kOthersWrite) != 0)
     why = cat("others may write into ", path);
-  else
-    why = why_not_trusted(folder);
   if (why.empty()) return fd;
   ::close(fd);
   warn_once(folder, why);
@@ -161,14 +221,16 @@ std::optional<std::string> read_cache_file(const std::string& path, std::size_t 
 
 CacheFileWriter::CacheFileWriter(std::string path) : path_(std::move(path)) {
   const std::string folder = folder_of(path_);
-  if (!make_folders(folder)) {
-    fail("make the folder of");
-    return;
-  }
-  if (const std::string why = why_not_trusted(folder); !why.empty()) {
-    warn_once(folder, why);
-    problem_ = cat(folder, ": ", why);
-    return;
+  // Each is looked at before anything is made in it.
+  std::vector<std::string> folders = known_roots().above(folder);
+  folders.push_back(folder);
+  for (const std::string& each : folders) {
+    if (!make_folders(each)) {
+      fail("make the folder of");
+      return;
+    }
+    if (problem_ = refusal_of(each, each == folder ? kOwnBits : kAllButWriting); !problem_.empty())
+      return;
   }
   name_ = cat(path_, ".", unguessable(), ".tmp");
   fd_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,

@@ -2,8 +2,9 @@
 // Files of users are io's.
 //
 // What is read of a cache is believed, and kernels are run: folders and files count only where no
-// other user can have written them. Folders are made for their owner alone, temporary names cannot
-// be guessed, and links are not followed.
+// other user can have written them. That goes for a cache's folder, and for the user's folder of
+// all caches, in which it lies: whoever may rename there says what it is. Folders are made for
+// their owner alone, temporary names cannot be guessed, and links are not followed.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +17,17 @@
 namespace tenon {
 
 /// A folder of the user's caches by its name, as in "kernels"; "" where the user has none, which
-/// the first caller logs.
+/// the first caller logs. It is used only where the folder of all caches can be, too.
 std::string cache_folder_of(const char* name);
 
 /// 64 random bits as text, for names that no other user foresees.
 std::string unguessable();
 
-/// Why a folder that is there is no place for a cache, or "": it, or a link to it, belongs to
-/// another user, or others may write into it. One of this user's own is closed to others instead.
-std::string why_not_trusted(const std::string& folder) noexcept;
+/// Why nothing may be read, written, listed or removed in a folder, or "": it, or a link to it, or
+/// the folder of all caches that holds it, belongs to another user, or others may write into it.
+/// One of this user's own is closed to others instead, unless it is sticky, as /tmp is. Each folder
+/// that is refused is logged once.
+std::string why_refused(const std::string& folder) noexcept;
 
 /// Opens a file of a cache for reading: -1 where there is none, or one that cannot be believed,
 /// which is logged once for each folder.

@@ -85,6 +85,7 @@ std::shared_ptr<const KeptRecords> KeptFolder::read(const Digest& key, std::int6
 }
 
 void KeptFolder::remove(const Digest& key) const noexcept {
+  if (!why_refused(path_).empty()) return;
   std::error_code ignored;
   fs::remove(file_of(key), ignored);
 }
@@ -100,6 +101,8 @@ void KeptFolder::make_room(std::int64_t bytes) const {
   if (bytes > limit_)
     throw KeptError(cat(path_, ": ", size_text(bytes), " are more than the ", size_text(limit_),
                         " that are kept there ('frozen_cache')"));
+  // What lies in a folder that is not used is not Tenon's to remove.
+  if (const std::string why = why_refused(path_); !why.empty()) throw KeptError(why);
   std::error_code error;
   std::vector<Entry> entries;
   std::int64_t total = 0;

@@ -65,7 +65,8 @@ class KeptFolder {
   /// What was read of it stays readable.
   void remove(const Digest& key) const noexcept;
   /// Removes the files that were used longest ago until so many bytes more are within the limit.
-  /// Throws KeptError when they can never be, or the disk has no room for them.
+  /// Throws KeptError when they can never be, the disk has no room for them, or the folder is
+  /// refused (why_refused): then nothing in it is touched.
   void make_room(std::int64_t bytes) const;
 
  private:

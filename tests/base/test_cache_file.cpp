@@ -133,6 +133,49 @@ TEST_CASE("cache files: folders, files and links of other users") {
   CHECK(fs::is_empty(folder / "own"));
 }
 
+TEST_CASE("cache files: the folder of all caches is looked at, before anything is made in it") {
+  const TestFolder folder;
+  const std::string root = folder / "tenon", own = folder / "own";
+  for (const bool slash : {false, true}) {
+    const Variable given("TENON_CACHE", (slash ? root + "/" : root).c_str());
+    const std::string path = cache_folder_of("tune") + "/file";
+    CAPTURE(path);
+    CHECK(write_cache_file(path, {"text"}));
+    REQUIRE(::chmod(root.c_str(), 0775) == 0);
+    CHECK(read_cache_file(path, 100) == "text");
+    CHECK(mode_of(root) == 0755);  // is closed for writing
+    // One that is meant to be shared is left as it is.
+    REQUIRE(::chmod(root.c_str(), 01777) == 0);
+    CHECK_FALSE(read_cache_file(path, 100).has_value());
+    CHECK_FALSE(write_cache_file(cache_folder_of("cards") + "/file", {"text"}));
+    CHECK(mode_of(root) == 01777);
+    CHECK_FALSE(fs::exists(root + "/cards"));
+    REQUIRE(::chmod(root.c_str(), 0700) == 0);
+    CHECK(read_cache_file(path, 100) == "text");
+    if (::geteuid() == 0) {
+      REQUIRE(::chown(root.c_str(), kNobody, kNobody) == 0);
+      CHECK_FALSE(read_cache_file(path, 100).has_value());
+      CHECK_FALSE(write_cache_file(cache_folder_of("cards") + "/file", {"text"}));
+      CHECK_FALSE(fs::exists(root + "/cards"));
+      REQUIRE(::chown(root.c_str(), 0, 0) == 0);
+    }
+    // A link of one's own is followed, one of another user is not.
+    fs::rename(root, own);
+    fs::create_symlink(own, root);
+    CHECK(read_cache_file(path, 100) == "text");
+    if (::geteuid() == 0) {
+      REQUIRE(::lchown(root.c_str(), kNobody, kNobody) == 0);
+      CHECK_FALSE(read_cache_file(path, 100).has_value());
+      CHECK_FALSE(write_cache_file(cache_folder_of("cards") + "/file", {"text"}));
+      CHECK(why_refused(cache_folder_of("cards")) ==
+            root + ": it belongs to user 65534, not to this one (0)");
+      CHECK_FALSE(fs::exists(own + "/cards"));
+    }
+    fs::remove(root);
+    fs::remove_all(own);
+  }
+}
+
 TEST_CASE("cache files: without a home there is no cache") {
   const Variable home("HOME", nullptr), base("XDG_CACHE_HOME", nullptr),
       own("TENON_CACHE", nullptr);

@@ -46,6 +46,70 @@ class Unreadable(CommandTest):
         self.assertEqual(list(self.folder.glob("r*")), [], "nothing was started")
 
 
+class Descriptors(CommandTest):
+    def test_words_do_not_enter_the_files_of_a_run_whose_descriptors_are_closed(self):
+        words = ["train", "lenet5", *TINY, "--set", "max_steps=2"]
+        for name, closed in (("out", ">&-"), ("in-out", "<&- >&-"), ("err", "2>&-"), ("all", "<&- >&- 2>&-")):
+            with self.subTest(closed):
+                line = shlex.join([TENON, *words, "--out", name]) + " " + closed
+                done = subprocess.run(["sh", "-c", line], cwd=self.folder, env=self.environment, capture_output=True, timeout=120)
+                self.assertEqual(done.returncode, 0, done)
+                run = self.folder / name
+                for row in (run / "log.jsonl").read_text().splitlines():
+                    self.assertIsInstance(json.loads(row), dict)
+                for path in run.rglob("*"):
+                    if path.is_file():
+                        self.assertNotIn(b"run folder", path.read_bytes(), path)
+                self.assertNotIn("lenet5", (run / "lock").read_text())
+                self.ok("eval", name)
+
+
+@unittest.skipIf(os.geteuid() != 0, "only root makes links of others")
+class Caches(CommandTest):
+    """Caches that another user made: nothing is read, made or removed in them, and the run goes on without."""
+
+    def setUp(self):
+        self.base = self.folder / self.id().rsplit(".", 1)[1]
+        self.victim = self.base / "victim"
+        self.victim.mkdir(parents=True)
+        (self.victim / "f.kept").write_bytes(bytes(3000000))
+        os.utime(self.victim / "f.kept", (1577836800, 1577836800))
+        (self.base / "cache").mkdir()
+
+    def train(self, refused):
+        done = self.ok("train", "resnet20:width=4", "--data", "scenes:40,20", "--freeze", "conv1,bn1,layer1,layer2,layer3", "--weights",
+                       self.weights(), "--epochs", "1", "--batch", "8", "--keep-frozen", "disk", "--threads", "1", "--quiet", "--set",
+                       "frozen_cache=0.0001", "--out", str(self.base / "run"), TENON_CACHE="", XDG_CACHE_HOME=str(self.base / "cache"))
+        self.assertIn(f"{refused} is not used as a cache: ", done.err)
+        self.assertEqual([path.name for path in self.victim.rglob("*")], ["f.kept"])
+
+    def weights(self):
+        path = self.folder / "base" / "model.safetensors"
+        if not path.exists():
+            self.ok("train", "resnet20:width=4", "--data", "scenes:40,20", "--epochs", "1", "--quiet", "--out", "base")
+        return str(path)
+
+    def test_a_link_in_the_folder_of_all_caches(self):
+        root = self.base / "cache" / "tenon"
+        root.mkdir()
+        (root / "frozen").symlink_to(self.victim)
+        os.lchown(root / "frozen", 65534, 65534)
+        self.train(root / "frozen")
+
+    def test_the_folder_of_all_caches_is_a_link(self):
+        root = self.base / "cache" / "tenon"
+        root.symlink_to(self.victim)
+        os.lchown(root, 65534, 65534)
+        self.train(root)
+
+    def test_the_folder_of_all_caches_is_another_users(self):
+        root = self.base / "cache" / "tenon"
+        root.mkdir()
+        os.chown(root, 65534, 65534)
+        self.train(root)
+        self.assertEqual(list(root.iterdir()), [])
+
+
 class Controls(CommandTest):
     """What names in files hold is shown, and neither breaks a line nor moves or colours the terminal."""
 

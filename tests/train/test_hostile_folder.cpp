@@ -1,6 +1,8 @@
-// A run folder in which another user has planted links.
+// Folders of runs and of what they keep in which another user has planted links.
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -9,6 +11,7 @@
 #include <tenon/io.h>
 
 #include "io/folder.h"
+#include "train/kept_file.h"
 #include "train/run_folder.h"
 
 using namespace tenon;
@@ -45,4 +48,43 @@ TEST_CASE("hostile folder: one's own links are followed") {
   fs::create_symlink(folder / "elsewhere", folder / "run/checkpoints");
   const train::RunFolder made(folder / "run", false);
   CHECK(made.path() == folder / "run");
+}
+
+TEST_CASE("hostile folder: nothing is removed in a cache that is refused") {
+  const TestFolder folder;
+  const std::string victim = folder / "victim", frozen = folder / "frozen";
+  const Digest key{1, 2};
+  const std::string file = "/" + key.hex() + ".kept", left = "/left.kept.77.tmp";
+  const auto fill = [&](const std::string& in) {
+    fs::create_directories(in);
+    for (const std::string& name : {file, left}) {
+      io::write_file(in + name, std::string(3000, 'x'));
+      fs::last_write_time(in + name, fs::file_time_type::clock::now() - std::chrono::hours(100));
+    }
+  };
+  const train::KeptFolder kept(frozen, 2000);
+  const auto touches_nothing = [&] {
+    CHECK_THROWS_WITH_AS(kept.make_room(1000), doctest::Contains((frozen + ": ").c_str()),
+                         train::KeptError);
+    kept.remove(key);
+    CHECK(fs::exists(frozen + file));
+    CHECK(fs::exists(frozen + left));
+  };
+  fill(frozen);
+  REQUIRE(::chmod(frozen.c_str(), 01777) == 0);
+  touches_nothing();
+  REQUIRE(::chmod(frozen.c_str(), 0700) == 0);
+  if (::geteuid() == 0) {
+    REQUIRE(::chown(frozen.c_str(), 65534, 65534) == 0);
+    touches_nothing();
+    REQUIRE(::chown(frozen.c_str(), 0, 0) == 0);
+  }
+  kept.make_room(1000);  // of one's own
+  CHECK(fs::is_empty(frozen));
+  fs::remove(frozen);
+  if (::geteuid() != 0) return;
+  fill(victim);
+  fs::create_symlink(victim, frozen);
+  REQUIRE(::lchown(frozen.c_str(), 65534, 65534) == 0);
+  touches_nothing();
 }
