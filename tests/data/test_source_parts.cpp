@@ -205,8 +205,9 @@ TEST_CASE("source parts: targets that are left out are of no class") {
   for (std::size_t i = 0; i < 40; ++i)
     some[i] = i % 7 == 0 ? data::kIgnoredTarget : static_cast<std::int64_t>(i % 2);
   for (const std::vector<std::int64_t>& targets : {some, none}) {
-    const auto part = data::from_tensors(zeros({40, 1}), Tensor::from(targets, {40}), Split::Train,
-                                         data::SplitOptions{}, 2);
+    const auto part =
+        data::from_tensors(Tensor::from(std::vector<float>(40), {40, 1}),
+                           Tensor::from(targets, {40}), Split::Train, data::SplitOptions{}, 2);
     CHECK(part->size() == 32);
     CHECK(part->notes().empty());
   }
