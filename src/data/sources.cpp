@@ -1,7 +1,6 @@
 // Sets by name: what the text after --data stands for.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -613,35 +612,8 @@ std::shared_ptr<Dataset> open_kind(const std::string& spec, Split split,
 
 }  // namespace
 
-namespace {
-
-bool is_same_file(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  return a == b || std::filesystem::equivalent(a, b, ignored);
-}
-
-// A test part that is the training part measures what was learnt by heart.
-void refuse_tested_training(const std::string& spec) {
-  const std::size_t colon = spec.find(':');
-  if (colon == std::string::npos) return;
-  const bool arrays = spec.starts_with("npy:");
-  const std::vector<std::string> parts = source_parts(spec.substr(colon + 1), arrays);
-  const auto refuse = [&](const std::string& test) {
-    throw ValueError(cat("data '", spec, "': the test part ", test,
-                         " is the training part: name another one, or leave it out and divide the "
-                         "samples (split=SHARE)"));
-  };
-  if (arrays && parts.size() >= 4 && is_same_file(parts[0], parts[2])) refuse(parts[2]);
-  for (std::size_t k = 1; k < parts.size(); ++k)
-    if (parts[k].starts_with("test=") && is_same_file(parts[0], parts[k].substr(5)))
-      refuse(parts[k].substr(5));
-}
-
-}  // namespace
-
 std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
                                       const SourceOptions& options) {
-  refuse_tested_training(spec);
   std::shared_ptr<Dataset> set = open_kind(spec, split, options);
   if (set != nullptr && options.strict) refuse_notes(set->notes());
   return set;

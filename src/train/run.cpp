@@ -298,6 +298,7 @@ void use_published(const PublishedConfig& config, Settings& settings,
 
 TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
   refuse_idle(settings);
+  refuse_tested_training(settings.data);
   Settings known = as_published(settings);
   known.data = as_long_as_seen(settings.data, settings.model_info());
   return fit(known, dir, false, options);

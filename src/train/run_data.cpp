@@ -105,6 +105,18 @@ bool all_same(const std::vector<std::string>& a, const std::vector<std::string>&
 
 }  // namespace
 
+void refuse_tested_training(const std::string& spec) {
+  const Named source = named(spec);
+  const std::size_t count = source.paths.size();
+  const std::string test = !source.test.empty()                 ? source.test
+                           : source.kind == "npy" && count == 4 ? source.paths[2]
+                                                                : std::string();
+  if (count > 0 && !test.empty() && same_path(source.paths[0], test))
+    throw ValueError(cat("data '", spec, "': the test part ", test,
+                         " is the training part: name another one, or leave it out and divide the "
+                         "samples (split=SHARE)"));
+}
+
 bool read_alike(const std::string& a, const std::string& b) {
   if (!has_path(a) || !has_path(b)) return a == b;
   const Named first = named(a), second = named(b);

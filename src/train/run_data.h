@@ -31,6 +31,10 @@ std::optional<std::string> own_data(const std::string& data, const std::string& 
 /// are of one kind, with as many files and the same options.
 bool read_alike(const std::string& a, const std::string& b);
 
+/// Throws ValueError where the test part is the training part, which measures what was learnt by
+/// heart.
+void refuse_tested_training(const std::string& spec);
+
 /// Windows of a text are as long as the network sees, unless the data's name says otherwise.
 std::string as_long_as_seen(const std::string& data, const models::Info& model);
 

@@ -60,7 +60,7 @@ class Tables(CommandTest):
         self.ok("data", "info", "csv:plain.csv", "--strict")
 
     def test_what_reads_a_column_is_named(self):
-        for field, words in [("1,5", "decimal=,"), ("2024-01-05", "date=a"), ("A17", "category=a"), ("inf", "not a finite number")]:
+        for field, words in [("1,5", "decimal=comma"), ("2024-01-05", "date=a"), ("A17", "category=a"), ("inf", "not a finite number")]:
             self.write("odd.csv", "a;label\n" + "".join(f"{field};{k % 2}\n" for k in range(20)))
             self.fails(3, "data", "info", "csv:odd.csv", says=words)
         self.ok("data", "info", "csv:odd.csv,category=a")

@@ -81,7 +81,9 @@ class Tokenizers(CommandTest):
                 "--data", "spans:asked.tsv,length=32,question=8,stride=4", "--epochs", "1", "--quiet", "--out", "elsewhere/spans")
         (self.folder / "asked.tsv").rename(self.folder / "elsewhere" / "asked.tsv")
         self.assertIn("exact", self.ok("eval", "elsewhere/spans").out)
-        self.fails(2, "eval", "elsewhere/spans/model.safetensors", says="--data")
+        self.assertIn("exact", self.ok("eval", "elsewhere/spans/model.safetensors").out)
+        (self.folder / "alone.safetensors").write_bytes((self.folder / "elsewhere/spans/model.safetensors").read_bytes())
+        self.fails(2, "eval", "alone.safetensors", says="--data")
 
     def test_words_behind_words(self):
         corpus, small = FIXTURES / "corpus.txt", "gpt2:layers=1,heads=1,width=8,context=8"

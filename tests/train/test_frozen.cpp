@@ -97,7 +97,9 @@ TEST_CASE("frozen: the base of a folder of pictures is computed once") {
 
   // Ten crops of each picture are tested with, and one that is broken is not.
   io::write_file(folder / "pictures/a/3.png", "");
-  settings.data = "folder:" + (folder / "pictures,test=") + (folder / "pictures");
+  std::filesystem::copy(folder / "pictures", folder / "same",
+                        std::filesystem::copy_options::recursive);
+  settings.data = "folder:" + (folder / "pictures,test=") + (folder / "same");
   settings.picture = "resize,ten_crop";
   notes->all.clear();
   const train::TrainResult result =

@@ -134,7 +134,8 @@ TEST_CASE("views: a run keeps how it tests, and a trained model may be tested ot
   const TestFolder dir;
   make_pictures(dir);
   train::Settings settings = train::Settings::for_model("resnet20");
-  settings.set("data", "folder:" + (dir / "in,test=") + (dir / "in"));
+  std::filesystem::copy(dir / "in", dir / "same", std::filesystem::copy_options::recursive);
+  settings.set("data", "folder:" + (dir / "in,test=") + (dir / "same"));
   settings.set("picture", "resize,ten_crop");
   settings.set("epochs", "1");
   settings.set("lr", "0.0001");  // scores stay small enough for probabilities to be told apart
