@@ -10,11 +10,11 @@ namespace {
 using namespace tenon::data;
 
 void take_apart(const TokenizerParts& parts, std::string_view text) {
-  const PairMerger merger(parts.model.merges);
+  const WordEncoder encoder(parts.model);
   std::vector<std::int64_t> out;
   for (const std::string& word :
        split_into_words(made_uniform(code_points(text), parts.normal), parts.splits))
-    append_word(parts.model, merger, word, out);
+    encoder.append(word, out);
 }
 
 }  // namespace
