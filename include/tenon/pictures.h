@@ -28,6 +28,10 @@ class TENON_API Pictures {
   virtual std::int64_t label(std::int64_t number) const = 0;
   /// Its path, for people; of a frame also which it is.
   virtual std::string name(std::int64_t number) const = 0;
+  /// The size and a checksum of the bytes that hold it, by which a changed file is known: those of
+  /// bytes(), of a video's frame those of the whole video.
+  virtual std::uint64_t stored_size(std::int64_t number) const;
+  virtual std::uint64_t stored_checksum(std::int64_t number) const;
   virtual std::vector<std::string> class_names() const = 0;
   virtual std::string describe() const = 0;
   /// What was skipped or assumed when they were gathered, and classes that this part lacks.

@@ -11,6 +11,7 @@
 #include <tenon/io.h>
 
 #include "base/str.h"
+#include "data/joined_dataset.h"
 #include "data/split.h"
 #include "data/table.h"
 #include "data/table_columns.h"
@@ -28,6 +29,21 @@ io::NumberFormat numbers_of(const CsvOptions& options, const std::string& name) 
   const bool told = !options.decimal.empty() || !options.thousands.empty();
   if (told || !options.columns) return number_format(options.decimal, options.thousands, name);
   return number_format(options.columns->decimal, options.columns->thousands, name);
+}
+
+// A file's rows, encoded by what those for training say.
+struct ReadTable {
+  TensorDatasetParts all{};
+  Samples samples{};
+  std::int64_t missing = 0;  // fields
+};
+
+std::string describe(const ReadTable& table, std::int64_t rows) {
+  const std::int64_t all = table.samples.count, missing = table.missing;
+  return cat(rows, rows == all ? "" : cat(" of ", all), " rows of ", table.samples.name,
+             missing == 0 ? ""
+                          : cat(" (", missing, missing == 1 ? " missing field" : " missing fields",
+                                " filled)"));
 }
 
 class CsvTable {
@@ -53,16 +69,18 @@ class CsvTable {
     if (inputs_.empty()) throw FormatError(cat(name_, ": no column is left as an input"));
   }
 
-  TensorDatasetParts read(std::optional<Split> part) {
+  ReadTable read(bool divided) {
     read_columns();
-    SampleMarks marks;
-    TensorDatasetParts out;
-    if (options_.labelled && options_.classes) marks.classes = number_classes(out);
+    ReadTable table_read;
+    TensorDatasetParts& out = table_read.all;
+    Samples& samples = table_read.samples;
+    if (options_.labelled && options_.classes) samples.marks.classes = number_classes(out);
     if (group_ != kNone)
-      marks.groups.assign(raw_[group_].places.begin(), raw_[group_].places.end());
-    Samples samples{.name = name_, .count = rows_, .marks = std::move(marks)};
+      samples.marks.groups.assign(raw_[group_].places.begin(), raw_[group_].places.end());
+    samples.name = name_, samples.count = rows_;
     samples.class_names = out.class_names;
-    const Chosen chosen = part ? choose_samples(options_.split, *part, samples) : every_row();
+    const Chosen chosen =
+        divided ? choose_samples(options_.split, Split::All, samples) : every_row();
     const std::vector<std::int64_t>& rows = chosen.samples;
     // What words and missing numbers become is learnt from the training part alone.
     std::vector<bool> held_out(chosen.parts.size());
@@ -72,13 +90,12 @@ class CsvTable {
     out.input = input_tensor(*table, rows);
     if (options_.image_shape.rank() == 0) out.table = table;
     out.target = target_tensor(samples.marks.classes, rows);
-    out.description = describe(rows);
+    table_read.missing = missing_;
+    out.description = describe(table_read, rows_);
     out.notes = std::move(notes_);
-    out.notes.insert(out.notes.end(), chosen.notes.begin(), chosen.notes.end());
     out.place = [name = name_](std::int64_t line) { return cat(name, ", line ", line); };
-    for (const std::int64_t row : rows)
-      out.numbers.push_back(lines_[static_cast<std::size_t>(row)]);
-    return out;
+    out.numbers = std::move(lines_);
+    return table_read;
   }
 
  private:
@@ -500,15 +517,6 @@ class CsvTable {
         chosen[i] = raw_[label_].numbers[static_cast<std::size_t>(rows[i])];
     return Tensor::from(chosen, shape);
   }
-  std::string describe(const std::vector<std::int64_t>& rows) const {
-    const bool all = std::ssize(rows) == rows_;
-    return cat(rows.size(), all ? "" : cat(" of ", rows_), " rows of ", name_,
-               missing_ == 0
-                   ? ""
-                   : cat(" (", missing_, missing_ == 1 ? " missing field" : " missing fields",
-                         " filled)"));
-  }
-
   TableFile file_;
   const std::string& name_;
   const CsvOptions& options_;
@@ -525,15 +533,60 @@ class CsvTable {
   Notes notes_;
 };
 
+ReadTable read_table(std::string bytes, const std::string& name, const CsvOptions& options,
+                     bool divided) {
+  const std::string text = io::to_utf8(std::move(bytes), options.rows.encoding, name,
+                                       options.columns ? options.columns->encoding : "");
+  ReadTable table = CsvTable(text, name, options).read(divided);
+  if (options.strict) refuse_notes(table.all.notes);
+  return table;
+}
+
+TensorDatasetParts part_of_table(const ReadTable& table, Split part, const CsvOptions& options) {
+  Chosen chosen = choose_samples(options.split, part, table.samples);
+  TensorDatasetParts out = rows_of(table.all, std::move(chosen.samples), chosen.notes);
+  out.description = describe(table, out.size());
+  if (options.strict) refuse_notes(out.notes);
+  return out;
+}
+
+// The rows of a file of its own are the test part, read as those for training were: by what a model
+// has learnt, or else by the training file.
+template <class Table>
+TensorDatasetParts test_table(const std::string& file, CsvOptions options, const Table& table) {
+  const bool known = options.columns != nullptr;
+  options.split = {};
+  if (known) return parse_csv(io::read_file(file), file, options);
+  const TensorDatasetParts& learnt = table().all;
+  options.class_names = learnt.class_names;
+  options.columns = learnt.table;
+  TensorDatasetParts out = parse_csv(io::read_file(file), file, options);
+  out.classes = std::max(out.classes, learnt.classes);
+  add_lacking_classes(out, learnt, file);
+  return out;
+}
+
 }  // namespace
 
 TensorDatasetParts parse_csv(std::string bytes, const std::string& name, const CsvOptions& options,
                              std::optional<Split> part) {
-  const std::string text = io::to_utf8(std::move(bytes), options.rows.encoding, name,
-                                       options.columns ? options.columns->encoding : "");
-  TensorDatasetParts parts = CsvTable(text, name, options).read(part);
-  if (options.strict) refuse_notes(parts.notes);
-  return parts;
+  ReadTable table = read_table(std::move(bytes), name, options, part.has_value());
+  return part ? part_of_table(table, *part, options) : std::move(table.all);
+}
+
+PartReader read_csv(const std::string& file, const std::string& test_file,
+                    const CsvOptions& options) {
+  CsvOptions how = options;
+  if (!test_file.empty()) how.split.test = 0;
+  const auto table = once([=] { return read_table(io::read_file(file), file, how, true); });
+  if (test_file.empty())
+    return [=](Split part) { return part_or_null(part_of_table(table(), part, how)); };
+  const auto test = once([=] { return test_table(test_file, options, table); });
+  return [=](Split part) {
+    if (part == Split::Test) return make_tensor_dataset(test());
+    auto rows = part_or_null(part_of_table(table(), part, how));
+    return part == Split::All ? joined_dataset({rows, make_tensor_dataset(test())}) : rows;
+  };
 }
 
 std::shared_ptr<Dataset> open_csv(const std::string& file, const CsvOptions& options) {
@@ -541,7 +594,7 @@ std::shared_ptr<Dataset> open_csv(const std::string& file, const CsvOptions& opt
 }
 
 std::shared_ptr<Dataset> open_csv(const std::string& file, Split part, const CsvOptions& options) {
-  return part_or_null(parse_csv(io::read_file(file), file, options, part));
+  return read_csv(file, "", options)(part);
 }
 
 }  // namespace tenon::data

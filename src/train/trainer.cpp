@@ -29,6 +29,7 @@
 #include "run/tune.h"
 #include "train/batches.h"
 #include "train/curvature.h"
+#include "train/data_digest.h"
 #include "train/evaluate.h"
 #include "train/kept_modes.h"
 #include "train/last_batch.h"
@@ -357,11 +358,10 @@ void Fit::restore(Checkpoint checkpoint) {
             "): resume with the data and the batch size that the run was started with"));
   if (!saved.data.empty() && !p_.data.empty() && saved.data != p_.data)
     throw ValueError(
-        cat(checkpoint.path,
-            " was made with other training samples than the data gives now: its files "
-            "or their order changed. Some of the samples that are now held out may "
-            "have been trained on, so the run cannot go on: restore the data, or start "
-            "a new run"));
+        cat(checkpoint.path, " was made with other training samples than the data gives now: ",
+            data_change(saved.data, p_.data),
+            ". Some of the samples that are now held out may have been trained on, so the run "
+            "cannot go on: restore the data, or start a new run"));
   if (saved.steps_per_epoch != p_.steps_per_epoch) {
     take_other_cut(saved);
     saved.steps_per_epoch = p_.steps_per_epoch;
