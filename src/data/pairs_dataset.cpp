@@ -15,6 +15,7 @@
 #include "data/line_reader.h"
 #include "data/pieces.h"
 #include "data/split.h"
+#include "data/text_readers.h"
 
 namespace tenon::data {
 namespace {
@@ -217,60 +218,97 @@ Chosen chosen_pairs(const std::vector<TextPair>& pairs, std::size_t of_file, Spl
       options.test_file.empty() ? options.split : without_test(options.split, file), part, samples);
 }
 
+// All pairs of a source, those of its own file first.
+struct PairFiles {
+  std::vector<TextPair> pairs{};
+  std::size_t of_file = 0;
+  Notes notes{};
+};
+
+PairFiles read_pair_files(const std::string& file, const PairOptions& options) {
+  PairFiles out;
+  const auto add = [&](const std::string& path) {
+    const std::size_t before = out.pairs.size();
+    try {
+      for (TextPair& pair : parse_pairs(path, options, out.notes))
+        out.pairs.push_back(std::move(pair));
+      if (out.pairs.size() == before) throw FormatError("holds no lines");
+    } catch (const FormatError& error) {
+      throw FormatError(message_of(path, error.what()));
+    } catch (const ValueError& error) {
+      throw ValueError(message_of(path, error.what()));
+    }
+  };
+  add(file);
+  out.of_file = out.pairs.size();
+  if (!options.test_file.empty()) add(options.test_file);
+  return out;
+}
+
+// Every character must have a number; which pieces are common, only the training part says.
+Vocabulary vocabulary_of_pairs(const PairFiles& files, const std::string& file,
+                               const PairOptions& options) {
+  if (options.vocabulary != nullptr) return *options.vocabulary;
+  const Chosen chosen = chosen_pairs(files.pairs, files.of_file, Split::All, options, file);
+  std::vector<TextPair> train, others;
+  for (std::size_t k = 0; k < files.pairs.size(); ++k)
+    (chosen.parts[k] == Split::Train ? train : others).push_back(files.pairs[k]);
+  return Vocabulary::pieces(text_of(train), options.pieces, text_of(others), kMarks);
+}
+
+template <class VocabularyOf>
+std::shared_ptr<Dataset> part_of_pairs(const PairFiles& files, const VocabularyOf& vocabulary_of,
+                                       const std::string& file, Split split,
+                                       const PairOptions& options) {
+  const Chosen chosen = chosen_pairs(files.pairs, files.of_file, split, options, file);
+  if (chosen.samples.empty()) return nullptr;
+  std::vector<TextPair> own;
+  for (const std::int64_t i : chosen.samples) own.push_back(files.pairs[at(i)]);
+  const Vocabulary& vocabulary = vocabulary_of();
+  std::vector<TokenPair> pairs = encode(own, vocabulary);
+  const std::size_t count = pairs.size();
+  if (options.length > 0)
+    std::erase_if(pairs, [&](const TokenPair& pair) {
+      return std::max(std::ssize(pair.source), std::ssize(pair.target)) > options.length;
+    });
+  if (pairs.empty())
+    throw ValueError(cat("no pair has at most ", options.length, " tokens a side"));
+  Notes notes = files.notes;
+  notes.insert(notes.end(), chosen.notes.begin(), chosen.notes.end());
+  if (pairs.size() < count)
+    notes.push_back({cat(count - pairs.size(), " pairs with more than ", options.length,
+                         " tokens a side are left out"),
+                     static_cast<std::int64_t>(count - pairs.size()), file});
+  std::string description =
+      cat(pairs.size(), " pairs of ", of_files(file, options.test_file, split), " (",
+          vocabulary.size(), " pieces");
+  description += pairs.size() == count ? ")" : cat("; ", count - pairs.size(), " are too long)");
+  std::vector<std::string> places;
+  places.reserve(pairs.size());
+  for (const TokenPair& pair : pairs) places.push_back(pair.place);
+  return std::make_shared<PairsDataset>(vocabulary.tokens(), pairs, std::move(description),
+                                        std::move(places), std::move(notes));
+}
+
 }  // namespace
+
+PartReader read_pairs(const std::string& file, const PairOptions& options) {
+  const auto files = once([=] { return read_pair_files(file, options); });
+  const auto vocabulary = once([=] { return vocabulary_of_pairs(files(), file, options); });
+  return [=](Split part) {
+    try {
+      return part_of_pairs(files(), vocabulary, file, part, options);
+    } catch (const FormatError& error) {
+      throw FormatError(message_of(file, error.what()));
+    } catch (const ValueError& error) {
+      throw ValueError(message_of(file, error.what()));
+    }
+  };
+}
 
 std::shared_ptr<Dataset> open_pairs(const std::string& file, Split split,
                                     const PairOptions& options) {
-  std::string reading = file;
-  try {
-    Notes notes;
-    std::vector<TextPair> all = parse_pairs(file, options, notes);
-    if (all.empty()) throw FormatError("holds no lines");
-    const std::size_t of_file = all.size();
-    if (!options.test_file.empty()) {
-      reading = options.test_file;
-      for (TextPair& pair : parse_pairs(reading, options, notes)) all.push_back(std::move(pair));
-      if (all.size() == of_file) throw FormatError("holds no lines");
-    }
-    reading = file;
-    const Chosen chosen = chosen_pairs(all, of_file, split, options, file);
-    if (chosen.samples.empty()) return nullptr;
-    // Every character must have a number; which pieces are common, only the training part says.
-    std::vector<TextPair> train, others, own;
-    for (std::size_t k = 0; k < all.size(); ++k)
-      (chosen.parts[k] == Split::Train ? train : others).push_back(all[k]);
-    for (const std::int64_t i : chosen.samples) own.push_back(all[at(i)]);
-    const Vocabulary vocabulary =
-        options.vocabulary != nullptr
-            ? *options.vocabulary
-            : Vocabulary::pieces(text_of(train), options.pieces, text_of(others), kMarks);
-    std::vector<TokenPair> pairs = encode(own, vocabulary);
-    const std::size_t count = pairs.size();
-    if (options.length > 0)
-      std::erase_if(pairs, [&](const TokenPair& pair) {
-        return std::max(std::ssize(pair.source), std::ssize(pair.target)) > options.length;
-      });
-    if (pairs.empty())
-      throw ValueError(cat("no pair has at most ", options.length, " tokens a side"));
-    notes.insert(notes.end(), chosen.notes.begin(), chosen.notes.end());
-    if (pairs.size() < count)
-      notes.push_back({cat(count - pairs.size(), " pairs with more than ", options.length,
-                           " tokens a side are left out"),
-                       static_cast<std::int64_t>(count - pairs.size()), file});
-    std::string description =
-        cat(pairs.size(), " pairs of ", of_files(file, options.test_file, split), " (",
-            vocabulary.size(), " pieces");
-    description += pairs.size() == count ? ")" : cat("; ", count - pairs.size(), " are too long)");
-    std::vector<std::string> places;
-    places.reserve(pairs.size());
-    for (const TokenPair& pair : pairs) places.push_back(pair.place);
-    return std::make_shared<PairsDataset>(vocabulary.tokens(), pairs, std::move(description),
-                                          std::move(places), std::move(notes));
-  } catch (const FormatError& error) {
-    throw FormatError(message_of(reading, error.what()));
-  } catch (const ValueError& error) {
-    throw ValueError(message_of(reading, error.what()));
-  }
+  return read_pairs(file, options)(split);
 }
 
 std::shared_ptr<Dataset> number_pairs(Split split, const NumberPairOptions& options) {

@@ -25,6 +25,7 @@
 #include "data/split.h"
 #include "data/split_spec.h"
 #include "data/tensor_dataset.h"
+#include "data/text_readers.h"
 #include "io/file.h"
 #include "io/numbers.h"
 
@@ -308,9 +309,7 @@ PartReader read_lines_spec(const std::string& rest, const std::string& spec,
         return key == "length" || (key == "class" && (value == "first" || value == "last"));
       });
   options.split = divided.options, options.test_file = divided.test;
-  return [file = parts[0], options, tokenizer = source.tokenizer](Split part) {
-    return open_class_lines(file, part, *tokenizer, options);
-  };
+  return read_class_lines(parts[0], source.tokenizer, options);
 }
 
 PartReader read_spans_spec(const std::string& rest, const std::string& spec,
@@ -332,9 +331,7 @@ PartReader read_spans_spec(const std::string& rest, const std::string& spec,
   allow_split_options(divided, "validation split test fold seed chronological", spec,
                       "questions about one text stay together, and have no classes");
   options.split = divided.options, options.test_file = divided.test;
-  return [file = parts[0], options, tokenizer = source.tokenizer](Split part) {
-    return open_spans(file, part, *tokenizer, options);
-  };
+  return read_spans(parts[0], source.tokenizer, options);
 }
 
 PartReader read_text_spec(const std::string& rest, const std::string& spec,
@@ -356,7 +353,7 @@ PartReader read_text_spec(const std::string& rest, const std::string& spec,
       });
   allow_split_options(divided, kTextSplitOptions, spec, kTextIsWhole);
   options.split = divided.options, options.test_file = divided.test;
-  return [file = parts[0], options](Split part) { return open_text(file, part, options); };
+  return read_text(parts[0], options);
 }
 
 // "numbers:TRAIN,TEST,SEED,below=N,to=LANGUAGE,pieces=N".
@@ -403,7 +400,7 @@ PartReader read_pairs_spec(const std::string& rest, const std::string& spec,
   allow_split_options(divided, "validation split test fold seed group chronological", spec,
                       "translations have no classes");
   options.split = divided.options, options.test_file = divided.test;
-  return [file = parts[0], options](Split part) { return open_pairs(file, part, options); };
+  return read_pairs(parts[0], options);
 }
 
 // Arrays of inputs and targets. Labels are classes by their values: `values` empty, they are those
