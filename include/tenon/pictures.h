@@ -24,14 +24,14 @@ class TENON_API Pictures {
   /// The encoded picture: JPEG, PNG or another kind that io::load_image() reads; of a video's
   /// frame its pixels, as PPM.
   virtual std::string bytes(std::int64_t number) const = 0;
+  /// Of what it is read from, without decoding: equal for copies. Of a frame that of its video.
+  virtual std::uint64_t checksum(std::int64_t number) const;
+  /// Bytes of what it is read from.
+  virtual std::uint64_t stored_size(std::int64_t number) const;
   /// Its class.
   virtual std::int64_t label(std::int64_t number) const = 0;
   /// Its path, for people; of a frame also which it is.
   virtual std::string name(std::int64_t number) const = 0;
-  /// The size and a checksum of the bytes that hold it, by which a changed file is known: those of
-  /// bytes(), of a video's frame those of the whole video.
-  virtual std::uint64_t stored_size(std::int64_t number) const;
-  virtual std::uint64_t stored_checksum(std::int64_t number) const;
   virtual std::vector<std::string> class_names() const = 0;
   virtual std::string describe() const = 0;
   /// What was skipped or assumed when they were gathered, and classes that this part lacks.

@@ -82,9 +82,9 @@ void add_files(Digester& digester, const data::Pictures& images) {
   };
   of_each(sizes, [&](std::int64_t k) { return images.stored_size(k); });
   if (std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}) <= kMostRead)
-    of_each(sums, [&](std::int64_t k) { return images.stored_checksum(k); });
+    of_each(sums, [&](std::int64_t k) { return images.checksum(k); });
   for (std::int64_t k = 0; k < images.size(); ++k) {
-    // The folder may have moved.
+    // A folder may have moved.
     digester.add(std::filesystem::path(images.name(k)).filename().string());
     digester.add(static_cast<std::uint64_t>(images.label(k)));
     digester.add(sizes[at(k)]);
