@@ -5,6 +5,7 @@
 
 #include <tenon/error.h>
 
+#include "base/folder_names.h"
 #include "base/str.h"
 #include "data/image_items.h"
 #include "data/part_folders.h"
@@ -102,9 +103,8 @@ bool looks_like_image(const std::string& path) {
 std::vector<fs::path> folder_entries(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> out;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error))
-    if (!entry->path().filename().string().starts_with('.')) out.push_back(entry->path());
+  for (const std::string& name : names_in(folder.string(), error))
+    if (!name.starts_with('.')) out.push_back(folder / name);
   if (error) throw IoError(cat(folder.string(), ": ", error.message()));
   std::sort(out.begin(), out.end());
   return out;

@@ -311,7 +311,9 @@ std::shared_ptr<Dataset> open_pairs(const std::string& file, Split split,
   return read_pairs(file, options)(split);
 }
 
-std::shared_ptr<Dataset> number_pairs(Split split, const NumberPairOptions& options) {
+namespace {
+
+void check_number_pairs(const NumberPairOptions& options) {
   constexpr std::int64_t most = 1'000'000'000, least = 200;
   if (options.below < least || options.below > most)
     throw ValueError(
@@ -320,18 +322,29 @@ std::shared_ptr<Dataset> number_pairs(Split split, const NumberPairOptions& opti
     throw ValueError("number_pairs: each part needs at least one pair");
   if (options.to.empty() || std::count(options.to.begin(), options.to.end(), Language::English) > 0)
     throw ValueError("number_pairs: translate to French, to German or to both");
-  const std::int64_t validation =
-      drawn_validation({.validation = options.validation}, options.train, "number_pairs");
-  if (split == Split::Validation && validation == 0) return nullptr;
+}
+
+// The pairs of the training part, and the pieces that they teach.
+struct TrainingNumbers {
+  std::vector<TextPair> pairs;
+  Vocabulary vocabulary;
+};
+
+TrainingNumbers training_numbers(const NumberPairOptions& options) {
   std::vector<TextPair> pairs = draw_pairs(Split::Train, options.train, options).pairs;
+  if (options.vocabulary != nullptr) return {std::move(pairs), *options.vocabulary};
   const auto some = std::span(pairs).first(std::min(pairs.size(), kPairsThatTeachPieces));
   // Whatever was drawn, all characters of the three languages are known.
-  const Vocabulary vocabulary =
-      options.vocabulary != nullptr
-          ? *options.vocabulary
-          : Vocabulary::pieces(text_of(some), options.pieces,
-                               "FrenchGerman: -abcdefghijklmnopqrstuvwxyzßäéöüM", kMarks);
-  if (split == Split::Validation || split == Split::Test) pairs.clear();
+  Vocabulary vocabulary = Vocabulary::pieces(
+      text_of(some), options.pieces, "FrenchGerman: -abcdefghijklmnopqrstuvwxyzßäéöüM", kMarks);
+  return {std::move(pairs), std::move(vocabulary)};
+}
+
+std::shared_ptr<Dataset> part_of_numbers(const TrainingNumbers& training, Split split,
+                                         std::int64_t validation,
+                                         const NumberPairOptions& options) {
+  std::vector<TextPair> pairs;
+  if (split == Split::Train || split == Split::All) pairs = training.pairs;
   Notes notes;
   const auto add = [&](Split part, std::int64_t count) {
     DrawnPairs drawn = draw_pairs(part, count, options);
@@ -346,9 +359,26 @@ std::shared_ptr<Dataset> number_pairs(Split split, const NumberPairOptions& opti
     add(Split::Validation, validation);
   if (split == Split::Test || split == Split::All) add(Split::Test, options.test);
   return std::make_shared<PairsDataset>(
-      vocabulary.tokens(), encode(pairs, vocabulary),
+      training.vocabulary.tokens(), encode(pairs, training.vocabulary),
       cat(pairs.size(), " numbers below ", options.below, " in words (seed ", options.seed, ")"),
       std::vector<std::string>(), std::move(notes));
+}
+
+}  // namespace
+
+PartReader draw_number_pairs(const NumberPairOptions& options) {
+  check_number_pairs(options);
+  const std::int64_t validation =
+      drawn_validation({.validation = options.validation}, options.train, "number_pairs");
+  const auto training = once([=] { return training_numbers(options); });
+  return [=](Split part) -> std::shared_ptr<Dataset> {
+    if (part == Split::Validation && validation == 0) return nullptr;
+    return part_of_numbers(training(), part, validation, options);
+  };
+}
+
+std::shared_ptr<Dataset> number_pairs(Split split, const NumberPairOptions& options) {
+  return draw_number_pairs(options)(split);
 }
 
 }  // namespace tenon::data

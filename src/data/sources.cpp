@@ -380,7 +380,7 @@ PartReader read_numbers_spec(const std::string& rest, const std::string& spec,
   options.train = drawn.numbers[0], options.test = drawn.numbers[1];
   options.seed = static_cast<std::uint64_t>(drawn.numbers[2]);
   options.validation = drawn.split.options.validation;
-  return [options](Split part) { return number_pairs(part, options); };
+  return draw_number_pairs(options);
 }
 
 PartReader read_pairs_spec(const std::string& rest, const std::string& spec,

@@ -14,6 +14,8 @@ namespace tenon::data {
 
 PartReader read_text(const std::string& file, const TextOptions& options);
 PartReader read_pairs(const std::string& file, const PairOptions& options);
+/// As number_pairs().
+PartReader draw_number_pairs(const NumberPairOptions& options);
 PartReader read_class_lines(const std::string& file, std::shared_ptr<const Tokenizer> tokenizer,
                             const ClassLineOptions& options);
 PartReader read_spans(const std::string& file, std::shared_ptr<const Tokenizer> tokenizer,
