@@ -418,3 +418,19 @@ TEST_CASE("split properties: the order in which files were written is of no acco
     CHECK(one.names.at(part) == names);
   }
 }
+
+TEST_CASE("split properties: a source is read once, whatever parts of it are opened") {
+  for (std::size_t which = 0; which < Sources().kinds().size(); ++which) {
+    Sources sources;
+    const Kind kind = sources.kinds()[which];
+    CAPTURE(kind.spec);
+    const Opened before(kind.spec);
+    const data::Source source(kind.spec, Opened::options(kind.spec));
+    CHECK(Opened::names_of(source.open(Split::Train)) == before.names.at(Split::Train));
+    if (kind.own_test) CHECK(source.open(Split::Test) != nullptr);
+    // What is gone cannot be read again.
+    for (const auto& entry : fs::directory_iterator(sources.dir.path())) fs::remove_all(entry);
+    for (const Split part : kParts)
+      CHECK(Opened::names_of(source.open(part)) == before.names.at(part));
+  }
+}
