@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "io/lfs.h"
 #include "train/published_fields.h"
 
 namespace tenon::train {
@@ -418,6 +419,7 @@ std::optional<PublishedConfig> published_config(const std::string& weights,
   const std::string path = config_beside(weights);
   if (path.empty() || models::is_network_file(model)) return std::nullopt;
   const std::string text = io::read_file(path, kMostConfig);
+  io::refuse_lfs_pointer(text, path);
   std::error_code ignored;
   if (!fs::is_directory(weights, ignored) && !is_published(text)) return std::nullopt;
   return parse_config(text, path, model);
