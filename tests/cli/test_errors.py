@@ -192,6 +192,23 @@ class WrongData(CommandTest):
         self.fails(4, "train", "lenet5", "--data", "mnist", says="tenon data fetch mnist")
         self.assertFalse((self.folder / "runs").exists(), "a refused run leaves no folder behind")
 
+    def test_pointers_of_git_lfs_are_named(self):
+        """They would be a table of two rows, a text of 20 words, a vocabulary of three."""
+        folder = self.folder / "pointers"
+        folder.mkdir()
+        pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d7a' * 16}\nsize 12345\n"
+        for name in ("rows.csv", "lines.txt", "tokenizer.json", "vocab.txt", "net.toml", "photo.png", "model.pt", "rows.npy", "shard.tar"):
+            (folder / name).write_text(pointer)
+        (folder / "bytes.json").write_text('{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}')
+        says = "is a Git LFS pointer, not the file itself: run 'git lfs pull'"
+        text = ("--tokenizer", "pointers/bytes.json")
+        for words in (["csv:pointers/rows.csv"], ["lines:pointers/lines.txt", *text], ["text:pointers/lines.txt", *text], ["list:pointers/lines.txt"],
+                      ["npy:pointers/rows.npy,labels=pointers/rows.npy"], ["shards:pointers/shard.tar,size=8"], ["text:pointers/lines.txt"]):
+            self.fails(3, "data", "info", *words, says=says)
+        for words in (["tokenizer", "encode", "pointers/tokenizer.json", "hi"], ["tokenizer", "encode", "pointers/vocab.txt", "hi"],
+                      ["summary", "pointers/net.toml"], ["weights", "show", "pointers/model.pt"]):
+            self.fails(3, *words, says=says)
+
     def test_corrupt_and_absurd_files(self):
         folder = self.folder / "idx"
         folder.mkdir()
