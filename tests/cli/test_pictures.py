@@ -1,4 +1,5 @@
 """Photographs of any size, in folders: looked at, trained on, and judged by the model file alone."""
+import json
 import pathlib
 import shutil
 import unittest
@@ -153,6 +154,22 @@ class Pictures(CommandTest):
         loose.mkdir()
         photo(loose / "1.png", 20, 20, (200, 40, 60), True)
         self.fails(3, "data", "info", "folder:loose", says=["sub-folders are the classes", "loose/cats/1.png"])
+
+    def test_every_format_in_one_folder(self):
+        """GIF was no image by its name; of animations the first image is taken."""
+        source = pathlib.Path(__file__).resolve().parents[1] / "io" / "images"
+        names = ["p.gif", "animated.gif", "interlaced.gif", "rgb.png", "la.png", "down.bmp", "bytes.ppm", "exif6.jpg"]
+        for kind in ("one", "two"):
+            folder = self.folder / "formats" / kind
+            folder.mkdir(parents=True)
+            for k, name in enumerate(names):
+                ending = name.split(".")[1]
+                shutil.copy(source / name, folder / f"{k}.{ending.upper() if k == 0 else ending}")
+        told = self.json("data", "info", "folder:formats,size=8,split=0.25,validation=0.25", "--json")
+        self.assertEqual(sum(sum(told[part]["counts"]) for part in ("train", "validation", "test")), 2 * len(names))
+        for part in ("train", "validation", "test"):
+            self.assertEqual(told[part]["broken"], [])
+        self.assertNotIn("no image by", json.dumps(told))
 
     def test_show(self):
         out = self.ok("data", "show", "folder:photos", "sheet.png", "--rows", "2", "--columns", "3", "--size", "32",
