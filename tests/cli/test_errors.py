@@ -3,6 +3,7 @@ import json
 import os
 import resource
 import signal
+import struct
 import subprocess
 import unittest
 
@@ -208,6 +209,23 @@ class WrongData(CommandTest):
         for words in (["tokenizer", "encode", "pointers/tokenizer.json", "hi"], ["tokenizer", "encode", "pointers/vocab.txt", "hi"],
                       ["summary", "pointers/net.toml"], ["weights", "show", "pointers/model.pt"]):
             self.fails(3, *words, says=says)
+
+    def test_a_small_model_file_takes_little(self):
+        """Its metadata may describe a network of any size, and may name any file as its data."""
+        def model(name, network, data):
+            description = json.dumps({"model": "net.toml", "network": network, "classes": 10, "input_mean": 0, "input_std": 1, "data": data})
+            header = json.dumps({"__metadata__": {"tenon.model": description},
+                                 "0.weight": {"dtype": "F32", "shape": [10, 4], "data_offsets": [0, 160]},
+                                 "0.bias": {"dtype": "F32", "shape": [10], "data_offsets": [160, 200]}}).encode()
+            (self.folder / name).write_bytes(struct.pack("<Q", len(header)) + header + bytes(200))
+        model("wide.safetensors", 'input = [4]\nclasses = 10\nlayers = [ { linear = 1000000 }, { linear = 1000 }, { linear = "classes" } ]\n', "digits")
+        done = subprocess.run([TENON, "eval", "wide.safetensors"], cwd=self.folder, env=self.environment, text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30)))
+        self.assertEqual(done.returncode, 3, done)
+        self.assertIn("in place of [1000000", done.stderr)
+        model("path.safetensors", 'input = [4]\nclasses = 10\nlayers = [ { linear = "classes" } ]\n', "csv:/etc/passwd")
+        self.fails(3, "eval", "path.safetensors", says=["names the data 'csv:/etc/passwd'", "no files of this machine"])
 
     def test_corrupt_and_absurd_files(self):
         folder = self.folder / "idx"
