@@ -28,6 +28,17 @@ class Tables(CommandTest):
         self.assertEqual(self.json("data", "info", "csv:utf16.csv", "--json")["train"]["input"], [2])
         self.fails(3, "data", "info", "csv:dress.csv,header=no", says="is not a finite number")
 
+    def test_words_that_training_has_not_seen_are_counted(self):
+        towns = ["paris", "lyon", "nice"]
+        text = "town,n,label\n" + "".join(f"{towns[k % 3]},{k % 5},{k % 2}\n" for k in range(60))
+        self.write("towns.csv", text)
+        self.ok("train", "mlp:4-4-2", "--data", "csv:towns.csv", "--epochs", "1", "--quiet", "--out", "towns")
+        self.write("others.csv", text.replace("paris", "berlin"))
+        says = "others.csv, line 2: column 'town': 20 fields hold words that training has not seen, such as 'berlin'"
+        for words in (["eval", "towns", "--data", "csv:others.csv"], ["predict", "towns", "others.csv"]):
+            self.assertIn(says, " ".join(self.ok(*words).err.split()), words)
+            self.fails(3, *words, "--strict", says=["has not seen", "refused, for 'strict' is on"])
+
     def test_two_columns_of_one_name_stay_two(self):
         draw = random.Random(5)
         rows = "".join(f"{a:.3f},{b:.3f},{int(b > 0.5)}\n" for a, b in ((draw.random(), draw.random()) for _ in range(400)))
