@@ -137,9 +137,9 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
 namespace {
 
 // Of what is far 0, so that an infinite distance leaves no NaN in the gradient of the branch that
-// it does not take.
-Tensor square_of_near(const Tensor& difference, const Tensor& is_near) {
-  return square(where(is_near, difference, 0));
+// it does not take. A difference that is NaN is not far, and its gradient is NaN.
+Tensor square_of_near(const Tensor& difference, const Tensor& is_far) {
+  return square(where(is_far, 0, difference));
 }
 
 }  // namespace
@@ -151,9 +151,9 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduc
     throw ValueError(cat(where("smooth_l1_loss"), ": beta is ", beta, "; it must not be negative"));
   const Tensor difference = input - target, distance = abs(difference);
   if (beta == 0) return reduced_loss(distance, reduction);
-  const Tensor is_near = lt(distance, beta);
+  const Tensor is_far = ge(distance, beta);
   return reduced_loss(
-      where(is_near, square_of_near(difference, is_near) * (0.5 / beta), distance - 0.5 * beta),
+      where(is_far, distance - 0.5 * beta, square_of_near(difference, is_far) * (0.5 / beta)),
       reduction);
 }
 
@@ -163,9 +163,9 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
   if (!(delta > 0))
     throw ValueError(cat(where("huber_loss"), ": delta is ", delta, "; it must be positive"));
   const Tensor difference = input - target, distance = abs(difference);
-  const Tensor is_near = lt(distance, delta);
+  const Tensor is_far = ge(distance, delta);
   return reduced_loss(
-      where(is_near, square_of_near(difference, is_near) * 0.5, (distance - 0.5 * delta) * delta),
+      where(is_far, (distance - 0.5 * delta) * delta, square_of_near(difference, is_far) * 0.5),
       reduction);
 }
 
