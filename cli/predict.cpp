@@ -87,6 +87,16 @@ void print_right(std::int64_t right, std::int64_t labelled, std::int64_t samples
   fmt::print("{}\n", wrap(text, stdout_terminal().width, 0));
 }
 
+// Says how many of the samples that are predicted training has seen.
+void add_seen(const std::optional<train::SeenSamples>& seen, const std::string& name,
+              Notes& notes) {
+  if (seen && seen->seen > 0)
+    notes.push_back(
+        {fmt::format("{} of {} were in the training part of the run", to_string(*seen), name),
+         seen->about(),
+         {}});
+}
+
 using Named = std::function<std::string(const train::Prediction&)>;
 
 // Names of samples that a set only numbers say where they are from.
@@ -99,12 +109,19 @@ struct SetPredictor {
   const train::TrainedModel& model;
   const PredictOptions& options;
   PredictOutput& output;
+  train::SeenSamples& images;  ///< of files of one image each
+  bool own = false;  ///< whether the samples are a part that the user chose of the run's own data
 
   void operator()(const data::Dataset& set, const std::string& name, const Named& named,
                   const std::function<Glyph(const Tensor& input)>& glyph_of = {}) const {
     if (options.start >= set.size())
       throw UsageError(
           fmt::format("--start: {} has {}, numbered from 0", name, part_size_text(set.size(), 0)));
+    Notes seen;
+    if (!own)
+      add_seen(model.seen_samples(set, options.start, options.all() ? -1 : options.count), name,
+               seen);
+    if (options.part.strict) refuse_notes(seen), refuse_notes(set.notes());
     std::int64_t shown = 0;
     const std::int64_t right = -output.right(), labelled = -output.labelled();
     model.predict(set, options.start, options.all() ? -1 : options.count,
@@ -120,8 +137,10 @@ struct SetPredictor {
                     ++shown;
                   });
     if (!set.broken().empty()) fmt::print(stderr, "left out: {}\n", broken_text(set.broken()));
-    if (options.part.strict) refuse_notes(set.notes());
-    print_notes(set.notes());
+    Notes notes = set.notes();  // decoding may have added some
+    notes.insert(notes.end(), seen.begin(), seen.end());
+    if (options.part.strict) refuse_notes(notes);
+    print_notes(notes);
     if (options.json) return;
     print_right(right + output.right(), labelled + output.labelled(), set.size(), name);
     print_not_shown(set.size() - options.start, name, options);
@@ -182,9 +201,6 @@ bool looks_like_idx(const std::string& file) {
 
 void predict_table(const SetPredictor& predict, const std::string& file) {
   const auto set = predict.model.open_rows(file);
-  if (predict.model.select_data("csv:" + file).own)
-    print_note(fmt::format(
-        "{} is the data that the run was trained on: training has seen rows of it", file));
   predict(*set, file, [&](const train::Prediction& p) { return name_within(file, p.name); });
 }
 
@@ -338,6 +354,10 @@ void predict_file(const SetPredictor& predict, const std::string& file) {
   if (io::looks_like_video(file)) return predict_video(predict, file);
   if (looks_like_idx(file)) return predict_idx(predict, file);
   predict.output.add(image_of_file(predict.model, file), true);
+  if (const auto seen = predict.model.seen_image(io::read_file(file))) {
+    predict.images.samples += seen->samples, predict.images.compared += seen->compared;
+    predict.images.seen += seen->seen, predict.images.every = seen->every;
+  }
 }
 
 // Rows of a table keep their fields; of other files there is a row for each sample.
@@ -357,10 +377,11 @@ void write_file(const SetPredictor& predict, const std::string& file) {
                rows == 1 ? "row" : "rows", printable(beside));
 }
 
-void predict_data(const SetPredictor& predict) {
+void predict_data(SetPredictor predict) {
   const PredictOptions& options = predict.options;
   const train::Selection selection = predict.model.select_data(options.data, options.part.split());
-  print_own(selection, options.data);
+  predict.own = selection.own;
+  print_notes(selection.notes);
   const auto set = predict.model.open_set(selection, options.part.strict);
   const std::string what = part_text(selection.part, selection.data);
   if (!options.json)
@@ -490,7 +511,8 @@ int run_predict(const PredictOptions& options) {
                                .plain = options.plain,
                                .table = options.write,
                                .file = options.out});
-  const SetPredictor predict{model, options, output};
+  train::SeenSamples images;
+  const SetPredictor predict{model, options, output, images};
   for (const std::string& text : options.texts) output.add(text_of(model, "", text), true);
   int code = kOk;
   for (const std::string& file : options.files) {
@@ -503,6 +525,10 @@ int run_predict(const PredictOptions& options) {
       code = report(error);
     }
   }
+  Notes seen;
+  add_seen(images, "the images", seen);
+  if (options.part.strict) refuse_notes(seen);
+  print_notes(seen);
   if (!options.data.empty()) predict_data(predict);
   if (options.json) output.print_json();
   if (!options.out.empty()) {

@@ -70,14 +70,6 @@ void print_notes(const Notes& notes) {
   for (const Note& note : notes) print_note(to_string(note));
 }
 
-void print_own(const train::Selection& selection, const std::string& given) {
-  if (selection.own && !given.empty() && given != selection.data)
-    print_note(
-        fmt::format("{} is the data that the run was trained on: it is read and divided as "
-                    "the run did, as {}",
-                    given, selection.data));
-}
-
 namespace {
 
 train::TrainedModel open_model(const TrainedOptions& options) {

@@ -37,8 +37,6 @@ std::string part_text(data::Split part, const std::string& data);
 std::string part_size_text(std::int64_t samples, std::int64_t of);
 /// Prints notes of the data on stderr.
 void print_notes(const Notes& notes);
-/// Notes that the run's own data is read with the run's own options, where others were given.
-void print_own(const train::Selection& selection, const std::string& given);
 
 /// Opens it; what was done to other people's weights is said on stderr.
 train::TrainedModel open_trained(const TrainedOptions& options);

@@ -19,13 +19,16 @@ bool has_path(const std::string& spec);
 /// is.
 std::string locate_data(const std::string& spec, const std::string& run_dir);
 
-/// The run's own data, located, where `data` names the same files as it, whatever options stand
-/// behind them; else none. Files are the same when their paths lead to the same file. Where the
-/// run's files are not found any more, those of `data` count as the run's when their names are the
-/// same: the run's options then apply to them. A `data` that names another test file than the run's
-/// is not the run's own.
-std::optional<std::string> own_data(const std::string& data, const std::string& run_data,
-                                    const std::string& run_dir);
+/// The source `located`, where the run's data lies, when `data` names the same files, whatever
+/// options stand behind them; else none. Files are the same when their paths lead to the same file.
+/// A `data` that names another test file than the run's is not the run's own.
+std::optional<std::string> own_data(const std::string& data, const std::string& located);
+/// `data` with the run's options behind its paths, when these have the last names that the run's
+/// have: what the run's data may be where its own files are gone. Else none.
+std::optional<std::string> moved_data(const std::string& data, const std::string& run_data);
+/// The run's data from the folder of the run and those above it, nearest first, as far as there are
+/// files of its names.
+std::vector<std::string> data_near(const std::string& run_data, const std::string& run_dir);
 
 /// Whether two sources read and divide their samples alike, wherever the files of each lie: they
 /// are of one kind, with as many files and the same options.
