@@ -16,12 +16,13 @@ struct TrainedOptions {
   std::string weights;    ///< a file of weights, or ""
   std::string tokenizer;  ///< of text, with `weights`
   std::int64_t classes = 0;
-  std::string picture;  ///< how pictures are fitted, where not as the run says; or ""
+  std::string picture;     ///< how pictures are fitted, where not as the run says; or ""
+  std::string background;  ///< of transparent images, where not as the run says; or ""
 };
 
 /// Adds RUN, --weights, --tokenizer and --classes.
 void add_trained(Command& command, TrainedOptions& options);
-/// Adds --picture.
+/// Adds --picture and --background.
 void add_picture(Command& command, TrainedOptions& options);
 /// Which part of data is read, and what its notes are.
 struct PartOptions {

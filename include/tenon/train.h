@@ -495,6 +495,17 @@ struct EvaluateOptions {
   std::function<void(std::int64_t, std::int64_t)> progress{};
 };
 
+/// A text to be predicted.
+struct TextLine {
+  std::string name{};       ///< "texts.txt, line 17"
+  std::string text{};       ///< two texts have a tab between them
+  std::int64_t label = -1;  ///< its class, where it is known
+};
+struct TextLines {
+  std::vector<TextLine> lines{};
+  Notes notes{};
+};
+
 /// What a model makes of one sample of a set.
 struct Prediction {
   std::int64_t index = 0;       ///< in the set
@@ -529,6 +540,9 @@ class TENON_API TrainedModel {
   /// Fits pictures of sizes of their own otherwise than the run did, as "resize,ten_crop". Throws
   /// ValueError.
   void set_picture(const std::string& steps);
+  /// Puts transparent parts of images on another background than the run did: a colour
+  /// (io::parse_colour()), or "none". Throws ValueError.
+  void set_background(const std::string& colour);
   const nn::AnyModule& net() const { return net_; }
   const std::string& file() const { return file_; }
   /// As many as there are classes: the words that the training data used, or numbers; "<N>" for an
@@ -601,10 +615,20 @@ class TENON_API TrainedModel {
   /// ShapeError for other data, ValueError for another model.
   std::vector<AskedQuestion> answers(const Selection& data, std::int64_t start,
                                      std::int64_t count) const;
-  /// All rows of a table, whose columns are found by name where both it and the training data have
-  /// a header. Where the table has the label's column and its words are those of the model, targets
-  /// are the labels; otherwise they are no classes. Throws IoError, and FormatError, ValueError or
-  /// ShapeError for rows that do not fit.
+  /// Texts of a file, one a line, as "lines:FILE" with the options of that source, or FILE alone;
+  /// what is not said is as in the run's data. Of a classifier lines may hold their class, as the
+  /// run's do: they do where at least half of them hold one that the model knows. A class that it
+  /// does not know, or none, is a label of -1 and a note. Throws IoError, FormatError, ValueError
+  /// for an option that is none.
+  TextLines read_texts(const std::string& source) const;
+  /// What predict_text() loses of these texts, tokens that are unknown and those beyond the model's
+  /// length, and how many of them training has seen.
+  Notes notes_on_texts(const std::vector<TextLine>& texts) const;
+  /// All rows of a table, "csv:FILE" with the options of that source or FILE alone, read as the
+  /// run's data where they do not say otherwise. Columns are found by name where both it and the
+  /// training data have a header. Where the table has the label's column and its words are those of
+  /// the model, targets are the labels; otherwise they are no classes. Throws IoError, and
+  /// FormatError, ValueError or ShapeError for rows that do not fit.
   std::shared_ptr<data::Dataset> open_rows(const std::string& file) const;
   /// Predicts every row of open_rows() and writes them to `out`: the rows as they are with a column
   /// "prediction" behind them, of classes also "probability". Returns the number of rows.

@@ -17,8 +17,11 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "data/csv_spec.h"
+#include "data/table.h"
 #include "io/csv.h"
 #include "io/encoding.h"
+#include "train/run_data.h"
 
 namespace tenon::train {
 namespace {
@@ -87,63 +90,71 @@ std::vector<std::string> column_names(std::size_t width, bool quantities) {
   return out;
 }
 
-// What the option column= of "csv:FILE,column=NUMBER" says; the last column without it.
-int label_column(const std::string& data) {
-  constexpr std::string_view kOption = ",column=";
-  const std::size_t at = data.rfind(kOption);
-  if (!data.starts_with("csv:") || at == std::string::npos) return -1;
-  int out = -1;
-  const char* const first = data.data() + at + kOption.size();
-  std::from_chars(first, data.data() + data.size(), out);
-  return out;
+constexpr char kCsv[] = "csv:";
+
+// The source of a file, read as the run's data where it does not say otherwise.
+data::CsvSpec rows_of(const std::string& source, const std::string& run_data) {
+  return data::parse_csv_spec(
+      read_as_run(source.starts_with(kCsv) ? source : kCsv + source, run_data));
 }
 
 }  // namespace
 
-std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& file) const {
+std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source) const {
   const std::int64_t wanted = settings_.model_info().input.numel();
+  auto [file, options, divided] = rows_of(source, settings_.data);
+  options.columns = table_;
+  options.classes = !is_regression();
+  if (table_ != nullptr) options.class_names = class_names_;
   const auto fits = [&](const std::shared_ptr<data::Dataset>& set) {
     return set->input_shape().numel() == wanted;
   };
   Note unread;
+  const bool told = !options.label_name.empty();
   const auto with_labels = [&](const std::string& name) -> std::shared_ptr<data::Dataset> {
     try {
-      auto set = data::open_csv(
-          file, {.label_column = label_column(settings_.data),
-                 .label_name = name,
-                 .classes = !is_regression(),
-                 .class_names = table_ != nullptr ? class_names_ : std::vector<std::string>(),
-                 .rows = {.header = name.empty() ? std::optional(false) : std::nullopt},
-                 .columns = table_});
+      data::CsvOptions labelled = options;
+      labelled.label_name = name;
+      if (name.empty()) labelled.rows.header = false;
+      auto set = data::open_csv(file, labelled);
       return fits(set) ? set : nullptr;
     } catch (const ValueError&) {  // there is no such column: the inputs decide
+      if (told) throw;
       return nullptr;
     } catch (const Error& error) {
+      if (told) throw;
       if (!name.empty()) unread = {cat("labels are not read: ", error.what()), 1, {}};
       return nullptr;
     }
   };
-  const std::string label = table_ != nullptr ? table_->label : std::string();
+  const std::string label = told ? options.label_name : table_ != nullptr ? table_->label : "";
   if (!label.empty())
     if (auto set = with_labels(label)) return set;
-  if (auto set = with_labels("")) {
+  if (auto set = options.rows.header == true ? nullptr : with_labels("")) {
     log_message(LogLevel::Warning,
                 cat(file,
                     ": it has no header, and one column more than the model's inputs: taken "
                     "as the label"));
     return set;
   }
-  const auto set = data::open_csv(file, {.labelled = false, .columns = table_});
+  options.labelled = false;
+  options.label_name.clear();
+  const auto set = data::open_csv(file, options);
   if (!fits(set))
     throw ShapeError(cat(file, ": its rows give ", set->input_shape().numel(), " inputs, and ",
                          settings_.model, " takes ", wanted));
   return std::make_shared<Unlabelled>(set, std::move(unread));
 }
 
-std::int64_t TrainedModel::predict_csv(const std::string& file, const std::string& out) const {
-  const auto set = open_rows(file);
-  const std::string bytes = io::read_text(file, "", table_ ? table_->encoding : "");
-  const io::CsvFormat format{.decimal = table_ && table_->decimal == "," ? ',' : '.'};
+std::int64_t TrainedModel::predict_csv(const std::string& source, const std::string& out) const {
+  const auto set = open_rows(source);
+  const auto [file, options, divided] = rows_of(source, settings_.data);
+  const std::string bytes =
+      io::read_text(file, options.rows.encoding, table_ ? table_->encoding : "");
+  io::CsvFormat format = data::csv_format(options.rows, file);
+  const std::string& decimal =
+      options.decimal.empty() && table_ ? table_->decimal : options.decimal;
+  if (decimal == ",") format.decimal = ',';
   io::CsvReader reader(bytes, file, format);
   const char separator = reader.separator();
   std::vector<std::string> names, added;  // the header, and what is put behind each row

@@ -498,6 +498,12 @@ void TrainedModel::set_picture(const std::string& steps) {
   settings_.set("picture", steps);
 }
 
+void TrainedModel::set_background(const std::string& colour) {
+  if (settings_.model_info().input.rank() != 3)
+    throw ValueError(cat("model '", settings_.model, "' takes no images"));
+  settings_.set("background", colour);
+}
+
 bool TrainedModel::fits_pictures() const { return !given_net_ && own_sizes(settings_); }
 
 Tensor TrainedModel::fit(const io::Image& image) const {

@@ -7,9 +7,12 @@
 #include <vector>
 
 #include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/text.h>
 
 #include "base/str.h"
 #include "data/source_parts.h"
+#include "io/encoding.h"
 #include "io/file.h"
 
 namespace tenon::train {
@@ -162,10 +165,40 @@ std::vector<std::string> data_near(const std::string& run_data, const std::strin
   return out;
 }
 
+std::string read_as_run(const std::string& data, const std::string& run_data) {
+  const std::string kind = kind_of_source(data);
+  if (kind != kind_of_source(run_data) || !has_path(data)) return data;
+  const auto key_of = [](const std::string& option) { return option.substr(0, option.find('=')); };
+  const bool rows = kind == "csv" || kind == "list" || kind == "lines" || kind == "pairs";
+  const auto is_reading = [&](const std::string& key) {
+    if (rows && (key == "separator" || key == "comment" || key == "quotes" || key == "header"))
+      return true;
+    if (kind == "csv")
+      return key == "decimal" || key == "thousands" || key == "shape" || key == "column";
+    if (kind == "lines") return key == "class" || key == "length";
+    return (kind == "folder" || kind == "list") && (key == "frames" || key == "every");
+  };
+  const Named given = named(data);
+  if (given.paths.empty()) return data;
+  std::string out = data;
+  for (const std::string& option : named(run_data).options) {
+    const std::string key = key_of(option);
+    const bool told = std::any_of(given.options.begin(), given.options.end(),
+                                  [&](const std::string& other) { return key_of(other) == key; });
+    const bool encoding = key == "encoding" && rows && kind != "csv" && !told &&
+                          io::is_there(given.paths[0]) &&
+                          io::not_utf8(io::read_file(given.paths[0])) != std::string::npos;
+    if (encoding || (!told && is_reading(key))) out += "," + option;
+  }
+  return out;
+}
+
 std::string as_long_as_seen(const std::string& data, const models::Info& model) {
-  const bool open =
-      model.tokens && data.starts_with("text:") && data.find(",length=") == std::string::npos;
-  return open ? cat(data, ",length=", model.input[0]) : data;
+  if (data.find(",length=") != std::string::npos) return data;
+  const bool windows = model.tokens && data.starts_with("text:"),
+             lines = data.starts_with("lines:") && model.takes_tokens() &&
+                     model.input[0] < data::ClassLineOptions().length;
+  return windows || lines ? cat(data, ",length=", model.input[0]) : data;
 }
 
 bool is_drawn_source(const std::string& spec) {

@@ -30,6 +30,12 @@ std::optional<std::string> moved_data(const std::string& data, const std::string
 /// files of its names.
 std::vector<std::string> data_near(const std::string& run_data, const std::string& run_dir);
 
+/// `data` with the options of the run's data that say how files are written (separators, comments,
+/// quotes, headers, numbers, frames), where both are of one kind and `data` does not say otherwise.
+/// The run's encoding is added for a file that is not UTF-8. Columns of tables are found by what
+/// the model keeps of them.
+std::string read_as_run(const std::string& data, const std::string& run_data);
+
 /// Whether two sources read and divide their samples alike, wherever the files of each lie: they
 /// are of one kind, with as many files and the same options.
 bool read_alike(const std::string& a, const std::string& b);
@@ -38,7 +44,8 @@ bool read_alike(const std::string& a, const std::string& b);
 /// heart.
 void refuse_tested_training(const std::string& spec);
 
-/// Windows of a text are as long as the network sees, unless the data's name says otherwise.
+/// Windows of a text are as long as the network sees, and lines no longer, unless the data's name
+/// says otherwise.
 std::string as_long_as_seen(const std::string& data, const models::Info& model);
 
 /// Whether a source's samples are drawn by seeds: its test part is drawn apart from what training

@@ -37,7 +37,7 @@ Unit unit_of(const data::Dataset& set) {
   return windows ? Unit::Texts : Unit::Inputs;
 }
 
-std::int64_t input_bytes(const data::Dataset& set) {
+std::int64_t bytes_of_input(const data::Dataset& set) {
   return set.input_shape().numel() * static_cast<std::int64_t>(item_size(set.input_dtype()));
 }
 
@@ -45,7 +45,7 @@ std::int64_t input_bytes(const data::Dataset& set) {
 template <class F>
 void for_each_piece(const data::Dataset& set, std::span<const std::int64_t> numbers, F&& visit) {
   constexpr std::int64_t kMostAtOnce = 8192, kBytesAtOnce = std::int64_t{32} << 20;
-  const std::int64_t input = input_bytes(set),
+  const std::int64_t input = bytes_of_input(set),
                      target = set.target_shape().numel() *
                               static_cast<std::int64_t>(item_size(set.target_dtype()));
   const std::size_t most =
@@ -88,7 +88,7 @@ std::uint64_t of_tokens(std::string_view input, std::int64_t width) {
 }
 
 Checksums of_inputs(const data::Dataset& set, std::span<const std::int64_t> numbers) {
-  const std::size_t bytes = at(input_bytes(set));
+  const std::size_t bytes = at(bytes_of_input(set));
   const Shape& shape = set.input_shape();
   const bool tokens = set.input_dtype() == DType::Int64 && shape.rank() > 0 && shape.numel() > 0;
   Checksums out;
@@ -207,7 +207,7 @@ SampleRecord SampleRecord::of(const data::Dataset& training) {
   }
   const bool read = out.unit_ == Unit::Images || training.made_on_demand() || !training.in_memory();
   const std::int64_t bytes =
-      out.unit_ == Unit::Images ? 1 : std::max<std::int64_t>(input_bytes(training), 1);
+      out.unit_ == Unit::Images ? 1 : std::max<std::int64_t>(bytes_of_input(training), 1);
   const std::int64_t most =
       std::clamp<std::int64_t>(kMostBytes / bytes, 1, read ? kMostRead : kMostInputs);
   out.every_ = std::max<std::int64_t>(divide_up(size, most), 1);

@@ -56,7 +56,7 @@ Selection TrainedModel::select_data(const std::string& data,
       return out;
     }
   const bool apart = is_drawn_source(data) || names_test_part(data);
-  return {data,
+  return {foreign_ ? data : read_as_run(data, settings_.data),
           part.value_or(apart ? data::Split::Test : data::Split::All),
           !foreign_ && data == settings_.data,
           {}};
@@ -196,7 +196,8 @@ std::shared_ptr<data::Dataset> TrainedModel::open_part(const Selection& selectio
                                                        bool strict) const {
   const std::string& data = selection.data;
   if (data::is_picture_source(data))
-    return fitted(settings_, data::open_picture_source(data, selection.part, class_names_),
+    return fitted(with_pictures_of_source(settings_, data),
+                  data::open_picture_source(data, selection.part, class_names_, strict),
                   data::Split::Test);
   data::SourceOptions options = source_options(settings_, table_, tokenizer_);
   options.strict = strict;

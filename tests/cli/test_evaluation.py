@@ -126,6 +126,47 @@ class Tables(CommandTest):
             self.assertEqual([line.split(",")[-2] for line in written[-rows:]], [row["class_name"] for row in told])
         self.fails(2, "predict", "run", "bare.csv", "--out", "all.xml", says=["--out", ".csv, .txt and .json"])
 
+    def test_predict_reads_files_as_sources_do(self):
+        rows = [line.split(",") for line in table(12, 6).splitlines()]
+        (self.folder / "dress.csv").write_bytes(("% sensor 3\n" + "\n".join(f"{a.replace('.', ',')};{b.replace('.', ',')};{c}" for a, b, c in rows) + "\n").encode("utf-16"))
+        (self.folder / "plainly.csv").write_text("\n".join(",".join(row) for row in rows) + "\n")
+        source = "csv:dress.csv,encoding=utf-16,separator=;,comment=%,decimal=,"
+        plain, told = self.json("predict", "run", "plainly.csv", "--json"), self.json("predict", "run", source, "--json")
+        self.assertEqual([(row["class"], row["label"]) for row in told], [(row["class"], row["label"]) for row in plain])
+        self.assertEqual(self.json("eval", "run", "--data", source, "--json")["loss"], self.json("eval", "run", "--data", "csv:plainly.csv", "--json")["loss"])
+        self.ok("predict", "run", source, "--write")
+        self.assertEqual(len((self.folder / "dress.predictions.csv").read_text().splitlines()), 13)
+        self.fails(2, "predict", "run", "csv:plainly.csv,label=kind", says="no column 'kind'")
+        self.fails(2, "predict", "run", "csv:plainly.csv,colour=red", says="separator=SIGN")
+        out = self.ok("predict", "run", "csv:plainly.csv", "--count", "2").out
+        self.assertIn("10 of 12 samples of csv:plainly.csv are not shown", out)
+        # A run's own way of writing is the default.
+        self.ok("train", "mlp:2-8-2", "--data", "csv:dress.csv,encoding=utf-16,separator=;,comment=%,decimal=,,split=0.3", "--epochs", "1", "--quiet", "--out", "dressed")
+        (self.folder / "again.csv").write_text("a;b\n% none\n0,25;0,5\n")
+        self.assertEqual(len(self.json("predict", "dressed", "again.csv", "--json")), 1)
+
+    def test_figures_that_say_nothing_are_refused_by_strict(self):
+        (self.folder / "huge.csv").write_text("a,b,label\n3e38,-3e38,yes\n-3e38,3e38,no\n")
+        notes = [note["text"] for note in self.json("eval", "run", "--data", "csv:huge.csv", "--json")["notes"]]
+        if notes:  # the network may bound them
+            self.assertIn("what the network gives is not finite: these figures say nothing", notes)
+            self.fails(3, "eval", "run", "--data", "csv:huge.csv", "--strict", says="not finite")
+
+    def test_missing_fields_are_counted_where_they_are_measured(self):
+        head, *lines = table(100, 11).splitlines()
+        (self.folder / "gaps.csv").write_text("\n".join([head] + ["," + line.split(",", 1)[1] if k % 2 else line for k, line in enumerate(lines)]) + "\n")
+        self.ok("train", "mlp:2-8-2", "--data", "csv:gaps.csv,split=0.2", "--epochs", "1", "--quiet", "--out", "gaps")
+        counts = {}
+        for part in "train", "validation", "test", "all":
+            figures = self.json("eval", "gaps", "--part", part, "--json")
+            note = [note for note in figures["notes"] if "missing" in note["text"]]
+            counts[part] = note[0]["count"]
+            self.assertLess(note[0]["count"], figures["items"])
+            if part != "all":
+                self.assertIn(f"of the {'training' if part == 'train' else part} part", note[0]["text"])
+        self.assertEqual(counts["train"] + counts["validation"] + counts["test"], counts["all"])
+        self.assertEqual(counts["all"], 50)
+
     def test_predict_data_says_its_part(self):
         out = self.ok("predict", "run", "--data", "csv:rows.csv", "--count", "3").out
         self.assertTrue(out.startswith("test part of csv:rows.csv,split=0.25: 50 samples\n"), out)
@@ -233,7 +274,7 @@ class Seen(CommandTest):
                 for k in range(count):
                     rows = [[min(255, red + draw.randrange(30)) for _ in range(36)] for _ in range(12)]
                     write_png(self.folder / "all" / part / name / f"{k}.png", rows, channels=3)
-        (self.folder / "all" / "New").rename(self.folder / "new")
+        (self.folder / "all" / "New").rename(self.folder / "fresh")
         names = [f"all/{part}/{name}/{k}.png,{name}" for part, count in (("Train", 12), ("Test", 4)) for name in ("dark", "light") for k in range(count)]
         (self.folder / "list.csv").write_text("\n".join(names) + "\n")
         shutil.copytree(self.folder / "all" / "Train", self.folder / "copied")
@@ -247,7 +288,7 @@ class Seen(CommandTest):
         self.assertEqual(self.seen("images", "folder:all/Train,size=12"), (24, 24))
         self.assertEqual(self.seen("images", "list:list.csv,size=12"), (32, 24))
         self.assertEqual(self.seen("images", "folder:copied,size=12"), (24, 24))
-        self.assertEqual(self.seen("images", "folder:new,size=12"), (6, 0))
+        self.assertEqual(self.seen("images", "folder:fresh,size=12"), (6, 0))
         self.ok(*train, "part", "--data", "folder:all/Train,size=12,split=0.25,validation=0")
         self.assertEqual(self.seen("part", "folder:all,size=12", "--part", "all"), (32, 18))
         files = [f"all/{part}/dark/{k}.png" for part in ("Train", "Test") for k in range(4)]
@@ -336,6 +377,25 @@ class Pictures(CommandTest):
         self.ok("predict", "run", "others/dark/1.png", "others/light/2.png", "--out", "both.csv")
         self.assertEqual(len((self.folder / "both.csv").read_text().splitlines()), 3)
 
+    def test_background(self):
+        clear = [[v for _ in range(12) for v in (20, 20, 20, 0)] for _ in range(12)]
+        for name in "dark", "light":
+            (self.folder / "clear" / name).mkdir(parents=True)
+            write_png(self.folder / "clear" / name / "0.png", clear, channels=4)
+        seen = {}
+        for colour in "white", "black", "none":
+            one = self.json("predict", "run", "clear/dark/0.png", "--background", colour, "--json")[0]
+            of_set = self.json("predict", "run", "folder:clear", "--background", colour, "--json")[0]
+            self.assertAlmostEqual(one["probability"], of_set["probability"], places=5)
+            seen[colour] = (one["class"], one["probability"])
+            if colour != "none":
+                told = self.json("predict", "run", f"folder:clear,background={colour}", "--json")[0]
+                self.assertEqual((told["class"], told["probability"]), (of_set["class"], of_set["probability"]))
+                self.assertEqual(self.json("eval", "run", "--data", f"folder:clear,background={colour}", "--json")["loss"],
+                                 self.json("eval", "run", "--data", "folder:clear", "--background", colour, "--json")["loss"])
+        self.assertNotEqual(seen["white"], seen["black"])
+        self.fails(2, "predict", "run", "clear/dark/0.png", "--background", "clear", says=["--background", "clear"])
+
     def test_videos_are_no_idx_files(self):
         (self.folder / "clip.mp4").write_bytes(b"\0\0\0\x18ftypmp42" + b"\0" * 40)
         (self.folder / "clip.mov").write_bytes(b"\0\0\x08\x03moov" + b"\0" * 40)
@@ -388,7 +448,7 @@ class Texts(CommandTest):
         kinds = [("water", "the sea is wide"), ("earth", "the land is far")]
         (cls.folder / "lines.txt").write_text("".join(f"{name}\t{text}\n" for name, text in kinds) * 40)
         (cls.folder / "told.txt").write_text("".join(f"{name}\t{text}\n" for name, text in kinds) * 6)
-        (cls.folder / "bare.txt").write_text("".join(f"{text}\n" for _, text in kinds) * 6 + "\n")
+        (cls.folder / "bare.txt").write_text("".join(f"{text}\n" for _, text in kinds) * 5 + "the sea is wide\n\nthe land is far\n")
         vocabulary = len((FIXTURES / "bert" / "vocab.txt").read_text(encoding="utf-8").split("\n"))
         cls().ok("train", f"bert_classifier:layers=1,heads=2,width=16,context=16,vocabulary={vocabulary}", "--tokenizer", str(FIXTURES / "bert"),
                  "--data", "lines:lines.txt", "--epochs", "8", "--lr", "0.01", "--quiet", "--out", "run")
@@ -405,14 +465,45 @@ class Texts(CommandTest):
         self.assertEqual(len(self.json("predict", "run", "--data", "lines:told.txt", "--json")), 12)
         told = self.json("predict", "run", "told.txt", "--json")
         result = self.ok("predict", "run", "bare.txt", "--json")
-        self.assertIn("1 empty line is without a prediction", result.err)
+        self.assertIn("1 empty line was skipped", result.err)
         bare = json.loads(result.out)
         self.assertEqual([row["class"] for row in told], [row["class"] for row in bare])
-        self.assertEqual((bare[11]["name"], bare[11]["text"]), ("bare.txt, line 12", "the land is far"))
+        self.assertEqual((bare[11]["name"], bare[11]["text"]), ("bare.txt, line 13", "the land is far"))
         self.assertIn("label", told[0])
         self.assertIn("10 of 12 samples of bare.txt are not shown", self.ok("predict", "run", "bare.txt", "--count", "2").out)
         self.ok("predict", "run", "bare.txt", "--write")
         self.assertEqual(len((self.folder / "bare.txt.predictions.csv").read_text().splitlines()), 13)
+
+    def test_classes_of_lines(self):
+        """One class that is not known takes the classes from no other line, and is not read as text."""
+        lines = ["water\tthe sea is wide", "earth\tthe land is far", "fire\tthe sun is hot", "the rock is old", "water\tthe lake is deep"]
+        (self.folder / "mixed.txt").write_text("\n".join(lines) + "\n")
+        result = self.ok("predict", "run", "mixed.txt", "--json")
+        rows = json.loads(result.out)
+        self.assertEqual([row["text"] for row in rows], [line.split("\t")[-1] for line in lines])
+        self.assertEqual([row.get("label_name", row.get("label")) is not None for row in rows], [True, True, False, False, True])
+        self.assertIn("mixed.txt, line 3: 1 line has a class that the model does not know, such as 'fire': no label", result.err)
+        self.assertIn("mixed.txt, line 4: 1 line has no class", result.err)
+        self.assertIn("of 3 right, of 3 of 5 samples of mixed.txt", " ".join(self.ok("predict", "run", "mixed.txt").out.split()))
+        self.fails(3, "predict", "run", "mixed.txt", "--strict", says="the first field of each line is taken as its class")
+        # The options of lines:, and the run's where they do not say otherwise.
+        (self.folder / "last.csv").write_bytes("text;class\n'the sea; wide';water\n".replace("'", '"').encode() + "the café is far;earth\n".encode("latin1"))
+        rows = self.json("predict", "run", "lines:last.csv,encoding=latin1,separator=;", "--json")
+        self.assertEqual([(row["text"], row["name"]) for row in rows], [("the sea; wide", "last.csv, line 2"), ("the café is far", "last.csv, line 3")])
+        self.assertTrue(all("label" in row for row in rows), rows)
+        self.fails(2, "predict", "run", "lines:last.csv,colour=red", says="encoding=NAME")
+
+    def test_what_is_lost_of_texts_is_said(self):
+        long = "the sea is wide " * 20
+        (self.folder / "long.txt").write_text(f"water\tthe sea is wide\nearth\t{long}\nwater\tthe \u4e20\u4e21 sea\n")
+        for words in (("eval", "run", "--data", "lines:long.txt"), ("predict", "run", "long.txt"), ("predict", "run", "--data", "lines:long.txt")):
+            self.assertIn("1 text is cut to 16 tokens", self.ok(*words).err, words)
+            self.assertIn("tokens are unknown ([UNK])", self.ok(*words).err, words)
+            self.fails(3, *words, "--strict", says="refused, for 'strict' is on")
+        notes = [note["text"] for note in self.json("eval", "run", "--data", "lines:long.txt", "--json")["notes"]]
+        self.assertTrue(any(note.startswith("long.txt, line 2: 1 text is cut") for note in notes), notes)
+        self.assertIn("1 text is cut to 16 tokens", self.ok("predict", "run", "--text", long).err)
+        self.assertIn("samples were in the training part", self.ok("predict", "run", "told.txt").err)
 
     def test_language(self):
         (self.folder / "verse.txt").write_text("tick tock goes the clock\n" * 60)
