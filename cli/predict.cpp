@@ -97,9 +97,7 @@ void add_seen(const std::optional<train::SeenSamples>& seen, const std::string& 
               Notes& notes) {
   if (seen && seen->seen > 0)
     notes.push_back(
-        {fmt::format("{} of {} were in the training part of the run", to_string(*seen), name),
-         seen->about(),
-         {}});
+        {fmt::format("training has seen {} of {}", to_string(*seen), name), seen->about(), {}});
 }
 
 using Named = std::function<std::string(const train::Prediction&)>;

@@ -258,8 +258,7 @@ Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts) const {
       Tensor::from(inputs, pairs ? Shape{count, 2, length} : Shape{count, length}),
       zeros({count}, DType::Int64).eval());
   if (const auto seen = record_->seen(*set, 0, count); seen && seen->seen > 0)
-    out.push_back(
-        {cat(to_string(*seen), " were in the training part of the run"), seen->about(), {}});
+    out.push_back({cat("training has seen ", to_string(*seen)), seen->about(), {}});
   return out;
 }
 

@@ -164,12 +164,12 @@ void TrainedModel::note_seen(const Selection& selection, const data::Dataset& se
   if (selection.own && held_out && !none && trained_on(selection.data) == false)
     out.notes.push_back(
         {cat("the data has changed since the run learnt from it, so ",
-             out.seen ? cat(to_string(*out.seen), " that are measured were in its training part")
+             out.seen ? cat("training has seen ", to_string(*out.seen), " that are measured")
                       : "some of the samples that are measured may have been trained on"),
          1, selection.data});
   if (!selection.own && out.seen && out.seen->seen > 0)
-    out.notes.push_back({cat(to_string(*out.seen), " were in the training part of the run"),
-                         out.seen->about(), selection.data});
+    out.notes.push_back(
+        {cat("training has seen ", to_string(*out.seen)), out.seen->about(), selection.data});
 }
 
 // 0 where it is not known: a part may be fit to be read where the whole is not.

@@ -171,8 +171,8 @@ class Tables(CommandTest):
         out = self.ok("predict", "run", "--data", "csv:rows.csv", "--count", "3").out
         self.assertTrue(out.startswith("test part of csv:rows.csv,split=0.25: 50 samples\n"), out)
         self.assertIn("of 3 right, of 3 of 50 samples of the test part of csv:rows.csv,split=0.25", out)
-        self.assertIn("of 5 samples of rows.csv were in the training part", self.ok("predict", "run", "rows.csv").err)
-        self.assertNotIn("training part", self.ok("predict", "run", "others.csv").err)
+        self.assertIn("of 5 samples of rows.csv", self.ok("predict", "run", "rows.csv").err)
+        self.assertNotIn("training has seen", self.ok("predict", "run", "others.csv").err)
         self.assertIn("47 of 50 samples of the test part of csv:rows.csv,split=0.25 are not shown", out)
         self.assertNotIn("test #", out)
         self.assertEqual(len(self.json("predict", "run", "--data", "csv:others.csv", "--json")), 50)
@@ -184,12 +184,12 @@ class Seen(CommandTest):
 
     def seen(self, run, data, *more):
         figures = self.json("eval", run, "--data", data, "--json", *more)
-        note = [note["text"] for note in figures["notes"] if "were in the training part" in note["text"]]
+        note = [note["text"] for note in figures["notes"] if "training has seen" in note["text"]]
         self.assertEqual(bool(note), figures["seen"] > 0, figures)
         if note:
             self.assertIn(f"{figures['seen']} of {figures['items']} samples", note[0])
             self.assertIn(note[0], self.ok("eval", run, "--data", data, *more).err)
-            self.fails(3, "eval", run, "--data", data, "--strict", *more, says="were in the training part")
+            self.fails(3, "eval", run, "--data", data, "--strict", *more, says="training has seen")
         return figures["items"], figures["seen"]
 
     def test_tables(self):
@@ -207,10 +207,10 @@ class Seen(CommandTest):
         self.assertEqual(self.seen("tables", "csv:copy.csv"), (200, 120))
         self.assertEqual(self.seen("tables", "csv:turned.csv"), (200, 120))
         self.assertEqual(self.seen("tables", "csv:others.csv,test=rows.csv"), (200, 120))
-        self.assertIn("120 of 200 samples of rows.csv were in the training part", self.ok("predict", "tables", "rows.csv", "--json").err)
-        self.fails(3, "predict", "tables", "copy.csv", "--json", "--strict", says="were in the training part")
-        self.fails(3, "predict", "tables", "--data", "csv:copy.csv", "--json", "--strict", says="were in the training part")
-        self.assertNotIn("training part", self.ok("predict", "tables", "others.csv", "--json").err)
+        self.assertIn("training has seen 120 of 200 samples of rows.csv", self.ok("predict", "tables", "rows.csv", "--json").err)
+        self.fails(3, "predict", "tables", "copy.csv", "--json", "--strict", says="training has seen")
+        self.fails(3, "predict", "tables", "--data", "csv:copy.csv", "--json", "--strict", says="training has seen")
+        self.assertNotIn("training has seen", self.ok("predict", "tables", "others.csv", "--json").err)
         # A model without its run does not know; nor does a run without its record.
         (self.folder / "alone.safetensors").write_bytes((self.folder / "tables" / "model.safetensors").read_bytes())
         alone = self.json("eval", "alone.safetensors", "--data", "csv:copy.csv", "--json")
@@ -264,7 +264,7 @@ class Seen(CommandTest):
         self.assertEqual(self.seen("arrays", "npy:copy_x.npy,copy_x_y.npy"), (60, 60))
         self.assertEqual(self.seen("arrays", "npy:copy_t.npy,copy_t_y.npy"), (20, 0))
         self.assertEqual(self.seen("arrays", "npy:new.npy,new_y.npy,copy_x.npy,copy_x_y.npy"), (60, 60))
-        self.assertIn("60 of 60 samples of copy_x.npy were in the training part", self.ok("predict", "arrays", "copy_x.npy", "--json").err)
+        self.assertIn("training has seen 60 of 60 samples of copy_x.npy", self.ok("predict", "arrays", "copy_x.npy", "--json").err)
 
     def test_images(self):
         draw = random.Random(5)
@@ -292,8 +292,8 @@ class Seen(CommandTest):
         self.ok(*train, "part", "--data", "folder:all/Train,size=12,split=0.25,validation=0")
         self.assertEqual(self.seen("part", "folder:all,size=12", "--part", "all"), (32, 18))
         files = [f"all/{part}/dark/{k}.png" for part in ("Train", "Test") for k in range(4)]
-        self.assertIn("4 of 8 samples of the images were in the training part", self.ok("predict", "images", *files, "--json").err)
-        self.fails(3, "predict", "images", *files, "--json", "--strict", says="were in the training part")
+        self.assertIn("training has seen 4 of 8 samples of the images", self.ok("predict", "images", *files, "--json").err)
+        self.fails(3, "predict", "images", *files, "--json", "--strict", says="training has seen")
         # Other images under the names of the run's are not its own.
         (self.folder / "all").rename(self.folder / "gone")
         shutil.copytree(self.folder / "gone", self.folder / "other" / "all")
@@ -503,7 +503,7 @@ class Texts(CommandTest):
         notes = [note["text"] for note in self.json("eval", "run", "--data", "lines:long.txt", "--json")["notes"]]
         self.assertTrue(any(note.startswith("long.txt, line 2: 1 text is cut") for note in notes), notes)
         self.assertIn("1 text is cut to 16 tokens", self.ok("predict", "run", "--text", long).err)
-        self.assertIn("samples were in the training part", self.ok("predict", "run", "told.txt").err)
+        self.assertIn("training has seen", self.ok("predict", "run", "told.txt").err)
 
     def test_language(self):
         (self.folder / "verse.txt").write_text("tick tock goes the clock\n" * 60)
