@@ -380,6 +380,10 @@ void write_file(const SetPredictor& predict, const std::string& file) {
   const std::string beside = file_beside(file_of(file));
   std::int64_t rows = 0;
   if (kind == "csv" || (kind.empty() && file.ends_with(".csv"))) {
+    const auto set = predict.model.open_rows(file);
+    Notes notes = set->notes();
+    add_seen(predict.model.seen_samples(*set), file, notes);
+    take_notes(notes, predict.options);
     rows = predict.model.predict_csv(file, beside);
   } else {
     predict_file(predict, file);

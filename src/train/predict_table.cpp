@@ -15,7 +15,6 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
-#include "base/log.h"
 #include "base/str.h"
 #include "data/csv_spec.h"
 #include "data/table.h"
@@ -49,18 +48,21 @@ std::string join(const std::vector<std::string>& fields, char separator) {
   return out;
 }
 
-// Rows without labels: of no classes, and of no quantities either.
-class Unlabelled : public data::Dataset {
+// Rows with a note more, and without their labels: of no classes, and of no quantities either.
+class NotedRows : public data::Dataset {
  public:
-  /// `note` says why labels that are there are not read; without a text nothing is said.
-  Unlabelled(std::shared_ptr<const data::Dataset> of, Note note)
-      : of_(std::move(of)), note_(std::move(note)) {}
+  /// Without a text the note says nothing.
+  NotedRows(std::shared_ptr<const data::Dataset> of, bool labelled, Note note)
+      : of_(std::move(of)), labelled_(labelled), note_(std::move(note)) {}
   std::int64_t size() const override { return of_->size(); }
   Shape input_shape() const override { return of_->input_shape(); }
   DType input_dtype() const override { return of_->input_dtype(); }
-  Shape target_shape() const override { return {0}; }
+  Shape target_shape() const override { return labelled_ ? of_->target_shape() : Shape{0}; }
   DType target_dtype() const override { return of_->target_dtype(); }
-  std::int64_t classes() const override { return 0; }
+  std::int64_t classes() const override { return labelled_ ? of_->classes() : 0; }
+  std::vector<std::string> class_names() const override {
+    return labelled_ ? of_->class_names() : std::vector<std::string>();
+  }
   std::shared_ptr<const data::TableColumns> table() const override { return of_->table(); }
   std::string describe() const override { return of_->describe(); }
   std::string sample_name(std::int64_t index) const override { return of_->sample_name(index); }
@@ -70,7 +72,8 @@ class Unlabelled : public data::Dataset {
     return all;
   }
   bool in_memory() const override { return of_->in_memory(); }
-  void get(std::span<const std::int64_t> indices, void* inputs, void*) const override {
+  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
+    if (labelled_) return of_->get(indices, inputs, targets);
     std::vector<std::byte> none(indices.size() *
                                 static_cast<std::size_t>(of_->target_shape().numel()) *
                                 item_size(of_->target_dtype()));
@@ -79,6 +82,7 @@ class Unlabelled : public data::Dataset {
 
  private:
   std::shared_ptr<const data::Dataset> of_;
+  bool labelled_;
   Note note_;
 };
 
@@ -102,7 +106,9 @@ data::CsvSpec rows_of(const std::string& source, const std::string& run_data) {
 
 std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source) const {
   const std::int64_t wanted = settings_.model_info().input.numel();
-  auto [file, options, divided] = rows_of(source, settings_.data);
+  const data::CsvSpec spec = rows_of(source, settings_.data);
+  const std::string& file = spec.file;
+  data::CsvOptions options = spec.options;
   options.columns = table_;
   options.classes = !is_regression();
   if (table_ != nullptr) options.class_names = class_names_;
@@ -131,11 +137,10 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source
   if (!label.empty())
     if (auto set = with_labels(label)) return set;
   if (auto set = options.rows.header == true ? nullptr : with_labels("")) {
-    log_message(LogLevel::Warning,
-                cat(file,
-                    ": it has no header, and one column more than the model's inputs: taken "
-                    "as the label"));
-    return set;
+    return std::make_shared<NotedRows>(
+        set, true,
+        Note{"it has no header, and one column more than the model's inputs: taken as the label", 1,
+             file});
   }
   options.labelled = false;
   options.label_name.clear();
@@ -143,12 +148,14 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source
   if (!fits(set))
     throw ShapeError(cat(file, ": its rows give ", set->input_shape().numel(), " inputs, and ",
                          settings_.model, " takes ", wanted));
-  return std::make_shared<Unlabelled>(set, std::move(unread));
+  return std::make_shared<NotedRows>(set, false, std::move(unread));
 }
 
 std::int64_t TrainedModel::predict_csv(const std::string& source, const std::string& out) const {
   const auto set = open_rows(source);
-  const auto [file, options, divided] = rows_of(source, settings_.data);
+  const data::CsvSpec spec = rows_of(source, settings_.data);
+  const std::string& file = spec.file;
+  const data::CsvOptions& options = spec.options;
   const std::string bytes =
       io::read_text(file, options.rows.encoding, table_ ? table_->encoding : "");
   io::CsvFormat format = data::csv_format(options.rows, file);

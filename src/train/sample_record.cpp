@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <iterator>
 #include <numeric>
@@ -325,7 +326,8 @@ std::int64_t SeenSamples::about() const {
   if (compared == 0 || is_exact()) return seen;
   const double share =
       static_cast<double>(seen) * static_cast<double>(every) / static_cast<double>(compared);
-  return std::min(samples, static_cast<std::int64_t>(share * static_cast<double>(samples) + 0.5));
+  return std::min(samples,
+                  static_cast<std::int64_t>(std::llround(share * static_cast<double>(samples))));
 }
 
 std::string to_string(const SeenSamples& seen) {

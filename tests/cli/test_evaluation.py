@@ -211,6 +211,8 @@ class Seen(CommandTest):
         self.fails(3, "predict", "tables", "copy.csv", "--json", "--strict", says="training has seen")
         self.fails(3, "predict", "tables", "--data", "csv:copy.csv", "--json", "--strict", says="training has seen")
         self.assertNotIn("training has seen", self.ok("predict", "tables", "others.csv", "--json").err)
+        self.assertIn("training has seen 120 of 200 samples of copy.csv", self.ok("predict", "tables", "copy.csv", "--write").err)
+        self.fails(3, "predict", "tables", "copy.csv", "--write", "--strict", says="training has seen")
         # A model without its run does not know; nor does a run without its record.
         (self.folder / "alone.safetensors").write_bytes((self.folder / "tables" / "model.safetensors").read_bytes())
         alone = self.json("eval", "alone.safetensors", "--data", "csv:copy.csv", "--json")

@@ -110,7 +110,7 @@ class Looking(CommandTest):
         clipped = self.json("bench", "--only", "lenet5_b4", "--budget", "0.02", "--clip-norm", "0.5", "--without", "fuse",
                             "--without", "order")
         self.assertEqual((clipped["clip_norm"], clipped["without"]), (0.5, "fuse,order"))
-        self.assertEqual(list(clipped), fields[:12] + ["first_step_s", "optimizer", "clip_norm", "without"] + fields[12:])
+        self.assertEqual(list(clipped), fields[:14] + ["first_step_s", "optimizer", "clip_norm", "without"] + fields[14:])
         said = self.ok("bench", "--only", "lenet5_b4", "--precision", "bf16,fp16", "--budget", "0.001").err
         self.assertEqual(said, "note: the CPU computes fp16 products in fp32\n")
         self.fails(2, "bench", "--only", "lenet5_b4", "--without", "fuze", says="did you mean 'fuse'?")
