@@ -219,7 +219,7 @@ TextLines TrainedModel::read_texts(const std::string& source) const {
 Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts) const {
   const models::Info info = settings_.model_info();
   if (tokenizer_ == nullptr || info.input.rank() == 0) return {};
-  const std::int64_t length = info.input[0];
+  const std::int64_t length = text_length(settings_);
   data::TextLosses losses(*tokenizer_);
   std::vector<data::TypedTokens> rows;
   const bool behind = net_.as<models::Decoder>() != nullptr;  // the token behind the text

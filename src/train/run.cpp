@@ -562,10 +562,10 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
   const std::size_t tab = info.masked ? std::string::npos : text.find('\t');
   data::TypedTokens row;
   if (tab == std::string::npos)
-    row.tokens = data::encode_within(*tokenizer_, text, info.input[0]);
+    row.tokens = data::encode_within(*tokenizer_, text, text_length(settings_));
   else
     row = data::encode_pair_within(*tokenizer_, std::string_view(text).substr(0, tab),
-                                   std::string_view(text).substr(tab + 1), info.input[0]);
+                                   std::string_view(text).substr(tab + 1), text_length(settings_));
   std::vector<std::int64_t>& tokens = row.tokens;
   const std::int64_t length = std::ssize(tokens);
   if (length == 0) throw ValueError("predict: there is no text");

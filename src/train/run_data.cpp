@@ -201,6 +201,17 @@ std::string as_long_as_seen(const std::string& data, const models::Info& model) 
   return windows || lines ? cat(data, ",length=", model.input[0]) : data;
 }
 
+std::int64_t text_length(const Settings& settings) {
+  constexpr std::string_view kLength = "length=";
+  const std::int64_t most = settings.model_info().input[0];
+  if (!settings.data.starts_with("lines:")) return most;
+  std::int64_t length = data::ClassLineOptions().length;
+  for (const std::string& option : named(settings.data).options)
+    if (option.starts_with(kLength))
+      length = data::spec_number(option.substr(kLength.size()), settings.data);
+  return std::clamp<std::int64_t>(length, 1, most);
+}
+
 bool is_drawn_source(const std::string& spec) {
   const std::string kind = kind_of_source(spec);
   return kind == "digits" || kind == "scenes" || kind == "random" || kind == "numbers";

@@ -48,6 +48,10 @@ void refuse_tested_training(const std::string& spec);
 /// says otherwise.
 std::string as_long_as_seen(const std::string& data, const models::Info& model);
 
+/// Tokens that a model of these settings is given of one text: as many as it learnt from, where it
+/// learnt from "lines:FILE", else all that it takes.
+std::int64_t text_length(const Settings& settings);
+
 /// Whether a source's samples are drawn by seeds: its test part is drawn apart from what training
 /// sees.
 bool is_drawn_source(const std::string& spec);

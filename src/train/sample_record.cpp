@@ -206,11 +206,15 @@ SampleRecord SampleRecord::of(const data::Dataset& training) {
     sort_out(out.checksums_);
     return out;
   }
-  const bool read = out.unit_ == Unit::Images || training.made_on_demand() || !training.in_memory();
+  const bool drawn = training.made_on_demand(),
+             read = out.unit_ == Unit::Images || !training.in_memory();
   const std::int64_t bytes =
       out.unit_ == Unit::Images ? 1 : std::max<std::int64_t>(bytes_of_input(training), 1);
   const std::int64_t most =
-      std::clamp<std::int64_t>(kMostBytes / bytes, 1, read ? kMostRead : kMostInputs);
+      std::clamp<std::int64_t>((drawn ? kMostDrawnBytes : kMostBytes) / bytes, 1,
+                               drawn  ? kMostDrawn
+                               : read ? kMostRead
+                                      : kMostInputs);
   out.every_ = std::max<std::int64_t>(divide_up(size, most), 1);
   const std::vector<std::int64_t> numbers = every_one(0, size, out.every_);
   const auto images = training.pictures();
@@ -331,19 +335,26 @@ std::int64_t SeenSamples::about() const {
 }
 
 std::string to_string(const SeenSamples& seen) {
-  const std::string of = cat(" of ", seen.samples, seen.samples == 1 ? " sample" : " samples");
+  const auto number = [](std::int64_t value) {
+    std::string text = std::to_string(value);
+    for (std::size_t from = text.size(); from > 3; from -= 3) text.insert(from - 3, ",");
+    return text;
+  };
+  const std::string of =
+      cat(" of ", number(seen.samples), seen.samples == 1 ? " sample" : " samples");
+  const std::string compared =
+      cat(", compared with one of every ", seen.every, " training samples");
   if (seen.seen == 0) {
-    const std::string none = cat("none", of);
-    if (seen.every > 1)
-      return cat(none, ", compared with one of every ", seen.every, " training samples");
-    return seen.is_exact() ? none : cat("none of the ", seen.compared, of, " that can be compared");
+    if (seen.every > 1) return cat("none", of, compared);
+    return seen.is_exact()
+               ? cat("none", of)
+               : cat("none of the ", number(seen.compared), of, " that can be compared");
   }
-  if (seen.is_exact()) return cat(seen.seen, of);
+  if (seen.is_exact()) return cat(number(seen.seen), of);
   if (seen.every > 1)
-    return cat("about ", seen.about(), of, " (", seen.seen, ", compared with one of every ",
-               seen.every, " training samples)");
-  return cat("about ", seen.about(), of, " (", seen.seen, " of ", seen.compared,
-             " that can be compared)");
+    return cat("about ", number(seen.about()), of, " (", number(seen.seen), compared, ")");
+  return cat("about ", number(seen.about()), of, " (", number(seen.seen), " of ",
+             number(seen.compared), " that can be compared)");
 }
 
 }  // namespace tenon::train

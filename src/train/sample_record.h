@@ -29,9 +29,11 @@ class SampleRecord {
   };
 
   static constexpr std::int64_t kMostInputs = std::int64_t{1} << 20,  ///< kept of sets in memory
-      kMostRead = std::int64_t{1} << 15,        ///< of files and of what is drawn
+      kMostRead = std::int64_t{1} << 15,                              ///< of files
+      kMostDrawn = std::int64_t{1} << 11,       ///< of what is drawn, which takes longest
       kMostTexts = std::int64_t{1} << 18,       ///< of stretches of tokens
-      kMostBytes = std::int64_t{1} << 32;       ///< of inputs that are read
+      kMostBytes = std::int64_t{1} << 32,       ///< of inputs that are read
+      kMostDrawnBytes = std::int64_t{1} << 26;  ///< of inputs that are drawn
   static constexpr std::int64_t kStretch = 32;  ///< tokens, or as many as a window has
 
   /// Of the training part. Images that cannot be read are passed over.

@@ -505,6 +505,14 @@ class Texts(CommandTest):
         notes = [note["text"] for note in self.json("eval", "run", "--data", "lines:long.txt", "--json")["notes"]]
         self.assertTrue(any(note.startswith("long.txt, line 2: 1 text is cut") for note in notes), notes)
         self.assertIn("1 text is cut to 16 tokens", self.ok("predict", "run", "--text", long).err)
+        # A run that learnt from shorter lines than its network takes reads lines of that length wherever it reads them.
+        vocabulary = len((FIXTURES / "bert" / "vocab.txt").read_text(encoding="utf-8").split("\n"))
+        self.ok("train", f"bert_classifier:layers=1,heads=2,width=16,context=64,vocabulary={vocabulary}", "--tokenizer", str(FIXTURES / "bert"),
+                "--data", "lines:lines.txt,length=12", "--epochs", "1", "--quiet", "--out", "short")
+        by_file, by_source = self.json("predict", "short", "long.txt", "--json"), self.json("predict", "short", "--data", "lines:long.txt", "--json")
+        for a, b in zip(by_file, by_source):
+            self.assertAlmostEqual(a["probability"], b["probability"], places=5)
+        self.assertIn("1 text is cut to 12 tokens", self.ok("eval", "short", "--data", "lines:long.txt").err)
         self.assertIn("training has seen", self.ok("predict", "run", "told.txt").err)
 
     def test_language(self):
