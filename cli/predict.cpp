@@ -124,7 +124,7 @@ struct SetPredictor {
     if (!own)
       add_seen(model.seen_samples(set, options.start, options.all() ? -1 : options.count), name,
                seen);
-    if (options.part.strict) refuse_notes(seen), refuse_notes(set.notes());
+    if (options.part.strict) refuse_notes(set.notes()), refuse_notes(seen);
     std::int64_t shown = 0;
     const std::int64_t right = -output.right(), labelled = -output.labelled();
     model.predict(set, options.start, options.all() ? -1 : options.count,
