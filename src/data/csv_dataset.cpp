@@ -69,6 +69,8 @@ class CsvTable {
     std::transform(chosen.parts.begin(), chosen.parts.end(), held_out.begin(),
                    [](const std::optional<Split>& of) { return of != Split::Train; });
     const auto table = options_.columns ? options_.columns : fit(held_out, out.class_names);
+    note_missing(rows, part && *part != Split::All ? cat(" of the ", data::name(*part), " part")
+                                                   : std::string());
     out.input = input_tensor(*table, rows);
     if (options_.image_shape.rank() == 0) out.table = table;
     out.target = target_tensor(samples.marks.classes, rows);
@@ -277,17 +279,28 @@ class CsvTable {
     refuse_header();
     note_conversions(rows.conversions);
     note_index();
-    std::int64_t missing = 0, line = 0;
+  }
+  // Of the rows that are asked for.
+  void note_missing(const std::vector<std::int64_t>& rows, const std::string& of_part) {
+    std::int64_t line = 0;
     for (const std::size_t c : std::set<std::size_t>(inputs_.begin(), inputs_.end())) {
-      const OddField& field = raw_[c].missing;
-      if (field.count > 0 && (missing == 0 || field.line < line)) line = field.line;
-      missing += field.count;
+      const RawColumn& column = raw_[c];
+      if (column.missing.count == 0) continue;
+      for (const std::int64_t number : rows) {
+        const auto row = static_cast<std::size_t>(number);
+        const bool there = how_[c] == Reading::Words   ? column.places[row] >= 0
+                           : how_[c] == Reading::Dates ? !std::isnan(column.dates[row])
+                                                       : !std::isnan(column.numbers[row]);
+        if (there) continue;
+        line = missing_ == 0 ? lines_[row] : std::min(line, lines_[row]);
+        ++missing_;
+      }
     }
-    missing_ = missing;
-    if (missing > 0)
-      notes_.push_back({cat(missing, missing == 1 ? " missing field is" : " missing fields are",
-                            " filled: numbers with their column's mean"),
-                        missing, cat(name_, ", line ", line)});
+    if (missing_ > 0)
+      notes_.push_back(
+          {cat(missing_, missing_ == 1 ? " missing field" : " missing fields", of_part,
+               missing_ == 1 ? " is" : " are", " filled: numbers with their column's mean"),
+           missing_, cat(name_, ", line ", line)});
   }
   // Columns whose fields are for the larger part no numbers are read again, as words; dates whose
   // month comes first too.

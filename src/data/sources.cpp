@@ -15,6 +15,7 @@
 #include "base/env.h"
 #include "base/str.h"
 #include "data/csv_dataset.h"
+#include "data/csv_spec.h"
 #include "data/joined_dataset.h"
 #include "data/picture_spec.h"
 #include "data/row_options.h"
@@ -257,35 +258,20 @@ TensorDatasetParts read_csv_test(const std::string& test, const std::string& tra
   return rows;
 }
 
-std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::string& spec,
-                                       Split split, bool classes,
+std::shared_ptr<Dataset> open_csv_spec(const std::string& spec, Split split, bool classes,
                                        std::shared_ptr<const TableColumns> columns) {
-  const std::vector<std::string> parts = source_parts(rest);
-  CsvOptions options;
+  auto [file, options, divided] = parse_csv_spec(spec);
   options.classes = classes;
   options.columns = std::move(columns);
-  SplitSpec divided;
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    const std::size_t equals = parts[i].find('=');
-    const std::string key = parts[i].substr(0, equals);
-    const std::string value = equals == std::string::npos ? "" : parts[i].substr(equals + 1);
-    if (!set_csv_option(options, key, value, spec) && !read_split_option(parts[i], spec, divided))
-      refuse_part(spec, parts, i,
-                  cat("label=NAME, column=NUMBER, drop=NAME, category=NAME, date=NAME, "
-                      "dayfirst=yes|no, decimal=SIGN, thousands=SIGN, memory=SIZE, shape=CxHxW, ",
-                      kRowOptions, ", ", kSplitOptions));
-  }
-  check_split_spec(divided, spec);
   options.split = divided.options;
-  if (divided.test.empty()) return open_csv(parts[0], split, options);
+  if (divided.test.empty()) return open_csv(file, split, options);
   options.split.test = 0;
   if (split != Split::Test) {
-    auto rows = open_csv(parts[0], split, options);
+    auto rows = open_csv(file, split, options);
     if (split != Split::All) return rows;
-    return joined_dataset(
-        {rows, make_tensor_dataset(read_csv_test(divided.test, parts[0], options))});
+    return joined_dataset({rows, make_tensor_dataset(read_csv_test(divided.test, file, options))});
   }
-  return make_tensor_dataset(read_csv_test(divided.test, parts[0], options));
+  return make_tensor_dataset(read_csv_test(divided.test, file, options));
 }
 
 // What says how a source of text is divided, beside its own options: those that read_own() takes.
@@ -549,6 +535,24 @@ std::shared_ptr<Dataset> open_idx(const std::string& folder, Split part,
   return part_or_null(part_of(load_idx(folder, "train", 0), part, how));
 }
 
+CsvSpec parse_csv_spec(const std::string& spec) {
+  const std::vector<std::string> parts = source_parts(spec.substr(spec.find(':') + 1));
+  CsvSpec out{.file = parts[0], .options = {}, .divided = {}};
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::size_t equals = parts[i].find('=');
+    const std::string key = parts[i].substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : parts[i].substr(equals + 1);
+    if (!set_csv_option(out.options, key, value, spec) &&
+        !read_split_option(parts[i], spec, out.divided))
+      refuse_part(spec, parts, i,
+                  cat("label=NAME, column=NUMBER, drop=NAME, category=NAME, date=NAME, "
+                      "dayfirst=yes|no, decimal=SIGN, thousands=SIGN, memory=SIZE, shape=CxHxW, ",
+                      kRowOptions, ", ", kSplitOptions));
+  }
+  check_split_spec(out.divided, spec);
+  return out;
+}
+
 std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool classes) {
   return open_dataset(spec, split, SourceOptions{.classes = classes});
 }
@@ -589,7 +593,7 @@ std::shared_ptr<Dataset> open_kind(const std::string& spec, Split split,
     const FolderSpec given = read_folder_spec(rest, spec);
     return open_idx(given.folder, split, given.split);
   }
-  if (kind == "csv") return open_csv_spec(rest, spec, split, classes, options.columns);
+  if (kind == "csv") return open_csv_spec(spec, split, classes, options.columns);
   if (kind == "npy") return open_npy_spec(rest, spec, split, classes);
   if (kind == "text" && options.tokenizer != nullptr)
     return open_token_text_spec(rest, spec, split, options);
