@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <set>
 
 #include <tenon/error.h>
@@ -35,15 +36,39 @@ io::NumberFormat numbers_of(const CsvOptions& options, const std::string& name) 
 struct ReadTable {
   TensorDatasetParts all{};
   Samples samples{};
-  std::int64_t missing = 0;  // fields
+  std::vector<std::int32_t> missing{};  // fields of each row; empty where none is
+  std::vector<std::int64_t> lines{};    // of each row
 };
 
-std::string describe(const ReadTable& table, std::int64_t rows) {
-  const std::int64_t all = table.samples.count, missing = table.missing;
-  return cat(rows, rows == all ? "" : cat(" of ", all), " rows of ", table.samples.name,
-             missing == 0 ? ""
-                          : cat(" (", missing, missing == 1 ? " missing field" : " missing fields",
-                                " filled)"));
+std::int64_t missing_fields(const ReadTable& table, const std::vector<std::int64_t>& rows) {
+  std::int64_t count = 0;
+  if (table.missing.empty()) return count;
+  for (const std::int64_t row : rows) count += table.missing[static_cast<std::size_t>(row)];
+  return count;
+}
+
+std::string describe(const ReadTable& table, const std::vector<std::int64_t>& rows) {
+  const std::int64_t all = table.samples.count, missing = missing_fields(table, rows);
+  return cat(
+      rows.size(), std::ssize(rows) == all ? "" : cat(" of ", all), " rows of ", table.samples.name,
+      missing == 0
+          ? ""
+          : cat(" (", missing, missing == 1 ? " missing field" : " missing fields", " filled)"));
+}
+
+// Of the rows that are asked for.
+void note_missing(const ReadTable& table, const std::vector<std::int64_t>& rows, Split part,
+                  Notes& notes) {
+  const std::int64_t count = missing_fields(table, rows);
+  if (count == 0) return;
+  const auto first = std::find_if(rows.begin(), rows.end(), [&](std::int64_t row) {
+    return table.missing[static_cast<std::size_t>(row)] > 0;
+  });
+  const std::string of_part = part == Split::All ? "" : cat(" of the ", name(part), " part");
+  notes.push_back(
+      {cat(count, count == 1 ? " missing field" : " missing fields", of_part,
+           count == 1 ? " is" : " are", " filled: numbers with their column's mean"),
+       count, cat(table.samples.name, ", line ", table.lines[static_cast<std::size_t>(*first)])});
 }
 
 class CsvTable {
@@ -90,8 +115,9 @@ class CsvTable {
     out.input = input_tensor(*table, rows);
     if (options_.image_shape.rank() == 0) out.table = table;
     out.target = target_tensor(samples.marks.classes, rows);
-    table_read.missing = missing_;
-    out.description = describe(table_read, rows_);
+    table_read.missing = missing_of_rows();
+    table_read.lines = lines_;
+    out.description = describe(table_read, rows);
     out.notes = std::move(notes_);
     out.place = [name = name_](std::int64_t line) { return cat(name, ", line ", line); };
     out.numbers = std::move(lines_);
@@ -294,17 +320,22 @@ class CsvTable {
     refuse_header();
     note_conversions(rows.conversions);
     note_index();
-    std::int64_t missing = 0, line = 0;
+  }
+  // How many fields of each row are missing; empty where none is.
+  std::vector<std::int32_t> missing_of_rows() const {
+    std::vector<std::int32_t> out;
     for (const std::size_t c : std::set<std::size_t>(inputs_.begin(), inputs_.end())) {
-      const OddField& field = raw_[c].missing;
-      if (field.count > 0 && (missing == 0 || field.line < line)) line = field.line;
-      missing += field.count;
+      const RawColumn& column = raw_[c];
+      if (column.missing.count == 0) continue;
+      out.resize(static_cast<std::size_t>(rows_));
+      for (std::size_t row = 0; row < out.size(); ++row) {
+        const bool there = how_[c] == Reading::Words   ? column.places[row] >= 0
+                           : how_[c] == Reading::Dates ? !std::isnan(column.dates[row])
+                                                       : !std::isnan(column.numbers[row]);
+        if (!there) ++out[row];
+      }
     }
-    missing_ = missing;
-    if (missing > 0)
-      notes_.push_back({cat(missing, missing == 1 ? " missing field is" : " missing fields are",
-                            " filled: numbers with their column's mean"),
-                        missing, cat(name_, ", line ", line)});
+    return out;
   }
   // Columns whose fields are for the larger part no numbers are read again, as words; dates whose
   // month comes first too.
@@ -529,7 +560,7 @@ class CsvTable {
   std::vector<std::size_t> categories_;
   std::vector<RawColumn> raw_;
   std::vector<std::int64_t> lines_;  // of the file, where rows begin
-  std::int64_t rows_ = 0, missing_ = 0;
+  std::int64_t rows_ = 0;
   Notes notes_;
 };
 
@@ -545,7 +576,8 @@ ReadTable read_table(std::string bytes, const std::string& name, const CsvOption
 TensorDatasetParts part_of_table(const ReadTable& table, Split part, const CsvOptions& options) {
   Chosen chosen = choose_samples(options.split, part, table.samples);
   TensorDatasetParts out = rows_of(table.all, std::move(chosen.samples), chosen.notes);
-  out.description = describe(table, out.size());
+  out.description = describe(table, *out.rows);
+  note_missing(table, *out.rows, part, out.notes);
   if (options.strict) refuse_notes(out.notes);
   return out;
 }
@@ -571,7 +603,12 @@ TensorDatasetParts test_table(const std::string& file, CsvOptions options, const
 TensorDatasetParts parse_csv(std::string bytes, const std::string& name, const CsvOptions& options,
                              std::optional<Split> part) {
   ReadTable table = read_table(std::move(bytes), name, options, part.has_value());
-  return part ? part_of_table(table, *part, options) : std::move(table.all);
+  if (part) return part_of_table(table, *part, options);
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(table.samples.count));
+  std::iota(rows.begin(), rows.end(), std::int64_t{0});
+  note_missing(table, rows, Split::All, table.all.notes);
+  if (options.strict) refuse_notes(table.all.notes);
+  return std::move(table.all);
 }
 
 PartReader read_csv(const std::string& file, const std::string& test_file,

@@ -15,6 +15,7 @@
 #include "base/env.h"
 #include "base/str.h"
 #include "data/csv_dataset.h"
+#include "data/csv_spec.h"
 #include "data/joined_dataset.h"
 #include "data/part_reader.h"
 #include "data/picture_spec.h"
@@ -233,26 +234,12 @@ bool set_csv_option(CsvOptions& options, const std::string& key, const std::stri
   return true;
 }
 
-PartReader read_csv_spec(const std::string& rest, const std::string& spec,
-                         const SourceOptions& source) {
-  const std::vector<std::string> parts = source_parts(rest);
-  CsvOptions options;
+PartReader read_csv_spec(const std::string& spec, const SourceOptions& source) {
+  auto [file, options, divided] = parse_csv_spec(spec);
   options.classes = source.classes;
   options.columns = source.columns;
-  SplitSpec divided;
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    const std::size_t equals = parts[i].find('=');
-    const std::string key = parts[i].substr(0, equals);
-    const std::string value = equals == std::string::npos ? "" : parts[i].substr(equals + 1);
-    if (!set_csv_option(options, key, value, spec) && !read_split_option(parts[i], spec, divided))
-      refuse_part(spec, parts, i,
-                  cat("label=NAME, column=NUMBER, drop=NAME, category=NAME, date=NAME, "
-                      "dayfirst=yes|no, decimal=SIGN, thousands=SIGN, memory=SIZE, shape=CxHxW, ",
-                      kRowOptions, ", ", kSplitOptions));
-  }
-  check_split_spec(divided, spec);
   options.split = divided.options;
-  return read_csv(parts[0], divided.test, options);
+  return read_csv(file, divided.test, options);
 }
 
 // What says how a source of text is divided, beside its own options: those that read_own() takes.
@@ -483,6 +470,24 @@ std::string default_data_dir() {
   return home.empty() ? "tenon-data" : home + "/.cache/tenon";
 }
 
+CsvSpec parse_csv_spec(const std::string& spec) {
+  const std::vector<std::string> parts = source_parts(spec.substr(spec.find(':') + 1));
+  CsvSpec out{.file = parts[0], .options = {}, .divided = {}};
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::size_t equals = parts[i].find('=');
+    const std::string key = parts[i].substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : parts[i].substr(equals + 1);
+    if (!set_csv_option(out.options, key, value, spec) &&
+        !read_split_option(parts[i], spec, out.divided))
+      refuse_part(spec, parts, i,
+                  cat("label=NAME, column=NUMBER, drop=NAME, category=NAME, date=NAME, "
+                      "dayfirst=yes|no, decimal=SIGN, thousands=SIGN, memory=SIZE, shape=CxHxW, ",
+                      kRowOptions, ", ", kSplitOptions));
+  }
+  check_split_spec(out.divided, spec);
+  return out;
+}
+
 std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool classes) {
   return open_dataset(spec, split, SourceOptions{.classes = classes});
 }
@@ -523,7 +528,7 @@ PartReader reader_of(const std::string& spec, const SourceOptions& options) {
     const FolderSpec given = read_folder_spec(rest, spec);
     return read_idx(given.folder, given.split);
   }
-  if (kind == "csv") return read_csv_spec(rest, spec, options);
+  if (kind == "csv") return read_csv_spec(spec, options);
   if (kind == "npy") return read_npy_spec(rest, spec, classes);
   if (kind == "text" && options.tokenizer != nullptr)
     return read_token_text_spec(rest, spec, options);

@@ -24,6 +24,7 @@ class TextDataset final : public Dataset {
     std::string file;
     Split part;
     std::vector<std::int64_t> tokens, begins;  // of windows
+    Notes notes{};
   };
   TextDataset(Vocabulary vocabulary, Text text, std::int64_t length, std::string description)
       : vocabulary_(std::move(vocabulary)),
@@ -46,6 +47,7 @@ class TextDataset final : public Dataset {
   }
   std::string text_unit() const override { return name(vocabulary_.unit()); }
   std::string describe() const override { return description_; }
+  Notes notes() const override { return text_.notes; }
   bool in_memory() const override { return true; }
   std::string sample_name(std::int64_t index) const override {
     return window_name(text_.file, text_.part, index);
@@ -86,11 +88,25 @@ Vocabulary vocabulary_of(const std::string& whole, const std::string& train,
                         options.words);
 }
 
+// Words that the vocabulary lacks. Of the training part they are those that it was to lack.
+void note_unknown(TextDataset::Text& text, const Vocabulary& vocabulary) {
+  const std::vector<std::string>& words = vocabulary.tokens();
+  const auto found = std::find(words.begin(), words.end(), "<unk>");
+  if (vocabulary.unit() != TextUnit::Words || text.part == Split::Train || found == words.end())
+    return;
+  const std::int64_t count = std::count(text.tokens.begin(), text.tokens.end(),
+                                        static_cast<std::int64_t>(found - words.begin()));
+  if (count > 0)
+    text.notes.push_back({cat(count, " of ", text.tokens.size(),
+                              count == 1 ? " words is" : " words are", " unknown (<unk>)"),
+                          count, cat("the ", name(text.part), " part of ", text.file)});
+}
+
 // Windows of a file's stretches.
 TextDataset::Text windows_of(const std::string& file, Split part, const std::string& text,
                              const Stretches& stretches, const Vocabulary& vocabulary,
                              std::int64_t length) {
-  TextDataset::Text out{file, part, {}, {}};
+  TextDataset::Text out{file, part, {}, {}, {}};
   std::vector<std::int64_t> counts;
   for (const auto& [from, to] : stretches) {
     const std::vector<std::int64_t> tokens =
@@ -98,6 +114,7 @@ TextDataset::Text windows_of(const std::string& file, Split part, const std::str
     out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
     counts.push_back(std::ssize(tokens));
   }
+  note_unknown(out, vocabulary);
   // The last window's targets need one token more than its inputs.
   out.begins = window_begins(counts, length, 1);
   return out;

@@ -16,6 +16,7 @@
 #include "data/joined_dataset.h"
 #include "data/line_reader.h"
 #include "data/split.h"
+#include "data/text_losses.h"
 #include "data/text_parts.h"
 #include "data/text_readers.h"
 #include "io/encoding.h"
@@ -38,6 +39,7 @@ struct WindowText {
   std::string file;
   Split part;
   TokenRow tokens, begins;
+  Notes notes{};
 };
 
 class TokenWindows : public Dataset {
@@ -57,6 +59,7 @@ class TokenWindows : public Dataset {
   Shape target_shape() const override { return {length_}; }
   DType target_dtype() const override { return DType::Int64; }
   std::int64_t classes() const override { return vocabulary_; }
+  Notes notes() const override { return text_.notes; }
   std::string describe() const override { return description_; }
   bool in_memory() const override { return true; }
 
@@ -99,6 +102,7 @@ class HiddenWords : public Dataset {
   DType target_dtype() const override { return DType::Int64; }
   std::int64_t classes() const override { return vocabulary_; }
   double counted_targets() const override { return static_cast<double>(hidden()); }
+  Notes notes() const override { return text_.notes; }
   std::string describe() const override { return description_; }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
@@ -248,18 +252,26 @@ class ClassLines : public Dataset {
         part_(part_of),
         pairs_(set.pairs) {
     std::vector<TypedTokens> rows;
+    TextLosses losses(tokenizer);
     rows.reserve(set.lines.size());
     classes_.reserve(set.lines.size());
     for (const ClassLine& line : set.lines) {
       rows.push_back(pairs_ ? encode_pair_within(tokenizer, line.text, line.second, length)
                             : TypedTokens{encode_within(tokenizer, line.text, length), {}});
-      length_ = std::max(length_, std::ssize(rows.back().tokens));
+      const TokenRow& row = rows.back().tokens;
+      const std::string place = cat(line.of_test_file ? test_file_ : file_, ", line ", line.line);
+      if (pairs_)
+        losses.add_pair(line.text, line.second, row, length, place);
+      else
+        losses.add(line.text, row, length, place);
+      length_ = std::max(length_, std::ssize(row));
       const auto name = std::lower_bound(names_.begin(), names_.end(), line.name);
       if (name == names_.end() || *name != line.name)
         throw ValueError(cat("class '", line.name, "' is not among those of training"));
       classes_.push_back(name - names_.begin());
       lines_.push_back(line.of_test_file ? -line.line : line.line);
     }
+    notes_ = losses.notes();
     inputs_.assign(at(row_size()) * rows.size(), kPad);
     for (std::size_t k = 0; k < rows.size(); ++k) {
       std::int64_t* row = inputs_.data() + k * at(row_size());
@@ -387,6 +399,7 @@ std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
   const auto windows = [&](Split part) {
     const bool whole = other_file || part == Split::All;
     WindowText out{of_part, part, {}, {}};
+    TextLosses losses(tokenizer);
     TokenRow counts;
     for (const auto& [from, to] : whole ? Stretches{{0, text.size()}} : parts.of(part)) {
       const TokenRow tokens =
@@ -394,6 +407,8 @@ std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
       out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
       counts.push_back(std::ssize(tokens));
     }
+    losses.add(out.tokens, cat("the ", name(part), " part of ", of_part));
+    out.notes = losses.notes();
     // The last window's targets need one token more than its inputs.
     out.begins = window_begins(counts, words, after);
     return out;

@@ -33,6 +33,7 @@
 #include "train/resident.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
+#include "train/sample_record.h"
 #include "train/session.h"
 #include "train/settings.h"
 #include "train/spans.h"
@@ -157,6 +158,17 @@ std::vector<std::string> notes_on_data(const DataSets& sets) {
   return out;
 }
 
+// Images of the same names may be others than before the run was stopped: it has learnt from both.
+void keep_record(const std::string& dir, const data::Dataset& training, bool resume) {
+  const std::string file = cat(dir, "/", kSampleRecordFile);
+  SampleRecord record = SampleRecord::of(training);
+  if (resume) try {
+      record.add(SampleRecord::load(file));
+    } catch (const Error&) {  // none, or damaged: written anew
+    }
+  record.save(file);
+}
+
 TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
                 const RunOptions& options) {
   // A driver takes as long to start as data to be read. What is wrong with a device is said below.
@@ -185,6 +197,9 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   TrainOptions o = session.options(dir, resume);
   o.data_digest = data_digest(*sets.train);
   if (!o.data_digest.empty()) o.model_metadata.emplace_back(kDataKey, o.data_digest);
+  o.write_beside = [&sets, resume](const std::string& folder) {
+    keep_record(folder, *sets.train, resume);
+  };
   o.callbacks = options.callbacks;
   session.tell = [&options](const std::string& note) {
     for (const auto& callback : options.callbacks) callback->on_note(note);
@@ -375,6 +390,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
         out.data_digest_ = digest->second;
     }
   }
+  out.load_record();
   out.compute_here();
   const ContextScope scope(out.context_);
   const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
@@ -412,6 +428,24 @@ TrainedModel TrainedModel::with_weights(const Settings& settings, const std::str
   out.file_ = file;
   out.name_classes(out.settings_.classes);
   return out;
+}
+
+void TrainedModel::load_record() {
+  if (run_.empty()) {
+    record_problem_ = "a model file without its run does not tell";
+    return;
+  }
+  const std::string file = cat(run_, "/", kSampleRecordFile);
+  if (!has_file(file)) {
+    record_problem_ = cat("there is no ", file);
+    return;
+  }
+  try {
+    record_ = std::make_shared<const SampleRecord>(SampleRecord::load(file));
+  } catch (const Error& error) {
+    record_problem_ = error.what();
+    record_notes_ = {{"which samples the run has learnt from cannot be read", 1, record_problem_}};
+  }
 }
 
 // Wherever it was trained.
@@ -462,6 +496,12 @@ void TrainedModel::set_picture(const std::string& steps) {
   // Pixels stay scaled as they were, which for other pictures is another way.
   if (!own_sizes(settings_) && settings_.normalize == "auto") settings_.normalize = "none";
   settings_.set("picture", steps);
+}
+
+void TrainedModel::set_background(const std::string& colour) {
+  if (settings_.model_info().input.rank() != 3)
+    throw ValueError(cat("model '", settings_.model, "' takes no images"));
+  settings_.set("background", colour);
 }
 
 bool TrainedModel::fits_pictures() const { return !given_net_ && own_sizes(settings_); }
@@ -522,10 +562,10 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
   const std::size_t tab = info.masked ? std::string::npos : text.find('\t');
   data::TypedTokens row;
   if (tab == std::string::npos)
-    row.tokens = data::encode_within(*tokenizer_, text, info.input[0]);
+    row.tokens = data::encode_within(*tokenizer_, text, text_length(settings_));
   else
     row = data::encode_pair_within(*tokenizer_, std::string_view(text).substr(0, tab),
-                                   std::string_view(text).substr(tab + 1), info.input[0]);
+                                   std::string_view(text).substr(tab + 1), text_length(settings_));
   std::vector<std::int64_t>& tokens = row.tokens;
   const std::int64_t length = std::ssize(tokens);
   if (length == 0) throw ValueError("predict: there is no text");

@@ -1,8 +1,8 @@
 // RunFolder: the files of a run, and the lock that keeps a second run out.
 //
 //   settings.toml  tokenizer.json  log.csv  log.jsonl  model.safetensors  best.safetensors
-//   engines.tune  lock checkpoints/step-00000938.safetensors …  checkpoints/latest (the newest
-//   one's name)
+//   training_samples.safetensors  engines.tune  lock
+//   checkpoints/step-00000938.safetensors …  checkpoints/latest (the newest one's name)
 //
 // Every file but the logs is replaced whole, so that a run killed at any moment leaves a whole
 // checkpoint; a log may end in a torn line, which resuming cuts off.

@@ -302,6 +302,7 @@ void Fit::prepare() {
   engines_saved_ = engines_->table().size();
   // By its settings the run goes on: they are there last.
   if (!o_.tokenizer_json.empty()) io::write_file(folder_->file(kTokenizerFile), o_.tokenizer_json);
+  if (o_.write_beside) o_.write_beside(folder_->path());
   if (!o_.settings_toml.empty()) io::write_file(folder_->file("settings.toml"), o_.settings_toml);
   folder_->open_logs(p_);
   folder_->append_json(

@@ -80,7 +80,7 @@ class Tables(CommandTest):
     def test_what_is_assumed_is_told_and_refused_by_strict(self):
         self.write("notes.csv", "# made by hand\n,b,label\n" + "".join(f"{k},{'' if k == 7 else k % 5},{k % 2}\n" for k in range(40)))
         told = self.ok("data", "info", "csv:notes.csv").out
-        for words in ("begins with '#' was skipped", "Unnamed: 0", "1 missing field is filled"):
+        for words in ("begins with '#' was skipped", "Unnamed: 0", "1 missing field of the test part is filled"):
             self.assertIn(words, " ".join(told.split()))
         self.fails(3, "data", "info", "csv:notes.csv", "--strict", says="refused")
         self.write("plain.csv", "a,label\n" + "".join(f"{k},{k % 2}\n" for k in range(40)))

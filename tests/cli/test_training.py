@@ -32,7 +32,7 @@ class Parts(Runs):
         words = ["train", "mlp:8-16-2", "--data", "csv:t.csv", "--epochs", "4", "--batch", "16", "--out", "run"]
         out = self.ok(*words).out
         self.assertIn("samples: 162 for training, 18 for validation, 20 for testing\n", out)
-        self.assertRegex(out, r"epoch 1/4  loss [\d.]+  accuracy [\d.]+ %  validation [\d.]+ %")
+        self.assertRegex(out, r"epoch 1/4  training loss [\d.]+, accuracy [\d.]+ %  validation accuracy [\d.]+ %")
         self.assertRegex(out, r"\nbest validation accuracy [\d.]+ % \(epoch \d, 18 samples\)\n")
         test = re.search(r"\ntest accuracy ([\d.]+) % \(epoch (\d), 20 samples, measured once\)\n", out)
         self.assertTrue(test, out)

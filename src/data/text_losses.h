@@ -1,0 +1,37 @@
+// What is lost of texts on their way to tokens: what stands behind a network's length, and words
+// that a tokenizer does not know. Counted for notes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <tenon/notes.h>
+#include <tenon/tokenizer.h>
+
+namespace tenon::data {
+
+class TextLosses {
+ public:
+  /// Of a tokenizer that has no token for what it does not know nothing is unknown.
+  explicit TextLosses(const Tokenizer& tokenizer);
+  /// A text, or two, and the row of at most `length` tokens that encode_within() or
+  /// encode_pair_within() made.
+  void add(std::string_view text, std::span<const std::int64_t> row, std::int64_t length,
+           const std::string& place);
+  void add_pair(std::string_view first, std::string_view second, std::span<const std::int64_t> row,
+                std::int64_t length, const std::string& place);
+  /// Tokens of a text that nothing was cut from.
+  void add(std::span<const std::int64_t> tokens, const std::string& place);
+  /// A text of which only the last `length` tokens are read.
+  void add_cut(std::int64_t length, const std::string& place);
+  Notes notes() const;
+
+ private:
+  Tokenizer tokenizer_;
+  std::int64_t unknown_ = -1, length_ = 0, tokens_ = 0;
+  Note cut_{}, unknown_tokens_{};
+};
+
+}  // namespace tenon::data
