@@ -102,6 +102,7 @@ std::vector<TrainResult> run_folds(
 
 std::vector<TrainResult> start_folds(const Settings& settings, int folds, const std::string& dir,
                                      const FoldOptions& options) {
+  require_in_range(settings);
   if (folds < 2 || folds > kMostFolds)
     throw ValueError(cat("folds: ", folds, " of them; there are 2 to ", kMostFolds));
   if (dir.empty()) throw ValueError("folds: their runs need a folder");

@@ -297,6 +297,7 @@ void use_published(const PublishedConfig& config, Settings& settings,
 }  // namespace
 
 TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
+  require_in_range(settings);
   refuse_idle(settings);
   refuse_tested_training(settings.data);
   Settings known = as_published(settings);
