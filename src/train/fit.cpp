@@ -11,6 +11,7 @@
 #include "io/safetensors.h"
 #include "train/fit.h"
 #include "train/last_batch.h"
+#include "train/part_fits.h"
 #include "train/resident.h"
 
 namespace tenon::train {
@@ -39,19 +40,6 @@ Monitored monitored(const EpochReport& e) {
   return {"training loss", e.train_loss, false};
 }
 
-// A class has one number in all parts, or figures of one part would be of other classes.
-void require_same_classes(const data::Loader& train, const data::Loader* other, data::Split part) {
-  if (other == nullptr || !train.dataset().text_unit().empty()) return;
-  const std::vector<std::string> known = train.dataset().class_names(),
-                                 given = other->dataset().class_names();
-  for (std::size_t c = 0; c < std::min(known.size(), given.size()); ++c)
-    if (known[c] != given[c])
-      throw ValueError(cat("Trainer: class ", c, " is '", known[c], "' in the training part and '",
-                           given[c], "' in the ", data::name(part),
-                           " part: open both with the same class names (CsvOptions::class_names, "
-                           "CsvOptions::columns)"));
-}
-
 }  // namespace
 
 // The programs and batches of the stage before are gone when the next one is asked for.
@@ -77,6 +65,14 @@ void Fit::change_stage() {
   require_trains_on_last_batch(next.net, *train_);
   modes_.emplace_front(next.net);  // what both stages have is left as the first found it
   t_.begin(next);
+  require_parts_fit();
+}
+
+void Fit::require_parts_fit() {
+  if (validation_ != nullptr)
+    require_part_fits(*t_.eval_step, o_.classes, *train_, *validation_, data::Split::Validation);
+  if (test_ != nullptr)
+    require_part_fits(*t_.eval_step, o_.classes, *train_, *test_, data::Split::Test);
 }
 
 // What the optimizers have in common, and the scale of the loss, is as it was.
@@ -145,7 +141,7 @@ void Fit::end_epoch() {
   EpochReport r;
   r.epoch = p_.epoch_of(p_.step);
   r.step = p_.step;
-  r.train_loss = p_.loss_sum / p_.weight;
+  r.train_loss = mean_loss();
   r.train_accuracy = train_accuracy();
   r.lr = t_.optimizer->lr();
   r.seconds = p_.seconds;
@@ -222,6 +218,29 @@ void Fit::note_best(EpochReport& r) {
     best_weights_ = copy(t_.net.state_dict());
 }
 
+// NaN is never the best: where every epoch gave it, the last one's weights are kept.
+void Fit::name_best(const EpochReport* top) {
+  std::vector<EpochReport> compared;
+  for (const EpochReport& e : p_.history)
+    if (validation_ == nullptr || e.validation_loss) compared.push_back(e);
+  if (compared.empty()) return;
+  result_.best_figure = monitored(top != nullptr ? *top : compared.back()).name;
+  if (top != nullptr) {
+    result_.best = monitored(*top).value;
+    result_.best_epoch = top->epoch;
+  } else if (std::all_of(compared.begin(), compared.end(), [](const EpochReport& e) {
+               return std::isnan(e.validation_loss.value_or(e.train_loss));
+             })) {
+    const std::string note =
+        cat("the ", validation_ != nullptr ? "validation" : "training",
+            " loss was no number (NaN) each of the ", compared.size(),
+            compared.size() == 1 ? " time" : " times",
+            " that it was measured: no epoch is the best, and the weights of the last one are "
+            "kept. Look at the network's outputs, and whether any target counts");
+    t_.tell([&](Callback& c) { c.on_note(note); });
+  }
+}
+
 // Leaves the weights that are kept in the network, measures them and writes the model's file.
 void Fit::finish() {
   t_.net.eval();
@@ -233,11 +252,7 @@ void Fit::finish() {
       best_weights_ = io::load_safetensors(folder_->file("best.safetensors")).tensors;
     if (!best_weights_.empty()) t_.net.load_state_dict(best_weights_);
   }
-  if (top != nullptr) {
-    result_.best = monitored(*top).value;
-    result_.best_figure = monitored(*top).name;
-    result_.best_epoch = top->epoch;
-  }
+  name_best(top);
   if (ended) {
     EpochReport kept;
     kept.epoch = chosen ? top->epoch : p_.epoch_of(p_.step);
@@ -263,10 +278,9 @@ void Fit::finish() {
 }
 
 TrainResult Fit::run() {
-  require_same_classes(*train_, validation_, data::Split::Validation);
-  require_same_classes(*train_, test_, data::Split::Test);
   if (t_.optimizer != t_.first.optimizer) t_.begin(t_.first);  // of an earlier call
   require_trains_on_last_batch(t_.net, *train_);
+  require_parts_fit();
   prepare();
   open_steps();
   last_checkpoint_ = Clock::now();

@@ -118,6 +118,7 @@ class Fit {
         validation_(validation),
         test_(test) {
     modes_.emplace_back(impl.first.net);
+    if (o_.teacher) modes_.emplace_back(*o_.teacher);
   }
   TrainResult run();
 
@@ -127,12 +128,14 @@ class Fit {
   void require_nothing_kept() const;
   void restore(Checkpoint checkpoint);
   void save_engines();
+  void write_settings() const;
   bool stage_due(const Progress& progress) const {
     return !staged_ && o_.stage_epochs > 0 && progress.epochs_in(progress.step) >= o_.stage_epochs;
   }
   void lay_out_steps();
   void take_other_cut(const Progress& saved);
   void change_stage();
+  void require_parts_fit();
   void go_on_in_next_stage();
   void open_steps();
   bool epoch();
@@ -160,6 +163,7 @@ class Fit {
   void require_finite();
   const nn::NamedTensor* first_not_finite() const;
   void report_step(const Queued& step, double loss);
+  double mean_loss() const;
   std::optional<double> train_accuracy() const;
   // Of two models of language the one that is less surprised is the better one.
   bool has_accuracy(const data::Loader& loader) const {
@@ -168,6 +172,7 @@ class Fit {
   void end_epoch();
   void validate(EpochReport& report);
   void note_best(EpochReport& report);
+  void name_best(const EpochReport* top);
   /// Whether the weights that stay are those of the best epoch.
   bool keeps_best() const { return o_.keep_best && validation_ != nullptr; }
   TestReport measure_test(const EpochReport& kept);

@@ -37,13 +37,19 @@ void Fit::prepare() {
   // The same engines as before: another order of sums would give other bits.
   engines_ = std::make_unique<TuneRecord>(o_.resume ? load_engines(folder_->path()) : TuneTable());
   engines_saved_ = engines_->table().size();
-  // By its settings the run goes on: they are there last.
   if (!o_.tokenizer_json.empty()) io::write_file(folder_->file(kTokenizerFile), o_.tokenizer_json);
-  if (!o_.settings_toml.empty()) io::write_file(folder_->file("settings.toml"), o_.settings_toml);
   folder_->open_logs(p_);
   folder_->append_json(
       json_begin_line(o_.resume ? "resume" : "start", p_, total_, t_.optimizer->describe()));
-  if (last_saved_ < 0) checkpoint_aside();
+  if (last_saved_ < 0)
+    checkpoint_aside();
+  else
+    write_settings();
+}
+
+// By its settings a run goes on: they are there last.
+void Fit::write_settings() const {
+  if (!o_.settings_toml.empty()) io::write_file(folder_->file("settings.toml"), o_.settings_toml);
 }
 
 void Fit::lay_out_steps() {
@@ -110,10 +116,11 @@ void Fit::restore(Checkpoint checkpoint) {
   p_.first_step = saved.first_step;
   lay_out_steps();
   if (saved.step > total_)
-    throw ValueError(
-        cat(o_.run_dir, " has done ", saved.step, " steps (", saved.epoch_of(saved.step),
-            " epochs), more than the ", total_,
-            " that it is to end with: ask for as many epochs and steps at least, in all"));
+    throw ValueError(cat(o_.run_dir, " has done ", saved.step, " steps, in epoch ",
+                         saved.epoch_of(saved.step), ", and is to end with ",
+                         o_.max_steps > 0 && saved.step > o_.max_steps ? cat("step ", o_.max_steps)
+                                                                       : cat("epoch ", o_.epochs),
+                         ": ask for as many epochs and steps at least, in all"));
   if (stage_due(saved)) change_stage();
   t_.net.load_state_dict(checkpoint.model_state());
   t_.optimizer->load_state_dict(checkpoint.optimizer_state());
@@ -170,7 +177,7 @@ Checkpoint Fit::state() {
   p_.schedule = schedule_->state();
   p_.generator_seed = Generator::current().seed();
   p_.generator_counter = Generator::current().counter();
-  Checkpoint out{"", {}, p_};
+  Checkpoint out{"", {}, p_, o_.settings_toml};
   for (const auto& [name, tensor] : t_.net.state_dict())
     out.tensors.emplace(Checkpoint::kModelPrefix + name, tensor);
   for (const auto& [name, tensor] : t_.optimizer->state_dict())
@@ -201,12 +208,18 @@ void Fit::checkpoint() {
 // The first one, which nothing has been computed for yet: on a card the host has time to write it
 // while the first steps are compiled and run.
 void Fit::checkpoint_aside() {
-  if (current_device().kind == Device::Kind::Cpu) return checkpoint();
+  if (current_device().kind == Device::Kind::Cpu) {
+    checkpoint();
+    return write_settings();
+  }
   Checkpoint kept = state();
   for (auto& [name, tensor] : kept.tensors) tensor = to(tensor, Device()).eval();
   last_saved_ = p_.step;
-  aside_ = in_background(
-      [this, kept = std::move(kept)] { return folder_->save(kept, o_.keep_checkpoints); });
+  aside_ = in_background([this, kept = std::move(kept)] {
+    const std::string path = folder_->save(kept, o_.keep_checkpoints);
+    write_settings();
+    return path;
+  });
 }
 
 void Fit::settle_checkpoint() {

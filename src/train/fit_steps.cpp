@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include <tenon/error.h>
 #include <tenon/ops.h>
@@ -220,7 +221,7 @@ void Fit::account(const Queued& step) {
   ++p_.step;
   // In the mean of its epoch a step counts as in an evaluation: by its targets that count.
   const double weight = outcome.counted.value_or(static_cast<double>(step.items));
-  p_.loss_sum += outcome.loss * weight;
+  p_.loss_sum += outcome.total.value_or(outcome.loss * weight);
   p_.weight += weight;
   p_.correct += outcome.correct;
   p_.targets += outcome.targets.value_or(step.items * train_->dataset().target_shape().numel());
@@ -234,6 +235,11 @@ void Fit::account(const Queued& step) {
                         cat("the gradient of ", outcome.overflow, "; the loss scale is halved")));
   speed_.add(step.items);
   report_step(step, outcome.loss);
+}
+
+// Of the epoch so far; NaN where nothing counted.
+double Fit::mean_loss() const {
+  return p_.weight > 0 ? p_.loss_sum / p_.weight : std::numeric_limits<double>::quiet_NaN();
 }
 
 // Of the epoch so far; sequences have a target for each token.
@@ -251,7 +257,7 @@ void Fit::report_step(const Queued& step, double loss) {
   r.step_in_epoch = p_.steps_behind_epochs(p_.step - 1) + 1;
   r.steps_per_epoch = p_.steps_per_epoch;
   r.loss = loss;
-  r.mean_loss = p_.loss_sum / p_.weight;
+  r.mean_loss = mean_loss();
   r.accuracy = train_accuracy();
   r.lr = step.lr;
   r.items = step.items;

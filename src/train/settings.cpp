@@ -551,6 +551,10 @@ Settings Settings::of_run(const std::string& dir) {
   return of_lines(parse_settings(io::read_file(file, kMostSettingsText), file), file);
 }
 
+Settings Settings::of_text(const std::string& toml, const std::string& source) {
+  return of_lines(parse_settings(toml, source), source);
+}
+
 // Without these a file that was cut off would count as a run of the defaults.
 Settings Settings::of_lines(const std::vector<SettingText>& lines, const std::string& file) {
   Settings out;
