@@ -91,10 +91,17 @@ void Fit::go_on_in_next_stage() {
   open_steps();
 }
 
+std::string Fit::figure() const {
+  if (validation_ == nullptr) return "training loss";
+  return has_accuracy(*validation_) ? "validation accuracy" : "validation loss";
+}
+
+// Of epochs that were judged by another figure, as before a resume without a validation part, none
+// is better or worse.
 const EpochReport* Fit::best() const {
   const EpochReport* found = nullptr;
   for (const EpochReport& e : p_.history)
-    if (e.best) found = &e;
+    if (e.best && monitored(e).name == figure()) found = &e;
   return found;
 }
 
@@ -103,7 +110,11 @@ bool Fit::early_stop() const {
   const EpochReport* top = best();
   if (o_.early_stopping <= 0 || p_.history.empty()) return false;
   // Of a run whose every figure is NaN none is the best: it counts from the first one on.
-  const int since = top != nullptr ? top->epoch : std::max({o_.evaluate_every, best_lost_, 1});
+  int since = top != nullptr ? top->epoch : std::max({o_.evaluate_every, best_lost_, 1});
+  if (top == nullptr)
+    for (const EpochReport& e : p_.history)
+      if (monitored(e).name != figure() && (e.validation_loss || validation_ == nullptr))
+        since = std::max(since, e.epoch + 1);
   return p_.history.back().epoch - since >= o_.early_stopping;
 }
 
@@ -222,9 +233,9 @@ void Fit::note_best(EpochReport& r) {
 void Fit::name_best(const EpochReport* top) {
   std::vector<EpochReport> compared;
   for (const EpochReport& e : p_.history)
-    if (validation_ == nullptr || e.validation_loss) compared.push_back(e);
+    if (monitored(e).name == figure()) compared.push_back(e);
   if (compared.empty()) return;
-  result_.best_figure = monitored(top != nullptr ? *top : compared.back()).name;
+  result_.best_figure = figure();
   if (top != nullptr) {
     result_.best = monitored(*top).value;
     result_.best_epoch = top->epoch;

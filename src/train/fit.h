@@ -188,6 +188,8 @@ class Fit {
   }
   bool finished() const { return p_.step >= total_ || early_stop(); }
   bool early_stop() const;
+  /// What tells a better epoch.
+  std::string figure() const;
   const EpochReport* best() const;
   void save_best(int epoch) const;
   void forget_lost_best();

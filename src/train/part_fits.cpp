@@ -44,14 +44,23 @@ void require_part_fits(EvalStep& step, bool classes, const data::Loader& train,
   };
   if (other.input_dtype() != train.input_dtype())
     throw DTypeError(told("inputs of both must have the same dtype"));
+  // What fails with training's samples too is no fault of the part: the first step tells of it.
+  const auto is_of_all = [&](const std::string& why) {
+    try {
+      step.require_fits(train, classes);
+    } catch (const Error& error) {
+      return error.what() == why;
+    }
+    return false;
+  };
   try {
     step.require_fits(other, classes);
   } catch (const ShapeError& error) {
-    throw ShapeError(told(error.what()));
+    if (!is_of_all(error.what())) throw ShapeError(told(error.what()));
   } catch (const DTypeError& error) {
-    throw DTypeError(told(error.what()));
+    if (!is_of_all(error.what())) throw DTypeError(told(error.what()));
   } catch (const ValueError& error) {
-    throw ValueError(told(error.what()));
+    if (!is_of_all(error.what())) throw ValueError(told(error.what()));
   }
 }
 

@@ -275,6 +275,47 @@ TEST_CASE("parts: a validation loss that is NaN is never the best, and is told o
   CHECK(notes->all.empty());
 }
 
+TEST_CASE("parts: epochs are compared by one figure, also behind a resume without that part") {
+  const TestFolder folder;
+  const auto fit = [&](int epochs, bool validates, bool resume) {
+    toy::Session s(0, 16, 0.05);
+    TrainOptions o;
+    o.epochs = epochs;
+    o.schedule = "constant";
+    o.early_stopping = 3;
+    o.run_dir = folder / "run";
+    o.resume = resume;
+    train::Trainer trainer(s.net, nn::CrossEntropyLoss(), s.optimizer, o);
+    return trainer.fit(s.train, validates ? &s.test : nullptr);
+  };
+  CHECK(fit(3, true, false).best_figure == "validation accuracy");
+  const train::TrainResult blind = fit(6, false, true);
+  REQUIRE(blind.epochs.size() == 6);
+  CHECK(blind.best_figure == "training loss");
+  CHECK(blind.best_epoch > 3);
+  CHECK(*blind.best == blind.epochs[static_cast<std::size_t>(blind.best_epoch - 1)].train_loss);
+  CHECK(blind.kept_epoch == 6);
+  const train::TrainResult seeing = fit(7, true, true);
+  CHECK(seeing.best_figure == "validation accuracy");
+  CHECK(*seeing.best ==
+        *seeing.epochs[static_cast<std::size_t>(seeing.best_epoch - 1)].validation_accuracy);
+  CHECK(seeing.kept_epoch == seeing.best_epoch);
+}
+
+TEST_CASE("parts: what training cannot take either is no fault of a part") {
+  class Reads : public nn::Module {
+   public:
+    Tensor forward(const Tensor& x) const override { return sum(x).item() > 0 ? x : -x; }
+    std::string describe() const override { return "Reads()"; }
+  };
+  toy::Session s;
+  const nn::Sequential net(s.net, Reads());
+  train::Trainer trainer(net, nn::CrossEntropyLoss(), s.optimizer, {.epochs = 1});
+  const std::string said = refusal([&] { trainer.fit(s.train, s.test); });
+  CHECK(said.find("have no values yet") != std::string::npos);
+  CHECK(said.find("does not fit") == std::string::npos);
+}
+
 TEST_CASE("parts: with drop_last changed a finished run is still told by its epochs") {
   const TestFolder folder;
   const auto fit = [&](bool drop_last, int epochs, bool resume) {
