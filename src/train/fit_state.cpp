@@ -116,11 +116,13 @@ void Fit::restore(Checkpoint checkpoint) {
   p_.first_step = saved.first_step;
   lay_out_steps();
   if (saved.step > total_)
-    throw ValueError(cat(o_.run_dir, " has done ", saved.step, " steps, in epoch ",
-                         saved.epoch_of(saved.step), ", and is to end with ",
-                         o_.max_steps > 0 && saved.step > o_.max_steps ? cat("step ", o_.max_steps)
-                                                                       : cat("epoch ", o_.epochs),
-                         ": ask for as many epochs and steps at least, in all"));
+    throw ValueError(cat(o_.run_dir, " has done ", saved.step, " steps (",
+                         saved.epoch_of(saved.step), " epochs), more than the ",
+                         o_.max_steps > 0 && saved.step > o_.max_steps
+                             ? cat(o_.max_steps, " steps")
+                             : cat(o_.epochs, o_.epochs == 1 ? " epoch" : " epochs"),
+                         " that it is to end with: ask for as many epochs and steps at least, in "
+                         "all"));
   if (stage_due(saved)) change_stage();
   t_.net.load_state_dict(checkpoint.model_state());
   t_.optimizer->load_state_dict(checkpoint.optimizer_state());
