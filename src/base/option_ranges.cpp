@@ -28,7 +28,7 @@ void require(std::string_view whose, std::string_view name, Number value, const 
 std::string Range::text() const {
   const std::string lower = end_text(low), upper = end_text(high);
   if (std::isinf(high)) {
-    const std::string finite = high_open ? "finite" : "";
+    std::string finite = high_open ? "finite" : "";
     if (std::isinf(low)) return finite;
     return cat(finite, high_open ? " and " : "", low_open ? "above " : "at least ", lower);
   }

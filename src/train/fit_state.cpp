@@ -218,7 +218,7 @@ void Fit::checkpoint_aside() {
   for (auto& [name, tensor] : kept.tensors) tensor = to(tensor, Device()).eval();
   last_saved_ = p_.step;
   aside_ = in_background([this, kept = std::move(kept)] {
-    const std::string path = folder_->save(kept, o_.keep_checkpoints);
+    std::string path = folder_->save(kept, o_.keep_checkpoints);
     write_settings();
     return path;
   });

@@ -204,7 +204,7 @@ std::string locate_file(const std::string& path, const std::string& run_dir) {
   std::error_code ignored;
   for (fs::path base = fs::weakly_canonical(run_dir, ignored); base.has_relative_path();
        base = base.parent_path())
-    if (const std::string there = (base / path).string(); io::is_there(there)) return there;
+    if (std::string there = (base / path).string(); io::is_there(there)) return there;
   return path;
 }
 
