@@ -13,6 +13,7 @@
 #include <tenon/pictures.h>
 #include <tenon/train.h>
 
+#include "base/option_ranges.h"
 #include "base/str.h"
 #include "data/picture_spec.h"
 #include "data/span_dataset.h"
@@ -107,6 +108,7 @@ std::optional<bool> TrainedModel::trained_on(const std::string& data) const {
 }
 
 Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions& options) const {
+  require_range("evaluate", "batch", options.batch, at_least(0));
   const Selection selection = select_data(data, options.part);
   const ContextScope scope(context_);
   const std::shared_ptr<data::Dataset> set = open_set(selection, options.strict);
