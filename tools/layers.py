@@ -68,7 +68,7 @@ CLIENTS = ["cli", "examples", "python"]
 HEAVY = {
     "CLI/": ["cli"],
     "fmt/": ["cli"],
-    "nlohmann/": ["cli", "src/io", "src/data", "src/train", "src/report", "src/run", "src/plan"],
+    "nlohmann/": ["cli"],
     "utf8proc": ["src/data"],
     "toml++/": ["src/io"],
     "curl/": ["cli", "src/data", "src/io"],

@@ -2,7 +2,6 @@
 // refused by name: a tokenizer that leaves a step out gives other numbers, and no error.
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include <tenon/error.h>
@@ -32,9 +31,8 @@ class TokenizerJson {
   // A member, or null.
   static const Json& member(const Json& json, const char* key) {
     static const Json none;
-    if (!json.is_object()) return none;
-    const auto found = json.find(key);
-    return found == json.end() ? none : *found;
+    const Json* found = json.find(key);
+    return found == nullptr ? none : *found;
   }
   std::string text(const Json& json, const char* key) const {
     const Json& value = member(json, key);
@@ -63,7 +61,7 @@ class TokenizerJson {
     if (!vocabulary.is_object()) damaged("has no vocabulary");
     TokenNumbers out;
     out.reserve(vocabulary.size());
-    for (const auto& [token, number] : vocabulary.items())
+    for (const auto& [token, number] : vocabulary.members())
       out.emplace(token, whole(number, "a vocabulary"));
     return out;
   }
@@ -288,7 +286,7 @@ Json json_of_normal(const TokenizerParts& parts) {
                     : step.kind == NormalStep::Kind::Lower ? "Lowercase"
                                                            : "StripAccents"}});
   }
-  if (steps.size() == 1) return steps[0];
+  if (steps.size() == 1) return steps.items()[0];
   return {{"type", "Sequence"}, {"normalizers", std::move(steps)}};
 }
 
@@ -304,7 +302,7 @@ Json json_of_splits(const TokenizerParts& parts) {
     else
       steps.push_back(
           {{"type", step.kind == SplitStep::Kind::Bert ? "BertPreTokenizer" : "WhitespaceSplit"}});
-  if (steps.size() == 1) return steps[0];
+  if (steps.size() == 1) return steps.items()[0];
   return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
 }
 
@@ -354,8 +352,7 @@ Json json_of_model(const TokenModel& model, const std::vector<std::string>& text
   order.reserve(model.numbers.size());
   for (const auto& [token, number] : model.numbers) order.emplace_back(number, token);
   std::sort(order.begin(), order.end());
-  auto& rows = vocabulary.get_ref<Json::object_t&>();
-  for (const auto& [number, token] : order) rows.emplace_back(token, number);
+  for (const auto& [number, token] : order) vocabulary.add(token, number);
   const Json unknown = model.unknown ? Json(texts[at(*model.unknown)]) : Json(nullptr);
   if (model.kind == TokenModel::Kind::WordPiece)
     return {{"type", "WordPiece"},

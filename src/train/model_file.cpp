@@ -2,7 +2,6 @@
 #include "train/model_file.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include <tenon/error.h>

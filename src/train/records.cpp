@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include <tenon/error.h>
 
@@ -25,7 +24,7 @@ Json number(double value) {
 
 double to_double(const Json& json) {
   if (json.is_number()) return json.get<double>();
-  const auto& text = json.get_ref<const std::string&>();
+  const std::string& text = json.text();
   if (text == "inf") return std::numeric_limits<double>::infinity();
   if (text == "-inf") return -std::numeric_limits<double>::infinity();
   if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
@@ -143,8 +142,9 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
     p.weight = to_double(json.at("weight"));
     p.targets = json.at("targets").get<std::int64_t>();
     p.seconds = to_double(json.at("seconds"));
-    for (const auto& [key, value] : json.at("schedule").items()) p.schedule[key] = to_double(value);
-    for (const Json& e : json.at("history")) p.history.push_back(epoch_from(e));
+    for (const auto& [key, value] : json.at("schedule").members())
+      p.schedule[key] = to_double(value);
+    for (const Json& e : json.at("history").items()) p.history.push_back(epoch_from(e));
     if (p.first_epoch < 0 || p.first_step < 0 || p.step < p.first_step || p.steps_per_epoch < 1)
       throw FormatError("negative counts");
     return p;
@@ -174,7 +174,8 @@ std::string csv_line(const EpochReport& e, const std::optional<TestReport>& test
 
 std::string json_line(const EpochReport& e) {
   Json out{{"event", "epoch"}};
-  out.update(to_json(e));
+  const Json values = to_json(e);
+  for (const auto& [key, value] : values.members()) out.add(key, value);
   return io::json_text(out);
 }
 
@@ -215,8 +216,8 @@ std::string json_begin_line(const std::string& event, const Progress& progress, 
 std::string json_log_until(const std::string& text, std::int64_t step) {
   std::string out;
   for_each_line(text, [&](const std::string& line, const Json& json) {
-    const auto it = json.find("step");
-    if (it != json.end() && it->is_number_integer() && it->get<std::int64_t>() <= step)
+    const Json* at = json.find("step");
+    if (at != nullptr && at->is_number_integer() && at->get<std::int64_t>() <= step)
       out += line + "\n";
   });
   return out;
@@ -225,8 +226,8 @@ std::string json_log_until(const std::string& text, std::int64_t step) {
 RunLog read_log(const std::string& text) {
   RunLog out;
   for_each_line(text, [&](const std::string&, const Json& json) {
-    const auto event = json.find("event"), step = json.find("step");
-    if (event == json.end() || step == json.end() || !step->is_number_integer()) return;
+    const Json *event = json.find("event"), *step = json.find("step");
+    if (event == nullptr || step == nullptr || !step->is_number_integer()) return;
     const auto number = step->get<std::int64_t>();
     out.last_step = std::max(out.last_step, number);
     const auto is_number = [&](const char* key) {
