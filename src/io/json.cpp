@@ -15,31 +15,20 @@ Json::Json(const std::map<std::string, std::string>& members) : value_(Object())
   object.reserve(members.size());
   for (const auto& [key, text] : members) object.emplace_back(key, text);
 }
-Json::Json(const Json&) = default;
+// Not the variant's own copy constructor: where an allocation of it throws, libstdc++ 12 destroys
+// an alternative that was never made.
+Json::Json(const Json& other) {
+  std::visit(
+      [this](const auto& value) {
+        auto copy = value;
+        value_ = std::move(copy);
+      },
+      other.value_);
+}
 Json::Json(Json&&) noexcept = default;
-Json& Json::operator=(const Json&) = default;
+Json& Json::operator=(const Json& other) { return *this = Json(other); }
 Json& Json::operator=(Json&&) noexcept = default;
 Json::~Json() = default;
-
-Json::Json(std::initializer_list<Item> items) {
-  bool is_object = true;
-  for (const Item& item : items) {
-    const Array* pair = std::get_if<Array>(&item.value().value_);
-    is_object = is_object && pair != nullptr && pair->size() == 2 && (*pair)[0].is_string();
-  }
-  if (!is_object) {
-    auto& array = value_.emplace<Array>();
-    array.reserve(items.size());
-    for (const Item& item : items) array.push_back(std::move(item.value()));
-    return;
-  }
-  auto& object = value_.emplace<Object>();
-  object.reserve(items.size());
-  for (const Item& item : items) {
-    auto& pair = std::get<Array>(item.value().value_);
-    object.emplace_back(std::move(std::get<std::string>(pair[0].value_)), std::move(pair[1]));
-  }
-}
 
 Json Json::array() { return Json(Array()); }
 Json Json::object() {
@@ -97,10 +86,11 @@ const Json& Json::operator[](std::size_t place) const {
   return array[place];
 }
 
-void Json::push_back(Json item) {
+Json& Json::append(Json item) & {
   if (is_null()) value_.emplace<Array>();
   if (!is_array()) wrong_kind("a list");
   std::get<Array>(value_).push_back(std::move(item));
+  return *this;
 }
 
 const Json::Object& Json::members() const {
@@ -135,8 +125,9 @@ Json& Json::operator[](std::string_view key) {
   return object.emplace_back(std::string(key), Json()).second;
 }
 
-void Json::add(std::string key, Json value) {
+Json& Json::add(std::string key, Json value) & {
   open_object().emplace_back(std::move(key), std::move(value));
+  return *this;
 }
 
 std::size_t Json::size() const noexcept {

@@ -10,7 +10,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <map>
 #include <stdexcept>
@@ -63,9 +62,6 @@ class Json {
       const std::vector<T>& items)
       : value_(Array(items.begin(), items.end())) {}
   Json(const std::map<std::string, std::string>& members);
-  /// An object where each item is a pair of a text and a value, else an array.
-  class Item;
-  Json(std::initializer_list<Item> items);
   Json(const Json&);
   Json(Json&&) noexcept;
   Json& operator=(const Json&);
@@ -98,7 +94,8 @@ class Json {
   const Json* end() const { return items().data() + items().size(); }
   const Json& operator[](std::size_t place) const;
   /// Appends; null becomes an array.
-  void push_back(Json item);
+  Json& append(Json item) &;
+  Json&& append(Json item) && { return std::move(append(std::move(item))); }
 
   /// Members of an object; throws type_error for another kind.
   const Object& members() const;
@@ -118,8 +115,11 @@ class Json {
   std::string value(std::string_view key, const char* otherwise) const {
     return value(key, std::string(otherwise));
   }
-  /// Appends a member without looking for an equal key.
-  void add(std::string key, Json value);
+  /// Appends a member without looking for an equal key; null becomes an object.
+  Json& add(std::string key, Json value) &;
+  Json&& add(std::string key, Json value) && {
+    return std::move(add(std::move(key), std::move(value)));
+  }
 
   /// Of arrays and objects; null has none, other values count as one.
   std::size_t size() const noexcept;
@@ -150,20 +150,6 @@ class Json {
   std::variant<std::monostate, Discarded, bool, std::int64_t, std::uint64_t, double, std::string,
                Array, Object>
       value_;
-};
-
-class Json::Item {
- public:
-  template <class T>
-  requires(!std::same_as<std::remove_cvref_t<T>, Item> && std::constructible_from<Json, T>)
-      Item(T&& value)
-      : value_(std::forward<T>(value)) {}
-  Item(std::initializer_list<Item> items) : value_(items) {}
-  /// Can be taken out of an initializer list, whose items are constant.
-  Json& value() const noexcept { return value_; }
-
- private:
-  mutable Json value_;
 };
 
 template <class T>

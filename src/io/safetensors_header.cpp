@@ -344,7 +344,7 @@ std::string safetensors_header(const SafeTensorsHeader& header) {
     Json row;
     row["dtype"] = type_name(e.dtype);
     row["shape"] = std::vector<std::int64_t>(e.shape.begin(), e.shape.end());
-    row["data_offsets"] = {e.begin, e.end};
+    row["data_offsets"] = Json().append(e.begin).append(e.end);
     // Without a search for an equal key, which would make many tensors quadratic: names come from a
     // map.
     root.add(e.name, std::move(row));

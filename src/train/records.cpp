@@ -32,7 +32,8 @@ double to_double(const Json& json) {
 }
 
 Json to_json(const EpochReport& e) {
-  Json out{{"epoch", e.epoch}, {"step", e.step}, {"train_loss", number(e.train_loss)}};
+  Json out;
+  out.add("epoch", e.epoch).add("step", e.step).add("train_loss", number(e.train_loss));
   if (e.train_accuracy) out["train_accuracy"] = number(*e.train_accuracy);
   if (e.validation_loss) out["validation_loss"] = number(*e.validation_loss);
   if (e.validation_accuracy) out["validation_accuracy"] = number(*e.validation_accuracy);
@@ -101,25 +102,26 @@ void for_each_line(const std::string& text,
 std::string to_json(const Progress& p) {
   Json schedule = Json::object(), history = Json::array();
   for (const auto& [key, value] : p.schedule) schedule[key] = number(value);
-  for (const EpochReport& e : p.history) history.push_back(to_json(e));
-  return io::json_text(Json{{"step", p.step},
-                            {"steps_per_epoch", p.steps_per_epoch},
-                            {"batch", p.batch},
-                            {"examples", p.examples},
-                            {"data", p.data},
-                            {"first_epoch", p.first_epoch},
-                            {"first_step", p.first_step},
-                            {"loader_seed", p.loader_seed},
-                            {"generator_seed", p.generator_seed},
-                            {"generator_counter", p.generator_counter},
-                            {"loss_sum", number(p.loss_sum)},
-                            {"weight", number(p.weight)},
-                            {"correct", p.correct},
-                            {"targets", p.targets},
-                            {"items", p.items},
-                            {"seconds", number(p.seconds)},
-                            {"schedule", schedule},
-                            {"history", history}});
+  for (const EpochReport& e : p.history) history.append(to_json(e));
+  return io::json_text(Json()
+                           .add("step", p.step)
+                           .add("steps_per_epoch", p.steps_per_epoch)
+                           .add("batch", p.batch)
+                           .add("examples", p.examples)
+                           .add("data", p.data)
+                           .add("first_epoch", p.first_epoch)
+                           .add("first_step", p.first_step)
+                           .add("loader_seed", p.loader_seed)
+                           .add("generator_seed", p.generator_seed)
+                           .add("generator_counter", p.generator_counter)
+                           .add("loss_sum", number(p.loss_sum))
+                           .add("weight", number(p.weight))
+                           .add("correct", p.correct)
+                           .add("targets", p.targets)
+                           .add("items", p.items)
+                           .add("seconds", number(p.seconds))
+                           .add("schedule", std::move(schedule))
+                           .add("history", std::move(history)));
 }
 
 Progress progress_from_json(const std::string& text, const std::string& source) {
@@ -173,18 +175,20 @@ std::string csv_line(const EpochReport& e, const std::optional<TestReport>& test
 }
 
 std::string json_line(const EpochReport& e) {
-  Json out{{"event", "epoch"}};
+  Json out;
+  out.add("event", "epoch");
   const Json values = to_json(e);
   for (const auto& [key, value] : values.members()) out.add(key, value);
   return io::json_text(out);
 }
 
 std::string json_line(const TestReport& test) {
-  Json out{{"event", "test"},
-           {"step", test.step},
-           {"epoch", test.epoch},
-           {"samples", test.samples},
-           {"test_loss", number(test.loss)}};
+  Json out;
+  out.add("event", "test")
+      .add("step", test.step)
+      .add("epoch", test.epoch)
+      .add("samples", test.samples)
+      .add("test_loss", number(test.loss));
   if (test.accuracy) out["test_accuracy"] = number(*test.accuracy);
   if (test.mae) out["test_mae"] = number(*test.mae);
   if (test.r2) out["test_r2"] = number(*test.r2);
@@ -192,24 +196,29 @@ std::string json_line(const TestReport& test) {
 }
 
 std::string json_step_line(std::int64_t step, double loss, double lr) {
-  return io::json_text(
-      Json{{"event", "step"}, {"step", step}, {"loss", number(loss)}, {"lr", number(lr)}});
+  return io::json_text(Json()
+                           .add("event", "step")
+                           .add("step", step)
+                           .add("loss", number(loss))
+                           .add("lr", number(lr)));
 }
 
 std::string json_event_line(const std::string& event, std::int64_t step,
                             const std::string& detail) {
-  Json out{{"event", event}, {"step", step}};
+  Json out;
+  out.add("event", event).add("step", step);
   if (!detail.empty()) out["detail"] = detail;
   return io::json_text(out, -1, io::NoUtf8::IsReplaced);
 }
 
 std::string json_begin_line(const std::string& event, const Progress& progress, std::int64_t total,
                             const std::string& detail) {
-  return io::json_text(Json{{"event", event},
-                            {"step", progress.step},
-                            {"total", total},
-                            {"steps_per_epoch", progress.steps_per_epoch},
-                            {"detail", detail}},
+  return io::json_text(Json()
+                           .add("event", event)
+                           .add("step", progress.step)
+                           .add("total", total)
+                           .add("steps_per_epoch", progress.steps_per_epoch)
+                           .add("detail", detail),
                        -1, io::NoUtf8::IsReplaced);
 }
 

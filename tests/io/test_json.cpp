@@ -164,22 +164,19 @@ TEST_CASE("json: real numbers are printed as nlohmann prints them, and read back
     CHECK(io::json_text(value) == Other(value).dump());
 }
 
-TEST_CASE("json: values are built from lists as nlohmann builds them") {
+TEST_CASE("json: values are built and printed as nlohmann's are") {
   const std::vector<std::string> names{"a", "b"};
-  const Json ours{{"n", 1},
-                  {"list", {1, 2.5, "x"}},
-                  {"one", {7}},
-                  {"names", names},
-                  {"none", nullptr},
-                  {"yes", true},
-                  {"in", {{"a", "b"}, {"c", -1}}}};
-  const Other theirs{{"n", 1},
-                     {"list", {1, 2.5, "x"}},
-                     {"one", {7}},
-                     {"names", names},
-                     {"none", nullptr},
-                     {"yes", true},
-                     {"in", {{"a", "b"}, {"c", -1}}}};
+  const Json ours = Json()
+                        .add("n", 1)
+                        .add("list", Json().append(1).append(2.5).append("x"))
+                        .add("none", nullptr)
+                        .add("names", names)
+                        .add("yes", true)
+                        .add("in", Json().add("a", "b").add("c", -1))
+                        .add("empty", Json::object());
+  const Other theirs{
+      {"n", 1},      {"list", {1, 2.5, "x"}},         {"none", nullptr},         {"names", names},
+      {"yes", true}, {"in", {{"a", "b"}, {"c", -1}}}, {"empty", Other::object()}};
   CHECK(io::json_text(ours) == theirs.dump());
   CHECK(io::json_text(ours, 2) == theirs.dump(2));
   CHECK(ours == io::parse_json(theirs.dump()));
