@@ -331,15 +331,20 @@ bool ModuleBase::has_precision(Precision precision) const {
   return found;
 }
 
-std::vector<bool> Walk::modes(const ModuleBase& root) {
-  std::vector<bool> out;
-  states(root, [&](ModuleState& state, const std::string&) { out.push_back(state.training); });
+Walk::Modes Walk::modes(const ModuleBase& root) {
+  Modes out;
+  std::unordered_set<const void*> seen;
+  const auto add = [&](const auto& self, const ModuleBase& module) -> void {
+    if (!seen.insert(module.state_.get()).second) return;
+    out.emplace_back(module.state_, module.state_->training);
+    for (const auto& [name, child] : module.state_->children) self(self, child);
+  };
+  add(add, root);
   return out;
 }
 
-void Walk::set_modes(const ModuleBase& root, const std::vector<bool>& modes) {
-  std::size_t k = 0;
-  states(root, [&](ModuleState& state, const std::string&) { state.training = modes[k++]; });
+void Walk::set_modes(const Modes& modes) noexcept {
+  for (const auto& [state, training] : modes) state->training = training;
 }
 
 bool Walk::has_children(const ModuleBase& module) { return !module.state_->children.empty(); }
