@@ -5,14 +5,13 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "base/digit.h"
 #include "base/str.h"
 #include "io/encoding.h"
 #include "io/json.h"
 
 namespace tenon::io {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 class JsonParser {
  public:
