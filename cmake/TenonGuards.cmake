@@ -41,4 +41,10 @@ if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS AND CMAKE_SYSTEM_NAME STREQUAL
   add_executable(tenon_allocations ${guards}/allocations.cpp)
   target_link_libraries(tenon_allocations PRIVATE tenon tenon_options)
   tenon_add_test(guard.allocations 60 tenon_allocations)
+  # Some of the sequences of callers; all of them without options, in an hour.
+  add_executable(tenon_failing_allocations ${guards}/failing_allocations.cpp)
+  target_compile_definitions(tenon_failing_allocations PRIVATE TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(tenon_failing_allocations PRIVATE tenon tenon_options)
+  set_target_properties(tenon_failing_allocations PROPERTIES ENABLE_EXPORTS ON) # names in stacks
+  tenon_add_test(guard.failing_allocations 120 tenon_failing_allocations --seconds 20 --samples 40)
 endif()

@@ -15,6 +15,7 @@
 
 #include "base/index.h"
 #include "base/option_ranges.h"
+#include "base/per_thread.h"
 #include "base/str.h"
 #include "data/augment.h"
 #include "data/order.h"
@@ -394,7 +395,8 @@ struct Loader::Impl {
     const PictureJobs* const jobs = picture_jobs();
     Prefetcher::Work work;
     work.fill = [this, examples, parts, jobs](std::int64_t number, int part, int slot) {
-      thread_local std::vector<std::uint8_t> room;  // each worker's own
+      static const PerThread<std::vector<std::uint8_t>> room_of_thread;  // each worker's own
+      std::vector<std::uint8_t>& room = room_of_thread.get();
       if (slots->uploads) slots->uploads->await(slot);
       const Examples whole = examples(number);
       const std::int64_t from = whole.count * part / parts, to = whole.count * (part + 1) / parts;

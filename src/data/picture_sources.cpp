@@ -14,6 +14,7 @@
 #include <tenon/pictures.h>
 
 #include "base/digest.h"
+#include "base/folder_names.h"
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
@@ -260,9 +261,8 @@ class PictureShards final : public ListedPictures {
 std::vector<fs::path> entries(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> out;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error))
-    if (!entry->path().filename().string().starts_with('.')) out.push_back(entry->path());
+  for (const std::string& name : names_in(folder.string(), error))
+    if (!name.starts_with('.')) out.push_back(folder / name);
   if (error) throw IoError(cat(folder.string(), ": ", error.message()));
   std::sort(out.begin(), out.end());
   return out;

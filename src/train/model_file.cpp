@@ -2,7 +2,6 @@
 #include "train/model_file.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include <tenon/error.h>
@@ -45,9 +44,10 @@ Json json_of(const data::TableColumns& table) {
     else
       one["values"] = column.values;
     if (!column.date.empty()) one["date"] = column.date, one["order"] = column.date_order;
-    columns.push_back(std::move(one));
+    columns.append(std::move(one));
   }
-  Json out{{"label", table.label}, {"columns", std::move(columns)}};
+  Json out;
+  out.add("label", table.label).add("columns", std::move(columns));
   const std::pair<const char*, const std::string&> formats[] = {
       {"encoding", table.encoding}, {"decimal", table.decimal}, {"thousands", table.thousands}};
   for (const auto& [key, value] : formats)
