@@ -529,7 +529,8 @@ std::vector<Labelled> list_items(const std::string& file, bool videos, const std
   std::vector<std::string_view> fields;
   while (lines.next(fields)) {
     const std::string path(listed_path(lines, fields, columns));
-    const std::string word(trimmed(columns.word == kNone ? fields.back() : fields[columns.word]));
+    const std::string word(
+        lines.label(columns.word == kNone ? fields.back() : fields[columns.word]));
     if (path.empty() || word.empty())
       throw FormatError(cat(lines.where(), ": the path or the class is empty"));
     if (!videos && io::looks_like_video(path)) {

@@ -114,6 +114,7 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& file) 
                  .classes = !is_regression(),
                  .class_names = table_ != nullptr ? class_names_ : std::vector<std::string>(),
                  .rows = {.header = name.empty() ? std::optional(false) : std::nullopt},
+                 .keep_unlabelled = true,
                  .columns = table_});
       return fits(set) ? set : nullptr;
     } catch (const ValueError&) {  // there is no such column: the inputs decide
