@@ -126,6 +126,8 @@ class CsvTable {
     }
     if (!header_ && !options_.rows.header && file_.next_rows().empty() && !options_.columns)
       guess.assumed = "the only row is no header (header=yes says otherwise)";
+    // Of a model's columns the names would be known.
+    if (!header_ && options_.columns) guess.assumed.clear();
     if (!guess.assumed.empty()) notes_.push_back({guess.assumed, 1, first_line()});
   }
   bool holds_known_names(const ColumnNames& names) const {

@@ -102,10 +102,14 @@ HeaderGuess guess_numbers(const TableFile& file, const FirstRow& first, std::siz
                 "' …) is taken for a header, though it has numbers, for ",
                 counts ? "it counts the columns" : "numbers of it stand above words",
                 " (header=no says otherwise)")};
-  if (!counts && !above_word) return {};
+  const bool word = first.words > 0 || (label != kNone && !file.is_number(trimmed(row[label])));
+  const bool new_words = word && !again && !file.next_rows().empty();
+  if (!counts && !above_word && !new_words) return {};
   return {false, false,
           cat("the first row ('", trimmed(row[0]).substr(0, 40), "' …) is read as a row, though ",
-              counts ? "it counts the columns" : "a number of it stands above words",
+              counts       ? "it counts the columns"
+              : above_word ? "a number of it stands above words"
+                           : "no word of it comes again",
               " (header=yes says otherwise)")};
 }
 
