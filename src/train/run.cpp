@@ -148,6 +148,8 @@ std::vector<std::string> notes_on_data(const DataSets& sets) {
   std::vector<std::string> out{cat("samples: ", count(sets.train), " for training, ",
                                    count(sets.validation), " for validation, ", count(sets.test),
                                    " for testing")};
+  if (const auto table = sets.train->table(); table != nullptr && !table->label_text().empty())
+    out.push_back(cat("label: ", table->label_text()));
   for (const auto& set : {sets.train, sets.validation, sets.test}) {
     if (set == nullptr) continue;
     for (const Note& note : set->notes())
