@@ -85,7 +85,8 @@ enum class StopReason { Finished, EarlyStop, Interrupted };
 class TENON_API Callback {
  public:
   virtual ~Callback();
-  /// Of start_run() and resume_run(), before training: a sentence for people on what was decided.
+  /// A sentence for people on what was decided: of start_run() and resume_run() before training, of
+  /// fit() where the figure that chooses among epochs was no number.
   virtual void on_note(const std::string& note);
   /// Of start_run() and resume_run(), before training: what frozen parts give has been computed of
   /// so many examples; 0 when that begins.
@@ -172,8 +173,11 @@ struct TrainResult {
   std::int64_t steps = 0;
   double seconds = 0;             ///< of this session
   double first_step_seconds = 0;  ///< from the call of fit() to the end of the first step
-  std::optional<double> best;     ///< the monitored figure at its best, as it is
-  /// "validation accuracy" or "validation loss"; "training loss" without a validation part.
+  /// The monitored figure at its best, as it is. NaN is never the best: unset where every epoch
+  /// gave it.
+  std::optional<double> best;
+  /// "validation accuracy" or "validation loss"; "training loss" without a validation part. ""
+  /// where no epoch has ended.
   std::string best_figure;
   int best_epoch = 0;
   /// Whose weights are left in the model when training has ended: best_epoch where they were chosen
@@ -262,8 +266,9 @@ struct TrainOptions {
   /// steps are queued ahead, and a callback hears of one when later ones have begun.)
   std::int64_t stop_after = 0;
   std::vector<std::pair<std::string, std::string>>
-      model_metadata{};          ///< added to model.safetensors
-  std::string settings_toml{};   ///< written to settings.toml
+      model_metadata{};  ///< added to model.safetensors
+  /// Kept in checkpoints, and written to settings.toml when the first checkpoint is there.
+  std::string settings_toml{};
   std::string tokenizer_json{};  ///< written to tokenizer.json unless it is empty
   /// Writes more files into the run's folder, which it gets, before the settings are written.
   std::function<void(const std::string& dir)> write_beside{};
@@ -300,8 +305,9 @@ class TENON_API Trainer {
   /// ended, by the weights that are kept (TrainResult::test); of a run that is resumed after its
   /// end it is not measured again. It changes nothing else. Throws ValueError before the first step
   /// where the epoch's last batch has one sample and the network cannot train on one, as batch
-  /// normalization cannot. Training or evaluation mode of the network's modules is left as it was
-  /// found.
+  /// normalization cannot; and ShapeError, DTypeError or ValueError that names the validation or
+  /// the test part where the network or the loss cannot take its samples. Training or evaluation
+  /// mode of the network's and the teacher's modules is left as it was found, whatever is thrown.
   TrainResult fit(data::Loader& train, data::Loader* validation = nullptr,
                   data::Loader* test = nullptr);
   TrainResult fit(data::Loader& train, data::Loader& validation) { return fit(train, &validation); }
@@ -407,6 +413,8 @@ struct TENON_API Settings {
   /// Throws FormatError where it does, and as apply_file().
   static Settings of_run(const std::string& dir);
   std::string toml() const;
+  /// Of what toml() gave; throws as of_run(), naming `source`.
+  static Settings of_text(const std::string& toml, const std::string& source);
   struct Key {
     std::string name, help, value;  ///< value: the one in force
   };
@@ -432,9 +440,10 @@ TENON_API TrainResult start_run(const Settings& settings, const std::string& dir
                                 const RunOptions& options = {});
 /// Goes on with a run by its own settings, from its latest checkpoint. `overrides` may change what
 /// does not shape the results (threads, workers, checkpoint_*, keep_checkpoints), epochs (not fewer
-/// than are done), drop_last from where the run stands, and where the data lies. A run that has no
-/// checkpoint yet begins anew, with the weights that its settings name; throws IoError where these
-/// are gone.
+/// than are done), drop_last from where the run stands, and where the data lies. Throws IoError for
+/// a run that has no checkpoint (what was stopped before its first one is begun anew by
+/// start_run()), and ValueError where settings.toml was changed since the newest checkpoint in what
+/// shapes the results.
 TENON_API TrainResult
 resume_run(const std::string& dir, const RunOptions& options = {},
            const std::vector<std::pair<std::string, std::string>>& overrides = {});

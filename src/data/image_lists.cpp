@@ -53,11 +53,17 @@ std::string_view listed_path(const LineReader& lines, const std::vector<std::str
   return trimmed(path);
 }
 
+// As paths are joined, without taking them apart: a list may have millions.
+std::string in_folder(const std::string& folder, const std::string& path) {
+  if (folder.empty() || path.starts_with('/')) return path;
+  return cat(folder, folder.ends_with('/') ? "" : "/", path);
+}
+
 }  // namespace
 
 std::vector<ImageItem> list_items(const std::string& file, bool videos, const std::string& group,
                                   const RowFormat& rows, Notes& notes) {
-  const fs::path base = fs::path(file).parent_path();
+  const std::string base = fs::path(file).parent_path().string();
   const bool by_rule = group == "prefix" || group == "folder";
   LineReader lines(file, LineForm::List, rows, by_rule ? "" : group);
   const ListColumns columns = list_columns(lines);
@@ -66,14 +72,15 @@ std::vector<ImageItem> list_items(const std::string& file, bool videos, const st
   std::vector<std::string_view> fields;
   while (lines.next(fields)) {
     const std::string path(listed_path(lines, fields, columns));
-    const std::string word(trimmed(columns.word == kNone ? fields.back() : fields[columns.word]));
+    const std::string word(
+        lines.label(columns.word == kNone ? fields.back() : fields[columns.word]));
     if (path.empty() || word.empty())
       throw FormatError(cat(lines.where(), ": the path or the class is empty"));
     if (!videos && io::looks_like_video(path)) {
       if (left_out.count++ == 0) left_out.first = lines.where();
       continue;
     }
-    items.push_back({(base / path).string(), word, false, lines.group()});
+    items.push_back({in_folder(base, path), word, false, lines.group()});
     if (by_rule)
       items.back().group = group_by_rule(path, fs::path(path).parent_path().string(), group);
   }

@@ -2,7 +2,6 @@
 #include "data/span_dataset.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -142,11 +141,11 @@ class QuestionReader {
             for (const Json& answer : list(asked, "answers", id)) {
               answers.push_back(text(answer, "text", id));
               if (answers.size() > 1) continue;
-              const Json& start = answer.value("answer_start", Json());
-              if (!start.is_number_integer() || start.get<double>() < 0 ||
-                  start.get<double>() > 1e9)
+              const Json* start = answer.find("answer_start");
+              if (start == nullptr || !start->is_number_integer() || start->get<double>() < 0 ||
+                  start->get<double>() > 1e9)
                 throw FormatError(cat(id, " has no 'answer_start'"));
-              place = start.get<std::int64_t>();
+              place = start->get<std::int64_t>();
             }
           if (!answers.empty() && answers[0].empty())
             throw FormatError(cat(id, ": its answer is empty"));

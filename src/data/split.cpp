@@ -493,6 +493,7 @@ std::string message_of(const std::string& file, const std::string& message) {
 
 Indices numbers_of_words(const std::vector<std::string_view>& words) {
   std::unordered_map<std::string_view, std::int64_t> numbers;
+  numbers.reserve(words.size());
   Indices out;
   out.reserve(words.size());
   for (const std::string_view word : words)

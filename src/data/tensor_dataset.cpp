@@ -8,11 +8,14 @@
 
 #include <tenon/error.h>
 
+#include "base/option_ranges.h"
 #include "base/str.h"
 #include "data/split.h"
 
 namespace tenon::data {
 namespace {
+
+constexpr std::int64_t kMostLabels = 1'000'000;
 
 Shape without_first(const Shape& shape) { return Shape(shape.begin() + 1, shape.rank() - 1); }
 
@@ -98,6 +101,7 @@ TensorDatasetParts tensors_as_parts(const Tensor& input, const Tensor& target,
   if (!input.defined() || !target.defined())
     throw ValueError(cat("from_tensors: the ", input.defined() ? "target" : "input",
                          " has no value: it was never assigned"));
+  require_range("from_tensors", "classes", classes, from_to(0, kMostLabels));
   TensorDatasetParts parts{input, target, 0, {}, ""};
   if (input.rank() < 1)
     throw ShapeError(cat("from_tensors: input ", input.shape(), " has no axis of examples"));
@@ -146,10 +150,9 @@ Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::str
                            " is not below the number of classes, ", classes));
     most = std::max(most, values[i]);
   }
-  constexpr std::int64_t limit = 1'000'000;
-  if (most >= limit)
+  if (most >= kMostLabels)
     throw ValueError(
-        cat(what, ": label ", most, " is beyond ", limit, " classes: are these labels?"));
+        cat(what, ": label ", most, " is beyond ", kMostLabels, " classes: are these labels?"));
   if (classes == 0) classes = most + 1;
   return Tensor::from(values, labels.shape());
 }

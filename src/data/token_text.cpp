@@ -230,7 +230,7 @@ ClassLineSet parse_class_lines(const std::string& file, const ClassLineOptions& 
     if (count != wanted)
       throw FormatError(cat("line ", lines.line(), " has ", count, count == 1 ? " text" : " texts",
                             " where the first line has ", wanted));
-    const std::string_view name = trimmed(fields[columns.name]);
+    const std::string_view name = lines.label(fields[columns.name]);
     if (name.empty()) throw FormatError(cat("line ", lines.line(), " has no class"));
     out.lines.push_back({std::string(name), std::string(fields[columns.texts[0]]),
                          count == 2 ? std::string(fields[columns.texts[1]]) : std::string(),

@@ -111,6 +111,7 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source
   data::CsvOptions options = spec.options;
   options.columns = table_;
   options.classes = !is_regression();
+  options.keep_unlabelled = true;
   if (table_ != nullptr) options.class_names = class_names_;
   const auto fits = [&](const std::shared_ptr<data::Dataset>& set) {
     return set->input_shape().numel() == wanted;

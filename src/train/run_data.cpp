@@ -10,6 +10,8 @@
 #include <tenon/io.h>
 #include <tenon/text.h>
 
+#include "base/digest.h"
+#include "base/folder_names.h"
 #include "base/str.h"
 #include "data/source_parts.h"
 #include "io/encoding.h"
@@ -249,6 +251,39 @@ std::string locate_data(const std::string& spec, const std::string& run_dir) {
                         ? ", neither from this folder nor from the run's or one above it"
                         : "",
                     "; say with --data where it lies now"));
+}
+
+std::string locate_file(const std::string& path, const std::string& run_dir) {
+  if (path.empty() || fs::path(path).is_absolute() || io::is_there(path)) return path;
+  std::error_code ignored;
+  for (fs::path base = fs::weakly_canonical(run_dir, ignored); base.has_relative_path();
+       base = base.parent_path())
+    if (std::string there = (base / path).string(); io::is_there(there)) return there;
+  return path;
+}
+
+std::string digest_of_path(const std::string& path) {
+  if (path.empty() || !io::is_there(path)) return "";
+  std::error_code ignored;
+  std::vector<std::string> files;
+  if (fs::is_directory(io::system_path(path), ignored)) {
+    for (const std::string& name : names_in(path, ignored)) {
+      const std::string kind = fs::path(name).extension().string();
+      for (const char* known : {".safetensors", ".json", ".bin", ".pt", ".pth", ".txt", ".toml"})
+        if (kind == known) files.push_back(name);
+    }
+    std::sort(files.begin(), files.end());
+  } else {
+    files.emplace_back();
+  }
+  Digester digester;
+  for (const std::string& name : files) {
+    digester.add(name);
+    const io::MappedFile file(name.empty() ? path : cat(path, "/", name));
+    digester.add(checksum(file.bytes()));
+    file.require_whole();
+  }
+  return digester.result().hex();
 }
 
 }  // namespace tenon::train

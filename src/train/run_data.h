@@ -17,6 +17,14 @@ bool has_path(const std::string& spec);
 /// The source with paths that exist: as they are written, or, when they are relative, from the
 /// run's folder or one above it. Throws IoError that names what is missing and how to say where it
 /// is.
+/// A file or folder that a run's settings name: where it is not at a relative path from here, at
+/// the same one from the run's folder or one above it. The path itself where it is nowhere.
+std::string locate_file(const std::string& path, const std::string& run_dir);
+
+/// Tells what a file holds, or of a folder its files of weights, texts and settings; "" for "", and
+/// where nothing is there.
+std::string digest_of_path(const std::string& path);
+
 std::string locate_data(const std::string& spec, const std::string& run_dir);
 
 /// The source `located`, where the run's data lies, when `data` names the same files, whatever

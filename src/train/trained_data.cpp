@@ -13,6 +13,7 @@
 #include <tenon/pictures.h>
 #include <tenon/train.h>
 
+#include "base/option_ranges.h"
 #include "base/str.h"
 #include "data/picture_spec.h"
 #include "data/span_dataset.h"
@@ -107,6 +108,7 @@ std::optional<bool> TrainedModel::trained_on(const std::string& data) const {
 }
 
 Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions& options) const {
+  require_range("evaluate", "batch", options.batch, at_least(0));
   const Selection selection = select_data(data, options.part);
   const ContextScope scope(context_);
   const std::shared_ptr<data::Dataset> set = open_set(selection, options.strict);
@@ -245,7 +247,7 @@ void TrainedModel::predict_batch(
   batch = {Tensor::from_data(input.data(), inputs, set.input_dtype()),
            Tensor::from_data(target.data(), targets, set.target_dtype()), end - first};
   const bool classes = set.classes() > 0 && set.target_shape().rank() == 0;
-  if (classes) {  // samples that cannot be decoded have no class
+  if (classes && !set.broken().empty()) {  // samples that cannot be decoded have no class
     const std::vector<std::int64_t> labels = batch.target.to_vector<std::int64_t>();
     std::erase_if(numbers, [&](std::int64_t n) {
       return labels[static_cast<std::size_t>(n - first)] == data::kIgnoredTarget;
@@ -263,8 +265,12 @@ void TrainedModel::predict_batch(
     const auto at = static_cast<std::int64_t>(k);
     Prediction p{
         .index = numbers[k], .name = set.sample_name(numbers[k]), .values = {row, row + width}};
-    if (classes) p.label = static_cast<std::int64_t>(narrow(truth, 0, at, 1).item());
+    if (classes)  // -1 where a row has none
+      p.label =
+          std::max<std::int64_t>(static_cast<std::int64_t>(narrow(truth, 0, at, 1).item()), -1);
     if (quantities) p.target = narrow(truth, 0, at, 1).to_vector<float>();
+    if (std::any_of(p.target.begin(), p.target.end(), [](float v) { return std::isnan(v); }))
+      p.target.clear();  // quantities that are not known
     take(std::move(p), narrow(batch.input, 0, at, 1).eval());
   }
 }

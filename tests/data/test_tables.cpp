@@ -63,7 +63,7 @@ TEST_CASE("tables: which columns are words, and which are left out") {
   options.left_out = {"zip"};
   CHECK(has(refusal(text, options), "is no input"));
   // Half of the fields or more are numbers: the odd one is a mistake. Fewer: they are words.
-  CHECK(has(refusal("a,y\n1,0\n2,0\n3x,1\n"), "line 4, column 1: '3x' is not a finite number"));
+  CHECK(has(refusal("a,y\n1,0\n2,0\n3x,1\n"), "line 4, column 'a': '3x' is not a finite number"));
   CHECK(parse("a,y\n1,0\nred,0\nblue,1\n").table->columns[0].values ==
         std::vector<std::string>{"1", "blue", "red"});
   // A word of its own in every row is no category.
@@ -122,7 +122,7 @@ TEST_CASE("tables: other files are read as the training data was") {
   CHECK(has(refusal("town,size\nBonn,5\n", options), "2 columns") ==
         false);  // a header that holds other names
   CHECK(has(refusal("Bonn,5,0\n", options), "has 3 columns, and the model was trained on 2"));
-  CHECK(has(refusal("town,area\nBonn,big\n", options), "line 2, column 2: 'big'"));
+  CHECK(has(refusal("town,area\nBonn,big\n", options), "line 2, column 'area': 'big'"));
   // Labels are numbered as they were, whichever are there.
   options.labelled = true;
   const data::TensorDatasetParts later = parse("y,town,area\nyes,Aix,1\n", options);
@@ -133,8 +133,8 @@ TEST_CASE("tables: other files are read as the training data was") {
 TEST_CASE("tables: targets must be there, and groups too") {
   CsvOptions options;
   options.classes = false;
-  CHECK(has(refusal("a,y\n1,2\n3,\n", options), "line 3, column 2: '' is not a finite number"));
-  CHECK(has(refusal("a,y\n1,big\n3,\n", options), "line 2, column 2: 'big'"));
+  CHECK(has(refusal("a,y\n1,big\n3,\n", options), "line 2, column 'y': 'big'"));
+  CHECK(has(refusal("a,y\n1,\n3,NA\n", options), "none of its 2 rows has a label"));
   options.classes = true;
   options.split.group = "g";
   CHECK(has(refusal("g,a,y\nu,1,0\n,2,1\n", options), "names no group"));
