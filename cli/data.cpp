@@ -334,9 +334,10 @@ int info(const InfoOptions& options) {
     how.tokenizer =
         std::make_shared<const data::Tokenizer>(data::Tokenizer::open(options.tokenizer));
   how.strict = options.strict;
-  const auto train = data::open_dataset(options.spec, data::Split::Train, how),
-             validation = data::open_dataset(options.spec, data::Split::Validation, how),
-             test = data::open_dataset(options.spec, data::Split::Test, how);
+  const data::Source source(options.spec, how);
+  const auto train = source.open(data::Split::Train),
+             validation = source.open(data::Split::Validation),
+             test = source.open(data::Split::Test);
   if (options.json) {
     print(Json{{"train", json_of(train.get())},
                {"validation", json_of(validation.get())},

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -281,11 +282,28 @@ struct SourceOptions {
   /// The tokens of a text without one and of pairs, as a trained model knows them; unset: those of
   /// the source itself.
   std::shared_ptr<const Vocabulary> vocabulary{};
+  /// Of images of sizes of their own the names of the classes in their order, as a trained model
+  /// knows them; empty: those of the training part.
+  std::vector<std::string> class_names{};
 };
 /// The same, and with a tokenizer "lines:FILE[,length=N][,test=FILE]" (open_class_lines()), and
 /// text by it (open_token_text()).
 TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
                                                 const SourceOptions& options);
+
+/// A source whose files are read once, when a part first needs them: its parts are views of what
+/// was read. May be used from several threads at a time.
+class TENON_API Source {
+ public:
+  /// Throws ValueError as open_dataset() does for a name; files are not opened yet.
+  explicit Source(const std::string& spec, const SourceOptions& options = {});
+  /// As open_dataset() gives it.
+  std::shared_ptr<Dataset> open(Split part) const;
+
+ private:
+  std::function<std::shared_ptr<Dataset>(Split)> open_;
+  bool strict_;
+};
 
 /// Where data is kept that the command fetched: $TENON_DATA_DIR, or tenon/ in the user's cache
 /// folder.

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <set>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
 
 #include "base/str.h"
+#include "data/joined_dataset.h"
 #include "data/split.h"
 #include "data/table.h"
 #include "data/table_columns.h"
@@ -28,6 +30,45 @@ io::NumberFormat numbers_of(const CsvOptions& options, const std::string& name) 
   const bool told = !options.decimal.empty() || !options.thousands.empty();
   if (told || !options.columns) return number_format(options.decimal, options.thousands, name);
   return number_format(options.columns->decimal, options.columns->thousands, name);
+}
+
+// A file's rows, encoded by what those for training say.
+struct ReadTable {
+  TensorDatasetParts all{};
+  Samples samples{};
+  std::vector<std::int32_t> missing{};  // fields of each row; empty where none is
+  std::vector<std::int64_t> lines{};    // of each row
+};
+
+std::int64_t missing_fields(const ReadTable& table, const std::vector<std::int64_t>& rows) {
+  std::int64_t count = 0;
+  if (table.missing.empty()) return count;
+  for (const std::int64_t row : rows) count += table.missing[static_cast<std::size_t>(row)];
+  return count;
+}
+
+std::string describe(const ReadTable& table, const std::vector<std::int64_t>& rows) {
+  const std::int64_t all = table.samples.count, missing = missing_fields(table, rows);
+  return cat(
+      rows.size(), std::ssize(rows) == all ? "" : cat(" of ", all), " rows of ", table.samples.name,
+      missing == 0
+          ? ""
+          : cat(" (", missing, missing == 1 ? " missing field" : " missing fields", " filled)"));
+}
+
+// Of the rows that are asked for.
+void note_missing(const ReadTable& table, const std::vector<std::int64_t>& rows, Split part,
+                  Notes& notes) {
+  const std::int64_t count = missing_fields(table, rows);
+  if (count == 0) return;
+  const auto first = std::find_if(rows.begin(), rows.end(), [&](std::int64_t row) {
+    return table.missing[static_cast<std::size_t>(row)] > 0;
+  });
+  const std::string of_part = part == Split::All ? "" : cat(" of the ", name(part), " part");
+  notes.push_back(
+      {cat(count, count == 1 ? " missing field" : " missing fields", of_part,
+           count == 1 ? " is" : " are", " filled: numbers with their column's mean"),
+       count, cat(table.samples.name, ", line ", table.lines[static_cast<std::size_t>(*first)])});
 }
 
 class CsvTable {
@@ -53,35 +94,35 @@ class CsvTable {
     if (inputs_.empty()) throw FormatError(cat(name_, ": no column is left as an input"));
   }
 
-  TensorDatasetParts read(std::optional<Split> part) {
-    rule_.keep_rows = options_.keep_unlabelled && !part;
+  ReadTable read(bool divided) {
+    rule_.keep_rows = options_.keep_unlabelled && !divided;
     read_columns();
-    SampleMarks marks;
-    TensorDatasetParts out;
-    if (options_.labelled && options_.classes) marks.classes = number_classes(out);
+    ReadTable table_read;
+    TensorDatasetParts& out = table_read.all;
+    Samples& samples = table_read.samples;
+    if (options_.labelled && options_.classes) samples.marks.classes = number_classes(out);
     if (group_ != kNone)
-      marks.groups.assign(raw_[group_].places.begin(), raw_[group_].places.end());
-    Samples samples{.name = name_, .count = rows_, .marks = std::move(marks)};
+      samples.marks.groups.assign(raw_[group_].places.begin(), raw_[group_].places.end());
+    samples.name = name_, samples.count = rows_;
     samples.class_names = out.class_names;
-    const Chosen chosen = part ? choose_samples(options_.split, *part, samples) : every_row();
+    const Chosen chosen =
+        divided ? choose_samples(options_.split, Split::All, samples) : every_row();
     const std::vector<std::int64_t>& rows = chosen.samples;
     // What words and missing numbers become is learnt from the training part alone.
     std::vector<bool> held_out(chosen.parts.size());
     std::transform(chosen.parts.begin(), chosen.parts.end(), held_out.begin(),
                    [](const std::optional<Split>& of) { return of != Split::Train; });
     const auto table = options_.columns ? options_.columns : fit(held_out, out.class_names);
-    note_missing(rows, part && *part != Split::All ? cat(" of the ", data::name(*part), " part")
-                                                   : std::string());
     out.input = input_tensor(*table, rows);
     if (options_.image_shape.rank() == 0) out.table = table;
     out.target = target_tensor(samples.marks.classes, rows);
-    out.description = describe(rows);
+    table_read.missing = missing_of_rows();
+    table_read.lines = lines_;
+    out.description = describe(table_read, rows);
     out.notes = std::move(notes_);
-    out.notes.insert(out.notes.end(), chosen.notes.begin(), chosen.notes.end());
     out.place = [name = name_](std::int64_t line) { return cat(name, ", line ", line); };
-    for (const std::int64_t row : rows)
-      out.numbers.push_back(lines_[static_cast<std::size_t>(row)]);
-    return out;
+    out.numbers = std::move(lines_);
+    return table_read;
   }
 
  private:
@@ -302,27 +343,21 @@ class CsvTable {
     note_conversions(rows.conversions);
     note_index();
   }
-  // Of the rows that are asked for.
-  void note_missing(const std::vector<std::int64_t>& rows, const std::string& of_part) {
-    std::int64_t line = 0;
+  // How many fields of each row are missing; empty where none is.
+  std::vector<std::int32_t> missing_of_rows() const {
+    std::vector<std::int32_t> out;
     for (const std::size_t c : std::set<std::size_t>(inputs_.begin(), inputs_.end())) {
       const RawColumn& column = raw_[c];
       if (column.missing.count == 0) continue;
-      for (const std::int64_t number : rows) {
-        const auto row = static_cast<std::size_t>(number);
+      out.resize(static_cast<std::size_t>(rows_));
+      for (std::size_t row = 0; row < out.size(); ++row) {
         const bool there = how_[c] == Reading::Words   ? column.places[row] >= 0
                            : how_[c] == Reading::Dates ? !std::isnan(column.dates[row])
                                                        : !std::isnan(column.numbers[row]);
-        if (there) continue;
-        line = missing_ == 0 ? lines_[row] : std::min(line, lines_[row]);
-        ++missing_;
+        if (!there) ++out[row];
       }
     }
-    if (missing_ > 0)
-      notes_.push_back(
-          {cat(missing_, missing_ == 1 ? " missing field" : " missing fields", of_part,
-               missing_ == 1 ? " is" : " are", " filled: numbers with their column's mean"),
-           missing_, cat(name_, ", line ", line)});
+    return out;
   }
   // Columns whose fields are for the larger part no numbers are read again, as words; dates whose
   // month comes first too.
@@ -570,15 +605,6 @@ class CsvTable {
         chosen[i] = raw_[label_].numbers[static_cast<std::size_t>(rows[i])];
     return Tensor::from(chosen, shape);
   }
-  std::string describe(const std::vector<std::int64_t>& rows) const {
-    const bool all = std::ssize(rows) == rows_;
-    return cat(rows.size(), all ? "" : cat(" of ", rows_), " rows of ", name_,
-               missing_ == 0
-                   ? ""
-                   : cat(" (", missing_, missing_ == 1 ? " missing field" : " missing fields",
-                         " filled)"));
-  }
-
   TableFile file_;
   const std::string& name_;
   const CsvOptions& options_;
@@ -592,9 +618,43 @@ class CsvTable {
   std::vector<std::size_t> categories_;
   std::vector<RawColumn> raw_;
   std::vector<std::int64_t> lines_;  // of the file, where rows begin
-  std::int64_t rows_ = 0, missing_ = 0;
+  std::int64_t rows_ = 0;
   Notes notes_;
 };
+
+ReadTable read_table(std::string bytes, const std::string& name, const CsvOptions& options,
+                     bool divided) {
+  const std::string text = io::to_utf8(std::move(bytes), options.rows.encoding, name,
+                                       options.columns ? options.columns->encoding : "");
+  ReadTable table = CsvTable(text, name, options).read(divided);
+  if (options.strict) refuse_notes(table.all.notes);
+  return table;
+}
+
+TensorDatasetParts part_of_table(const ReadTable& table, Split part, const CsvOptions& options) {
+  Chosen chosen = choose_samples(options.split, part, table.samples);
+  TensorDatasetParts out = rows_of(table.all, std::move(chosen.samples), chosen.notes);
+  out.description = describe(table, *out.rows);
+  note_missing(table, *out.rows, part, out.notes);
+  if (options.strict) refuse_notes(out.notes);
+  return out;
+}
+
+// The rows of a file of its own are the test part, read as those for training were: by what a model
+// has learnt, or else by the training file.
+template <class Table>
+TensorDatasetParts test_table(const std::string& file, CsvOptions options, const Table& table) {
+  const bool known = options.columns != nullptr;
+  options.split = {};
+  if (known) return parse_csv(io::read_file(file), file, options);
+  const TensorDatasetParts& learnt = table().all;
+  options.class_names = learnt.class_names;
+  options.columns = learnt.table;
+  TensorDatasetParts out = parse_csv(io::read_file(file), file, options);
+  out.classes = std::max(out.classes, learnt.classes);
+  add_lacking_classes(out, learnt, file);
+  return out;
+}
 
 }  // namespace
 
@@ -606,11 +666,28 @@ std::string TableColumns::label_text() const {
 
 TensorDatasetParts parse_csv(std::string bytes, const std::string& name, const CsvOptions& options,
                              std::optional<Split> part) {
-  const std::string text = io::to_utf8(std::move(bytes), options.rows.encoding, name,
-                                       options.columns ? options.columns->encoding : "");
-  TensorDatasetParts parts = CsvTable(text, name, options).read(part);
-  if (options.strict) refuse_notes(parts.notes);
-  return parts;
+  ReadTable table = read_table(std::move(bytes), name, options, part.has_value());
+  if (part) return part_of_table(table, *part, options);
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(table.samples.count));
+  std::iota(rows.begin(), rows.end(), std::int64_t{0});
+  note_missing(table, rows, Split::All, table.all.notes);
+  if (options.strict) refuse_notes(table.all.notes);
+  return std::move(table.all);
+}
+
+PartReader read_csv(const std::string& file, const std::string& test_file,
+                    const CsvOptions& options) {
+  CsvOptions how = options;
+  if (!test_file.empty()) how.split.test = 0;
+  const auto table = once([=] { return read_table(io::read_file(file), file, how, true); });
+  if (test_file.empty())
+    return [=](Split part) { return part_or_null(part_of_table(table(), part, how)); };
+  const auto test = once([=] { return test_table(test_file, options, table); });
+  return [=](Split part) {
+    if (part == Split::Test) return make_tensor_dataset(test());
+    auto rows = part_or_null(part_of_table(table(), part, how));
+    return part == Split::All ? joined_dataset({rows, make_tensor_dataset(test())}) : rows;
+  };
 }
 
 std::shared_ptr<Dataset> open_csv(const std::string& file, const CsvOptions& options) {
@@ -618,7 +695,7 @@ std::shared_ptr<Dataset> open_csv(const std::string& file, const CsvOptions& opt
 }
 
 std::shared_ptr<Dataset> open_csv(const std::string& file, Split part, const CsvOptions& options) {
-  return part_or_null(parse_csv(io::read_file(file), file, options, part));
+  return read_csv(file, "", options)(part);
 }
 
 }  // namespace tenon::data

@@ -18,6 +18,7 @@
 #include "data/split.h"
 #include "data/text_losses.h"
 #include "data/text_parts.h"
+#include "data/text_readers.h"
 #include "io/encoding.h"
 
 namespace tenon::data {
@@ -436,53 +437,95 @@ std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
   }
 }
 
+namespace {
+
+// The lines of a source, those of its own file first, and the classes that these name.
+struct ClassLineFiles {
+  ClassLineSet all{};
+  std::vector<std::string> names{};
+};
+
+ClassLineSet lines_of_file(const std::string& file, const ClassLineOptions& options) {
+  try {
+    ClassLineSet out = parse_class_lines(file, options);
+    if (out.lines.empty()) throw FormatError("holds no lines");
+    return out;
+  } catch (const FormatError& error) {
+    throw FormatError(message_of(file, error.what()));
+  } catch (const ValueError& error) {
+    throw ValueError(message_of(file, error.what()));
+  }
+}
+
+ClassLineFiles own_lines(const std::string& file, const ClassLineOptions& options) {
+  ClassLineFiles out{lines_of_file(file, options), {}};
+  std::set<std::string> known;
+  for (const ClassLine& line : out.all.lines) known.insert(line.name);
+  out.names.assign(known.begin(), known.end());
+  if (out.all.pairs && options.length < 4)
+    throw ValueError(cat(file, ": two texts of ", options.length, " tokens: give 4 or more"));
+  return out;
+}
+
+ClassLineFiles with_test_lines(ClassLineFiles files, const std::string& file,
+                               const ClassLineOptions& options) {
+  ClassLineSet test = lines_of_file(options.test_file, options);
+  if (test.pairs != files.all.pairs)
+    throw ValueError(cat(options.test_file, ": has lines of ",
+                         test.pairs ? "two texts, " : "one text, ", file, " of ",
+                         files.all.pairs ? "two" : "one"));
+  for (ClassLine& line : test.lines) {
+    line.of_test_file = true;
+    if (!std::binary_search(files.names.begin(), files.names.end(), line.name))
+      throw ValueError(
+          cat(options.test_file, ": class '", line.name, "' is not among those of training"));
+    files.all.lines.push_back(std::move(line));
+  }
+  files.all.notes.insert(files.all.notes.end(), test.notes.begin(), test.notes.end());
+  return files;
+}
+
+std::shared_ptr<Dataset> part_of_lines(const ClassLineFiles& files, const Tokenizer& tokenizer,
+                                       const std::string& file, Split split,
+                                       const ClassLineOptions& options) {
+  const Chosen chosen = chosen_lines(files.all, files.names, split, options, file);
+  if (chosen.samples.empty()) return nullptr;
+  ClassLineSet part{{}, files.all.pairs, {}};
+  for (const std::int64_t i : chosen.samples) part.lines.push_back(files.all.lines[at(i)]);
+  auto set = std::make_shared<ClassLines>(files.names, part, tokenizer, options.length, split, file,
+                                          options.test_file);
+  set->add(files.all.notes);
+  set->add(chosen.notes);
+  return set;
+}
+
+}  // namespace
+
+PartReader read_class_lines(const std::string& file, std::shared_ptr<const Tokenizer> tokenizer,
+                            const ClassLineOptions& options) {
+  if (options.length < 1)
+    throw ValueError(cat(file, ": lines of ", options.length, " tokens: give 1 or more"));
+  if (tokenizer->number("[PAD]") > 0)
+    throw ValueError(cat(file, ": its tokenizer's [PAD] is ", tokenizer->number("[PAD]"),
+                         ", must be 0: BERT's"));
+  const auto own = once([=] { return own_lines(file, options); });
+  const auto all = once([=] { return with_test_lines(own(), file, options); });
+  return [=](Split part) {
+    const bool tests = !options.test_file.empty() && (part == Split::Test || part == Split::All);
+    try {
+      return part_of_lines(tests ? all() : own(), *tokenizer, file, part, options);
+    } catch (const FormatError& error) {
+      throw FormatError(message_of(file, error.what()));
+    } catch (const ValueError& error) {
+      throw ValueError(message_of(file, error.what()));
+    }
+  };
+}
+
 std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
                                           const Tokenizer& tokenizer,
                                           const ClassLineOptions& options) {
-  if (options.length < 1)
-    throw ValueError(cat(file, ": lines of ", options.length, " tokens: give 1 or more"));
-  const bool own_test = !options.test_file.empty();
-  std::string reading = file;
-  try {
-    if (tokenizer.number("[PAD]") > 0)
-      throw ValueError(
-          cat("its tokenizer's [PAD] is ", tokenizer.number("[PAD]"), ", must be 0: BERT's"));
-    ClassLineSet all = parse_class_lines(file, options);
-    std::set<std::string> known;
-    for (const ClassLine& line : all.lines) known.insert(line.name);
-    const std::vector<std::string> names(known.begin(), known.end());
-    if (own_test && (split == Split::Test || split == Split::All)) {
-      reading = options.test_file;
-      ClassLineSet test = parse_class_lines(reading, options);
-      if (test.pairs != all.pairs && !test.lines.empty())
-        throw ValueError(cat("has lines of ", test.pairs ? "two texts, " : "one text, ", file,
-                             " of ", all.pairs ? "two" : "one"));
-      for (ClassLine& line : test.lines) {
-        line.of_test_file = true;
-        if (!known.contains(line.name))
-          throw ValueError(cat("class '", line.name, "' is not among those of training"));
-        all.lines.push_back(std::move(line));
-      }
-      all.notes.insert(all.notes.end(), test.notes.begin(), test.notes.end());
-      if (test.lines.empty()) throw FormatError("holds no lines");
-    }
-    if (all.lines.empty()) throw FormatError("holds no lines");
-    if (all.pairs && options.length < 4)
-      throw ValueError(cat("two texts of ", options.length, " tokens: give 4 or more"));
-    const Chosen chosen = chosen_lines(all, names, split, options, file);
-    if (chosen.samples.empty()) return nullptr;
-    ClassLineSet part{{}, all.pairs, {}};
-    for (const std::int64_t i : chosen.samples) part.lines.push_back(std::move(all.lines[at(i)]));
-    auto set = std::make_shared<ClassLines>(names, part, tokenizer, options.length, split, file,
-                                            options.test_file);
-    set->add(all.notes);
-    set->add(chosen.notes);
-    return set;
-  } catch (const FormatError& error) {
-    throw FormatError(message_of(reading, error.what()));
-  } catch (const ValueError& error) {
-    throw ValueError(message_of(reading, error.what()));
-  }
+  return read_class_lines(file, kept_elsewhere(tokenizer), options)(split);
 }
 
 }  // namespace tenon::data

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "io/safetensors.h"
+#include "train/data_digest.h"
 #include "train/fit.h"
 #include "train/lengths.h"
 #include "train/tensor_names.h"
@@ -102,11 +103,10 @@ void Fit::restore(Checkpoint checkpoint) {
             "): resume with the data and the batch size that the run was started with"));
   if (!saved.data.empty() && !p_.data.empty() && saved.data != p_.data)
     throw ValueError(
-        cat(checkpoint.path,
-            " was made with other training samples than the data gives now: its files "
-            "or their order changed. Some of the samples that are now held out may "
-            "have been trained on, so the run cannot go on: restore the data, or start "
-            "a new run"));
+        cat(checkpoint.path, " was made with other training samples than the data gives now: ",
+            data_change(saved.data, p_.data),
+            ". Some of the samples that are now held out may have been trained on, so the run "
+            "cannot go on: restore the data, or start a new run"));
   if (saved.steps_per_epoch != p_.steps_per_epoch) {
     take_other_cut(saved);
     saved.steps_per_epoch = p_.steps_per_epoch;

@@ -99,11 +99,15 @@ TEST_CASE("tables: statistics are those of the training part") {
   options.split = {.test = 0.1, .validation = 0, .chronological = true};
   const data::TensorDatasetParts train = data::parse_csv(text, "t.csv", options, Split::Train),
                                  test = data::parse_csv(text, "t.csv", options, Split::Test);
-  CHECK(train.input.size(0) == 18);
+  CHECK(train.size() == 18);
   CHECK(test.place(test.numbers[1]) == "t.csv, line 21");
   CHECK(inputs(train)[0] == 2);  // the mean of the twos, not of the thousands
   CHECK(test.table->columns[1].values == std::vector<std::string>{"early"});
-  CHECK(inputs(test) == std::vector<float>{1000, 0, 1000, 0});  // a word that was not known
+  const auto tested = data::make_tensor_dataset(test);
+  std::vector<float> rows(4);
+  std::vector<std::int64_t> numbers{0, 1}, targets(2);
+  tested->get(numbers, rows.data(), targets.data());
+  CHECK(rows == std::vector<float>{1000, 0, 1000, 0});  // a word that was not known
 }
 
 TEST_CASE("tables: other files are read as the training data was") {
