@@ -61,12 +61,6 @@ std::string in_folder(const std::string& folder, const std::string& path) {
 
 }  // namespace
 
-// As paths are joined, without taking them apart: a list may have millions.
-std::string in_folder(const std::string& folder, const std::string& path) {
-  if (folder.empty() || path.starts_with('/')) return path;
-  return cat(folder, folder.ends_with('/') ? "" : "/", path);
-}
-
 std::vector<ImageItem> list_items(const std::string& file, bool videos, const std::string& group,
                                   const RowFormat& rows, Notes& notes) {
   const std::string base = fs::path(file).parent_path().string();
