@@ -314,7 +314,9 @@ TEST_CASE("option ranges: loaders and sets") {
 
 TEST_CASE("option ranges: texts, and what is asked of trained models") {
   const TestFolder folder;
-  io::write_file(folder / "text.txt", std::string(400, 'a') + " b c d e f g h");
+  std::string words(400, 'a');
+  words.append(" b c d e f g h");
+  io::write_file(folder / "text.txt", words);
   using data::TextOptions;
   const auto text = [&](const TextOptions& o) {
     (void)data::open_text(folder / "text.txt", data::Split::Train, o);
