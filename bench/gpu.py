@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks and times Tenon on one NVIDIA card, beside PyTorch and JAX, and ends in a table.
+"""Checks and times Tenon on one NVIDIA GPU, beside PyTorch and JAX, and ends in a table.
 
     ./dev gpu [OPTIONS]          builds, and runs this
     bench/gpu.py --tenon build/bin/tenon [--tests build/bin/tenon_tests] [--peers FOLDER] [--part tests,small]
@@ -7,10 +7,10 @@
                  [--tune write] [--data mnist:FOLDER] [--out FILE]
 
 Parts are the device tests (with --tests; a failure ends everything) and groups of rows, small enough for ten minutes each beside a
-card with 16 processors, the build aside. After --within seconds nothing begins any more and what runs is ended; the table then has
+GPU with 16 processors, the build aside. After --within seconds nothing begins any more and what runs is ended; the table then has
 what there is. FOLDER holds torch_bench.py and jax_bench.py, which time the same steps; without it, or without PyTorch or JAX, the columns
 stay empty. Peers compile side by side from the start (bench/peer_row.py) and are timed behind Tenon's first round; whatever is timed
-has the card to itself. A figure is the median over Tenon's rounds and the least of what a peer's modes gave. Milliseconds a step, device-bound: work is queued ahead as in
+has the GPU to itself. A figure is the median over Tenon's rounds and the least of what a peer's modes gave. Milliseconds a step, device-bound: work is queued ahead as in
 training. Choices of engines are measured in the first round (--tune write), as `tenon train --tune write` does. Memory, in MiB, is what
 Tenon plans and the least of PyTorch's peaks.
 """
@@ -30,7 +30,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Test files that take long on a card.
+# Test files that take long on a GPU.
 LONG = ("test_wgmma", "test_vendor", "test_contraction", "test_conv", "test_map", "test_prologue", "test_opaque", "test_simt",
         "test_attention", "test_channels_last", "test_long_sums")
 CASE_SHARES = 6  # processes that share the table of cases
@@ -48,7 +48,7 @@ JAX = {"lenet5_b64": "1,32", "keras_cnn_b128": "1,32", "fcn_r": "1,32", "fcn_s":
        "resnet50_b64": "1", "resnet50_b256": "1", "resnet56_b128": "1", "lstm_b128": "1", "gpt2_124m_b16": "1"}
 
 
-class Card:
+class Gpu:
     """Who is timed has it alone: a lock that peers' processes take too."""
 
     def __init__(self, within):
@@ -73,15 +73,15 @@ class Card:
         fcntl.flock(self.file, fcntl.LOCK_UN)
 
 
-def rows_of(command, card, **environment):
+def rows_of(command, gpu, **environment):
     """JSON lines that a command prints until it ends or must; with a word on standard error when it fails."""
     name = " ".join(str(part) for part in command if "/" not in str(part))[:90]
-    if card.left() <= 0:
+    if gpu.left() <= 0:
         print(f"gpu.py: no time is left for {name}", file=sys.stderr)
         return []
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
     try:
-        out, errors = running.communicate(timeout=max(card.left(), 0))
+        out, errors = running.communicate(timeout=max(gpu.left(), 0))
         if running.returncode != 0:
             print(f"gpu.py: {name} ended with {running.returncode}: {errors.strip()[-300:]}", file=sys.stderr)
     except subprocess.TimeoutExpired:
@@ -110,11 +110,11 @@ def wanted_rows(options):
     return wanted
 
 
-def tenon_rows(options, card, name, phases):
+def tenon_rows(options, gpu, name, phases):
     rows = []
     for phase, precisions in phases.items():
         rows += rows_of([options.tenon, "bench", "--device", options.device, "--only", name, "--phase", phase, "--precision", precisions,
-                         "--tune", options.tune, "--budget", str(options.budget)], card)
+                         "--tune", options.tune, "--budget", str(options.budget)], gpu)
     return rows
 
 
@@ -122,8 +122,8 @@ def has(module):
     return subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True).returncode == 0
 
 
-def peer_calls(options, card, wanted):
-    """What peers' processes are asked for, JAX first: while it compiles nobody has the card alone."""
+def peer_calls(options, gpu, wanted):
+    """What peers' processes are asked for, JAX first: while it compiles nobody has the GPU alone."""
     if not pathlib.Path(options.peers).is_dir():
         return []
     jobs = []
@@ -133,27 +133,27 @@ def peer_calls(options, card, wanted):
     if has("torch"):
         jobs += [("torch", name, phase, precision, options.modes) for name, phases in wanted.items()
                  for phase, precisions in phases.items() for precision in precisions.split(",")]
-    return [(job[0], [sys.executable, ROOT / "bench" / "peer_row.py", job[0], options.peers, card.path, *job[1:]]) for job in jobs]
+    return [(job[0], [sys.executable, ROOT / "bench" / "peer_row.py", job[0], options.peers, gpu.path, *job[1:]]) for job in jobs]
 
 
-def time_all(options, card, wanted):
+def time_all(options, gpu, wanted):
     """Rows by workload, phase and precision, ours and the peers'."""
     ours, theirs = {}, {}
-    calls = peer_calls(options, card, wanted)
+    calls = peer_calls(options, gpu, wanted)
     cpus = os.cpu_count() or 2
     environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TORCHINDUCTOR_COMPILE_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
     def add(name):
-        for row in tenon_rows(options, card, name, wanted[name]):
+        for row in tenon_rows(options, gpu, name, wanted[name]):
             ours.setdefault(key(row), []).append(row)
 
     def say_round(number):
-        print(f"== round {number} of {options.rounds}, {card.left():.0f} s are left", flush=True)
+        print(f"== round {number} of {options.rounds}, {GPU.left():.0f} s are left", flush=True)
 
     with concurrent.futures.ThreadPoolExecutor(max(1, cpus - 4)) as pool:
-        # Peers that wait in line for the card come before whoever asks for it now and then: one round is safe from them.
-        with card.alone():
-            running = [(which, pool.submit(rows_of, command, card, **environment)) for which, command in calls]
+        # Peers that wait in line for the GPU come before whoever asks for it now and then: one round is safe from them.
+        with gpu.alone():
+            running = [(which, pool.submit(rows_of, command, gpu, **environment)) for which, command in calls]
             if running:
                 print(f"== {len(running)} rows of peers compile beside Tenon's", flush=True)
             for name in wanted:
@@ -161,7 +161,7 @@ def time_all(options, card, wanted):
             say_round(1)
         for number in range(2, options.rounds + 1):
             for name in wanted:
-                with card.alone():
+                with gpu.alone():
                     add(name)
             say_round(number)
         for which, rows in running:
@@ -174,16 +174,16 @@ def key(row):
     return row["workload"], row.get("phase", "train"), row["precision"]
 
 
-def run_part(options, card, name, share=None):
+def run_part(options, gpu, name, share=None):
     """A file of tests in a process of its own, which keeps its files in a folder of its own."""
-    if card.left() <= 0:
+    if gpu.left() <= 0:
         print(f"{name}: no time is left", flush=True)
         return {"file": name, "code": 124, "cases": 0, "checks": 0}
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "TMPDIR": folder, **({"TENON_TEST_SHARE": share} if share else {})}
         command = [options.tests, f"--source-file=*/tests/cuda/{name}.cpp", "--no-intro"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=ROOT, env=environment, timeout=card.left())
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=ROOT, env=environment, timeout=gpu.left())
         except subprocess.TimeoutExpired:
             print(f"{name} was ended: no time is left", flush=True)
             return {"file": name, "code": 124, "cases": 0, "checks": 0}
@@ -194,7 +194,7 @@ def run_part(options, card, name, share=None):
     return {"file": name, "code": done.returncode, "cases": int(cases[1]) if cases else 0, "checks": int(checks[1]) if checks else 0}
 
 
-def run_tests(options, card):
+def run_tests(options, gpu):
     """Files side by side, for most of their time goes into compiling kernels; those that take long first."""
     if "tests" not in options.part or not options.tests:
         return None
@@ -204,7 +204,7 @@ def run_tests(options, card):
     parts += [(name, None) for name in sorted(files, key=lambda n: n not in LONG) if name != "test_cases_cuda"]
     print(f"== device tests: {len(files)} files", flush=True)
     with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 2)) as pool:
-        done = list(pool.map(lambda part: run_part(options, card, *part), parts))
+        done = list(pool.map(lambda part: run_part(options, gpu, *part), parts))
     failed = [part["file"] for part in done if part["code"] != 0]
     cases = {part["file"]: part["cases"] for part in done}
     print(f"{sum(cases.values())} test cases, {sum(part['checks'] for part in done):,} checks in "
@@ -304,10 +304,10 @@ def parse():
 
 def main():
     options = parse()
-    card = Card(options.within)
-    tests = run_tests(options, card)
+    gpu = Gpu(options.within)
+    tests = run_tests(options, gpu)
     training = run_training(options)
-    table = table_of(*time_all(options, card, wanted_rows(options)))
+    table = table_of(*time_all(options, gpu, wanted_rows(options)))
     facts = subprocess.run([options.tenon, "doctor", "--json"], capture_output=True, text=True).stdout
     result = {"date": datetime.datetime.now().isoformat(timespec="seconds"), "commit": options.commit or commit_here(),
               "doctor": json.loads(facts) if facts.startswith("{") else None, "tests": tests, "training": training, "rows": table}

@@ -3,8 +3,8 @@
 
     peer_row.py torch|jax FOLDER LOCK WORKLOAD PHASE PRECISION MODES
 
-FOLDER holds torch_bench.py and jax_bench.py. Compiling a step takes a minute of one processor, timing it a second of the card: so the
-former happens beside others, and the latter while nobody else has the file LOCK. JAX tries kernels on the card while it compiles, which only
+FOLDER holds torch_bench.py and jax_bench.py. Compiling a step takes a minute of one processor, timing it a second of the GPU: so the
+former happens beside others, and the latter while nobody else has the file LOCK. JAX tries kernels on the GPU while it compiles, which only
 others that compile may see: it shares the lock until then. MODES are torch_bench.py's modes, or the numbers of steps a call of
 jax_bench.py. Prints rows as the scripts do, one JSON object a line.
 """
@@ -16,7 +16,7 @@ import time
 
 
 class Lock:
-    """Of the card: held from when it is taken until the process ends."""
+    """Of the GPU: held from when it is taken until the process ends."""
 
     def __init__(self, path):
         self.file, self.held = open(path, "w", encoding="utf-8"), False

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the device tests under NVIDIA's compute-sanitizer on this machine's card, and ends in a table.
+"""Runs the device tests under NVIDIA's compute-sanitizer on this machine's GPU, and ends in a table.
 
     ./dev gpu --sanitize [OPTIONS]     builds, and runs this
     bench/sanitize.py --tests build/bin/tenon_tests [--tools memcheck,racecheck,initcheck] [--groups cases,map,…] [--all]
                       [--jobs N] [--seconds 600] [--out FOLDER]
 
-Groups are cut into parts, each a process on the card; N run at a time. Kernels are compiled before ("plain"), into a cache of
+Groups are cut into parts, each a process on the GPU; N run at a time. Kernels are compiled before ("plain"), into a cache of
 the folder's own, and the library keeps no memory (TENON_CUDA_POOL=off), so that every tensor is an allocation whose end the
 tool sees. racecheck and initcheck take the tests that launch every family of kernels; --all gives them everything. What was
 found is in FOLDER/TOOL-GROUP-PART.log; exit code 1 when anything was. A part that the time limit ends is not a clean one.
@@ -37,10 +37,10 @@ GROUPS = {
                     ["native contraction: convolutions and their gradients", "patch convolution: forward*"], None),
     "opaque": (["cuda opaque: co*,cuda opaque: pad*", "cuda opaque: g*,cuda opaque: rows*,cuda opaque: an*",
                 "cuda opaque: pool*", "cuda opaque: a max*,cuda opaque: s*"], None, None),
-    "training": (["card training: the course*", "card training: begun*", "card training: a loss*,card training: an overflow*",
-                  "card launches: the bits*", "card launches: float16*,card launches: nothing*", "card launches: a run*",
+    "training": (["GPU training: the course*", "GPU training: begun*", "GPU training: a loss*,GPU training: an overflow*",
+                  "GPU launches: the bits*", "GPU launches: float16*,GPU launches: nothing*", "GPU launches: a run*",
                   "cuda rounded: *"],
-                 ["card training: the course*", "card launches: the bits*", "cuda rounded: an update*"], None),
+                 ["GPU training: the course*", "GPU launches: the bits*", "cuda rounded: an update*"], None),
     "contraction": (["native contraction: matrices*", "native contraction: every tile*", "native contraction: mixed*",
                      "native contraction: 16-bit*,native contraction: batches*", "native contraction: an update*"],
                     ["native contraction: every tile*", "native contraction: mixed*", "native contraction: an update*",
@@ -52,8 +52,8 @@ GROUPS = {
     "map": (["cuda map: e*", "cuda map: scalar*,cuda map: broadcasts*", "cuda map: strided*", "cuda map: in-place*",
              "cuda map: softmax*", "cuda map: row reductions*", "cuda map: NaN wins*", "cuda map: random numbers*",
              "cuda map: random programs*", "cuda map: a value used before*", "cuda map: several*,cuda map: sums*",
-             "cuda map: many regions*", "card joining: *"],
-            ["cuda map: in-place*", "cuda map: softmax*", "cuda map: row reductions*", "cuda map: NaN wins*", "card joining: *",
+             "cuda map: many regions*", "GPU joining: *"],
+            ["cuda map: in-place*", "cuda map: softmax*", "cuda map: row reductions*", "cuda map: NaN wins*", "GPU joining: *",
              "cuda map: random numbers*", "cuda map: a value used before*", "cuda map: several*", "cuda map: sums*"], None),
     "reduced": (["cuda reduced results: matrix*", "cuda reduced results: every*", "cuda reduced results: the defining*,"
                  "cuda reduced results: gradients*", "cuda reduced results: float32*", "cuda reduced results: pro*"],
@@ -61,11 +61,11 @@ GROUPS = {
     "reductions": (["cuda map: reductions*", "cuda map: one-axis*"], ["cuda map: reductions over any axes"], None),
     "fill": (["cuda fill: *"], None, None),
     "phases": (["cuda phases: a norm*", "cuda phases: a row*,cuda phases: all*",
-                "cuda phases: the last*,cuda phases: without*,cuda phases: blocks*", "card phases: a clipped training is*",
-                "card phases: a clipped training takes*"], None, None),
+                "cuda phases: the last*,cuda phases: without*,cuda phases: blocks*", "GPU phases: a clipped training is*",
+                "GPU phases: a clipped training takes*"], None, None),
     "vendor": (["vendor: cuBLASLt against*", "vendor: cuBLASLt's batches and*", "vendor: cuDNN against*",
                 "vendor: operands*,vendor: an epilogue*"], ["vendor: operands*,vendor: an epilogue*"], None),
-    "memory": (["card memory: copies*,card memory: a copy beside*", "a block reduces*", "tensor-core products*",
+    "memory": (["GPU memory: copies*,GPU memory: a copy beside*", "a block reduces*", "tensor-core products*",
                 "a captured graph*"], ["a block reduces*", "tensor-core products*"], None),
 }
 SLOW_FIRST = ("racecheck", "initcheck", "memcheck")
@@ -135,8 +135,8 @@ class Runner:
                                        self.environment_of(share, name))
         found = re.search(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", text)
         ran = re.search(r"\[doctest\] test cases: *(\d+) *\| *(\d+) passed *\| *(\d+) failed", text)
-        if tool == "plain" and "skipped: no card" in text:
-            sys.exit("sanitize.py: there is no card here")
+        if tool == "plain" and "skipped: no GPU" in text:
+            sys.exit("sanitize.py: there is no GPU here")
         return {"tool": tool, "group": group, "part": number, "code": code, "seconds": seconds,
                 "found": int(found[1]) if found else 0 if tool == "plain" else None, "tests": int(ran[1]) if ran else None}
 

@@ -54,7 +54,7 @@ def from_gpu(record):
         rows.append({"workload": row["workload"], "phase": row["phase"], "precision": row["precision"], "tenon_ms": row["ms"],
                      "spread": row["spread"], "peer": f"{PEER_NAMES[peer['peer']]} {PEER_MODES[peer['mode']]}", "peer_ms": peer["ms"],
                      "memory_mib": row["tenon"][0].get("planned_mb"), "commit": record["commit"][:8], "date": record["date"][:10]})
-    return {"machine": record["doctor"]["cuda"]["cards"][0]["name"], "peers": {"PyTorch": "2.11", "JAX": "0.11"},
+    return {"machine": record["doctor"]["cuda"]["gpus"][0]["name"], "peers": {"PyTorch": "2.11", "JAX": "0.11"},
             "method": "bench/gpu.py: Tenon and the peers in turn in one run, medians; memory is what Tenon plans", "notes": [],
             "rows": rows}
 

@@ -102,13 +102,13 @@ double seconds_of(const Launch& launch) {
   return std::max(seconds_since(start), 1e-6);
 }
 
-// An inference on a card is a launch of its own: those of one launch would run side by side.
-Timing measure(Step& step, double budget_s, bool on_card) {
+// An inference on a GPU is a launch of its own: those of one launch would run side by side.
+Timing measure(Step& step, double budget_s, bool on_gpu) {
   const auto once = [&step] { step.function(step.inputs); };
   for (int i = 0; i < 3; ++i) once();
   synchronize();
   double one = seconds_of(once);
-  const int steps = on_card && step.optimizer != nullptr ? train::steps_in_launch(one) : 1;
+  const int steps = on_gpu && step.optimizer != nullptr ? train::steps_in_launch(one) : 1;
   const std::vector<Tensor> inputs = shared_inputs(step);
   const auto launch = [&] {
     if (steps == 1)
@@ -121,8 +121,8 @@ Timing measure(Step& step, double budget_s, bool on_card) {
     synchronize();
     one = seconds_of(launch) / steps;
   }
-  // A card is given work ahead, as in training: the clock stops once for about 20 ms of steps.
-  const int launches = on_card ? std::max(1, static_cast<int>(0.02 / one / steps)) : 1;
+  // A GPU is given work ahead, as in training: the clock stops once for about 20 ms of steps.
+  const int launches = on_gpu ? std::max(1, static_cast<int>(0.02 / one / steps)) : 1;
   const int inner = steps * launches;
   // As long as the budget lasts, and three times in any case: a median needs them.
   constexpr std::size_t kLeast = 3;
@@ -177,8 +177,8 @@ std::string run_row(const std::string& name, const std::string& phase, const std
   step.function(step.inputs);
   synchronize();
   const double setup = seconds_since(start), first_step = seconds_since(kLoaded);
-  const bool on_card = current_device().kind != Device::Kind::Cpu;
-  const Timing timing = measure(step, options.budget, on_card);
+  const bool on_gpu = current_device().kind != Device::Kind::Cpu;
+  const Timing timing = measure(step, options.budget, on_gpu);
   const double planned =
       static_cast<double>(step.function.plan(step.inputs).peak_bytes()) / 1048576;
   const SystemInfo info = system_info();
@@ -202,7 +202,7 @@ std::string run_row(const std::string& name, const std::string& phase, const std
     if (wanted.update.clip_norm > 0) json["clip_norm"] = wanted.update.clip_norm;
   }
   if (!options.without.empty()) json["without"] = join(options.without, ",");
-  if (on_card) {
+  if (on_gpu) {
     json["steps_per_launch"] = timing.steps_per_launch;
     json["tune"] = options.tune;
   }
@@ -260,12 +260,12 @@ Command bench_command() {
   command.about =
       "Times whole steps: for training, forward, loss, gradients and the update (SGD, momentum "
       "0.9, weight decay 5e-4; of gpt2_124m_b16, gpt2_124m_b4_t64 and transformer_b64 AdamW; "
-      "lstm_b128 clips its gradients' norm to 5); an inference in bf16 or fp16 on a card stores "
+      "lstm_b128 clips its gradients' norm to 5); an inference in bf16 or fp16 on a GPU stores "
       "what the network gives in 16 bits, as under PyTorch's autocast. "
       "After three warm-ups, steps are timed for as long as --budget says, and three at least; ms "
       "is "
       "the median, ms_min the minimum. Prints one JSON "
-      "object a line; on a card steps_per_launch says how many steps share a launch, as in "
+      "object a line; on a GPU steps_per_launch says how many steps share a launch, as in "
       "training. "
       "peak_mb is the highest resident memory of the process, planned_mb what the "
       "plan had said, setup_s the seconds from the network to the end of its first step, and in "

@@ -2,9 +2,9 @@
 // data_fetch.cpp.
 #include <fmt/core.h>
 #include <tenon/data.h>
+#include <tenon/images.h>
 #include <tenon/io.h>
 #include <tenon/ops.h>
-#include <tenon/pictures.h>
 #include <tenon/tokenizer.h>
 #include <tenon/train.h>
 
@@ -25,7 +25,7 @@ namespace {
 // Text for a tokenizer cannot even be opened without one.
 void refuse_texts(const std::string& spec) {
   if (spec.starts_with("lines:") || spec.starts_with("spans:"))
-    throw UsageError(fmt::format("{} holds texts, not pictures", spec),
+    throw UsageError(fmt::format("{} holds texts, not images", spec),
                      fmt::format("tenon data info {} --tokenizer FILE tells what it holds", spec));
 }
 
@@ -43,11 +43,11 @@ std::vector<std::vector<std::int64_t>> first_of_each_class(const data::Dataset& 
   const auto bytes =
       static_cast<std::size_t>(set.input_shape().numel()) * item_size(set.input_dtype());
   std::vector<unsigned char> input(bytes);
-  const auto pictures = set.pictures();  // whose classes are known without decoding them
+  const auto images = set.images();  // whose classes are known without decoding them
   std::size_t full = 0;
   for (std::int64_t i = 0; i < set.size() && full < found.size(); ++i) {
-    std::int64_t label = pictures ? pictures->label(i) : 0;
-    if (!pictures) set.get({&i, 1}, input.data(), &label);
+    std::int64_t label = images ? images->label(i) : 0;
+    if (!images) set.get({&i, 1}, input.data(), &label);
     auto& list = found[static_cast<std::size_t>(label)];
     if (list.size() < static_cast<std::size_t>(count)) {
       list.push_back(i);
@@ -62,7 +62,7 @@ std::size_t at(int x, int y, int width) {
          static_cast<std::size_t>(x);
 }
 
-// Draws one picture, whose channels lie plane after plane, at (left, top), each pixel `scale` wide.
+// Draws one image, whose channels lie plane after plane, at (left, top), each pixel `scale` wide.
 void paste(io::Image& sheet, const std::vector<unsigned char>& planes, int side_w, int side_h,
            int left, int top, int scale) {
   const auto channels = static_cast<std::size_t>(sheet.channels);
@@ -84,48 +84,48 @@ int sheet(const SheetOptions& options) {
     throw UsageError(fmt::format("{} has no test part", options.spec),
                      "--train draws the training part");
   const Shape shape = set->input_shape();
-  const bool pictures = shape.rank() == 3 && (shape[0] == 1 || shape[0] == 3);
-  if (!pictures || set->input_dtype() != DType::UInt8 || set->classes() == 0)
+  const bool images = shape.rank() == 3 && (shape[0] == 1 || shape[0] == 3);
+  if (!images || set->input_dtype() != DType::UInt8 || set->classes() == 0)
     throw ShapeError(
-        fmt::format("{}: a sheet needs grey or colour pictures with classes; this holds {} of {}",
+        fmt::format("{}: a sheet needs grey or colour images with classes; this holds {} of {}",
                     options.spec, shape.str(), name(set->input_dtype())));
   const int height = static_cast<int>(shape[1]), width = static_cast<int>(shape[2]),
             gap = 2 * options.scale;
   const auto found = first_of_each_class(*set, options.columns);
-  io::Image picture;
-  picture.channels = static_cast<int>(shape[0]);
-  picture.width = options.columns * (width * options.scale + gap) + gap;
-  picture.height = static_cast<int>(found.size()) * (height * options.scale + gap) + gap;
-  picture.pixels.assign(
-      at(0, picture.height, picture.width) * static_cast<std::size_t>(picture.channels), 48);
+  io::Image image;
+  image.channels = static_cast<int>(shape[0]);
+  image.width = options.columns * (width * options.scale + gap) + gap;
+  image.height = static_cast<int>(found.size()) * (height * options.scale + gap) + gap;
+  image.pixels.assign(at(0, image.height, image.width) * static_cast<std::size_t>(image.channels),
+                      48);
   std::vector<unsigned char> pixels(static_cast<std::size_t>(shape.numel()));
   for (std::size_t row = 0; row < found.size(); ++row)
     for (std::size_t column = 0; column < found[row].size(); ++column) {
       std::int64_t label = 0;
       set->get({&found[row][column], 1}, pixels.data(), &label);
-      paste(picture, pixels, width, height,
+      paste(image, pixels, width, height,
             gap + static_cast<int>(column) * (width * options.scale + gap),
             gap + static_cast<int>(row) * (height * options.scale + gap), options.scale);
     }
-  io::save_png(options.file, picture);
-  fmt::print("{}: {} x {} pixels, {} classes in rows, from {}\n", options.file, picture.width,
-             picture.height, found.size(), set->describe());
+  io::save_png(options.file, image);
+  fmt::print("{}: {} x {} pixels, {} classes in rows, from {}\n", options.file, image.width,
+             image.height, found.size(), set->describe());
   return kOk;
 }
 
 // ---- show
 
 struct ShowOptions {
-  std::string spec, file, augment = "resized_crop,flip", picture = "resize,center_crop";
+  std::string spec, file, augment = "resized_crop,flip", preprocess = "resize,center_crop";
   int rows = 6, columns = 8, size = 128;
   std::int64_t seed = 0;
 };
 
-// A batch of pictures of this shape, mixed as a trainer mixes it.
-void mix(std::vector<unsigned char>& planes, const Shape& picture, const data::MixDraw& draw) {
-  const std::int64_t count = static_cast<std::int64_t>(planes.size()) / picture.numel();
+// A batch of images of this shape, mixed as a trainer mixes it.
+void mix(std::vector<unsigned char>& planes, const Shape& image, const data::MixDraw& draw) {
+  const std::int64_t count = static_cast<std::int64_t>(planes.size()) / image.numel();
   const Tensor stored =
-      Tensor::from_data(planes.data(), {count, picture[0], picture[1], picture[2]}, DType::UInt8);
+      Tensor::from_data(planes.data(), {count, image[0], image[1], image[2]}, DType::UInt8);
   const data::Batch batch =
       train::mixed({cast(stored, DType::Float32), zeros({count}, DType::Int64), count}, draw, 1);
   planes = cast(round(batch.input), DType::UInt8).to_vector<std::uint8_t>();
@@ -140,24 +140,24 @@ int show(const ShowOptions& options) {
   refuse_texts(options.spec);
   const data::Transforms changes = data::Transforms::parse(options.augment);
   const data::Mixing mixing = changes.mixing();
-  data::PictureOptions how;
+  data::ImageOptions how;
   how.augment = changes.without_mixing();
   how.mean = {0.5, 0.5, 0.5};
-  how.resize = data::Transforms::parse(options.picture);
+  how.resize = data::Transforms::parse(options.preprocess);
   std::shared_ptr<data::Dataset> set = data::open_dataset(options.spec, data::Split::Train), tested;
   how.input = set->input_shape();
-  if (const auto pictures = set->pictures()) {
+  if (const auto images = set->images()) {
     how.input = {how.input[0], options.size, options.size};
-    data::PictureOptions testing = how;
+    data::ImageOptions testing = how;
     testing.augment = {};
-    tested = data::picture_dataset(pictures, testing);
+    tested = data::image_dataset(images, testing);
     how.resize = how.resize.middle_only();
-    set = data::picture_dataset(pictures, how);
+    set = data::image_dataset(images, how);
   } else if (how.augment.any()) {
     set = data::augmented(set, how.augment, how.mean);
   }
   if (how.input.rank() != 3 || set->input_dtype() != DType::UInt8)
-    throw UsageError(fmt::format("{} holds no pictures", set->describe()));
+    throw UsageError(fmt::format("{} holds no images", set->describe()));
   const int channels = static_cast<int>(how.input[0]), height = static_cast<int>(how.input[1]),
             width = static_cast<int>(how.input[2]), gap = 4;
   if (tested == nullptr) tested = set;
@@ -170,7 +170,7 @@ int show(const ShowOptions& options) {
   const auto bytes = static_cast<std::size_t>(how.input.numel());
   const auto seed = static_cast<std::uint64_t>(options.seed);
   std::vector<unsigned char> planes(bytes * numbers.size() * static_cast<std::size_t>(views));
-  // Columns that `planes` holds, one picture of each for a row.
+  // Columns that `planes` holds, one image of each for a row.
   const auto draw = [&](int left, int count) {
     for (int k = 0; k < rows * count; ++k) {
       const auto first = planes.begin() + static_cast<std::ptrdiff_t>(bytes) * k;
@@ -227,13 +227,13 @@ Statistics statistics(const data::Dataset& set) {
   std::vector<std::int64_t> target((target_bytes + 7) / 8);
   const auto* bytes = reinterpret_cast<const unsigned char*>(room.data());
   double sum = 0, squares = 0;
-  const auto pictures = set.pictures();
+  const auto images = set.images();
   std::int64_t seen = 0;
   for (std::int64_t i = 0; i < set.size(); ++i) {
     set.get({&i, 1}, room.data(), target.data());
-    // Another one stands in for a picture that cannot be decoded.
+    // Another one stands in for an image that cannot be decoded.
     if (const auto broken = set.broken();
-        pictures && std::binary_search(broken.begin(), broken.end(), pictures->name(i)))
+        images && std::binary_search(broken.begin(), broken.end(), images->name(i)))
       continue;
     ++seen;
     if (one_class) ++s.counts[static_cast<std::size_t>(target[0])];
@@ -375,10 +375,10 @@ Command sheet_command() {
       "right. Look at data before you train on it.";
   command.examples = {
       {"tenon data sheet digits digits.png", "200 drawn digits."},
-      {"tenon data sheet scenes scenes.png", "Colour pictures of ten objects."},
+      {"tenon data sheet scenes scenes.png", "Colour images of ten objects."},
       {"tenon data sheet mnist mnist.png --columns 30 --scale 1", "MNIST, smaller and more."}};
   add_spec(command, options->spec);
-  command.positional(options->file, "FILE.png", "picture to write").completes = Completes::Files;
+  command.positional(options->file, "FILE.png", "image to write").completes = Completes::Files;
   command.option(options->columns, "--columns", "N", "examples of each class", "20");
   command.option(options->scale, "--scale", "N", "pixels for a pixel", "2");
   command.flag(options->train, "--train", "from the training part instead of the test part");
@@ -390,33 +390,32 @@ Command show_command() {
   auto options = std::make_shared<ShowOptions>();
   Command command;
   command.name = "show";
-  command.summary = "draw what augmentation makes of pictures into one PNG";
+  command.summary = "draw what augmentation makes of images into one PNG";
   command.about =
-      "Writes a sheet: a row for each of some training examples, the picture as it is tested with "
+      "Writes a sheet: a row for each of some training examples, the image as it is tested with "
       "and then as training sees it in its first epochs. The changes are drawn from the seed, the "
       "epoch and the example alone: what the sheet shows is what a run with this seed is shown. "
       "Their list has names with numbers behind them, as in jitter=0.4:0.4:0.4:0.1. What mixes "
-      "the pictures of a batch mixes those of a column here.\n";
+      "the images of a batch mixes those of a column here.\n";
   for (const data::Transforms::Known& known : data::Transforms::known())
     command.about += fmt::format("\n{}: {}.", known.usage, known.about);
   command.examples = {
       {"tenon data show folder:photos sheet.png", "What a run does by itself."},
       {"tenon data show folder:photos sheet.png --augment resized_crop=128,flip,randaugment",
        "Any list of changes."},
-      {"tenon data show scenes sheet.png --augment crop=4,flip,jitter=0.4", "Of drawn pictures."}};
+      {"tenon data show scenes sheet.png --augment crop=4,flip,jitter=0.4", "Of drawn images."}};
   add_spec(command, options->spec);
-  command.positional(options->file, "FILE.png", "picture to write").completes = Completes::Files;
+  command.positional(options->file, "FILE.png", "image to write").completes = Completes::Files;
   command.option(options->augment, "--augment", "LIST", "changes, as tenon train takes them",
                  "resized_crop,flip");
-  command.option(options->picture, "--picture", "LIST",
-                 "what testing does, where pictures have sizes of their own: resize,ten_crop draws "
+  command.option(options->preprocess, "--preprocess", "LIST",
+                 "what testing does, where images have sizes of their own: resize,ten_crop draws "
                  "the ten crops",
                  "resize,center_crop");
   command.option(options->rows, "--rows", "N", "examples", "6");
-  command.option(options->columns, "--columns", "N",
-                 "pictures of each, several crops counted as one", "8");
-  command.option(options->size, "--size", "N", "side, where pictures have sizes of their own",
-                 "128");
+  command.option(options->columns, "--columns", "N", "images of each, several crops counted as one",
+                 "8");
+  command.option(options->size, "--size", "N", "side, where images have sizes of their own", "128");
   command.option(options->seed, "--seed", "N", "of the draws", "0");
   command.run = [options] { return show(*options); };
   return command;

@@ -50,22 +50,21 @@ std::vector<std::string> advice(const SystemInfo& info, int used) {
   return lines;
 }
 
-// Cards with their rates, and NVIDIA's libraries with the place where each was found.
-void print_cards(bool measured) {
+// GPUs with their rates, and NVIDIA's libraries with the place where each was found.
+void print_gpus(bool measured) {
   const Terminal& terminal = stdout_terminal();
   const auto line = [&](const std::string& name, const std::string& text) {
     fmt::print("{} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 14)), text);
   };
   const CudaInfo cuda = cuda_info();
   if (!cuda.why_none.empty()) line("cuda", fmt::format("none: {}", cuda.why_none));
-  for (std::size_t k = 0; k < cuda.cards.size(); ++k) {
-    const CardInfo& card = cuda.cards[k];
-    line(card.device,
-         fmt::format("{}, capability {}.{}, {} multiprocessors, {}, {} free", card.name,
-                     card.capability / 10, card.capability % 10, card.multiprocessors,
-                     bytes_text(card.memory_total), bytes_text(card.memory_free)));
+  for (std::size_t k = 0; k < cuda.gpus.size(); ++k) {
+    const GpuInfo& gpu = cuda.gpus[k];
+    line(gpu.device, fmt::format("{}, capability {}.{}, {} multiprocessors, {}, {} free", gpu.name,
+                                 gpu.capability / 10, gpu.capability % 10, gpu.multiprocessors,
+                                 bytes_text(gpu.memory_total), bytes_text(gpu.memory_free)));
     if (!measured) continue;
-    const CardSpeed speed = measure_card(static_cast<int>(k));
+    const GpuSpeed speed = measure_gpu(static_cast<int>(k));
     line("", fmt::format("fp32 {:.1f}, tf32 {:.0f}, bf16 {:.0f} TFLOP/s, memory {:.0f} GB/s read "
                          "and written",
                          speed.fp32_flops * 1e-12, speed.tf32_flops * 1e-12,
@@ -78,25 +77,25 @@ void print_cards(bool measured) {
                                         : fmt::format("compiled ahead: {}", cuda.built_in));
 }
 
-Json json_of_cards(bool measured) {
+Json json_of_gpus(bool measured) {
   const CudaInfo cuda = cuda_info();
-  Json cards = Json::array(), libraries = Json::array();
-  for (std::size_t k = 0; k < cuda.cards.size(); ++k) {
-    const CardInfo& card = cuda.cards[k];
-    Json row{{"device", card.device},
-             {"name", card.name},
-             {"capability", card.capability},
-             {"multiprocessors", card.multiprocessors},
-             {"memory_total", card.memory_total},
-             {"memory_free", card.memory_free}};
+  Json gpus = Json::array(), libraries = Json::array();
+  for (std::size_t k = 0; k < cuda.gpus.size(); ++k) {
+    const GpuInfo& gpu = cuda.gpus[k];
+    Json row{{"device", gpu.device},
+             {"name", gpu.name},
+             {"capability", gpu.capability},
+             {"multiprocessors", gpu.multiprocessors},
+             {"memory_total", gpu.memory_total},
+             {"memory_free", gpu.memory_free}};
     if (measured) {
-      const CardSpeed speed = measure_card(static_cast<int>(k));
+      const GpuSpeed speed = measure_gpu(static_cast<int>(k));
       row["fp32_tflops"] = speed.fp32_flops * 1e-12;
       row["tf32_tflops"] = speed.tf32_flops * 1e-12;
       row["bf16_tflops"] = speed.bf16_flops * 1e-12;
       row["copy_gb_per_s"] = speed.copy_bytes * 1e-9;
     }
-    cards.push_back(std::move(row));
+    gpus.push_back(std::move(row));
   }
   for (const CudaLibrary& library : cuda.libraries)
     libraries.push_back({{"name", library.name},
@@ -104,7 +103,7 @@ Json json_of_cards(bool measured) {
                          {"path", library.path},
                          {"version", library.version}});
   return {{"why_none", cuda.why_none},
-          {"cards", cards},
+          {"gpus", gpus},
           {"libraries", libraries},
           {"built_in", cuda.built_in}};
 }
@@ -139,7 +138,7 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
     line("bf16 peak", fmt::format("{:.1f} GFLOP/s", speed->bf16_flops * 1e-9));
     line("memory copy", fmt::format("{:.1f} GB/s read and written", speed->copy_bytes * 1e-9));
   }
-  print_cards(speed != nullptr);
+  print_gpus(speed != nullptr);
   std::vector<std::string> formats, missing;
   for (const io::ImageFormat& format : io::image_formats()) {
     auto& list = format.library.empty() ? missing : formats;
@@ -147,8 +146,8 @@ void print_text(const SystemInfo& info, const SystemSpeed* speed, int used) {
                        ? format.name
                        : fmt::format("{} ({})", format.name, format.library));
   }
-  line("pictures", join(formats, ", ") + (missing.empty() ? "" : "; not in this build: ") +
-                       join(missing, ", "));
+  line("images", join(formats, ", ") + (missing.empty() ? "" : "; not in this build: ") +
+                     join(missing, ", "));
   const std::string video = io::video_format().library;
   line("videos", video.empty() ? "none: FFmpeg is not in this build, or not installed" : video);
   line("cache folder",
@@ -183,10 +182,10 @@ void print_json(const SystemInfo& info, const SystemSpeed* speed, int used) {
     json["bf16_gflops"] = speed->bf16_flops * 1e-9;
     json["copy_gb_per_s"] = speed->copy_bytes * 1e-9;
   }
-  json["cuda"] = json_of_cards(speed != nullptr);
-  json["pictures"] = Json::object();
+  json["cuda"] = json_of_gpus(speed != nullptr);
+  json["images"] = Json::object();
   for (const io::ImageFormat& format : io::image_formats())
-    json["pictures"][format.name] = format.library;
+    json["images"][format.name] = format.library;
   json["videos"] = io::video_format().library;
   json["cache_folder"] = cache_folder();
   json["data"] = Json::object();
@@ -224,7 +223,7 @@ Command doctor_command() {
   command.about =
       "Shows the processor with the instruction sets that Tenon has kernels for, the threads and "
       "the memory, the "
-      "measured peak of multiply-adds and of memory copies, NVIDIA cards with their rates and the "
+      "measured peak of multiply-adds and of memory copies, NVIDIA GPUs with their rates and the "
       "libraries that were found for them, and which data is at hand. Measuring takes about two "
       "seconds; "
       "other work on the machine makes the figures smaller. Attach this page to a report of a "

@@ -318,8 +318,8 @@ int run_eval(const EvalOptions& options) {
   set_device(options.device);
   set_tuning(options.tune);
   train::TrainedModel model = open_trained(options.trained);
-  if (!options.trained.picture.empty() && model.settings().model_info().input.rank() != 3)
-    throw UsageError(fmt::format("--picture: {} takes no pictures", model.settings().model));
+  if (!options.trained.preprocess.empty() && model.settings().model_info().input.rank() != 3)
+    throw UsageError(fmt::format("--preprocess: {} takes no images", model.settings().model));
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
   std::chrono::steady_clock::time_point shown;  // the first batch is shown, as one may take seconds
   const auto progress = [&shown](std::int64_t batch, std::int64_t batches) {
@@ -387,7 +387,7 @@ Command eval_command() {
       {"tenon eval resnet18 --weights resnet18.pth --data npy:x.npy,y.npy",
        "Weights of torchvision."}};
   add_trained(command, options->trained);
-  add_picture(command, options->trained);
+  add_image(command, options->trained);
   command.option(options->data, "--data", "SPEC", kDataSpecHelp, "the run's own");
   add_part(command, options->part);
   command

@@ -49,7 +49,7 @@ class Block : public nn::Module {
   nn::Conv2d first_, second_;
 };
 
-// Grey pictures of 28 x 28 pixels in, a score for each of ten classes out.
+// Grey images of 28 x 28 pixels in, a score for each of ten classes out.
 inline nn::Sequential make_net() {
   return nn::Sequential(Block(1, 8), nn::MaxPool2d(2), Block(8, 16), nn::MaxPool2d(2),
                         nn::Flatten(), nn::Linear(16 * 7 * 7, 10));
@@ -99,7 +99,7 @@ constexpr char kToml[] =
     R"(# A network of your own. 'tenon summary @FILE@' shows its layers and sizes,
 # 'tenon train @FILE@' trains it; docs/model_toml.md tells what a file may hold.
 name = "@NAME@"
-input = [1, 28, 28]   # one example: a grey picture of 28 x 28 pixels
+input = [1, 28, 28]   # one example: a grey image of 28 x 28 pixels
 classes = 10          # outputs; training takes as many as the data has
 
 variables = { width = 16 }

@@ -2,10 +2,10 @@
 #include <fmt/core.h>
 #include <tenon/data.h>
 #include <tenon/eval.h>
+#include <tenon/images.h>
 #include <tenon/io.h>
 #include <tenon/models.h>
 #include <tenon/ops.h>
-#include <tenon/pictures.h>
 #include <tenon/train.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 #include "commands.h"
 #include "errors.h"
-#include "picture.h"
+#include "image.h"
 #include "predict_language.h"
 #include "predict_output.h"
 #include "progress.h"
@@ -48,20 +48,20 @@ Tensor glyph_tensor(const Glyph& glyph) {
                            DType::UInt8);
 }
 
-// Pictures that the model takes.
-struct PictureSize {
+// Images that the model takes.
+struct ImageSize {
   int height, width;
   bool colour;
 };
 
-PictureSize picture_size(const train::TrainedModel& model, const std::string& file) {
+ImageSize image_size(const train::TrainedModel& model, const std::string& file) {
   const models::Info info = model.settings().model_info();
   const Shape& input = info.input;
   if (input.rank() == 3 && (input[0] == 1 || input[0] == 3))
     return {static_cast<int>(input[1]), static_cast<int>(input[2]), input[0] == 3};
   if (input.numel() == 784) return {28, 28, false};
   throw ShapeError(fmt::format(
-      "{}: {} takes inputs of {}, not pictures; {}", file, model.settings().model, input.str(),
+      "{}: {} takes inputs of {}, not images; {}", file, model.settings().model, input.str(),
       info.finds_spans()    ? "ask it with --question, of --text or a file that ends in .txt"
       : info.vocabulary > 0 ? "give texts with --text, or a file of lines that ends in .txt"
                             : "use --data"));
@@ -165,17 +165,16 @@ Glyph grey_glyph(const Tensor& input) {
 }
 
 void predict_idx(const SetPredictor& predict, const std::string& file) {
-  const auto [height, width, colour] = picture_size(predict.model, file);
+  const auto [height, width, colour] = image_size(predict.model, file);
   if (colour)
-    throw ShapeError(fmt::format("{}: IDX files hold grey pictures here, and {} takes colour", file,
+    throw ShapeError(fmt::format("{}: IDX files hold grey images here, and {} takes colour", file,
                                  predict.model.settings().model));
-  const Tensor pictures = io::load_idx(file);
-  if (pictures.rank() != 3 || pictures.dtype() != DType::UInt8 || pictures.size(1) != height ||
-      pictures.size(2) != width)
-    throw ShapeError(fmt::format("{}: it holds {} {}, the model takes uint8 pictures of {} x {}",
-                                 file, name(pictures.dtype()), pictures.shape().str(), height,
-                                 width));
-  predict_array(predict, file, unsqueeze(pictures, 1).eval(), grey_glyph);
+  const Tensor images = io::load_idx(file);
+  if (images.rank() != 3 || images.dtype() != DType::UInt8 || images.size(1) != height ||
+      images.size(2) != width)
+    throw ShapeError(fmt::format("{}: it holds {} {}, the model takes uint8 images of {} x {}",
+                                 file, name(images.dtype()), images.shape().str(), height, width));
+  predict_array(predict, file, unsqueeze(images, 1).eval(), grey_glyph);
 }
 
 // The first bytes of IDX: two zeros, the type of the numbers, how many axes, and the first axis.
@@ -206,7 +205,7 @@ void predict_table(const SetPredictor& predict, const std::string& file) {
   predict(*set, file, [&](const train::Prediction& p) { return name_within(file, p.name); });
 }
 
-// Of pictures small enough, what is drawn beside the words; of all of them, what was done. Of
+// Of images small enough, what is drawn beside the words; of all of them, what was done. Of
 // several crops the middle is drawn.
 Glyph glyph_of(const Tensor& fitted, std::string how) {
   constexpr std::int64_t kMiddle = 4;
@@ -225,22 +224,22 @@ Glyph glyph_of(const Tensor& fitted, std::string how) {
 
 void predict_video(const SetPredictor& predict, const std::string& file) {
   const train::TrainedModel& model = predict.model;
-  if (!model.fits_pictures() || model.settings().model_info().input.rank() != 3)
+  if (!model.fits_images() || model.settings().model_info().input.rank() != 3)
     throw NotSupported(
-        fmt::format("{}: frames of videos are for models of pictures of any size", file));
+        fmt::format("{}: frames of videos are for models of images of any size", file));
   const auto set = model.fit(data::open_video(
       file, {.count = static_cast<int>(std::min<std::int64_t>(predict.options.count, 100'000))}));
-  const auto pictures = set->pictures();
+  const auto images = set->images();
   const std::int64_t before = predict.output.taken();
   predict(
-      *set, file, [&](const train::Prediction& p) { return pictures->name(p.index); },
+      *set, file, [&](const train::Prediction& p) { return images->name(p.index); },
       [&](const Tensor& input) { return glyph_of(input, model.fitting()); });
   if (predict.output.taken() == before)
     throw FormatError(fmt::format("{}: none of its frames can be decoded", file));
 }
 
 Predicted image_of_file(const train::TrainedModel& model, const std::string& file) {
-  const auto [height, width, colour] = picture_size(model, file);
+  const auto [height, width, colour] = image_size(model, file);
   Notes notes;
   const io::Image image = io::load_image(file, model.image_reading(colour ? 3 : 1), &notes);
   print_notes(notes);
@@ -248,7 +247,7 @@ Predicted image_of_file(const train::TrainedModel& model, const std::string& fil
     return Predicted{
         .name = file, .glyph = std::move(glyph), .values = model.predict(input).to_vector<float>()};
   };
-  if (model.fits_pictures() && model.settings().model_info().input.rank() == 3) {
+  if (model.fits_images() && model.settings().model_info().input.rank() == 3) {
     const Tensor input = model.fit(image);
     return predicted(input, glyph_of(input, fmt::format("{} x {}, {}", image.width, image.height,
                                                         model.fitting())));
@@ -473,8 +472,8 @@ void refuse_with_language(const train::TrainedModel& model, const PredictOptions
 void refuse_what_does_not_fit(const train::TrainedModel& model, const PredictOptions& options) {
   const models::Info info = model.settings().model_info();
   const std::string& name = model.settings().model;
-  if (info.takes_tokens() && !options.trained.picture.empty())
-    throw UsageError(fmt::format("--picture: {} reads texts, not pictures", name));
+  if (info.takes_tokens() && !options.trained.preprocess.empty())
+    throw UsageError(fmt::format("--preprocess: {} reads texts, not images", name));
   if (!info.takes_tokens() && !options.texts.empty() && options.questions.empty())
     throw UsageError(fmt::format("--text: {} reads no text", name), use_of(model, options.trained));
   if ((info.tokens && !info.masked) || info.finds_spans())
@@ -543,16 +542,16 @@ Command predict_command() {
   auto options = std::make_shared<PredictOptions>();
   Command command;
   command.name = "predict";
-  command.summary = "what a trained model sees in pictures, rows and texts";
+  command.summary = "what a trained model sees in images, rows and texts";
   command.about =
       "Classifies images (PNG, JPEG, PGM), IDX files, arrays (.npy), tables, lines of text or a "
       "data "
       "source, and draws images in the terminal beside the likeliest classes. The first five are "
       "printed, or as many as --count says; --json, --write and --out give all. For a network of "
-      "colour pictures the middle of a "
+      "colour images the middle of a "
       "photograph is scaled to the size it takes. For one of grey digits a photograph or a scan of "
       "one digit is prepared first: dark ink on light paper is inverted, uneven light taken away, "
-      "the ink cut out, scaled and centred as the training data is; a picture that already has the "
+      "the ink cut out, scaled and centred as the training data is; an image that already has the "
       "network's input size and a dark background is taken as it is. The output says what was "
       "done. A model of language tells the "
       "likeliest tokens behind a text, one that translates the translation.";
@@ -561,7 +560,7 @@ Command predict_command() {
       {"tenon predict runs/lenet5 --data digits --count 5",
        "Five samples of the test part, with the truth."},
       {"tenon predict runs/lenet5 t10k-images-idx3-ubyte.gz --start 100 --count 3",
-       "Three pictures of an IDX file."},
+       "Three images of an IDX file."},
       {"tenon predict runs/mlp-4-16-1 rows.csv", "Rows of a table, with or without labels."},
       {"tenon predict runs/mlp-4-16-1 rows.csv --write", "All of them, into rows.predictions.csv."},
       {"tenon predict runs/lenet5 *.png --out digits.csv", "Many files, into one table."},
@@ -573,7 +572,7 @@ Command predict_command() {
        "Held-out translations, with the truth."},
       {"tenon predict runs/lenet5 *.png --json", "Many files, for programs."}};
   add_trained(command, options->trained);
-  add_picture(command, options->trained);
+  add_image(command, options->trained);
   command
       .positional(
           options->files, "FILE",
@@ -599,7 +598,7 @@ Command predict_command() {
   command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
-  command.flag(options->plain, "--no-picture", "do not draw");
+  command.flag(options->plain, "--no-image", "do not draw");
   command.flag(options->write, "--write",
                "write all predictions of each file to FILE.predictions.csv beside it");
   command

@@ -61,7 +61,7 @@ std::string sample_heading(const Predicted& sample) {
   return printable(sample.text.empty() ? sample.name : sample.name + ": " + sample.text);
 }
 
-// The words beside the picture: name, verdict, the likeliest classes.
+// The words beside the image: name, verdict, the likeliest classes.
 std::vector<std::string> verdict(const Predicted& sample, const std::vector<std::string>& names,
                                  int top) {
   const std::vector<float>& probabilities = sample.values;
@@ -103,17 +103,16 @@ std::vector<std::string> verdict(const Predicted& sample, const std::vector<std:
 void print_sample(const Predicted& sample, const std::vector<std::string>& names, int top,
                   bool plain) {
   const std::vector<std::string> words = verdict(sample, names, top);
-  std::vector<std::string> picture;
-  if (!plain && !sample.glyph.pixels.empty()) picture = draw(sample.glyph);
-  int width = picture.empty() ? 0 : sample.glyph.width + 2;
+  std::vector<std::string> image;
+  if (!plain && !sample.glyph.pixels.empty()) image = draw(sample.glyph);
+  int width = image.empty() ? 0 : sample.glyph.width + 2;
   if (width + kLeastBeside > stdout_terminal().width) {  // the words stand below
-    for (const std::string& line : picture) fmt::print("{}\n", line);
-    picture.clear();
+    for (const std::string& line : image) fmt::print("{}\n", line);
+    image.clear();
     width = 0;
   }
-  for (std::size_t i = 0; i < std::max(words.size(), picture.size()); ++i) {
-    std::string line =
-        picture.empty() ? "" : pad_right(i < picture.size() ? picture[i] : "", width);
+  for (std::size_t i = 0; i < std::max(words.size(), image.size()); ++i) {
+    std::string line = image.empty() ? "" : pad_right(i < image.size() ? image[i] : "", width);
     if (i < words.size()) line += words[i];
     line.erase(line.find_last_not_of(' ') + 1);
     fmt::print("{}\n", line);

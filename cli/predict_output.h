@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "image.h"
 #include "json.h"
-#include "picture.h"
 
 namespace tenon::cli {
 

@@ -164,7 +164,7 @@ std::string broken_text(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 5;
   const std::vector<std::string> first(
       names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
-  return fmt::format("{} picture{} that cannot be decoded: {}{}", names.size(),
+  return fmt::format("{} image{} that cannot be decoded: {}{}", names.size(),
                      names.size() == 1 ? "" : "s", printable(join(first, ", ")),
                      names.size() > kShown ? ", ..." : "");
 }

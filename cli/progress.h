@@ -57,7 +57,7 @@ std::string percent(double share);
 std::string figure_text(double loss);
 /// "1234.5": of a size that is not known
 std::string quantity_text(double value);
-/// "2 pictures that cannot be decoded: a.jpg, b.jpg"
+/// "2 images that cannot be decoded: a.jpg, b.jpg"
 std::string broken_text(const std::vector<std::string>& names);
 /// "52,300"
 std::string rate(double items_per_s);

@@ -10,7 +10,7 @@
 namespace tenon::cli {
 namespace {
 
-// What a last layer gives on a card under PyTorch's autocast: what products take in the precision
+// What a last layer gives on a GPU under PyTorch's autocast: what products take in the precision
 // at hand. On the CPU results stay as the network gives them, as OpenVINO's do.
 DType result_type() {
   if (current_device().kind != Device::Kind::Cuda) return DType::Float32;

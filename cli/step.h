@@ -31,7 +31,7 @@ Step training_step(const Network& network, std::int64_t batch, const UpdateOptio
 Step inference_step(const Network& network, std::int64_t batch, DType result = DType::Float32);
 /// Inputs that all steps of a launch share (CompiledFunction::run_many).
 std::vector<Tensor> shared_inputs(const Step& step);
-/// "train" or "infer"; of an inference in 16 bits on a card the result is stored so, as PyTorch's
+/// "train" or "infer"; of an inference in 16 bits on a GPU the result is stored so, as PyTorch's
 /// autocast gives it.
 Step make_step(const std::string& phase, const Network& network, std::int64_t batch,
                const UpdateOptions& update);

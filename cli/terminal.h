@@ -2,7 +2,7 @@
 // that may be redrawn.
 //
 // Nothing here prints results. Output that is not a terminal stays plain ASCII where a terminal
-// would show pictures.
+// would show images.
 #pragma once
 
 #include <cstdint>

@@ -36,16 +36,16 @@ struct Shortcut {
 constexpr Shortcut kShortcuts[] = {
     {"--data", "data", "SPEC", kDataSpecHelp, "Data"},
     {"--augment", "augment", "LIST",
-     "changes of training pictures, as crop=4,flip,cutout=8 or resized_crop,randaugment "
+     "changes of training images, as crop=4,flip,cutout=8 or resized_crop,randaugment "
      "('tenon data show --help' lists them); none; auto: the recipe's, for photographs",
      "Data"},
     {"--augment-on", "augment_on", "PLACE",
-     "where files of pictures are decoded and changed: cpu; card, by nvJPEG; both: decoded by the "
-     "CPU, changed by the card; auto: card where it has engines for JPEG and there are fewer than "
+     "where files of images are decoded and changed: cpu; gpu, by nvJPEG; both: decoded by the "
+     "CPU, changed by the GPU; auto: gpu where it has engines for JPEG and there are fewer than "
      "12 threads, else both, or cpu for crops and mirrors alone",
      "Data"},
     {"--broken", "broken", "HOW",
-     "pictures that cannot be decoded: skip, which the next ones stand in for, or error", "Data"},
+     "images that cannot be decoded: skip, which the next ones stand in for, or error", "Data"},
     {"--task", "task", "NAME",
      "classification, or regression: the targets are quantities, as a table's column of prices",
      "Data"},
@@ -67,7 +67,7 @@ constexpr Shortcut kShortcuts[] = {
      "more; off: in every step",
      "Other people's weights"},
     {"--frozen-variants", "frozen_variants", "K",
-     "with --augment: of K epochs' pictures what frozen parts give is computed, and comes again",
+     "with --augment: of K epochs' images what frozen parts give is computed, and comes again",
      "Other people's weights"},
     {"--rate-of", "rate_of", "LIST",
      "learning rates of parts, as shares of --lr: features=0.1,classifier=1",
@@ -91,7 +91,7 @@ constexpr Shortcut kShortcuts[] = {
      "Training (by default as the model's recipe says)"},
     {"--batch", "batch", "N", "samples a step", "Training (by default as the model's recipe says)"},
     {"--lr", "lr", "X", "learning rate", "Training (by default as the model's recipe says)"},
-    {"--optimizer", "optimizer", "NAME", "who changes the weights",
+    {"--optimizer", "optimizer", "NAME", "the optimizer",
      "Training (by default as the model's recipe says)"},
     {"--schedule", "schedule", "NAME", "of the learning rate",
      "Training (by default as the model's recipe says)"},
@@ -301,11 +301,11 @@ void print_next_steps(const train::TrainResult& result, const train::Settings& s
     lines.emplace_back(fmt::format("tenon generate {} --tokens 300", run), "text of its own");
   if (handwriting)
     lines.emplace_back(fmt::format("tenon predict {} --data {}", run, data),
-                       "held-out examples, with pictures");
+                       "held-out examples, with images");
   if (info.input.rank() == 3)
-    lines.emplace_back(fmt::format("tenon predict {} photo.jpg", run),
-                       handwriting ? "what it makes of your own handwriting"
-                                   : "what it makes of your own picture");
+    lines.emplace_back(
+        fmt::format("tenon predict {} photo.jpg", run),
+        handwriting ? "what it makes of your own handwriting" : "what it makes of your own image");
   lines.emplace_back("tenon verify " + run, "that every bit of the run can be repeated");
   lines.emplace_back(fmt::format("tenon train --resume {} {}", run, to_train_on(result, settings)),
                      "train on");
@@ -595,7 +595,7 @@ std::vector<std::string> words_for(const std::string& key) {
             "crop=4,flip,cutout=8",
             "resized_crop,flip",
             "resized_crop,flip,randaugment"};
-  if (key == "augment_on") return {"auto", "cpu", "card", "both"};
+  if (key == "augment_on") return {"auto", "cpu", "gpu", "both"};
   if (key == "broken") return {"skip", "error"};
   if (key == "keep_frozen") return {"auto", "memory", "disk", "off"};
   if (key == "optimizer") return optim::names();

@@ -32,9 +32,9 @@ void add_trained(Command& command, TrainedOptions& options) {
                  "as published");
 }
 
-void add_picture(Command& command, TrainedOptions& options) {
-  command.option(options.picture, "--picture", "LIST",
-                 "how pictures are fitted, as resize,ten_crop: the mean of what is said of ten "
+void add_image(Command& command, TrainedOptions& options) {
+  command.option(options.preprocess, "--preprocess", "LIST",
+                 "how images are fitted, as resize,ten_crop: the mean of what is said of ten "
                  "crops",
                  "the run's own");
   command.option(options.background, "--background", "COLOUR",
@@ -108,7 +108,7 @@ std::string use_of(const train::TrainedModel& model, const TrainedOptions& optio
   if (info.tokens) return by("goes on from texts", "generate", "--prompt TEXT");
   if (info.takes_tokens()) return by("tells classes of texts", "predict", "--text TEXT");
   const char* what = model.is_regression() ? "tells quantities" : "tells classes";
-  // Networks of vectors take the pixels of pictures too.
+  // Networks of vectors take the pixels of images too.
   const bool rows = info.input.rank() != 3 &&
                     (model.table() != nullptr || model.settings().data.starts_with("npy:"));
   return by(what, "predict", rows ? "rows.csv" : "photo.jpg");
@@ -116,9 +116,9 @@ std::string use_of(const train::TrainedModel& model, const TrainedOptions& optio
 
 train::TrainedModel open_trained(const TrainedOptions& options) {
   train::TrainedModel model = open_model(options);
-  const char* option = "--picture";
+  const char* option = "--preprocess";
   try {
-    if (!options.picture.empty()) model.set_picture(options.picture);
+    if (!options.preprocess.empty()) model.set_preprocess(options.preprocess);
     option = "--background";
     if (!options.background.empty()) model.set_background(options.background);
   } catch (const ValueError& error) {

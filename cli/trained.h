@@ -16,14 +16,14 @@ struct TrainedOptions {
   std::string weights;    ///< a file of weights, or ""
   std::string tokenizer;  ///< of text, with `weights`
   std::int64_t classes = 0;
-  std::string picture;     ///< how pictures are fitted, where not as the run says; or ""
+  std::string preprocess;  ///< how images are fitted, where not as the run says; or ""
   std::string background;  ///< of transparent images, where not as the run says; or ""
 };
 
 /// Adds RUN, --weights, --tokenizer and --classes.
 void add_trained(Command& command, TrainedOptions& options);
-/// Adds --picture and --background.
-void add_picture(Command& command, TrainedOptions& options);
+/// Adds --preprocess and --background.
+void add_image(Command& command, TrainedOptions& options);
 /// Which part of data is read, and what its notes are.
 struct PartOptions {
   std::string part;  ///< train, validation, test or all; "": chosen by TrainedModel::select_data()
@@ -43,7 +43,7 @@ void print_notes(const Notes& notes);
 train::TrainedModel open_trained(const TrainedOptions& options);
 
 /// What else the model is for, as a hint to who asked for what it does not do: "it tells classes of
-/// pictures: tenon predict RUN photo.jpg".
+/// images: tenon predict RUN photo.jpg".
 std::string use_of(const train::TrainedModel& model, const TrainedOptions& options);
 
 }  // namespace tenon::cli

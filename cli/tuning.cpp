@@ -15,14 +15,14 @@ namespace tenon::cli {
 void add_tune_option(Command& command, std::string& mode) {
   command
       .option(mode, "--tune", "MODE",
-              "engines of products on cards (read: as measured before, write: measure what is new)",
+              "engines of products on GPUs (read: as measured before, write: measure what is new)",
               mode)
       .choices = {"off", "read", "write"};
 }
 
 void set_tuning(const std::string& mode) {
   if (mode == "write" && current_device().kind == Device::Kind::Cpu)
-    throw UsageError("--tune is write, but engines are chosen on cards alone",
+    throw UsageError("--tune is write, but engines are chosen on GPUs alone",
                      "name one, as in --device cuda, or leave --tune at read");
   set_tune(tune_from_name(mode));
   show_tuning();

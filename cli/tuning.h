@@ -1,4 +1,4 @@
-// Options of the machine that several commands have: --tune, who runs products on cards, and
+// Options of the machine that several commands have: --tune, who runs products on GPUs, and
 // --threads.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace tenon::cli {
 
 inline constexpr char kTuneHelp[] =
-    "engines of products on cards: off, read (as measured before), write (measure what is new)";
+    "engines of products on GPUs: off, read (as measured before), write (measure what is new)";
 
 /// Adds it; `mode` holds the default.
 void add_tune_option(Command& command, std::string& mode);

@@ -1,5 +1,5 @@
 # Kernels compiled ahead, where a CUDA toolkit is present: those that the reference networks ask for, for sm_80 and sm_90a, and as
-# PTX. A program of this build runs the networks on cards that do nothing, the toolkit's NVRTC compiles what they ask for, and the
+# PTX. A program of this build runs the networks on GPUs that do nothing, the toolkit's NVRTC compiles what they ask for, and the
 # library takes the result in. It runs twice: with and without NVIDIA's libraries, since who multiplies decides what stands around.
 #
 # AUTO, the default, means where a toolkit's NVRTC is found that knows sm_90a (CUDA 12), but in builds that are only for tests and in
@@ -36,7 +36,7 @@ if(TENON_CUDA_CUBINS)
 endif()
 
 if(compile_ahead OR TENON_BUILD_TESTS)
-  tenon_add_idle_library(tenon_idle_card ${PROJECT_SOURCE_DIR}/tools/idle_card.cpp)
+  tenon_add_idle_library(tenon_idle_gpu ${PROJECT_SOURCE_DIR}/tools/idle_gpu.cpp)
 endif()
 
 set(TENON_BUILT_IN_SOURCE ${PROJECT_SOURCE_DIR}/cmake/built_in_none.cpp)
@@ -59,14 +59,14 @@ if(compile_ahead)
   set(TENON_STORE ${PROJECT_BINARY_DIR}/generated/kernels.store)
   set(TENON_BUILT_IN_SOURCE ${PROJECT_BINARY_DIR}/generated/built_in.cpp)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/built_in.cpp.in ${TENON_BUILT_IN_SOURCE} @ONLY)
-  set(idle ${CMAKE_COMMAND} -E env TENON_CUDA_DRIVER=$<TARGET_FILE:tenon_idle_card> TENON_NVRTC=${TENON_NVRTC_LIBRARY}
+  set(idle ${CMAKE_COMMAND} -E env TENON_CUDA_DRIVER=$<TARGET_FILE:tenon_idle_gpu> TENON_NVRTC=${TENON_NVRTC_LIBRARY}
            TENON_CACHE=${PROJECT_BINARY_DIR}/generated/kernels)
   add_custom_command(
     OUTPUT ${TENON_STORE}
     COMMAND ${idle} TENON_CUBLASLT=off TENON_CUDNN=off $<TARGET_FILE:tenon_built_in> ${TENON_STORE}.first
     COMMAND ${idle} TENON_CUBLASLT=$<TARGET_FILE:tenon_idle_cublaslt> TENON_CUDNN=$<TARGET_FILE:tenon_idle_cudnn>
             $<TARGET_FILE:tenon_built_in> ${TENON_STORE} ${TENON_STORE}.first
-    DEPENDS tenon_built_in tenon_idle_card tenon_idle_cublaslt tenon_idle_cudnn
+    DEPENDS tenon_built_in tenon_idle_gpu tenon_idle_cublaslt tenon_idle_cudnn
     COMMENT "Compiling kernels ahead (minutes the first time; TENON_CUDA_CUBINS=OFF leaves them to run time)"
     VERBATIM)
   set_property(SOURCE ${TENON_BUILT_IN_SOURCE} PROPERTY OBJECT_DEPENDS ${TENON_STORE})

@@ -1,9 +1,9 @@
-# The emulated card for tests: a driver library and an NVRTC library that run kernels on the CPU, so that the CUDA backend is
-# tested where there is no card and no toolkit.
+# The emulated GPU for tests: a driver library and an NVRTC library that run kernels on the CPU, so that the CUDA backend is
+# tested where there is no GPU and no toolkit.
 #
-# tenon_use_emulator(test…) sends ctest's runs of these tests to it. To run the same programs on a real card, start them without
-# ctest, or configure with -DTENON_TEST_CARD=ON; without a card they say 'skipped'.
-option(TENON_TEST_CARD "Run the tests of the CUDA backend on this machine's card, not on the emulated one" OFF)
+# tenon_use_emulator(test…) sends ctest's runs of these tests to it. To run the same programs on a real GPU, start them without
+# ctest, or configure with -DTENON_TEST_GPU=ON; without a GPU they say 'skipped'.
+option(TENON_TEST_GPU "Run the tests of the CUDA backend on this machine's GPU, not on the emulated one" OFF)
 
 file(GLOB TENON_EMULATOR_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cuda/emulator/*.cpp)
 set(TENON_NVRTC_SOURCES ${TENON_EMULATOR_SOURCES})
@@ -15,7 +15,7 @@ add_library(tenon_fake_cuda MODULE ${TENON_DRIVER_SOURCES})
 add_library(tenon_fake_nvrtc MODULE ${TENON_NVRTC_SOURCES})
 target_compile_definitions(tenon_fake_nvrtc PRIVATE TENON_EMULATOR_COMPILER="${CMAKE_CXX_COMPILER}"
                            TENON_EMULATOR_FOLDER="${PROJECT_SOURCE_DIR}/tests/cuda/emulator")
-# Libraries of NVIDIA's for the emulated card: what the vendor engines describe, computed by loops.
+# Libraries of NVIDIA's for the emulated GPU: what the vendor engines describe, computed by loops.
 add_library(tenon_fake_cublaslt MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/vendor/fake_cublaslt.cpp)
 add_library(tenon_fake_cudnn MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/vendor/fake_cudnn.cpp)
 add_library(tenon_fake_nvjpeg MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/vendor/fake_nvjpeg.cpp)
@@ -48,7 +48,7 @@ string(SHA256 TENON_EMULATOR_STAMP "${TENON_EMULATOR_STAMP}")
 string(SUBSTRING "${TENON_EMULATOR_STAMP}" 0 12 TENON_EMULATOR_STAMP)
 
 function(tenon_use_emulator)
-  if(TENON_TEST_CARD)
+  if(TENON_TEST_GPU)
     return()
   endif()
   foreach(test ${ARGN})
@@ -59,9 +59,9 @@ function(tenon_use_emulator)
   endforeach()
 endfunction()
 
-# The vendor engines on the emulated card. Their libraries are off elsewhere: their calls cannot be captured there.
+# The vendor engines on the emulated GPU. Their libraries are off elsewhere: their calls cannot be captured there.
 function(tenon_use_fake_libraries)
-  if(TENON_TEST_CARD)
+  if(TENON_TEST_GPU)
     return()
   endif()
   foreach(test ${ARGN})

@@ -10,7 +10,7 @@ if(NOT UTF8PROC_INCLUDE_DIR OR NOT UTF8PROC_LIBRARY)
 endif()
 set(TENON_DEPENDENCIES Threads::Threads ZLIB::ZLIB PNG::PNG JPEG::JPEG utf8proc ${CMAKE_DL_LIBS})
 
-# Kinds of pictures that not every machine has a library for.
+# Kinds of images that not every machine has a library for.
 find_package(TIFF QUIET)
 if(TIFF_FOUND AND NOT TIFF_VERSION_STRING VERSION_LESS 4.5)
   set(TENON_WITH_TIFF ON)

@@ -41,14 +41,14 @@ foreach(folder ${TENON_TEST_FOLDERS})
 endforeach()
 # It times planning.
 set_tests_properties(tests.null PROPERTIES RUN_SERIAL ON)
-# By file, so that ctest -j spreads them: compiling kernels for the emulated card takes the time.
+# By file, so that ctest -j spreads them: compiling kernels for the emulated GPU takes the time.
 foreach(source ${TENON_TEST_SOURCES})
   if(source MATCHES "/tests/cuda/test_([^/]*)\\.cpp$")
     tenon_add_test(tests.cuda.${CMAKE_MATCH_1} 900 tenon_tests "--source-file=*/tests/cuda/test_${CMAKE_MATCH_1}.cpp" --no-intro)
     tenon_use_emulator(tests.cuda.${CMAKE_MATCH_1})
   endif()
 endforeach()
-# Without a pool: memory that is given back is gone, and the emulated card sees who still names it.
+# Without a pool: memory that is given back is gone, and the emulated GPU sees who still names it.
 set_property(TEST tests.cuda.train_launches APPEND PROPERTY ENVIRONMENT "TENON_CUDA_POOL=off")
 tenon_add_test(tests.vendor 300 tenon_tests "--test-case=vendor:*" --no-intro)
 tenon_use_emulator(tests.vendor)
@@ -73,9 +73,9 @@ if(TARGET tenon_cli)
     string(REPLACE "test_" "" name ${name})
     tenon_add_test(cli.${name} 600 ${Python3_EXECUTABLE} -B ${source})
   endforeach()
-  tenon_use_emulator(cli.card)
+  tenon_use_emulator(cli.gpu)
   set_tests_properties(cli.built_in PROPERTIES TIMEOUT 1200)
-  set_property(TEST cli.built_in APPEND PROPERTY ENVIRONMENT "TENON_IDLE_CARD=$<TARGET_FILE:tenon_idle_card>"
+  set_property(TEST cli.built_in APPEND PROPERTY ENVIRONMENT "TENON_IDLE_GPU=$<TARGET_FILE:tenon_idle_gpu>"
                "TENON_BUILT_IN_TOOL=$<TARGET_FILE:tenon_built_in>")
   if(TENON_STORE)
     set_property(TEST cli.built_in APPEND PROPERTY ENVIRONMENT "TENON_IDLE_CUBLASLT=$<TARGET_FILE:tenon_idle_cublaslt>"

@@ -1,7 +1,7 @@
-// What a product of two matrices costs: one thread an element, Tenon on the CPU, Tenon on a card.
+// What a product of two matrices costs: one thread an element, Tenon on the CPU, Tenon on a GPU.
 //
 // All three do the same multiply-adds; what differs is how often a number is fetched. lab/matmul
-// climbs the same stairs on the card itself, from one thread an element to the tensor cores'
+// climbs the same stairs on the GPU itself, from one thread an element to the tensor cores'
 // own pace. TFLOP/s on one NVIDIA H200, random data, beside cuBLAS in turn
 // (docs/internals/matmul.md):
 //
@@ -49,7 +49,7 @@ void report(const char* what, std::int64_t n, double ms) {
   std::printf("%-34s %9.3f ms  %10.2f GFLOP/s\n", what, ms, flop / ms * 1e-6);
 }
 
-// The second evaluation: by then the program is planned and, on a card, compiled.
+// The second evaluation: by then the program is planned and, on a GPU, compiled.
 double settled(const Tensor& a, const Tensor& b) {
   eval({matmul(a, b)});
   synchronize();
@@ -84,21 +84,21 @@ int main() {
   check(relative_distance(matmul(a, b).to_vector<float>(), expected) < 1e-5,
         "tiles and vectors change the time, not the product");
 
-  Device card;
+  Device gpu;
   try {
-    card = device("cuda");
+    gpu = device("cuda");
   } catch (const DeviceError& error) {
-    std::printf("no card here: %s\n", error.what());
+    std::printf("no GPU here: %s\n", error.what());
     return 0;
   }
-  const Tensor a_card = to(a, card), b_card = to(b, card);
-  check(relative_distance(matmul(a_card, b_card).to_vector<float>(), expected) < 1e-5,
-        "the card gives the same product");
-  report("Tenon on the card", kSize, settled(a_card, b_card));
+  const Tensor a_gpu = to(a, gpu), b_gpu = to(b, gpu);
+  check(relative_distance(matmul(a_gpu, b_gpu).to_vector<float>(), expected) < 1e-5,
+        "the GPU gives the same product");
+  report("Tenon on the GPU", kSize, settled(a_gpu, b_gpu));
 
-  // A card wants work: at 256³ most of the time is the way there and back.
+  // A GPU wants work: at 256³ most of the time is the way there and back.
   constexpr std::int64_t kLarge = 4096;
-  set_device(card);
+  set_device(gpu);
   const Tensor u = randn({kLarge, kLarge}), v = randn({kLarge, kLarge});
   eval({u, v});
   for (const Precision precision : {Precision::Fp32, Precision::Tf32, Precision::Bf16}) {

@@ -1,4 +1,4 @@
-// A residual network for pictures with a norm of one's own: each channel divided by the root of its
+// A residual network for images with a norm of one's own: each channel divided by the root of its
 // mean square, with a learned gain. Modules hold modules; names come from where they stand.
 #include <tenon/tenon.h>
 

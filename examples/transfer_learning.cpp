@@ -16,7 +16,7 @@
 using namespace tenon;
 
 // Drawn digits in the place of photographs: 0 to 4 are what the base learns, 5 to 9 what is on the
-// pictures that somebody has.
+// images that somebody has.
 struct Digits {
   std::vector<std::vector<std::uint8_t>> pixels;  // 28 x 28 each
   std::vector<std::int64_t> labels;
@@ -118,13 +118,13 @@ int main(int argc, char** argv) {
   const train::TrainResult result =
       train::start_run(settings, "learnt", {.callbacks = {std::make_shared<Told>()}});
 
-  // The model's file is whole: it knows the classes, and how pictures come to the network.
+  // The model's file is whole: it knows the classes, and how images come to the network.
   const train::TrainedModel model = train::TrainedModel::open("learnt/model.safetensors");
   std::printf("classes:");
   for (const std::string& name : model.class_names()) std::printf(" %s", name.c_str());
   std::printf("; best %s %.1f %%, test accuracy %.1f %%\n", result.best_figure.c_str(),
               100 * *result.best, 100 * *result.test->accuracy);
-  if (argc > 1) return 0;  // what somebody's own pictures reach is theirs to judge
+  if (argc > 1) return 0;  // what somebody's own images reach is theirs to judge
   const std::string seven = std::filesystem::directory_iterator("photos/7")->path().string();
   const Tensor shares = model.predict(model.fit(io::load_image(seven, 3)));
   std::printf("%s is a 7 with probability %.2f\n", seven.c_str(), shares[0][2].item());

@@ -1,6 +1,6 @@
 // Writes the store of kernels that are compiled ahead (cmake/TenonCubins.cmake): runs what 'tenon
-// train', 'eval', 'predict', 'bench' and 'doctor' run for the reference networks, on cards that do
-// nothing (tools/idle_card.cpp), and stores every kernel that was asked for. So the list follows
+// train', 'eval', 'predict', 'bench' and 'doctor' run for the reference networks, on GPUs that do
+// nothing (tools/idle_gpu.cpp), and stores every kernel that was asked for. So the list follows
 // the library. What is compiled stays in TENON_CACHE, and a later build compiles what is new.
 //
 //   tenon_built_in STORE [OTHER]    OTHER is a store whose kernels the new one holds too
@@ -69,8 +69,8 @@ void write_idx(const std::string& path, const std::vector<std::int64_t>& extents
   io::write_file(path, file + bytes);
 }
 
-/// White pictures of ten classes, as MNIST's files have them.
-void write_pictures(const std::string& folder) {
+/// White images of ten classes, as MNIST's files have them.
+void write_images(const std::string& folder) {
   fs::create_directories(folder);
   for (const auto& [stem, count] : {std::pair("train", kTrain), std::pair("t10k", kTest)}) {
     std::string labels;
@@ -81,7 +81,7 @@ void write_pictures(const std::string& folder) {
   }
 }
 
-/// A run from a set in the card's memory ('tenon train --data mnist'), or from batches that the
+/// A run from a set in the GPU's memory ('tenon train --data mnist'), or from batches that the
 /// host makes (drawn digits, while they are drawn).
 void train(const std::string& model, const std::string& optimizer, Precision precision,
            const std::string& data, const std::string& run) {
@@ -137,22 +137,22 @@ void add_kernels(std::vector<cuda::BuiltIn>& kernels, const std::vector<cuda::So
 
 void write_store(const std::string& path, const std::string& other) {
   const std::string folder = path + ".work";
-  write_pictures(folder);
+  write_images(folder);
   const int toolkit = 1000 * cuda::nvrtc().major + 10 * cuda::nvrtc().minor;
   std::vector<cuda::BuiltIn> kernels;
   if (!other.empty()) kernels = cuda::read_store(io::read_file(other));
   const cuda::KernelCache cache(cache_folder_of("kernels"));
-  for (const int card : {0, 1}) {
-    set_device(cat("cuda:", card));
+  for (const int gpu : {0, 1}) {
+    set_device(cat("cuda:", gpu));
     for (const Tune mode : {Tune::Read, Tune::Off}) {
       set_tune(mode);
       run_networks(folder);
     }
-    cuda::measure_rates(card);
-    const std::vector<cuda::Source> sources = cuda::sources_for(card);
-    const int arch = cuda::target_of(card).arch;
+    cuda::measure_rates(gpu);
+    const std::vector<cuda::Source> sources = cuda::sources_for(gpu);
+    const int arch = cuda::target_of(gpu).arch;
     add_kernels(kernels, sources, arch, cache);
-    // Cards that are newer than the compiler run what those before Hopper do.
+    // GPUs that are newer than the compiler run what those before Hopper do.
     if (arch == 80) add_kernels(kernels, sources, 0, cache);
   }
   fs::remove_all(folder);

@@ -18,7 +18,7 @@ import tempfile
 MATRIX = {
     "scalar": [],
     "base": [],
-    "device": ["scalar:scalar/picture_record.h", "base"],  # what a card is told to make of a picture
+    "device": ["scalar:scalar/image_transform.h", "base"],  # what a GPU is told to make of an image
     "graph": ["device:device/buffer.h", "device:device/versions.h", "device:tenon/device.h", "base"],
     "ops": ["graph", "base"],
     "grad": ["ops", "graph", "base"],
@@ -29,7 +29,7 @@ MATRIX = {
     "run": ["plan", "device", "graph", "base", "backends:backends/backends.h"],
     "nn": ["ops", "graph", "base"],
     "optim": ["nn", "grad", "run:tenon/eval.h", "ops", "graph", "base"],
-    "data": ["io", "device", "graph", "scalar:scalar/picture.h", "scalar:scalar/picture_record.h", "base"],  # sets are read from files through io's parsers
+    "data": ["io", "device", "graph", "scalar:scalar/image.h", "scalar:scalar/image_transform.h", "base"],  # sets are read from files through io's parsers
     "io": ["device", "graph", "base"],
     "dist": ["ops", "graph", "device", "base"],
     "models": ["nn", "io:io/toml.h", "io:tenon/io.h", "ops", "graph", "base"],
@@ -41,7 +41,7 @@ MATRIX = {
 INNER = {
     "src/cuda/engines": {
         "launch": [],  # what all launches share: words of texts and arguments, counters
-        "maps": ["launch"],  # the printer of element-wise work, sweeps and epilogues
+        "maps": ["launch"],  # the printer of element-wise work, reductions and epilogues
         "opaque": ["launch"],  # pooling and movement
         "products": ["maps", "launch"],  # native, simt, wgmma
         "convolutions": ["products", "maps", "launch"],
@@ -53,11 +53,11 @@ INNER = {
 PUBLIC_ROOM = {
     "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base", "notes": "base",
     "loops": "ops", "functional": "ops", "pooling": "ops", "distillation": "ops", "module": "nn", "each_tensor": "nn", "recurrent": "nn", "pooling_layers": "nn", "layers": "nn", "transformer": "nn",
-    "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "eval": "run", "system": "backends", "metrics": "train", "text": "data", "sample_random": "data", "pictures": "data", "weights": "io", "tokenizer": "data",
+    "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "eval": "run", "system": "backends", "metrics": "train", "text": "data", "sample_random": "data", "images": "data", "weights": "io", "tokenizer": "data",
 }
 UMBRELLA = "tenon/tenon.h"  # includes every public header; for users only, never for the library
 
-# Rooms that reach every backend through its interface (device/backend.h), so that they name none of those on cards: neither in
+# Rooms that reach every backend through its interface (device/backend.h), so that they name none of those on GPUs: neither in
 # code nor in comments.
 NAMELESS = {"run": ["cuda"], "plan": ["cuda"]}
 
@@ -247,8 +247,8 @@ PLANTED = [
     ({"src/backends/a.cpp": '#include "cpu/cpu.h"\n', "src/cpu/cpu.h": ""}, None),
     ({"src/backends/a.cpp": '#include "cpu/gemm.h"\n', "src/cpu/gemm.h": ""}, "room 'backends' may not include cpu/gemm.h"),
     ({"src/run/a.cpp": '#include "cpu/cpu.h"\n', "src/cpu/cpu.h": ""}, "room 'run' may not include cpu/cpu.h"),
-    ({"src/plan/a.cpp": "// On CUDA cards\n"}, "room 'plan' says 'cuda'"),
-    ({"src/run/a.cpp": "// On cards\n"}, None),
+    ({"src/plan/a.cpp": "// On CUDA GPUs\n"}, "room 'plan' says 'cuda'"),
+    ({"src/run/a.cpp": "// On GPUs\n"}, None),
     ({"src/base/a.h": '#include "base/b.h"\n', "src/base/b.h": '#include "base/a.h"\n'}, "cycle of files"),
     ({"src/base/a.h": '#include "b.h"\n', "src/base/b.h": '#include "a.h"\n'}, "cycle of files"),
     ({"src/graph/a.cpp": "#include <tenon/eval.h>\n", "include/tenon/eval.h": ""}, "may not include tenon/eval.h"),

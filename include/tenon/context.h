@@ -19,8 +19,8 @@
 
 namespace tenon {
 
-/// Who runs a product or a convolution on a card, where several engines can: Off asks them where
-/// they expect to be good; Read (the default) takes what was measured before on such a card, where
+/// Who runs a product or a convolution on a GPU, where several engines can: Off asks them where
+/// they expect to be good; Read (the default) takes what was measured before on such a GPU, where
 /// that is known; Write measures what is not known yet when a program is planned, which takes
 /// seconds, and keeps it in the cache folder. The choice changes the order of sums, so bits
 /// repeat only under the same one. The CPU has one engine for each.

@@ -25,7 +25,7 @@ enum class Split { Train, Validation, Test, All };
 /// "training", "validation", "test" or "all": for messages.
 TENON_API const char* name(Split split);
 
-class Pictures;  // <tenon/pictures.h>
+class ImageFiles;  // <tenon/images.h>
 
 /// A column of a table that is an input of networks, as the training part has it.
 struct TableColumn {
@@ -59,7 +59,7 @@ struct TableColumns {
 class Tokenizer;
 class Vocabulary;
 
-/// The target of what counts for nothing: of a place that is filled up, of a picture that cannot be
+/// The target of what counts for nothing: of a place that is filled up, of an image that cannot be
 /// decoded.
 constexpr std::int64_t kIgnoredTarget = -100;
 
@@ -72,7 +72,7 @@ class TENON_API Dataset {
   /// 255.
   virtual Shape input_shape() const = 0;
   virtual DType input_dtype() const = 0;
-  /// Views of what an example shows, as ten crops of a picture, which then are axis 0 of
+  /// Views of what an example shows, as ten crops of an image, which then are axis 0 of
   /// input_shape(): an evaluation takes the mean of what a network says of them.
   virtual std::int64_t views() const { return 1; }
   /// Shape and type of one example's target: [] and int64 for a class.
@@ -106,14 +106,14 @@ class TENON_API Dataset {
                          std::int64_t epoch, void* inputs, void* targets) const;
   /// Whether get_drawn() gives other examples than get().
   virtual bool drawn_anew() const { return false; }
-  /// The pictures, of sizes of their own, that examples are made from; null where there are none.
-  virtual std::shared_ptr<const Pictures> pictures() const;
-  /// Names of the pictures that could not be decoded so far, in order.
+  /// The images, of sizes of their own, that examples are made from; null where there are none.
+  virtual std::shared_ptr<const ImageFiles> images() const;
+  /// Names of the images that could not be decoded so far, in order.
   virtual std::vector<std::string> broken() const;
   /// True when get() only copies memory: a loader then needs no threads.
   virtual bool in_memory() const { return false; }
   /// True when get() makes examples out of nothing but their numbers and keeps them: asked for all,
-  /// it makes them on all threads. A card that has room for the set then asks for all at once.
+  /// it makes them on all threads. A GPU that has room for the set then asks for all at once.
   virtual bool made_on_demand() const { return false; }
 };
 
@@ -150,10 +150,10 @@ TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tenso
 TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
                                                 Split part, const SplitOptions& split,
                                                 std::int64_t classes = 0, const Tensor& group = {});
-/// `count` drawn digits: 28 x 28 handwriting-like pictures, the same for the same seed on every
+/// `count` drawn digits: 28 x 28 handwriting-like images, the same for the same seed on every
 /// machine. Drawn when first used.
 TENON_API std::shared_ptr<Dataset> drawn_digits(std::uint64_t seed, std::int64_t count);
-/// `count` drawn scenes: colour pictures of side x side pixels, one of ten objects (ball, ring,
+/// `count` drawn scenes: colour images of side x side pixels, one of ten objects (ball, ring,
 /// box, triangle, star, cross, moon, heart, fish, house) among clutter, the same for the same seed
 /// on every machine. The class is the object's outline; colours, textures, light, place and angle
 /// are not. Drawn when first used. Throws ValueError for a side outside 16 to 1024.
@@ -202,7 +202,7 @@ struct CsvOptions {
   bool classes = true;
   /// Names of the classes in their order, when known: a test set takes the training set's.
   std::vector<std::string> class_names{};
-  /// Rows are pictures of this shape, whole numbers from 0 to 255; [] leaves the columns as
+  /// Rows are images of this shape, whole numbers from 0 to 255; [] leaves the columns as
   /// numbers.
   Shape image_shape{};
   RowFormat rows{};
@@ -249,7 +249,7 @@ TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file, Split part,
 /// "csv:FILE[,label=NAME][,column=NUMBER][,drop=NAME][,category=NAME][,date=NAME][,dayfirst=yes|no]
 /// [,decimal=SIGN][,thousands=SIGN][,memory=SIZE][,shape=CxHxW]"; images of sizes of their own are
 /// "folder:DIR", "list:FILE" or "shards:PATTERN" with
-/// "[,size=SIDE][,grey][,broken=error][,frames=N][,every=SECONDS]" (<tenon/pictures.h>). Tables,
+/// "[,size=SIDE][,grey][,broken=error][,frames=N][,every=SECONDS]" (<tenon/images.h>). Tables,
 /// lists, lines and pairs take "[,encoding=NAME][,separator=SIGN][,comment=SIGN|none]
 /// [,header=yes|no][,quotes=yes|no]" (RowFormat).
 ///
@@ -309,7 +309,7 @@ class TENON_API Source {
 /// folder.
 TENON_API std::string default_data_dir();
 
-/// Changes of the pictures that training sees, drawn anew for each example in each epoch: the same
+/// Changes of the images that training sees, drawn anew for each example in each epoch: the same
 /// for any number of workers and after a resume, for they depend on (seed, epoch, example) alone.
 struct Augmentation {
   std::int64_t crop = 0;  ///< black pixels put around it, of which a part of its own size is taken
@@ -318,22 +318,21 @@ struct Augmentation {
   bool any() const { return crop > 0 || flip || cutout > 0; }
 };
 
-/// How the pictures of a training batch are mixed, as torchvision's v2.MixUp and v2.CutMix do it:
+/// How the images of a training batch are mixed, as torchvision's v2.MixUp and v2.CutMix do it:
 /// each with the one before it in the batch, the first with the last. Their labels become mixtures
 /// of two classes. 0 leaves one out; of both, one is drawn for each batch, equally often.
 struct Mixing {
-  double mixup = 0;   ///< alpha of Beta(alpha, alpha), which the share of the own picture is from
+  double mixup = 0;   ///< alpha of Beta(alpha, alpha), which the share of the own image is from
   double cutmix = 0;  ///< the same for the area that stays when a box of the other is put in
   bool any() const { return mixup > 0 || cutmix > 0; }
 };
 /// What is drawn for one batch.
 struct MixDraw {
-  double pixels =
-      1;             ///< share of the own picture in each pixel; outside the box, when there is one
-  double share = 1;  ///< of the own label; the other picture's label has the rest
-  int left = 0, top = 0, right = 0, bottom = 0;  ///< box whose pixels are the other picture's
+  double pixels = 1;  ///< share of the own image in each pixel; outside the box, when there is one
+  double share = 1;   ///< of the own label; the other image's label has the rest
+  int left = 0, top = 0, right = 0, bottom = 0;  ///< box whose pixels are the other image's
 };
-/// The draws of batch `batch` of an epoch, for pictures of height x width: they depend on these,
+/// The draws of batch `batch` of an epoch, for images of height x width: they depend on these,
 /// the seed and the epoch alone. Throws ValueError when nothing is to be mixed.
 TENON_API MixDraw draw_mix(const Mixing& mixing, int height, int width, std::uint64_t seed,
                            std::int64_t epoch, std::int64_t batch);
@@ -346,7 +345,7 @@ struct LoaderOptions {
   bool drop_last = false;  ///< leave out an incomplete last batch
   std::uint64_t seed = 0;  ///< of the order
   /// Threads that prepare batches ahead; 0 prepares them in next(). Sets in memory need no threads
-  /// and get none, unless their pictures are changed.
+  /// and get none, unless their images are changed.
   int workers = 1;
   int prefetch = 4;  ///< batches prepared ahead
   /// uint8 inputs become float32: (x / 255 - mean) / std. Other inputs, and all with scale = false,
@@ -388,7 +387,7 @@ class TENON_API Loader {
   /// The same as tensors, on the default device; false at the end of the epoch.
   bool next(Batch& batch);
   /// The same with inputs as the set stores them, whatever options().scale. A batch that threads
-  /// prepare goes to a card beside the work there, and stays as it is until the next call.
+  /// prepare goes to a GPU beside the work there, and stays as it is until the next call.
   bool next_stored(Batch& batch);
   /// Only the numbers of the next batch's examples, for callers that hold the set themselves. Empty
   /// at the end of the epoch.

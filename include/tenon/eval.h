@@ -75,7 +75,7 @@ class TENON_API Outputs {
 ///
 /// The function is traced, planned and run in the context that was current when it was compiled,
 /// whoever calls it. Any number of threads may call it at once: each call has memory of its own. On
-/// the CPU as many run at once as there are CPUs, further ones wait; on a card they are queued in
+/// the CPU as many run at once as there are CPUs, further ones wait; on a GPU they are queued in
 /// the order of the calls. Calls that assign variables run one after another.
 class TENON_API CompiledFunction {
  public:
@@ -84,7 +84,7 @@ class TENON_API CompiledFunction {
   /// Throws ValueError when `f` is empty.
   explicit CompiledFunction(Body f);
   Outputs operator()(const std::vector<Tensor>& inputs) const;
-  /// Runs it `runs` times in a row, with the bits of as many calls: on a card in one launch, which
+  /// Runs it `runs` times in a row, with the bits of as many calls: on a GPU in one launch, which
   /// is what steps of a few dozen microseconds need; on the CPU one after another. Every input has
   /// the runs as its first axis, of which run r takes row r, or a first axis of 1 for what all runs
   /// share. The outputs have the runs as their first axis too, but for variables.
@@ -128,7 +128,7 @@ class TENON_API Plan {
 /// Plans the evaluation of these tensors without running it.
 TENON_API Plan plan(std::span<const Tensor> tensors);
 
-/// Waits until the cards have done all work that is queued. Values read by data() and item() need
+/// Waits until the GPUs have done all work that is queued. Values read by data() and item() need
 /// no such wait; timings do.
 TENON_API void synchronize();
 
@@ -160,7 +160,7 @@ struct RunnerStats {
 };
 TENON_API RunnerStats runner_stats();
 
-/// What is kept so as not to be made again, by all threads together.
+/// What is kept so as not to be recomputed, by all threads together.
 struct CacheStats {
   struct Part {
     std::int64_t count = 0, bytes = 0;

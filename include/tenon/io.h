@@ -1,4 +1,4 @@
-// Files: tensors as safetensors and .npy, both ways; pictures and IDX in; text and bytes written
+// Files: tensors as safetensors and .npy, both ways; images and IDX in; text and bytes written
 // whole or not at all.
 //
 // Every reader takes untrusted bytes: sizes are checked against the file's length before memory is
@@ -58,7 +58,7 @@ TENON_API void save_npy(const std::string& path, const Tensor& tensor);
 /// float64; int16 becomes int32.
 TENON_API Tensor load_idx(const std::string& path);
 
-/// A picture: rows from the top, channels interleaved.
+/// An image: rows from the top, channels interleaved.
 struct Image {
   int width = 0, height = 0, channels = 0;
   std::vector<std::uint8_t> pixels;
@@ -73,23 +73,23 @@ struct ImageReading {
   /// convert("RGB") and so torchvision's loader do.
   std::optional<Colour> background{};
 };
-/// Decodes PNG, JPEG, GIF, WebP, TIFF, BMP, PBM, PGM or PPM (told by content, not by name), turned
-/// upright as EXIF's orientation says in whichever format it stands. Of animations and files with
-/// several pages the first image. Colour profiles and gamma are ignored. Of 16 bits the upper 8 are
-/// kept; floating-point levels are 0 to 1 (0 to 255 where one is above 1).
-/// Throws IoError, FormatError for a damaged file, NotSupported for a kind that is not read.
+/// Decodes PNG, JPEG, GIF, WebP, TIFF, BMP, PBM, PGM or PPM (told by content, not by name),
+/// transposed upright as EXIF's orientation says in whichever format it stands. Of animations and
+/// files with several pages the first image. Colour profiles and gamma are ignored. Of 16 bits the
+/// upper 8 are kept; floating-point levels are 0 to 1 (0 to 255 where one is above 1). Throws
+/// IoError, FormatError for a damaged file, NotSupported for a kind that is not read.
 TENON_API Image load_image(const std::string& path, int channels = 0);
 /// The same; what was lost of the image is added to `notes`, where they are given.
 TENON_API Image load_image(const std::string& path, const ImageReading& how,
                            Notes* notes = nullptr);
 /// "white", "black", "grey" or "#rrggbb" as a colour; ValueError for anything else.
 TENON_API Colour parse_colour(const std::string& text);
-/// A kind of picture and the library that reads it; "" where this build has none.
+/// A kind of image and the library that reads it; "" where this build has none.
 struct ImageFormat {
   std::string name, library;
 };
 TENON_API std::vector<ImageFormat> image_formats();
-/// FFmpeg, which reads videos where the build and the machine have it (<tenon/pictures.h>).
+/// FFmpeg, which reads videos where the build and the machine have it (<tenon/images.h>).
 TENON_API ImageFormat video_format();
 /// Whether a path ends as those of videos do, as ".mp4".
 TENON_API bool looks_like_video(const std::string& path);

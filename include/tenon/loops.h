@@ -34,7 +34,7 @@ struct ScanOptions {
 /// body is planned once, whatever T is, and memory for its intermediates does not grow with T. The
 /// gradient is a scan from the end to the beginning: results of products are kept for it, and what
 /// is computed from them element by element is computed again. Gradients of weights that a step
-/// multiplies by are one product over all steps. On a card the steps are launches of one captured
+/// multiplies by are one product over all steps. On a GPU the steps are launches of one captured
 /// graph. Throws ShapeError, DTypeError and ValueError that name the carry, the row or the length
 /// that does not fit, NotSupported for an assignment inside.
 TENON_API ScanResult scan(const ScanStep& step, const std::vector<Tensor>& carry,
@@ -48,7 +48,7 @@ TENON_API std::pair<Tensor, Tensor> scan(const ScanStepOfOne& step, const Tensor
 
 /// on_true(operands) where `predicate` (a bool tensor of one element, which need not be known yet)
 /// holds, else on_false(operands): the same number of tensors with the same shapes and dtypes. What
-/// depends on no operand is computed in either case. On the CPU only one of the two runs; on a card
+/// depends on no operand is computed in either case. On the CPU only one of the two runs; on a GPU
 /// both do, and one is taken. Throws ShapeError and DTypeError naming the result that differs.
 using Branch = std::function<std::vector<Tensor>(const std::vector<Tensor>& operands)>;
 TENON_API std::vector<Tensor> cond(const Tensor& predicate, const Branch& on_true,

@@ -62,7 +62,7 @@ class TENON_API Optimizer {
   /// loop. Returns the loss. Throws ValueError where the loss is made of none of the parameters, as
   /// behind detach() or of what a compiled function returned. One thread at a time takes steps: on
   /// the CPU one that begins during another's meets a ValueError. So does a class or an index out
-  /// of range: on the CPU the weights are then as they were; a card tells of it when the step has
+  /// of range: on the CPU the weights are then as they were; a GPU tells of it when the step has
   /// run, and the weights are what the other samples made of them, unless what is evaluated is
   /// updates(grads, isfinite(loss)). As in PyTorch, a loss that is not finite is no error and makes
   /// the weights NaN: guard updates() where that may come.

@@ -43,8 +43,8 @@ struct SystemSpeed {
 /// meanwhile.
 TENON_API SystemSpeed measure_system(int threads = 0);
 
-/// A card that Tenon can use.
-struct CardInfo {
+/// A GPU that Tenon can use.
+struct GpuInfo {
   std::string device;  ///< "cuda:0"
   std::string name;    ///< "NVIDIA H200"
   int capability = 0;  ///< ten times the compute capability: 90
@@ -59,19 +59,19 @@ struct CudaLibrary {
   std::string version;  ///< or why it cannot be used
 };
 struct CudaInfo {
-  std::vector<CardInfo> cards;
+  std::vector<GpuInfo> gpus;
   std::vector<CudaLibrary> libraries;
-  std::string why_none;  ///< why no card can be used; "" when one can
+  std::string why_none;  ///< why no GPU can be used; "" when one can
   std::string built_in;  ///< kernels that this library holds compiled: "560 for sm_80, …"; "": none
 };
 TENON_API CudaInfo cuda_info();
 
-/// Peak rates of a card, in FLOP/s and bytes (read plus written) per second.
-struct CardSpeed {
+/// Peak rates of a GPU, in FLOP/s and bytes (read plus written) per second.
+struct GpuSpeed {
   double fp32_flops = 0, tf32_flops = 0, bf16_flops = 0, copy_bytes = 0;
 };
-/// Measures for about half a second. Throws DeviceError when there is no such card.
-TENON_API CardSpeed measure_card(int index = 0);
+/// Measures for about half a second. Throws DeviceError when there is no such GPU.
+TENON_API GpuSpeed measure_gpu(int index = 0);
 
 /// Where tuning results and downloads are kept: $TENON_CACHE, else $XDG_CACHE_HOME/tenon, else
 /// ~/.cache/tenon. The folder need not exist.

@@ -9,6 +9,7 @@
 #include <tenon/eval.h>
 #include <tenon/functional.h>
 #include <tenon/grad.h>
+#include <tenon/images.h>
 #include <tenon/io.h>
 #include <tenon/layers.h>
 #include <tenon/log.h>
@@ -18,7 +19,6 @@
 #include <tenon/nn.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>
-#include <tenon/pictures.h>
 #include <tenon/pooling.h>
 #include <tenon/pooling_layers.h>
 #include <tenon/recurrent.h>
@@ -31,4 +31,5 @@
 #include <tenon/tokenizer.h>
 #include <tenon/train.h>
 #include <tenon/transformer.h>
+#include <tenon/version.h>
 #include <tenon/weights.h>

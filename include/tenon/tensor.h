@@ -78,7 +78,7 @@ class TENON_API Tensor {
   /// Computes the value if it is still pending; returns *this.
   const Tensor& eval() const;
   /// The value's bytes in host memory, valid while this tensor (or for a variable, its value)
-  /// lives. Evaluates. The value of a tensor on a card is copied to the host, once.
+  /// lives. Evaluates. The value of a tensor on a GPU is copied to the host, once.
   const void* data() const;
   /// As data(), checked: throws DTypeError when T is not the element type.
   template <class T>

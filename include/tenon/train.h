@@ -188,11 +188,11 @@ struct TrainResult {
   std::optional<TestReport> test;
   std::string run_dir;                ///< "" when nothing was written
   double data_seconds = 0;            ///< of `seconds`: waiting for the next batch
-  std::vector<std::string> broken{};  ///< pictures that others stood in for
+  std::vector<std::string> broken{};  ///< images that others stood in for
 };
 
-/// Steps that share a launch on a card when one takes so many seconds: a power of two from 1 to 32
-/// that fills about four milliseconds, for between two launches a card waits for some microseconds.
+/// Steps that share a launch on a GPU when one takes so many seconds: a power of two from 1 to 32
+/// that fills about four milliseconds, for between two launches a GPU waits for some microseconds.
 TENON_API int steps_in_launch(double seconds);
 
 /// What training goes on with from an epoch on (TrainOptions::next_stage). The network has the same
@@ -228,7 +228,7 @@ struct TrainOptions {
   /// temperature), of sequences over the places whose target is not negative.
   std::optional<nn::AnyModule> teacher{};
   double temperature = 4, distill_weight = 0.5;
-  /// Pictures of each training batch and their labels are mixed, by draws of the loader's seed, the
+  /// Images of each training batch and their labels are mixed, by draws of the loader's seed, the
   /// epoch and the batch. An example counts as right when the class with the larger share was met.
   data::Mixing mixing{};
   bool guard = true;  ///< a step whose loss is not finite changes nothing
@@ -246,7 +246,7 @@ struct TrainOptions {
   /// rest must be in groups with steps of their own (optim::ParameterGroup::own_steps).
   int stage_epochs = 0;
   std::function<Stage()> next_stage{};
-  /// Steps in one launch where the training set stands in a card's memory; 0: as many as take about
+  /// Steps in one launch where the training set stands in a GPU's memory; 0: as many as take about
   /// four milliseconds. The numbers that come out are the same.
   int steps_per_launch = 0;
   // A run folder: logs, checkpoints, model. "" writes nothing.
@@ -259,10 +259,10 @@ struct TrainOptions {
   std::int64_t checkpoint_steps = 0;  ///< also inside epochs, every so many steps
   double checkpoint_seconds = 30;     ///< and after so many seconds; 0: only at the end of epochs
   std::vector<std::shared_ptr<Callback>> callbacks{};
-  /// Asked after every step (on a card: every launch): when it says true, a checkpoint is written
+  /// Asked after every step (on a GPU: every launch): when it says true, a checkpoint is written
   /// and fit() returns Interrupted.
   std::function<bool()> stop{};
-  /// When > 0: fit() stops so after this step of the run, as if `stop` had said so then. (On a card
+  /// When > 0: fit() stops so after this step of the run, as if `stop` had said so then. (On a GPU
   /// steps are queued ahead, and a callback hears of one when later ones have begun.)
   std::int64_t stop_after = 0;
   std::vector<std::pair<std::string, std::string>>
@@ -314,8 +314,8 @@ class TENON_API Trainer {
   TrainResult fit(data::Loader& train, data::Loader& validation, data::Loader& test) {
     return fit(train, &validation, &test);
   }
-  /// Of sets with several views of each example the mean_of_views(); pictures that the set leaves
-  /// out (data::PictureOptions::broken_left_out) count for nothing. Throws FormatError when none is
+  /// Of sets with several views of each example the mean_of_views(); images that the set leaves
+  /// out (data::ImageOptions::broken_left_out) count for nothing. Throws FormatError when none is
   /// left. Leaves the modules' modes as it found them, as predict() does.
   Evaluation evaluate(data::Loader& loader);
   /// Scores (the module's output) for a batch of inputs as the loader would give them.
@@ -378,15 +378,15 @@ struct TENON_API Settings {
   double checkpoint_seconds = 30;
   double input_mean = 0.1307, input_std = 0.3081;
   std::string augment = "auto";     ///< data::Transforms, as "flip,cutout=8"; "none"; the recipe's
-  std::string augment_on = "auto";  ///< where files of pictures are changed: cpu, card, both
-  std::string picture = "auto";     ///< how pictures of their own sizes are fitted to the network
+  std::string augment_on = "auto";  ///< where files of images are changed: cpu, GPU, both
+  std::string preprocess = "auto";  ///< how images of their own sizes are fitted to the network
   std::string normalize = "auto";   ///< of channels: "imagenet", "M,M,M/S,S,S", or none
-  std::string broken = "skip";      ///< pictures that cannot be decoded, or "error"
+  std::string broken = "skip";      ///< images that cannot be decoded, or "error"
   /// What transparent parts of images lie on, as "white"; none: the colour under them is kept;
   /// auto: as the data source says, else none.
   std::string background = "auto";
   bool standardize = true;   ///< columns of a table, by the training part's means and deviations
-  int workers = 0;           ///< threads that prepare batches; 0: one, or for files of pictures all
+  int workers = 0;           ///< threads that prepare batches; 0: one, or for files of images all
   std::int64_t classes = 0;  ///< 0: as many as the data has
 
   /// The model's recipe. Throws ValueError for an unknown model; of a file (its name ends in .toml)
@@ -558,9 +558,9 @@ class TENON_API TrainedModel {
     settings_.precision = name(precision);
     context_.precision = precision;
   }
-  /// Fits pictures of sizes of their own otherwise than the run did, as "resize,ten_crop". Throws
+  /// Fits images of sizes of their own otherwise than the run did, as "resize,ten_crop". Throws
   /// ValueError.
-  void set_picture(const std::string& steps);
+  void set_preprocess(const std::string& steps);
   /// Puts transparent parts of images on another background than the run did: a colour
   /// (io::parse_colour()), or "none". Throws ValueError.
   void set_background(const std::string& colour);
@@ -596,13 +596,13 @@ class TENON_API TrainedModel {
   std::optional<SeenSamples> seen_image(std::string_view file) const;
   /// The same of the test part.
   std::shared_ptr<data::Dataset> test_set(const std::string& data) const;
-  /// Whether pictures of any size are brought to the network's by fit().
-  bool fits_pictures() const;
-  /// A picture as the network takes it, uint8 [1, C, H, W], or [1, crops, C, H, W]: resized and
-  /// cropped as the run's pictures were. Throws ValueError for a model of no pictures.
+  /// Whether images of any size are brought to the network's by fit().
+  bool fits_images() const;
+  /// An image as the network takes it, uint8 [1, C, H, W], or [1, crops, C, H, W]: resized and
+  /// cropped as the run's images were. Throws ValueError for a model of no images.
   Tensor fit(const io::Image& image) const;
-  /// Pictures of sizes of their own as this model takes them, as test_set() gives them.
-  std::shared_ptr<data::Dataset> fit(std::shared_ptr<const data::Pictures> pictures) const;
+  /// Images of sizes of their own as this model takes them, as test_set() gives them.
+  std::shared_ptr<data::Dataset> fit(std::shared_ptr<const data::ImageFiles> images) const;
   /// How files of images are read for this model (io::load_image()): with the run's background.
   io::ImageReading image_reading(int channels) const;
   /// What fit() does, as "resize,center_crop".

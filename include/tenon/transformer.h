@@ -70,7 +70,7 @@ class TENON_API MultiheadAttention : public ModuleOf<MultiheadAttention> {
   /// `place` (int64 or int32, one number, from 0) and sees all places before it. Its key and value
   /// are written there. Throws ShapeError or DTypeError for a cache unlike empty_cache()'s, and
   /// ValueError for a place outside of it whose number is in the host's memory. One that is still
-  /// to be computed, on a card or an input of a compiled function is not looked at: outside of the
+  /// to be computed, on a GPU or an input of a compiled function is not looked at: outside of the
   /// cache nothing is written, and below 0 the output is NaN.
   CachedResult forward(const Tensor& x, const KeyValueCache& cache, const Tensor& place) const;
   /// Queries against keys and values that keys_of() made.
@@ -252,7 +252,7 @@ struct RotaryOptions {
   double base = 10000;
   bool interleaved = false;  ///< pairs are neighbours, as in the paper; else halves, as in LLaMA
 };
-/// Rotary positions (Su et al., 2021): each pair of x [.., L, size] turned by an angle in
+/// Rotary positions (Su et al., 2021): each pair of x [.., L, size] transposed by an angle in
 /// proportion to its place (int64 [L]; 0, 1, … where none are given). Throws ShapeError for an odd
 /// size.
 TENON_API Tensor rotary(const Tensor& x, const Tensor& places = {},

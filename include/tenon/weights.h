@@ -81,7 +81,7 @@ TENON_API void save_weights(const std::string& path, const TensorMap& tensors,
 /// What of a file a network takes.
 struct TENON_API WeightFit {
   std::string family;             ///< whose names the file has: "Hugging Face GPT-2"; "": nobody's
-  std::string normalize;          ///< how these scale pictures, as the setting says it; "": unknown
+  std::string normalize;          ///< how these scale images, as the setting says it; "": unknown
   std::vector<std::string> done;  ///< in words: "148 renamed, as 'wte.weight' to 'transformer…'"
   TensorMap tensors;              ///< by the network's names, in its shapes
   /// Names of the network and of the file, and sentences with both shapes. Counters of batches,

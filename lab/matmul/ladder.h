@@ -37,7 +37,7 @@ constexpr int kStepCount = 5;
 /// The ways of a step for a product: those that it would choose, or with `all` every one.
 std::vector<Way> ways_of(int step, const Product& product, bool all);
 
-/// Rates of a card's multipliers alone, in FLOP/s: float32 multiply-adds in registers, and wgmma on
+/// Rates of a GPU's multipliers alone, in FLOP/s: float32 multiply-adds in registers, and wgmma on
 /// random bfloat16 tiles that stay in shared memory.
 struct Peaks {
   double float32 = 0, bfloat16 = 0;

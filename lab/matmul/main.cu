@@ -57,7 +57,7 @@ struct Row {
 
 /// What the processes tell their parent; lies in memory that they share.
 struct Report {
-  char card[320], driver[32], vendor[64];
+  char gpu[320], driver[32], vendor[64];
   Peaks peaks;
   int rows, wrong;
   int checking;        // the way under check, as an index into all_ways()
@@ -111,7 +111,7 @@ double time_one_core(const Operands& o) {
   return 2.0 * m * o.p.n * o.p.k / seconds[1];
 }
 
-// ---- on the card ----
+// ---- on the GPU ----
 
 __global__ void transpose_kernel(const bf16* from, bf16* to, int rows, int columns) {
   const int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 8 + threadIdx.y;
@@ -141,11 +141,11 @@ __global__ void distance_kernel(const T* x, const T* y, long long count, double*
   }
 }
 
-/// Copies of the operands on the card, enough of them that going round misses the cache.
-class OnCard {
+/// Copies of the operands on the GPU, enough of them that going round misses the cache.
+class OnGpu {
  public:
   /// Stored as `p` says; `o` has them row-major.
-  OnCard(const Operands& o, const Product& p, int sets) : o_(o) {
+  OnGpu(const Operands& o, const Product& p, int sets) : o_(o) {
     const std::size_t size = o.p.element == Element::Float32 ? 4 : 2;
     bytes_a_ = o.a.size() * size, bytes_b_ = o.b.size() * size;
     bytes_c_ = static_cast<std::size_t>(o.p.m) * o.p.n * size;
@@ -162,12 +162,12 @@ class OnCard {
     other_ = make(bytes_c_);
     must(cudaDeviceSynchronize(), "operands");
   }
-  ~OnCard() {
+  ~OnGpu() {
     for (const Set& set : sets_) cudaFree(set.a), cudaFree(set.b), cudaFree(set.c);
     cudaFree(other_);
   }
-  OnCard(const OnCard&) = delete;
-  OnCard& operator=(const OnCard&) = delete;
+  OnGpu(const OnGpu&) = delete;
+  OnGpu& operator=(const OnGpu&) = delete;
 
   /// Queues the way on the i-th set, round and round.
   bool run(const Way& way, int i, cudaStream_t stream) const {
@@ -197,25 +197,25 @@ class OnCard {
   };
   static void* make(std::size_t bytes) {
     void* data = nullptr;
-    must(cudaMalloc(&data, bytes), "memory of the card");
+    must(cudaMalloc(&data, bytes), "memory of the GPU");
     return data;
   }
   void upload(const std::vector<float>& values, void* to) const {
     if (o_.p.element == Element::Float32) {
       must(cudaMemcpy(to, values.data(), values.size() * 4, cudaMemcpyHostToDevice), "upload");
     } else {
-      const std::vector<std::uint16_t> narrow = to_bf16(values);
-      must(cudaMemcpy(to, narrow.data(), narrow.size() * 2, cudaMemcpyHostToDevice), "upload");
+      const std::vector<std::uint16_t> half = to_bf16(values);
+      must(cudaMemcpy(to, half.data(), half.size() * 2, cudaMemcpyHostToDevice), "upload");
     }
   }
   static void transpose(void*& data, std::size_t bytes, int rows, int columns) {
-    void* turned = make(bytes);
+    void* permuted = make(bytes);
     const dim3 grid((columns + 31) / 32, (rows + 7) / 8);
     transpose_kernel<<<grid, dim3(32, 8)>>>(static_cast<const bf16*>(data),
-                                            static_cast<bf16*>(turned), rows, columns);
+                                            static_cast<bf16*>(permuted), rows, columns);
     must(cudaDeviceSynchronize(), "transposition");
     cudaFree(data);
-    data = turned;
+    data = permuted;
   }
   double row_error() const {
     const int n = o_.p.n;
@@ -229,10 +229,10 @@ class OnCard {
                         cudaMemcpyDeviceToHost),
              "download");
       } else {
-        must(cudaMemcpy(narrow.data(), static_cast<std::uint16_t*>(sets_[0].c) + at, n * 2ul,
+        must(cudaMemcpy(half.data(), static_cast<std::uint16_t*>(sets_[0].c) + at, n * 2ul,
                         cudaMemcpyDeviceToHost),
              "download");
-        line = from_bf16(narrow);
+        line = from_bf16(half);
       }
       for (int j = 0; j < n; ++j) {
         const double expected = o_.reference[r * n + j], d = line[j] - expected;
@@ -271,15 +271,15 @@ struct Timing {
 /// takes to launch is not timed.
 class Sample {
  public:
-  Sample(const OnCard& card, const Way& way, cudaStream_t stream) : stream_(stream) {
+  Sample(const OnGpu& gpu, const Way& way, cudaStream_t stream) : stream_(stream) {
     must(cudaEventCreate(&start_), "event");
     must(cudaEventCreate(&stop_), "event");
-    good_ = card.run(way, 0, stream);  // what is chosen or loaded at the first call is now there
+    good_ = gpu.run(way, 0, stream);  // what is chosen or loaded at the first call is now there
     must(cudaStreamSynchronize(stream), way.name.c_str());
-    record(card, way, 3);
+    record(gpu, way, 3);
     run();
     const double once = std::max(1e-4, run());
-    record(card, way, std::clamp(static_cast<int>(std::ceil(2.0 / once)), 1, 400));
+    record(gpu, way, std::clamp(static_cast<int>(std::ceil(2.0 / once)), 1, 400));
   }
   ~Sample() {
     cudaGraphExecDestroy(graph_);
@@ -302,11 +302,11 @@ class Sample {
   }
 
  private:
-  void record(const OnCard& card, const Way& way, int launches) {
+  void record(const OnGpu& gpu, const Way& way, int launches) {
     if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
     cudaGraph_t graph = nullptr;
     must(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capture");
-    for (int i = 0; i < launches; ++i) good_ = card.run(way, i, stream_) && good_;
+    for (int i = 0; i < launches; ++i) good_ = gpu.run(way, i, stream_) && good_;
     must(cudaStreamEndCapture(stream_, &graph), "capture");
     must(cudaGraphInstantiate(&graph_, graph, 0), "capture");
     cudaGraphDestroy(graph);
@@ -326,17 +326,17 @@ double quantile(std::vector<double>& values, double share) {
   return values[std::min(values.size() - 1, index)];
 }
 
-/// All ways in turn, again and again: what the card's clocks do, they do to all of them. A sample
+/// All ways in turn, again and again: what the GPU's clocks do, they do to all of them. A sample
 /// is about two milliseconds of launches; at least three rounds. Once more with pauses where that
-/// is asked for: a card that works at its limit of power recovers in them.
-std::vector<Timing> time_in_turn(const OnCard& card, const std::vector<Way>& ways, double budget_ms,
+/// is asked for: a GPU that works at its limit of power recovers in them.
+std::vector<Timing> time_in_turn(const OnGpu& gpu, const std::vector<Way>& ways, double budget_ms,
                                  bool with_pauses) {
   cudaStream_t stream = nullptr;
   must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   std::vector<std::unique_ptr<Sample>> samples;
   double round_ms = 0;
   for (const Way& way : ways) {
-    samples.push_back(std::make_unique<Sample>(card, way, stream));
+    samples.push_back(std::make_unique<Sample>(gpu, way, stream));
     round_ms += samples.back()->run() * samples.back()->launches();
   }
   const int rounds = round_ms > 0 ? std::clamp(static_cast<int>(budget_ms / round_ms), 3, 60) : 1;
@@ -401,7 +401,7 @@ bool check_odd_sizes(int step, int index) {
     p.trans_a = way.trans_a, p.trans_b = way.trans_b;
     if (p.trans_a && p.m % kSteps[step].multiple != 0) return;  // its lines would not be aligned
     const Operands operands = make_operands(p, true, 77);
-    const double error = OnCard(operands, p, 1).error(way, {});
+    const double error = OnGpu(operands, p, 1).error(way, {});
     if (error <= tolerance(element)) return;
     std::printf("WRONG %s %s %s %dx%dx%d: relative error %.3g\n", kSteps[step].name,
                 way.name.c_str(), name_of(element), p.m, p.n, p.k, error);
@@ -432,7 +432,7 @@ void measure(int step, const Operands& o, const Product& p, bool all, Vendor& ve
              Report& report) {
   const double bytes = (o.a.size() + o.b.size() + static_cast<double>(p.m) * p.n) *
                        (p.element == Element::Float32 ? 4 : 2);
-  const OnCard card(o, p, std::clamp(static_cast<int>(150e6 / bytes) + 1, 1, 32));
+  const OnGpu gpu(o, p, std::clamp(static_cast<int>(150e6 / bytes) + 1, 1, 32));
   const auto by = [&](auto method) {
     return [&vendor, p, method](const void* a, const void* b, void* c, cudaStream_t stream) {
       return (vendor.*method)(p, a, b, c, stream);
@@ -450,10 +450,10 @@ void measure(int step, const Operands& o, const Product& p, bool all, Vendor& ve
   }
   std::vector<double> errors;
   for (std::size_t i = 0; i < ours; ++i) {
-    errors.push_back(card.error(ways[i], vendor.ready() ? ways[ours] : Way{}));
+    errors.push_back(gpu.error(ways[i], vendor.ready() ? ways[ours] : Way{}));
   }
   const std::vector<Timing> times =
-      time_in_turn(card, ways, 120.0 * ways.size(), step >= 3 && !p.trans_a);
+      time_in_turn(gpu, ways, 120.0 * ways.size(), step >= 3 && !p.trans_a);
   for (std::size_t i = 0; i < ours && report.rows < 256; ++i) {
     Row& row = report.row[report.rows++];
     row.step = step, row.size = p.m, row.element = p.element;
@@ -471,13 +471,13 @@ void measure(int step, const Operands& o, const Product& p, bool all, Vendor& ve
   }
 }
 
-void describe_card(Report& report) {
+void describe_gpu(Report& report) {
   int device = 0, driver = 0;
   cudaDeviceProp prop{};
-  must(cudaGetDevice(&device), "card");
-  must(cudaGetDeviceProperties(&prop, device), "card");
+  must(cudaGetDevice(&device), "gpu");
+  must(cudaGetDeviceProperties(&prop, device), "gpu");
   cudaDriverGetVersion(&driver);
-  std::snprintf(report.card, sizeof report.card, "%s, %d multiprocessors, %d MB of L2", prop.name,
+  std::snprintf(report.gpu, sizeof report.gpu, "%s, %d multiprocessors, %d MB of L2", prop.name,
                 prop.multiProcessorCount, prop.l2CacheSize >> 20);
   std::snprintf(report.driver, sizeof report.driver, "%d", driver);
 }
@@ -537,7 +537,7 @@ std::string rested_share(const Row& row, const char* none) {
 }
 
 void print_table(const Report& report) {
-  std::printf("\n%s; driver %s; cuBLAS %s\n", report.card, report.driver, report.vendor);
+  std::printf("\n%s; driver %s; cuBLAS %s\n", report.gpu, report.driver, report.vendor);
   std::printf("multipliers alone: %.1f TFLOP/s float32, %.0f bfloat16\n\n",
               report.peaks.float32 * 1e-12, report.peaks.bfloat16 * 1e-12);
   std::printf("%-10s %-4s %5s %10s %9s %8s %8s %7s %9s %9s %7s  %s\n", "step", "type", "size", "ms",
@@ -560,8 +560,8 @@ bool write_json(const Report& report, const std::string& path) {
   char date[32];
   const std::time_t now = std::time(nullptr);
   std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
-  std::fprintf(file, "{\n \"date\": \"%s\",\n \"card\": \"%s\",\n \"driver\": \"%s\",\n", date,
-               report.card, report.driver);
+  std::fprintf(file, "{\n \"date\": \"%s\",\n \"gpu\": \"%s\",\n \"driver\": \"%s\",\n", date,
+               report.gpu, report.driver);
   std::fprintf(file, " \"cublas\": \"%s\",\n \"peak_tflops\": {\"fp32\": %.2f, \"bf16\": %.1f},\n",
                report.vendor, report.peaks.float32 * 1e-12, report.peaks.bfloat16 * 1e-12);
   std::fprintf(file, " \"results\": [");
@@ -622,7 +622,7 @@ int main(int count, char** words) {
   if (shared == MAP_FAILED) return 2;
   Report& report = *new (shared) Report{};
 
-  // Before any process touches the card: operands, references and the CPU's time, for all of them.
+  // Before any process touches the GPU: operands, references and the CPU's time, for all of them.
   std::vector<Operands> operands;
   for (const int size : options.sizes) {
     for (const Element element : {Element::Float32, Element::BFloat16}) {
@@ -634,7 +634,7 @@ int main(int count, char** words) {
     std::printf("%d: one core %.1f GFLOP/s\n", size, operands.back().cpu_flops * 1e-9);
   }
   bool good = in_process(options.limit, "peaks", [&] {
-    describe_card(report);
+    describe_gpu(report);
     report.peaks = measure_peaks();
     must(cudaDeviceSynchronize(), "peaks");
     std::snprintf(report.vendor, sizeof report.vendor, "%s", Vendor().version().c_str());

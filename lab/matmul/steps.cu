@@ -112,9 +112,9 @@ double median_ms(Launch launch) {
 }  // namespace
 
 std::vector<Way> ways_of(int step, const Product& product, bool all) {
-  const bool narrow = product.element == Element::BFloat16;
+  const bool half = product.element == Element::BFloat16;
   if (step < 3) {
-    return {narrow ? plain_way<bf16>(step, product) : plain_way<float>(step, product)};
+    return {half ? plain_way<bf16>(step, product) : plain_way<float>(step, product)};
   }
   if (step == 3) return {mma_way(product)};
   std::vector<Way> ways = library_ways(product, all);

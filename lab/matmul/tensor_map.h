@@ -10,7 +10,7 @@ namespace lab {
 /// CUtensorMap. False when the driver refuses.
 bool make_map(void* map, const __nv_bfloat16* base, int rows, int columns, int box_rows);
 
-/// Of the present card.
+/// Of the present GPU.
 int multiprocessors();
 
 }  // namespace lab

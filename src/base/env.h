@@ -16,7 +16,7 @@ std::int64_t env_int(const char* name, std::int64_t fallback);
 /// 1, true, yes, on; 0, false, no, off. Throws ValueError naming the variable when it holds
 /// anything else.
 bool env_flag(const char* name, bool fallback);
-/// Where Tenon keeps what it can make again: TENON_CACHE, else XDG_CACHE_HOME/tenon, else
+/// Where Tenon keeps what it can recompute: TENON_CACHE, else XDG_CACHE_HOME/tenon, else
 /// ~/.cache/tenon; "" where none of them is an absolute path, but for TENON_CACHE. Never a folder
 /// that users share.
 std::string user_cache_folder();

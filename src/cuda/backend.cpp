@@ -1,10 +1,10 @@
-// CUDA cards as a backend: every call goes to the room that does it.
+// CUDA GPUs as a backend: every call goes to the room that does it.
 #include <limits>
 
 #include <tenon/error.h>
 
 #include "cuda/cuda.h"
-#include "cuda/device/pictures.h"
+#include "cuda/device/images.h"
 #include "cuda/device/uploads.h"
 #include "cuda/device/vendor_library.h"
 #include "device/backend.h"
@@ -12,7 +12,7 @@
 namespace tenon::cuda {
 namespace {
 
-class CardTrials final : public Trials {
+class GpuTrials final : public Trials {
  public:
   void fill_random(void* data, DType dtype, std::int64_t count, std::uint64_t seed, double scale,
                    int index) override {
@@ -28,7 +28,7 @@ class CardTrials final : public Trials {
   std::vector<std::string_view> measured_choices() override { return cuda::measured_choices(); }
 };
 
-class CardBackend final : public Backend {
+class GpuBackend final : public Backend {
  public:
   Device::Kind kind() const override { return Device::Kind::Cuda; }
   const char* name() const override { return "cuda"; }
@@ -52,7 +52,7 @@ class CardBackend final : public Backend {
 
   std::span<const Engine* const> engines(int index, bool reference) override {
     if (reference)
-      throw NotSupported("the reference engine runs on the CPU: use set_engine(\"fast\") on cards");
+      throw NotSupported("the reference engine runs on the CPU: use set_engine(\"fast\") on GPUs");
     return cuda::engines(target_of(index));
   }
 
@@ -71,19 +71,19 @@ class CardBackend final : public Backend {
   std::unique_ptr<Uploads> make_uploads(int slots, std::size_t bytes, int index) override {
     return cuda::make_uploads(slots, bytes, index);
   }
-  PictureDecoder picture_decoder(int index) override { return cuda::picture_decoder(index); }
+  ImageDecoder image_decoder(int index) override { return cuda::image_decoder(index); }
   std::unique_ptr<IdleClock> make_idle_clock(int index) override {
     return cuda::make_idle_clock(index);
   }
 
  private:
-  CardTrials trials_;
+  GpuTrials trials_;
 };
 
 }  // namespace
 
 Backend& backend() {
-  static CardBackend* const instance = new CardBackend;  // tensors in static storage outlive it
+  static GpuBackend* const instance = new GpuBackend;  // tensors in static storage outlive it
   return *instance;
 }
 

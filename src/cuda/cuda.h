@@ -1,4 +1,4 @@
-// The one entry header of the CUDA backend: cards, memory, engines, replay.
+// The one entry header of the CUDA backend: GPUs, memory, engines, replay.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,25 @@ struct LibraryFact {
   std::string path;     // where it was found, or where it was looked for
   std::string version;  // or, when it was not found or not usable, why
 };
-struct CardFact {
+struct GpuFact {
   std::string name;
   Target target;
   std::int64_t memory_total = 0, memory_free = 0;
 };
 struct Facts {
   std::vector<LibraryFact> libraries;
-  std::vector<CardFact> cards;
-  std::string why_none;  // why no card can be used; empty when one can
+  std::vector<GpuFact> gpus;
+  std::string why_none;  // why no GPU can be used; empty when one can
   std::string built_in;  // kernels that came compiled, for people; empty when there are none
 };
 Facts facts();
 
-/// CUDA cards as a backend.
+/// CUDA GPUs as a backend.
 Backend& backend();
 
-/// Number of usable cards; never throws.
-int card_count() noexcept;
-/// Throws DeviceError that says what is missing (driver, NVRTC, card, capability below 8.0) and
+/// Number of usable GPUs; never throws.
+int gpu_count() noexcept;
+/// Throws DeviceError that says what is missing (driver, NVRTC, GPU, capability below 8.0) and
 /// what to do.
 Target target_of(int index);
 DeviceMemory& memory();
@@ -51,14 +51,14 @@ std::span<const Engine* const> engines(const Target& target);
 void compile_in_processes(int argc, char** argv);
 void compile_at_launch();
 
-/// The stream on which all work of a card is queued (CUstream).
+/// The stream on which all work of a GPU is queued (CUstream).
 void* stream(int index);
 void synchronize(int index);
-/// Waits for all cards that this process has opened; looks for none, so that work on the CPU starts
+/// Waits for all GPUs that this process has opened; looks for none, so that work on the CPU starts
 /// no driver.
 void synchronize();
 
-/// Queues every step of a program once on its card's stream. `values` holds an address for each
+/// Queues every step of a program once on its GPU's stream. `values` holds an address for each
 /// value.
 void run_once(const Program& program, std::byte* const* values, std::byte* arena);
 
@@ -84,7 +84,7 @@ Difference difference(const void* expected, const void* got, DType dtype, std::i
 /// None where kernels can neither be compiled nor came compiled.
 std::vector<std::string_view> measured_choices();
 
-/// What the card calls itself: "NVIDIA H200".
+/// What the GPU calls itself: "NVIDIA H200".
 std::string model_of(int index);
 
 /// Peak rates in FLOP/s and bytes/s, measured in about half a second.

@@ -1,7 +1,7 @@
-// What doctor says about the GPU road: libraries, where they were found, cards.
+// What doctor says about the GPU road: libraries, where they were found, GPUs.
 #include "cuda/cuda.h"
-#include "cuda/device/card.h"
 #include "cuda/device/driver.h"
+#include "cuda/device/gpu.h"
 #include "cuda/device/nvjpeg.h"
 #include "cuda/device/vendor_library.h"
 #include "cuda/jit/built_in.h"
@@ -70,11 +70,11 @@ Facts facts() {
   all.libraries = {driver_fact(), compiler_fact(),
                    library_fact("cuBLASLt", cublaslt_library(), "cublasLtGetVersion"),
                    library_fact("cuDNN", cudnn_library(), "cudnnGetVersion"), jpeg_fact()};
-  all.why_none = why_no_card();
+  all.why_none = why_no_gpu();
   all.built_in = built_in_fact();
-  for (int index = 0; index < usable_cards(); ++index) {
-    const Card& card = card_at(index);
-    all.cards.push_back({card.name, card.target, card.memory_total, free_memory(index)});
+  for (int index = 0; index < usable_gpus(); ++index) {
+    const Gpu& gpu = gpu_at(index);
+    all.gpus.push_back({gpu.name, gpu.target, gpu.memory_total, free_memory(index)});
   }
   return all;
 }

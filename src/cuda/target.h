@@ -1,25 +1,25 @@
 // Target: what device kernels are made for. Pure data, so that plans and sources can be made and
-// tested where there is no card.
+// tested where there is no GPU.
 #pragma once
 
 #include <cstdint>
 
-#include "device/card_model.h"
+#include "device/gpu_model.h"
 
 namespace tenon::cuda {
 
 struct Target {
   bool operator==(const Target&) const = default;
 
-  int ordinal = -1;  // the card; -1: none, kernels are printed and never compiled or run
+  int ordinal = -1;  // the GPU; -1: none, kernels are printed and never compiled or run
   int arch = 90;     // ten times the compute capability: 80, 90, 100, …
-  int multiprocessors = CardModel().multiprocessors;
+  int multiprocessors = GpuModel().multiprocessors;
   std::int64_t shared_bytes = 227 * 1024;  // shared memory that one block may ask for
-  std::int64_t memory_bytes = 0;           // of the card; 0: unknown
+  std::int64_t memory_bytes = 0;           // of the GPU; 0: unknown
   int launch_bytes = 32764;                // of arguments that a launch may take
-  // What choices go by. The card's own, or where kernels cannot be compiled, that of the card that
+  // What choices go by. The GPU's own, or where kernels cannot be compiled, that of the GPU that
   // those in the library were compiled for.
-  CardModel model;
+  GpuModel model;
   bool cublaslt = false;  // vendor libraries that were found
   bool cudnn = false;
 };

@@ -25,7 +25,7 @@ struct Plane {
   std::int64_t height, width;
 };
 
-// Row y, column x of the result is row y + dy, column x + dx of the picture (mirrored: from the
+// Row y, column x of the result is row y + dy, column x + dx of the image (mirrored: from the
 // other end), black outside.
 void shift(Plane size, std::int64_t dy, std::int64_t dx, bool mirrored,
            std::vector<std::uint8_t>& room, std::uint8_t* plane) {
@@ -45,7 +45,7 @@ void shift(Plane size, std::int64_t dy, std::int64_t dx, bool mirrored,
   }
 }
 
-// A square around (y, x), as far as it lies on the picture.
+// A square around (y, x), as far as it lies on the image.
 void cut_out(Plane size, std::int64_t side, std::int64_t y, std::int64_t x, std::uint8_t blank,
              std::uint8_t* plane) {
   const std::int64_t top = std::max<std::int64_t>(0, y - side / 2),
@@ -59,9 +59,9 @@ void cut_out(Plane size, std::int64_t side, std::int64_t y, std::int64_t x, std:
 }  // namespace
 
 void augment(const Augmentation& how, std::uint64_t seed, std::int64_t epoch,
-             std::span<const std::int64_t> numbers, const Shape& picture, std::uint8_t blank,
-             std::uint8_t* pictures) {
-  const Plane size{picture[1], picture[2]};
+             std::span<const std::int64_t> numbers, const Shape& image, std::uint8_t blank,
+             std::uint8_t* images) {
+  const Plane size{image[1], image[2]};
   const std::int64_t plane = size.height * size.width;
   static const PerThread<std::vector<std::uint8_t>> room_of_thread;
   std::vector<std::uint8_t>& room = room_of_thread.get();
@@ -73,11 +73,11 @@ void augment(const Augmentation& how, std::uint64_t seed, std::int64_t epoch,
     const std::int64_t dy = below(draw.v[0], 2 * how.crop + 1) - how.crop,
                        dx = below(draw.v[1], 2 * how.crop + 1) - how.crop;
     const bool mirrored = how.flip && (draw.v[2] & 1u) != 0;
-    for (std::int64_t channel = 0; channel < picture[0]; ++channel, pictures += plane) {
-      if (dy != 0 || dx != 0 || mirrored) shift(size, dy, dx, mirrored, room, pictures);
+    for (std::int64_t channel = 0; channel < image[0]; ++channel, images += plane) {
+      if (dy != 0 || dx != 0 || mirrored) shift(size, dy, dx, mirrored, room, images);
       if (how.cutout > 0)
         cut_out(size, how.cutout, below(square.v[0], size.height), below(square.v[1], size.width),
-                blank, pictures);
+                blank, images);
     }
   }
 }

@@ -1,4 +1,4 @@
-// Changes of training pictures: what an example is shown as in one epoch.
+// Changes of training images: what an example is shown as in one epoch.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace tenon::data {
 
-/// Changes pictures [C, H, W] of bytes that lie one after another, in place. What is drawn depends
+/// Changes images [C, H, W] of bytes that lie one after another, in place. What is drawn depends
 /// on (seed, epoch, number of the example) alone. `blank` fills what cutout takes out.
 void augment(const Augmentation& how, std::uint64_t seed, std::int64_t epoch,
-             std::span<const std::int64_t> numbers, const Shape& picture, std::uint8_t blank,
-             std::uint8_t* pictures);
+             std::span<const std::int64_t> numbers, const Shape& image, std::uint8_t blank,
+             std::uint8_t* images);
 
 }  // namespace tenon::data

@@ -99,7 +99,7 @@ TensorDatasetParts load_cifar(const std::string& folder, bool test) {
   parts.target =
       class_targets(Tensor::from_data(labels.data(), {count}, DType::UInt8), parts.classes, folder);
   parts.class_names = read_names(cat(folder, "/", format.names), format.classes, parts.notes);
-  parts.description = cat(count, " pictures of CIFAR-", format.classes, " in ", folder);
+  parts.description = cat(count, " images of CIFAR-", format.classes, " in ", folder);
   parts.place = [begins](std::int64_t number) {
     const auto behind =
         std::upper_bound(begins.begin(), begins.end(), number,

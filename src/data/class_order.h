@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/pictures.h>
+#include <tenon/images.h>
 
 namespace tenon::data {
 

@@ -425,7 +425,7 @@ class CsvTable {
       if (raw_[c].odd.count > 0 && how_[c] == Reading::Numbers) refuse_number(c);
       if (raw_[c].odd.count > 0 && how_[c] == Reading::Dates) refuse_date(c);
       if (raw_[c].missing.count > 0 && options_.image_shape.rank() > 0)
-        refuse(c, raw_[c].missing, "is missing, and pictures have all their pixels");
+        refuse(c, raw_[c].missing, "is missing, and images have all their pixels");
     }
     if (group_ != kNone && raw_[group_].missing.count > 0)
       refuse(group_, raw_[group_].missing, "names no group");
@@ -569,19 +569,19 @@ class CsvTable {
                               unknown.count == 1 ? " field holds a word" : " fields hold words",
                               " that training has not seen, such as ", in_quotes(unknown.text)),
                           unknown.count, cat(name_, ", line ", unknown.line)});
-    if (options_.image_shape.rank() > 0) return pictures(encoded.inputs, rows);
+    if (options_.image_shape.rank() > 0) return images(encoded.inputs, rows);
     return Tensor::from(encoded.inputs, {std::ssize(rows), encoded.width});
   }
-  Tensor pictures(const std::vector<float>& inputs, const std::vector<std::int64_t>& rows) const {
+  Tensor images(const std::vector<float>& inputs, const std::vector<std::int64_t>& rows) const {
     if (options_.image_shape.numel() != std::ssize(inputs_))
-      throw ShapeError(cat(name_, ": its ", inputs_.size(),
-                           " input columns are no picture of shape ", options_.image_shape));
+      throw ShapeError(cat(name_, ": its ", inputs_.size(), " input columns are no image of shape ",
+                           options_.image_shape));
     std::vector<std::uint8_t> bytes(inputs.size());
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       if (!(inputs[i] >= 0 && inputs[i] <= 255 && inputs[i] == std::floor(inputs[i])))
         throw FormatError(cat(
             name_, ": line ", lines_[static_cast<std::size_t>(rows[i / inputs_.size()])], " holds ",
-            static_cast<double>(inputs[i]), "; pictures are made of whole numbers from 0 to 255"));
+            static_cast<double>(inputs[i]), "; images are made of whole numbers from 0 to 255"));
       bytes[i] = static_cast<std::uint8_t>(inputs[i]);
     }
     Shape shape{std::ssize(rows)};

@@ -9,7 +9,7 @@
 
 namespace tenon::data {
 
-/// Parses the bytes of a CSV file into float32 inputs (uint8 pictures when options.image_shape is
+/// Parses the bytes of a CSV file into float32 inputs (uint8 images when options.image_shape is
 /// given) and labels: all rows, or one part of them, whose tensors still hold all.
 TensorDatasetParts parse_csv(std::string bytes, const std::string& name, const CsvOptions& options,
                              std::optional<Split> part = {});

@@ -1,5 +1,5 @@
 // The pen: turns a digit's form into the inked segments of one person's one attempt at it, in
-// pixels of the 28 x 28 picture.
+// pixels of the 28 x 28 image.
 #pragma once
 
 #include <array>

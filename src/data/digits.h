@@ -1,7 +1,7 @@
-// Drawn digits: 28 x 28 pictures that look like many people's handwriting, white ink on black, laid
+// Drawn digits: 28 x 28 images that look like many people's handwriting, white ink on black, laid
 // out as MNIST's are.
 //
-// A picture depends on (seed, index) alone and is the same, byte for byte, on every machine.
+// An image depends on (seed, index) alone and is the same, byte for byte, on every machine.
 // Nothing is stored: any number of them can be had, in any order, from any thread. Every ten
 // consecutive indices hold each class once.
 #pragma once

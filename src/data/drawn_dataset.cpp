@@ -1,4 +1,4 @@
-// Pictures drawn once, whichever thread asks first.
+// Images drawn once, whichever thread asks first.
 #include "data/drawn_dataset.h"
 
 #include <atomic>
@@ -17,23 +17,23 @@ namespace {
 
 class DrawnDataset final : public Dataset {
  public:
-  DrawnDataset(DrawnPictures pictures, std::int64_t count)
-      : pictures_(std::move(pictures)),
+  DrawnDataset(DrawnImageFiles images, std::int64_t count)
+      : images_(std::move(images)),
         count_(count),
-        bytes_(at(pictures_.picture.numel())),
+        bytes_(at(images_.image.numel())),
         pixels_(std::make_unique_for_overwrite<std::uint8_t[]>(at(count) * bytes_)),
         labels_(std::make_unique_for_overwrite<std::uint8_t[]>(at(count))),
         states_(std::make_unique<std::atomic<std::uint8_t>[]>(at(count))) {}
 
   std::int64_t size() const override { return count_; }
-  Shape input_shape() const override { return pictures_.picture; }
+  Shape input_shape() const override { return images_.image; }
   DType input_dtype() const override { return DType::UInt8; }
   std::int64_t classes() const override {
-    return static_cast<std::int64_t>(pictures_.class_names.size());
+    return static_cast<std::int64_t>(images_.class_names.size());
   }
-  std::vector<std::string> class_names() const override { return pictures_.class_names; }
+  std::vector<std::string> class_names() const override { return images_.class_names; }
   std::string describe() const override {
-    return cat(count_, " drawn ", pictures_.kind, " (seed ", pictures_.seed, ")");
+    return cat(count_, " drawn ", images_.kind, " (seed ", images_.seed, ")");
   }
   bool in_memory() const override { return drawn_.load(std::memory_order_relaxed) == count_; }
   bool made_on_demand() const override { return true; }
@@ -60,8 +60,8 @@ class DrawnDataset final : public Dataset {
  private:
   enum : std::uint8_t { kMissing, kBusy, kDrawn };
 
-  // Copies a picture out and returns its class. Threads never wait for each other: who finds a
-  // picture in another's hands draws it for itself.
+  // Copies an image out and returns its class. Threads never wait for each other: who finds a
+  // image in another's hands draws it for itself.
   int fetch(std::int64_t index, std::uint8_t* out) const {
     const std::size_t place = at(index);
     const auto number = static_cast<std::uint64_t>(index);
@@ -71,8 +71,8 @@ class DrawnDataset final : public Dataset {
       std::memcpy(out, kept, bytes_);
       return labels_[place];
     }
-    const int label = pictures_.label(pictures_.seed, number);
-    pictures_.draw(pictures_.seed, number, out);
+    const int label = images_.label(images_.seed, number);
+    images_.draw(images_.seed, number, out);
     std::uint8_t missing = kMissing;
     if (!state.compare_exchange_strong(missing, kBusy, std::memory_order_relaxed)) return label;
     std::memcpy(kept, out, bytes_);
@@ -82,7 +82,7 @@ class DrawnDataset final : public Dataset {
     return label;
   }
 
-  DrawnPictures pictures_;
+  DrawnImageFiles images_;
   std::int64_t count_;
   std::size_t bytes_;
   std::unique_ptr<std::uint8_t[]> pixels_, labels_;
@@ -92,14 +92,14 @@ class DrawnDataset final : public Dataset {
 
 }  // namespace
 
-std::shared_ptr<Dataset> drawn_dataset(DrawnPictures pictures, std::int64_t count) {
+std::shared_ptr<Dataset> drawn_dataset(DrawnImageFiles images, std::int64_t count) {
   constexpr std::int64_t most = 100'000'000;
-  const std::string kind = pictures.kind;
-  const std::int64_t bytes = pictures.picture.numel();
+  const std::string kind = images.kind;
+  const std::int64_t bytes = images.image.numel();
   if (count < 1 || count > most)
     throw ValueError(cat("drawn ", kind, ": the number ", count, " is outside 1 to ", most));
   try {
-    return std::make_shared<DrawnDataset>(std::move(pictures), count);
+    return std::make_shared<DrawnDataset>(std::move(images), count);
   } catch (const std::bad_alloc&) {
     throw MemoryError(cat("drawn ", kind, ": ", count, " of them take ", count * bytes,
                           " bytes, which the system refuses: ask for fewer"));

@@ -1,4 +1,4 @@
-// A set whose pictures are drawn when first asked for and kept, so that a run starts at once and
+// A set whose images are drawn when first asked for and kept, so that a run starts at once and
 // later epochs only copy.
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace tenon::data {
 
-struct DrawnPictures {
+struct DrawnImageFiles {
   std::string kind;  ///< "digits": for messages and descriptions
-  Shape picture;     ///< [channels, height, width], uint8
+  Shape image;       ///< [channels, height, width], uint8
   std::vector<std::string> class_names;
   std::uint64_t seed = 0;
   std::function<int(std::uint64_t seed, std::uint64_t index)> label;
@@ -21,6 +21,6 @@ struct DrawnPictures {
 };
 
 /// Throws ValueError for a count outside 1 to 100,000,000, MemoryError when they cannot be kept.
-std::shared_ptr<Dataset> drawn_dataset(DrawnPictures pictures, std::int64_t count);
+std::shared_ptr<Dataset> drawn_dataset(DrawnImageFiles images, std::int64_t count);
 
 }  // namespace tenon::data

@@ -65,7 +65,7 @@ TensorDatasetParts load_idx(const std::string& folder, const std::string& stem,
                           ", not uint8 images [N, height, width]"));
   parts.target = labels.targets;
   name_by_values(parts, labels.values, idx_file(folder, stem, "labels"));
-  parts.description = cat(parts.input.shape()[0], " pictures of ", images);
+  parts.description = cat(parts.input.shape()[0], " images of ", images);
   parts.place = [images](std::int64_t number) { return cat(images, ", image ", number + 1); };
   make_tensor_dataset(parts);  // refuses what does not belong together before it is divided
   return parts;

@@ -142,8 +142,8 @@ void require_classes(const fs::path& folder) {
 }
 
 // The sub-folders' items, each of its part where the sub-folders are parts.
-std::vector<ImageItem> folder_items(const std::string& folder, bool videos,
-                                    const PictureSplit& split, Notes& notes) {
+std::vector<ImageItem> folder_items(const std::string& folder, bool videos, const ImageSplit& split,
+                                    Notes& notes) {
   const fs::path root = io::system_path(folder);
   if (!is_folder_there(root)) throw IoError(cat(folder, ": there is no such folder"));
   PartFolders parts;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/pictures.h>
+#include <tenon/images.h>
 
 #include "data/left_out.h"
 #include "io/file.h"
@@ -32,8 +32,8 @@ std::vector<std::filesystem::path> folder_entries(const std::filesystem::path& f
 
 /// The images below a folder of classes, or of parts which hold the classes. Throws IoError,
 /// FormatError, ValueError.
-std::vector<ImageItem> folder_items(const std::string& folder, bool videos,
-                                    const PictureSplit& split, Notes& notes);
+std::vector<ImageItem> folder_items(const std::string& folder, bool videos, const ImageSplit& split,
+                                    Notes& notes);
 
 /// The images that the rows of a file name. `group` is a rule or a column. Throws IoError,
 /// FormatError, ValueError.

@@ -5,20 +5,20 @@
 #include <memory>
 #include <string>
 
-#include <tenon/pictures.h>
+#include <tenon/images.h>
 
 #include "data/part_reader.h"
 
 namespace tenon::data {
 
 /// As PartReader, of images of sizes of their own.
-using ImagePartReader = std::function<std::shared_ptr<Pictures>(Split)>;
+using ImagePartReader = std::function<std::shared_ptr<ImageFiles>(Split)>;
 
-/// As open_picture_folder(), open_picture_list() and open_picture_shards(), which open one part.
-ImagePartReader read_image_folder(const std::string& folder, const PictureSplit& split,
+/// As open_image_folder(), open_image_list() and open_image_shards(), which open one part.
+ImagePartReader read_image_folder(const std::string& folder, const ImageSplit& split,
                                   const VideoFrames& frames);
-ImagePartReader read_image_list(const std::string& file, const PictureSplit& split,
+ImagePartReader read_image_list(const std::string& file, const ImageSplit& split,
                                 const VideoFrames& frames, const RowFormat& rows);
-ImagePartReader read_image_shards(const std::string& pattern, const PictureSplit& split);
+ImagePartReader read_image_shards(const std::string& pattern, const ImageSplit& split);
 
 }  // namespace tenon::data

@@ -18,8 +18,8 @@
 #include "base/per_thread.h"
 #include "base/str.h"
 #include "data/augment.h"
+#include "data/image_jobs.h"
 #include "data/order.h"
-#include "data/picture_jobs.h"
 #include "data/prefetch.h"
 #include "data/scale.h"
 #include "device/backend.h"
@@ -52,24 +52,24 @@ void check(const LoaderOptions& o) {
     require_range("Loader", "channel_std", std, finite_above(0));
 }
 
-// A shift by more than a picture, or a square larger than it, would leave nothing to learn from.
-void check_fits(const Augmentation& how, const Shape& picture) {
-  const std::int64_t side = std::min(picture[1], picture[2]);
+// A shift by more than an image, or a square larger than it, would leave nothing to learn from.
+void check_fits(const Augmentation& how, const Shape& image) {
+  const std::int64_t side = std::min(image[1], image[2]);
   const auto refuse = [&](const char* name, std::int64_t value) {
-    throw ValueError(cat("Loader: ", name, "=", value, " is more than pictures of ", picture[1],
-                         " x ", picture[2], " have: at most ", side));
+    throw ValueError(cat("Loader: ", name, "=", value, " is more than images of ", image[1], " x ",
+                         image[2], " have: at most ", side));
   };
   if (how.crop > side) refuse("crop", how.crop);
   if (how.cutout > side) refuse("cutout", how.cutout);
 }
 
-void check_channels(const LoaderOptions& o, const Shape& picture) {
+void check_channels(const LoaderOptions& o, const Shape& image) {
   if (o.channel_mean.empty() && o.channel_std.empty()) return;
-  // Of several views of one picture too.
-  if (o.channel_mean.size() != o.channel_std.size() || picture.rank() < 3 || picture.rank() > 4 ||
-      picture[picture.rank() - 3] != static_cast<std::int64_t>(o.channel_mean.size()))
+  // Of several views of one image too.
+  if (o.channel_mean.size() != o.channel_std.size() || image.rank() < 3 || image.rank() > 4 ||
+      image[image.rank() - 3] != static_cast<std::int64_t>(o.channel_mean.size()))
     throw ValueError(cat("Loader: ", o.channel_mean.size(), " means and ", o.channel_std.size(),
-                         " deviations of channels do not fit examples of ", picture));
+                         " deviations of channels do not fit examples of ", image));
 }
 
 std::shared_ptr<Buffer> on_default_device(const std::shared_ptr<Buffer>& host, const Shape& shape) {
@@ -108,15 +108,15 @@ class BatchSlots {
       there_ = Buffer::allocate(there_each_ * at(count), to);
     else
       here_ = std::make_unique_for_overwrite<std::byte[]>(here_each_ * at(count));
-    if (made_there) jobs.assign(at(count), std::vector<PictureJob>(at(batch)));
+    if (made_there) jobs.assign(at(count), std::vector<ImageJob>(at(batch)));
   }
   std::byte* target(int slot) {
     return uploads ? uploads->host(slot) : here_.get() + here_each_ * at(slot);
   }
   std::byte* input(int slot) { return target(slot) + input_offset_; }
   void make(int slot, std::size_t count, int height, int width) {
-    uploads->make_pictures(slot, there(slot) + input_offset_,
-                           std::span(jobs[at(slot)]).first(count), height, width);
+    uploads->make_images(slot, there(slot) + input_offset_, std::span(jobs[at(slot)]).first(count),
+                         height, width);
   }
   void send(int slot) { uploads->send(slot, there(slot), here_each_); }
   std::shared_ptr<Buffer> sent_input(int slot, std::size_t bytes) const {
@@ -127,7 +127,7 @@ class BatchSlots {
   }
 
   const Device device;
-  std::vector<std::vector<PictureJob>> jobs;  // by slot; or none
+  std::vector<std::vector<ImageJob>> jobs;  // by slot; or none
 
  private:
   // What a device reads begins at whole lines of its memory.
@@ -206,7 +206,7 @@ struct Loader::Impl {
         (dataset->input_shape().rank() != 3 || dataset->input_dtype() != DType::UInt8))
       throw ValueError(cat("Loader: ", dataset->describe(), " has examples of ",
                            dataset->input_dtype(), " ", dataset->input_shape(),
-                           ": only pictures of bytes, uint8 [channels, height, width], can be "
+                           ": only images of bytes, uint8 [channels, height, width], can be "
                            "cropped, mirrored and cut out"));
     if (options.augment.any()) check_fits(options.augment, dataset->input_shape());
     input_numel = dataset->input_shape().numel();
@@ -229,11 +229,11 @@ struct Loader::Impl {
   }
   Examples next_batch() { return batch_at(state.seed, state.epoch, state.position); }
 
-  void change(const Examples& examples, std::uint8_t* pictures) const {
+  void change(const Examples& examples, std::uint8_t* images) const {
     if (!options.augment.any()) return;
     const double mean = std::clamp(options.mean, 0.0, 1.0);
     augment(options.augment, examples.seed, examples.epoch, examples.numbers(),
-            dataset->input_shape(), static_cast<std::uint8_t>(std::lround(255 * mean)), pictures);
+            dataset->input_shape(), static_cast<std::uint8_t>(std::lround(255 * mean)), images);
   }
 
   void fill(const Examples& examples, void* input, void* target,
@@ -290,16 +290,16 @@ struct Loader::Impl {
   // with them.
   bool has_threads() const {
     const bool at_hand = dataset->in_memory() && !options.augment.any();
-    return prefetcher || !(options.workers == 0 || at_hand) || picture_jobs() != nullptr;
+    return prefetcher || !(options.workers == 0 || at_hand) || image_jobs() != nullptr;
   }
 
-  // The set's pictures, where the device to which batches go makes them by itself.
-  const PictureJobs* picture_jobs() const {
+  // The set's images, where the device to which batches go makes them by itself.
+  const ImageJobs* image_jobs() const {
     const Device to = default_device();
     if (!as_stored || to.kind == Device::Kind::Cpu || options.augment.any()) return nullptr;
-    const auto* jobs = dynamic_cast<const PictureJobs*>(dataset.get());
+    const auto* jobs = dynamic_cast<const ImageJobs*>(dataset.get());
     if (jobs == nullptr || !jobs->for_device()) return nullptr;
-    const PictureDecoder decoder = backend_of(to).picture_decoder(to.index);
+    const ImageDecoder decoder = backend_of(to).image_decoder(to.index);
     return decoder.changes && (decoder.found || !jobs->device_decodes()) ? jobs : nullptr;
   }
 
@@ -377,7 +377,7 @@ struct Loader::Impl {
     depth = static_cast<int>(std::min<std::int64_t>(options.prefetch, batches()));
     slots.emplace(depth, options.batch, input_bytes() * at(options.batch),
                   target_bytes * at(options.batch), as_stored ? default_device() : Device(),
-                  picture_jobs() != nullptr);
+                  image_jobs() != nullptr);
   }
 
   void start_prefetcher() {
@@ -392,7 +392,7 @@ struct Loader::Impl {
                  ? batch_at(from.seed, from.epoch, from.position + number * options.batch)
                  : batch_at(from.seed, from.epoch + 1 + later / all, later % all * options.batch);
     };
-    const PictureJobs* const jobs = picture_jobs();
+    const ImageJobs* const jobs = image_jobs();
     Prefetcher::Work work;
     work.fill = [this, examples, parts, jobs](std::int64_t number, int part, int slot) {
       static const PerThread<std::vector<std::uint8_t>> room_of_thread;  // each worker's own
@@ -407,7 +407,7 @@ struct Loader::Impl {
     };
     if (slots->uploads)
       work.finish = [this, examples, jobs](std::int64_t number, int slot) {
-        if (jobs != nullptr) make_pictures(*jobs, examples(number), slot);
+        if (jobs != nullptr) make_images(*jobs, examples(number), slot);
         slots->send(slot);
       };
     constexpr std::int64_t kEndless = std::int64_t{1} << 40;
@@ -423,7 +423,7 @@ struct Loader::Impl {
     return options.shuffle && (options.augment.any() || !dataset->in_memory());
   }
 
-  void fill_jobs(const PictureJobs& jobs, const Examples& examples, std::int64_t from,
+  void fill_jobs(const ImageJobs& jobs, const Examples& examples, std::int64_t from,
                  std::int64_t to, int slot, bool decoded) {
     auto* labels = reinterpret_cast<std::int64_t*>(slots->target(slot));
     for (std::int64_t k = from; k < to; ++k)
@@ -432,7 +432,7 @@ struct Loader::Impl {
   }
 
   // What the device's decoder refuses, the CPU decodes, or says what is wrong with it.
-  void make_pictures(const PictureJobs& jobs, const Examples& examples, int slot) {
+  void make_images(const ImageJobs& jobs, const Examples& examples, int slot) {
     const Shape shape = dataset->input_shape();
     const int height = static_cast<int>(shape[1]), width = static_cast<int>(shape[2]);
     try {

@@ -20,7 +20,7 @@ constexpr OptionRange<Mixing> kMixRanges[] = {
 
 // The logarithm of a number drawn from Gamma(alpha): that of a small alpha is often too small for
 // a double. Marsaglia and Tsang, "A simple method for generating gamma variables", 2000.
-double log_gamma_draw(double alpha, PictureDraws& draws) {
+double log_gamma_draw(double alpha, ImageDraws& draws) {
   const double above = alpha < 1 ? alpha + 1 : alpha, d = above - 1.0 / 3, c = 1 / std::sqrt(9 * d);
   double out = 0;
   for (bool taken = false; !taken;) {
@@ -33,7 +33,7 @@ double log_gamma_draw(double alpha, PictureDraws& draws) {
   return alpha < 1 ? out + std::log(1 - draws.uniform()) / alpha : out;
 }
 
-double beta_draw(double alpha, PictureDraws& draws) {
+double beta_draw(double alpha, ImageDraws& draws) {
   const double a = log_gamma_draw(alpha, draws), b = log_gamma_draw(alpha, draws);
   return 1 / (1 + std::exp(b - a));
 }
@@ -58,7 +58,7 @@ MixDraw draw_mix(const Mixing& mixing, int height, int width, std::uint64_t seed
                  std::int64_t epoch, std::int64_t batch) {
   check_options("draw_mix", mixing, kMixRanges);
   if (!mixing.any()) throw ValueError("draw_mix: neither mixup nor cutmix is on");
-  PictureDraws draws(seed, epoch, batch);
+  ImageDraws draws(seed, epoch, batch);
   draws.begin_step(kMixingStep);
   const bool second = draws.chance(0.5),
              cuts = mixing.mixup > 0 && mixing.cutmix > 0 ? second : mixing.cutmix > 0;

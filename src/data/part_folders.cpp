@@ -28,9 +28,9 @@ constexpr PartWord kPartWords[] = {{"training", Split::Train},        {"train", 
                                    {"testing", Split::Test},          {"test", Split::Test}};
 // What any part holds.
 constexpr const char* kPlainWords[] = {
-    "images", "image",    "imgs",   "img",     "pictures", "picture", "pics",    "pic",
-    "photos", "photo",    "frames", "dataset", "data",     "subset",  "set",     "samples",
-    "sample", "examples", "split",  "part",    "classes",  "files",   "folders", "folder"};
+    "images", "image",    "imgs",   "img",     "images",  "image",  "pics",    "pic",
+    "photos", "photo",    "frames", "dataset", "data",    "subset", "set",     "samples",
+    "sample", "examples", "split",  "part",    "classes", "files",  "folders", "folder"};
 
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/index.h"
-#include "data/picture_ops.h"
-#include "scalar/picture.h"
+#include "data/image_ops.h"
+#include "scalar/image.h"
 
 namespace tenon::data {
 namespace {

@@ -1,4 +1,4 @@
-// Bytes to floats: what turns pictures into inputs of a network.
+// Bytes to floats: what turns images into inputs of a network.
 #pragma once
 
 #include <cstdint>

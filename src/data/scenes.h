@@ -1,8 +1,8 @@
-// Drawn scenes: colour pictures of one object among clutter, in the shape of CIFAR's (three
+// Drawn scenes: colour images of one object among clutter, in the shape of CIFAR's (three
 // channels of 32 x 32, ten classes), or of any other size.
 //
 // The class is the object's outline alone: its colours, texture, light, place, size and angle, the
-// background and the pieces that lie about are drawn independently of it. A picture depends on
+// background and the pieces that lie about are drawn independently of it. An image depends on
 // (seed, index, side) alone and is the same, byte for byte, on every machine. Every ten consecutive
 // indices hold each class once.
 #pragma once

@@ -1,5 +1,5 @@
 // Paints a scene from back to front: background, pieces lying about, the object's shadow, the
-// object, a few pieces over it, then light, contrast and grain. Lengths are in half pictures, from
+// object, a few pieces over it, then light, contrast and grain. Lengths are in half images, from
 // -1 to 1, so that a scene looks alike at any size.
 #include "data/scenes.h"
 
@@ -41,7 +41,7 @@ class Noise {
   explicit Noise(Draws& draws) {
     for (float& value : values_) value = draws.uniform();
   }
-  // `cells` lattice cells across the picture, at most kSide - 1.
+  // `cells` lattice cells across the image, at most kSide - 1.
   float at(Place p, float cells) const {
     const float u = std::clamp((p.x + 1.5f) * (1.0f / 3.0f), 0.0f, 0.999f) * cells;
     const float v = std::clamp((p.y + 1.5f) * (1.0f / 3.0f), 0.0f, 0.999f) * cells;
@@ -105,7 +105,7 @@ class Texture {
   float cos_, sin_, frequency_, phase_, cells_;
 };
 
-// Where an object stands: turned, stretched, scaled, moved.
+// Where an object stands: transposed, stretched, scaled, moved.
 struct Pose {
   float x, y, size, cos, sin, wide, high;
   Place inside(Place p) const {
@@ -160,7 +160,7 @@ Piece draw_piece(Draws& draws, float size) {
   return piece;
 }
 
-// Everything that a picture shows, drawn before the first pixel is painted.
+// Everything that an image shows, drawn before the first pixel is painted.
 struct Scene {
   int label;
   Texture background, surface;
@@ -204,7 +204,7 @@ struct Scene {
     return outline > 0 ? mix({0.05f, 0.05f, 0.05f}, face, within) : face;
   }
 
-  // How far from the object, in half pictures; places well outside are not measured.
+  // How far from the object, in half images; places well outside are not measured.
   float distance(Place own) const {
     if (std::max(std::fabs(own.x), std::fabs(own.y)) > 1.3f) return 1.0f;
     return pose.size * outline_distance(label, own);

@@ -8,17 +8,17 @@
 
 #include <tenon/data.h>
 #include <tenon/error.h>
+#include <tenon/images.h>
 #include <tenon/io.h>
-#include <tenon/pictures.h>
 #include <tenon/text.h>
 
 #include "base/env.h"
 #include "base/str.h"
 #include "data/csv_dataset.h"
 #include "data/csv_spec.h"
+#include "data/image_spec.h"
 #include "data/joined_dataset.h"
 #include "data/part_reader.h"
-#include "data/picture_spec.h"
 #include "data/published_sets.h"
 #include "data/row_options.h"
 #include "data/scenes.h"
@@ -511,8 +511,7 @@ PartReader reader_of(const std::string& spec, const SourceOptions& options) {
       cut == std::string::npos ? "" : spec.substr(no_path && !drawn ? cut : cut + 1);
   if (!classes && kind != "csv" && kind != "npy")
     throw ValueError(cat("data '", spec, "': its targets are classes, not quantities"));
-  if (is_picture_source(spec))
-    return read_picture_source(spec, options.class_names, options.strict);
+  if (is_image_source(spec)) return read_image_source(spec, options.class_names, options.strict);
   if (kind == "digits") return read_digits(rest, spec);
   if (kind == "scenes") return read_scenes(rest, spec);
   if (kind == "random") return read_random(rest, spec);

@@ -1,6 +1,6 @@
 // The first row of a table: whether it is a header, and how its columns are called and found.
 //
-// Lists of pictures and lines with a class use the same rules as tables.
+// Lists of images and lines with a class use the same rules as tables.
 #pragma once
 
 #include <cstddef>

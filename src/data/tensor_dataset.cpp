@@ -120,7 +120,7 @@ Dataset::~Dataset() = default;
 Shape Dataset::target_shape() const { return Shape(); }
 DType Dataset::target_dtype() const { return DType::Int64; }
 std::shared_ptr<const TableColumns> Dataset::table() const { return nullptr; }
-std::shared_ptr<const Pictures> Dataset::pictures() const { return nullptr; }
+std::shared_ptr<const ImageFiles> Dataset::images() const { return nullptr; }
 std::vector<std::string> Dataset::broken() const { return {}; }
 std::string Dataset::sample_name(std::int64_t index) const { return cat("sample ", index + 1); }
 Notes Dataset::notes() const { return {}; }

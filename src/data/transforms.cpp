@@ -9,7 +9,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "data/picture_changes.h"
+#include "data/image_transforms.h"
 
 namespace tenon::data {
 namespace {
@@ -36,28 +36,29 @@ const std::vector<TransformKind>& kinds() {
        "the middle of SIDE x SIDE; without one, of the network's size",
        {{"SIDE", 0, 0, 8192}}},
       {"five_crop",
-       "for testing (--set picture): the corners and the middle of SIDE x SIDE",
+       "for testing (--set image): the corners and the middle of SIDE x SIDE",
        {{"SIDE", 0, 0, 8192}}},
       {"ten_crop",
-       "the same five of the picture and of the mirrored one, left for right; upside down where "
+       "the same five of the image and of the mirrored one, left for right; upside down where "
        "VERTICAL is 1",
        {{"SIDE", 0, 0, 8192}, {"VERTICAL", 0, 0, 1}}},
       {"crop",
        "a part of the network's size, anywhere, with PADDING black pixels around before",
        {{"PADDING", 0, 0, 4096}}},
       {"resized_crop",
-       "a part of LOW to HIGH of the area, NARROW to WIDE in proportion, scaled to SIDE (the "
+       "a part of LOW to HIGH of the area, LOW_RATIO to HIGH_RATIO in proportion, scaled to SIDE "
+       "(the "
        "network's)",
        {{"SIDE", 0, 0, 8192},
         {"LOW", 0.08, 1e-4, 1},
         {"HIGH", 1, 1e-4, 1},
-        {"NARROW", 3.0 / 4, 0.01, 100},
-        {"WIDE", 4.0 / 3, 0.01, 100}}},
+        {"LOW_RATIO", 3.0 / 4, 0.01, 100},
+        {"HIGH_RATIO", 4.0 / 3, 0.01, 100}}},
       {"flip", "left for right, of a share CHANCE of them", {{"CHANCE", 0.5, 0, 1}}},
       {"vflip", "upside down, of a share CHANCE of them", {{"CHANCE", 0.5, 0, 1}}},
       {"rotate", "by up to DEGREES either way", {{"DEGREES", 15, 0, 180}}},
       {"affine",
-       "turned by up to DEGREES, shifted by up to a share SHIFT of the sides, scaled by LOW to "
+       "transposed by up to DEGREES, shifted by up to a share SHIFT of the sides, scaled by LOW to "
        "HIGH, sheared by up to SHEAR degrees",
        {{"DEGREES", 10, 0, 180},
         {"SHIFT", 0, 0, 1},
@@ -88,10 +89,10 @@ const std::vector<TransformKind>& kinds() {
        "CHANGES drawn of 14, each as strong as MAGNITUDE of 30 (RandAugment, 2019)",
        {{"CHANGES", 2, 1, 14}, {"MAGNITUDE", 9, 0, 30}}},
       {"mixup",
-       "pictures of a batch and their labels laid over each other, by shares of Beta(ALPHA, ALPHA)",
+       "images of a batch and their labels laid over each other, by shares of Beta(ALPHA, ALPHA)",
        {{"ALPHA", 1, 0.01, 100}}},
       {"cutmix",
-       "a box of another picture of the batch and as much of its label put in, by areas of "
+       "a box of another image of the batch and as much of its label put in, by areas of "
        "Beta(ALPHA, ALPHA)",
        {{"ALPHA", 1, 0.01, 100}}},
   };
@@ -115,7 +116,7 @@ void check_step(const Transform& step) {
       names.emplace_back(k.name);
     }
     const std::string near = nearest(step.name, names.data(), static_cast<int>(names.size()));
-    throw ValueError(cat("there is no change of pictures '", step.name, "'",
+    throw ValueError(cat("there is no change of images '", step.name, "'",
                          near.empty() ? "" : cat("; did you mean '", near, "'?"), " There are ",
                          all));
   }
@@ -165,12 +166,12 @@ void check_single(const std::vector<Transform>& steps) {
   for (const Transform& step : steps) {
     if (makes_many(step))
       throw ValueError(cat("'", step.name,
-                           "' makes several pictures of one, which testing alone does: it stands "
-                           "at the end of what fits pictures (PictureOptions::resize, --set "
-                           "picture)"));
+                           "' makes several images of one, which testing alone does: it stands "
+                           "at the end of what fits images (ImageOptions::resize, --set "
+                           "image)"));
     if (mixes_batches(step))
       throw ValueError(cat("'", step.name,
-                           "' mixes the pictures of a batch, not one by itself: a trainer does it "
+                           "' mixes the images of a batch, not one by itself: a trainer does it "
                            "(TrainOptions::mixing)"));
   }
 }
@@ -181,25 +182,25 @@ void check_size(const Transforms& steps, std::int64_t height, std::int64_t width
     const double side = sets_size(*step) && step->name != "crop" ? number_of(*step, 0) : 0;
     if (step->name == "resize" ||
         (side > 0 && !(side == static_cast<double>(height) && side == static_cast<double>(width))))
-      throw ValueError(cat("after '", steps.text(), "' pictures are not of ", height, " x ", width,
+      throw ValueError(cat("after '", steps.text(), "' images are not of ", height, " x ", width,
                            ", as the network takes them: end with a crop of that size, which is "
                            "what one without a number takes"));
     if (sets_size(*step)) return;
   }
 }
 
-PictureDraws::PictureDraws(std::uint64_t seed, std::int64_t epoch, std::int64_t number)
+ImageDraws::ImageDraws(std::uint64_t seed, std::int64_t epoch, std::int64_t number)
     : seed_(seed ^ 0x7069637475726573),
       epoch_(static_cast<std::uint64_t>(epoch)),
       number_(static_cast<std::uint64_t>(number)) {}
 
-void PictureDraws::begin_step(std::uint64_t step) {
+void ImageDraws::begin_step(std::uint64_t step) {
   step_ = step;
   block_ = 0;
   used_ = 4;
 }
 
-std::uint32_t PictureDraws::word() {
+std::uint32_t ImageDraws::word() {
   if (used_ == 4) {
     words_ = philox(seed_, number_, epoch_ | step_ << 56 | block_++ << 40);
     used_ = 0;
@@ -207,33 +208,33 @@ std::uint32_t PictureDraws::word() {
   return words_.v[used_++];
 }
 
-double PictureDraws::uniform() { return static_cast<double>(word()) * 0x1p-32; }
+double ImageDraws::uniform() { return static_cast<double>(word()) * 0x1p-32; }
 
-int PictureDraws::below(int count) {
+int ImageDraws::below(int count) {
   return static_cast<int>(std::uint64_t{word()} * static_cast<std::uint64_t>(count) >> 32);
 }
 
-double PictureDraws::normal() {
+double ImageDraws::normal() {
   const double radius = std::sqrt(-2 * std::log(1 - uniform()));
   return radius * std::cos(6.283185307179586 * uniform());
 }
 
 Image changed(Image image, const std::vector<Transform>& steps, std::size_t first,
-              const PictureTarget& target, PictureDraws& draws) {
-  std::vector<PictureChange> changes;
+              const ImageTarget& target, ImageDraws& draws) {
+  std::vector<ImageTransform> changes;
   for (std::size_t k = first; k < steps.size(); ++k) {
-    PictureSize size{image.width, image.height};
+    ImageSize size{image.width, image.height};
     changes.clear();
     draws.begin_step(k);
     draw_step(steps[k], size, target, draws, changes);
-    for (const PictureChange& change : changes) image = changed_by(std::move(image), change);
+    for (const ImageTransform& change : changes) image = changed_by(std::move(image), change);
   }
   return image;
 }
 
 FirstDecoded decoded_first(std::string_view bytes, const std::string& name,
-                           const std::vector<Transform>& steps, const PictureTarget& target,
-                           PictureDraws& draws) {
+                           const std::vector<Transform>& steps, const ImageTarget& target,
+                           ImageDraws& draws) {
   FirstSteps first;
   const auto choose = [&](int width, int height) {
     first = first_steps(steps, width, height, target, draws);
@@ -256,7 +257,7 @@ FirstDecoded decoded_first(std::string_view bytes, const std::string& name,
 }
 
 Transforms::Transforms(std::vector<Transform> steps) : steps_(std::move(steps)) {
-  if (steps_.size() > 64) throw ValueError("more than 64 changes of pictures, one after another");
+  if (steps_.size() > 64) throw ValueError("more than 64 changes of images, one after another");
   for (const Transform& step : steps_) check_step(step);
 }
 
@@ -350,8 +351,9 @@ Transform ten_crop(double side, bool vertical) {
   return {"ten_crop", {side, vertical ? 1.0 : 0.0}};
 }
 Transform random_crop(double padding) { return {"crop", {padding}}; }
-Transform random_resized_crop(double side, double low, double high, double narrow, double wide) {
-  return {"resized_crop", {side, low, high, narrow, wide}};
+Transform random_resized_crop(double side, double low, double high, double low_ratio,
+                              double high_ratio) {
+  return {"resized_crop", {side, low, high, low_ratio, high_ratio}};
 }
 Transform horizontal_flip(double chance) { return {"flip", {chance}}; }
 Transform vertical_flip(double chance) { return {"vflip", {chance}}; }

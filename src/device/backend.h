@@ -17,8 +17,8 @@
 #include <tenon/device.h>
 #include <tenon/dtype.h>
 
-#include "device/card_model.h"
 #include "device/communicator.h"
+#include "device/gpu_model.h"
 #include "device/memory.h"
 #include "device/traits.h"
 #include "device/uploads.h"
@@ -33,7 +33,7 @@ struct Program;
 struct DeviceFacts {
   std::string model;              // what it calls itself: "NVIDIA H200"
   std::int64_t memory_bytes = 0;  // that it has in all; 0: as much as the system gives
-  CardModel card;                 // what models of time go by
+  GpuModel gpu;                   // what models of time go by
 };
 
 /// A program that is called again and again, for one run or several in a row. What may be prepared
@@ -66,7 +66,7 @@ class Trials {
   };
   virtual Difference difference(const void* expected, const void* got, DType dtype,
                                 std::int64_t count, int index) = 0;
-  /// Tables of the fastest engines by card (TuneTable's text) that travel in the library.
+  /// Tables of the fastest engines by GPU (TuneTable's text) that travel in the library.
   virtual std::vector<std::string_view> measured_choices() = 0;
 };
 
@@ -115,8 +115,8 @@ class Backend {
     return nullptr;
   }
   /// Opens the device.
-  virtual PictureDecoder picture_decoder(int /*index*/) {
-    return {false, false, false, "this kind of device decodes no pictures"};
+  virtual ImageDecoder image_decoder(int /*index*/) {
+    return {false, false, false, "this kind of device decodes no images"};
   }
   /// Null where calls do the work: the caller's own clock tells.
   virtual std::unique_ptr<IdleClock> make_idle_clock(int /*index*/) { return nullptr; }

@@ -69,7 +69,7 @@ struct PoolStats {
   std::int64_t peak = 0;
   std::int64_t cached = 0;
   std::int64_t system_allocations = 0;  // calls that went past the cache, since the start
-  std::int64_t system_releases = 0;     // blocks that went back to a card's driver, since the start
+  std::int64_t system_releases = 0;     // blocks that went back to a GPU's driver, since the start
 };
 PoolStats host_pool_stats();
 /// Returns cached blocks to the system.

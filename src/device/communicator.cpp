@@ -22,7 +22,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 // What sums are formed in: 16-bit floats in float32; whole numbers without their sign, which wrap
-// around as those of the cards do.
+// around as those of the GPUs do.
 template <class T>
 T added(T a, T b) {
   if constexpr (std::is_integral_v<T>) {

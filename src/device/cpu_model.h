@@ -1,5 +1,5 @@
 // CpuModel: what plans and kernels take a core of the host for. One place, asked by the planner and
-// by the CPU's engines and kernels alike, as CardModel is for cards (tests/guards/times.py).
+// by the CPU's engines and kernels alike, as GpuModel is for GPUs (tests/guards/times.py).
 //
 // Its figures are constants, never measured: slices, blocks and parts are cut by them, sums are
 // added in that order, and a result's bits must be the same on every machine. They hold for x86

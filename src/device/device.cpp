@@ -19,7 +19,7 @@ std::string kind_name(Device::Kind kind) {
   return backend != nullptr ? backend->name() : cat("backend", static_cast<int>(kind));
 }
 
-std::vector<Device::Kind> cards() {
+std::vector<Device::Kind> gpus() {
   std::vector<Device::Kind> kinds{Device::Kind::Cuda};
   for (const Backend* backend : registered_backends())
     if (backend->kind() > Device::Kind::Cuda) kinds.push_back(backend->kind());
@@ -35,7 +35,7 @@ std::string Device::str() const {
 Device parse_device(const std::string& text) {
   if (text == "cpu") return {};
   const std::size_t colon = text.find(':');
-  for (const Device::Kind kind : cards()) {
+  for (const Device::Kind kind : gpus()) {
     if (std::string_view(text).substr(0, colon) != kind_name(kind)) continue;
     Device device{kind, 0};
     if (colon == std::string::npos) return device;

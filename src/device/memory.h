@@ -12,10 +12,10 @@ class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
   /// Uninitialised, 256-byte aligned, from a caching pool. Throws MemoryError naming the size, what
-  /// is in use and the card. `index` is the card.
+  /// is in use and the GPU. `index` is the GPU.
   virtual void* allocate(std::size_t bytes, int index) = 0;
   virtual void release(void* memory, std::size_t bytes, int index) noexcept = 0;
-  /// Copies in the order of the card's work: after everything queued on its stream so far. The two
+  /// Copies in the order of the GPU's work: after everything queued on its stream so far. The two
   /// that touch host memory return when the host memory may be read or reused.
   virtual void to_host(void* to, const void* from, std::size_t bytes, int index) = 0;
   virtual void from_host(void* to, const void* from, std::size_t bytes, int index) = 0;
@@ -23,7 +23,7 @@ class DeviceMemory {
                     std::size_t bytes) = 0;
   virtual PoolStats stats(int index) = 0;
   virtual void trim(int index) = 0;
-  /// Bytes that the pool may take from the card; 0: no limit.
+  /// Bytes that the pool may take from the GPU; 0: no limit.
   virtual void set_limit(std::int64_t bytes, int index) = 0;
 };
 

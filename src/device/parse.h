@@ -7,7 +7,7 @@
 
 namespace tenon {
 
-/// "cpu", "cuda" (the first card) or "cuda:N". Throws ValueError for another text.
+/// "cpu", "cuda" (the first GPU) or "cuda:N". Throws ValueError for another text.
 Device parse_device(const std::string& text);
 
 }  // namespace tenon

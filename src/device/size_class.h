@@ -1,4 +1,4 @@
-// Size classes of the pools of memory, of the host and of cards.
+// Size classes of the pools of memory, of the host and of GPUs.
 #pragma once
 
 #include <bit>

@@ -13,9 +13,9 @@ struct AttentionTraits {
   std::int64_t most_heads = 0;
 };
 
-/// Elements that are made again where they are read, instead of stored.
+/// Elements that are recomputed where they are read, instead of stored.
 struct RemakeTraits {
-  /// The most that the arithmetic of one may cost (OpCost); 0: none is made again.
+  /// The most that the arithmetic of one may cost (OpCost); 0: none is recomputed.
   std::int64_t most_cost = 0;
   /// A lone reader may read so many times the value's bytes more, for what its store costs.
   std::int64_t store = 0;
@@ -37,12 +37,12 @@ struct DeviceTraits {
   /// channels last.
   bool convolves_channels_last = false;
   /// Large products of 16 bits are fastest by a library that wants rows of whole lines and leaves
-  /// what becomes of a result to a sweep.
+  /// what becomes of a result to a kernel.
   bool has_product_library = false;
   RemakeTraits remake = {};
   /// What attention an engine knows.
   AttentionTraits attention = {};
-  /// Elements of the longest row that one sweep reduces and uses again.
+  /// Elements of the longest row that one kernel reduces and uses again.
   std::int64_t longest_row = 16384;
 };
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "device/picture_job.h"
+#include "device/image_job.h"
 
 namespace tenon {
 
@@ -21,11 +21,11 @@ class Uploads {
   /// Queues the copy of a slot's first `bytes` to the device's memory at `to`, after the work that
   /// was queued before the slot was released last, beside all other.
   virtual void send(int slot, void* to, std::size_t bytes) = 0;
-  /// Before send() of the same slot: has the device make pictures, uint8 [jobs, 3, height, width],
-  /// at `to`. The jobs stay as they are until await(). Only where PictureDecoder::changes; of
+  /// Before send() of the same slot: has the device make images, uint8 [jobs, 3, height, width],
+  /// at `to`. The jobs stay as they are until await(). Only where ImageDecoder::changes; of
   /// files, where it is found. Throws FormatError when the decoder refuses one.
-  virtual void make_pictures(int slot, void* to, std::span<const PictureJob> jobs, int height,
-                             int width) = 0;
+  virtual void make_images(int slot, void* to, std::span<const ImageJob> jobs, int height,
+                           int width) = 0;
   /// Work queued from now on begins after the copy.
   virtual void receive(int slot) = 0;
   /// All work that reads what was sent has been queued.

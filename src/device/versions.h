@@ -6,7 +6,7 @@
 // reads; once another thread has read a buffer, and for some steps after, it works on a copy, which
 // becomes the buffer's memory when the step ends, so that readers never wait for it. Only a reader
 // that meets a step in place waits for its end. One lock guards all of this; it is held for a few
-// instructions a buffer, never during a run. Work on a card needs none of it: it is queued in
+// instructions a buffer, never during a run. Work on a GPU needs none of it: it is queued in
 // order.
 #pragma once
 

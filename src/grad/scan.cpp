@@ -1,6 +1,6 @@
 // One backward step is the gradient of the body with regard to its carry and to what it reads. What
 // it needs of the forward step is kept where making it again would be dear (products, draws,
-// poolings), and made again where it is element by element from what is kept; so memory grows by
+// poolings), and recomputed where it is element by element from what is kept; so memory grows by
 // the products' results, not by every intermediate (Griewank and Walther, "Algorithm 799", 2000,
 // with the cheapest of its choices).
 //
@@ -148,7 +148,7 @@ class ScanGradient {
   }
 
   // Where one element-wise op alone reads what is dear, its result takes the same memory and need
-  // not be made again (the sum of both products of a recurrent step).
+  // not be recomputed (the sum of both products of a recurrent step).
   const Node* made_of(const Node* node,
                       const std::unordered_map<const Node*, NodeSet>& readers) const {
     for (;;) {

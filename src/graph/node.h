@@ -23,11 +23,11 @@
 namespace tenon {
 
 /// What only a leaf needs: a variable from its start, another node once the host has read its value
-/// from a card.
+/// from a GPU.
 struct LeafState {
   // Global assignment count when the variable was last assigned (see Node::built_at).
   std::atomic<std::uint64_t> assigned_at{0};
-  // A value on a card, as last read by the host; for a variable stale once assigned_at has moved
+  // A value on a GPU, as last read by the host; for a variable stale once assigned_at has moved
   // on.
   std::shared_ptr<Buffer> host_copy;
   std::uint64_t host_copied_at = 0;

@@ -1,4 +1,4 @@
-// Numbers of a device for whoever asks about them on the host: a card would need kernels for the
+// Numbers of a device for whoever asks about them on the host: a GPU would need kernels for the
 // question that nothing else needs.
 #pragma once
 

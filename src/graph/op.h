@@ -43,10 +43,11 @@ enum OpTrait : std::uint32_t {
   kReadsWhole = 1u << 5,     // takes inputs from end to end: strided ones are copied first
   kStochastic = 1u << 6,
   kIndexed = 1u << 7,  // input 1 holds places along the axis of the attributes
-  kAddsUp = 1u << 8,   // sums of elements: not of truth values, and 16-bit floats are widened
+  kAddsUp =
+      1u << 8,  // sums of elements: not of truth values, and 16-bit floats are cast to float32
   kSeveralResults = 1u << 9,  // read by Result nodes alone; the node's own type is the first one's
   kPicks = 1u << 10,  // pooling that moves elements of images: exact in 16 bits, in any layout
-  kAcrossChannels = 1u << 11,  // of neighbouring channels: cards know it whole, in any layout
+  kAcrossChannels = 1u << 11,  // of neighbouring channels: GPUs know it whole, in any layout
 };
 // Of domains of element-wise ops (op_table.inc).
 inline constexpr std::uint32_t kDomainAny = 0, kDomainPaired = 0, kDomainFloating = kFloatingOnly,
@@ -55,7 +56,7 @@ inline constexpr std::uint32_t kDomainAny = 0, kDomainPaired = 0, kDomainFloatin
 /// What an element costs a core of a CPU, in hundredths of a nanosecond: in types that fill vector
 /// registers (float32, int32), and in float64, whose functions are mostly the C library's.
 struct OpCost {
-  std::int16_t narrow = 0, wide = 0;
+  std::int16_t f32 = 0, f64 = 0;
 };
 inline constexpr OpCost kStep{5, 10};  // one step of arithmetic
 inline constexpr OpCost kQuotient{20, 60};
@@ -125,7 +126,7 @@ constexpr bool is_elementwise(Op op, int arity) {
 }
 /// One step of arithmetic: making it again costs less than keeping it.
 constexpr bool is_one_step(Op op) {
-  return kind_of(op) == OpKind::Elementwise && op_row(op).cost.narrow <= kStep.narrow;
+  return kind_of(op) == OpKind::Elementwise && op_row(op).cost.f32 <= kStep.f32;
 }
 
 }  // namespace tenon

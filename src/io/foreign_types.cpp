@@ -12,7 +12,7 @@ namespace tenon::io {
 namespace {
 
 template <class From, class To>
-std::string widened(std::string_view bytes) {
+std::string upcast(std::string_view bytes) {
   const std::size_t count = bytes.size() / sizeof(From);
   std::string out(count * sizeof(To), '\0');
   for (std::size_t i = 0; i < count; ++i) {
@@ -75,11 +75,11 @@ std::string converted(Conversion how, std::string_view bytes) {
     case Conversion::None:
       return std::string(bytes);
     case Conversion::Int16:
-      return widened<std::int16_t, std::int32_t>(bytes);
+      return upcast<std::int16_t, std::int32_t>(bytes);
     case Conversion::UInt16:
-      return widened<std::uint16_t, std::int32_t>(bytes);
+      return upcast<std::uint16_t, std::int32_t>(bytes);
     case Conversion::UInt32:
-      return widened<std::uint32_t, std::int64_t>(bytes);
+      return upcast<std::uint32_t, std::int64_t>(bytes);
     case Conversion::E4M3FN:
       return from_small(bytes, {4, 7, false, false});
     case Conversion::E5M2:

@@ -15,7 +15,7 @@ struct IdxOptions {
   /// Of the bytes unpacked from gzip. Unset: 64 times the packed ones, but at least 256 MiB, so
   /// that a small file does not take much memory; MNIST's files unpack to five times.
   std::optional<std::uint64_t> limit{};
-  bool channel_axis = false;  ///< Pictures [N, height, width] become [N, 1, height, width].
+  bool channel_axis = false;  ///< ImageFiles [N, height, width] become [N, 1, height, width].
 };
 
 /// Parses the bytes of an IDX file, unpacking gzip first. `name` is for messages.

@@ -43,11 +43,10 @@ ImagePart whole_image(int width, int height) {
 void check_image_size(std::uint64_t width, std::uint64_t height, const std::string& name) {
   if (width == 0 || height == 0)
     throw FormatError(
-        cat(name, ": the picture's size is ", width, " x ", height, ": it has no pixels"));
+        cat(name, ": the image's size is ", width, " x ", height, ": it has no pixels"));
   if (width > kMaxPixels || height > kMaxPixels / width)
-    throw FormatError(cat(name, ": the picture's size is ", width, " x ", height,
-                          ", more than the ", kMaxPixels,
-                          " pixels that are read: make it smaller"));
+    throw FormatError(cat(name, ": the image's size is ", width, " x ", height, ", more than the ",
+                          kMaxPixels, " pixels that are read: make it smaller"));
 }
 
 Image make_image(std::uint64_t width, std::uint64_t height, int channels, const std::string& name) {
@@ -57,7 +56,7 @@ Image make_image(std::uint64_t width, std::uint64_t height, int channels, const 
     image.pixels.resize(static_cast<std::size_t>(width * height) *
                         static_cast<std::size_t>(channels));
   } catch (const std::bad_alloc&) {
-    throw MemoryError(cat(name, ": no memory for a picture of ", width, " x ", height, " pixels"));
+    throw MemoryError(cat(name, ": no memory for an image of ", width, " x ", height, " pixels"));
   }
   return image;
 }
@@ -140,8 +139,8 @@ DecodedPart parse_image_part(std::string_view bytes, const std::string& name,
     StoredImage stored = stored_image(bytes, name);
     bool transparent = false;
     out.losses = stored.losses;
-    out.image = turned_upright(without_alpha(std::move(stored.image), how.background, transparent),
-                               stored.orientation);
+    out.image = oriented(without_alpha(std::move(stored.image), how.background, transparent),
+                         stored.orientation);
     if (transparent && !how.background) out.losses |= kAlphaDropped;
     out.box = choose(out.image.width, out.image.height).box;
   }

@@ -34,17 +34,17 @@ inline constexpr unsigned kImageLosses[] = {kAlphaDropped, kFirstImageOnly, kLow
 /// What a note says of so many images of which this was lost.
 std::string loss_text(unsigned loss, std::int64_t count);
 
-/// A rectangle of a picture, edges in pixels.
+/// A rectangle of an image, edges in pixels.
 struct ImageBox {
   double left = 0, top = 0, right = 0, bottom = 0;
 };
-/// The part of a picture that is asked for. It may come smaller than it is, but with no fewer than
+/// The part of an image that is asked for. It may come smaller than it is, but with no fewer than
 /// these pixels a side where it has so many.
 struct ImagePart {
   ImageBox box;
   int least_width = 0, least_height = 0;
 };
-/// Says of a picture of this size, turned upright, which part is wanted.
+/// Says of an image of this size, rotated upright, which part is wanted.
 using ChoosePart = std::function<ImagePart(int width, int height)>;
 /// What was decoded, and where the part lies in it.
 struct DecodedPart {
@@ -71,7 +71,7 @@ struct PlainJpeg {
   int width, height, across, down;
   bool operator==(const PlainJpeg&) const = default;
 };
-/// Of a JPEG that any decoder of baseline pictures makes the same of: 8 bits, Y,
+/// Of a JPEG that any decoder of baseline images makes the same of: 8 bits, Y,
 /// Cb and Cr in one scan, colours of whole, half or quarter resolution, upright, with its end
 /// there. None for all other bytes.
 std::optional<PlainJpeg> plain_jpeg(std::string_view bytes);
@@ -98,7 +98,7 @@ void check_image_size(std::uint64_t width, std::uint64_t height, const std::stri
 Image make_image(std::uint64_t width, std::uint64_t height, int channels, const std::string& name);
 
 std::string encode_png(const Image& image);
-/// PGM of a grey picture.
+/// PGM of a grey image.
 std::string encode_ppm(const Image& image);
 
 }  // namespace tenon::io

@@ -1,6 +1,6 @@
 // EXIF is a TIFF directory inside a JPEG segment, or a chunk of another format. Only one entry
-// matters here; whatever is damaged or missing means an upright picture, never an error: the
-// picture itself is whole.
+// matters here; whatever is damaged or missing means an upright image, never an error: the
+// image itself is whole.
 #include "io/image_exif.h"
 
 #include <cstddef>
@@ -54,7 +54,7 @@ int exif_block_orientation(std::string_view block) noexcept {
   return 1;
 }
 
-Image turned_upright(Image image, int orientation) {
+Image oriented(Image image, int orientation) {
   if (orientation <= 1 || orientation > 8) return image;
   // Orientations 5 to 8 have rows and columns exchanged; the others are mirrored in x, y or both.
   const bool exchanged = orientation >= 5;

@@ -1,4 +1,4 @@
-// How a camera was held: EXIF's orientation, and pictures turned upright.
+// How a camera was held: EXIF's orientation, and images rotated upright.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@ int exif_orientation(std::string_view segment) noexcept;
 /// "Exif" may stand before it.
 int exif_block_orientation(std::string_view block) noexcept;
 
-/// The picture as it was seen: mirrored and turned as EXIF's orientation says.
-Image turned_upright(Image image, int orientation);
+/// The image as it was seen: mirrored and rotated as EXIF's orientation says.
+Image oriented(Image image, int orientation);
 
 }  // namespace tenon::io

@@ -40,7 +40,7 @@ Decoder& decoder_of(j_common_ptr info) { return *static_cast<Decoder*>(info->cli
   std::longjmp(decoder_of(info).escape, 1);
 }
 
-// Warnings that mean lost picture data are errors here; others (odd markers, extra bytes) are
+// Warnings that mean lost image data are errors here; others (odd markers, extra bytes) are
 // common and harmless.
 void on_message(j_common_ptr info, int level) {
   const int code = info->err->msg_code;
@@ -75,7 +75,7 @@ bool read_header(Decoder& d, const unsigned char* bytes, unsigned long size) {
   return true;
 }
 
-// What is decoded of the picture; left and width are moved to whole blocks of the file.
+// What is decoded of the image; left and width are moved to whole blocks of the file.
 struct Window {
   JDIMENSION left = 0, top = 0, width = 0, height = 0;
 };
@@ -129,7 +129,7 @@ unsigned eighths_for(const ImagePart& part) {
   return 8;
 }
 
-// Where the part lies in a picture that is decoded whole. Colours are smoothed across pixels, and
+// Where the part lies in an image that is decoded whole. Colours are smoothed across pixels, and
 // so the part comes with neighbours around it.
 Window window_around(const ImageBox& box, JDIMENSION width, JDIMENSION height) {
   constexpr double kNeighbours = 2;
@@ -196,7 +196,7 @@ DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const Ch
   out.image = make_image(d.info.output_width, window.height, components, name);
   if (!read_pixels(d, window, out.image.pixels.data())) throw refuse();
   if (components == 4) out.image = rgb_of_inverted(std::move(out.image));
-  out.image = turned_upright(std::move(out.image), orientation);
+  out.image = oriented(std::move(out.image), orientation);
   out.box.left -= window.left, out.box.right -= window.left;
   out.box.top -= window.top, out.box.bottom -= window.top;
   return out;

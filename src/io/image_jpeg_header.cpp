@@ -58,7 +58,7 @@ std::optional<PlainJpeg> plain_jpeg(std::string_view bytes) {
                static_cast<int>(byte_at(segment, 7) & 15)};
     } else if ((marker < kRestart && marker != kHuffman) ||
                (marker > kScan && marker < 0xe0 && marker != kTables && marker != kEvery)) {
-      return {};  // progressive, lossless, arithmetic, of several pictures or of unknown height
+      return {};  // progressive, lossless, arithmetic, of several images or of unknown height
     }
     at += 2 + length;
   }

@@ -132,9 +132,8 @@ std::string encode_png(const Image& image) {
                                                     static_cast<std::size_t>(image.height) *
                                                     static_cast<std::size_t>(image.channels);
   if (!sizes_fit)
-    throw ValueError(cat("save_png: ", image.pixels.size(), " bytes are no picture of ",
-                         image.width, " x ", image.height, " with ", image.channels,
-                         " channels (1 or 3)"));
+    throw ValueError(cat("save_png: ", image.pixels.size(), " bytes are no image of ", image.width,
+                         " x ", image.height, " with ", image.channels, " channels (1 or 3)"));
   png_image png{};
   png.version = PNG_IMAGE_VERSION;
   png.width = static_cast<png_uint_32>(image.width);

@@ -16,7 +16,7 @@ class PnmParser {
     const char kind = bytes_[1];
     if (kind == '7')
       throw NotSupported(
-          cat(name_, ": P7 pictures are not read: convert it to PGM (P5), PPM (P6) or PNG"));
+          cat(name_, ": P7 images are not read: convert it to PGM (P5), PPM (P6) or PNG"));
     at_ = 2;
     const std::uint64_t width = number("width", 1u << 30), height = number("height", 1u << 30);
     if (kind == '1' || kind == '4') return {bits(width, height, kind == '1')};

@@ -358,7 +358,7 @@ StoredImage parse_tiff(std::string_view bytes, const std::string& name) {
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), keep_tiff_error, &source);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), drop_tiff_warning, nullptr);
   const std::unique_ptr<TIFF, CloseTiff> tiff(TIFFClientOpenExt(
-      "picture", "r", &source, read_tiff, [](thandle_t, void*, tmsize_t) -> tmsize_t { return 0; },
+      "image", "r", &source, read_tiff, [](thandle_t, void*, tmsize_t) -> tmsize_t { return 0; },
       seek_tiff, [](thandle_t) { return 0; },
       [](thandle_t h) -> toff_t { return tiff_source(h).bytes.size(); }, map_tiff,
       [](thandle_t, void*, toff_t) {}, options.get()));

@@ -1,5 +1,5 @@
 // Videos: opened from memory or a file of ours, so that nothing but that file is read; the frame at
-// a time found from the last whole picture before it.
+// a time found from the last whole image before it.
 #include "io/video.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ bool looks_like_video(const std::string& path) {
 
 namespace {
 
-// Containers that hold their pictures themselves: lists of other files are none of them.
+// Containers that hold their images themselves: lists of other files are none of them.
 constexpr char kContainers[] =
     "avi,asf,flv,matroska,mov,mpeg,mpegts,mpegvideo,ogg,webm,yuv4mpegpipe";
 constexpr std::int64_t kMostPackets = 4'000'000;
@@ -137,8 +137,8 @@ struct Video::Impl {
     const AVCodec* decoder = nullptr;
     const int found = f.av_find_best_stream(format, AVMEDIA_TYPE_VIDEO, -1, -1, &decoder, 0);
     if (found == AVERROR_DECODER_NOT_FOUND)
-      throw NotSupported(cat(name, ": this FFmpeg cannot decode its pictures: convert it"));
-    if (found < 0 || decoder == nullptr) throw damaged("has no pictures");
+      throw NotSupported(cat(name, ": this FFmpeg cannot decode its images: convert it"));
+    if (found < 0 || decoder == nullptr) throw damaged("has no images");
     stream = format->streams[found];
     for (unsigned k = 0; k < format->nb_streams; ++k)
       if (format->streams[k] != stream) format->streams[k]->discard = AVDISCARD_ALL;
@@ -148,12 +148,12 @@ struct Video::Impl {
     kept = f.av_frame_alloc();
     if (codec == nullptr || packet == nullptr || frame == nullptr || kept == nullptr)
       throw MemoryError(cat(name, ": no memory to open it"));
-    codec->thread_count = 1;  // whoever reads pictures has threads of its own
+    codec->thread_count = 1;  // whoever reads images has threads of its own
     codec->max_pixels = static_cast<std::int64_t>(kMaxPixels);
     codec->flags |= AV_CODEC_FLAG_BITEXACT;
     if (f.avcodec_parameters_to_context(codec, stream->codecpar) < 0 ||
         f.avcodec_open2(codec, decoder, nullptr) < 0)
-      throw damaged("its pictures cannot be decoded");
+      throw damaged("its images cannot be decoded");
   }
   // To its start, which not every container seeks.
   void open_anew() {
@@ -200,8 +200,8 @@ struct Video::Impl {
   }
 
   // ---- Frames
-  double time_of(const AVFrame& picture) {
-    const std::int64_t stamp = picture.best_effort_timestamp;
+  double time_of(const AVFrame& image) {
+    const std::int64_t stamp = image.best_effort_timestamp;
     if (stamp != AV_NOPTS_VALUE) return static_cast<double>(stamp) * tick() - start();
     return last_time + usual_gap();  // in order, as far as is known
   }
@@ -224,7 +224,7 @@ struct Video::Impl {
     return false;
   }
   // Decodes from where the file stands, up to the frame of that time or the end. Returns whether a
-  // picture was found, and none after that time first.
+  // image was found, and none after that time first.
   bool decode_until(double wanted) {
     f.avcodec_flush_buffers(codec);
     f.av_frame_unref(kept);
@@ -262,10 +262,10 @@ struct Video::Impl {
       decode_until(wanted);
     }
     if (kept->width == 0 || lost > last_time || (last_time <= wanted && wanted > end))
-      throw damaged(cat("no picture at ", seconds, " s of ", length, " can be decoded"));
+      throw damaged(cat("no image at ", seconds, " s of ", length, " can be decoded"));
     if ((kept->flags & AV_FRAME_FLAG_CORRUPT) != 0 || kept->decode_error_flags != 0)
-      throw damaged(cat("the picture at ", seconds, " s is damaged"));
-    return turned_upright(as_rgb(), orientation());
+      throw damaged(cat("the image at ", seconds, " s is damaged"));
+    return oriented(as_rgb(), orientation());
   }
   Image as_rgb() {
     Image out = make_image(static_cast<std::uint64_t>(std::max(kept->width, 0)),

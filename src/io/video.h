@@ -14,7 +14,7 @@ namespace tenon::io {
 /// alone.
 class Video {
  public:
-  /// Throws IoError, FormatError for what is no video or has no pictures, and NotSupported in a
+  /// Throws IoError, FormatError for what is no video or has no images, and NotSupported in a
   /// build without FFmpeg or where it is not installed.
   explicit Video(const std::string& path);
   /// The same of bytes, which outlive it. `name` is for messages.
@@ -25,8 +25,8 @@ class Video {
 
   /// How long it is.
   double seconds() const;
-  /// The RGB picture that is shown at this time, from 0, turned upright. Throws FormatError where
-  /// the video ends before, or the picture is damaged.
+  /// The RGB image that is shown at this time, from 0, rotated upright. Throws FormatError where
+  /// the video ends before, or the image is damaged.
   Image frame_at(double seconds);
 
  private:

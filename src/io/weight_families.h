@@ -31,8 +31,8 @@ struct WeightFamily {
   std::string_view sign;                                        ///< a name that its files have
   enum class SignShape { Any, Tall, Wide, OneRow } sign_shape;  ///< and how that matrix lies
   std::span<const RenameRule> rules;
-  /// What pictures were scaled by when these were learnt, as the setting 'normalize' says it; empty
-  /// where the family is not about pictures.
+  /// What images were scaled by when these were learnt, as the setting 'normalize' says it; empty
+  /// where the family is not about images.
   std::string_view normalize{};
   /// Why Tenon has no network of this family, as the end of a sentence; empty: it has one.
   std::string_view why_not{};

@@ -102,7 +102,7 @@ AnyModule alexnet_s(const std::string& sizes, const Options& o) {
                  Linear(maps(4096), o.classes, {.generator = g})}};
 }
 
-// The paper's network. Groups of 2 stand where each of its two cards read only its own maps; its
+// The paper's network. Groups of 2 stand where each of its two GPUs read only its own maps; its
 // alpha multiplies the plain sum of 5 squares, PyTorch's their mean. Weights begin as N(0, 0.01),
 // biases at 1 in the second, fourth and fifth convolution and the hidden linear layers (so that
 // rectifiers start with positive inputs), elsewhere at 0.

@@ -342,7 +342,8 @@ std::int64_t bert_parameters(const BertSizes& s, BertTask task, std::int64_t cla
   return body + square + classes * (w + 1);
 }
 
-// From scratch 1e-4 (the paper's), for a head on weights of others 3e-5; narrower ones bear more.
+// From scratch 1e-4 (the paper's), for a head on weights of others 3e-5; of lower precision ones
+// bear more.
 double bert_rate(const BertSizes& s, BertTask task) {
   const double published = task == BertTask::Words ? 1e-4 : 3e-5;
   return std::min(published * 768 / static_cast<double>(s.width), 1e-3);

@@ -39,7 +39,7 @@ void require_rank(const LayerKeys& keys, const FileArrival& at, int rank, const 
 constexpr ByPlace each_if(bool each) { return each ? ByPlace::Each : ByPlace::None; }
 
 constexpr std::int64_t kLargestAdaptive = 8192, kLargestDepth = 1024, kLargestTable = 1 << 26;
-constexpr char kPictures[] = "pictures [N, channels, height, width]";
+constexpr char kImages[] = "images [N, channels, height, width]";
 constexpr char kSignals[] = "signals [N, channels, length]",
                kVolumes[] = "volumes [N, channels, depth, height, width]";
 constexpr char kSequences[] = "sequences [N, places, features]";
@@ -87,7 +87,7 @@ FileLayer projection_layer(LayerKeys& keys, const FileArrival& at) {
 
 FileLayer conv2d_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t out = keys.own_whole("channels", "{ conv2d = 16, kernel = 3 }");
-  require_rank(keys, at, 4, kPictures);
+  require_rank(keys, at, 4, kImages);
   if (keys.find("kernel") == nullptr)
     keys.refuse_missing("kernel", "conv2d needs a kernel, as in { conv2d = 16, kernel = 3 }");
   nn::Conv2dOptions options;
@@ -108,7 +108,7 @@ FileLayer convolution_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t out = keys.own_whole("channels", example.c_str());
   require_rank(keys, at, static_cast<int>(kAxes) + 2,
                kAxes == 1   ? kSignals
-               : kAxes == 2 ? kPictures
+               : kAxes == 2 ? kImages
                             : kVolumes);
   if (keys.find("kernel") == nullptr)
     keys.refuse_missing("kernel", cat(keys.kind(), " needs a kernel, as in ", example));
@@ -154,7 +154,7 @@ void require_axes(const LayerKeys& keys, const FileArrival& at) {
   constexpr std::size_t kAxes = kAxesOf<Sizes>;
   require_rank(keys, at, static_cast<int>(kAxes) + 2,
                kAxes == 1   ? kSignals
-               : kAxes == 2 ? kPictures
+               : kAxes == 2 ? kImages
                             : kVolumes);
 }
 
@@ -293,7 +293,7 @@ FileLayer group_norm_layer(LayerKeys& keys, const FileArrival& at) {
 
 FileLayer local_response_norm_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t size = keys.own_whole("neighbours", "{ local_response_norm = 5 }");
-  require_rank(keys, at, 4, kPictures);
+  require_rank(keys, at, 4, kImages);
   nn::LocalResponseNormOptions options;
   options.alpha = keys.number("alpha", options.alpha, 0, 1e9);
   options.beta = keys.number("beta", options.beta, 0, 1e9);
@@ -766,7 +766,7 @@ FileLayer scale_layer(LayerKeys& keys, const FileArrival&) {
 
 FileLayer pad_layer(LayerKeys& keys, const FileArrival& at) {
   keys.own("rows and columns", "{ pad2d = 2 }");
-  require_rank(keys, at, 4, kPictures);
+  require_rank(keys, at, 4, kImages);
   const nn::Pair each = keys.pair("pad2d", 0);
   const double value = keys.number("value", 0, -1e30, 1e30);
   return function_of(cat("Pad2d(", each.h, ", ", each.w, ")"), [=](const Tensor& x) {
@@ -777,7 +777,7 @@ FileLayer pad_layer(LayerKeys& keys, const FileArrival& at) {
 // Every so many rows and columns, beginning with the first.
 FileLayer subsample_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t step = keys.own_whole("a step", "{ subsample2d = 2 }");
-  require_rank(keys, at, 4, kPictures);
+  require_rank(keys, at, 4, kImages);
   return function_of(cat("Subsample2d(", step, ")"), [step](const Tensor& x) {
     return slice(slice(x, 2, 0, x.size(2), step), 3, 0, x.size(3), step);
   });
@@ -785,7 +785,7 @@ FileLayer subsample_layer(LayerKeys& keys, const FileArrival& at) {
 
 FileLayer pad_channels_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t channels = keys.own_whole("channels", "{ pad_channels = 64 }");
-  require_rank(keys, at, 4, kPictures);
+  require_rank(keys, at, 4, kImages);
   const std::int64_t added = channels - at.x.size(1);
   if (added < 0 || added % 2 != 0)
     keys.refuse(cat("pad_channels to ", channels, ": ", shape_text(at.x),
@@ -797,7 +797,7 @@ FileLayer pad_channels_layer(LayerKeys& keys, const FileArrival& at) {
 
 FileLayer upsample_layer(LayerKeys& keys, const FileArrival& at) {
   const std::int64_t factor = keys.own_whole("a factor", "{ upsample2d = 2 }");
-  require_rank(keys, at, 4, kPictures);
+  require_rank(keys, at, 4, kImages);
   const bool linear = keys.word("mode", {"nearest", "linear"}) == "linear";
   return function_of(cat("Upsample2d(", factor, ")"), [factor, linear](const Tensor& x) {
     return interpolate(x, {x.size(2) * factor, x.size(3) * factor},

@@ -288,7 +288,7 @@ layers = [
 
 void require_maps(const LayerKeys& keys, const FileArrival& at, std::int64_t maps = 0) {
   if (at.x.rank() != 4 || (maps > 0 && at.x.size(1) != maps))
-    keys.refuse(cat(keys.kind(), " takes pictures [N, ", maps > 0 ? cat(maps) : "maps",
+    keys.refuse(cat(keys.kind(), " takes images [N, ", maps > 0 ? cat(maps) : "maps",
                     ", height, width], not ", shape_text(at.x)));
 }
 

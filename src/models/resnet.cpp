@@ -277,7 +277,7 @@ template <int index>
 Entry image_net_entry() {
   const Depths& d = kImageNet[index];
   return {{cat("resnet", d.layers),
-           cat("residual network of ", d.layers, " layers for pictures of 224 x 224"),
+           cat("residual network of ", d.layers, " layers for images of 224 x 224"),
            {3, 224, 224},
            1000,
            d.parameters,
@@ -300,7 +300,7 @@ Entry image_net_entry() {
 template <int layers>
 Entry cifar_entry(std::int64_t parameters) {
   return {{cat("resnet", layers),
-           cat("residual network of ", layers, " layers for pictures of 32 x 32"),
+           cat("residual network of ", layers, " layers for images of 32 x 32"),
            {3, 32, 32},
            10,
            parameters,

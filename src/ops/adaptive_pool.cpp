@@ -87,9 +87,9 @@ Placed pool_axes(Placed x, const Ints& output, Reduce reduce) {
 Tensor pool(const char* op, const Tensor& x, const Ints& output, const char* wanted,
             Reduce reduce) {
   check_adaptive(op, x, output, wanted);
-  const bool widen = item_size(x.dtype()) == 2;
-  const Tensor y = pool_axes({widen ? cast(x, DType::Float32) : x, {}}, output, reduce).values;
-  return widen ? cast(y, x.dtype()) : y;
+  const bool upcast = item_size(x.dtype()) == 2;
+  const Tensor y = pool_axes({upcast ? cast(x, DType::Float32) : x, {}}, output, reduce).values;
+  return upcast ? cast(y, x.dtype()) : y;
 }
 
 ValuesAndIndices pool_with_indices(const char* op, const Tensor& x, const Ints& output,

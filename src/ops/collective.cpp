@@ -53,8 +53,8 @@ std::vector<Device> devices_of_parts(const char* name, std::span<const Tensor> p
 // The sum in the order of ranks; 16-bit floats are rounded once.
 Tensor sum_here(std::span<const Tensor> parts) {
   const DType dtype = parts[0].dtype();
-  const bool widened = dtype == DType::Float16 || dtype == DType::BFloat16;
-  const auto term = [&](const Tensor& x) { return widened ? cast(x, DType::Float32) : x; };
+  const bool upcast = dtype == DType::Float16 || dtype == DType::BFloat16;
+  const auto term = [&](const Tensor& x) { return upcast ? cast(x, DType::Float32) : x; };
   Tensor total = term(parts[0]);
   for (const Tensor& part : parts.subspan(1)) total = total + term(part);
   return cast(total, dtype);

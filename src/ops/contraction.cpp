@@ -48,7 +48,7 @@ ContractionAttrs product_attrs(DType dtype, bool more_is_added, const ConvAttrs&
   return {conv, dtype == DType::Float32 ? current_precision() : Precision::Fp32};
 }
 
-// Of whole numbers, which wrap: sums of products, which fuse to one sweep over [B, M, N, K].
+// Of whole numbers, which wrap: sums of products, which fuse to one kernel over [B, M, N, K].
 Tensor whole_product(const Tensor& a, const Tensor& b) {
   const std::int64_t batch = Shape(a.shape().begin(), a.rank() - 2).numel();
   const std::int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);

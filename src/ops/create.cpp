@@ -84,8 +84,8 @@ Tensor arange(Scalar start, Scalar end, Scalar step, DType dtype) {
   const Shape shape{count > 0 ? static_cast<std::int64_t>(count) : 0};
   // 16-bit types count in float32, so that the index itself is exact before the one rounding, and
   // whole numbers that the dtype does not hold are met in int64: uint8 counts down by -1.
-  const bool narrow = dtype == DType::Float16 || dtype == DType::BFloat16;
-  const DType counted = narrow                                      ? DType::Float32
+  const bool half = dtype == DType::Float16 || dtype == DType::BFloat16;
+  const DType counted = half                                        ? DType::Float32
                         : holds(dtype, step) && holds(dtype, start) ? dtype
                                                                     : DType::Int64;
   Tensor x = build_as(Op::Iota, counted, shape, std::span<const Tensor>{}, AxisAttrs{0});

@@ -47,15 +47,15 @@ Tensor along(const char* op, const Tensor& given, int axis, std::optional<DType>
     return cast(along(op, cast(given, *wanted), axis, {}, combine, neutral), *wanted);
   const Tensor input = wanted ? cast(given, *wanted) : given;
   const DType dtype = input.dtype();
-  const bool narrow = is_floating(dtype) && item_size(dtype) == 2;
-  const Tensor x = cast(input, narrow ? DType::Float32 : is_floating(dtype) ? dtype : DType::Int64);
+  const bool half = is_floating(dtype) && item_size(dtype) == 2;
+  const Tensor x = cast(input, half ? DType::Float32 : is_floating(dtype) ? dtype : DType::Int64);
   const int a = axis_of(op, axis, x.rank());
-  if (x.rank() == 0 || x.numel() == 0) return narrow ? input : x;
-  const Tensor turned = transpose(x, a, -1);
+  if (x.rank() == 0 || x.numel() == 0) return half ? input : x;
+  const Tensor permuted = transpose(x, a, -1);
   const std::int64_t length = x.size(a);
-  const Tensor rows = running(reshape(turned, {x.numel() / length, length}), combine, neutral);
-  const Tensor result = transpose(reshape(rows, to_ints(turned.shape())), a, -1);
-  return narrow ? cast(result, dtype) : result;
+  const Tensor rows = running(reshape(permuted, {x.numel() / length, length}), combine, neutral);
+  const Tensor result = transpose(reshape(rows, to_ints(permuted.shape())), a, -1);
+  return half ? cast(result, dtype) : result;
 }
 
 }  // namespace

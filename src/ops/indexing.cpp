@@ -156,7 +156,7 @@ Places merge(const char* op, const Tensor& x, const std::vector<Pick>& picks) {
     valid = valid.defined() ? valid & inside : inside;
     total *= size;
   }
-  // Where a card goes on with a number outside, its place may be inside: it is moved outside too.
+  // Where a GPU goes on with a number outside, its place may be inside: it is moved outside too.
   if (count > 1) place = tenon::where(valid, place, total);
   out.place = reshape(broadcast_to(place, out.shape), {-1});
   for (int a = 0; a < x.rank(); ++a) {

@@ -48,8 +48,8 @@ Tensor interpolate(const Tensor& x, const Ints& sizes, Interpolation mode, bool 
   if (align_corners && mode == Interpolation::Nearest)
     throw ValueError(cat(at, ": align_corners is of linear interpolation"));
   // Of 16-bit elements places, weights and what stands between two axes are float32.
-  const bool widens = mode == Interpolation::Linear && item_size(x.dtype()) == 2;
-  Tensor y = widens ? cast(x, DType::Float32) : x;
+  const bool upcasts = mode == Interpolation::Linear && item_size(x.dtype()) == 2;
+  Tensor y = upcasts ? cast(x, DType::Float32) : x;
   for (std::size_t k = 0; k < sizes.size(); ++k) {
     const int axis = static_cast<int>(k) + 2;
     if (sizes[k] < 1 || x.size(axis) < 1)

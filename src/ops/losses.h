@@ -16,7 +16,7 @@ void require_class_indices(const char* op, const Tensor& x, const Tensor& target
 /// For floating targets, which are probabilities of x's shape.
 void require_probabilities(const char* op, const Tensor& x, const Tensor& target);
 /// The indices as they are, refused where one is outside [0, classes): the error names `op`, the
-/// index and its place, on the CPU at once, on a card at the next read.
+/// index and its place, on the CPU at once, on a GPU at the next read.
 Tensor require_classes(const char* op, const Tensor& index, std::int64_t classes);
 
 }  // namespace tenon

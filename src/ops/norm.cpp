@@ -1,8 +1,9 @@
 // Normalisation: moments of a batch, and the functions that take away a mean and divide by a
 // deviation. Made of reductions and element-wise ops, they fuse and differentiate again. Response
-// normalisation across channels is an op, which cards know whole.
+// normalisation across channels is an op, which GPUs know whole.
 //
-// 16-bit values are widened: sums, means and deviations are float32, the result has the dtype of x.
+// 16-bit values are cast to float32: sums, means and deviations are float32, the result has the
+// dtype of x.
 #include <algorithm>
 
 #include <tenon/error.h>

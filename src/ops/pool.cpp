@@ -176,10 +176,10 @@ void require_no_dilation(const char* op, bool dilated) {
 // elements becomes a sum divided by that.
 template <class Average>
 Tensor divided(const Tensor& x, std::int64_t divisor, double window, const Average& average) {
-  const bool widen = is_floating(x.dtype()) && item_size(x.dtype()) == 2;
-  const Tensor y = average(widen ? cast(x, DType::Float32) : x),
+  const bool upcast = is_floating(x.dtype()) && item_size(x.dtype()) == 2;
+  const Tensor y = average(upcast ? cast(x, DType::Float32) : x),
                z = divisor == 0 ? y : y * (window / static_cast<double>(divisor));
-  return widen ? cast(z, x.dtype()) : z;
+  return upcast ? cast(z, x.dtype()) : z;
 }
 
 // The images of [N, C, D, H, W], then the depth unless each place of it stays.
@@ -227,9 +227,9 @@ Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options) {
   for (std::size_t k = 0; k < 3; ++k)
     overlap = overlap || (options.stride[k] != 0 && options.stride[k] < options.kernel[k]) ||
               options.dilation[k] != 1;
-  const bool widen = overlap && is_floating(x.dtype()) && item_size(x.dtype()) == 2;
-  const Tensor y = over_boxes(widen ? cast(x, DType::Float32) : x, options, max_pool);
-  return widen ? cast(y, x.dtype()) : y;
+  const bool upcast = overlap && is_floating(x.dtype()) && item_size(x.dtype()) == 2;
+  const Tensor y = over_boxes(upcast ? cast(x, DType::Float32) : x, options, max_pool);
+  return upcast ? cast(y, x.dtype()) : y;
 }
 
 Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options) {

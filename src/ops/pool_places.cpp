@@ -2,8 +2,8 @@
 // elements of a plane (a signal, a volume) counted along its rows, as PyTorch's are.
 //
 // Floating values take their places along as numbers of their own type, which a second pooling
-// gathers; they are exact, for values are widened where a plane has more elements than that type
-// counts. Whole numbers are compared slice by slice.
+// gathers; they are exact, for values are cast to float32 where a plane has more elements than that
+// type counts. Whole numbers are compared slice by slice.
 #include <algorithm>
 
 #include <tenon/error.h>

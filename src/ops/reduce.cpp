@@ -37,13 +37,13 @@ std::int64_t reduced_count(const Shape& shape, std::int64_t mask) {
 
 // Statistics of 16-bit tensors are made in float32: a float16 sum overflows where the mean would
 // not.
-Tensor widened(const Tensor& x) {
-  const bool narrow = is_floating(x.dtype()) && item_size(x.dtype()) == 2;
-  return narrow ? cast(x, DType::Float32) : to_floating(x);
+Tensor upcast(const Tensor& x) {
+  const bool half = is_floating(x.dtype()) && item_size(x.dtype()) == 2;
+  return half ? cast(x, DType::Float32) : to_floating(x);
 }
 
 // Back to the dtype that the result of a floating function of `x` has.
-Tensor narrowed(const Tensor& result, const Tensor& x) {
+Tensor downcast(const Tensor& result, const Tensor& x) {
   return is_floating(x.dtype()) ? cast(result, x.dtype()) : result;
 }
 
@@ -82,17 +82,17 @@ Tensor mean(const Tensor& x, const Axes& axes, bool keepdim) {
   require_defined("mean", x);
   const std::int64_t mask = axis_mask("mean", axes, x.rank());
   const double count = static_cast<double>(reduced_count(x.shape(), mask));
-  return narrowed(reduce(Op::Sum, widened(x), mask, keepdim) / count, x);
+  return downcast(reduce(Op::Sum, upcast(x), mask, keepdim) / count, x);
 }
 
 Tensor var(const Tensor& input, const Axes& axes, bool keepdim, double correction) {
   require_defined("var", input);
-  const Tensor x = widened(input);
+  const Tensor x = upcast(input);
   const std::int64_t mask = axis_mask("var", axes, x.rank());
   const double count = static_cast<double>(reduced_count(x.shape(), mask));
   const Tensor centred = x - reduce(Op::Sum, x, mask, true) / count;
   const Tensor squares = reduce(Op::Sum, square(centred), mask, keepdim);
-  return narrowed(squares / std::fmax(0.0, count - correction), input);
+  return downcast(squares / std::fmax(0.0, count - correction), input);
 }
 
 Tensor amax(const Tensor& x, const Axes& axes, bool keepdim) {
@@ -124,12 +124,12 @@ Tensor any(const Tensor& x, const Axes& axes, bool keepdim) {
 
 Tensor logsumexp(const Tensor& input, const Axes& axes, bool keepdim) {
   require_defined("logsumexp", input);
-  const Tensor x = widened(input);
+  const Tensor x = upcast(input);
   const std::int64_t mask = axis_mask("logsumexp", axes, x.rank());
   if (reduced_count(x.shape(), mask) == 0) {
     const Tensor nothing =
         full(keepdim_shape(x.shape(), mask), -std::numeric_limits<double>::infinity(), x.dtype());
-    return narrowed(keepdim ? nothing : drop_axes(nothing, mask), input);
+    return downcast(keepdim ? nothing : drop_axes(nothing, mask), input);
   }
   const Tensor peak = detach(reduce(Op::Max, x, mask, true));
   // Infinity minus infinity is NaN: an infinite peak counts as the largest number.
@@ -137,7 +137,7 @@ Tensor logsumexp(const Tensor& input, const Axes& axes, bool keepdim) {
                                                      : std::numeric_limits<float>::max();
   const Tensor shift = maximum(minimum(peak, largest), -largest);
   const Tensor result = log(reduce(Op::Sum, exp(x - shift), mask, true)) + shift;
-  return narrowed(keepdim ? result : drop_axes(result, mask), input);
+  return downcast(keepdim ? result : drop_axes(result, mask), input);
 }
 
 namespace {
@@ -153,37 +153,37 @@ Tensor rooted(const Tensor& x, F&& root) {
 
 Tensor norm(const Tensor& input, const Axes& axes, bool keepdim) {
   require_defined("norm", input);
-  const Tensor x = widened(input);
+  const Tensor x = upcast(input);
   const Tensor squares = reduce(Op::Sum, square(x), axis_mask("norm", axes, x.rank()), keepdim);
-  return narrowed(rooted(squares, [](const Tensor& t) { return sqrt(t); }), input);
+  return downcast(rooted(squares, [](const Tensor& t) { return sqrt(t); }), input);
 }
 
 Tensor vector_norm(const Tensor& input, double p, const Axes& axes, bool keepdim) {
   constexpr const char* kName = "vector_norm";
   const Called called(kName);
   if (p == 2) return norm(input, axes, keepdim);
-  const Tensor x = widened(input);
+  const Tensor x = upcast(input);
   const std::int64_t mask = axis_mask(kName, axes, x.rank());
   if (std::isinf(p))
-    return narrowed(extremum(p > 0 ? Op::Max : Op::Min, kName, abs(x), axes, keepdim), input);
-  if (p == 0) return narrowed(reduce(Op::Sum, cast(ne(x, 0), x.dtype()), mask, keepdim), input);
-  if (p == 1) return narrowed(reduce(Op::Sum, abs(x), mask, keepdim), input);
+    return downcast(extremum(p > 0 ? Op::Max : Op::Min, kName, abs(x), axes, keepdim), input);
+  if (p == 0) return downcast(reduce(Op::Sum, cast(ne(x, 0), x.dtype()), mask, keepdim), input);
+  if (p == 1) return downcast(reduce(Op::Sum, abs(x), mask, keepdim), input);
   const auto power = [p](const Tensor& t) { return pow(t, p); };
   const Tensor sizes = abs(x), raised = p > 0 ? rooted(sizes, power) : power(sizes);
   const Tensor powers = reduce(Op::Sum, raised, mask, keepdim);
-  return narrowed(rooted(powers, [p](const Tensor& t) { return pow(t, 1 / p); }), input);
+  return downcast(rooted(powers, [p](const Tensor& t) { return pow(t, 1 / p); }), input);
 }
 
 Tensor stddev(const Tensor& input, const Axes& axes, bool keepdim, double correction) {
   const Called called("stddev");
-  const Tensor squares = var(widened(input), axes, keepdim, correction);
-  return narrowed(rooted(squares, [](const Tensor& t) { return sqrt(t); }), input);
+  const Tensor squares = var(upcast(input), axes, keepdim, correction);
+  return downcast(rooted(squares, [](const Tensor& t) { return sqrt(t); }), input);
 }
 
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int axis, double eps) {
   const Called called("cosine_similarity");
   const Shape all = broadcast_shapes(a.shape(), b.shape(), "cosine_similarity");
-  const Tensor x = broadcast_to(widened(a), all), y = broadcast_to(widened(b), all);
+  const Tensor x = broadcast_to(upcast(a), all), y = broadcast_to(upcast(b), all);
   const auto size = [&](const Tensor& t) {
     const Tensor length = norm(t, {axis}, true);
     return where(lt(length, eps), eps, length);
@@ -219,7 +219,7 @@ Inferred infer_extremum(const Node& node) {
   return infer_reduced(node);
 }
 
-// Builders have turned the axis, so theirs is the message that shows the shape as it was given.
+// Builders have transposed the axis, so theirs is the message that shows the shape as it was given.
 Inferred infer_arg_extremum(const Node& node) {
   const Node& x = *node.input(0);
   if (is_bool(x.dtype)) throw DTypeError(cat(where(node), ": does not take bool: cast to uint8"));

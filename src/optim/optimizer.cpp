@@ -34,8 +34,8 @@ bool is_frozen(const Tensor& parameter) { return parameter.node()->leaf->frozen;
 
 void write_scalar(const Tensor& target, double value) {
   if (target.dtype() == DType::Float64) return set_value(target, &value, sizeof value);
-  const auto narrow = static_cast<float>(value);
-  set_value(target, &narrow, sizeof narrow);
+  const auto half = static_cast<float>(value);
+  set_value(target, &half, sizeof half);
 }
 
 }  // namespace

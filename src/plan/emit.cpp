@@ -390,7 +390,7 @@ std::vector<std::vector<int>> group_dependencies(const Lowered& graph, const Fus
       const int owner = fused.group_of[other];
       if (owner >= 0 && owner != static_cast<int>(g)) before[g].push_back(owner);
     };
-    // What an item that is made again is made of may be waited for by nobody else.
+    // What an item that is recomputed is made of may be waited for by nobody else.
     for (const std::vector<int>* items : {&fused.groups[g].items, &fused.groups[g].remade})
       for (int item : *items) {
         for (const Ref& arg : graph.items[item].args) add(arg.item);

@@ -28,7 +28,7 @@ struct Binding {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  /// Does the work; on a card, queues it on the binding's stream and returns.
+  /// Does the work; on a GPU, queues it on the binding's stream and returns.
   virtual void run(const Binding& binding) const = 0;
   /// The source that it compiles at run time, for people and fixtures; empty when there is none.
   virtual std::string source() const { return {}; }
@@ -107,7 +107,7 @@ class Engine {
     *why = Capabilities().no_shared_launch;
     return 0;
   }
-  /// Microseconds that it expects to need for a region that it runs, by a model (CardModel); 0: it
+  /// Microseconds that it expects to need for a region that it runs, by a model (GpuModel); 0: it
   /// has none. Only good for weighing two ways of computing the same. Pure, as claims().
   virtual double estimate(const Region&, std::span<const Value>) const { return 0; }
   /// `threads` bounds the workers that the kernel's workspace must serve (the pool's size when it
@@ -131,7 +131,7 @@ class Engine {
   /// into: what takes long of that (a library's answer) may begin, and the call returns.
   virtual void expect(const std::string& /*configuration*/, const Region&,
                       std::span<const Value>) const {}
-  /// What the names of its configurations depend on beside the card: a library's version.
+  /// What the names of its configurations depend on beside the GPU: a library's version.
   virtual std::string version() const { return {}; }
 };
 

@@ -4,7 +4,7 @@
 // filters read in steps of 4 become 48 that 3 x 3 filters read. Taps beyond the filter are zero,
 // and so are channels that are added to make rows of whole 16 bytes.
 //
-// The picture is rounded and written with its channels last, once for the convolution and the
+// The image is rounded and written with its channels last, once for the convolution and the
 // gradient of its filters. Sums have the same terms in another order, and zeros.
 #include "plan/few_channels.h"
 
@@ -18,7 +18,7 @@ namespace tenon {
 namespace {
 
 // Of all phases together. Over fewer the library's kernels are slower than the project's own over
-// the picture as it lies: 3 x 3 filters over 8 channels .36 ms, over 3 .22 (VGG16's first on an
+// the image as it lies: 3 x 3 filters over 8 channels .36 ms, over 3 .22 (VGG16's first on an
 // H200).
 constexpr std::int64_t kFewestChannels = 32, kMostChannels = 64;
 constexpr std::int64_t kStep = 8;            // channels of 16 bits in 16 bytes
@@ -30,7 +30,7 @@ struct Axis {
 
   Axis(std::int64_t by, std::int64_t padding, std::int64_t filter, std::int64_t out)
       : stride(by), pad(padding), taps(divide_up(filter, by)), places(out + taps - 1) {}
-  /// Zeros behind `size` elements of the picture; negative: so many are not read.
+  /// Zeros behind `size` elements of the image; negative: so many are not read.
   std::int64_t behind(std::int64_t size) const { return places * stride - pad - size; }
 };
 
@@ -52,12 +52,12 @@ class Rewriting {
   }
 
   Tensor convolution(const Tensor& x, const Tensor& w) const {
-    const Tensor operands[2] = {picture(x), filters(w)};
+    const Tensor operands[2] = {image(x), filters(w)};
     return make_node(Op::Conv2d, node_.dtype, node_.shape, behind(), operands);
   }
 
   Tensor filter_gradient(const Tensor& x, const Tensor& dy) const {
-    const Tensor operands[2] = {picture(x), rounded(dy)};
+    const Tensor operands[2] = {image(x), rounded(dy)};
     const Shape wide{w_[0], phases() + filled_, h_.taps, u_.taps};
     Tensor dw = make_node(Op::Conv2dWeightGrad, node_.dtype, wide, behind(), operands);
     dw = slice(dw, 1, 0, phases());
@@ -72,7 +72,7 @@ class Rewriting {
 
   /// To 16 bits, where the convolution multiplies in them.
   Tensor rounded(const Tensor& t) const {
-    return t.dtype() == DType::Float32 ? cast(t, narrow_type(node_)) : t;
+    return t.dtype() == DType::Float32 ? cast(t, lower_type(node_)) : t;
   }
 
   /// [N, H, W, phases] as images [N, phases, H, W], with channels of zero.
@@ -80,7 +80,7 @@ class Rewriting {
     return permute(filled_ > 0 ? pad(rows, {0, filled_}) : rows, {0, 3, 1, 2});
   }
 
-  Tensor picture(const Tensor& x) const {
+  Tensor image(const Tensor& x) const {
     const Tensor whole = pad(x, {u_.pad, u_.behind(x_[3]), h_.pad, h_.behind(x_[2])});
     return filled(by_phases(whole));
   }
@@ -99,7 +99,7 @@ class Rewriting {
     return reshape(inside, {count, rows, columns, phases()});
   }
 
-  /// Attributes of the convolution over the phases, whose picture has its padding already.
+  /// Attributes of the convolution over the phases, whose image has its padding already.
   ContractionAttrs behind() const {
     ContractionAttrs attrs = attrs_;
     attrs.conv.stride_h = attrs.conv.stride_w = 1;

@@ -1,6 +1,6 @@
-// Greedy fusion in topological order: an item joins the groups of its arguments when it sweeps the
-// same space, reads them element by element (or row by row), and no path leads out of the merged
-// group and back.
+// Greedy fusion in topological order: an item joins the groups of its arguments when it iterates
+// over the same space, reads them element by element (or row by row), and no path leads out of the
+// merged group and back.
 #include "plan/fuse.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace tenon {
 namespace {
 
 constexpr std::size_t kMaxItems = 48;  // bounds the tile registers of a region
-// Longer rows do not stay in cache; on a card, where a row is a block's, they leave blocks idle.
+// Longer rows do not stay in cache; on a GPU, where a row is a block's, they leave blocks idle.
 constexpr std::int64_t kMaxWholeRow = 4096;  // a reduction of everything this small is one row
 
 bool is_map(const Item& item) {
@@ -98,7 +98,7 @@ class Fuser {
       : g_(graph),
         waits_(static_cast<int>(graph.items.size())),
         on_(options.enabled(kFuse)),
-        on_card_(options.traits.is_queued),
+        on_gpu_(options.traits.is_queued),
         max_row_(options.traits.longest_row) {
     out_.groups.reserve(g_.items.size());
     out_.group_of.assign(g_.items.size(), -1);
@@ -117,7 +117,7 @@ class Fuser {
     if (on_)
       for (int k = 0; k < static_cast<int>(g_.items.size()); ++k)
         if (g_.items[k].kind == OpKind::Contraction) attach_epilogue(k);
-    if (on_ && on_card_)
+    if (on_ && on_gpu_)
       for (int k = 0; k < static_cast<int>(g_.items.size()); ++k)
         if (g_.items[k].kind == OpKind::Contraction) join_columns(k);
     if (on_) sink();
@@ -139,7 +139,7 @@ class Fuser {
   void place(int k) {
     const Item& item = g_.items[k];
     if ((item.kind == OpKind::Leaf && item.op != Op::Random)) {
-      // A number wanted as a result needs a sweep that writes it; lower() has put a copy there.
+      // A number wanted as a result needs a kernel that writes it; lower() has put a copy there.
       return;
     }
     if (item.kind == OpKind::Contraction) {
@@ -165,7 +165,7 @@ class Fuser {
     if (item.deviations) join_sum(k);
   }
 
-  // Sums of a value and of its squared deviations are made in one sweep, whoever makes the value.
+  // Sums of a value and of its squared deviations are made in one kernel, whoever makes the value.
   void join_sum(int k) {
     const Ref& arg = g_.items[k].args[0];
     for (const int other : g_.items[arg.item].users) {
@@ -198,7 +198,7 @@ class Fuser {
   }
 
   // Whether the group reads a contraction element by element: then its column sums are left to a
-  // sweep of their own, so that the rest can become that contraction's epilogue.
+  // kernel of their own, so that the rest can become that contraction's epilogue.
   bool fed_by_contraction(const Group& grp) const {
     for (int k : grp.items)
       for (const Ref& arg : g_.items[k].args) {
@@ -219,12 +219,12 @@ class Fuser {
       if (theirs.kind == RegionKind::Opaque) note_stop(k, base, "runs as a step of its own");
       return;
     }
-    if (g_.stores_rounded && widens(k, base))
+    if (g_.stores_rounded && upcasts(k, base))
       return note_stop(k, base, "rounds an image, which is stored so");
-    if (on_card_ && widens(k, base) && is_of_scores(k))
+    if (on_gpu_ && upcasts(k, base) && is_of_scores(k))
       return note_stop(k, base, "rounds scores, which are stored so");
     if (out_.role[base] == Role::Column) {
-      note_stop(k, base, "reduces over outer axes: complete only after its whole sweep");
+      note_stop(k, base, "reduces over outer axes: complete only after its whole kernel");
       return;
     }
     const Item& base_item = g_.items[base];
@@ -241,7 +241,7 @@ class Fuser {
       return note_stop(k, base,
                        ours.space == theirs.space
                            ? "is read in another order"
-                           : cat("sweeps ", theirs.space, ", not ", ours.space));
+                           : cat("iterates over ", theirs.space, ", not ", ours.space));
     }
     if (out_.role[k] == Role::Column && theirs.row_axes == 0 && fed_by_contraction(theirs)) {
       note_stop(k, base, "stays element-wise, to be the epilogue of a contraction");
@@ -251,7 +251,7 @@ class Fuser {
   }
 
   // An image that is rounded to 16 bits is stored so, and whoever reads it makes it wide again.
-  bool widens(int k, int base) const {
+  bool upcasts(int k, int base) const {
     const Item &wide = g_.items[k], &rounded = g_.items[base];
     return wide.op == Op::Cast && rounded.op == Op::Cast && item_size(rounded.dtype) == 2 &&
            item_size(wide.dtype) > 2 && is_floating(rounded.dtype);
@@ -287,7 +287,7 @@ class Fuser {
     return before;
   }
 
-  // Whether a whole group of element-wise items over the rows can move into the sweep that makes
+  // Whether a whole group of element-wise items over the rows can move into the kernel that makes
   // the rows' values.
   bool may_be_per_row(const Group& ours, const Group& theirs) const {
     if (ours.row_axes != 0 || theirs.row_axes == 0) return false;
@@ -302,7 +302,7 @@ class Fuser {
     return out_.group_of[item] == per_row ? Role::PerRow : out_.role[item];
   }
 
-  // Every argument that one side takes from the other must be at hand when the sweep reaches it.
+  // Every argument that one side takes from the other must be at hand when the kernel reaches it.
   bool edges_allow(int a, int b, int per_row, const Shape& space, int rows) const {
     for (int side : {a, b})
       for (int i : out_.groups[side].items)
@@ -347,7 +347,7 @@ class Fuser {
               return note_stop(k, base, "has rows that lie scattered in memory");
         }
     if (!assignments_allow(a, b))
-      return note_stop(k, base, "reads a variable, which this sweep assigns, in another order");
+      return note_stop(k, base, "reads a variable, which this kernel assigns, in another order");
     if (!edges_allow(a, b, per_row ? b : -1, theirs.space, rows))
       return note_stop(k, base, "is also read in another pattern");
     if (!waits_.merge(waits_.node(base), waits_.node(k)))
@@ -377,7 +377,7 @@ class Fuser {
     return owner != a && owner != b && g_.items[arg.item].op != Op::Constant;
   }
 
-  // An assignment may share a sweep with reads of its variable only where they read the very
+  // An assignment may share a kernel with reads of its variable only where they read the very
   // element it writes.
   bool assignments_allow(int a, int b) const {
     for (int side : {a, b})
@@ -426,7 +426,7 @@ class Fuser {
     if (contraction.dtype != DType::Float32)
       return cat("a result of ", contraction.dtype, " has none");
     if (grp.row_axes != 0) return "it reduces rows";
-    if (grp.space.numel() != contraction.shape.numel()) return "it sweeps another space";
+    if (grp.space.numel() != contraction.shape.numel()) return "it iterates over another space";
     std::int64_t scratch[kMaxRank];
     for (int i : grp.items) {
       const Item& item = g_.items[i];
@@ -448,7 +448,7 @@ class Fuser {
     return "";
   }
 
-  // Sums over what a contraction's epilogue stores are made in one sweep, which may then make a
+  // Sums over what a contraction's epilogue stores are made in one kernel, which may then make a
   // stored product again of what it reads anyway (remake.h).
   void join_columns(int c) {
     int first = -1;
@@ -472,7 +472,7 @@ class Fuser {
   }
   std::int64_t reduced_axes(int item) const { return g_.items[item].attrs.as<ReduceAttrs>().axes; }
 
-  // A result that only one later sweep reads, and that is quickly made again from values which are
+  // A result that only one later kernel reads, and that is quickly recomputed from values which are
   // stored anyway (1 - y*y beside y), moves to its reader: the greedy walk had put it where its
   // arguments are made.
   void sink() {
@@ -572,7 +572,7 @@ class Fuser {
 
   const Lowered& g_;
   PlanGraph waits_;  // items, merged as their groups are
-  bool on_, on_card_;
+  bool on_, on_gpu_;
   std::int64_t max_row_;
   Fused out_;
 };

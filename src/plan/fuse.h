@@ -1,4 +1,4 @@
-// Fusion: which items run in one sweep. Decides only; emit.h turns a group into a region.
+// Fusion: which items run in one kernel. Decides only; emit.h turns a group into a region.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace tenon {
 enum class Role : std::uint8_t {
   Element,    // one value an element of the space
   PerRow,     // one value a row
-  RowReduce,  // reduces the row; per-row result usable in the sweep
+  RowReduce,  // reduces the row; per-row result usable in the kernel
   Column,     // reduces other axes; result is an output only
 };
 
@@ -21,7 +21,7 @@ struct Group {
   int contraction = -1;     // the contraction whose epilogue the other items are
   Shape space;              // uncollapsed iteration space of the map part
   int row_axes = 0;         // trailing axes that form the row; 0: no rows
-  std::vector<int> remade;  // items of other groups that are made again here, ascending
+  std::vector<int> remade;  // items of other groups that are recomputed here, ascending
   std::vector<std::string> notes;
 };
 

@@ -18,14 +18,14 @@
 #include "ops/table.h"
 #include "plan/few_channels.h"
 #include "plan/layout.h"
-#include "plan/narrow_arguments.h"
-#include "plan/narrow_images.h"
-#include "plan/narrow_products.h"
-#include "plan/narrow_residuals.h"
+#include "plan/lower_activation_precision.h"
+#include "plan/lower_argument_precision.h"
+#include "plan/lower_product_precision.h"
+#include "plan/lower_residual_precision.h"
+#include "plan/pad_logit_rows.h"
 #include "plan/pool_rules.h"
 #include "plan/strided.h"
 #include "plan/sum_rules.h"
-#include "plan/wide_rows.h"
 
 namespace tenon {
 namespace {
@@ -454,7 +454,7 @@ bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
   const auto fits = [&known](std::int64_t size) {
     return size <= known.largest_size && size % known.size_step == 0;
   };
-  // Of weights that are dropped, cards make the random numbers where they are used.
+  // Of weights that are dropped, GPUs make the random numbers where they are used.
   const bool draws = drops_weights(attention);
   const Shape& q = attention.input(0)->shape;
   if (known.most_heads > 0 && q[0] * q[2] > known.most_heads) return false;
@@ -522,8 +522,8 @@ bool multiplies_in(std::span<Node* const> nodes, Precision precision) {
 
 // Whether anything of the graph is of 16 bits or multiplied in them.
 bool rounds_to_16_bits(std::span<Node* const> nodes) {
-  const auto is_narrow = [](const Node* node) { return item_size(node->dtype) == 2; };
-  return std::any_of(nodes.begin(), nodes.end(), is_narrow) ||
+  const auto is_16_bit = [](const Node* node) { return item_size(node->dtype) == 2; };
+  return std::any_of(nodes.begin(), nodes.end(), is_16_bit) ||
          multiplies_in(nodes, Precision::Bf16) || multiplies_in(nodes, Precision::Fp16);
 }
 
@@ -539,16 +539,16 @@ Roots decompose(Roots roots, const PlanOptions& options) {
   roots = rewrite(roots, write_out, [](const Node& node, std::span<Node* const>) {
     return kind_of(node.op) == OpKind::Composite;
   });
-  if (options.traits.is_queued) roots = widen_rows(std::move(roots), options);
+  if (options.traits.is_queued) roots = convert_rows(std::move(roots), options);
   if (!rounds_to_16_bits(roots.order().nodes)) return roots;
   if (options.traits.is_queued) {
     // Before these passes write products with operands of 16 bits out.
     const bool in_bfloat16 = multiplies_in(roots.order().nodes, Precision::Bf16);
-    roots = narrow_products(narrow_arguments(std::move(roots)));
-    if (in_bfloat16) roots = narrow_residuals(std::move(roots));
+    roots = lower_product_precision(lower_argument_precision(std::move(roots)));
+    if (in_bfloat16) roots = lower_residual_precision(std::move(roots));
   }
-  return options.channels_last || keeps_images_narrow(roots.order().nodes, options)
-             ? narrow_images(std::move(roots), options)
+  return options.channels_last || stores_activations_in_16_bits(roots.order().nodes, options)
+             ? lower_activation_precision(std::move(roots), options)
              : roots;
 }
 

@@ -46,8 +46,8 @@ Roots rewrite(const Roots& roots, const RewriteRule& rule, RewriteTest concerns 
 
 /// Throws InternalError when a node's dtype or shape is not what its row infers.
 Roots verify_graph(Roots roots, const PlanOptions& options);
-/// Ops with several results that no engine of the device knows are written out in others; on a card
-/// strided convolutions in ones of stride 1, and those over pictures of few channels in ones of
+/// Ops with several results that no engine of the device knows are written out in others; on a GPU
+/// strided convolutions in ones of stride 1, and those over images of few channels in ones of
 /// more.
 Roots legalize(Roots roots, const PlanOptions& options);
 /// Element-wise ops and views of constants become constants.
@@ -65,8 +65,8 @@ Roots before_pooling(Roots roots, const PlanOptions& options);
 /// Contractions of float32 get operands of the precision that was chosen (float32 sums and
 /// results).
 Roots autocast(Roots roots, const PlanOptions& options);
-/// Composites are written out in other ops; on a card, wide rows of scores get 16 bits and whole
-/// lines of memory (plan/wide_rows.h).
+/// Composites are written out in other ops; on a GPU, wide rows of scores get 16 bits and whole
+/// lines of memory (plan/pad_logit_rows.h).
 Roots decompose(Roots roots, const PlanOptions& options);
 
 }  // namespace tenon

@@ -40,7 +40,7 @@ bool has_channels_inside(const Ref& images) {
          is_outside(3);
 }
 
-bool sweeps_any_order(const Node& node) {
+bool reads_any_order(const Node& node) {
   const OpKind kind = op_info(node.op).kind;
   return node.attrs.get_if<PadAttrs>() != nullptr || kind == OpKind::Elementwise ||
          kind == OpKind::Reduction;
@@ -48,18 +48,18 @@ bool sweeps_any_order(const Node& node) {
 
 Attrs channels_last_attrs(const Node& node) {
   if (const auto* pad = node.attrs.get_if<PadAttrs>(); pad != nullptr) {
-    PadAttrs turned = *pad;
+    PadAttrs permuted = *pad;
     for (int d = 0; d < 4; ++d) {
-      turned.before[d] = pad->before[kPlaceInLast[d]];
-      turned.after[d] = pad->after[kPlaceInLast[d]];
+      permuted.before[d] = pad->before[kPlaceInLast[d]];
+      permuted.after[d] = pad->after[kPlaceInLast[d]];
     }
-    return turned;
+    return permuted;
   }
   if (op_info(node.op).kind != OpKind::Reduction) return node.attrs;
   const std::int64_t axes = node.attrs.as<ReduceAttrs>().axes;
-  ReduceAttrs turned;
-  for (int d = 0; d < 4; ++d) turned.axes |= (axes >> kPlaceInLast[d] & 1) << d;
-  return turned;
+  ReduceAttrs permuted;
+  for (int d = 0; d < 4; ++d) permuted.axes |= (axes >> kPlaceInLast[d] & 1) << d;
+  return permuted;
 }
 
 bool is_pixel_product(const Node& node) {
@@ -80,7 +80,7 @@ bool is_pixel_product(const Node& node) {
 
 namespace {
 
-/// Images at the ends of a chain of such convolutions are turned, which so many make good.
+/// Images at the ends of a chain of such convolutions are transposed, which so many make good.
 constexpr std::ptrdiff_t kFewestConvolutions = 3;
 /// Over fewer, or where a filter holds few numbers, kernels of our own are faster than the
 /// library's: steps of resnet56 (16 to 64 channels, 3 x 3) take 3.7 ms on an H200 with images in
@@ -96,7 +96,7 @@ Channels channels_of(const Node& node) {
   return {w[1], w[0] / node.attrs.as<ContractionAttrs>().conv.groups, w[2] * w[3]};
 }
 
-/// Whether images are a view of rows of channels (plan/few_channels.h writes pictures so).
+/// Whether images are a view of rows of channels (plan/few_channels.h writes images so).
 bool is_written_last(const Node& images) {
   const auto* order = images.realised() ? nullptr : images.attrs.get_if<PermuteAttrs>();
   return order != nullptr && images.shape.rank() == 4 && images.shape[1] % kPixelChannelStep == 0 &&
@@ -118,7 +118,7 @@ bool is_image_convolution(const Node& node) {
   if (node.realised() || !is_convolution(node) || is_pixel_product(node)) return false;
   const auto& attrs = node.attrs.as<ContractionAttrs>();
   const DType dtype = node.input(0)->dtype;
-  const bool is_narrow = dtype == DType::BFloat16 || dtype == DType::Float16;
+  const bool is_16_bit = dtype == DType::BFloat16 || dtype == DType::Float16;
   // Of groups in tf32 the library's kernels are slow: a step of AlexNet of 2012 takes 9.4 ms on an
   // H100 with images in their own order, 165 with channels last.
   const bool in_tf32 = attrs.precision == Precision::Tf32 && attrs.conv.groups == 1;
@@ -129,9 +129,9 @@ bool is_image_convolution(const Node& node) {
     const bool many = count >= kFewestImageChannels && count * channels.taps >= kFilterNumbers;
     return count % kPixelChannelStep == 0 && (many || count >= kImageChannels);
   };
-  const bool picture = attrs.conv.groups == 1 && node.op != Op::Conv2dInputGrad &&
-                       (channels.in < kPixelChannels || is_written_last(*node.input(0)));
-  return (is_narrow || rounds) && fits(channels.out) && (picture || fits(channels.in)) &&
+  const bool image = attrs.conv.groups == 1 && node.op != Op::Conv2dInputGrad &&
+                     (channels.in < kPixelChannels || is_written_last(*node.input(0)));
+  return (is_16_bit || rounds) && fits(channels.out) && (image || fits(channels.in)) &&
          node.shape.numel() > 0 && node.input(0)->shape.numel() > 0;
 }
 
@@ -149,33 +149,33 @@ bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& option
 namespace {
 
 /// On the host: several convolutions of many channels are multiplied in bfloat16.
-bool host_keeps_images_narrow(std::span<Node* const> nodes, const PlanOptions& options) {
+bool host_stores_activations_in_16_bits(std::span<Node* const> nodes, const PlanOptions& options) {
   if (!options.traits.keeps_bf16_matrices || !options.enabled(kAutocast)) return false;
   return std::count_if(nodes.begin(), nodes.end(), [](const Node* node) {
            if (node->realised() || node->op != Op::Conv2d) return false;
            const Channels channels = channels_of(*node);
-           return narrow_type(*node) == DType::BFloat16 &&
+           return lower_type(*node) == DType::BFloat16 &&
                   std::min(channels.in, channels.out) >= kPixelChannels;
          }) >= kFewestConvolutions;
 }
 
 }  // namespace
 
-bool keeps_images_narrow(std::span<Node* const> nodes, const PlanOptions& options) {
-  if (!options.traits.is_queued) return host_keeps_images_narrow(nodes, options);
+bool stores_activations_in_16_bits(std::span<Node* const> nodes, const PlanOptions& options) {
+  if (!options.traits.is_queued) return host_stores_activations_in_16_bits(nodes, options);
   if (!options.traits.rounds_operands || !options.enabled(kLayout)) return false;
   std::ptrdiff_t all = 0, fit = 0;
   for (const Node* node : nodes) {
     if (node->realised() || node->op != Op::Conv2d) continue;
     ++all;
     const Channels channels = channels_of(*node);
-    fit += !is_pixel_product(*node) && narrow_type(*node) != DType::Float32 &&
+    fit += !is_pixel_product(*node) && lower_type(*node) != DType::Float32 &&
            std::min(channels.in, channels.out) >= kPixelChannelStep;
   }
   return are_most(fit, all) && !options.channels_last;
 }
 
-DType narrow_type(const Node& convolution) {
+DType lower_type(const Node& convolution) {
   if (convolution.realised() || !is_convolution(convolution)) return DType::Float32;
   const DType dtype = convolution.input(0)->dtype;
   if (dtype == DType::BFloat16 || dtype == DType::Float16) return dtype;
@@ -185,7 +185,7 @@ DType narrow_type(const Node& convolution) {
   return precision == Precision::Fp16 ? DType::Float16 : DType::Float32;
 }
 
-bool reads_narrow_image(const Node& convolution, int index) {
+bool reads_16_bit_image(const Node& convolution, int index) {
   const bool by_filter = convolution.op == Op::Conv2dWeightGrad;
   if (index == 1 && !by_filter) return false;
   const Channels channels = channels_of(convolution);

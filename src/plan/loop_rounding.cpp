@@ -1,4 +1,4 @@
-// A step of a recurrent layer is short: a sweep that rounds its operands takes as long as the
+// A step of a recurrent layer is short: a kernel that rounds its operands takes as long as the
 // product that reads them, and is repeated at every step.
 //
 // The values are those that products would round them to: a parameter becomes its rounded value
@@ -62,7 +62,7 @@ class RoundedReads {
     DType type = DType::Float32;
     if (!agree(parameter.node(), parameter.node(), type) || type == DType::Float32) return;
     types_.emplace(p, type);
-    narrow_.insert(parameter.node());
+    lowered_.insert(parameter.node());
   }
 
   // Whether all that reads the node is products that round it to one type.
@@ -78,7 +78,7 @@ class RoundedReads {
       if (op_info(user->op).kind != OpKind::Contraction) return false;
       const auto kept = [&](int k) {
         const Node* base = base_of(user->input(k));
-        return base == parameter || narrow_.count(base) != 0;
+        return base == parameter || lowered_.count(base) != 0;
       };
       const DType wanted = rounded_ahead(*user, {kept(0), kept(1)}, options_);
       if (wanted == DType::Float32 || (type != DType::Float32 && type != wanted)) return false;
@@ -90,7 +90,7 @@ class RoundedReads {
   const Body& body_;
   const PlanOptions& options_;
   const Users users_;
-  std::unordered_set<const Node*> results_, narrow_;
+  std::unordered_set<const Node*> results_, lowered_;
   std::unordered_map<std::int64_t, DType> types_;
 };
 
@@ -127,12 +127,12 @@ DType type_of_readers(const Node& stack, const Users& users) {
   const auto found = users.find(&stack);
   if (stack.dtype != DType::Float32 || found == users.end()) return DType::Float32;
   const DType type = found->second.front()->dtype;
-  const bool narrow = type == DType::BFloat16 || type == DType::Float16;
+  const bool half = type == DType::BFloat16 || type == DType::Float16;
   const bool all = std::all_of(found->second.begin(), found->second.end(), [&](const Node* user) {
     return user->op == Op::Cast && user->dtype == type;
   });
   const std::int64_t row = stack.shape.numel() / std::max<std::int64_t>(stack.shape[0], 1) * 2;
-  return narrow && all && row % kBytes == 0 ? type : DType::Float32;
+  return half && all && row % kBytes == 0 ? type : DType::Float32;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What loops on a card read and hand on in 16 bits.
+// What loops on a GPU read and hand on in 16 bits.
 #pragma once
 
 #include "plan/graph_passes.h"

@@ -29,7 +29,7 @@ struct Loop {
 
 class Loops {
  public:
-  Loops(const Roots& roots, bool on_card) : on_card_(on_card) {
+  Loops(const Roots& roots, bool on_gpu) : on_gpu_(on_gpu) {
     for (Node* node : roots.order().nodes) {
       if (is_pending(*node, Op::Scan)) enter(*node);
       if (node->op == Op::Result && !node->realised()) read(*node);
@@ -41,7 +41,7 @@ class Loops {
 
   Tensor rewritten(Node& node, std::span<const Tensor> inputs) {
     if (is_pending(node, Op::Scan)) return scan_of(node, inputs);
-    if (is_pending(node, Op::Cond) && !on_card_) return cond_of(node, inputs);
+    if (is_pending(node, Op::Cond) && !on_gpu_) return cond_of(node, inputs);
     if (!is_pending(node, Op::Result)) return {};
     const Node& source = *node.input(0);
     if (is_pending(source, Op::Scan)) {
@@ -50,7 +50,7 @@ class Loops {
       return unpadded(loop, result_of(loop.scan, k), k, node.shape);
     }
     if (!is_pending(source, Op::Cond)) return {};
-    if (on_card_) return taken(*inputs[0].node(), result_index(node));
+    if (on_gpu_) return taken(*inputs[0].node(), result_index(node));
     return result_of(inputs[0], read_of(source, result_index(node)));
   }
 
@@ -101,7 +101,7 @@ class Loops {
     if (loop.scan.defined()) return loop.scan;
     ScanAttrs attrs = loop.first->attrs.as<ScanAttrs>();
     std::vector<Tensor> read(inputs.begin(), inputs.end());
-    if (on_card_) {
+    if (on_gpu_) {
       pad_rows(loop, attrs, read);
     } else {
       attrs.body = with_results(*attrs.body, loop.results);
@@ -129,7 +129,7 @@ class Loops {
     has_dropped_ = true;
   }
 
-  // Kernels of a card expect values to start where an allocation may: rows of another length get
+  // Kernels of a GPU expect values to start where an allocation may: rows of another length get
   // margins.
   static std::int64_t padded_count(const Tensor& row) {
     constexpr std::int64_t kBytes = 64;
@@ -208,7 +208,7 @@ class Loops {
     std::vector<Tensor> on_true, on_false;
   };
 
-  const bool on_card_;
+  const bool on_gpu_;
   bool has_dropped_ = false;
   std::map<Key, Loop> loops_;
   std::unordered_map<const Node*, Loop*> loop_of_;

@@ -56,8 +56,8 @@ class Lowering {
     const std::vector<Node*>& nodes = order_.nodes;
     out_.items.reserve(nodes.size());
     if (convolves_last_) find_rounded_filters(nodes);
-    stores_narrow_ = keeps_images_narrow(nodes, options_);
-    out_.stores_rounded = convolves_last_ || stores_narrow_;
+    stores_16_bit_ = stores_activations_in_16_bits(nodes, options_);
+    out_.stores_rounded = convolves_last_ || stores_16_bit_;
     find_deviations(roots, nodes);
     if (convolves_last_)
       for (const Node* node : nodes)
@@ -141,7 +141,7 @@ class Lowering {
 
   // An index that is the same along every axis but its own is read as a vector: rows of a data set
   // are picked without an index for each of their elements.
-  static void narrow_index(const Node& node, Ref& index) {
+  static void shorten_index(const Node& node, Ref& index) {
     const int axis = static_cast<int>(node.attrs.as<AxisAttrs>().axis);
     for (int d = 0; d < index.shape.rank(); ++d)
       if (d != axis && index.shape[d] != 1 && index.stride[d] != 0) return;
@@ -150,7 +150,7 @@ class Lowering {
   }
 
   // A base that is one number everywhere (the zeros of a gradient) is read as that number.
-  void narrow_base(Ref& base) const {
+  void base_16_bit(Ref& base) const {
     const bool constant = out_.items[base.item].op == Op::Constant;
     for (int d = 0; d < base.shape.rank(); ++d)
       if (base.shape[d] == 0 || (base.shape[d] != 1 && base.stride[d] != 0 && !constant)) return;
@@ -215,26 +215,25 @@ class Lowering {
            (s[2] == 1 || mean.stride[2] == 0) && (s[3] == 1 || mean.stride[3] == 0);
   }
 
-  static bool is_widened(const Node& node) {
+  static bool is_cast_up(const Node& node) {
     return node.op == Op::Cast && node.dtype == DType::Float32 && node.shape.rank() == 4 &&
            item_size(node.input(0)->dtype) == 2 && is_floating(node.input(0)->dtype);
   }
 
-  // What a convolution multiplies in 16 bits it reads as it was before it was widened.
+  // What a convolution multiplies in 16 bits it reads as it was before it was cast to float32.
   Ref operand(const Node& product, const Node* in) {
-    const auto widened = widened_.find(in);
-    const bool narrow = widened != widened_.end() && narrow_type(product) == in->input(0)->dtype;
-    return narrow ? widened->second : ref_of(in);
+    const auto upcast = cast_up_.find(in);
+    const bool half = upcast != cast_up_.end() && lower_type(product) == in->input(0)->dtype;
+    return half ? upcast->second : ref_of(in);
   }
 
   Ref& place(const Node* node) { return refs_[order_.index[node]]; }
 
-  // How users read the node; one that is made again is made for each of them.
+  // How users read the node; one that is recomputed is made for each of them.
   Ref ref_of(const Node* node) {
-    if (const auto widened = widened_.find(node);
-        widened != widened_.end() && place(node).item < 0) {
+    if (const auto upcast = cast_up_.find(node); upcast != cast_up_.end() && place(node).item < 0) {
       const int item = push(node->op, *node);
-      out_.items[item].args = {widened->second};
+      out_.items[item].args = {upcast->second};
       place(node) = whole(item);
     }
     const auto again = again_.find(node);
@@ -269,14 +268,15 @@ class Lowering {
   // Whether an image that the op reads element by element lies with the channels last, because this
   // pass has laid it so: then its result does too.
   bool reads_channels_last(const Node& node, const std::vector<Ref>& args) const {
-    if (last_.empty() || node.shape.rank() != 4 || !sweeps_any_order(node)) return false;
+    if (last_.empty() || node.shape.rank() != 4 || !reads_any_order(node)) return false;
     return std::any_of(args.begin(), args.end(), [this](const Ref& arg) {
       return is_channels_last(arg) && spans_images(arg);
     });
   }
 
-  // An argument of such an op. Images in their own order are turned, once for all that read them.
-  Ref turned_last(const Ref& arg, std::uint32_t label) {
+  // An argument of such an op. Images in their own order are transposed, once for all that read
+  // them.
+  Ref transposed_last(const Ref& arg, std::uint32_t label) {
     if (is_channels_last(arg) || !spans_images(arg) || arg.shape[1] == 1) return channels_last(arg);
     const int item = copy(channels_last(arg), label);
     last_.insert(item);
@@ -298,15 +298,15 @@ class Lowering {
     return channels_first(images);
   }
 
-  // Images as a matrix of pixels by channels, turned where they lie in another order.
+  // Images as a matrix of pixels by channels, transposed where they lie in another order.
   Ref pixels(const Ref& images, std::uint32_t label) {
-    const Ref turned = channels_last(images);
-    const Shape& s = turned.shape;
-    Ref out = turned;
+    const Ref permuted = channels_last(images);
+    const Shape& s = permuted.shape;
+    Ref out = permuted;
     out.shape = {s[0] * s[1] * s[2], s[3]};
     const bool laid = out_.items[images.item].op != Op::Constant && has_channels_inside(images);
-    if (laid && reshape_strides(s, turned.stride, out.shape, out.stride)) return out;
-    const int item = copy(turned, label);
+    if (laid && reshape_strides(s, permuted.stride, out.shape, out.stride)) return out;
+    const int item = copy(permuted, label);
     last_.insert(item);
     const Shape matrix = out.shape;
     out = whole(item);
@@ -354,7 +354,7 @@ class Lowering {
   }
 
   // Sums of squared deviations from a batch's mean are gathered beside that mean's sum, in one
-  // sweep: what they would be computed of is not made for them. Rows stay in cache and are read
+  // kernel: what they would be computed of is not made for them. Rows stay in cache and are read
   // twice at no cost.
   void find_deviations(std::span<const Tensor> roots, std::span<Node* const> nodes) {
     constexpr std::int64_t kSamples = 1, kChannels = 2;
@@ -399,33 +399,34 @@ class Lowering {
     return channels_first(whole(place->second));
   }
 
-  // Filters by which a convolution of narrow images multiplies in 16 bits: rounded once, for all
+  // Filters by which a convolution of 16-bit images multiplies in 16 bits: rounded once, for all
   // blocks that read them, with the axis inside that is summed over.
-  Ref narrow_filters(const Node& product, const Ref& filters) {
+  Ref lower_filter_precision(const Node& product, const Ref& filters) {
     constexpr std::int64_t kSummedAtOnce = 8;
     const bool of_input = product.op == Op::Conv2dInputGrad;
-    const DType narrow = narrow_type(product);
+    const DType half = lower_type(product);
     const Item& base = out_.items[filters.item];
-    const bool rounds = narrow != DType::Float32 && base.dtype == DType::Float32 &&
+    const bool rounds = half != DType::Float32 && base.dtype == DType::Float32 &&
                         base.kind == OpKind::Leaf && is_linear(filters, base.shape);
     if (!rounds || filters.shape[of_input ? 0 : 1] % kSummedAtOnce != 0 ||
         (product.op != Op::Conv2d && !of_input))
       return filters;
-    const auto [place, fresh] = narrow_filters_.try_emplace({filters.item, narrow, of_input}, -1);
+    const auto [place, fresh] =
+        lower_filter_precision_.try_emplace({filters.item, half, of_input}, -1);
     if (fresh)
       place->second =
-          add_cast(channels_last(of_input ? transposed(filters) : filters), narrow, product.label);
+          add_cast(channels_last(of_input ? transposed(filters) : filters), half, product.label);
     const Ref laid = channels_first(whole(place->second));
     return of_input ? transposed(laid) : laid;
   }
 
-  // What `ref` reads, laid with the second axis inside; turned where it is not, once for all.
+  // What `ref` reads, laid with the second axis inside; transposed where it is not, once for all.
   Ref channels_inside(const Ref& ref, std::uint32_t label) {
     const Item& base = out_.items[ref.item];
-    const Ref turned = channels_last(ref);
+    const Ref permuted = channels_last(ref);
     const bool has_memory = base.op != Op::Constant && base.op != Op::Iota;
-    if (has_memory && is_linear(turned, base.shape)) return ref;
-    return channels_first(whole(copy(turned, label)));
+    if (has_memory && is_linear(permuted, base.shape)) return ref;
+    return channels_first(whole(copy(permuted, label)));
   }
 
   void add_image_convolution(const Node& node) {
@@ -515,19 +516,19 @@ class Lowering {
       again_.emplace(&node, std::move(args));
       return;
     }
-    if (stores_narrow_ && is_widened(node)) {
-      widened_.emplace(&node, args[0]);
+    if (stores_16_bit_ && is_cast_up(node)) {
+      cast_up_.emplace(&node, args[0]);
       return;
     }
     if (convolves_last_ && pools_channels_last(node) && is_channels_last(args[0]))
       return add_pooling(node, std::move(args));
     if (channels_last_ && is_pixel_product(node)) return add_pixel_product(node, args);
-    const bool turned = reads_channels_last(node, args);
-    if (turned)
-      for (Ref& arg : args) arg = turned_last(arg, node.label);
+    const bool permuted = reads_channels_last(node, args);
+    if (permuted)
+      for (Ref& arg : args) arg = transposed_last(arg, node.label);
     fit(node, args);
     if (node.op == Op::Assign) return add_assign(node, args);
-    if (!turned && is_made_again(node, args)) {
+    if (!permuted && is_made_again(node, args)) {
       again_.emplace(&node, std::move(args));
       return;
     }
@@ -540,7 +541,7 @@ class Lowering {
         return;
       }
     }
-    add_item(node, std::move(args), turned);
+    add_item(node, std::move(args), permuted);
   }
 
   void add_leaf(const Node& node) {
@@ -575,28 +576,28 @@ class Lowering {
   void fit(const Node& node, std::vector<Ref>& args) {
     const OpKind kind = op_info(node.op).kind;
     const bool needs_whole = has_trait(node.op, kReadsWhole);
-    if (has_trait(node.op, kIndexed)) narrow_index(node, args[1]);
+    if (has_trait(node.op, kIndexed)) shorten_index(node, args[1]);
     if (kind == OpKind::Attention) fit_attention(node, args);
-    if (node.op == Op::ScatterAdd || node.op == Op::Scatter) narrow_base(args[0]);
+    if (node.op == Op::ScatterAdd || node.op == Op::Scatter) base_16_bit(args[0]);
     for (Ref& arg : args) {
       const Item& base = out_.items[arg.item];
       const bool no_memory = base.op == Op::Constant || base.op == Op::Iota;
       const bool strided = kind == OpKind::Contraction || kind == OpKind::Attention;
       if (needs_whole || (strided && no_memory)) arg = contiguous(arg, node.label);
     }
-    if (stores_narrow_ && options_.traits.is_queued && kind == OpKind::Contraction &&
+    if (stores_16_bit_ && options_.traits.is_queued && kind == OpKind::Contraction &&
         args[1].shape.rank() == 4)
-      args[1] = narrow_filters(node, args[1]);
+      args[1] = lower_filter_precision(node, args[1]);
   }
 
-  /// What is computed. `turned`: over images [N, H, W, C].
-  void add_item(const Node& node, std::vector<Ref> args, bool turned) {
+  /// What is computed. `permuted`: over images [N, H, W, C].
+  void add_item(const Node& node, std::vector<Ref> args, bool permuted) {
     const int item = push(node.op, node);
     out_.items[item].args = std::move(args);
     out_.items[item].deviations = deviations_.count(&node) != 0;
     if (has_trait(node.op, kSeveralResults))
       out_.items[item].results = op_info(node.op).result_count(node);
-    if (turned) {
+    if (permuted) {
       out_.items[item].shape = channels_last(node.shape);
       out_.items[item].attrs = channels_last_attrs(node);
       place(&node) = images_of(item, out_.items[item].shape);
@@ -657,12 +658,12 @@ class Lowering {
   const NumberedOrder& order_;
   std::vector<Ref> refs_;  // by number of the node; no item: none yet
   bool fold_views_, makes_again_, channels_last_, sums_deviations_, results_apart_;
-  bool convolves_last_, stores_narrow_ = false;
+  bool convolves_last_, stores_16_bit_ = false;
   const PlanOptions& options_;
   std::int64_t attention_step_;
   std::unordered_map<const Node*, int> slots_;
   std::unordered_map<const Node*, std::vector<Ref>> again_;
-  std::unordered_map<const Node*, Ref> widened_;  // images, as they were before
+  std::unordered_map<const Node*, Ref> cast_up_;  // images, as they were before
   std::unordered_map<const Node*, int> assigns_;
   std::unordered_map<int, int> assigned_;  // variable item to Assign item
   std::unordered_map<std::string, int> copies_;
@@ -671,7 +672,7 @@ class Lowering {
   std::vector<char> needed_;  // by number of the node, of graphs with such sums
   std::unordered_set<const Node*> rounded_filters_;
   // Items by whose they are, their type and whether they are for a gradient of an input.
-  std::map<std::tuple<int, DType, bool>, int> narrow_filters_;
+  std::map<std::tuple<int, DType, bool>, int> lower_filter_precision_;
   std::unordered_map<const Node*, int> laid_filters_;  // items that hold those [K, R, S, C]
   std::map<std::pair<int, int>, int> results_;         // items by whose and which they are
   NumberedPools pools_;

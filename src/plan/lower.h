@@ -47,9 +47,10 @@ inline bool has_several_results(const Item& item) {
 }
 
 struct Lowered {
-  std::vector<Item> items;      // arguments before users
-  std::vector<int> outputs;     // item per root; an Assign item for an assignment
-  bool stores_rounded = false;  // images that are rounded on the way (plan/narrow_images.h)
+  std::vector<Item> items;   // arguments before users
+  std::vector<int> outputs;  // item per root; an Assign item for an assignment
+  bool stores_rounded =
+      false;  // images that are rounded on the way (plan/lower_activation_precision.h)
 };
 
 /// `order`: the nodes that the roots need.

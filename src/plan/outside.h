@@ -1,4 +1,4 @@
-// What an index outside its axis is told as, on every device; cards add that work went on.
+// What an index outside its axis is told as, on every device; GPUs add that work went on.
 #pragma once
 
 #include <cstdint>

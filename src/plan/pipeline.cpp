@@ -26,7 +26,7 @@ constexpr PassInfo kPasses[kPassCount] = {
     {"verify_graph", true,
      "first: a wrong node is reported before it is rewritten beyond recognition"},
     {"loops", false,
-     "before anything else: what is asked of a loop decides what its body is; on a card, branches "
+     "before anything else: what is asked of a loop decides what its body is; on a GPU, branches "
      "become choices"},
     {"legalize", false,
      "before the clean-up: what ops that no fast engine of the device knows are written out in is "

@@ -26,7 +26,7 @@ struct Step {
   std::int64_t workspace_offset = 0;  // in the arena
   std::string passed_over;            // engines asked before this one, and why they declined
   std::string configuration;          // of the engine; empty: its own choice
-  std::string choice;                 // of a contraction on a card: what decided
+  std::string choice;                 // of a contraction on a GPU: what decided
 };
 
 /// A step as it is run: its kernel, bound to `bound` of Program::call_values from `first` on, or
@@ -82,7 +82,7 @@ struct Program {
   std::vector<ValueId> call_values;
   std::vector<SizeLimit> limits;
   bool rebound = false;            // from a plan of other sizes, whose texts it has not
-  std::vector<TakenChoice> taken;  // engines of contractions on a card
+  std::vector<TakenChoice> taken;  // engines of contractions on a GPU
   std::string joining;             // what the pass join did, or why nothing
   std::vector<PassRecord> passes;
   GraphRecord graph;

@@ -1,8 +1,8 @@
 // Region: what one step of a program computes, as data. The fuse pass makes regions; engines read
 // them; nothing here runs.
 //
-// A map region is one sweep over an iteration space: loads, element-wise instructions, reductions
-// along the last axis whose results can be used in the same sweep (rows), reductions over other
+// A map region is one kernel over an iteration space: loads, element-wise instructions, reductions
+// along the last axis whose results can be used in the same kernel (rows), reductions over other
 // axes as outputs (columns), stores. A contraction is a matrix product, a convolution or one of its
 // gradients, with an optional map region over its result as epilogue and optional ones over its
 // operands as prologues. Map regions may be joined, to share a launch: side by side where they do
@@ -96,7 +96,7 @@ struct MapReduce {
   // An epilogue's, over [batch, rows, columns] by columns: so many neighbouring rows come to a
   // result each, the value holds [rows / these, columns]. 0: all of them come to one.
   int rows = 0;
-  // Of a sweep over such results, deviations: the source is the mean of `rows` numbers each, this
+  // Of a kernel over such results, deviations: the source is the mean of `rows` numbers each, this
   // instruction the sum of their squared deviations from it.
   int within = -1;
 };

@@ -3,13 +3,13 @@
 // take itself, and cheaply enough for the device (RemakeTraits). A normalised activation comes from
 // what was normalised and a mean a row, the slope of an activation function from its argument.
 //
-// What is made again is the same arithmetic on the same operands. Variables are no source: they may
+// What is recomputed is the same arithmetic on the same operands. Variables are no source: they may
 // be assigned between.
 //
-// On a card a value that is stored all the same is made again too where a sweep reads anyway what
+// On a GPU a value that is stored all the same is recomputed too where a kernel reads anyway what
 // it is made of and the arithmetic is little: the mask of an activation behind a normalisation
 // comes from what was normalised. There variables are sources, whose assignments then wait for the
-// reader. A mask with one reader, which costs a byte to write and one to read, is made again of two
+// reader. A mask with one reader, which costs a byte to write and one to read, is recomputed of two
 // bytes that are stored until then anyway: of the image of 16 bits that a filters' gradient reads.
 #include "plan/remake.h"
 
@@ -24,10 +24,10 @@
 namespace tenon {
 namespace {
 
-constexpr std::size_t kMostItems = 48;  // of a group with what it makes again, as in fuse.cpp
+constexpr std::size_t kMostItems = 48;  // of a group with what it recomputes, as in fuse.cpp
 constexpr std::size_t kMostSteps = 24;  // to make one value again
 constexpr std::int64_t kSmall = 64;     // times smaller: read at no cost to speak of
-// OpCost: of an element that is made again though it is stored. A card computes so much meanwhile.
+// OpCost: of an element that is recomputed though it is stored. A GPU computes so much meanwhile.
 constexpr std::int64_t kFree = 40;
 constexpr std::int64_t kFewBytes = 16384;  // not worth while
 
@@ -93,8 +93,9 @@ class Remaker {
   bool is_small(int source, int beside) const {
     return bytes_of(g_.items[at(source)]) * kSmall <= bytes_of(g_.items[at(beside)]);
   }
-  /// The rounded value that item i widens again. It is stored instead of what is made of it.
-  bool is_widened(int rounded, int i) const {
+  /// The rounded value that item i casts to float32 again. It is stored instead of what is made of
+  /// it.
+  bool is_cast_up(int rounded, int i) const {
     const Item &from = g_.items[at(rounded)], &to = g_.items[at(i)];
     return to.op == Op::Cast && from.op == Op::Cast && is_simple(rounded) &&
            2 * bytes_of(from) <= bytes_of(to);
@@ -119,7 +120,7 @@ class Remaker {
       // One of a row is stored from now on.
       const bool of_row = !is_simple(j) && f_.role[at(j)] != Role::Column &&
                           f_.groups[at(a)].contraction != j && base.op != Op::Random;
-      if (!here || is_stored || of_row || is_widened(j, i))
+      if (!here || is_stored || of_row || is_cast_up(j, i))
         recipe.sources.insert(j);
       else if (!is_simple(j) || !find(j, a, recipe, with_variables))
         return false;
@@ -127,7 +128,7 @@ class Remaker {
     return true;
   }
 
-  /// Whether the sweep that makes an assignment (-1: there is none) can stand behind any other:
+  /// Whether the kernel that makes an assignment (-1: there is none) can stand behind any other:
   /// nobody waits for it, and it reads no variable that another one assigns, which would have to
   /// wait for it in turn.
   bool may_wait(int assignment) const {
@@ -230,7 +231,7 @@ class Remaker {
   /// Of one element, in the units of OpCost.
   std::int64_t cost_of(const Recipe& recipe) const {
     std::int64_t cost = 0;
-    for (const int step : recipe.steps) cost += op_row(g_.items[at(step)].op).cost.narrow;
+    for (const int step : recipe.steps) cost += op_row(g_.items[at(step)].op).cost.f32;
     return cost;
   }
 
@@ -310,9 +311,9 @@ class Remaker {
   const RemakeTraits traits_;
   const bool computes_free_;
   const std::vector<int> assignment_of_;  // by item
-  std::vector<FlatIntSet> made_, read_;   // by group: items made again there, items read
+  std::vector<FlatIntSet> made_, read_;   // by group: items recomputed there, items read
   std::vector<FlatIntSet> readers_;       // by item: other groups
-  std::vector<int> depth_;                // by group, on a card
+  std::vector<int> depth_;                // by group, on a GPU
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a sweep makes again instead of reading it: values of an earlier sweep that it can compute
+// What a kernel recomputes instead of reading it: values of an earlier kernel that it can compute
 // from what is stored anyway.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace tenon {
 
-/// Fills Group::remade. Values that every reader makes again need no memory.
+/// Fills Group::remade. Values that every reader recomputes need no memory.
 void remake(const Lowered& graph, Fused& fused, const DeviceTraits& traits);
 
 /// By item: the assignment of the variable, or -1.

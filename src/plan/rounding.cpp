@@ -1,8 +1,8 @@
 // The autocast pass, and the choice of weights that keep a rounded copy.
 //
 // Operands of large products are rounded once, by whoever makes them, and read many times over.
-// Those of small ones are rounded where they are loaded, which saves a sweep. A weight's copy costs
-// no sweep at all: it is one more store of its update.
+// Those of small ones are rounded where they are loaded, which saves a kernel. A weight's copy
+// costs no kernel at all: it is one more store of its update.
 #include "plan/rounding.h"
 
 #include <algorithm>
@@ -82,10 +82,11 @@ DType rounded_dtype(Precision precision, const PlanOptions& options) {
 }
 
 // The 16-bit type that this product reads of what is rounded ahead: of copies of weights and, where
-// these are kept narrow, of images. Float32: it reads nothing of the kind.
+// these are kept in 16 bits, of images. Float32: it reads nothing of the kind.
 DType kept_dtype(const Node& node, Precision precision, const PlanOptions& options,
-                 bool narrow_images) {
-  const bool packs = node.op == Op::Matmul ? options.traits.keeps_bf16_matrices : narrow_images;
+                 bool lower_activation_precision) {
+  const bool packs =
+      node.op == Op::Matmul ? options.traits.keeps_bf16_matrices : lower_activation_precision;
   return packs && precision == Precision::Bf16 ? DType::BFloat16
                                                : rounded_dtype(precision, options);
 }
@@ -95,7 +96,7 @@ bool may_be_kept(const Node& node) {
   return node.op == Op::Variable && node.dtype == DType::Float32 && node.shape.numel() >= kLarge;
 }
 
-// Filters of a convolution on a card, which the graph leaves as they are: rounding them costs a
+// Filters of a convolution on a GPU, which the graph leaves as they are: rounding them costs a
 // launch, whatever their size.
 bool are_fixed_filters(const Node& convolution, const Node& weight) {
   constexpr std::int64_t kNumbers = 4096;
@@ -122,14 +123,14 @@ const RoundedCopy* copy_of(const PlanOptions& options, Node* x, DType dtype) {
 // What was rounded for products, by what it was before.
 using Rounded = std::unordered_map<const Node*, Tensor>;
 
-// Whether all elements were of that 16-bit type before they were widened.
-bool was_narrow(const Node& node, DType dtype) {
+// Whether all elements were of that 16-bit type before they were cast to float32.
+bool was_16_bit(const Node& node, DType dtype) {
   if (node.realised()) return false;
   if (node.op == Op::Cast) return node.input(0)->dtype == dtype;
-  if (is_view(node)) return was_narrow(*node.input(0), dtype);
+  if (is_view(node)) return was_16_bit(*node.input(0), dtype);
   const auto in = node.in();
   return node.op == Op::Concat && std::all_of(in.begin(), in.end(), [dtype](const Node* part) {
-           return was_narrow(*part, dtype);
+           return was_16_bit(*part, dtype);
          });
 }
 
@@ -154,17 +155,17 @@ bool was_rounded(const Node& node, DType dtype) {
 }
 
 // Views go on top of the cast, so that a product and its transpose share one.
-Tensor narrowed(const Tensor& x, DType dtype, const PlanOptions& options, Rounded& rounded) {
+Tensor downcast(const Tensor& x, DType dtype, const PlanOptions& options, Rounded& rounded) {
   const Node& node = *x.node();
   if (is_view(node)) {
-    const Tensor base = narrowed(Tensor(node.input(0)), dtype, options, rounded);
+    const Tensor base = downcast(Tensor(node.input(0)), dtype, options, rounded);
     return make_node(node.op, dtype, node.shape, node.attrs, std::span(&base, 1));
   }
   if (const RoundedCopy* kept = copy_of(options, x.node(), dtype)) return as_weight(*kept);
-  if (was_narrow(node, dtype) || joins_rounded(node, rounded, options)) {
+  if (was_16_bit(node, dtype) || joins_rounded(node, rounded, options)) {
     if (node.op == Op::Cast) return Tensor(node.input(0));
     std::vector<Tensor> parts;
-    for (Node* part : node.in()) parts.push_back(narrowed(Tensor(part), dtype, options, rounded));
+    for (Node* part : node.in()) parts.push_back(downcast(Tensor(part), dtype, options, rounded));
     return rounded[&node] = make_node(node.op, dtype, node.shape, node.attrs, parts);
   }
   return rounded[&node] = make_node(Op::Cast, dtype, x.shape(), {}, std::span(&x, 1));
@@ -178,27 +179,27 @@ DType attention_dtype(const Node& attention, const PlanOptions& options) {
 }
 
 // Attention in 16 bits: all that it multiplies is rounded, and its results are of that type too.
-Tensor narrowed_attention(const Node& node, std::span<const Tensor> inputs,
-                          const PlanOptions& options, Rounded& rounded) {
-  const DType narrow = attention_dtype(node, options);
-  if (narrow == node.input(0)->dtype) return {};
+Tensor lowered_attention(const Node& node, std::span<const Tensor> inputs,
+                         const PlanOptions& options, Rounded& rounded) {
+  const DType half = attention_dtype(node, options);
+  if (half == node.input(0)->dtype) return {};
   std::vector<Tensor> operands(inputs.begin(), inputs.end());
   const bool is_grad = node.op == Op::AttentionGrad;
   for (std::size_t k = 0; k < operands.size(); ++k)
     if (k < 3 || (is_grad && (k == 3 || k == 5)))  // not the logarithms, nor the mask
-      operands[k] = narrowed(inputs[k], narrow, options, rounded);
-  return make_node(node.op, narrow, node.shape, node.attrs, operands);
+      operands[k] = downcast(inputs[k], half, options, rounded);
+  return make_node(node.op, half, node.shape, node.attrs, operands);
 }
 
 // A result of an attention whose type has changed, as wide as its readers expect.
-Tensor widened_result(const Node& node, const Tensor& owner) {
+Tensor cast_result(const Node& node, const Tensor& owner) {
   const bool logarithms = owner.node()->op == Op::Attention && result_index(node) == 1;
   if (op_info(owner.node()->op).kind != OpKind::Attention || logarithms ||
       owner.dtype() == node.dtype)
     return {};
-  const Tensor narrow =
+  const Tensor half =
       make_node(Op::Result, owner.dtype(), node.shape, node.attrs, std::span(&owner, 1));
-  return make_node(Op::Cast, node.dtype, node.shape, {}, std::span(&narrow, 1));
+  return make_node(Op::Cast, node.dtype, node.shape, {}, std::span(&half, 1));
 }
 
 // A bias's gradient sums up what the products next to it read rounded: summed from there, nobody
@@ -207,9 +208,8 @@ Roots sum_rounded(const Roots& roots, const PlanOptions& options, Rounded& round
   const auto rule = [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const auto found = rounded.find(base_of(inputs[0].node()));
     if (found == rounded.end() || inputs[0].node()->realised()) return {};
-    const Tensor narrow = narrowed(inputs[0], found->second.dtype(), options, rounded);
-    const Tensor wide =
-        make_node(Op::Cast, node.dtype, inputs[0].shape(), {}, std::span(&narrow, 1));
+    const Tensor half = downcast(inputs[0], found->second.dtype(), options, rounded);
+    const Tensor wide = make_node(Op::Cast, node.dtype, inputs[0].shape(), {}, std::span(&half, 1));
     return make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&wide, 1));
   };
   return rewrite(roots, rule,
@@ -221,9 +221,9 @@ Roots sum_rounded(const Roots& roots, const PlanOptions& options, Rounded& round
 DType rounded_ahead(const Node& product, const std::array<bool, 2>& kept,
                     const PlanOptions& options) {
   if (!is_product_of_float32(product)) return DType::Float32;
-  const DType narrow = rounded_dtype(precision_of(product, options), options);
+  const DType half = rounded_dtype(precision_of(product, options), options);
   const Shape &a = product.input(0)->shape, &b = product.input(1)->shape;
-  return worth_rounding_first(product, a, b, kept[0], kept[1], false) ? narrow : DType::Float32;
+  return worth_rounding_first(product, a, b, kept[0], kept[1], false) ? half : DType::Float32;
 }
 
 Roots autocast(Roots roots, const PlanOptions& options) {
@@ -233,31 +233,32 @@ Roots autocast(Roots roots, const PlanOptions& options) {
   const bool rounds_loops =
       options.traits.rounds_operands && std::any_of(nodes.begin(), nodes.end(), is_scan);
   if (rounds_loops) roots = round_loop_operands(std::move(roots), options);
-  const bool narrow_images = keeps_images_narrow(roots.order().nodes, options);
+  const bool lower_activation_precision =
+      stores_activations_in_16_bits(roots.order().nodes, options);
   const auto rule = [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (op_info(node.op).kind == OpKind::Attention)
-      return narrowed_attention(node, inputs, options, rounded);
-    if (node.op == Op::Result) return widened_result(node, inputs[0]);
+      return lowered_attention(node, inputs, options, rounded);
+    if (node.op == Op::Result) return cast_result(node, inputs[0]);
     if (options.results_apart && node.op == Op::Cast && item_size(node.dtype) == 2 &&
         is_floating(node.dtype) && inputs[0].node()->op == Op::Concat)
-      return narrowed(inputs[0], node.dtype, options, rounded);
+      return downcast(inputs[0], node.dtype, options, rounded);
     if (!is_product_of_float32(node)) return {};
     ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
     const Precision asked = std::exchange(attrs.precision, precision_of(node, options));
-    const DType narrow = kept_dtype(node, attrs.precision, options, narrow_images);
-    if (narrow == DType::Float32 && attrs.precision == asked) return {};
+    const DType half = kept_dtype(node, attrs.precision, options, lower_activation_precision);
+    if (half == DType::Float32 && attrs.precision == asked) return {};
     const auto is_kept = [&](const Tensor& x) {
-      return copy_of(options, x.node(), narrow) != nullptr || was_rounded(*x.node(), narrow);
+      return copy_of(options, x.node(), half) != nullptr || was_rounded(*x.node(), half);
     };
     const bool keeps[2] = {is_kept(inputs[0]), is_kept(inputs[1])};
-    if (narrow == DType::Float32) return make_node(node.op, node.dtype, node.shape, attrs, inputs);
+    if (half == DType::Float32) return make_node(node.op, node.dtype, node.shape, attrs, inputs);
     const bool both = rounds_first(node, inputs, keeps, options, options.channels_last);
     Tensor operands[2] = {inputs[0], inputs[1]};
     for (int k = 0; k < 2; ++k)
       if (both)
-        operands[k] = narrowed(inputs[k], narrow, options, rounded);
-      else if (narrow_images && reads_narrow_image(node, k))  // filters stay wide
-        operands[k] = cast(narrowed(inputs[k], narrow, options, rounded), node.dtype);
+        operands[k] = downcast(inputs[k], half, options, rounded);
+      else if (lower_activation_precision && reads_16_bit_image(node, k))  // filters stay wide
+        operands[k] = cast(downcast(inputs[k], half, options, rounded), node.dtype);
     return make_node(node.op, node.dtype, node.shape, attrs, operands);
   };
   roots = rewrite(roots, rule, [](const Node& node, std::span<Node* const>) {
@@ -292,8 +293,8 @@ std::vector<WeightToKeep> weights_to_keep_rounded(std::span<const Tensor> roots,
   if (options.traits.keeps_bf16_matrices) done = assigned;
   for (Node* node : nodes) {
     if (node->realised() || !is_product_of_float32(*node)) continue;
-    const DType narrow = kept_dtype(*node, precision_of(*node, options), options, false);
-    if (narrow == DType::Float32) continue;
+    const DType half = kept_dtype(*node, precision_of(*node, options), options, false);
+    if (half == DType::Float32) continue;
     const Tensor inputs[2] = {Tensor(node->input(0)), Tensor(node->input(1))};
     Node *a = base_of(node->input(0)), *b = base_of(node->input(1));
     if (!rounds_first(*node, inputs, {may_be_kept(*a), may_be_kept(*b)}, options, channels_last))
@@ -302,7 +303,7 @@ std::vector<WeightToKeep> weights_to_keep_rounded(std::span<const Tensor> roots,
       const bool fixed =
           channels_last && assigned.count(weight) == 0 && are_fixed_filters(*node, *weight);
       if ((fixed || may_be_kept(*weight)) && done.insert(weight).second)
-        weights.push_back({weight, narrow, fixed && is_image_convolution(*node)});
+        weights.push_back({weight, half, fixed && is_image_convolution(*node)});
     }
   }
   return weights;

@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "plan/calls.h"
-#include "plan/late_sweeps.h"
+#include "plan/delay_input_kernels.h"
 #include "plan/region_key.h"
 #include "plan/times.h"
 #include "plan/tune.h"
@@ -87,7 +87,7 @@ void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOpt
       step.kernel = engine->prepare(step.region, values, options.threads);
       step.engine = engine;
       return;
-    } catch (const NotSupported& e) {  // a library that turned out to have nothing for it
+    } catch (const NotSupported& e) {  // a library that transposed out to have nothing for it
       passed_over += cat(passed_over.empty() ? "" : "; ", engine->name(), ": ", e.what());
     }
   }
@@ -257,7 +257,7 @@ class Ordering {
     std::vector<int> order = one_by_one();
     if (order.size() != program_.steps.size())
       throw InternalError("the steps of a program depend on each other in a circle");
-    if (greedy_ && !by_path_) delay_sweeps(program_, after_, order);
+    if (greedy_ && !by_path_) delay_input_kernels(program_, after_, order);
     return order;
   }
 

@@ -12,7 +12,7 @@
 // plan (Program::limits). A size at which two expressions of the graph meet, or a limit is passed,
 // is refused, and planned. So a result does not depend on which sizes came before.
 //
-// On a card passes decide by microseconds too, which are no limits that could be listed: a plan
+// On a GPU passes decide by microseconds too, which are no limits that could be listed: a plan
 // serves sizes of one class there, between such as were planned (run/known_plans.cpp).
 #pragma once
 

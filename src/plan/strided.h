@@ -1,4 +1,4 @@
-// Strided convolutions on a card, said by convolutions of stride 1, which its fast kernels know.
+// Strided convolutions on a GPU, said by convolutions of stride 1, which its fast kernels know.
 #pragma once
 
 #include <span>

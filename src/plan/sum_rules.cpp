@@ -1,4 +1,4 @@
-// Rules about sums, each of which is a sweep over memory or a reduction that a row's numbers wait
+// Rules about sums, each of which is a kernel over memory or a reduction that a row's numbers wait
 // for: sum(x * f) is f * sum(x) where f does not change along the summed axes, and what remains of
 // a tensor without its mean, times such a factor, adds up to nothing.
 //

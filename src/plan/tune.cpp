@@ -65,7 +65,7 @@ bool read_microseconds(std::string_view text, double& us) {
   return true;
 }
 
-// Names of engines and the like are plain; whatever else a card calls itself must not break a line.
+// Names of engines and the like are plain; whatever else a GPU calls itself must not break a line.
 std::string field(std::string_view text) {
   std::string out(text);
   for (char& c : out)
@@ -318,9 +318,9 @@ TuneTable TuneTable::parse(std::string_view text, int* damaged) {
   return table;
 }
 
-std::string tune_key(std::string_view card, const Region& region, std::span<const Value> values) {
+std::string tune_key(std::string_view gpu, const Region& region, std::span<const Value> values) {
   const Contraction& c = region.contraction;
-  std::string key = cat(card, " | ", op_row(c.op).name, " ");
+  std::string key = cat(gpu, " | ", op_row(c.op).name, " ");
   if (c.op != Op::Matmul) {
     const ConvAttrs& conv = c.attrs.conv;
     key += cat("stride ", conv.stride_h, "x", conv.stride_w, " pad ", conv.pad_h, "x", conv.pad_w,

@@ -1,4 +1,4 @@
-// What measurements say about contractions on cards: a table from a region's pattern to the engine
+// What measurements say about contractions on GPUs: a table from a region's pattern to the engine
 // and configuration that won, and how choose_engines asks for it.
 //
 // The plan only reads: timing, files and the process's settings are the run room's. A row names its
@@ -61,11 +61,11 @@ class TuneTable {
   std::map<std::string, TuneChoice> rows_;
 };
 
-/// The card, and all that decides how fast a contraction region runs on it: op, shapes, strides,
+/// The GPU, and all that decides how fast a contraction region runs on it: op, shapes, strides,
 /// dtypes, arithmetic and epilogue, but no names and no numbers of the epilogue. Sizes that may
 /// grow with the batch (rows and inner sum of a product, images) are letters, whose values end the
 /// key: "… [m, k]float32{400,1} … with m 64 k 400".
-std::string tune_key(std::string_view card, const Region& region, std::span<const Value> values);
+std::string tune_key(std::string_view gpu, const Region& region, std::span<const Value> values);
 
 /// Multiply-adds of a contraction.
 double multiply_adds(const Contraction& c);

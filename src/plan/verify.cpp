@@ -1,4 +1,4 @@
-// Regions each by itself, then who writes and reads what, then the arena: a sweep over the steps
+// Regions each by itself, then who writes and reads what, then the arena: a kernel over the steps
 // that keeps the live values by their place.
 #include "plan/verify.h"
 
@@ -89,19 +89,19 @@ class RegionCheck {
     check_lists(reads, writes);
   }
 
-  /// Slices cover the axis, and sweeps that share a value cut it alike. Of other parts the engine
+  /// Slices cover the axis, and kernels that share a value cut it alike. Of other parts the engine
   /// knows (Engine::claims).
   void check_slices() const {
     require(region_.slice > 0 && region_.slice <= region_.samples, "takes ", region_.slice, " of ",
             region_.samples, " entries at a time");
-    Capabilities sweeps;
-    sweeps.no_slices = nullptr;
+    Capabilities kernels;
+    kernels.no_slices = nullptr;
     std::vector<ChainAccess> met;
     for (const Region& part : region_.parts) {
       if (part.kind != RegionKind::Map) continue;
       require(part.axis >= 0 && part.axis < part.map.space.rank(), "cuts ", part.title,
               " along axis ", part.axis, ", which it has not");
-      const char* why = list_accesses(part, sweeps, p_.values, region_.samples, met);
+      const char* why = list_accesses(part, kernels, p_.values, region_.samples, met);
       require(why == nullptr, "cuts ", part.title, ", which ", why == nullptr ? "" : why);
     }
     if (region_.band != 0) check_bands();

@@ -34,7 +34,7 @@ struct Totals {
 struct Ledger {
   std::mutex mutex;
   std::vector<std::weak_ptr<CacheEntry>> entries;
-  std::size_t swept = 0;  // size after the last sweep
+  std::size_t size_after_cleanup = 0;  // size after the last cleanup
   std::atomic<std::int64_t> limit{kLimit}, bytes{0};
   std::atomic<std::uint64_t> now{1};
   std::array<Totals, 3> totals;
@@ -61,7 +61,7 @@ Entries living() {
     out.push_back(std::move(entry));
     return false;
   });
-  l.swept = l.entries.size();
+  l.size_after_cleanup = l.entries.size();
   return out;
 }
 
@@ -119,13 +119,13 @@ void enter(const std::shared_ptr<CacheEntry>& entry) {
   l.now.fetch_add(1, std::memory_order_relaxed);
   entry->touch();
   l.totals[static_cast<std::size_t>(entry->kind())].count.fetch_add(1, std::memory_order_relaxed);
-  bool sweep = false;
+  bool cleanup = false;
   {
     const std::lock_guard lock(l.mutex);
     l.entries.push_back(entry);
-    sweep = l.entries.size() > 2 * l.swept + 64;
+    cleanup = l.entries.size() > 2 * l.size_after_cleanup + 64;
   }
-  if (sweep) living();
+  if (cleanup) living();
   make_room();
 }
 

@@ -118,14 +118,14 @@ class KnownGraph final : public CacheEntry {
   };
   struct Learned {
     std::shared_ptr<const SizedPlan> plan;
-    bool on_card = false;
+    bool on_gpu = false;
     bool confirmed = false;
     std::int64_t least = 0, most = 0;  // of the sizes at which planning gave it
 
-    // On a card passes weigh microseconds, whose balance tips once as a size grows: what holds at
+    // On a GPU passes weigh microseconds, whose balance tips once as a size grows: what holds at
     // two sizes holds between them. Choices of tiles see the next power of two.
-    bool is_near(std::int64_t size) const { return !on_card || class_of(size) == class_of(most); }
-    bool serves(std::int64_t size) const { return !on_card || (least <= size && size <= most); }
+    bool is_near(std::int64_t size) const { return !on_gpu || class_of(size) == class_of(most); }
+    bool serves(std::int64_t size) const { return !on_gpu || (least <= size && size <= most); }
   };
   static std::uint64_t class_of(std::int64_t size) {
     return std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(size, 1)));

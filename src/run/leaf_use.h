@@ -19,7 +19,7 @@ inline bool may_change(const Node& leaf) {
 
 class LeafUse {
  public:
-  /// `leaves` by slot. For those on cards there is nothing to do: work there is done in the order
+  /// `leaves` by slot. For those on GPUs there is nothing to do: work there is done in the order
   /// of the queue.
   LeafUse(const Program& program, std::span<Node* const> leaves)
       : variable_(program.slots.size(), 0) {

@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-/// While it is held, this thread alone queues work on the card, so that programs of several threads
+/// While it is held, this thread alone queues work on the GPU, so that programs of several threads
 /// stand one behind another there, and what one assigns another reads whole. Empty for the CPU.
 std::unique_lock<std::mutex> lock_queue(Device device);
 /// Runs the steps. `values` holds a pointer for each value of the program.

@@ -30,7 +30,7 @@ PlanOptions plan_options(const Context& context, Device device) {
   out.disabled = context.disabled_passes;
   out.memory_limit = context.memory_limit;
   out.tuning = tuning_of(device, context.tune);
-  // What a card cannot hold is refused before anything runs.
+  // What a GPU cannot hold is refused before anything runs.
   if (device.kind != Device::Kind::Cpu && context.memory_limit == 0)
     out.memory_limit = backend.facts(device.index).memory_bytes;
   return out;

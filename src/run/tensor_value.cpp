@@ -75,7 +75,7 @@ void print_axis(std::string& out, const Tensor& t, const void* data, int axis, s
   out += ']';
 }
 
-// The value of a tensor on a card, in host memory; copied again only when it may have changed.
+// The value of a tensor on a GPU, in host memory; copied again only when it may have changed.
 const void* host_copy(Node& node) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);

@@ -180,7 +180,7 @@ std::vector<TuneAdvice> Tuner::advise(const Program& program, const AlikeSteps& 
       advice[s] = advice[at(alike.first(s))];
       continue;
     }
-    advice[s] = look_up(tune_key(card_, region, program.values), region, program.values, options);
+    advice[s] = look_up(tune_key(gpu_, region, program.values), region, program.values, options);
     if (mode_ != Tune::Write || advice[s].choice) continue;
     const auto same = [&](const Unknown& u) { return u.advice->key == advice[s].key; };
     if (std::none_of(unknown.begin(), unknown.end(), same))
@@ -197,7 +197,7 @@ std::vector<TuneAdvice> Tuner::advise(const Program& program, const AlikeSteps& 
 TuneAdvice Tuner::known(const Region& region, std::span<const Value> values,
                         const PlanOptions& options) {
   if (region.contraction.out_shape.numel() == 0) return {};
-  return look_up(tune_key(card_, region, values), region, values, options);
+  return look_up(tune_key(gpu_, region, values), region, values, options);
 }
 
 void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
@@ -225,7 +225,7 @@ void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
       store_.put(u.advice->key, *choice);
       u.advice->choice = std::move(choice);
       u.advice->source = "tuned now";
-    } catch (const Error& error) {  // as when the card's memory is full
+    } catch (const Error& error) {  // as when the GPU's memory is full
       log_message(LogLevel::Warning,
                   cat("tuning: ", u.region->title, " is left to the model: ", error.what()));
     }
@@ -253,7 +253,7 @@ Tuning* tuning_of(Device device, Tune mode) {
   return &tuners
               .emplace_back(std::piecewise_construct, std::forward_as_tuple(key),
                             std::forward_as_tuple(backend.facts(device.index).model, mode,
-                                                  TuneStore::shared(), make_card_bench))
+                                                  TuneStore::shared(), make_gpu_bench))
               .second;
 }
 

@@ -23,8 +23,8 @@ class Tuner final : public Tuning {
   using MakeBench = std::function<std::unique_ptr<Bench>(
       const Region&, std::span<const Value>, const PlanOptions&, std::span<const Candidate>)>;
 
-  Tuner(std::string card, Tune mode, TuneStore& store, MakeBench make_bench)
-      : card_(std::move(card)), mode_(mode), store_(store), make_bench_(std::move(make_bench)) {}
+  Tuner(std::string gpu, Tune mode, TuneStore& store, MakeBench make_bench)
+      : gpu_(std::move(gpu)), mode_(mode), store_(store), make_bench_(std::move(make_bench)) {}
 
   std::vector<TuneAdvice> advise(const Program& program, const AlikeSteps& alike,
                                  const PlanOptions& options) override;
@@ -39,21 +39,21 @@ class Tuner final : public Tuning {
   void measure(std::span<Unknown> unknown, std::span<const Value> values,
                const PlanOptions& options);
 
-  const std::string card_;
+  const std::string gpu_;
   const Tune mode_;
   TuneStore& store_;
   const MakeBench make_bench_;
   std::mutex measuring_;  // one competition at a time
 };
 
-/// The tuner of a card; null on the CPU, where there is one engine for a region.
+/// The tuner of a GPU; null on the CPU, where there is one engine for a region.
 Tuning* tuning_of(Device device, Tune mode);
 
-/// A bench on a card: random inputs of the region's own shapes, outputs overwritten before each
+/// A bench on a GPU: random inputs of the region's own shapes, outputs overwritten before each
 /// check.
-std::unique_ptr<Bench> make_card_bench(const Region& region, std::span<const Value> values,
-                                       const PlanOptions& options,
-                                       std::span<const Candidate> candidates);
+std::unique_ptr<Bench> make_gpu_bench(const Region& region, std::span<const Value> values,
+                                      const PlanOptions& options,
+                                      std::span<const Candidate> candidates);
 
 /// While one of these lives it notes every choice of its thread's plans, and the choices it was
 /// given (by an earlier part of the same run) come before all others. They nest: an inner one asks
@@ -79,7 +79,7 @@ class TuneRecord {
 
 /// Tells apart what this thread's records were given; 0: nothing.
 std::uint64_t current_tune_record() noexcept;
-/// Tells apart all that decides this thread's next plan for a card beside its context: what records
+/// Tells apart all that decides this thread's next plan for a GPU beside its context: what records
 /// were given and have noted since, and measurements on disk.
 std::uint64_t tuning_state();
 

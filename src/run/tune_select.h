@@ -1,4 +1,4 @@
-// Which of several kernels of one region is the fastest that is right. Knows no card: how kernels
+// Which of several kernels of one region is the fastest that is right. Knows no GPU: how kernels
 // are run and timed is the Bench's, so that the rules can be tested anywhere.
 #pragma once
 

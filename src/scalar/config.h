@@ -87,7 +87,7 @@ TENON_SCALAR double fused(double a, double b, double c) {
 #endif
 }
 
-/// n / d for d between 2^-20 and 2^20. On a card without the branch that the general quotient takes
+/// n / d for d between 2^-20 and 2^20. On a GPU without the branch that the general quotient takes
 /// for extreme operands, and so without its wait; rounded as that, but for denormal results.
 TENON_SCALAR float tame_quotient(float n, float d) {
 #if defined(__CUDA_ARCH__)

@@ -5,7 +5,7 @@
 // Remez algorithm to the weighted relative error). Errors in units of the last place are measured
 // in tests/scalar.
 //
-// On a card exp and tanh of float are CUDA's, which take the power of two from the unit for special
+// On a GPU exp and tanh of float are CUDA's, which take the power of two from the unit for special
 // functions: 10 and 17 instructions instead of 23 and 37, errors of 1 and 2 units
 // (tests/cuda/test_functions.cpp).
 #pragma once

@@ -12,13 +12,13 @@
 
 namespace tenon::train {
 
-/// Takes examples out of a batch that there are none of: pictures of the set that could not be
+/// Takes examples out of a batch that there are none of: images of the set that could not be
 /// decoded. False when none is left.
 bool leave_out_absent(data::Batch& batch, const data::Dataset& set);
 /// Inputs [N, views, …] as those of N * views examples.
 Tensor views_as_examples(const Tensor& input);
 
-/// On a card bytes that threads prepare are sent as they are, beside the work, and scaled there.
+/// On a GPU bytes that threads prepare are sent as they are, beside the work, and scaled there.
 class Batches {
  public:
   explicit Batches(data::Loader& loader);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <tenon/error.h>
-#include <tenon/pictures.h>
+#include <tenon/images.h>
 
 #include "base/digest.h"
 #include "base/index.h"
@@ -66,7 +66,7 @@ void add_samples(Digester& digester, const data::Dataset& set) {
 
 // Files are known by their names, their sizes and, where they are few enough to be read before the
 // first step, their bytes. Nothing is decoded.
-void add_files(Digester& digester, const data::Pictures& images) {
+void add_files(Digester& digester, const data::ImageFiles& images) {
   constexpr std::uint64_t kMostRead = std::uint64_t{64} << 20;
   std::vector<std::uint64_t> sizes(at(images.size())), sums(sizes.size());
   // Who reads the samples says what is wrong with a file.
@@ -123,7 +123,7 @@ std::string names_without(const std::vector<std::string>& names,
 
 std::string data_digest(const data::Dataset& set) {
   Digester digester;
-  if (const auto images = set.pictures(); images != nullptr)
+  if (const auto images = set.images(); images != nullptr)
     add_files(digester, *images);
   else if (set.in_memory() && !set.made_on_demand())
     add_samples(digester, set);

@@ -208,7 +208,7 @@ void Fit::checkpoint() {
   t_.tell([&](Callback& c) { c.on_checkpoint(path); });
 }
 
-// The first one, which nothing has been computed for yet: on a card the host has time to write it
+// The first one, which nothing has been computed for yet: on a GPU the host has time to write it
 // while the first steps are compiled and run.
 void Fit::checkpoint_aside() {
   if (current_device().kind == Device::Kind::Cpu) {

@@ -41,7 +41,7 @@ bool is_finite(const Tensor& t) {
   return !is_floating(t.dtype()) || all(isfinite(on_host(t))).item() != 0;
 }
 
-// Gradients may overflow where the loss does not: what comes of that is no state to go on from.
+// Gradients may overflow where the loss does not: the result is no state to go on from.
 bool is_finite(const StateDict& state) {
   return std::all_of(state.begin(), state.end(),
                      [](const auto& entry) { return is_finite(entry.second); });
@@ -198,7 +198,7 @@ std::int64_t Fit::steps_until_curvature(std::int64_t more) const {
   return Curvature::steps_until_due(step, p_.batch, p_.steps_per_epoch);
 }
 
-// Reads what has been begun. On a card about a tenth of a second of steps is then begun ahead, so
+// Reads what has been begun. On a GPU about a tenth of a second of steps is then begun ahead, so
 // that it need not wait for the host after every one.
 void Fit::drain() {
   const std::size_t count = queue_.size();

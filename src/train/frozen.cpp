@@ -56,7 +56,7 @@ std::size_t nodes_of(const Tensor& value) {
 
 // What of a graph does not depend on anything that learns and is read by what does: what takes
 // fewer nodes first, for of several layers in a row dropout changes which is met first. What is
-// made of the input without any weight, as the mask of a text's filler, is made again: in its place
+// made of the input without any weight, as the mask of a text's filler, is recomputed: in its place
 // stands the input.
 std::vector<Tensor> ends_of_frozen(const Tensor& output, const Tensor& input,
                                    const std::vector<Tensor>& learning) {

@@ -21,7 +21,7 @@ namespace tenon::train {
 std::string take_fitting_weights(const nn::AnyModule& net, const std::string& file);
 struct TakenWeights {
   std::string note;       ///< what was taken
-  std::string normalize;  ///< what their family scales pictures by (io/weight_families.h), or empty
+  std::string normalize;  ///< what their family scales images by (io/weight_families.h), or empty
 };
 /// The same where everything must fit; otherwise ValueError says what does not fit this `model`.
 TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& model,

@@ -10,7 +10,7 @@
 #include <tenon/context.h>
 #include <tenon/error.h>
 #include <tenon/eval.h>
-#include <tenon/pictures.h>
+#include <tenon/images.h>
 #include <tenon/system.h>
 
 #include "base/digest.h"
@@ -91,8 +91,8 @@ class KeptSet final : public data::Dataset {
 std::string device_text() {
   const Device device = current_device();
   if (device.kind == Device::Kind::Cpu) return cat("cpu ", system_info().isa);
-  for (const CardInfo& card : cuda_info().cards)
-    if (card.device == device.str()) return card.name;
+  for (const GpuInfo& gpu : cuda_info().gpus)
+    if (gpu.device == device.str()) return gpu.name;
   return device.str();
 }
 
@@ -103,17 +103,17 @@ std::string text_of(const data::LoaderOptions& o) {
   return out;
 }
 
-// The files of pictures, or what else the examples are made of.
+// The files of images, or what else the examples are made of.
 void add_examples(Digester& out, const data::Dataset& set) {
   out.add(cat(set.size(), set.input_dtype(), set.input_shape(), set.target_dtype(),
               set.target_shape()));
-  if (const auto pictures = set.pictures()) {
-    for (std::int64_t k = 0; k < pictures->size(); ++k) {
-      out.add(static_cast<std::uint64_t>(pictures->label(k)));
+  if (const auto images = set.images()) {
+    for (std::int64_t k = 0; k < images->size(); ++k) {
+      out.add(static_cast<std::uint64_t>(images->label(k)));
       try {
-        out.add(pictures->bytes(k));
+        out.add(images->bytes(k));
       } catch (const IoError&) {
-        out.add("unreadable");  // another picture stands in for it, or it is an error later
+        out.add("unreadable");  // another image stands in for it, or it is an error later
       }
     }
     return;
@@ -254,7 +254,7 @@ std::shared_ptr<const KeptRecords> Keeper::compute(const Job& job, int variant) 
   const data::Dataset& set = *job.source->set;
   const std::size_t bytes = record_bytes(set);
   const Digest key = on_disk_ ? key_of(job, variant) : Digest();
-  // Pictures that cannot be decoded are named by each run, which must meet them for that: of these
+  // Images that cannot be decoded are named by each run, which must meet them for that: of these
   // nothing stays.
   const auto write = [&](auto&& fill) {
     folder_.make_room(bytes_of(job));

@@ -259,8 +259,8 @@ class AdaptedNet : public nn::Module {
   Tensor beside(const Adapter& adapter, const Node& node, const std::vector<Tensor>& inputs) const {
     const PrecisionScope precision(node.attrs.as<ContractionAttrs>().precision);
     const Tensor product = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
-    const Tensor narrow = matmul(inputs[0], transpose(adapter.a, 0, 1)) * scale_;
-    return product + cast(matmul(narrow, transpose(adapter.b, 0, 1)), product.dtype());
+    const Tensor half = matmul(inputs[0], transpose(adapter.a, 0, 1)) * scale_;
+    return product + cast(matmul(half, transpose(adapter.b, 0, 1)), product.dtype());
   }
 
   nn::AnyModule net_;

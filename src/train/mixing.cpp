@@ -28,14 +28,14 @@ Tensor others(const Tensor& x) { return roll(x, {1}, {0}); }
 
 }  // namespace
 
-Tensor mix_rows(const data::Mixing& mixing, const Shape& picture, const data::LoaderState& epoch,
+Tensor mix_rows(const data::Mixing& mixing, const Shape& image, const data::LoaderState& epoch,
                 std::int64_t first, std::int64_t steps) {
-  const bool flat = picture.rank() < 2;
+  const bool flat = image.rank() < 2;
   if (flat && mixing.cutmix > 0)
-    throw ValueError(cat("cutmix: examples of ", picture,
+    throw ValueError(cat("cutmix: examples of ", image,
                          " have no height and width that a box could be put into"));
-  const int height = flat ? 1 : static_cast<int>(picture[picture.rank() - 2]),
-            width = flat ? 1 : static_cast<int>(picture[picture.rank() - 1]);
+  const int height = flat ? 1 : static_cast<int>(image[image.rank() - 2]),
+            width = flat ? 1 : static_cast<int>(image[image.rank() - 1]);
   std::vector<float> numbers;
   for (std::int64_t k = 0; k < steps; ++k)
     append_row(data::draw_mix(mixing, height, width, epoch.seed, epoch.epoch, first + k), numbers);

@@ -1,4 +1,4 @@
-// Mixing of a batch's pictures and labels, inside the training step: what a batch is mixed by is an
+// Mixing of a batch's images and labels, inside the training step: what a batch is mixed by is an
 // input of the step, so that every batch runs the same program.
 #pragma once
 
@@ -10,9 +10,9 @@ namespace tenon::train {
 
 /// A row of numbers that says a draw: [kMixNumbers], float32.
 constexpr std::int64_t kMixNumbers = 8;
-/// The rows of `steps` batches from batch `first` of an epoch on: [steps, kMixNumbers]. `picture`
+/// The rows of `steps` batches from batch `first` of an epoch on: [steps, kMixNumbers]. `image`
 /// is an example's shape.
-Tensor mix_rows(const data::Mixing& mixing, const Shape& picture, const data::LoaderState& epoch,
+Tensor mix_rows(const data::Mixing& mixing, const Shape& image, const data::LoaderState& epoch,
                 std::int64_t first, std::int64_t steps);
 
 /// Nodes of a batch that is mixed as a row says.

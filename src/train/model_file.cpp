@@ -91,7 +91,7 @@ std::string to_json(const ModelDescription& model) {
   json["classes"] = s.classes;
   json["input_mean"] = s.input_mean;
   json["input_std"] = s.input_std;
-  if (s.picture != "auto") json["picture"] = s.picture;
+  if (s.preprocess != "auto") json["preprocess"] = s.preprocess;
   if (s.normalize != "auto") json["normalize"] = s.normalize;
   if (s.background != "auto") json["background"] = s.background;
   if (!has_path(s.data)) json["data"] = s.data;
@@ -116,7 +116,7 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
     s.classes = json.at("classes").get<std::int64_t>();
     s.input_mean = json.at("input_mean").get<double>();
     s.input_std = json.at("input_std").get<double>();
-    for (const char* key : {"picture", "normalize", "background"})
+    for (const char* key : {"preprocess", "normalize", "background"})
       if (json.contains(key)) s.set(key, json[key].get<std::string>());
     s.data = json.value("data", "");
     if (!has_no_file(s.data))

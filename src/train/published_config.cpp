@@ -41,7 +41,7 @@ constexpr Relative kRelatives[] = {
     {"distilbert", "DistilBERT",
      "it has no types of texts, and its classes are told by a head of two layers"},
     {"albert", "ALBERT",
-     "its layers share their weights, and its embeddings are narrower than its layers"},
+     "its layers share their weights, and its embeddings are of lower precision than its layers"},
     {"electra", "ELECTRA",
      "its embeddings are projected, and its head tells which tokens were replaced"},
     {"deberta", "DeBERTa", "its attention counts relative positions"},
@@ -67,7 +67,7 @@ constexpr Relative kRelatives[] = {
     {"phi", "Phi", "it has rotary positions"},
     {"t5", "T5", "it is an encoder and a decoder with relative positions"},
     {"bart", "BART", "it is an encoder and a decoder whose positions begin at 2"},
-    {"vit", "ViT", "Tenon has no network of patches of pictures"},
+    {"vit", "ViT", "Tenon has no network of patches of images"},
 };
 
 std::string activation_of(PublishedFields& fields, const char* key, const char* fallback) {
@@ -294,7 +294,7 @@ void read_resnet(PublishedFields& fields, PublishedName& name, PublishedConfig& 
   fields.require("downsample_in_first_stage", false, "its first stage keeps its size");
   fields.require("downsample_in_bottleneck", false, "its stride is in the convolution of 3 x 3");
   if (fields.whole("num_channels", 3) != 3)
-    fields.refuse("'num_channels' is not 3", "it takes pictures of three colours");
+    fields.refuse("'num_channels' is not 3", "it takes images of three colours");
   (void)fields.find("problem_type");
   name.put("width", "embedding_size", width, std::int64_t{64});
   out.classes = 2;
@@ -320,9 +320,9 @@ void read_timm(PublishedFields& fields, PublishedName& name, PublishedConfig& ou
   if (const Json* arguments = fields.find("model_args");
       arguments != nullptr && !arguments->empty())
     fields.refuse("'model_args' change the network", "it is as published");
-  const Json* pictures = fields.find("pretrained_cfg");
-  if (pictures == nullptr || !pictures->is_object()) return;
-  const Json *mean = pictures->find("mean"), *deviation = pictures->find("std");
+  const Json* images = fields.find("pretrained_cfg");
+  if (images == nullptr || !images->is_object()) return;
+  const Json *mean = images->find("mean"), *deviation = images->find("std");
   if (mean != nullptr && deviation != nullptr)
     out.normalize =
         cat(triple(fields.numbers(*mean, "mean")), "/", triple(fields.numbers(*deviation, "std")));

@@ -22,7 +22,7 @@ struct PublishedConfig {
   std::int64_t classes = 0;  ///< outputs of the published network
   std::vector<std::string> class_names{};  ///< where the file has names, one for each class
   bool regression = false;                 ///< it tells quantities
-  std::string normalize{};                 ///< of pictures, as the setting says it; "": unknown
+  std::string normalize{};                 ///< of images, as the setting says it; "": unknown
   Notes notes{};
 };
 

@@ -1,4 +1,4 @@
-// Copying a set to the card, and the graph that takes batches from it.
+// Copying a set to the GPU, and the graph that takes batches from it.
 #include "train/resident.h"
 
 #include <numeric>

@@ -1,4 +1,4 @@
-// A training set held in a card's memory: batches are gathered there by number, so that a step
+// A training set held in a GPU's memory: batches are gathered there by number, so that a step
 // takes nothing from the host but the numbers.
 #pragma once
 
@@ -30,7 +30,7 @@ struct ResidentSet {
 Shape with_count(std::int64_t count, const Shape& shape);
 
 /// The loader's set on the default device; none on the CPU, and for sets that are not in memory or
-/// would take too much of the card's.
+/// would take too much of the GPU's.
 std::optional<ResidentSet> resident_set(const data::Loader& loader);
 
 }  // namespace tenon::train

@@ -15,7 +15,7 @@
 #include <tenon/shapes_only.h>
 #include "base/background.h"
 #include "base/str.h"
-#include "data/picture_spec.h"
+#include "data/image_spec.h"
 #include "data/span_dataset.h"
 #include "device/parse.h"
 #include "io/file.h"
@@ -25,9 +25,9 @@
 #include "train/class_names.h"
 #include "train/data_digest.h"
 #include "train/frozen.h"
+#include "train/images.h"
 #include "train/lora.h"
 #include "train/model_file.h"
-#include "train/pictures.h"
 #include "train/planned.h"
 #include "train/published_config.h"
 #include "train/resident.h"
@@ -47,7 +47,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Plans the step of a run that is about to begin: libraries are started and kernels compiled while
-// weights are drawn and data goes to the card. The run takes the plan as its own: a step is planned
+// weights are drawn and data goes to the GPU. The run takes the plan as its own: a step is planned
 // once. What is wrong with it, the run itself will say. Its own network draws from a generator of
 // its own: the run's numbers depend on no thread beside it. `engines` are those of a run that is
 // resumed.
@@ -132,11 +132,11 @@ void refuse_idle(const Settings& settings) {
   if (settings.freeze.empty())
     for (const char* key : {"frozen_variants", "keep_frozen"})
       refuse(key, "nothing is frozen: name parts, as in --freeze features");
-  if (!data::is_picture_source(settings.data))
+  if (!data::is_image_source(settings.data))
     for (const char* key : {"broken", "augment_on"})
-      refuse(key, "the data holds no files of pictures: name some, as in --data folder:DIR");
+      refuse(key, "the data holds no files of images: name some, as in --data folder:DIR");
   if (settings.get("tune") == "write" && parse_device(settings.device).kind == Device::Kind::Cpu)
-    refuse("tune", "engines are chosen on cards alone: name one, as in --device cuda");
+    refuse("tune", "engines are chosen on GPUs alone: name one, as in --device cuda");
 }
 
 // How many samples each part has, and what their readers did that people should know. Parts of one
@@ -181,7 +181,7 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   const bool goes_on = resume && has_checkpoint(dir);
   const ContextScope scope(context_of(settings));
   std::future<std::optional<Plan>> planning;  // holds the plan while the run needs it
-  // Measurements want the card for themselves.
+  // Measurements want the GPU for themselves.
   if (current_device().kind != Device::Kind::Cpu && tune() != Tune::Write &&
       settings.freeze.empty() && settings.teacher.empty())
     planning = in_background([context = current_context(), &settings, &sets,
@@ -286,7 +286,7 @@ Weights weights_of_run(const std::string& dir) {
   return {checkpoint->path, checkpoint->model_state(), {}};
 }
 
-// Texts may be shorter than the context. Pictures may be of another size where the layers can say
+// Texts may be shorter than the context. Images may be of another size where the layers can say
 // what they make of it; a perceptron lays any input in a row.
 bool takes(const models::Info& model, const Tensor& examples, std::int64_t views) {
   const Shape shape = examples.shape();
@@ -479,8 +479,8 @@ TrainedModel TrainedModel::with_weights(const Settings& settings, const std::str
   TakenWeights taken = take_all_weights(out.net_, out.settings_.model, file);
   out.weights_note_ = taken.note + config_words(file, settings.model);
   out.settings_ =
-      with_pictures_of(std::move(out.settings_),
-                       config && !config->normalize.empty() ? config->normalize : taken.normalize);
+      with_images_of(std::move(out.settings_),
+                     config && !config->normalize.empty() ? config->normalize : taken.normalize);
   out.net_.eval();
   out.file_ = file;
   out.name_classes(out.settings_.classes);
@@ -549,10 +549,10 @@ TrainedModel TrainedModel::open(const std::string& run_or_file, const nn::AnyMod
   return out;
 }
 
-void TrainedModel::set_picture(const std::string& steps) {
-  // Pixels stay scaled as they were, which for other pictures is another way.
+void TrainedModel::set_preprocess(const std::string& steps) {
+  // Pixels stay scaled as they were, which for other images is another way.
   if (!own_sizes(settings_) && settings_.normalize == "auto") settings_.normalize = "none";
-  settings_.set("picture", steps);
+  settings_.set("preprocess", steps);
 }
 
 void TrainedModel::set_background(const std::string& colour) {
@@ -561,17 +561,17 @@ void TrainedModel::set_background(const std::string& colour) {
   settings_.set("background", colour);
 }
 
-bool TrainedModel::fits_pictures() const { return !given_net_ && own_sizes(settings_); }
+bool TrainedModel::fits_images() const { return !given_net_ && own_sizes(settings_); }
 
 Tensor TrainedModel::fit(const io::Image& image) const {
-  return data::fit_picture(image, picture_options(settings_, settings_.model_info().input));
+  return data::preprocess_image(image, image_options(settings_, settings_.model_info().input));
 }
 
 std::shared_ptr<data::Dataset> TrainedModel::fit(
-    std::shared_ptr<const data::Pictures> pictures) const {
-  data::PictureOptions options = picture_options(settings_, settings_.model_info().input);
+    std::shared_ptr<const data::ImageFiles> images) const {
+  data::ImageOptions options = image_options(settings_, settings_.model_info().input);
   options.broken_left_out = true;
-  return data::picture_dataset(std::move(pictures), options);
+  return data::image_dataset(std::move(images), options);
 }
 
 io::ImageReading TrainedModel::image_reading(int channels) const {
@@ -579,7 +579,7 @@ io::ImageReading TrainedModel::image_reading(int channels) const {
 }
 
 std::string TrainedModel::fitting() const {
-  return picture_options(settings_, settings_.model_info().input).resize.text();
+  return image_options(settings_, settings_.model_info().input).resize.text();
 }
 
 Tensor TrainedModel::predict(const Tensor& images) const {

@@ -10,8 +10,8 @@
 #include <span>
 
 #include <tenon/error.h>
+#include <tenon/images.h>
 #include <tenon/io.h>
-#include <tenon/pictures.h>
 
 #include "base/digest.h"
 #include "base/index.h"
@@ -32,7 +32,7 @@ constexpr const char* kUnits[] = {"images", "inputs", "texts"};
 constexpr std::uint64_t kUnread = 0;
 
 Unit unit_of(const data::Dataset& set) {
-  if (set.pictures() != nullptr) return Unit::Images;
+  if (set.images() != nullptr) return Unit::Images;
   const bool windows = set.input_dtype() == DType::Int64 && set.input_shape().rank() == 1 &&
                        set.target_shape() == set.input_shape();
   return windows ? Unit::Texts : Unit::Inputs;
@@ -61,7 +61,7 @@ void for_each_piece(const data::Dataset& set, std::span<const std::int64_t> numb
   }
 }
 
-Checksums of_images(const data::Pictures& images, std::span<const std::int64_t> numbers) {
+Checksums of_images(const data::ImageFiles& images, std::span<const std::int64_t> numbers) {
   constexpr std::int64_t kAtOnce = 16;
   Checksums out(numbers.size(), kUnread);
   parallel_for(divide_up(std::ssize(numbers), kAtOnce), [&](std::int64_t piece, int) {
@@ -217,7 +217,7 @@ SampleRecord SampleRecord::of(const data::Dataset& training) {
                                       : kMostInputs);
   out.every_ = std::max<std::int64_t>(divide_up(size, most), 1);
   const std::vector<std::int64_t> numbers = every_one(0, size, out.every_);
-  const auto images = training.pictures();
+  const auto images = training.images();
   out.checksums_ = images != nullptr ? of_images(*images, numbers) : of_inputs(training, numbers);
   std::erase(out.checksums_, kUnread);
   sort_out(out.checksums_);
@@ -242,7 +242,7 @@ bool SampleRecord::is_of(const data::Dataset& training) const {
     return every_ == other.every_ && stretch_ == other.stretch_ && checksums_ == other.checksums_;
   }
   const std::int64_t step = divide_up(divide_up(training.size(), every_), kLookedAt) * every_;
-  const Checksums some = of_images(*training.pictures(), every_one(0, training.size(), step));
+  const Checksums some = of_images(*training.images(), every_one(0, training.size(), step));
   return std::all_of(some.begin(), some.end(), [&](std::uint64_t checksum) {
     return checksum == kUnread || holds(checksum);
   });
@@ -313,7 +313,7 @@ std::optional<SeenSamples> SampleRecord::seen(const data::Dataset& set, std::int
   constexpr std::int64_t kAtOnce = 65'536;
   for (std::int64_t from = first; from < end; from += kAtOnce) {
     const std::vector<std::int64_t> numbers = every_one(from, std::min(end, from + kAtOnce), 1);
-    const auto images = set.pictures();
+    const auto images = set.images();
     for (const std::uint64_t checksum :
          images != nullptr ? of_images(*images, numbers) : of_inputs(set, numbers))
       out.seen += checksum != kUnread && holds(checksum);

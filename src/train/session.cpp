@@ -23,10 +23,10 @@
 #include "optim/warmup.h"
 #include "train/class_names.h"
 #include "train/frozen.h"
+#include "train/images.h"
 #include "train/kept.h"
 #include "train/lora.h"
 #include "train/model_file.h"
-#include "train/pictures.h"
 #include "train/published_config.h"
 #include "train/run_folder.h"
 #include "train/settings.h"
@@ -45,7 +45,7 @@ data::LoaderOptions loader_options(const Settings& s) {
   o.drop_last = s.drop_last;
   o.seed = static_cast<std::uint64_t>(s.seed);
   // Decoding takes longer than a step of many networks.
-  o.workers = own_sizes(s) ? picture_workers(s) : std::max(s.workers, 1);
+  o.workers = own_sizes(s) ? image_workers(s) : std::max(s.workers, 1);
   o.mean = s.input_mean;
   o.std = s.input_std;
   const ChannelScale channels = channel_scale(s);
@@ -153,9 +153,9 @@ std::string other_model(const Settings& settings, const data::Dataset& set) {
     return cat(": choose a model that reads such texts, as ", reader, " ('tenon models')");
   }
   if (!settings.network.empty()) return ": write that as 'input' in the file, or name other data";
-  const bool for_pictures = settings.model_info().input.rank() == 3 && input.rank() == 3;
+  const bool for_images = settings.model_info().input.rank() == 3 && input.rank() == 3;
   const bool quantities = settings.task == kRegression || is_floating(set.target_dtype());
-  if (for_pictures || (!quantities && !one_class)) return ": choose another model";
+  if (for_images || (!quantities && !one_class)) return ": choose another model";
   return cat(": use mlp:", input.numel(), "-64-",
              quantities ? set.target_shape().numel() : set.classes(),
              quantities && settings.task != kRegression ? " and --task regression" : "");
@@ -374,7 +374,7 @@ void check_unfreezing(const Settings& settings, const nn::AnyModule& net) {
                          settings.freeze, "' has nothing that would learn in ", settings.model));
 }
 
-// Precisions that were asked for and that a card alone has.
+// Precisions that were asked for and that a GPU alone has.
 std::string note_on_precision(const Settings& settings) {
   std::vector<Precision> asked{precision_from_name(settings.precision)};
   for (const auto& [layer, precision] : parse_layer_precision(settings.layer_precision))
@@ -480,11 +480,11 @@ Session::Session(const Settings& s, const DataSets& opened, bool resume)
     notes.push_back(note);
   if (current_device().kind == Device::Kind::Cpu)
     if (const std::string note = note_on_precision(settings); !note.empty()) notes.push_back(note);
-  if (sets.train->pictures() != nullptr && !ShapesOnly::is_on()) {
-    data::PictureOptions options = picture_options(settings, sets.train->input_shape());
+  if (sets.train->images() != nullptr && !ShapesOnly::is_on()) {
+    data::ImageOptions options = image_options(settings, sets.train->input_shape());
     options.resize = options.resize.middle_only();
     options.augment = augmentation_of(settings).steps;
-    const PicturePlace place = place_of_pictures(settings, options);
+    const ImagePlace place = place_of_images(settings, options);
     if (!place.about.empty()) {
       notes.push_back(place.about);
       settings.augment_on = place.where;  // of the run, wherever it is resumed
@@ -502,14 +502,15 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
   };
   if (teacher) return in_every_step("the teacher takes its input");
   if (augmentation_of(settings).mixing.any())
-    return in_every_step("the pictures of a batch are mixed");
+    return in_every_step("the images of a batch are mixed");
   if (settings.keep_frozen == "off") return in_every_step("keep_frozen is off");
   const auto source = [this](const std::shared_ptr<const data::Dataset>& set,
                              const std::unique_ptr<data::Loader>& loader,
                              const std::string& drawn) {
     KeptSource out{set, loader->options(), {}};
-    const Settings known = with_picture_settings(settings);
-    out.preparation = cat(known.picture, " ", known.normalize, " ", known.background, " ", drawn);
+    const Settings known = with_preprocess_settings(settings);
+    out.preparation =
+        cat(known.preprocess, " ", known.normalize, " ", known.background, " ", drawn);
     return out;
   };
   KeepOptions how;
@@ -627,7 +628,7 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   o.settings_toml = settings.toml();
   o.model_metadata.emplace_back(
       kModelKey,
-      to_json({with_picture_settings(settings), class_words(train->dataset().class_names()),
+      to_json({with_preprocess_settings(settings), class_words(train->dataset().class_names()),
                train->dataset().text_unit(), train->dataset().table()}));
   if (tokenizer != nullptr) {
     o.tokenizer_json = tokenizer->json();

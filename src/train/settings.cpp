@@ -15,8 +15,8 @@
 #include "device/parse.h"
 #include "io/numbers.h"
 #include "io/toml.h"
+#include "train/images.h"
 #include "train/lora.h"
-#include "train/pictures.h"
 #include "train/published_config.h"
 
 namespace tenon::train {
@@ -140,26 +140,26 @@ const Field kFields[] = {
     {"input_mean", "taken from pixels (0 to 1)", &Settings::input_mean, -kAny, kAny},
     {"input_std", "pixels are divided by it", &Settings::input_std, 1e-9, kAny},
     {"augment",
-     "changes of training pictures, as crop=4,flip,cutout=8 or resized_crop,flip,jitter=0.4; none; "
+     "changes of training images, as crop=4,flip,cutout=8 or resized_crop,flip,jitter=0.4; none; "
      "auto: the recipe's, for photographs",
      &Settings::augment},
     {"augment_on",
-     "where files of training pictures are decoded and changed: cpu; card, by nvJPEG; both: "
+     "where files of training images are decoded and changed: cpu; GPU, by nvJPEG; both: "
      "decoded "
-     "by the CPU's threads, changed by the card; auto: card where it has engines for JPEG and "
+     "by the CPU's threads, changed by the GPU; auto: GPU where it has engines for JPEG and "
      "there "
      "are fewer than 12 threads, else both, or cpu where nothing but crops and mirrors is asked "
      "for",
      &Settings::augment_on},
-    {"picture",
-     "how pictures of their own sizes come to the network's: resize,center_crop by themselves; "
+    {"preprocess",
+     "how images of their own sizes come to the network's: resize,center_crop by themselves; "
      "resize,ten_crop tests with the mean of ten crops",
-     &Settings::picture},
+     &Settings::preprocess},
     {"normalize",
      "means and deviations of channels, as 0.5,0.5,0.5/0.2,0.2,0.2; imagenet; none: input_mean and "
-     "input_std; auto: imagenet for pictures of their own sizes",
+     "input_std; auto: imagenet for images of their own sizes",
      &Settings::normalize},
-    {"broken", "pictures that cannot be decoded: skip, which the next ones stand in for, or error",
+    {"broken", "images that cannot be decoded: skip, which the next ones stand in for, or error",
      &Settings::broken},
     {"background",
      "what transparent parts of images lie on: white, black, grey or #rrggbb; none: the colour "
@@ -169,11 +169,11 @@ const Field kFields[] = {
      &Settings::standardize},
     {"device", "cpu, cuda or cuda:N", &Settings::device},
     {"tune",
-     "engines of products on cards: off (by the model), read (as measured before) or write "
+     "engines of products on GPUs: off (by the model), read (as measured before) or write "
      "(measure what is not known)",
      &Settings::tune},
     {"threads", "of computation; 0: all CPUs", &Settings::threads, 0, 1024},
-    {"workers", "threads that prepare batches; 0: one, or for files of pictures as many as compute",
+    {"workers", "threads that prepare batches; 0: one, or for files of images as many as compute",
      &Settings::workers, 0, 256},
     {"keep_checkpoints", "how many of the newest stay", &Settings::keep_checkpoints, 1, 1e6},
     {"checkpoint_steps", "steps between checkpoints inside an epoch; 0: only by time",
@@ -252,12 +252,12 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "milestones") parse_milestones(value);
   if (key == "rate_of") parse_rates(value);
   if (key == "augment" && value != "auto") parse_augment_choice(value, false);
-  if (key == "picture" && value != "auto") parse_fitting(value);
+  if (key == "preprocess" && value != "auto") parse_fitting(value);
   if (key == "normalize") parse_channel_scale(value);
   if (key == "keep_frozen") check_choice(f, value, {"auto", "memory", "disk", "off"});
   if (key == "background" && value != "auto" && value != "none") io::parse_colour(value);
   if (key == "broken") check_choice(f, value, {"skip", "error"});
-  if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "card", "both"});
+  if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "gpu", "both"});
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
   if (key == "device") parse_device(value);  // a run may be read where its device is not
   if (key == "activation" && !value.empty()) nn::activation(value);

@@ -94,7 +94,7 @@ std::vector<Tensor> evaluation_of(const nn::AnyModule& net, const nn::Loss& loss
   return out;
 }
 
-bool on_card() { return current_device().kind != Device::Kind::Cpu; }
+bool on_gpu() { return current_device().kind != Device::Kind::Cpu; }
 
 }  // namespace
 
@@ -147,14 +147,14 @@ TrainStep::TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Opti
       open_(variable(ones({}, DType::Bool), "guard")) {
   if (precision() == Precision::Fp16 || net.has_precision(Precision::Fp16)) scale_.emplace();
   if (mixes_ && tokens_)
-    throw ValueError("Trainer: mixing is for pictures, not for sequences of tokens");
+    throw ValueError("Trainer: mixing is for images, not for sequences of tokens");
   require_own_parameters();
   on_batch_ = compile([this](const std::vector<Tensor>& in) {
-    return trace(in[0], in[1], mixes_ ? in[2] : Tensor(), {}, on_card());
+    return trace(in[0], in[1], mixes_ ? in[2] : Tensor(), {}, on_gpu());
   });
   on_numbers_ = compile([this](const std::vector<Tensor>& in) {
     return trace(set_->input(in[0]), set_->target(in[0]), mixes_ ? in[2] : Tensor(), in[1],
-                 on_card());
+                 on_gpu());
   });
 }
 

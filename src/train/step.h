@@ -1,7 +1,7 @@
 // The two programs of training: one step (forward, loss, correct answers, gradients, guarded
 // update) and one evaluation batch.
 //
-// A step is begun and read apart: on a card steps are queued ahead and their figures read later,
+// A step is begun and read apart: on a GPU steps are queued ahead and their figures read later,
 // many at a time. So that nothing follows a step that went wrong, the guard of the updates stays
 // shut after the first loss that is not finite.
 #pragma once
@@ -58,7 +58,7 @@ class TrainStep {
   TrainStep(const TrainStep&) = delete;
   TrainStep& operator=(const TrainStep&) = delete;
 
-  /// Takes batches from a set on the card; none: from what begin() is given.
+  /// Takes batches from a set on the GPU; none: from what begin() is given.
   void use(std::optional<ResidentSet> set);
   const std::optional<ResidentSet>& set() const { return set_; }
   /// The network must give scores for as many classes; 0: any.

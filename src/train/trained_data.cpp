@@ -10,18 +10,18 @@
 #include <vector>
 
 #include <tenon/error.h>
-#include <tenon/pictures.h>
+#include <tenon/images.h>
 #include <tenon/train.h>
 
 #include "base/option_ranges.h"
 #include "base/str.h"
-#include "data/picture_spec.h"
+#include "data/image_spec.h"
 #include "data/span_dataset.h"
 #include "train/batches.h"
 #include "train/class_names.h"
 #include "train/data_digest.h"
 #include "train/evaluate.h"
-#include "train/pictures.h"
+#include "train/images.h"
 #include "train/resident.h"
 #include "train/run_data.h"
 #include "train/sample_record.h"
@@ -99,8 +99,7 @@ std::optional<bool> TrainedModel::trained_on(const std::string& data) const {
     if (training == nullptr) return false;
     if (!data_digest_.empty() && data_digest(*training) != data_digest_) return false;
     // The digest of images is that of their names.
-    if (record_ == nullptr || (!data_digest_.empty() && training->pictures() == nullptr))
-      return true;
+    if (record_ == nullptr || (!data_digest_.empty() && training->images() == nullptr)) return true;
     return record_->is_of(*training);
   } catch (const Error&) {  // it cannot be read as the run did
     return false;
@@ -197,9 +196,9 @@ std::shared_ptr<data::Dataset> TrainedModel::open_set(const Selection& selection
 std::shared_ptr<data::Dataset> TrainedModel::open_part(const Selection& selection,
                                                        bool strict) const {
   const std::string& data = selection.data;
-  if (data::is_picture_source(data))
-    return fitted(with_pictures_of_source(settings_, data),
-                  data::open_picture_source(data, selection.part, class_names_, strict),
+  if (data::is_image_source(data))
+    return fitted(with_images_of_source(settings_, data),
+                  data::open_image_source(data, selection.part, class_names_, strict),
                   data::Split::Test);
   data::SourceOptions options = source_options(settings_, table_, tokenizer_);
   options.strict = strict;

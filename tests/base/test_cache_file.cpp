@@ -167,16 +167,16 @@ TEST_CASE("cache files: the folder of all caches is looked at, before anything i
     // One that is meant to be shared is left as it is.
     REQUIRE(::chmod(root.c_str(), 01777) == 0);
     CHECK_FALSE(read_cache_file(path, 100).has_value());
-    CHECK_FALSE(write_cache_file(cache_folder_of("cards") + "/file", {"text"}));
+    CHECK_FALSE(write_cache_file(cache_folder_of("gpus") + "/file", {"text"}));
     CHECK(mode_of(root) == 01777);
-    CHECK_FALSE(fs::exists(root + "/cards"));
+    CHECK_FALSE(fs::exists(root + "/gpus"));
     REQUIRE(::chmod(root.c_str(), 0700) == 0);
     CHECK(read_cache_file(path, 100) == "text");
     if (::geteuid() == 0) {
       REQUIRE(::chown(root.c_str(), kNobody, kNobody) == 0);
       CHECK_FALSE(read_cache_file(path, 100).has_value());
-      CHECK_FALSE(write_cache_file(cache_folder_of("cards") + "/file", {"text"}));
-      CHECK_FALSE(fs::exists(root + "/cards"));
+      CHECK_FALSE(write_cache_file(cache_folder_of("gpus") + "/file", {"text"}));
+      CHECK_FALSE(fs::exists(root + "/gpus"));
       REQUIRE(::chown(root.c_str(), 0, 0) == 0);
     }
     // A link of one's own is followed, one of another user is not.
@@ -186,10 +186,10 @@ TEST_CASE("cache files: the folder of all caches is looked at, before anything i
     if (::geteuid() == 0) {
       REQUIRE(::lchown(root.c_str(), kNobody, kNobody) == 0);
       CHECK_FALSE(read_cache_file(path, 100).has_value());
-      CHECK_FALSE(write_cache_file(cache_folder_of("cards") + "/file", {"text"}));
-      CHECK(why_refused(cache_folder_of("cards")) ==
+      CHECK_FALSE(write_cache_file(cache_folder_of("gpus") + "/file", {"text"}));
+      CHECK(why_refused(cache_folder_of("gpus")) ==
             root + ": it belongs to user 65534, not to this one (0)");
-      CHECK_FALSE(fs::exists(own + "/cards"));
+      CHECK_FALSE(fs::exists(own + "/gpus"));
     }
     fs::remove(root);
     fs::remove_all(own);

@@ -33,9 +33,9 @@ struct Case {
   std::string name;
   std::vector<In> inputs;
   std::function<tenon::Tensor(const Tensors&)> build;
-  bool grad = true;    // check gradients
-  bool grad2 = true;   // and second derivatives
-  bool narrow = true;  // run in float16 and bfloat16 too
+  bool grad = true;        // check gradients
+  bool grad2 = true;       // and second derivatives
+  bool in_16_bits = true;  // run in float16 and bfloat16 too
   // Fast against reference, relative to the norm.
   double tolerance = 2e-6;     // float32; 16-bit types get multiples of it
   double tolerance64 = 1e-12;  // float64

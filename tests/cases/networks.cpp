@@ -224,9 +224,9 @@ void add_networks(Cases& cases) {
                    true,
                    false,
                    1e-5});
-  // An operand that two sweeps make, the first of which is larger and read through a slice.
+  // An operand that two kernels make, the first of which is larger and read through a slice.
   cases.push_back(
-      {"product of sweeps in a row", {{{1, 3}}, {{2, 3}}, {{3, 4}}}, [](const Tensors& x) {
+      {"product of kernels in a row", {{{1, 3}}, {{2, 3}}, {{3, 4}}}, [](const Tensors& x) {
          return matmul(x[0] * 100.0 + slice(x[1] * 2.0, 0, 1, 2), x[2]);
        }});
   cases.push_back({"product of gradients of what is padded and used",

@@ -88,7 +88,7 @@ Tensor weighted(const Tensor& y, std::uint64_t seed) {
   return sum(y * random_input({y.shape(), 0.5, 1.5}, y.dtype(), seed));
 }
 
-/// Widened on the CPU, whatever device computed them.
+/// Cast to float32 on the CPU, whatever device computed them.
 std::vector<double> numbers(const Tensor& t) {
   const Device device = current_device();
   set_device("cpu");
@@ -165,7 +165,7 @@ namespace {
 
 void check_dtype(DType dtype, double factor) {
   each_case([&](const Case& c) {
-    if (!c.narrow && (dtype == DType::Float16 || dtype == DType::BFloat16)) return;
+    if (!c.in_16_bits && (dtype == DType::Float16 || dtype == DType::BFloat16)) return;
     set_engine("reference");
     const auto wanted = values(c, dtype);
     set_engine("fast");

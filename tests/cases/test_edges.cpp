@@ -228,7 +228,7 @@ TEST_CASE("edges: constants are checked as data is") {
     refuses<ShapeError>([&] { expand(x, {3}); }, "expand: [2] does not broadcast to [3]");
     refuses<ShapeError>([&] { broadcast_to(x, {5}); }, "does not broadcast to [5]");
     refuses<ShapeError>([&] { reshape(x, {3}); }, "[2] has 2 elements");
-    // Whatever is missing: a card of that number, or any.
+    // Whatever is missing: a GPU of that number, or any.
     CHECK_THROWS_AS(to(x, Device{Device::Kind::Cuda, 61}).eval(), DeviceError);
   }
 }

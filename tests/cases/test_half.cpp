@@ -1,5 +1,5 @@
 // Values of 16 bits: what is rounded, and how often. Regions compute in float32 whatever they
-// store, sums are float32, and a product is rounded behind its bias. The same on a card:
+// store, sums are float32, and a product is rounded behind its bias. The same on a GPU:
 // tests/cuda/test_half.cpp.
 #include <doctest/doctest.h>
 
@@ -81,16 +81,16 @@ TEST_CASE("half: parts of a filter's depth are summed before they are rounded") 
 TEST_CASE("half: pools over three axes round what they give once") {
   with_engines_and_fusion([] {
     for (const auto& [t, big] : kOdds) {
-      const Tensor x = randn({2, 3, 5, 4, 7}).eval(), narrow = cast(x, t).eval();
+      const Tensor x = randn({2, 3, 5, 4, 7}).eval(), half = cast(x, t).eval();
       const Tensor g = randn({2, 3, 3, 5, 4}).eval(), h = cast(g, t).eval();
       const Pool3dOptions o{
           .kernel = {3, 2, 3}, .stride = {2, 1, 2}, .padding = {1, 1, 1}, .divisor = 5};
       const auto check = [&, dtype = t](const auto& pool) {
-        const Tensor wide = cast(narrow, DType::Float32).eval(), y = pool(narrow, o);
+        const Tensor wide = cast(half, DType::Float32).eval(), y = pool(half, o);
         CHECK(y.dtype() == dtype);
         CHECK(list(y) == list(cast(pool(wide, o), dtype)));
         const Tensor d =
-            grad(sum(cast(pool(narrow, o), DType::Float32) * cast(h, DType::Float32)), narrow);
+            grad(sum(cast(pool(half, o), DType::Float32) * cast(h, DType::Float32)), half);
         CHECK(d.dtype() == dtype);
         CHECK(list(d) ==
               list(cast(grad(sum(pool(wide, o) * cast(h, DType::Float32)), wide), dtype)));

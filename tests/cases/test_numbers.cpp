@@ -1,6 +1,6 @@
 // Values of plain numbers beside tensors: whole ones are exact whatever their size, zeros keep
 // their sign, and none is rounded to 16 bits before it is used. The table has cases of the same on
-// cards ("plain numbers").
+// GPUs ("plain numbers").
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -60,7 +60,7 @@ TEST_CASE("numbers: whole ones are exact") {
   });
 }
 
-TEST_CASE("numbers: what no int64 is, and ranges of narrow types") {
+TEST_CASE("numbers: what no int64 is, and ranges of half types") {
   CHECK_THROWS_AS(full({1}, 0x1p63, DType::Int64), ValueError);
   CHECK_THROWS_AS(full({1}, ~std::uint64_t{0}, DType::Float64), ValueError);
   CHECK_THROWS_AS(cast(longs({1}), DType::Int32) + kOdd, ValueError);

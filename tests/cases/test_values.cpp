@@ -254,7 +254,7 @@ TEST_CASE("values: conversions") {
   });
 }
 
-TEST_CASE("values: products of what several sweeps make, one behind the other") {
+TEST_CASE("values: products of what several kernels make, one behind the other") {
   with_engines([] {
     const Tensor a = floats({1, 1, 1, 1}, {1, 4}), b = floats({2, 2, 2, 2, 2, 2, 2, 2}, {2, 4});
     const Tensor both = a * 1000 + slice(b * 2, 0, 1, 2), w = ones({4, 1}).eval();
@@ -264,8 +264,8 @@ TEST_CASE("values: products of what several sweeps make, one behind the other") 
     const auto doubles = [](const Tensor& t, const Ints& shape) {
       return reshape(cast(t, DType::Float64), shape).eval();
     };
-    const Tensor picture = doubles(a, {1, 1, 2, 2}), larger = doubles(b, {2, 1, 2, 2});
-    const Tensor sum_of_both = picture * 1000 + slice(larger * 2, 0, 1, 2);
+    const Tensor image = doubles(a, {1, 1, 2, 2}), larger = doubles(b, {2, 1, 2, 2});
+    const Tensor sum_of_both = image * 1000 + slice(larger * 2, 0, 1, 2);
     CHECK(list(conv2d(sum_of_both, doubles(w, {1, 1, 2, 2}))) == Floats{4016});
   });
 }

@@ -1,6 +1,6 @@
-"""Kernels compiled ahead are all that the reference networks ask for: every command runs without a compiler, on cards that do nothing.
+"""Kernels compiled ahead are all that the reference networks ask for: every command runs without a compiler, on GPUs that do nothing.
 
-ctest names the driver of these cards (tools/idle_card.cpp): cuda:0, an A100; cuda:1, an H200; cuda:2, a B200, which is newer than
+ctest names the driver of these GPUs (tools/idle_gpu.cpp): cuda:0, an A100; cuda:1, an H200; cuda:2, a B200, which is newer than
 the cubins and takes the PTX. All but the first two classes need a build with kernels compiled ahead (TENON_CUDA_CUBINS) and are
 skipped elsewhere.
 """
@@ -12,7 +12,7 @@ import unittest
 
 from command import CommandTest
 
-CARD = os.environ.get("TENON_IDLE_CARD", "")
+GPU = os.environ.get("TENON_IDLE_GPU", "")
 TOOL = os.environ.get("TENON_BUILT_IN_TOOL", "")
 STORED = "TENON_IDLE_CUBLASLT" in os.environ
 VENDORS = {"TENON_CUBLASLT": os.environ.get("TENON_IDLE_CUBLASLT", ""), "TENON_CUDNN": os.environ.get("TENON_IDLE_CUDNN", "")}
@@ -20,13 +20,13 @@ ALONE = {"TENON_CUBLASLT": "off", "TENON_CUDNN": "off"}
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 
 
-@unittest.skipUnless(CARD, "ctest names the idle card")
-class IdleCard(CommandTest):
+@unittest.skipUnless(GPU, "ctest names the idle GPU")
+class IdleGpu(CommandTest):
     def test_has_all_that_a_driver_must_have(self):
-        cuda = self.json("doctor", "--quick", "--json", TENON_CUDA_DRIVER=CARD, TENON_NVRTC="off", **ALONE)["cuda"]
+        cuda = self.json("doctor", "--quick", "--json", TENON_CUDA_DRIVER=GPU, TENON_NVRTC="off", **ALONE)["cuda"]
         self.assertEqual([library["found"] for library in cuda["libraries"] if library["name"] == "driver"], [True])
         if STORED:
-            self.assertEqual([card["capability"] for card in cuda["cards"]], [80, 90, 100])
+            self.assertEqual([gpu["capability"] for gpu in cuda["gpus"]], [80, 90, 100])
         else:
             self.assertIn("NVRTC", cuda["why_none"])
 
@@ -57,7 +57,7 @@ class BuiltIn(CommandTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.environment |= {"TENON_CUDA_DRIVER": CARD, "TENON_NVRTC": "off"}
+        cls.environment |= {"TENON_CUDA_DRIVER": GPU, "TENON_NVRTC": "off"}
         cls.data = cls.folder / "white"
         cls.data.mkdir()
         for stem, count in (("train", 60000), ("t10k", 10000)):
@@ -68,16 +68,16 @@ class BuiltIn(CommandTest):
                 struct.pack(">II", 0x801, count) + bytes(i % 10 for i in range(count)))
 
     def every_way(self):
-        """Cards, with and without NVIDIA's libraries, with and without the built-in choices."""
-        for card in ("cuda:0", "cuda:1", "cuda:2"):
+        """GPUs, with and without NVIDIA's libraries, with and without the built-in choices."""
+        for gpu in ("cuda:0", "cuda:1", "cuda:2"):
             for libraries in (ALONE, VENDORS):
-                yield card, "read", libraries
+                yield gpu, "read", libraries
         yield "cuda:1", "off", ALONE
 
     def test_steps_of_bench(self):
-        for card, tune, libraries in self.every_way():
-            with self.subTest(card=card, tune=tune, libraries=libraries):
-                self.ok("bench", "--device", card, "--only", "lenet5_b64,keras_cnn_b128,fcn_r,fcn_s", "--phase", "train,infer",
+        for gpu, tune, libraries in self.every_way():
+            with self.subTest(gpu=gpu, tune=tune, libraries=libraries):
+                self.ok("bench", "--device", gpu, "--only", "lenet5_b64,keras_cnn_b128,fcn_r,fcn_s", "--phase", "train,infer",
                         "--precision", ",".join(PRECISIONS), "--tune", tune, "--budget", "0.001", **libraries)
 
     def train_and_use(self, model, precision, device, tune, libraries):
@@ -90,10 +90,10 @@ class BuiltIn(CommandTest):
             shutil.rmtree(self.folder / "run")
 
     def test_training_and_what_follows(self):
-        for card, tune, libraries in self.every_way():
+        for gpu, tune, libraries in self.every_way():
             for model in ("lenet5", "keras_cnn", "mlp"):
                 for precision in PRECISIONS:
-                    self.train_and_use(model, precision, card, tune, libraries)
+                    self.train_and_use(model, precision, gpu, tune, libraries)
         for precision in PRECISIONS:  # whose checkpoints are large
             self.train_and_use("fcn_r", precision, "cuda:1", "read", ALONE)
 
@@ -105,7 +105,7 @@ class BuiltIn(CommandTest):
 
     def test_what_is_there_is_said(self):
         told = self.ok("doctor", "--quick", **ALONE).out
-        for words in ("compiled ahead: ", " for sm_80, ", " for sm_90a", "newer cards (PTX)"):
+        for words in ("compiled ahead: ", " for sm_80, ", " for sm_90a", "newer GPUs (PTX)"):
             self.assertIn(words, told)
         self.assertIn("for sm_90a", self.json("doctor", "--json", **ALONE)["cuda"]["built_in"])
 

@@ -265,8 +265,8 @@ class WrongData(CommandTest):
         """Whether a command begins with the model or with a run of it."""
         (self.folder / "book.txt").write_text("the cat sat on the mat. " * 200)
         small = ["--epochs", "1", "--set", "max_steps=1", "--quiet"]
-        pictures, texts, pairs = "lenet5", "gpt2:layers=1,heads=1,width=16,context=16", "transformer:layers=1,heads=1,width=16,hidden=16"
-        for model, fits, others in ((pictures, "digits:20,10", ("scenes:10,10", "random:8,8", "text:book.txt", "numbers:20,10")),
+        images, texts, pairs = "lenet5", "gpt2:layers=1,heads=1,width=16,context=16", "transformer:layers=1,heads=1,width=16,hidden=16"
+        for model, fits, others in ((images, "digits:20,10", ("scenes:10,10", "random:8,8", "text:book.txt", "numbers:20,10")),
                                     (texts, "text:book.txt", ("scenes:10,10", "numbers:20,10")),
                                     (pairs, "numbers:20,10", ("scenes:10,10", "text:book.txt"))):
             run = model.partition(":")[0]
@@ -356,7 +356,7 @@ class WrongData(CommandTest):
                 self.fails(2, "generate", run, "--prompt", "the", option, "1", says=option)
         self.ok("generate", "translates", "--prompt", "French: two", "--beam", "2")
         self.ok("generate", "writes", "--prompt", "the", "--tokens", "3", "--temperature", "0", "--seed", "1")
-        self.fails(2, "eval", "writes", "--picture", "resize,center_crop", says=["--picture", "no pictures"])
+        self.fails(2, "eval", "writes", "--preprocess", "resize,center_crop", says=["--preprocess", "no images"])
         self.fails(2, "eval", "writes", "--batch", "0", says="--batch")
         (self.folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n")
         self.fails(2, "train", "lenet5", *TINY, "--tokenizer", "vocab.txt", "--out", "none", says="tokenizer")
@@ -408,15 +408,15 @@ class WrongFolders(CommandTest):
         self.fails(2, "train", "lenet5", *TINY, "--out", "run", says=["run", "--resume"])
 
 
-class WrongPictures(CommandTest):
+class WrongImages(CommandTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        test = cls("test_pictures")
+        test = cls("test_images")
         test.ok("train", "lenet5", *TINY, "--out", "run")
 
-    def test_pictures(self):
-        (self.folder / "text.png").write_text("not a picture")
+    def test_images(self):
+        (self.folder / "text.png").write_text("not an image")
         self.fails(3, "predict", "run", "text.png", says="text.png")
         self.fails(4, "predict", "run", "none.png", says="none.png")
         self.fails(4, "predict", "run", str(self.folder), says="folder")

@@ -197,7 +197,7 @@ class Seen(CommandTest):
             (self.folder / name).write_text(text)
         head, *lines = table(200, 1).splitlines(keepends=True)
         # Other columns, in another order.
-        (self.folder / "turned.csv").write_text("label,extra,b,a\n" + "".join(f"{c.strip()},7,{b},{a}\n" for a, b, c in (line.split(",") for line in lines)))
+        (self.folder / "permuted.csv").write_text("label,extra,b,a\n" + "".join(f"{c.strip()},7,{b},{a}\n" for a, b, c in (line.split(",") for line in lines)))
         self.ok("train", "mlp:2-8-2", "--data", "csv:rows.csv,split=0.25,validation=0.2", "--epochs", "1", "--quiet", "--out", "tables")
         own = self.json("eval", "tables", "--json")
         self.assertEqual((own["seen"], own["seen_exact"], own["notes"]), (0, True, []))
@@ -205,7 +205,7 @@ class Seen(CommandTest):
         self.assertEqual(self.json("eval", "tables", "--part", "train", "--json", "--strict")["seen"], 120)
         self.assertEqual(self.seen("tables", "csv:others.csv"), (50, 0))
         self.assertEqual(self.seen("tables", "csv:copy.csv"), (200, 120))
-        self.assertEqual(self.seen("tables", "csv:turned.csv"), (200, 120))
+        self.assertEqual(self.seen("tables", "csv:permuted.csv"), (200, 120))
         self.assertEqual(self.seen("tables", "csv:others.csv,test=rows.csv"), (200, 120))
         self.assertIn("training has seen 120 of 200 samples of rows.csv", self.ok("predict", "tables", "rows.csv", "--json").err)
         self.fails(3, "predict", "tables", "copy.csv", "--json", "--strict", says="training has seen")
@@ -340,7 +340,7 @@ class Arrays(CommandTest):
         self.assertIn("label", labelled[0])
 
 
-class Pictures(CommandTest):
+class ImageFiles(CommandTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -420,7 +420,7 @@ class Digits(CommandTest):
         told = self.json("predict", "run", "seven-idx3-ubyte", "--json")
         self.assertEqual(len(told), 7)
         self.assertEqual(told[0]["name"], "seven-idx3-ubyte, sample 1")
-        out = self.ok("predict", "run", "seven-idx3-ubyte", "--count", "2", "--no-picture").out
+        out = self.ok("predict", "run", "seven-idx3-ubyte", "--count", "2", "--no-image").out
         self.assertIn("5 of 7 samples of seven-idx3-ubyte are not shown", out)
         self.ok("predict", "run", "seven-idx3-ubyte", "--write")
         self.assertEqual(len((self.folder / "seven-idx3-ubyte.predictions.csv").read_text().splitlines()), 8)

@@ -67,10 +67,10 @@ class Flow(CommandTest):
 
     def test_options_with_nothing_to_act_on(self):
         for idle in (["--broken", "error"], ["--augment-on", "both"], ["--augment-on", "cpu"]):
-            self.fails(2, "train", "lenet5", *idle, "--out", "wrong", says=["the data holds no files of pictures", "--data folder:DIR"])
+            self.fails(2, "train", "lenet5", *idle, "--out", "wrong", says=["the data holds no files of images", "--data folder:DIR"])
         for idle in (["train", "lenet5", "--out", "wrong"], ["eval", "run"], ["predict", "run", "--data", "digits:20,10"], ["inspect", "lenet5"],
                      ["bench", "--only", "mlp_b8", "--budget", "0"]):
-            self.fails(2, *idle, "--tune", "write", says=["tune", "write", "on cards alone", "--device cuda", "leave", "read"])
+            self.fails(2, *idle, "--tune", "write", says=["tune", "write", "on GPUs alone", "--device cuda", "leave", "read"])
         self.ok("inspect", "lenet5", "--tune", "off")
 
     def test_what_a_run_says_beside_its_settings(self):
@@ -133,9 +133,9 @@ class Flow(CommandTest):
         self.assertTrue(self.json("verify", "scenes", "--steps", "4", "--json")["passed"])
         words = ["predict", "scenes", "--data", "scenes:64,32", "--count", "1"]
         self.assertGreaterEqual(len(self.ok(*words).out.splitlines()), 20, "held-out ones are drawn as files are")
-        self.assertLess(len(self.ok(*words, "--no-picture").out.splitlines()), 17)
+        self.assertLess(len(self.ok(*words, "--no-image").out.splitlines()), 17)
         self.fails(2, "train", "alexnet_r", "--augment", "crop", says=["--augment", "cutout=N"])
-        self.assertIn("your own picture", out)
+        self.assertIn("your own image", out)
         self.assertNotIn("handwriting", out)
         red = [[200, 30, 30] * 60 for _ in range(48)]
         write_png(self.folder / "red.png", red, channels=3)
@@ -181,7 +181,7 @@ class Flow(CommandTest):
         (self.folder / "lines.txt").write_text("tick to\nsays the\n")
         self.assertEqual(len(self.json("predict", "verse", "lines.txt", "--count", "1", "--json")), 2)
         self.fails(2, "predict", "verse", "lines.txt", "--write", says=["--write", "reads texts"])
-        self.fails(2, "predict", "verse", "lines.txt", "--picture", "resize,ten_crop", says=["--picture", "reads texts"])
+        self.fails(2, "predict", "verse", "lines.txt", "--preprocess", "resize,ten_crop", says=["--preprocess", "reads texts"])
         refused = self.fails(2, "generate", "verse", "--prompt", "tick", "--top-p", "2", says="top_p")
         self.assertEqual(refused.out, "")  # nothing before a refusal
 
@@ -219,7 +219,7 @@ class Flow(CommandTest):
         self.assertIn("every bit of stopped agrees, in its first 8 steps, of which it has done 1\n", told)
         self.assertIn(" 1 loss agrees\n", told)
 
-    def test_terminal_shows_bar_colours_and_pictures(self):
+    def test_terminal_shows_bar_colours_and_images(self):
         code, text = self.in_terminal("train", "lenet5", *DATA, "--epochs", "1", "--out", "shown")
         self.assertEqual(code, 0, text)
         self.assertIn("━", text)

@@ -232,12 +232,12 @@ class Moved(CommandTest):
         (project / "q,r.tsv").write_text("".join(f"the cat\tthe cat {k}\tcat\n" for k in range(20)))
         for data in ("lines:Ann, Bob/a,b.tsv,length=8", "spans:Ann, Bob/q,r.tsv,length=16,question=4,stride=2"):
             self.ok("data", "info", data, "--tokenizer", "vocab.txt")
-        (project / "pictures").mkdir()
+        (project / "images").mkdir()
         for name in ("x", "y"):
-            (project / "pictures" / name).mkdir()
+            (project / "images" / name).mkdir()
             for k in range(10):
-                write_png(project / "pictures" / name / f"{k}.png", [[k] * 8] * 8)
-        self.assertIn("16 examples", self.ok("data", "info", "folder:Ann, Bob/pictures,size=8").out)
+                write_png(project / "images" / name / f"{k}.png", [[k] * 8] * 8)
+        self.assertIn("16 examples", self.ok("data", "info", "folder:Ann, Bob/images,size=8").out)
 
     def test_model_files_describe_the_model_only(self):
         self.table(self.folder / "t.csv")

@@ -72,7 +72,7 @@ class Tokenizers(CommandTest):
         self.fails(2, "data", "info", "spans:one.tsv", *given, says=["one.tsv", "all are of one file or text", "split=0"])
         self.fails(2, "data", "info", "lines:told.txt", says="--tokenizer")
         for command in "show", "sheet":
-            self.fails(2, "data", command, "spans:asked.tsv", "x.png", says=["not pictures", "tenon data info spans:asked.tsv --tokenizer"])
+            self.fails(2, "data", command, "spans:asked.tsv", "x.png", says=["not images", "tenon data info spans:asked.tsv --tokenizer"])
 
     def test_a_run_of_questions_finds_its_file(self):
         (self.folder / "asked.tsv").write_text("".join(f"what is wide\tthe sea {k} is wide .\tthe sea\n" for k in range(40)))

@@ -167,14 +167,14 @@ class Looking(CommandTest):
         self.assertLess(min(self.first_step("digits:6400,64") for _ in range(4)), 0.3)
 
     def test_first_step_of_a_packed_set_is_soon(self):
-        # As many pictures as MNIST has, which pack about as well. Half of the 0.3 s goes into unpacking them; how long that
+        # As many images as MNIST has, which pack about as well. Half of the 0.3 s goes into unpacking them; how long that
         # takes here and now is measured beside each try, so that other work on the machine does not count as ours.
         draw = random.Random(3)
         rows = (bytes(28) if draw.random() < 0.4 else bytes(10) + draw.randbytes(8) + bytes(10) for _ in range(28 * 1000))
-        pictures = b"".join(rows)
-        write_packed_idx(self.folder / (MNIST[0] + ".gz"), [60000, 28, 28], pictures * 60)
+        images = b"".join(rows)
+        write_packed_idx(self.folder / (MNIST[0] + ".gz"), [60000, 28, 28], images * 60)
         write_packed_idx(self.folder / (MNIST[1] + ".gz"), [60000], bytes(range(10)) * 6000)
-        write_packed_idx(self.folder / (MNIST[2] + ".gz"), [100, 28, 28], pictures[:78400])
+        write_packed_idx(self.folder / (MNIST[2] + ".gz"), [100, 28, 28], images[:78400])
         write_packed_idx(self.folder / (MNIST[3] + ".gz"), [100], bytes(range(10)) * 10)
         packed = (self.folder / (MNIST[0] + ".gz")).read_bytes()
         best = 9
@@ -245,7 +245,7 @@ class Data(CommandTest):
         other = self.folder / "others"
         other.mkdir()
         for set_, archive in (("cifar10", "cifar-10-binary.tar.gz"), ("cifar100", "cifar-100-binary.tar.gz")):
-            (other / archive).write_bytes(gzip.compress(b"no pictures"))
+            (other / archive).write_bytes(gzip.compress(b"no images"))
             self.fails(3, "data", "fetch", set_, "--from", other.as_uri(), "--dir", set_, says=["not CIFAR-10", archive, "its checksum is"])
             self.assertEqual(list((self.folder / set_).iterdir()), [])
 

@@ -35,7 +35,7 @@ class NotFinite(CommandTest):
             "2.weight": ("F32", [10, 3], floats(*[0.5] * 30)), "2.bias": ("F32", [10], floats(*[0] * 10))})
         words = ["mlp:784-3-10", "--weights", "nan.safetensors", "--data", "digits:40,20"]
         self.assertIn("note: what the network gives is not finite", self.ok("eval", *words).err)
-        shown = self.ok("predict", *words, "--count", "20", "--no-picture").out
+        shown = self.ok("predict", *words, "--count", "20", "--no-image").out
         self.assertEqual(shown.count("no class: what the network gives is not finite"), 20, shown)
         self.assertIn("0 of 20 right", shown)
         self.assertEqual([row["right"] for row in self.json("predict", *words, "--count", "20", "--json")], [False] * 20)
@@ -213,7 +213,7 @@ class Weights(CommandTest):
         result = self.ok("eval", words[0], "--weights", "theirs.pt", "--classes", "10", *words[1:])
         self.assertIn("tensors are from theirs.pt (torchvision ResNet)", result.err)
         self.assertEqual(json.loads(result.out)["loss"], self.json("eval", "run", *words[1:])["loss"])
-        self.assertIn("right", self.ok("predict", words[0], "--weights", "theirs.pt", "--data", "scenes:40,20", "--count", "3", "--no-picture").out)
+        self.assertIn("right", self.ok("predict", words[0], "--weights", "theirs.pt", "--data", "scenes:40,20", "--count", "3", "--no-image").out)
         self.fails(2, "eval", "resnet18", "--weights", "theirs.pt", says=["does not fit resnet18: ", "missing"])
         self.fails(2, "eval", "run", "--classes", "3", says="--weights")
         note = self.ok("train", "resnet20:width=4", "--weights", "theirs.pt", "--head", "8,relu", "--data", "scenes:40,20", "--epochs", "1").out

@@ -3,7 +3,7 @@
 //
 // Runs every sample of the folder (default: $TENON_CONFORMANCE, else tests/conformance) through its
 // op: on data, as views, as values that a pending op makes, and compiled; outputs, gradients and
-// second derivatives; on the fast and the reference engine, and on a card when there is one. Prints
+// second derivatives; on the fast and the reference engine, and on a GPU when there is one. Prints
 // op by dtype what agreed, and each failure. Ends with 1 when a difference from PyTorch is not
 // listed in differences.json or a listed one does not show.
 #include <algorithm>
@@ -244,8 +244,8 @@ Options parse(int argc, char** argv) {
 
 std::vector<Mode> modes(const Options& o) {
   std::vector<std::string> devices = {"cpu"};
-  for (const CardInfo& card : cuda_info().cards)
-    if (devices.size() < 2) devices.push_back(card.device);
+  for (const GpuInfo& gpu : cuda_info().gpus)
+    if (devices.size() < 2) devices.push_back(gpu.device);
   std::vector<Mode> out;
   for (const std::string& device : devices)
     for (const char* engine : {"fast", "reference"})

@@ -74,8 +74,8 @@ class Builder {
       if (form_[at_++] == ')') break;
     }
     if (name == "cast") {
-      const int narrow = t_.compute(Op::Cast, rounded_, args[0]);
-      return end(t_.compute(Op::Cast, F, narrow));
+      const int half = t_.compute(Op::Cast, rounded_, args[0]);
+      return end(t_.compute(Op::Cast, F, half));
     }
     int op = 0;
     while (op_row(static_cast<Op>(op)).name != name) ++op;
@@ -126,7 +126,7 @@ const Engine& engine_of(const RegionCheck& t) {
 
 bool is_fused(const RegionCheck& t) {
   const bool epilogue = t.region.kind == RegionKind::Contraction;
-  const cpu::TileUse use = epilogue ? cpu::TileUse::Epilogue : cpu::TileUse::Sweep;
+  const cpu::TileUse use = epilogue ? cpu::TileUse::Epilogue : cpu::TileUse::LoopNest;
   return cpu::TileProgram(t.region.map, t.values, use).is_fused();
 }
 

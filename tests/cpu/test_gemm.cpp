@@ -213,7 +213,7 @@ TEST_CASE("gemm: few rows and a matrix too large for caches, packed by those who
   }
 }
 
-TEST_CASE("gemm: 16-bit operands are widened exactly") {
+TEST_CASE("gemm: 16-bit operands are cast to float32 exactly") {
   check_short_operands({1, 37, 45, 51});
   check_short_operands({1, 70, 45, 96});  // pairs of A's whole blocks are read where they stand
 }

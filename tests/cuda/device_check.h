@@ -1,20 +1,20 @@
 // Builds regions by hand and compares a CUDA engine with the reference engine on them. Without a
-// card, or the emulator in its place, nothing is compared.
+// GPU, or the emulator in its place, nothing is compared.
 #pragma once
 
 #include <tenon/error.h>
 
 #include "../cpu/region_check.h"
-#include "card.h"
 #include "cuda/cuda.h"
+#include "gpu.h"
 
 namespace tenon::test {
 
 class DeviceCheck : public RegionCheck {
  public:
-  /// Whether there is a card to run on; says so once when there is none.
+  /// Whether there is a GPU to run on; says so once when there is none.
   static bool can_run() {
-    static const bool found = has_card();
+    static const bool found = has_gpu();
     return found;
   }
 
@@ -25,9 +25,9 @@ class DeviceCheck : public RegionCheck {
     if (!claimed || !can_run()) return;
     const auto kernel = engine.prepare(region, values, 1);
     const auto expected = run(cpu::reference_engine(), 1);
-    const auto got = run_on_card(*kernel);
+    const auto got = run_on_gpu(*kernel);
     compare_all(expected, got, tolerance);
-    CHECK(run_on_card(*kernel) == got);
+    CHECK(run_on_gpu(*kernel) == got);
   }
 
   /// Map regions as one step, which the engine must claim.
@@ -49,8 +49,8 @@ class DeviceCheck : public RegionCheck {
       compare(outputs_[k], expected[k], got[k], tolerance);
   }
 
-  /// Bytes of the outputs after a run on card 0.
-  std::vector<std::vector<std::byte>> run_on_card(const Kernel& kernel) const {
+  /// Bytes of the outputs after a run on GPU 0.
+  std::vector<std::vector<std::byte>> run_on_gpu(const Kernel& kernel) const {
     DeviceMemory& memory = cuda::memory();
     std::vector<std::byte*> pointers;
     for (const auto& bytes : initial_) {

@@ -1,5 +1,5 @@
 // Steps that compute the same on other values, whose kernels are made from the first one's, on a
-// card, real or emulated: each gives what it gives alone.
+// GPU, real or emulated: each gives what it gives alone.
 #include <doctest/doctest.h>
 
 #include <tenon/eval.h>
@@ -39,8 +39,8 @@ void check_alone(const Shape& a, const Shape& b, const Make& make) {
 }  // namespace
 
 TEST_CASE("alike kernels: each on its own values, with counters of its own") {
-  if (cuda::card_count() == 0) {
-    MESSAGE("skipped: no card");
+  if (cuda::gpu_count() == 0) {
+    MESSAGE("skipped: no GPU");
     return;
   }
   set_device("cuda");

@@ -1,5 +1,5 @@
-// Attention on a card (the emulated one in CI): values and gradients of 16-bit and float32 operands
-// against float64 written out, and that one launch a sweep does it.
+// Attention on a GPU (the emulated one in CI): values and gradients of 16-bit and float32 operands
+// against float64 written out, and that one launch a kernel does it.
 #include "../run/attention_cases.h"
 
 #include <cmath>
@@ -9,16 +9,16 @@
 
 #include <tenon/context.h>
 
-#include "card.h"
-#include "cuda/device/card.h"
 #include "cuda/device/driver.h"
+#include "cuda/device/gpu.h"
+#include "gpu.h"
 
 using namespace tenon;
 using namespace tenon::test::attention;
 
 namespace {
 
-void check_card(const Sizes& s, Masked masked, DType dtype, double tolerance) {
+void check_gpu(const Sizes& s, Masked masked, DType dtype, double tolerance) {
   test::attention::check(s, masked, dtype, tolerance, device("cuda"));
 }
 
@@ -30,24 +30,24 @@ const Sizes kSizes[] = {{2, 4, 2, 3, 5, 8, 16},
 
 }  // namespace
 
-TEST_CASE("card attention: values and gradients of 16-bit operands") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: values and gradients of 16-bit operands") {
+  if (!test::has_gpu()) return;
   for (const Sizes& s : kSizes)
     for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool, Masked::Added})
-      check_card(s, masked, DType::BFloat16, 2e-2);
-  check_card(kSizes[1], Masked::Causal, DType::Float16, 3e-3);
+      check_gpu(s, masked, DType::BFloat16, 2e-2);
+  check_gpu(kSizes[1], Masked::Causal, DType::Float16, 3e-3);
 }
 
-TEST_CASE("card attention: values and gradients in tf32") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: values and gradients in tf32") {
+  if (!test::has_gpu()) return;
   const PrecisionScope scope(Precision::Tf32);
   for (const Sizes& s : kSizes)
     for (const Masked masked : {Masked::Causal, Masked::Added})
-      check_card(s, masked, DType::Float32, 2e-3);
+      check_gpu(s, masked, DType::Float32, 2e-3);
 }
 
-TEST_CASE("card attention: values and gradients in float32 are as good as the CPU's") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: values and gradients in float32 are as good as the CPU's") {
+  if (!test::has_gpu()) return;
   for (const Sizes& s : kSizes)
     for (const Masked masked : {Masked::No, Masked::Causal, Masked::Added}) {
       CAPTURE(s.queries);
@@ -63,8 +63,8 @@ TEST_CASE("card attention: values and gradients in float32 are as good as the CP
     }
 }
 
-TEST_CASE("card attention: a row that the least of numbers hides whole sees all keys alike") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: a row that the least of numbers hides whole sees all keys alike") {
+  if (!test::has_gpu()) return;
   Context context = current_context();
   context.device = device("cuda");
   const ContextScope scope(context);
@@ -93,8 +93,8 @@ TEST_CASE("card attention: a row that the least of numbers hides whole sees all 
   }
 }
 
-TEST_CASE("card attention: a query that a mask hides from all keys gives 0 and has no gradients") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: a query that a mask hides from all keys gives 0 and has no gradients") {
+  if (!test::has_gpu()) return;
   Context context = current_context();
   context.device = device("cuda");
   const ContextScope scope(context);
@@ -132,8 +132,8 @@ TEST_CASE("card attention: a query that a mask hides from all keys gives 0 and h
       }
 }
 
-TEST_CASE("card attention: a query of 16 bits that sees one key has no gradient") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: a query of 16 bits that sees one key has no gradient") {
+  if (!test::has_gpu()) return;
   // Of one tile, of several by warps and by warpgroups, and sizes that are written out.
   const std::pair<std::int64_t, std::int64_t> sizes[] = {
       {40, 16}, {130, 16}, {130, 128}, {320, 64}, {320, 128}, {6, 1}, {70, 1}, {70, 36}};
@@ -154,8 +154,8 @@ TEST_CASE("card attention: a query of 16 bits that sees one key has no gradient"
       }
 }
 
-TEST_CASE("card attention: gradients of 16 bits where one weight outweighs the others") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: gradients of 16 bits where one weight outweighs the others") {
+  if (!test::has_gpu()) return;
   const std::pair<std::int64_t, std::int64_t> sizes[] = {
       {3, 8}, {40, 16}, {130, 64}, {150, 128}, {320, 64}, {320, 128}, {70, 36}};
   for (const DType dtype : {DType::BFloat16, DType::Float16})
@@ -182,8 +182,8 @@ TEST_CASE("card attention: gradients of 16 bits where one weight outweighs the o
       }
 }
 
-TEST_CASE("card attention: results of 16 bits are off by roundings of weights and their own") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: results of 16 bits are off by roundings of weights and their own") {
+  if (!test::has_gpu()) return;
   // With u the half of the last digit's step beside 1: u times the sum of weights by sizes of
   // values, and u times the result.
   const std::pair<std::int64_t, std::int64_t> sizes[] = {{40, 16}, {130, 64}, {320, 64}, {70, 36}};
@@ -210,26 +210,26 @@ TEST_CASE("card attention: results of 16 bits are off by roundings of weights an
     }
 }
 
-TEST_CASE("card attention: texts of one tile, values and gradients, one launch each way") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: texts of one tile, values and gradients, one launch each way") {
+  if (!test::has_gpu()) return;
   const Sizes more[] = {{2, 3, 3, 64, 64, 64, 64},
                         {2, 2, 2, 33, 61, 40, 24},
                         {1, 4, 2, 64, 1, 8, 64},
                         {1, 2, 2, 17, 64, 64, 8}};
   for (const Sizes& s : more)
     for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool, Masked::Added}) {
-      check_card(s, masked, DType::BFloat16, 2e-2);
-      check_card(s, masked, DType::Float16, 3e-3);
+      check_gpu(s, masked, DType::BFloat16, 2e-2);
+      check_gpu(s, masked, DType::Float16, 3e-3);
       // Where one key is all there is, gradients are differences that should be zero.
       const double apart = s.keys == 1 ? 20 : 1;
-      check_card(s, masked, DType::Float32, 2e-6 * apart);
+      check_gpu(s, masked, DType::Float32, 2e-6 * apart);
       const PrecisionScope scope(Precision::Tf32);
-      check_card(s, masked, DType::Float32, 2e-3 * apart);
+      check_gpu(s, masked, DType::Float32, 2e-3 * apart);
     }
 }
 
-TEST_CASE("card attention: weights are dropped where they are made, values and gradients") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: weights are dropped where they are made, values and gradients") {
+  if (!test::has_gpu()) return;
   const Sizes more[] = {{2, 3, 3, 64, 64, 64, 64},
                         {2, 2, 2, 33, 61, 40, 24},
                         {2, 4, 2, 3, 5, 8, 16},
@@ -244,8 +244,8 @@ TEST_CASE("card attention: weights are dropped where they are made, values and g
   test::attention::check(kSizes[1], Masked::Added, DType::Float32, 2e-2, device("cuda"), 0.1);
 }
 
-TEST_CASE("card attention: the weights that are dropped are those of the CPU") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: the weights that are dropped are those of the CPU") {
+  if (!test::has_gpu()) return;
   using Places = std::pair<std::int64_t, std::int64_t>;
   for (const Places& places : {Places{128, 64}, {128, 61}, {64, 64}, {64, 61}}) {
     const std::int64_t queries = places.first, keys = places.second;
@@ -272,10 +272,10 @@ TEST_CASE("card attention: the weights that are dropped are those of the CPU") {
   }
 }
 
-TEST_CASE("card attention: long texts by products of warpgroups, the same bits every time") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: long texts by products of warpgroups, the same bits every time") {
+  if (!test::has_gpu()) return;
   if (!cuda::has_tensor_maps() || cuda::target_of(0).arch != 90) {
-    MESSAGE("skipped: no Hopper card");
+    MESSAGE("skipped: no Hopper GPU");
     return;
   }
   const Sizes sizes[] = {{2, 4, 2, 256, 256, 64, 64},   {1, 4, 2, 300, 391, 64, 64},
@@ -283,8 +283,8 @@ TEST_CASE("card attention: long texts by products of warpgroups, the same bits e
                          {1, 4, 2, 300, 391, 128, 128}, {1, 2, 2, 640, 256, 128, 128}};
   for (const Sizes& s : sizes)
     for (const Masked masked : {Masked::No, Masked::Causal}) {
-      check_card(s, masked, DType::BFloat16, 2e-2);
-      check_card(s, masked, DType::Float16, 3e-3);
+      check_gpu(s, masked, DType::BFloat16, 2e-2);
+      check_gpu(s, masked, DType::Float16, 3e-3);
       const Operands o = on(operands(s, masked), device("cuda"));
       const Tensors once = results(o, masked, DType::BFloat16),
                     again = results(o, masked, DType::BFloat16);
@@ -294,8 +294,8 @@ TEST_CASE("card attention: long texts by products of warpgroups, the same bits e
     }
 }
 
-TEST_CASE("card attention: long texts whose operands repeat or run backwards in memory") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: long texts whose operands repeat or run backwards in memory") {
+  if (!test::has_gpu()) return;
   constexpr std::int64_t kLength = 300;
   Generator g(5);
   const auto drawn = [&g](std::int64_t batch, std::int64_t heads) {
@@ -330,8 +330,8 @@ TEST_CASE("card attention: long texts whose operands repeat or run backwards in 
   check_both({drawn(1, 1), drawn(1, 1), drawn(1, 1)}, [](const Tensor& x) { return x; });
 }
 
-TEST_CASE("card attention: long texts' gradients of keys alone, with no gradient of queries") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: long texts' gradients of keys alone, with no gradient of queries") {
+  if (!test::has_gpu()) return;
   const Operands o = on(operands({1, 4, 2, 300, 391, 64, 64}, Masked::Causal), device("cuda"));
   const Tensors all = results(o, Masked::Causal, DType::BFloat16);
   AttentionOptions options;
@@ -344,24 +344,24 @@ TEST_CASE("card attention: long texts' gradients of keys alone, with no gradient
         cast(all[2], DType::Float32).to_vector<float>());
 }
 
-TEST_CASE("card attention: float32 operands that are multiplied in 16 bits") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: float32 operands that are multiplied in 16 bits") {
+  if (!test::has_gpu()) return;
   for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
     const PrecisionScope scope(precision);
     for (const Masked masked : {Masked::Causal, Masked::Added})
-      check_card(kSizes[1], masked, DType::Float32, precision == Precision::Bf16 ? 2e-2 : 3e-3);
+      check_gpu(kSizes[1], masked, DType::Float32, precision == Precision::Bf16 ? 2e-2 : 3e-3);
   }
 }
 
-TEST_CASE("card attention: what the tensor cores do not take is written out") {
-  if (!test::has_card()) return;
-  check_card({1, 2, 2, 20, 30, 36, 20}, Masked::Causal, DType::BFloat16, 3e-2);
-  check_card({1, 2, 2, 20, 30, 36, 20}, Masked::Causal, DType::Float32, 5e-5);
-  check_card({1, 2, 2, 20, 30, 136, 16}, Masked::No, DType::Float32, 5e-5);
+TEST_CASE("GPU attention: what the tensor cores do not take is written out") {
+  if (!test::has_gpu()) return;
+  check_gpu({1, 2, 2, 20, 30, 36, 20}, Masked::Causal, DType::BFloat16, 3e-2);
+  check_gpu({1, 2, 2, 20, 30, 36, 20}, Masked::Causal, DType::Float32, 5e-5);
+  check_gpu({1, 2, 2, 20, 30, 136, 16}, Masked::No, DType::Float32, 5e-5);
 }
 
-TEST_CASE("card attention: rows that are not aligned are copied first; the same bits every time") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: rows that are not aligned are copied first; the same bits every time") {
+  if (!test::has_gpu()) return;
   const Operands o = operands({1, 2, 2, 40, 40, 17, 16}, Masked::No);
   for (const DType dtype : {DType::BFloat16, DType::Float32}) {
     const Tensor x = cast(to(o.q, device("cuda")), dtype).eval(),
@@ -375,8 +375,8 @@ TEST_CASE("card attention: rows that are not aligned are copied first; the same 
   }
 }
 
-TEST_CASE("card attention: one step forward, one backward, nothing between the products") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: one step forward, one backward, nothing between the products") {
+  if (!test::has_gpu()) return;
   const Operands o = on(operands({1, 2, 2, 64, 64, 64, 64}, Masked::No), device("cuda"));
   const CompiledFunction f = compile([](const Tensors& x) {
     const Tensors in = {x[0], x[1], x[2]};
@@ -391,8 +391,8 @@ TEST_CASE("card attention: one step forward, one backward, nothing between the p
   }
 }
 
-TEST_CASE("card attention: no weight is in memory where some are dropped") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: no weight is in memory where some are dropped") {
+  if (!test::has_gpu()) return;
   const Operands o = on(operands({1, 2, 2, 512, 512, 16, 16}, Masked::No), device("cuda"));
   const CompiledFunction f = compile([](const Tensors& x) {
     AttentionOptions options;
@@ -407,8 +407,8 @@ TEST_CASE("card attention: no weight is in memory where some are dropped") {
   }
 }
 
-TEST_CASE("card attention: gradients go into one projection's without a copy") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: gradients go into one projection's without a copy") {
+  if (!test::has_gpu()) return;
   constexpr std::int64_t kBatch = 2, kHeads = 4, kKvHeads = 2, kSize = 16;
   constexpr std::int64_t kRow = (kHeads + 2 * kKvHeads) * kSize;
   AttentionOptions options;
@@ -441,10 +441,10 @@ TEST_CASE("card attention: gradients go into one projection's without a copy") {
   }
 }
 
-TEST_CASE("card attention: sums of long texts' gradients begin where these are stored") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU attention: sums of long texts' gradients begin where these are stored") {
+  if (!test::has_gpu()) return;
   if (!cuda::has_tensor_maps() || cuda::target_of(0).arch != 90) {
-    MESSAGE("skipped: no Hopper card");
+    MESSAGE("skipped: no Hopper GPU");
     return;
   }
   constexpr std::int64_t kBatch = 2, kHeads = 4, kKvHeads = 2;

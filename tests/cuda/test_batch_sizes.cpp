@@ -1,4 +1,4 @@
-// A new batch size on a card, real or emulated, compiles nothing where a size between the same
+// A new batch size on a GPU, real or emulated, compiles nothing where a size between the same
 // powers of two was seen: what choices see of a batch is the next power of two. Between sizes of
 // such a class that were planned it is re-bound, to the program that planning would make.
 #include <doctest/doctest.h>
@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "base/str.h"
-#include "card.h"
 #include "cuda/jit/jit.h"
+#include "gpu.h"
 #include "graph/context.h"
 #include "graph/node_index.h"
 #include "plan/program.h"
@@ -29,13 +29,13 @@
 #include "run/settings.h"
 
 using namespace tenon;
-using test::has_card;
+using test::has_gpu;
 
 namespace {
 
-struct OnCard {
-  OnCard() { set_device("cuda"); }
-  ~OnCard() { set_device("cpu"); }
+struct OnGpu {
+  OnGpu() { set_device("cuda"); }
+  ~OnGpu() { set_device("cpu"); }
 };
 
 /// Texts that plans for these batch sizes ask for beyond what was asked before.
@@ -60,15 +60,15 @@ class Subject {
   std::shared_ptr<const Program> at(std::int64_t size, bool anew) const {
     Shape shape{size};
     for (const std::int64_t extent : sample_) shape.push_back(extent);
-    const Device card = current_device();
-    const Tensor out = net_(without_memory(shape, DType::Float32, card));
+    const Device gpu = current_device();
+    const Tensor out = net_(without_memory(shape, DType::Float32, gpu));
     std::vector<Tensor> roots{softmax(out)};
     if (training_) roots = grad(sum(square(out)), net_.parameters());
     const NumberedOrder order = numbered_order(roots);
     std::vector<Node*> leaves;
     for (Node* node : order.nodes)
       if (node->realised()) leaves.push_back(node);
-    const PlanOptions options = plan_options(current_context(), card);
+    const PlanOptions options = plan_options(current_context(), gpu);
     if (anew) return plan_program(roots, leaves, options);
     return known_or_planned(order, roots, leaves, options, planning_key(current_context()));
   }
@@ -91,8 +91,8 @@ std::string run_by(const Program& p) {
 }  // namespace
 
 TEST_CASE("batch sizes: between planned sizes of a class the program that planning makes") {
-  if (!has_card()) return;
-  const OnCard card;
+  if (!has_gpu()) return;
+  const OnGpu gpu;
   for (const Subject& subject :
        {Subject("lenet5", {1, 28, 28}, false), Subject("mlp:40-60-10", {40}, true)}) {
     clear_caches();
@@ -113,8 +113,8 @@ TEST_CASE("batch sizes: between planned sizes of a class the program that planni
 }
 
 TEST_CASE("batch sizes: a size between planned ones costs less than planning") {
-  if (!has_card()) return;
-  const OnCard card;
+  if (!has_gpu()) return;
+  const OnGpu gpu;
   const Subject subject("lenet5", {1, 28, 28}, false);
   clear_caches();
   std::vector<std::shared_ptr<const Program>> held;
@@ -135,8 +135,8 @@ TEST_CASE("batch sizes: a size between planned ones costs less than planning") {
 }
 
 TEST_CASE("batch sizes: a served network compiles for the first one of a class alone") {
-  if (!has_card()) return;
-  const OnCard card;
+  if (!has_gpu()) return;
+  const OnGpu gpu;
   for (const auto& [name, sample] :
        {std::pair<std::string, Shape>{"lenet5", {1, 28, 28}}, {"mlp:40-60-10", {40}}}) {
     CAPTURE(name);

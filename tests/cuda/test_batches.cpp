@@ -1,4 +1,4 @@
-// Batches on their way to a card: sent beside the work, scaled there, and how long the card waited.
+// Batches on their way to a GPU: sent beside the work, scaled there, and how long the GPU waited.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -10,10 +10,10 @@
 #include <tenon/ops.h>
 #include <tenon/train.h>
 
-#include "card.h"
+#include "gpu.h"
 
 using namespace tenon;
-using test::has_card;
+using test::has_gpu;
 
 namespace {
 
@@ -55,9 +55,9 @@ data::LoaderOptions with(std::int64_t batch, int workers) {
   return o;
 }
 
-struct OnCard {
-  OnCard() { set_device("cuda"); }
-  ~OnCard() { set_device("cpu"); }
+struct OnGpu {
+  OnGpu() { set_device("cuda"); }
+  ~OnGpu() { set_device("cpu"); }
 };
 
 train::TrainResult fit(const std::string& where, const std::shared_ptr<data::Dataset>& set,
@@ -88,13 +88,13 @@ double apart(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-TEST_CASE("card batches: what threads sent is what the set stores, epoch after epoch") {
-  if (!has_card()) return;
+TEST_CASE("GPU batches: what threads sent is what the set stores, epoch after epoch") {
+  if (!has_gpu()) return;
   const auto set = std::make_shared<Bytes>(37);
   data::LoaderOptions options = with(5, 0);
   options.scale = false;
   data::Loader expected(set, options);
-  const OnCard on_card;
+  const OnGpu on_gpu;
   for (const int workers : {0, 1, 3, 9}) {
     options = with(5, workers);
     options.prefetch = workers == 3 ? 1 : 4;
@@ -120,13 +120,13 @@ TEST_CASE("card batches: what threads sent is what the set stores, epoch after e
   }
 }
 
-TEST_CASE("card batches: an error comes at its batch, and the batch can be tried again") {
-  if (!has_card()) return;
+TEST_CASE("GPU batches: an error comes at its batch, and the batch can be tried again") {
+  if (!has_gpu()) return;
   const auto set = std::make_shared<Bytes>(20);
   set->bad = 11;
   data::LoaderOptions options = with(4, 2);
   options.shuffle = false;
-  const OnCard on_card;
+  const OnGpu on_gpu;
   data::Loader loader(set, options);
   data::Batch batch;
   CHECK(loader.next_stored(batch));
@@ -141,26 +141,26 @@ TEST_CASE("card batches: an error comes at its batch, and the batch can be tried
         doctest::Approx((12 * 37 % 256 / 255.0 - 0.4) / 0.2).epsilon(1e-5));
 }
 
-TEST_CASE("card batches: bytes that are scaled on the card train as those scaled on the host") {
-  if (!has_card()) return;
+TEST_CASE("GPU batches: bytes that are scaled on the GPU train as those scaled on the host") {
+  if (!has_gpu()) return;
   const auto set = std::make_shared<Bytes>(36);
-  std::vector<float> cpu, card;
+  std::vector<float> cpu, gpu;
   fit("cpu", set, with(6, 2), cpu);
-  fit("cuda", set, with(6, 2), card);
-  CHECK(apart(cpu, card) < 1e-5);
-  // A set that lies on the card as a whole.
+  fit("cuda", set, with(6, 2), gpu);
+  CHECK(apart(cpu, gpu) < 1e-5);
+  // A set that lies on the GPU as a whole.
   std::vector<std::uint8_t> bytes(36 * 60);
   std::vector<std::int64_t> targets(36), all(36);
   for (std::size_t k = 0; k < 36; ++k) all[k] = static_cast<std::int64_t>(k);
   set->get(all, bytes.data(), targets.data());
   fit("cuda",
       data::from_tensors(Tensor::from(bytes, {36, 3, 4, 5}), Tensor::from(targets, {36}), 4),
-      with(6, 0), card);
-  CHECK(apart(cpu, card) < 1e-5);
+      with(6, 0), gpu);
+  CHECK(apart(cpu, gpu) < 1e-5);
 }
 
-TEST_CASE("card batches: the card waits for a set that is slow, and not for one that is at hand") {
-  if (!has_card()) return;
+TEST_CASE("GPU batches: the GPU waits for a set that is slow, and not for one that is at hand") {
+  if (!has_gpu()) return;
   std::vector<float> weights;
   const auto slow = std::make_shared<Bytes>(24, std::chrono::milliseconds(10));
   const train::TrainResult result = fit("cuda", slow, with(6, 1), weights);

@@ -1,6 +1,6 @@
 // Float32 products of bfloat16 parts on Hopper: what the engine claims, how it splits numbers, that
-// its texts compile, and, on a card that has the instructions, its results against float64 and
-// float32 multiply-adds. Products are skipped on the emulated card.
+// its texts compile, and, on a GPU that has the instructions, its results against float64 and
+// float32 multiply-adds. Products are skipped on the emulated GPU.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -72,7 +72,7 @@ std::string refusal(const DeviceCheck& t, cuda::Target target = {}) {
 bool can_multiply() {
   if (!DeviceCheck::can_run()) return false;
   if (cuda::target_of(0).arch == 90 && cuda::has_tensor_maps()) return true;
-  MESSAGE("skipped: no Hopper card, or a driver without tensor maps");
+  MESSAGE("skipped: no Hopper GPU, or a driver without tensor maps");
   return false;
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("bf16x6 claims large float32 products with one matrix on the right") {
   CHECK(refusal(t) == "not float32 throughout");
   cuda::Target ampere;
   ampere.arch = 80;
-  CHECK(refusal(product({1024, 4096, 2048}), ampere) == "no Hopper card");
+  CHECK(refusal(product({1024, 4096, 2048}), ampere) == "no Hopper GPU");
   DeviceCheck large = product({8, 8, 8});
   Contraction& c = large.region.contraction;
   c.a_shape = {1024, 150000}, c.b_shape = {150000, 2048}, c.out_shape = {1024, 2048};
@@ -142,12 +142,12 @@ TEST_CASE("bf16x6 claims large float32 products with one matrix on the right") {
 
 TEST_CASE("bf16x6 shares sums where tiles are few") {
   const auto first = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    return cuda::wgmma_config_name(cuda::bf16x6_configs(CardModel(), {m, n, k, 4}).front());
+    return cuda::wgmma_config_name(cuda::bf16x6_configs(GpuModel(), {m, n, k, 4}).front());
   };
   CHECK(first(16384, 768, 768) == "128-2/1");
   CHECK(first(768, 768, 16384) == "128-1/3");
   const cuda::WgmmaSizes sizes{768, 3072, 16384, 4};
-  for (const cuda::WgmmaConfig& c : cuda::bf16x6_configs(CardModel(), sizes))
+  for (const cuda::WgmmaConfig& c : cuda::bf16x6_configs(GpuModel(), sizes))
     CHECK(cuda::bf16x6_config_named(sizes, cuda::wgmma_config_name(c)) == c);
   CHECK_THROWS_AS(cuda::bf16x6_config_named(sizes, "64-1/1"), NotSupported);
   CHECK_THROWS_AS(cuda::bf16x6_config_named({768, 768, 64, 4}, "128-1/3"), NotSupported);
@@ -270,7 +270,7 @@ TEST_CASE("bf16x6 is as accurate as float32 multiply-adds") {
       DeviceCheck t = product(k);
       if (positive) make_positive(t);
       const auto kernel = cuda::prepare_bf16x6(t.region, t.values, target, k.configuration);
-      const auto [ours, chained] = errors(t, t.run_on_card(*kernel)[0]);
+      const auto [ours, chained] = errors(t, t.run_on_gpu(*kernel)[0]);
       MESSAGE("k " << std::to_string(k.k) + (positive ? ", positive" : "") << ": relative error "
                    << ours << ", of float32 multiply-adds " << chained);
       CHECK(ours <= (k.k > 4096 ? 5e-7 : 2e-7));
@@ -296,7 +296,7 @@ TEST_CASE("bf16x6 gives infinities and NaN where float32 does, and keeps its ran
   for (std::int64_t k = 0; k < kSide; ++k)
     in_a(20, k) = 1.5e-30f, in_b(k, 30) = 1e30f + static_cast<float>(k) * 1e27f,
              in_a(21, k) = 3e-39f, in_a(22, k) = 1e-20f, in_b(k, 31) = 1.3e-20f;
-  const auto got = t.run_on_card(*cuda::prepare_bf16x6(t.region, t.values, cuda::target_of(0)))[0];
+  const auto got = t.run_on_gpu(*cuda::prepare_bf16x6(t.region, t.values, cuda::target_of(0)))[0];
   int wrong = 0;
   // Row 21 lies near the end of bfloat16's range, which cuts its parts off.
   for (std::int64_t i = 0; i < kSide; ++i)

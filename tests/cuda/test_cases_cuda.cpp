@@ -1,7 +1,7 @@
-// The case table on a card: values and gradients of every case, in every dtype that it claims,
+// The case table on a GPU: values and gradients of every case, in every dtype that it claims,
 // against the CPU's reference engine.
 //
-// On the emulated card compiling takes the time, and a dtype's kernels differ from float32's in
+// On the emulated GPU compiling takes the time, and a dtype's kernels differ from float32's in
 // loads, stores and the scalar functions only; so there gradients are computed in float32, and
 // each of the 16-bit types has a quarter of the cases.
 #include <doctest/doctest.h>
@@ -22,19 +22,19 @@ using namespace tenon;
 
 namespace {
 
-bool have_card() {
-  if (cuda::card_count() > 0) return true;
+bool have_gpu() {
+  if (cuda::gpu_count() > 0) return true;
   std::printf("skipped: %s\n", cuda::facts().why_none.c_str());
   return false;
 }
 
 bool emulated() {
-  static const bool is = cuda::facts().cards.at(0).name == "Emulated card";
+  static const bool is = cuda::facts().gpus.at(0).name == "Emulated GPU";
   return is;
 }
 
-/// The case on the CPU's reference engine and on the card; inputs are the same bits.
-void check_on_card(const cases::Case& c, DType dtype, double tolerance) {
+/// The case on the CPU's reference engine and on the GPU; inputs are the same bits.
+void check_on_gpu(const cases::Case& c, DType dtype, double tolerance) {
   const bool gradients = !emulated() || dtype == DType::Float32;
   set_device("cpu");
   set_engine("reference");
@@ -47,35 +47,35 @@ void check_on_card(const cases::Case& c, DType dtype, double tolerance) {
 }  // namespace
 
 TEST_CASE("cuda: cases against the CPU's reference, float32") {
-  if (!have_card()) return;
-  cases::each_case([](const cases::Case& c) { check_on_card(c, DType::Float32, c.tolerance); });
+  if (!have_gpu()) return;
+  cases::each_case([](const cases::Case& c) { check_on_gpu(c, DType::Float32, c.tolerance); });
 }
 
 TEST_CASE("cuda: cases against the CPU's reference, float64") {
-  if (!have_card()) return;
-  cases::each_case([](const cases::Case& c) { check_on_card(c, DType::Float64, c.tolerance64); });
+  if (!have_gpu()) return;
+  cases::each_case([](const cases::Case& c) { check_on_gpu(c, DType::Float64, c.tolerance64); });
 }
 
 TEST_CASE("cuda: cases against the CPU's reference, bfloat16") {
-  if (!have_card()) return;
+  if (!have_gpu()) return;
   cases::each_case([number = 0](const cases::Case& c) mutable {
     const bool mine = !emulated() || number++ % 4 == 0;
-    if (c.narrow && mine) check_on_card(c, DType::BFloat16, c.tolerance * 2e4);
+    if (c.in_16_bits && mine) check_on_gpu(c, DType::BFloat16, c.tolerance * 2e4);
   });
 }
 
 TEST_CASE("cuda: cases against the CPU's reference, float16") {
-  if (!have_card()) return;
+  if (!have_gpu()) return;
   cases::each_case([number = 0](const cases::Case& c) mutable {
     const bool mine = !emulated() || number++ % 4 == 2;
-    if (c.narrow && mine) check_on_card(c, DType::Float16, c.tolerance * 2.5e3);
+    if (c.in_16_bits && mine) check_on_gpu(c, DType::Float16, c.tolerance * 2.5e3);
   });
 }
 
 TEST_CASE("cuda: tensors move between devices, and their gradients come back") {
-  if (!have_card()) return;
+  if (!have_gpu()) return;
   const Tensor x = Tensor::from(std::vector<float>{1, 2, 3, 4, 5}, {5});
-  const std::string other = cuda::card_count() > 1 ? "cuda:1" : "cuda:0";
+  const std::string other = cuda::gpu_count() > 1 ? "cuda:1" : "cuda:0";
   const Tensor there = to(x, device("cuda:0")) * 2.0;
   const Tensor beyond = to(there, device(other)) + 1.0;
   const Tensor back = to(beyond, device("cpu"));

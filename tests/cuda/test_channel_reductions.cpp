@@ -1,4 +1,4 @@
-// What a convolution's epilogue reduces for each channel of its result, on a card (the emulated one
+// What a convolution's epilogue reduces for each channel of its result, on a GPU (the emulated one
 // in CI), against the reference engine: moments beside the result and beside what else is computed
 // of it, every tile that takes it, odd sizes, groups; and the same bits every time.
 #include <doctest/doctest.h>
@@ -98,7 +98,7 @@ TEST_CASE("cuda reduced channels: every way, and what compares them") {
   for (const std::string& name : names) {
     CAPTURE(name);
     const auto kernel = engine.prepare_as(name, t.region, t.values, 1);
-    t.compare_all(expected, t.run_on_card(*kernel), 1e-2);
+    t.compare_all(expected, t.run_on_gpu(*kernel), 1e-2);
   }
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("cuda reduced channels: images of 16 bits by rows, every way") {
       for (const std::string& name : engine.configurations(t.region, t.values)) {
         if (name.find("rows") == std::string::npos) continue;
         CAPTURE(name);
-        t.compare_all(expected, t.run_on_card(*engine.prepare_as(name, t.region, t.values, 1)),
+        t.compare_all(expected, t.run_on_gpu(*engine.prepare_as(name, t.region, t.values, 1)),
                       1e-2);
         ++ran;
       }

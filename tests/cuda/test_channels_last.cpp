@@ -1,5 +1,5 @@
 // Convolutions over images that the plan keeps with the channels last: by cuDNN (on the emulated
-// card tests/cuda/vendor) and by the native engine, against the reference engine.
+// GPU tests/cuda/vendor) and by the native engine, against the reference engine.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -14,7 +14,7 @@
 #include <tenon/ops.h>
 
 #include "../cpu/region_builders.h"
-#include "cuda/engines/convolutions/picture_engine.h"
+#include "cuda/engines/convolutions/image_engine.h"
 #include "cuda/engines/products/native_engine.h"
 #include "cuda/engines/vendor/cudnn_engine.h"
 #include "device_check.h"
@@ -164,9 +164,9 @@ TEST_CASE("vendor: convolutions over images that the plan keeps with the channel
       }
 }
 
-TEST_CASE("vendor: convolutions over pictures of a few channels, and their filters' gradients") {
+TEST_CASE("vendor: convolutions over images of a few channels, and their filters' gradients") {
   const bool runs = DeviceCheck::can_run();
-  const Engine& picture = cuda::picture_engine(runs ? cuda::target_of(0) : cuda::Target());
+  const Engine& image = cuda::image_engine(runs ? cuda::target_of(0) : cuda::Target());
   struct Sizes {
     Shape x, w, y;
     ConvAttrs v;
@@ -193,46 +193,46 @@ TEST_CASE("vendor: convolutions over pictures of a few channels, and their filte
         if (t == &forward || behind != Behind::BiasRelu) add_rounded_epilogue(*t, behind);
         if (t == &gradient && behind == Behind::BiasRelu) continue;
         std::string why;
-        CHECK(picture.claims(t->region, t->values, &why));
+        CHECK(image.claims(t->region, t->values, &why));
         CHECK(why == "");
-        if (runs) t->check_device(picture, keep ? 2e-5 : 1e-2);
+        if (runs) t->check_device(image, keep ? 2e-5 : 1e-2);
       }
       if (behind == Behind::BiasRelu) continue;
       add_gradient_prologue(gradient);
-      CHECK(picture.capabilities(gradient.region, gradient.values).no_prologues == nullptr);
-      CHECK(picture.claims(gradient.region, gradient.values, nullptr));
-      if (runs) gradient.check_device(picture, keep ? 2e-5 : 1e-2);
+      CHECK(image.capabilities(gradient.region, gradient.values).no_prologues == nullptr);
+      CHECK(image.claims(gradient.region, gradient.values, nullptr));
+      if (runs) gradient.check_device(image, keep ? 2e-5 : 1e-2);
     }
   DeviceCheck rows = contraction(Op::Conv2dWeightGrad, sizes[0].x, natural(sizes[0].x), sizes[0].y,
                                  channels_inside(sizes[0].y), sizes[0].w, true);
   rows.region.contraction.attrs.conv = sizes[0].v;
   add_gradient_prologue(rows, 2);
   std::string why;
-  CHECK_FALSE(picture.claims(rows.region, rows.values, &why));
+  CHECK_FALSE(image.claims(rows.region, rows.values, &why));
   CHECK(why == "makes gradients of values that lie otherwise");
   const Shape x{2, 3, 9, 37}, w{64, 3, 3, 3}, y{2, 64, 9, 37};
   DeviceCheck planes = contraction(Op::Conv2d, x, natural(x), w, channels_inside(w), y, true);
-  CHECK_FALSE(picture.claims(planes.region, planes.values, &why));
+  CHECK_FALSE(image.claims(planes.region, planes.values, &why));
   CHECK(why == "no convolution whose result's channels are last");
   planes = contraction(Op::Conv2d, x, channels_inside(x), w, channels_inside(w),
                        channels_last_shape(y), true);
   planes.region.contraction.channels_last = true;
-  CHECK_FALSE(picture.claims(planes.region, planes.values, &why));
-  CHECK(why == "a picture that does not lie by planes");
+  CHECK_FALSE(image.claims(planes.region, planes.values, &why));
+  CHECK(why == "an image that does not lie by planes");
 }
 
 namespace {
 
-/// How the first layer reads a picture.
+/// How the first layer reads an image.
 struct First {
   std::int64_t channels, height, width, side, stride;
 };
 
 /// Two residual blocks, one of them strided, behind such a layer.
 template <class Layer, class Activation, class Pool>
-Tensor residual_network(const Tensor& picture, const First& first, Layer&& layer, Activation&& f,
+Tensor residual_network(const Tensor& image, const First& first, Layer&& layer, Activation&& f,
                         Pool&& pool) {
-  Tensor x = pool(f(layer(picture, 64, first.side, first.stride)), {{3, 3}, {2, 2}, {1, 1}});
+  Tensor x = pool(f(layer(image, 64, first.side, first.stride)), {{3, 3}, {2, 2}, {1, 1}});
   x = pool(f(layer(f(layer(x, 64, 3, 1)), 64, 3, 1) + x), {.kernel = {2, 2}});
   return f(layer(f(layer(x, 64, 3, 2)), 64, 3, 1) + layer(x, 64, 1, 2));
 }
@@ -314,7 +314,7 @@ TEST_CASE(
     "vendor: the step of a residual network over whole numbers is exact in 16 bits and tf32") {
   if (!DeviceCheck::can_run()) return;
   // Phases of the first layer that are 3, 12, 48 and 36 channels; filters that the stride divides
-  // and others; pictures of which the last rows are read and others.
+  // and others; images of which the last rows are read and others.
   for (const First& first :
        {First{3, 12, 12, 3, 1}, First{3, 22, 25, 7, 2}, First{3, 43, 48, 11, 4},
         First{3, 31, 29, 4, 4}, First{4, 31, 30, 5, 3}}) {
@@ -379,7 +379,7 @@ TEST_CASE("vendor: filters that nobody assigns are kept in 16 bits as convolutio
       y = tanh(conv2d(y, w, {}, {.padding = {w.size(2) / 2, w.size(2) / 2}}));
     return y;
   };
-  // Compiled anew each time: calls of libraries are not captured on the emulated card.
+  // Compiled anew each time: calls of libraries are not captured on the emulated GPU.
   const auto fixed = [&] {
     return compile([&](const std::vector<Tensor>& in) { return std::vector{through(in[0])}; });
   };

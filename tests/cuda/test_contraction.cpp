@@ -1,4 +1,4 @@
-// The native contraction engine on a card (the emulated one in CI) against the reference engine:
+// The native contraction engine on a GPU (the emulated one in CI) against the reference engine:
 // every op, dtype, arithmetic, tile; odd sizes, strides, groups, dilation, batches, epilogues,
 // empty results.
 #include <doctest/doctest.h>
@@ -118,9 +118,9 @@ TEST_CASE("native contraction: 16-bit lines that are read from the last to the f
     for (int mode = 0; mode < 2; ++mode) {  // the left operand's, the right one's
       const Case c = matrix_product(37, 45, 200, dtype, dtype);
       View a = natural(c.a), b = transposed(c.b);
-      View& turned = mode == 0 ? a : b;
-      turned.offset = 199;
-      turned.stride[mode == 0 ? 1 : 0] = -1;
+      View& permuted = mode == 0 ? a : b;
+      permuted.offset = 199;
+      permuted.stride[mode == 0 ? 1 : 0] = -1;
       DeviceCheck t = contraction(c, a, b);
       check(t, c);
     }
@@ -207,7 +207,7 @@ TEST_CASE("native contraction: convolutions and their gradients") {
   }
 }
 
-TEST_CASE("native contraction: a convolution of a picture that lies channels last") {
+TEST_CASE("native contraction: a convolution of an image that lies channels last") {
   if (!DeviceCheck::can_run()) return;
   const Shape x{2, 8, 6, 5}, w{12, 8, 3, 3}, y{2, 12, 6, 5};
   const Case c{x, w, y, F, F, F, F, Op::Conv2d};
@@ -321,6 +321,6 @@ TEST_CASE("native contraction: sums in turn of a graph that is launched again") 
     DeviceCheck t = contraction(c, natural(c.a), natural(c.b));
     const cuda::Tile& tile = cuda::gemm_tiles(cuda::GemmMath::Bf16)[5];
     const auto kernel = TileEngine(tile, 5, true).prepare(t.region, t.values, 1);
-    CHECK(t.run_on_card(Replayed(*kernel)) == t.run_on_card(*kernel));
+    CHECK(t.run_on_gpu(Replayed(*kernel)) == t.run_on_gpu(*kernel));
   }
 }

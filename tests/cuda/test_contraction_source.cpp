@@ -1,6 +1,6 @@
-// The texts of contraction kernels: every tile compiles for the oldest and for the newest card, and
+// The texts of contraction kernels: every tile compiles for the oldest and for the newest GPU, and
 // another batch size is the same text, as is another one by the name of the first one's
-// configuration. Needs a compiler (NVRTC), no card.
+// configuration. Needs a compiler (NVRTC), no GPU.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -66,7 +66,7 @@ std::string chosen(const test::RegionCheck& t) {
   return cuda::native_contraction_engine({}).prepare(t.region, t.values, 1)->source();
 }
 
-/// For the oldest and the newest card; the emulator's compiler knows no architectures.
+/// For the oldest and the newest GPU; the emulator's compiler knows no architectures.
 void check_compiles(const std::string& text, const std::string& what) {
   for (const int arch : {80, 90}) {
     if (arch == 80 && test::compiler_is_emulated()) continue;

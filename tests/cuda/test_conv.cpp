@@ -1,6 +1,6 @@
-// The engine for convolutions on patches, on a card (the emulated one in CI), against the reference
+// The engine for convolutions on patches, on a GPU (the emulated one in CI), against the reference
 // engine: every op, arithmetic, tile; odd sizes, strides, padding, groups, dilation, channels-last
-// pictures, epilogues. And its texts: they compile, and another batch size is the same text.
+// images, epilogues. And its texts: they compile, and another batch size is the same text.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -106,7 +106,7 @@ class TileEngine final : public Engine {
   const cuda::ConvConfig config_;
 };
 
-/// For the oldest and the newest card.
+/// For the oldest and the newest GPU.
 void check_compiles(const Kernel& kernel, const std::string& what) {
   const std::string text = kernel.source();
   const std::size_t second = text.find(cuda::kNextLaunch);
@@ -157,7 +157,7 @@ TEST_CASE("patch convolution: every tile") {
     cuda::ConvShape shape;
     DeviceCheck t = convolution(g, op, {}, 0);
     REQUIRE(cuda::conv_shape(t.region, t.values, shape) == nullptr);
-    for (cuda::ConvConfig config : cuda::conv_configs(CardModel(), shape, 1)) {
+    for (cuda::ConvConfig config : cuda::conv_configs(GpuModel(), shape, 1)) {
       const How& how = kHow[turn++ % 2 * 2];
       t = convolution(g, op, how, turn % 3);
       if (turn % 3 == 0) {  // several chunks of channels, or several turns of one cell
@@ -188,7 +188,7 @@ TEST_CASE("convolution by rows: forward and gradients") {
       DeviceCheck t = convolution(g, op, how, 0);
       REQUIRE(cuda::conv_shape(t.region, t.values, shape) == nullptr);
       int tile = 0;
-      for (const cuda::ConvConfig& config : cuda::conv_configs(CardModel(), shape, 1)) {
+      for (const cuda::ConvConfig& config : cuda::conv_configs(GpuModel(), shape, 1)) {
         // Of the many tiles of filters' gradients some for each.
         if (!config.by_rows || (op == Op::Conv2dWeightGrad && tile++ % 4 != other % 4)) continue;
         t = convolution(g, op, how, turn++ % 3);

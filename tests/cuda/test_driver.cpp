@@ -1,4 +1,4 @@
-// Loading the driver, the pool of card memory, and card memory through whatever card there is (the
+// Loading the driver, the pool of GPU memory, and GPU memory through whatever GPU there is (the
 // emulated one under ctest).
 #include <cstdint>
 #include <cstdlib>
@@ -13,8 +13,8 @@
 #include <tenon/error.h>
 
 #include "cuda/cuda.h"
-#include "cuda/device/card.h"
 #include "cuda/device/driver.h"
+#include "cuda/device/gpu.h"
 #include "cuda/device/memory.h"
 #include "cuda/device/pool.h"
 #include "cuda/device/staging.h"
@@ -28,9 +28,9 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// A card of `room` bytes for the pool, which remembers what was taken.
-struct FakeCard {
-  explicit FakeCard(std::size_t bytes) : room(bytes) {}
+// A GPU of `room` bytes for the pool, which remembers what was taken.
+struct FakeGpu {
+  explicit FakeGpu(std::size_t bytes) : room(bytes) {}
   RawMemory raw() {
     return {[this](std::size_t bytes) -> void* {
               if (bytes > room) return nullptr;
@@ -49,9 +49,9 @@ struct FakeCard {
   std::map<void*, std::size_t> taken;
 };
 
-bool no_card() {
-  if (card_count() > 0) return false;
-  MESSAGE("skipped: " << why_no_card());
+bool no_gpu() {
+  if (gpu_count() > 0) return false;
+  MESSAGE("skipped: " << why_no_gpu());
   return true;
 }
 
@@ -87,23 +87,23 @@ TEST_CASE("driver: errors carry name, text, what was done and what to do") {
   CHECK_THROWS_AS(check(CUDA_ERROR_OUT_OF_MEMORY, "allocating"), MemoryError);
 }
 
-TEST_CASE("driver: a machine without a card says why") {
-  if (card_count() > 0) {
-    CHECK(why_no_card().empty());
-    CHECK_THROWS_AS(target_of(card_count()), DeviceError);
+TEST_CASE("driver: a machine without a GPU says why") {
+  if (gpu_count() > 0) {
+    CHECK(why_no_gpu().empty());
+    CHECK_THROWS_AS(target_of(gpu_count()), DeviceError);
     CHECK_THROWS_AS(target_of(-1), DeviceError);
     return;
   }
-  CHECK(!why_no_card().empty());
+  CHECK(!why_no_gpu().empty());
   CHECK_THROWS_AS(target_of(0), DeviceError);
   CHECK_THROWS_AS(stream(0), DeviceError);
-  CHECK(facts().why_none == why_no_card());
+  CHECK(facts().why_none == why_no_gpu());
 }
 
 TEST_CASE("pool: sizes, reuse and statistics") {
-  FakeCard card(std::size_t{64} << 20);
+  FakeGpu gpu(std::size_t{64} << 20);
   {
-    Pool pool(card.raw());
+    Pool pool(gpu.raw());
     CHECK(Pool::rounded(1) == 256);
     CHECK(Pool::rounded(257) == 512);
     CHECK(Pool::rounded(700) == 768);
@@ -126,18 +126,18 @@ TEST_CASE("pool: sizes, reuse and statistics") {
     pool.release(large, 6 << 20);
     pool.trim();
     CHECK(pool.stats().cached == (2 << 20) - 1024);  // the slab that is in use stays
-    CHECK(card.taken.size() == 1);
+    CHECK(gpu.taken.size() == 1);
     pool.release(first, 1000);
     pool.trim();
-    CHECK(card.taken.empty());
+    CHECK(gpu.taken.empty());
     CHECK(pool.stats().cached == 0);
     CHECK(pool.stats().in_use == 0);
   }
 }
 
 TEST_CASE("pool: trims before it gives up, and keeps to the limit") {
-  FakeCard card(std::size_t{16} << 20);
-  Pool pool(card.raw());
+  FakeGpu gpu(std::size_t{16} << 20);
+  Pool pool(gpu.raw());
   void* a = pool.allocate(8 << 20);
   pool.release(a, 8 << 20);
   void* b = pool.allocate(12 << 20);  // only when the 8 MiB go back first
@@ -152,22 +152,22 @@ TEST_CASE("pool: trims before it gives up, and keeps to the limit") {
 }
 
 TEST_CASE("pool: one that keeps nothing takes what is asked for and gives it back") {
-  FakeCard card(std::size_t{1} << 20);
-  Pool pool(card.raw(), false);
+  FakeGpu gpu(std::size_t{1} << 20);
+  Pool pool(gpu.raw(), false);
   void* block = pool.allocate(1000);
-  CHECK(card.taken.at(block) == 1000);
+  CHECK(gpu.taken.at(block) == 1000);
   CHECK(pool.stats().in_use == 1000);
   CHECK(pool.allocate(std::size_t{1} << 20) == nullptr);
   pool.release(block, 1000);
-  CHECK(card.taken.empty());
+  CHECK(gpu.taken.empty());
   CHECK(pool.stats().system_releases == 1);
   CHECK(pool.stats().in_use == 0);
   CHECK(pool.stats().cached == 0);
 }
 
 TEST_CASE("pool: random use never hands out memory twice") {
-  FakeCard card(std::size_t{256} << 20);
-  Pool pool(card.raw());
+  FakeGpu gpu(std::size_t{256} << 20);
+  Pool pool(gpu.raw());
   std::mt19937 engine(7);
   struct Block {
     unsigned char* memory;
@@ -194,7 +194,7 @@ TEST_CASE("pool: random use never hands out memory twice") {
   }
   for (const Block& block : live) pool.release(block.memory, block.bytes);
   pool.trim();
-  CHECK(card.taken.empty());
+  CHECK(gpu.taken.empty());
 }
 
 TEST_CASE("driver: sizes for people") {
@@ -203,9 +203,9 @@ TEST_CASE("driver: sizes for people") {
   CHECK(size_text(std::int64_t{3} << 30) == "3 GiB");
 }
 
-TEST_CASE("card memory: copies of every size come back as they went") {
-  if (no_card()) return;
-  DeviceMemory& card = memory();
+TEST_CASE("GPU memory: copies of every size come back as they went") {
+  if (no_gpu()) return;
+  DeviceMemory& gpu = memory();
   for (const std::size_t bytes :
        {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{4096}, Staging::kSegment - 1,
         Staging::kSegment, Staging::kSegment + 1, 9 * Staging::kSegment + 17}) {
@@ -213,94 +213,94 @@ TEST_CASE("card memory: copies of every size come back as they went") {
     const std::vector<std::uint8_t> sent = random_bytes(bytes, static_cast<unsigned>(bytes));
     std::vector<std::uint8_t> back(bytes, 0xcd);
     const std::size_t room = std::max<std::size_t>(bytes, 1);
-    void* a = card.allocate(room, 0);
-    void* b = card.allocate(room, 0);
+    void* a = gpu.allocate(room, 0);
+    void* b = gpu.allocate(room, 0);
     CHECK(reinterpret_cast<std::uintptr_t>(a) % 256 == 0);
-    card.from_host(a, sent.data(), bytes, 0);
-    card.copy(b, 0, a, 0, bytes);
-    card.to_host(back.data(), b, bytes, 0);
+    gpu.from_host(a, sent.data(), bytes, 0);
+    gpu.copy(b, 0, a, 0, bytes);
+    gpu.to_host(back.data(), b, bytes, 0);
     CHECK(back == sent);
-    card.release(a, room, 0);
-    card.release(b, room, 0);
+    gpu.release(a, room, 0);
+    gpu.release(b, room, 0);
   }
 }
 
-TEST_CASE("card memory: many small copies keep their order") {
-  if (no_card()) return;
-  DeviceMemory& card = memory();
+TEST_CASE("GPU memory: many small copies keep their order") {
+  if (no_gpu()) return;
+  DeviceMemory& gpu = memory();
   constexpr int kCount = 3000;
-  void* block = card.allocate(sizeof(int), 0);
-  void* all = card.allocate(kCount * sizeof(int), 0);
+  void* block = gpu.allocate(sizeof(int), 0);
+  void* all = gpu.allocate(kCount * sizeof(int), 0);
   for (int i = 0; i < kCount; ++i) {
-    card.from_host(block, &i, sizeof i, 0);
-    card.copy(static_cast<char*>(all) + sizeof(int) * static_cast<unsigned>(i), 0, block, 0,
-              sizeof i);
+    gpu.from_host(block, &i, sizeof i, 0);
+    gpu.copy(static_cast<char*>(all) + sizeof(int) * static_cast<unsigned>(i), 0, block, 0,
+             sizeof i);
   }
   std::vector<int> back(kCount, -1);
-  card.to_host(back.data(), all, kCount * sizeof(int), 0);
+  gpu.to_host(back.data(), all, kCount * sizeof(int), 0);
   for (int i = 0; i < kCount; ++i) CHECK(back[static_cast<std::size_t>(i)] == i);
-  card.release(block, sizeof(int), 0);
-  card.release(all, kCount * sizeof(int), 0);
+  gpu.release(block, sizeof(int), 0);
+  gpu.release(all, kCount * sizeof(int), 0);
 }
 
-TEST_CASE("card memory: a copy beside the work arrives before later work") {
-  if (no_card()) return;
-  DeviceMemory& card = memory();
+TEST_CASE("GPU memory: a copy beside the work arrives before later work") {
+  if (no_gpu()) return;
+  DeviceMemory& gpu = memory();
   const std::vector<std::uint8_t> sent = random_bytes(5 << 20, 3);
-  void* a = card.allocate(sent.size(), 0);
+  void* a = gpu.allocate(sent.size(), 0);
   const Event ready = copy_async(a, sent.data(), sent.size(), 0);
   work_after(ready, 0);
   std::vector<std::uint8_t> back(sent.size(), 0xcd);
-  card.to_host(back.data(), a, back.size(), 0);
+  gpu.to_host(back.data(), a, back.size(), 0);
   CHECK(back == sent);
-  card.release(a, sent.size(), 0);
+  gpu.release(a, sent.size(), 0);
   synchronize(0);
 }
 
-TEST_CASE("card memory: tensors move between cards") {
-  if (no_card()) return;
-  if (card_count() < 2) {
-    MESSAGE("skipped: one card");
+TEST_CASE("GPU memory: tensors move between GPUs") {
+  if (no_gpu()) return;
+  if (gpu_count() < 2) {
+    MESSAGE("skipped: one GPU");
     return;
   }
-  DeviceMemory& card = memory();
+  DeviceMemory& gpu = memory();
   const std::vector<std::uint8_t> sent = random_bytes(3 << 20, 5);
-  void* a = card.allocate(sent.size(), 0);
-  void* b = card.allocate(sent.size(), 1);
-  card.from_host(a, sent.data(), sent.size(), 0);
-  card.copy(b, 1, a, 0, sent.size());
+  void* a = gpu.allocate(sent.size(), 0);
+  void* b = gpu.allocate(sent.size(), 1);
+  gpu.from_host(a, sent.data(), sent.size(), 0);
+  gpu.copy(b, 1, a, 0, sent.size());
   std::vector<std::uint8_t> back(sent.size(), 0xcd);
-  card.to_host(back.data(), b, back.size(), 1);
+  gpu.to_host(back.data(), b, back.size(), 1);
   CHECK(back == sent);
-  card.release(a, sent.size(), 0);
-  card.release(b, sent.size(), 1);
+  gpu.release(a, sent.size(), 0);
+  gpu.release(b, sent.size(), 1);
 }
 
-TEST_CASE("card memory: more than there is names the size, what is in use and the card") {
-  if (no_card()) return;
-  DeviceMemory& card = memory();
-  void* held = card.allocate(3 << 20, 0);
+TEST_CASE("GPU memory: more than there is names the size, what is in use and the GPU") {
+  if (no_gpu()) return;
+  DeviceMemory& gpu = memory();
+  void* held = gpu.allocate(3 << 20, 0);
   try {
-    card.allocate(std::size_t{1} << 45, 0);
+    gpu.allocate(std::size_t{1} << 45, 0);
     FAIL("no error");
   } catch (const MemoryError& error) {
     CHECK(contains(error.what(), "32 TiB"));
     CHECK(contains(error.what(), "cuda:0 ("));
     CHECK(contains(error.what(), "in use"));
   }
-  card.set_limit(8 << 20, 0);
-  CHECK_THROWS_AS(card.allocate(64 << 20, 0), MemoryError);
-  card.set_limit(0, 0);
-  card.release(held, 3 << 20, 0);
-  card.trim(0);
+  gpu.set_limit(8 << 20, 0);
+  CHECK_THROWS_AS(gpu.allocate(64 << 20, 0), MemoryError);
+  gpu.set_limit(0, 0);
+  gpu.release(held, 3 << 20, 0);
+  gpu.trim(0);
 }
 
-TEST_CASE("facts: libraries and cards are told") {
+TEST_CASE("facts: libraries and GPUs are told") {
   const Facts all = facts();
   REQUIRE(all.libraries.size() == 5);
   for (const LibraryFact& fact : all.libraries) CHECK(!fact.version.empty());
-  CHECK(static_cast<int>(all.cards.size()) == card_count());
-  for (const CardFact& fact : all.cards) {
+  CHECK(static_cast<int>(all.gpus.size()) == gpu_count());
+  for (const GpuFact& fact : all.gpus) {
     CHECK(!fact.name.empty());
     CHECK(fact.target.arch >= 80);
     CHECK(fact.memory_free <= fact.memory_total);

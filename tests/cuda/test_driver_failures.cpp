@@ -1,4 +1,4 @@
-// What is said when the driver, the compiler or the card will not do. The emulated driver plays the
+// What is said when the driver, the compiler or the GPU will not do. The emulated driver plays the
 // parts; what is decided once a process is asked of a child process.
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +10,7 @@
 
 #include "base/env.h"
 #include "cuda/cuda.h"
-#include "cuda/device/card.h"
+#include "cuda/device/gpu.h"
 
 using namespace tenon;
 using namespace tenon::cuda;
@@ -54,7 +54,7 @@ struct Failure {
 
 // Run in children only.
 TEST_CASE("driver: report" * doctest::skip()) {
-  std::printf("cards: %d\nwhy none: %s\n", card_count(), why_no_card().c_str());
+  std::printf("GPUs: %d\nwhy none: %s\n", gpu_count(), why_no_gpu().c_str());
   for (const LibraryFact& fact : facts().libraries)
     std::printf("%s: %s\n", fact.name.c_str(), fact.version.c_str());
   try {
@@ -67,26 +67,26 @@ TEST_CASE("driver: report" * doctest::skip()) {
 TEST_CASE("driver: what is missing or too old is said in a sentence") {
   if (!emulated()) return;
   const std::string old_driver = report("TENON_FAKE_CUDA_DRIVER=11080");
-  CHECK(contains(old_driver, "cards: 0"));
+  CHECK(contains(old_driver, "gpus: 0"));
   CHECK(contains(old_driver, "serves CUDA 11.8"));
   CHECK(contains(old_driver, "needs 12.0"));
   CHECK(contains(old_driver, "refused: "));
 
-  const std::string old_card = report("TENON_FAKE_CUDA_CAPABILITY=75");
-  CHECK(contains(old_card, "cards: 0"));
-  CHECK(contains(old_card, "(7.5)"));
-  CHECK(contains(old_card, "8.0 (Ampere)"));
+  const std::string old_gpu = report("TENON_FAKE_CUDA_CAPABILITY=75");
+  CHECK(contains(old_gpu, "gpus: 0"));
+  CHECK(contains(old_gpu, "(7.5)"));
+  CHECK(contains(old_gpu, "8.0 (Ampere)"));
 
-  const std::string none = report("TENON_FAKE_CUDA_CARDS=0");
-  CHECK(contains(none, "cards: 0"));
-  CHECK(contains(none, "finds no card"));
+  const std::string none = report("TENON_FAKE_CUDA_GPUS=0");
+  CHECK(contains(none, "gpus: 0"));
+  CHECK(contains(none, "finds no GPU"));
   CHECK(contains(none, "CUDA_VISIBLE_DEVICES"));
 
   const std::string no_driver = report("TENON_CUDA_DRIVER=/none/libcuda.so.1");
   CHECK(contains(no_driver, "no NVIDIA driver can be loaded"));
 
   const std::string no_compiler = report("TENON_NVRTC=off");
-  CHECK(contains(no_compiler, "cards: 0"));
+  CHECK(contains(no_compiler, "gpus: 0"));
   CHECK(contains(no_compiler, "NVRTC is switched off"));
   CHECK(contains(no_compiler, "TENON_NVRTC"));
   CHECK(contains(no_compiler, "--device cpu"));
@@ -94,29 +94,29 @@ TEST_CASE("driver: what is missing or too old is said in a sentence") {
   CHECK(contains(lost_compiler, "/none/libnvrtc.so"));
   CHECK(contains(lost_compiler, "nvidia-cuda-nvrtc"));
 
-  const std::string one = report("TENON_FAKE_CUDA_CARDS=1 TENON_CUBLASLT=off TENON_CUDNN=off");
-  CHECK(contains(one, "cards: 1"));
+  const std::string one = report("TENON_FAKE_CUDA_GPUS=1 TENON_CUBLASLT=off TENON_CUDNN=off");
+  CHECK(contains(one, "gpus: 1"));
   CHECK(contains(one, "cuBLASLt: TENON_CUBLASLT is 'off'"));
 }
 
-TEST_CASE("card memory: a card that is full is trimmed before the request is refused") {
-  if (!emulated() || card_count() == 0) return;
-  DeviceMemory& card = memory();
-  card.trim(0);
-  void* kept = card.allocate(3 << 20, 0);
-  card.release(kept, 3 << 20, 0);  // cached
-  const std::int64_t before = card.stats(0).cached;
+TEST_CASE("GPU memory: a GPU that is full is trimmed before the request is refused") {
+  if (!emulated() || gpu_count() == 0) return;
+  DeviceMemory& gpu = memory();
+  gpu.trim(0);
+  void* kept = gpu.allocate(3 << 20, 0);
+  gpu.release(kept, 3 << 20, 0);  // cached
+  const std::int64_t before = gpu.stats(0).cached;
   CHECK(before >= (3 << 20));
   {
     const Failure full("cuMemAlloc_v2:1:2");
-    void* memory_block = card.allocate(32 << 20, 0);  // the second try gets it
+    void* memory_block = gpu.allocate(32 << 20, 0);  // the second try gets it
     CHECK(memory_block != nullptr);
-    CHECK(card.stats(0).cached < before);
-    card.release(memory_block, 32 << 20, 0);
+    CHECK(gpu.stats(0).cached < before);
+    gpu.release(memory_block, 32 << 20, 0);
   }
   {
     const Failure broken("cuMemAlloc_v2:1:719");
-    CHECK_THROWS_AS(card.allocate(64 << 20, 0), DeviceError);
+    CHECK_THROWS_AS(gpu.allocate(64 << 20, 0), DeviceError);
   }
-  card.trim(0);
+  gpu.trim(0);
 }

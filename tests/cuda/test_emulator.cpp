@@ -1,6 +1,6 @@
-// The intrinsics and the emulated card that everything else of tests/cuda stands on: what a kernel
+// The intrinsics and the emulated GPU that everything else of tests/cuda stands on: what a kernel
 // gives here must be what plain loops give, and what the emulator promises to find it must find.
-// But for the latter all of it runs on a real card too.
+// But for the latter all of it runs on a real GPU too.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -13,13 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "raw_card.h"
+#include "raw_gpu.h"
 
 namespace {
 
 using raw::Array;
-using raw::Card;
-using raw::card;
+using raw::Gpu;
 
 std::vector<float> random_floats(std::size_t count, unsigned seed) {
   std::mt19937 engine(seed);
@@ -42,7 +41,7 @@ struct Sizes {
 };
 
 TEST_CASE("a kernel takes structs, pointers and numbers") {
-  Card* gpu = card();
+  Gpu* gpu = raw::gpu();
   if (gpu == nullptr) return;
   const std::vector<float> a = random_floats(1000, 1), b = random_floats(1000, 2);
   Array<float> da(a), db(b), dy(std::vector<float>(1000, NAN));
@@ -81,7 +80,7 @@ extern "C" __global__ void sum(const float* x, double* y, int n) {
 )";
 
 TEST_CASE("a block reduces through shuffles and shared memory") {
-  Card* gpu = card();
+  Gpu* gpu = raw::gpu();
   if (gpu == nullptr) return;
   auto* sum = gpu->compile(block_sum, "sum");
   int n = 777;
@@ -169,7 +168,7 @@ void check_product(const std::vector<int>& a, const std::vector<int>& b,
 }
 
 TEST_CASE("tensor-core products agree with plain loops") {
-  Card* gpu = card();
+  Gpu* gpu = raw::gpu();
   if (gpu == nullptr) return;
   std::mt19937 engine(5);
   std::vector<int> a(256), b(128);
@@ -195,7 +194,7 @@ TEST_CASE("tensor-core products agree with plain loops") {
 }
 
 TEST_CASE("conversions round to nearest even and keep what is special") {
-  Card* gpu = card();
+  Gpu* gpu = raw::gpu();
   if (gpu == nullptr) return;
   const std::vector<float> x = {0.0f,     -0.0f,  1.0f,       1.00390625f, 1.01171875f, 65504.0f,
                                 65520.0f, 1e30f,  -INFINITY,  NAN,         5.96e-8f,    2.0e-8f,
@@ -211,7 +210,7 @@ TEST_CASE("conversions round to nearest even and keep what is special") {
   Array<std::uint16_t> dbf16(bf16), df16(f16);
   Array<std::uint32_t> pairs(std::vector<std::uint32_t>(2 * x.size()));
   auto* narrow = gpu->compile(products, "narrow");
-  gpu->check(gpu->launch(narrow, {1}, {32},
+  gpu->check(gpu->launch(half, {1}, {32},
                          {&dx.address(), &dbf16.address(), &df16.address(), &from_bf16.address(),
                           &from_f16.address(), &pairs.address(), &n}));
   const auto bf16_got = dbf16.get(), f16_got = df16.get();
@@ -235,7 +234,7 @@ TEST_CASE("conversions round to nearest even and keep what is special") {
 }
 
 TEST_CASE("a captured graph runs again, and its copies can be changed") {
-  Card* gpu = card();
+  Gpu* gpu = raw::gpu();
   if (gpu == nullptr) return;
   auto* add = gpu->compile(vector_add, "add");
   Array<float> a({1, 2, 3}), b({10, 20, 30}), other({5, 5, 5}), y({0, 0, 0});
@@ -294,7 +293,7 @@ TEST_CASE("the emulator has every intrinsic, and no other") {
 }
 
 TEST_CASE("a source that does not compile comes back with the line") {
-  Card* gpu = card();
+  Gpu* gpu = raw::gpu();
   if (gpu == nullptr) return;
   std::string words;
   try {
@@ -306,9 +305,9 @@ TEST_CASE("a source that does not compile comes back with the line") {
   CHECK(words.find('3') != std::string::npos);
 }
 
-/// What a wrong kernel comes to; real cards cannot go on after most of these.
+/// What a wrong kernel comes to; real GPUs cannot go on after most of these.
 std::string failure_of(const std::string& body, unsigned threads) {
-  Card* gpu = card();
+  Gpu* gpu = raw::gpu();
   auto* kernel = gpu->compile(
       "#include \"cuda/kernels/intrinsics.cuh\"\nusing namespace "
       "tenon::cuda;\nextern \"C\" __global__ void wrong(float* y) {" +
@@ -324,7 +323,7 @@ bool contains(const std::string& text, const char* part) {
 }
 
 TEST_CASE("the emulator finds what is wrong with a kernel") {
-  if (card() == nullptr || !card()->emulated) return;
+  if (raw::gpu() == nullptr || !raw::gpu()->emulated) return;
   CHECK(failure_of("y[threadIdx.x] = shuffle_xor(1.0f, 1);", 48).empty());
   CHECK(contains(failure_of("y[64 + threadIdx.x] = 1;", 2), "behind an allocation"));
   CHECK(contains(failure_of("y[-1] = 1;", 1), "before an allocation"));
@@ -351,7 +350,7 @@ TEST_CASE("the emulator finds what is wrong with a kernel") {
 }
 
 TEST_CASE("the emulator refuses host memory and work that a capture forbids") {
-  Card* gpu = card();
+  Gpu* gpu = raw::gpu();
   if (gpu == nullptr || !gpu->emulated) return;
   float here[4] = {1, 2, 3, 4};
   Array<float> there({0, 0, 0, 0});

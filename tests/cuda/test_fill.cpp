@@ -8,28 +8,28 @@
 #include <vector>
 
 #include "base/str.h"
-#include "card.h"
 #include "cuda/cuda.h"
 #include "cuda/jit/jit.h"
+#include "gpu.h"
 
 using namespace tenon;
 
 namespace {
 
-/// Makes tensors on the first card while it lives.
-struct OnCard {
-  OnCard() : before(current_device()) { set_device("cuda"); }
-  ~OnCard() { set_device(before); }
-  OnCard(const OnCard&) = delete;
-  OnCard& operator=(const OnCard&) = delete;
+/// Makes tensors on the first GPU while it lives.
+struct OnGpu {
+  OnGpu() : before(current_device()) { set_device("cuda"); }
+  ~OnGpu() { set_device(before); }
+  OnGpu(const OnGpu&) = delete;
+  OnGpu& operator=(const OnGpu&) = delete;
   Device before;
 };
 
 }  // namespace
 
 TEST_CASE("cuda fill: one number in every dtype and size") {
-  if (!test::has_card()) return;
-  const OnCard on_card;
+  if (!test::has_gpu()) return;
+  const OnGpu on_gpu;
   for (const DType dtype : {DType::Bool, DType::UInt8, DType::Int8, DType::Int32, DType::Int64,
                             DType::Float16, DType::BFloat16, DType::Float32, DType::Float64})
     for (const std::int64_t count : {0, 1, 2, 3, 64, 1001})
@@ -45,8 +45,8 @@ TEST_CASE("cuda fill: one number in every dtype and size") {
 }
 
 TEST_CASE("cuda fill: initial values wait for no compiler") {
-  if (!test::has_card()) return;
-  const OnCard on_card;
+  if (!test::has_gpu()) return;
+  const OnGpu on_gpu;
   const auto asked = [] {
     const cuda::JitStats stats = cuda::jit_stats();
     return stats.compiled + stats.built_in + stats.from_disk + stats.from_memory;

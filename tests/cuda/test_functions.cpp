@@ -1,4 +1,4 @@
-// Scalar functions that a card computes in its own way, real or emulated: errors in units of the
+// Scalar functions that a GPU computes in its own way, real or emulated: errors in units of the
 // last place over all floats.
 #include <doctest/doctest.h>
 
@@ -12,13 +12,13 @@
 #include <tenon/eval.h>
 #include <tenon/ops.h>
 
-#include "card.h"
+#include "gpu.h"
 
 using namespace tenon;
 
 namespace {
 
-std::vector<float> sweep() {
+std::vector<float> kernel() {
   std::vector<float> x;
   for (std::uint64_t bits = 0; bits < (1ull << 32); bits += 90001)
     x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
@@ -39,7 +39,7 @@ double ulps(float got, double exact) {
 }
 
 void check(Tensor (*function)(const Tensor&), double (*exact)(double), double bound) {
-  const std::vector<float> x = sweep();
+  const std::vector<float> x = kernel();
   set_device("cuda");
   const std::vector<float> y =
       function(Tensor::from(x, {static_cast<std::int64_t>(x.size())})).eval().to_vector<float>();
@@ -56,7 +56,7 @@ void check(Tensor (*function)(const Tensor&), double (*exact)(double), double bo
 }  // namespace
 
 TEST_CASE("cuda functions: errors of exp, tanh and sigmoid") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   check([](const Tensor& x) { return exp(x); }, [](double x) { return std::exp(x); }, 2);
   check([](const Tensor& x) { return tanh(x); }, [](double x) { return std::tanh(x); }, 3);
   check([](const Tensor& x) { return sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); },
@@ -64,7 +64,7 @@ TEST_CASE("cuda functions: errors of exp, tanh and sigmoid") {
 }
 
 TEST_CASE("cuda functions: relative errors of functions of 16-bit numbers, computed in float32") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   struct Case {
     const char* name;
     Tensor (*function)(const Tensor&);
@@ -83,9 +83,9 @@ TEST_CASE("cuda functions: relative errors of functions of 16-bit numbers, compu
   for (const Case& c : cases) {
     CAPTURE(c.name);
     set_device("cuda");
-    const Tensor narrow =
+    const Tensor half =
         cast(Tensor::from(x, {static_cast<std::int64_t>(x.size())}), DType::BFloat16).eval();
-    const std::vector<float> y = c.function(cast(narrow, DType::Float32)).eval().to_vector<float>();
+    const std::vector<float> y = c.function(cast(half, DType::Float32)).eval().to_vector<float>();
     set_device("cpu");
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double number = x[i], exact = c.exact(number);

@@ -1,4 +1,4 @@
-// Values of 16 bits on a card, real or emulated, beside the CPU's: products are rounded behind
+// Values of 16 bits on a GPU, real or emulated, beside the CPU's: products are rounded behind
 // their bias, and composites once, however small their values are.
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
-#include "card.h"
+#include "gpu.h"
 
 using namespace tenon;
 
@@ -22,7 +22,7 @@ using Floats = std::vector<float>;
 
 template <class F>
 void on_both(F&& values) {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   const Floats wanted = values();
   set_device("cuda");
   const Floats got = values();
@@ -43,8 +43,8 @@ Tensor half(const Floats& values, DType dtype = DType::Float16) {
 
 }  // namespace
 
-TEST_CASE("half: a product on a card is rounded once, behind its bias") {
-  if (!test::has_card()) return;
+TEST_CASE("half: a product on a GPU is rounded once, behind its bias") {
+  if (!test::has_gpu()) return;
   set_device("cuda");
   for (const auto& [t, big] : {std::pair{DType::Float16, 2048.0F}, {DType::BFloat16, 256.0F}}) {
     const Tensor x = reshape(half({big, 1}, t), {1, 2}), w = reshape(half({1, 1}, t), {1, 2}),
@@ -64,7 +64,7 @@ TEST_CASE("half: a product on a card is rounded once, behind its bias") {
   set_device("cpu");
 }
 
-// A card's conversions make one NaN of all.
+// A GPU's conversions make one NaN of all.
 TEST_CASE("half: what is only moved on the CPU keeps its bits, signalling NaN too") {
   using Bits = std::vector<std::uint16_t>;
   const auto bits = [](const Tensor& t) {
@@ -89,7 +89,7 @@ TEST_CASE("half: what is only moved on the CPU keeps its bits, signalling NaN to
   }
 }
 
-TEST_CASE("half: tails on a card") {
+TEST_CASE("half: tails on a GPU") {
   Floats values;
   for (int k = -80; k <= 80; ++k) values.push_back(static_cast<float>(k) * 0.0625F);
   for (const bool tanh : {false, true}) {
@@ -102,15 +102,15 @@ TEST_CASE("half: tails on a card") {
   }
 }
 
-TEST_CASE("half: sums of exponentials past the range of float16 on a card") {
+TEST_CASE("half: sums of exponentials past the range of float16 on a GPU") {
   on_both([] { return list(slice(softmax(half(Floats(70000, 1)), 0), 0, 0, 4)); });
   on_both([] { return list(exp2(half({10, -3, 4.5F}, DType::BFloat16))); });
   on_both([] { return list(sinh(half({11.75F, -11.75F, 0.01F}))); });
   on_both([] { return list(cosh(half({11.75F, -11.75F, 0.01F}))); });
 }
 
-TEST_CASE("half: long sums of products on a card stay near") {
-  if (!test::has_card()) return;
+TEST_CASE("half: long sums of products on a GPU stay near") {
+  if (!test::has_gpu()) return;
   set_device("cuda");
   constexpr std::int64_t kLong = 1000000;
   const Tensor tenths = full({kLong}, 0.1).eval(), many = ones({kLong}).eval();

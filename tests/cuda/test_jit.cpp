@@ -1,4 +1,4 @@
-// Keys, the kernel cache, embedded headers and, where NVRTC or a card (the emulated one under
+// Keys, the kernel cache, embedded headers and, where NVRTC or a GPU (the emulated one under
 // ctest) is there, compiling and launching.
 #include <algorithm>
 #include <chrono>
@@ -24,7 +24,7 @@
 #include "check_process.h"
 #include "compiler.h"
 #include "cuda/cuda.h"
-#include "cuda/device/card.h"
+#include "cuda/device/gpu.h"
 #include "cuda/jit/build.h"
 #include "cuda/jit/built_in.h"
 #include "cuda/jit/embedded.h"
@@ -288,7 +288,7 @@ TEST_CASE("built-in kernels: found by text and architecture, where the driver ca
   CHECK(facts.sets[1].arch_option == "--gpu-architecture=sm_80");
   CHECK(facts.sets[1].kernels == 2);
   CHECK(facts.sets[1].bytes < ampere.size());
-  CHECK(store_text(facts) == "1 for sm_90a, 2 for sm_80, 1 for newer cards (PTX)");
+  CHECK(store_text(facts) == "1 for sm_90a, 2 for sm_80, 1 for newer GPUs (PTX)");
   CHECK(store.size() < hopper.size());
   const std::vector<BuiltIn> again = read_store(store);
   CHECK(again.size() == 4);
@@ -326,7 +326,7 @@ TEST_CASE("nvrtc: every device header compiles alone for sm_80 and sm_90a") {
   }
 }
 
-TEST_CASE("jit: a kernel made for no card can be read, not launched") {
+TEST_CASE("jit: a kernel made for no GPU can be read, not launched") {
   const Source source{"tenon_add", add_text("tenon_add", 1)};
   const auto kernel = compile(Target{}, source);
   CHECK(kernel->source().text == source.text);
@@ -335,8 +335,8 @@ TEST_CASE("jit: a kernel made for no card can be read, not launched") {
 }
 
 TEST_CASE("jit: compiles side by side, launches, and finds kernels again") {
-  if (card_count() == 0) {
-    MESSAGE("skipped: " << why_no_card());
+  if (gpu_count() == 0) {
+    MESSAGE("skipped: " << why_no_gpu());
     return;
   }
   const Target target = target_of(0);
@@ -366,7 +366,7 @@ TEST_CASE("jit: compiles side by side, launches, and finds kernels again") {
 
 // Run in a child only.
 TEST_CASE("jit: (the process that ends while it compiles)" * doctest::skip()) {
-  if (card_count() == 0) return;
+  if (gpu_count() == 0) return;
   std::vector<std::shared_ptr<const CompiledKernel>> kernels;
   for (int i = 0; i < 8; ++i) {
     const std::string entry = cat("tenon_test_end", i);
@@ -376,8 +376,8 @@ TEST_CASE("jit: (the process that ends while it compiles)" * doctest::skip()) {
 }
 
 TEST_CASE("jit: a process may end while its kernels are compiled") {
-  if (card_count() == 0) {
-    MESSAGE("skipped: " << why_no_card());
+  if (gpu_count() == 0) {
+    MESSAGE("skipped: " << why_no_gpu());
     return;
   }
   test::check_process("", "jit: (the process that ends*");
@@ -385,7 +385,7 @@ TEST_CASE("jit: a process may end while its kernels are compiled") {
 
 // Run in a child only, whose compilations do not end by themselves.
 TEST_CASE("jit: (a process that ends in its first compilation)" * doctest::skip()) {
-  if (card_count() == 0) return;
+  if (gpu_count() == 0) return;
   const char* log = std::getenv("TENON_FAKE_NVRTC_LOG");
   REQUIRE(log != nullptr);
   const auto kernel = compile(target_of(0), {"tenon_test_long", add_text("tenon_test_long", 1)});
@@ -394,8 +394,8 @@ TEST_CASE("jit: (a process that ends in its first compilation)" * doctest::skip(
 }
 
 TEST_CASE("jit: a process may end in its first compilation, which is given up") {
-  if (card_count() == 0 || !test::compiler_is_emulated()) {
-    MESSAGE("skipped: needs the emulated card");
+  if (gpu_count() == 0 || !test::compiler_is_emulated()) {
+    MESSAGE("skipped: needs the emulated GPU");
     return;
   }
   const TemporaryFolder folder;
@@ -417,7 +417,7 @@ std::string command() {
 // Run in a child only, for which other processes compile that do not end by themselves.
 TEST_CASE("jit: (the end of a process for which others compile)" * doctest::skip()) {
   enable_helpers({command(), "--compile-kernels-for-tenon"});
-  if (card_count() == 0) return;
+  if (gpu_count() == 0) return;
   const char* log = std::getenv("TENON_FAKE_NVRTC_LOG");
   REQUIRE(log != nullptr);
   for (int i = 0; i < 4; ++i) {
@@ -429,8 +429,8 @@ TEST_CASE("jit: (the end of a process for which others compile)" * doctest::skip
 }
 
 TEST_CASE("jit: a process may end while others compile for it, which end with it") {
-  if (card_count() == 0 || !test::compiler_is_emulated() || command().empty()) {
-    MESSAGE("skipped: needs the emulated card and the command");
+  if (gpu_count() == 0 || !test::compiler_is_emulated() || command().empty()) {
+    MESSAGE("skipped: needs the emulated GPU and the command");
     return;
   }
   const TemporaryFolder folder;
@@ -450,15 +450,15 @@ TEST_CASE("jit: a process may end while others compile for it, which end with it
 
 // Run in a child only, whose compilations do not end by themselves.
 TEST_CASE("jit: (a process whose end waits for who waits for a kernel)" * doctest::skip()) {
-  if (card_count() == 0) return;
+  if (gpu_count() == 0) return;
   static std::future<void> waiting;  // older than the workers: its thread is waited for after them
   const auto kernel = compile(target_of(0), {"tenon_test_wait", add_text("tenon_test_wait", 1)});
   waiting = std::async(std::launch::async, [kernel] { kernel->wait(); });
 }
 
 TEST_CASE("jit: whoever waits for a kernel when the process ends is told") {
-  if (card_count() == 0 || !test::compiler_is_emulated()) {
-    MESSAGE("skipped: needs the emulated card");
+  if (gpu_count() == 0 || !test::compiler_is_emulated()) {
+    MESSAGE("skipped: needs the emulated GPU");
     return;
   }
   const TemporaryFolder folder;
@@ -468,7 +468,7 @@ TEST_CASE("jit: whoever waits for a kernel when the process ends is told") {
 
 // Run in a child only: the fork ends as a program does.
 TEST_CASE("jit: (a process that forks)" * doctest::skip()) {
-  if (card_count() == 0) return;
+  if (gpu_count() == 0) return;
   compile(target_of(0), {"tenon_test_fork", add_text("tenon_test_fork", 1)})->wait();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until workers wait for work
   const pid_t fork_of_it = fork();
@@ -479,8 +479,8 @@ TEST_CASE("jit: (a process that forks)" * doctest::skip()) {
 }
 
 TEST_CASE("jit: a fork of a process whose workers wait can end") {
-  if (card_count() == 0) {
-    MESSAGE("skipped: " << why_no_card());
+  if (gpu_count() == 0) {
+    MESSAGE("skipped: " << why_no_gpu());
     return;
   }
   test::check_process("timeout 50", "jit: (a process that forks*");
@@ -488,7 +488,7 @@ TEST_CASE("jit: a fork of a process whose workers wait can end") {
 
 // Run in a child only: it holds for the whole process.
 TEST_CASE("jit: (a process that compiles at launch)" * doctest::skip()) {
-  if (card_count() == 0) return;
+  if (gpu_count() == 0) return;
   cuda::compile_at_launch();
   const auto kernel = compile(target_of(0), {"tenon_test_late", add_text("tenon_test_late", 1)});
   const auto not_needed = compile(target_of(0), {"tenon_test_never", "no C++"});
@@ -504,8 +504,8 @@ TEST_CASE("jit: (a process that compiles at launch)" * doctest::skip()) {
 }
 
 TEST_CASE("jit: a process may leave compiling to the first launch") {
-  if (card_count() == 0) {
-    MESSAGE("skipped: " << why_no_card());
+  if (gpu_count() == 0) {
+    MESSAGE("skipped: " << why_no_gpu());
     return;
   }
   test::check_process("timeout 50", "jit: (a process that compiles at launch*");
@@ -536,8 +536,8 @@ TEST_CASE("nvrtc: a compilation ends when it is told to") {
 }
 
 TEST_CASE("jit: a source that does not compile brings the compiler's words") {
-  if (card_count() == 0) {
-    MESSAGE("skipped: " << why_no_card());
+  if (gpu_count() == 0) {
+    MESSAGE("skipped: " << why_no_gpu());
     return;
   }
   const auto kernel =

@@ -1,4 +1,4 @@
-// Steps whose regions share launches, on a card, real or emulated: the bits of those that do not.
+// Steps whose regions share launches, on a GPU, real or emulated: the bits of those that do not.
 #include <doctest/doctest.h>
 
 #include <tenon/eval.h>
@@ -64,9 +64,9 @@ Course train(nn::AnyModule (*make)(), bool joined, double clip) {
 
 }  // namespace
 
-TEST_CASE("card joining: the same bits in fewer launches") {
-  if (cuda::card_count() == 0) {
-    MESSAGE("skipped: no card");
+TEST_CASE("GPU joining: the same bits in fewer launches") {
+  if (cuda::gpu_count() == 0) {
+    MESSAGE("skipped: no GPU");
     return;
   }
   for (const double clip : {0.0, 0.05}) {
@@ -80,9 +80,9 @@ TEST_CASE("card joining: the same bits in fewer launches") {
   }
 }
 
-TEST_CASE("card joining: a deep network's updates") {
-  if (cuda::card_count() == 0) {
-    MESSAGE("skipped: no card");
+TEST_CASE("GPU joining: a deep network's updates") {
+  if (cuda::gpu_count() == 0) {
+    MESSAGE("skipped: no GPU");
     return;
   }
   for (const double clip : {0.0, 0.05}) {

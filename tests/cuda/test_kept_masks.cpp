@@ -1,4 +1,4 @@
-// Masks of rectified images on a card, real or emulated: made again of the image, which the next
+// Masks of rectified images on a GPU, real or emulated: recomputed of the image, which the next
 // filters' gradient reads, or stored, they give the same gradients, bit for bit.
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
-#include "card.h"
+#include "gpu.h"
 #include "made_on.h"
 
 using namespace tenon;
@@ -53,7 +53,7 @@ std::vector<Tensor> gradients(std::int64_t window, bool stores_masks) {
 }  // namespace
 
 TEST_CASE("kept masks: gradients have the bits of those by stored masks") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   for (const Precision precision : {Precision::Bf16, Precision::Fp16})
     for (const std::int64_t window : {1, 3}) {
       CAPTURE(window);

@@ -1,4 +1,4 @@
-// Attention of float32 on a card where one score outweighs a query's others by far: what its
+// Attention of float32 on a GPU where one score outweighs a query's others by far: what its
 // gradient cancels to is as near float64's as that of a plain float32 computation.
 #include "../run/attention_cases.h"
 
@@ -7,7 +7,7 @@
 
 #include <tenon/context.h>
 
-#include "card.h"
+#include "gpu.h"
 
 using namespace tenon;
 using namespace tenon::test::attention;
@@ -57,7 +57,7 @@ const Sizes kSizes[] = {{2, 3, 3, 33, 61, 16, 16},
 }  // namespace
 
 TEST_CASE("large scores: gradients of float32 attention are as good as those written out") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   for (const Sizes& s : kSizes)
     for (const Masked masked : {Masked::No, Masked::Causal, Masked::Added}) {
       CAPTURE(s.queries);
@@ -74,7 +74,7 @@ TEST_CASE("large scores: gradients of float32 attention are as good as those wri
 }
 
 TEST_CASE("large scores: a query that sees one key has no gradient") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   // Scores of thousands: all weights but one are 0, and what they are made from says nothing.
   for (const Sizes& s : kSizes) {
     CAPTURE(s.queries);
@@ -89,7 +89,7 @@ TEST_CASE("large scores: a query that sees one key has no gradient") {
 }
 
 TEST_CASE("large scores: gradients of keys and values alone have the same bits") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   const Operands o = on(large_scores({1, 2, 2, 70, 100, 16, 16}, Masked::No), device("cuda"));
   const Tensors all = results(o, Masked::No, DType::Float32);
   const Tensor y = scaled_dot_product_attention(o.q, o.k, o.v);

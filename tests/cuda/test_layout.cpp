@@ -1,4 +1,4 @@
-// Images with the channels last on a card, real or emulated: the same numbers as the CPU's, which
+// Images with the channels last on a GPU, real or emulated: the same numbers as the CPU's, which
 // keeps them in their own order.
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
-#include "card.h"
+#include "gpu.h"
 
 using namespace tenon;
 
@@ -64,7 +64,7 @@ std::vector<std::vector<float>> results(const Sizes& s) {
 }  // namespace
 
 TEST_CASE("layout: images with the channels last have the CPU's numbers") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   for (const Sizes& s : {Sizes{2, 16, 24, 5, 7}, Sizes{1, 24, 16, 4, 4}, Sizes{3, 16, 16, 1, 1},
                          Sizes{2, 20, 16, 3, 3}}) {
     CAPTURE(s.channels);

@@ -1,4 +1,4 @@
-// Sums over many rows on a card, real or emulated: of the columns of short rows on the way through
+// Sums over many rows on a GPU, real or emulated: of the columns of short rows on the way through
 // them, of updates into the long rows of an embedding, and of a normalisation's gradients where the
 // products about it are stored in 16 bits; the same bits each time.
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@
 
 #include "../base/distance.h"
 #include "../null/planning.h"
-#include "card.h"
+#include "gpu.h"
 
 using namespace tenon;
 using test::distance;
@@ -26,7 +26,7 @@ Tensor drawn(const Shape& shape, double scale, std::int64_t seed) {
   return (x * scale).reshape(Ints(shape.begin(), shape.end()));
 }
 
-/// The same graph on the card in float32, twice, and on the CPU in float64.
+/// The same graph on the GPU in float32, twice, and on the CPU in float64.
 template <class Make>
 void check(const Make& make, double tolerance) {
   const auto values = [&](DType dtype) {
@@ -105,7 +105,7 @@ constexpr std::int64_t kRows = 2112, kSide = 512;
 }  // namespace
 
 TEST_CASE("cuda long sums: rows of two warps to a block's, behind a sum and a bias") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   for (const std::int64_t length : {641, 700, 768, 1000, 1024}) {
     CAPTURE(length);
     check(
@@ -122,14 +122,14 @@ TEST_CASE("cuda long sums: rows of two warps to a block's, behind a sum and a bi
 }
 
 TEST_CASE("cuda long sums: columns of a normalisation's gradients") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   for (const auto& [rows, length] : std::vector<std::pair<std::int64_t, std::int64_t>>{
            {2048, 64}, {2051, 257}, {4100, 130}, {2100, 512}, {2100, 768}, {2500, 1024}})
     check([r = rows, n = length](DType dtype) { return norm_gradients(dtype, r, n); }, 3e-5);
 }
 
 TEST_CASE("cuda long sums: rows of 16 bits are loaded ahead, each by a warp") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   for (const auto& [rows, length] : std::vector<std::pair<std::int64_t, std::int64_t>>{
            {2048, 64}, {2051, 264}, {2201, 768}, {2500, 1024}})
     for (const DType stored : {DType::Float32, DType::BFloat16})
@@ -140,7 +140,7 @@ TEST_CASE("cuda long sums: rows of 16 bits are loaded ahead, each by a warp") {
 }
 
 TEST_CASE("cuda long sums: updates of long rows in the order of their indices") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   const auto spread = [] { return remainder(arange(0, 3001) * 7919, kWords); };
   check([&](DType dtype) { return embedding_gradient(dtype, spread()); }, 3e-6);
   check([](DType dtype) { return embedding_gradient(dtype, zeros({4097}, DType::Int64)); }, 3e-6);
@@ -163,7 +163,7 @@ TEST_CASE("cuda long sums: updates of long rows in the order of their indices") 
 }
 
 TEST_CASE("cuda long sums: products beside normalisations are stored in 16 bits") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   const auto made = [](DType dtype) {
     return Block{on(drawn({kRows, kSide}, 1, 0), dtype), on(drawn({kSide, kSide}, 0.05, 2), dtype),
                  on(drawn({kSide, kSide}, 0.05, 4), dtype), on(drawn({kSide}, 1, 6), dtype)};

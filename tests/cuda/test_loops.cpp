@@ -1,4 +1,4 @@
-// scan() and cond() on a card (the emulated one in CI): the values, gradients and draws of the CPU.
+// scan() and cond() on a GPU (the emulated one in CI): the values, gradients and draws of the CPU.
 #include "../run/loop_cases.h"
 
 #include <string>
@@ -7,22 +7,22 @@
 #include <tenon/recurrent.h>
 
 #include "../null/planning.h"
-#include "card.h"
+#include "gpu.h"
 
 using namespace tenon;
 using test::distance;
 using test::Tensors;
 
-TEST_CASE("card loops: a scan gives what the loop written out gives, gradients too") {
-  if (!test::has_card()) return;
-  const Device card = device("cuda");
+TEST_CASE("GPU loops: a scan gives what the loop written out gives, gradients too") {
+  if (!test::has_gpu()) return;
+  const Device gpu = device("cuda");
   for (const test::LoopCase& c : test::loop_cases(DType::Float32, 4))
-    test::check_loop(c, card, 3e-6);
+    test::check_loop(c, gpu, 3e-6);
 }
 
-TEST_CASE("card loops: compiled, captured and replayed, as on the CPU") {
-  if (!test::has_card()) return;
-  const Device card = device("cuda");
+TEST_CASE("GPU loops: compiled, captured and replayed, as on the CPU") {
+  if (!test::has_gpu()) return;
+  const Device gpu = device("cuda");
   const auto course = [](Device device) {
     const Tensor w = variable(to(test::draw({4, 4}, 5, DType::Float32), device), "w");
     auto step = compile([&](const Tensors& in) {
@@ -45,15 +45,15 @@ TEST_CASE("card loops: compiled, captured and replayed, as on the CPU") {
                            .item());
     return losses;
   };
-  const std::vector<double> ours = course(card), theirs = course({});
+  const std::vector<double> ours = course(gpu), theirs = course({});
   for (std::size_t k = 0; k < ours.size(); ++k)
     CHECK(ours[k] == doctest::Approx(theirs[k]).epsilon(1e-5));
 }
 
-TEST_CASE("card loops: cond computes both branches and takes one") {
-  if (!test::has_card()) return;
-  const Device card = device("cuda");
-  const Tensor a = variable(to(test::draw({3}, 1, DType::Float32), card));
+TEST_CASE("GPU loops: cond computes both branches and takes one") {
+  if (!test::has_gpu()) return;
+  const Device gpu = device("cuda");
+  const Tensor a = variable(to(test::draw({3}, 1, DType::Float32), gpu));
   for (const double threshold : {-1e9, 1e9}) {
     const Tensors r = cond(
         gt(sum(a), threshold), [](const Tensors& x) { return Tensors{exp(x[0])}; },
@@ -65,8 +65,8 @@ TEST_CASE("card loops: cond computes both branches and takes one") {
   }
 }
 
-TEST_CASE("card loops: one map writes all parts of a concatenation where they go") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU loops: one map writes all parts of a concatenation where they go") {
+  if (!test::has_gpu()) return;
   const Tensor a = test::draw({6, 5}, 3, DType::Float32), b = test::draw({5}, 4, DType::Float32);
   for (const int axis : {0, 1}) {
     CAPTURE(axis);
@@ -97,8 +97,8 @@ Tensors of_lstm(const nn::LSTM& layer, const Tensor& x, bool reads_state) {
 
 }  // namespace
 
-TEST_CASE("card loops: recurrent weights and states that are rounded once, values and gradients") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU loops: recurrent weights and states that are rounded once, values and gradients") {
+  if (!test::has_gpu()) return;
   for (const bool reads_state : {false, true}) {
     CAPTURE(reads_state);
     const auto computed = [&](Device device, Precision precision) {
@@ -116,17 +116,17 @@ TEST_CASE("card loops: recurrent weights and states that are rounded once, value
       return here;
     };
     const Tensors exact = computed({}, Precision::Fp32),
-                  card = computed(device("cuda"), Precision::Bf16),
+                  gpu = computed(device("cuda"), Precision::Bf16),
                   again = computed(device("cuda"), Precision::Bf16);
     for (std::size_t k = 0; k < exact.size(); ++k) {
       CAPTURE(k);
-      CHECK(distance(card[k], exact[k]) < 2e-2);
-      CHECK(card[k].to_vector<float>() == again[k].to_vector<float>());
+      CHECK(distance(gpu[k], exact[k]) < 2e-2);
+      CHECK(gpu[k].to_vector<float>() == again[k].to_vector<float>());
     }
   }
 }
 
-TEST_CASE("card loops: a step of a recurrent layer rounds nothing but what it makes") {
+TEST_CASE("GPU loops: a step of a recurrent layer rounds nothing but what it makes") {
   set_precision(Precision::Bf16);
   const nn::LSTM layer(256, 256);
   const Tensors roots = of_lstm(layer, test::leaf({5, 128, 256}), false);

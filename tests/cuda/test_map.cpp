@@ -306,11 +306,11 @@ TEST_CASE("cuda map: sums that many blocks share are joined too, with the bits o
   const auto kernel = t.together(engine(), regions);
   CHECK(kernel->workspace_bytes > 0);
   if (!DeviceCheck::can_run()) return;
-  const auto got = t.run_on_card(*kernel);
-  CHECK(got == t.run_on_card(*kernel));  // the tickets are zero again
+  const auto got = t.run_on_gpu(*kernel);
+  CHECK(got == t.run_on_gpu(*kernel));  // the tickets are zero again
   for (std::size_t k = 0; k < regions.size(); ++k)
     CHECK(got[k] ==
-          t.run_on_card(*cuda::map_engine(cuda::target_of(0)).prepare(regions[k], t.values, 1))[k]);
+          t.run_on_gpu(*cuda::map_engine(cuda::target_of(0)).prepare(regions[k], t.values, 1))[k]);
 }
 
 TEST_CASE("cuda map: several regions share a launch") {
@@ -335,9 +335,9 @@ TEST_CASE("cuda map: several regions share a launch") {
   const auto kernel = t.together(engine(), regions);
   const std::string text = kernel->source();
   CHECK(text.find("__global__") == text.rfind("__global__"));
-  CHECK(text.find("part2::sweep") == std::string::npos);  // equal updates are one function
+  CHECK(text.find("part2::kernel") == std::string::npos);  // equal updates are one function
   if (!DeviceCheck::can_run()) return;
-  const auto got = t.run_on_card(*kernel);
+  const auto got = t.run_on_gpu(*kernel);
   std::vector<std::vector<std::byte>> expected;
   for (const Region& region : regions) {
     t.region = region;
@@ -379,6 +379,6 @@ TEST_CASE("cuda map: many regions take few launches") {
       ++launches;
     CHECK(launches >= (target.launch_bytes == 4096 ? 2 : 1));
     CHECK(launches <= (target.launch_bytes == 4096 ? 4 : 1));
-    if (DeviceCheck::can_run()) t.compare_all(expected, t.run_on_card(*kernel), 1e-6);
+    if (DeviceCheck::can_run()) t.compare_all(expected, t.run_on_gpu(*kernel), 1e-6);
   }
 }

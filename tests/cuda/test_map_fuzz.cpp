@@ -1,4 +1,4 @@
-// Random map programs on a card (or the emulated one) against the reference engine: views, dtypes,
+// Random map programs on a GPU (or the emulated one) against the reference engine: views, dtypes,
 // rows, columns, in any combination.
 #include <doctest/doctest.h>
 

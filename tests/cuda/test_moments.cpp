@@ -1,4 +1,4 @@
-// Sums of squared deviations from a mean, gathered in the sweep that makes the mean's sum: against
+// Sums of squared deviations from a mean, gathered in the kernel that makes the mean's sum: against
 // float64, whatever the mean and wherever the first number lies.
 #include <doctest/doctest.h>
 
@@ -118,10 +118,10 @@ TEST_CASE("moments: the same bits again, and without the sum beside them") {
   if (!DeviceCheck::can_run()) return;
   DeviceCheck t = deviations_over({20000, 64}, 1, BF);
   const auto kernel = maps().prepare(t.region, t.values, 1);
-  const auto first = t.run_on_card(*kernel);
-  CHECK(first == t.run_on_card(*kernel));
+  const auto first = t.run_on_gpu(*kernel);
+  CHECK(first == t.run_on_gpu(*kernel));
   t.region.map.reduces.erase(t.region.map.reduces.begin());
-  const auto alone = t.run_on_card(*maps().prepare(t.region, t.values, 1));
+  const auto alone = t.run_on_gpu(*maps().prepare(t.region, t.values, 1));
   CHECK(alone.back() == first.back());
 }
 
@@ -177,11 +177,11 @@ TEST_CASE("moments: gradients of normalised batches, and theirs, are the CPU's")
     for (const Tensor& t : {y, once, twice}) out.push_back(t.to_vector<float>());
     return out;
   };
-  const auto card = results("cuda"), host = results("cpu");
+  const auto gpu = results("cuda"), host = results("cpu");
   for (std::size_t k = 0; k < host.size(); ++k) {
     double error = 0, size = 0;
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const double a = static_cast<double>(card[k][i]), b = static_cast<double>(host[k][i]);
+      const double a = static_cast<double>(gpu[k][i]), b = static_cast<double>(host[k][i]);
       error += (a - b) * (a - b);
       size += b * b;
     }

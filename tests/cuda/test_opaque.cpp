@@ -1,4 +1,4 @@
-// The opaque engine of the CUDA backend against the reference engine, on the emulated card or a
+// The opaque engine of the CUDA backend against the reference engine, on the emulated GPU or a
 // real one.
 #include <doctest/doctest.h>
 #include <tenon/error.h>
@@ -161,7 +161,7 @@ TEST_CASE("cuda opaque: an index outside is an error when a value is read, and o
     const auto kernel = engine().prepare(t.region, t.values, 1);
     std::string text;
     try {
-      t.run_on_card(*kernel);
+      t.run_on_gpu(*kernel);
     } catch (const ValueError& error) {
       text = error.what();
     }
@@ -291,7 +291,7 @@ std::int64_t count_wrong(const std::vector<std::byte>& bytes, const std::vector<
     const float16 narrow(number);
     const auto whole = static_cast<std::uint8_t>(expected[i]);
     const void* exact = dtype == DType::BFloat16  ? static_cast<const void*>(&wide)
-                        : dtype == DType::Float16 ? static_cast<const void*>(&narrow)
+                        : dtype == DType::Float16 ? static_cast<const void*>(&half)
                         : dtype == DType::UInt8   ? static_cast<const void*>(&whole)
                                                   : &number;
     wrong += std::memcmp(bytes.data() + size * i, exact, size) != 0;
@@ -339,7 +339,7 @@ TEST_CASE("cuda opaque: maxima over images with the channels last and their grad
         o.attrs = v;
         o.channels_last = true;
         fill(t, o);
-        return t.run_on_card(*engine().prepare(t.region, t.values, 1));
+        return t.run_on_gpu(*engine().prepare(t.region, t.values, 1));
       };
       const auto pooling = [&](DeviceCheck& t, Opaque& o) {
         o.shapes = {c.x};
@@ -389,7 +389,7 @@ TEST_CASE("cuda opaque: numbers of maxima where there are NaN and nothing finite
   o.shapes = {image};
   o.inputs = {t.leaf_of(DType::Float32, image, x)};
   o.outs = {t.output(DType::Float32, small), t.output(DType::UInt8, small)};
-  const auto got = t.run_on_card(*engine().prepare(t.region, t.values, 1));
+  const auto got = t.run_on_gpu(*engine().prepare(t.region, t.values, 1));
   std::vector<double> taps;
   for (const double tap : {3, 0, 1, 0}) taps.insert(taps.end(), 8, tap);
   CHECK(count_wrong(got[1], taps, DType::UInt8) == 0);
@@ -415,7 +415,7 @@ TEST_CASE("cuda opaque: a maximum past the whole image") {
                 t.leaf_of(DType::Float32, second, {5, 6, 7, 8})};
     if (op == Op::MaxPool2d) o.shapes.pop_back(), o.inputs.pop_back();
     o.outs = {t.output(DType::Float32, out)};
-    const auto bytes = t.run_on_card(*engine().prepare(t.region, t.values, 1))[0];
+    const auto bytes = t.run_on_gpu(*engine().prepare(t.region, t.values, 1))[0];
     std::vector<float> got(bytes.size() / sizeof(float));
     std::memcpy(got.data(), bytes.data(), bytes.size());
     return got;

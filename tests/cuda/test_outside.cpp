@@ -1,4 +1,4 @@
-// Indices outside their axis on a card, real or emulated: the next read of a value throws, captured
+// Indices outside their axis on a GPU, real or emulated: the next read of a value throws, captured
 // steps included, and nothing is left behind.
 #include <doctest/doctest.h>
 
@@ -12,12 +12,12 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
-#include "card.h"
+#include "gpu.h"
 
 using namespace tenon;
 
 TEST_CASE("outside: an index in a captured step, by layer and place") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   set_device("cuda");
   const Scope scope("words");
   const Tensor table = Tensor::from(std::vector<float>{1, 2, 3}, {3});
@@ -41,7 +41,7 @@ TEST_CASE("outside: an index in a captured step, by layer and place") {
 }
 
 TEST_CASE("outside: a class in a captured training step, at the next read") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   set_device("cuda");
   nn::Linear net(3, 4);
   optim::Sgd sgd(net.parameters(), {.lr = 0.1});

@@ -1,5 +1,5 @@
 // Kernels of a graph that may be launched before those in front of them have ended: which edges are
-// programmatic, and that results stay the same. On a card, real or emulated.
+// programmatic, and that results stay the same. On a GPU, real or emulated.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -8,15 +8,15 @@
 #include <tenon/device.h>
 
 #include "base/str.h"
-#include "card.h"
 #include "cuda/capture/graph.h"
 #include "cuda/capture/overlap.h"
 #include "cuda/jit/jit.h"
 #include "device/buffer.h"
+#include "gpu.h"
 
 using namespace tenon;
 using namespace tenon::cuda;
-using test::has_card;
+using test::has_gpu;
 
 namespace {
 
@@ -101,10 +101,10 @@ void check_results(Chain& chain) {
 
 }  // namespace
 
-TEST_CASE("card overlap: edges between kernels that wait themselves, and the same results") {
-  if (!has_card()) return;
+TEST_CASE("GPU overlap: edges between kernels that wait themselves, and the same results") {
+  if (!has_gpu()) return;
   if (target_of(0).arch < 90 || !can_capture() || !can_overlap()) {
-    MESSAGE("skipped: a card below 9.0, an older driver, or switched off");
+    MESSAGE("skipped: a GPU below 9.0, an older driver, or switched off");
     return;
   }
   kernel(true)->wait();

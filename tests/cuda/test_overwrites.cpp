@@ -1,4 +1,4 @@
-// Maps on a card (the emulated one in CI) that write large results over what they alone read, and
+// Maps on a GPU (the emulated one in CI) that write large results over what they alone read, and
 // beside them maps that must not: the numbers are those of the CPU in float64. Which do is decided
 // in tests/null/test_overwrites.cpp.
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@
 #include <tenon/ops.h>
 
 #include "../base/distance.h"
-#include "card.h"
+#include "gpu.h"
 
 using namespace tenon;
 
@@ -102,13 +102,13 @@ void check(const Case& c, const Data& here) {
 
 }  // namespace
 
-TEST_CASE("overwrites: large maps on a card, in float64") {
-  if (!test::has_card()) return;
+TEST_CASE("overwrites: large maps on a GPU, in float64") {
+  if (!test::has_gpu()) return;
   const Data here((1 << 13) + 1, 1031, DType::Float64);  // 64 MiB and a little more
   for (const Case& c : all_cases()) check(c, here);
 }
 
-TEST_CASE("overwrites: large maps on a card, in float32") {
-  if (!test::has_card()) return;
+TEST_CASE("overwrites: large maps on a GPU, in float32") {
+  if (!test::has_gpu()) return;
   check(all_cases()[0], Data(1 << 14, 1027, DType::Float32));
 }

@@ -1,4 +1,4 @@
-// Launches in phases, on a card, real or emulated: the bits of a launch for each phase, however
+// Launches in phases, on a GPU, real or emulated: the bits of a launch for each phase, however
 // often they run.
 #include <doctest/doctest.h>
 
@@ -104,8 +104,8 @@ class Phases {
     if (!DeviceCheck::can_run()) return text;
     InARow apart;
     for (const Region& region : regions_) apart.add(engine.prepare(region, t_.values, 1));
-    const auto expected = t_.run_on_card(apart);
-    for (int k = 0; k < 5; ++k) CHECK(t_.run_on_card(*kernel) == expected);
+    const auto expected = t_.run_on_gpu(apart);
+    for (int k = 0; k < 5; ++k) CHECK(t_.run_on_gpu(*kernel) == expected);
     return text;
   }
 
@@ -227,7 +227,7 @@ TEST_CASE("cuda phases: what few blocks would do behind many is the last one's w
 }
 
 TEST_CASE("cuda phases: a norm and updates of parameters of many sizes") {
-  // The last has many more blocks than the card holds.
+  // The last has many more blocks than the GPU holds.
   const std::vector<std::vector<std::int64_t>> all = {
       {235200, 300, 3000, 10}, {1, 7, 0, 4097, 1031}, {70001}, {12, 12, 12, 12}, {0, 5000},
       {3000000, 5, 1100000}};
@@ -431,8 +431,8 @@ Course fit(const Setting& s, const char* device, bool phases = true) {
 
 }  // namespace
 
-TEST_CASE("card phases: a clipped training is that of three launches a step, bit for bit") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU phases: a clipped training is that of three launches a step, bit for bit") {
+  if (!test::has_gpu()) return;
   const Setting settings[] = {
       {"sgd", Precision::Fp32, 0.05},         {"sgd", Precision::Fp32, 1e6},  // never too long
       {"adamw", Precision::Bf16, 0.3},        {"adamw", Precision::Fp16, 0.3, 0.1},
@@ -450,8 +450,8 @@ TEST_CASE("card phases: a clipped training is that of three launches a step, bit
   }
 }
 
-TEST_CASE("card phases: a clipped training takes the CPU's course") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU phases: a clipped training takes the CPU's course") {
+  if (!test::has_gpu()) return;
   for (const char* optimizer : {"sgd", "adamw"}) {
     CAPTURE(std::string(optimizer));
     const Setting s{optimizer, Precision::Fp32, 0.3};

@@ -1,4 +1,4 @@
-// A run that begins on a card, real or emulated: its kernels are asked for before there are
+// A run that begins on a GPU, real or emulated: its kernels are asked for before there are
 // weights, and its first checkpoint is written while it trains.
 #include <filesystem>
 #include <memory>
@@ -14,11 +14,11 @@
 #include <tenon/train.h>
 
 #include "../io/folder.h"
-#include "card.h"
 #include "cuda/jit/jit.h"
+#include "gpu.h"
 
 using namespace tenon;
-using test::has_card;
+using test::has_gpu;
 
 namespace {
 
@@ -50,7 +50,7 @@ struct Watch final : train::Callback {
 }  // namespace
 
 TEST_CASE("plan ahead: the step is planned once, by who comes first") {
-  if (!has_card()) return;
+  if (!has_gpu()) return;
   const TestFolder folder;
   const auto plans_of = [](const auto& run) {
     const std::int64_t before = runner_stats().programs_planned;
@@ -88,7 +88,7 @@ TEST_CASE("plan ahead: the step is planned once, by who comes first") {
 }
 
 TEST_CASE("plan ahead: an incomplete batch asks for no kernel either") {
-  if (!has_card()) return;
+  if (!has_gpu()) return;
   const TestFolder folder;
   const auto watch = std::make_shared<Watch>();
   train::Settings s = small_run();
@@ -101,7 +101,7 @@ TEST_CASE("plan ahead: an incomplete batch asks for no kernel either") {
 
 TEST_CASE(
     "plan ahead: the weights are those that the seed draws, and the first checkpoint has them") {
-  if (!has_card()) return;
+  if (!has_gpu()) return;
   const TestFolder folder;
   const auto watch = std::make_shared<Watch>();
   train::start_run(small_run(), folder / "run", {{watch}, {}});

@@ -1,5 +1,5 @@
-// Steps of a network of bottlenecks in 16 bits on a card: sums over the columns of products, which
-// on Hopper begin in their epilogues, against the CPU in float32 and against sweeps of their own.
+// Steps of a network of bottlenecks in 16 bits on a GPU: sums over the columns of products, which
+// on Hopper begin in their epilogues, against the CPU in float32 and against kernels of their own.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -88,14 +88,14 @@ std::vector<Tensor> known_columns(std::int64_t images, std::int64_t side) {
 using Step = std::vector<Tensor> (*)(std::int64_t images, std::int64_t side);
 
 /// Calls with the step and what the CPU makes of it in float32: of images whose rows are multiples
-/// of 64 and of others, of small ones where the card is emulated.
+/// of 64 and of others, of small ones where the GPU is emulated.
 template <class Check>
 void at_sizes(Step step, Check&& check) {
-  const bool is_card = cuda::has_tensor_maps();
+  const bool is_gpu = cuda::has_tensor_maps();
   for (const std::int64_t side :
-       is_card ? std::vector<std::int64_t>{28, 27} : std::vector<std::int64_t>{4}) {
+       is_gpu ? std::vector<std::int64_t>{28, 27} : std::vector<std::int64_t>{4}) {
     CAPTURE(side);
-    const auto make = [&] { return step(is_card ? 24 : 2, side); };
+    const auto make = [&] { return step(is_gpu ? 24 : 2, side); };
     check(make, made_on("cpu", Precision::Fp32, make));
   }
 }

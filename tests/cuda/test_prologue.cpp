@@ -214,7 +214,7 @@ TEST_CASE("prologues: the kernel that candidates are compared with") {
       ++turn;
       const auto kernel = cuda::native_contraction_engine(cuda::target_of(0))
                               .prepare_as(kReferenceConfiguration, t.region, t.values, 1);
-      t.compare_all(t.run(cpu::reference_engine(), 1), t.run_on_card(*kernel), 2e-5);
+      t.compare_all(t.run(cpu::reference_engine(), 1), t.run_on_gpu(*kernel), 2e-5);
     }
 }
 
@@ -240,7 +240,7 @@ TEST_CASE("prologues: dropout draws the numbers that it draws elsewhere") {
             doctest::Approx(static_cast<double>(here[k][i])).epsilon(1e-4));
 }
 
-TEST_CASE("prologues: texts compile for the oldest and the newest card") {
+TEST_CASE("prologues: texts compile for the oldest and the newest GPU") {
   if (!cuda::nvrtc().problem.empty()) {
     MESSAGE("skipped: " << cuda::nvrtc().problem);
     return;

@@ -1,4 +1,4 @@
-// What a product's epilogue reduces over the whole result, on a card (the emulated one in CI; wgmma
+// What a product's epilogue reduces over the whole result, on a GPU (the emulated one in CI; wgmma
 // on one that has the instructions), against the reference engine: every engine that takes it,
 // split and whole, ops and dtypes, odd sizes; and the same bits every time.
 #include <doctest/doctest.h>
@@ -201,7 +201,7 @@ TEST_CASE("cuda reduced results: products of wgmma") {
   if (!DeviceCheck::can_run()) return;
   const cuda::Target target = cuda::target_of(0);
   if (target.arch != 90 || !cuda::has_tensor_maps()) {
-    MESSAGE("skipped: no Hopper card, or a driver without tensor maps");
+    MESSAGE("skipped: no Hopper GPU, or a driver without tensor maps");
     return;
   }
   struct Sized {

@@ -13,26 +13,26 @@
 
 #include "../base/distance.h"
 #include "base/str.h"
-#include "card.h"
 #include "cuda/cuda.h"
+#include "gpu.h"
 #include "graph/node.h"
 
 using namespace tenon;
 using test::distance;
-using test::has_card;
+using test::has_gpu;
 
 namespace {
 
 constexpr std::int64_t kIn = 520, kOut = 512, kBatch = 32;
 
-/// On the card, in this precision, for as long as it lives.
-struct OnCard {
-  explicit OnCard(Precision precision) {
+/// On the GPU, in this precision, for as long as it lives.
+struct OnGpu {
+  explicit OnGpu(Precision precision) {
     set_device("cuda");
     set_precision(precision);
     manual_seed(4);
   }
-  ~OnCard() {
+  ~OnGpu() {
     set_precision(Precision::Fp32);
     set_device("cpu");
   }
@@ -79,9 +79,9 @@ bool contains(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("cuda rounded: an update writes the copy along with the weight") {
-  if (!has_card()) return;
+  if (!has_gpu()) return;
   for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
-    const OnCard card(precision);
+    const OnGpu gpu(precision);
     const DType dtype = precision == Precision::Bf16 ? DType::BFloat16 : DType::Float16;
     Network n;
     const std::vector<Tensor> data = batch();
@@ -99,8 +99,8 @@ TEST_CASE("cuda rounded: an update writes the copy along with the weight") {
 }
 
 TEST_CASE("cuda rounded: the copy follows a weight that was assigned elsewhere") {
-  if (!has_card()) return;
-  const OnCard card(Precision::Bf16);
+  if (!has_gpu()) return;
+  const OnGpu gpu(Precision::Bf16);
   Network n;
   const std::vector<Tensor> data = batch();
   n.scores(data);
@@ -119,8 +119,8 @@ TEST_CASE("cuda rounded: the copy follows a weight that was assigned elsewhere")
 
 TEST_CASE(
     "cuda rounded: training is what it is without copies, and another precision has its own") {
-  if (!has_card()) return;
-  const OnCard card(Precision::Bf16);
+  if (!has_gpu()) return;
+  const OnGpu gpu(Precision::Bf16);
   Network n, plain;
   for (std::size_t k = 0; k < n.net.parameters().size(); ++k)
     set_value(plain.net.parameters()[k], n.net.parameters()[k]);
@@ -150,8 +150,8 @@ TEST_CASE(
 }
 
 TEST_CASE("cuda rounded: sums of what products read rounded are taken of the rounded values") {
-  if (!has_card()) return;
-  const OnCard card(Precision::Bf16);
+  if (!has_gpu()) return;
+  const OnGpu gpu(Precision::Bf16);
   const Tensor x = randn({300, 320}).eval(), w = variable(randn({520, 320}));
   const Tensor bias = variable(randn({520})), g = randn({300, 520}).eval();
   // The gradient g * t reaches the weight through a product and the bias through a sum.

@@ -1,5 +1,5 @@
 // Large float32 products without tensor cores: what the engine claims, that its texts compile, and
-// its results on a card (the emulated one in CI) against the reference engine.
+// its results on a GPU (the emulated one in CI) against the reference engine.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -81,7 +81,7 @@ TEST_CASE("simt claims large float32 products whose columns lie across k") {
 
 TEST_CASE("simt's configurations fit classes of sizes") {
   const auto first = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    return cuda::simt_configurations(CardModel(), {m, n, k}).front();
+    return cuda::simt_configurations(GpuModel(), {m, n, k}).front();
   };
   CHECK(first(4096, 2048, 1024) == "128x128/1");
   CHECK(first(1024, 4096, 1024) == "128x128/1");
@@ -90,8 +90,7 @@ TEST_CASE("simt's configurations fit classes of sizes") {
   CHECK_THROWS_AS(cuda::prepare_simt(t.region, t.values, {}, "128x128/0"), NotSupported);
 }
 
-TEST_CASE(
-    "simt's texts compile for the oldest and the newest card, and sizes are no part of them") {
+TEST_CASE("simt's texts compile for the oldest and the newest GPU, and sizes are no part of them") {
   const auto text = [](const Case& k) {
     DeviceCheck t = product(k);
     add_bias_and_tanh(t);

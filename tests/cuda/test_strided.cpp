@@ -1,4 +1,4 @@
-// Strided convolutions on a card, real or emulated: their gradients are said by convolutions of
+// Strided convolutions on a GPU, real or emulated: their gradients are said by convolutions of
 // stride 1, with the same numbers.
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 #include <tenon/ops.h>
 
 #include "../null/planning.h"
-#include "card.h"
+#include "gpu.h"
 #include "made_on.h"
 
 using namespace tenon;
@@ -56,8 +56,8 @@ bool has_strided(const Program& program, Op op) {
 
 }  // namespace
 
-TEST_CASE("strided: convolutions and their gradients on a card are the CPU's") {
-  if (!test::has_card()) return;
+TEST_CASE("strided: convolutions and their gradients on a GPU are the CPU's") {
+  if (!test::has_gpu()) return;
   const Sizes all[] = {{16, 16, 8, 8, 3, 3, {{2, 2}, {1, 1}}},
                        {16, 17, 9, 7, 3, 3, {{2, 2}, {1, 1}}},
                        {17, 16, 7, 10, 3, 3, {{2, 2}, {0, 0}}},
@@ -95,20 +95,20 @@ TEST_CASE("strided: no slow gradient is left in a plan") {
     set_precision(Precision::Fp32);
     return test::planned(roots, {kind});
   };
-  constexpr Device::Kind kCard = Device::Kind::Cuda;
-  const auto three = plan({{2, 2}, {1, 1}}, 3, Precision::Bf16, kCard);
+  constexpr Device::Kind kGpu = Device::Kind::Cuda;
+  const auto three = plan({{2, 2}, {1, 1}}, 3, Precision::Bf16, kGpu);
   CHECK_FALSE(has_strided(*three, Op::Conv2dInputGrad));
   CHECK(has_strided(*three, Op::Conv2d));
   for (const Op op : {Op::Conv2d, Op::Conv2dInputGrad, Op::Conv2dWeightGrad})
-    CHECK_FALSE(has_strided(*plan({{2, 2}}, 1, Precision::Bf16, kCard), op));
+    CHECK_FALSE(has_strided(*plan({{2, 2}}, 1, Precision::Bf16, kGpu), op));
   // As they stand: of float32, on a CPU.
-  CHECK(has_strided(*plan({{2, 2}, {1, 1}}, 3, Precision::Fp32, kCard), Op::Conv2dInputGrad));
+  CHECK(has_strided(*plan({{2, 2}, {1, 1}}, 3, Precision::Fp32, kGpu), Op::Conv2dInputGrad));
   CHECK(has_strided(*plan({{2, 2}, {1, 1}}, 3, Precision::Bf16, Device::Kind::Cpu),
                     Op::Conv2dInputGrad));
 }
 
 TEST_CASE("strided: a shortcut that is padded beside one, with images of 16 bits") {
-  if (!test::has_card()) return;
+  if (!test::has_gpu()) return;
   for (const std::int64_t size : {8, 9}) {
     CAPTURE(size);
     const auto step = [size] {

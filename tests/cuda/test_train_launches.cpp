@@ -1,4 +1,4 @@
-// Training with several steps in one launch, on a card, real or emulated: the bits, logs, stops and
+// Training with several steps in one launch, on a GPU, real or emulated: the bits, logs, stops and
 // errors of single steps.
 #include <algorithm>
 #include <filesystem>
@@ -14,11 +14,11 @@
 #include <tenon/ops.h>
 #include <tenon/train.h>
 
-#include "card.h"
 #include "cuda/cuda.h"
+#include "gpu.h"
 
 using namespace tenon;
-using test::has_card;
+using test::has_gpu;
 
 namespace {
 
@@ -116,8 +116,8 @@ std::string log_of(const std::string& dir) {
 
 }  // namespace
 
-TEST_CASE("card launches: the bits of single steps, with a schedule, dropout and clipping") {
-  if (!has_card()) return;
+TEST_CASE("GPU launches: the bits of single steps, with a schedule, dropout and clipping") {
+  if (!has_gpu()) return;
   const std::shared_ptr<data::Dataset> set = examples();
   const Run single = fit(options_for(1), set);
   CHECK(single.result.steps == 3 * kStepsPerEpoch);
@@ -127,8 +127,8 @@ TEST_CASE("card launches: the bits of single steps, with a schedule, dropout and
   }
 }
 
-TEST_CASE("card launches: float16 with its scale, and what the log says") {
-  if (!has_card()) return;
+TEST_CASE("GPU launches: float16 with its scale, and what the log says") {
+  if (!has_gpu()) return;
   const std::shared_ptr<data::Dataset> set = examples();
   for (const float factor : {1.0f, 100.0f}) {  // 100: gradients leave the range of float16
     CAPTURE(factor);
@@ -145,8 +145,8 @@ TEST_CASE("card launches: float16 with its scale, and what the log says") {
   }
 }
 
-TEST_CASE("card launches: nothing follows a loss that is not finite") {
-  if (!has_card()) return;
+TEST_CASE("GPU launches: nothing follows a loss that is not finite") {
+  if (!has_gpu()) return;
   const std::shared_ptr<data::Dataset> set = examples(29);
   const Run single = fit(options_for(1), set), together = fit(options_for(4), set);
   CHECK(single.error.find("the input") != std::string::npos);
@@ -154,8 +154,8 @@ TEST_CASE("card launches: nothing follows a loss that is not finite") {
   for (float w : together.weights) CHECK(w == w);
 }
 
-TEST_CASE("card launches: a run stopped after a step, by request or between checkpoints, resumes") {
-  if (!has_card()) return;
+TEST_CASE("GPU launches: a run stopped after a step, by request or between checkpoints, resumes") {
+  if (!has_gpu()) return;
   const std::shared_ptr<data::Dataset> set = examples();
   const Run whole = fit(options_for(1), set);
   for (const int stop_after : {1, 7, 11}) {

@@ -1,4 +1,4 @@
-// The tuner on a card, real or emulated: its bench tells right results from wrong ones, and a run
+// The tuner on a GPU, real or emulated: its bench tells right results from wrong ones, and a run
 // that tunes repeats with what it chose.
 #include <doctest/doctest.h>
 
@@ -128,7 +128,7 @@ class Spoiled final : public Kernel {
   const float with_;
 };
 
-PlanOptions card_options(std::vector<const Engine*>& engines) {
+PlanOptions gpu_options(std::vector<const Engine*>& engines) {
   engines = {&cuda::native_contraction_engine(cuda::target_of(0))};
   PlanOptions options;
   options.engines = engines;
@@ -168,7 +168,7 @@ bool same(const StateDict& a, const StateDict& b) {
 
 }  // namespace
 
-TEST_CASE("tune on a card: numbers are drawn and compared") {
+TEST_CASE("tune on a GPU: numbers are drawn and compared") {
   if (!DeviceCheck::can_run()) return;
   DeviceMemory& memory = cuda::memory();
   for (const DType dtype : {DType::Bool, DType::UInt8, DType::Int8, DType::Int32, DType::Int64,
@@ -211,13 +211,13 @@ TEST_CASE("tune on a card: numbers are drawn and compared") {
   }
 }
 
-TEST_CASE("tune on a card: the bench lets right kernels pass and stops wrong ones") {
+TEST_CASE("tune on a GPU: the bench lets right kernels pass and stops wrong ones") {
   if (!DeviceCheck::can_run()) return;
   register_backend(cuda::backend());
   for (const DType compute : {F, DType::BFloat16}) {
     const DeviceCheck t = update(20, 24, 40, compute);
     std::vector<const Engine*> engines;
-    const PlanOptions options = card_options(engines);
+    const PlanOptions options = gpu_options(engines);
     std::vector<Candidate> candidates;
     const Engine& native = *engines[0];
     const std::vector<std::string> names = native.configurations(t.region, t.values);
@@ -230,7 +230,7 @@ TEST_CASE("tune on a card: the bench lets right kernels pass and stops wrong one
           {&native, "spoiled",
            std::make_unique<Spoiled>(native.prepare_as(names[0], t.region, t.values, 1), weights,
                                      at, with)});
-    const auto bench = make_card_bench(t.region, t.values, options, candidates);
+    const auto bench = make_gpu_bench(t.region, t.values, options, candidates);
     for (std::size_t k = 0; k < candidates.size(); ++k) {
       std::string why;
       CAPTURE(candidates[k].title());
@@ -242,7 +242,7 @@ TEST_CASE("tune on a card: the bench lets right kernels pass and stops wrong one
   }
 }
 
-TEST_CASE("tune on a card: every configuration that an engine offers is right") {
+TEST_CASE("tune on a GPU: every configuration that an engine offers is right") {
   if (!DeviceCheck::can_run()) return;
   register_backend(cuda::backend());
   for (const Precise& how : {Precise{F, false}, Precise{F, true}, Precise{DType::BFloat16, false},
@@ -262,7 +262,7 @@ TEST_CASE("tune on a card: every configuration that an engine offers is right") 
         options.traits = cuda::backend().traits();
         std::vector<Candidate> candidates = candidates_of(t.region, t.values, options);
         if (is_emulated() && candidates.size() > 3) candidates.resize(3);
-        const auto bench = make_card_bench(t.region, t.values, options, candidates);
+        const auto bench = make_gpu_bench(t.region, t.values, options, candidates);
         for (const Candidate& c : candidates) {
           CAPTURE(op_row(op).name);
           CAPTURE(c.title());
@@ -273,7 +273,7 @@ TEST_CASE("tune on a card: every configuration that an engine offers is right") 
       }
 }
 
-TEST_CASE("tune on a card: a run that tunes keeps its choices, and goes on with them") {
+TEST_CASE("tune on a GPU: a run that tunes keeps its choices, and goes on with them") {
   if (!DeviceCheck::can_run()) return;
   const std::shared_ptr<data::Dataset> set = clouds();
   const TestFolder folder;

@@ -1,4 +1,4 @@
-// State that steps carry on a card, real or emulated: batch norm as PyTorch's, and the trainer's
+// State that steps carry on a GPU, real or emulated: batch norm as PyTorch's, and the trainer's
 // steps of which several share a launch.
 #include <doctest/doctest.h>
 
@@ -9,14 +9,14 @@
 #include <tenon/grad.h>
 #include <tenon/train.h>
 
-#include "card.h"
 #include "e2e/batch_norm_course.h"
+#include "gpu.h"
 
 using namespace tenon;
-using test::has_card;
+using test::has_gpu;
 
-TEST_CASE("updates on a card: batch norm takes fifty steps as PyTorch's") {
-  if (!has_card()) return;
+TEST_CASE("updates on a GPU: batch norm takes fifty steps as PyTorch's") {
+  if (!has_gpu()) return;
   set_device("cuda");
   batch_norm_course::run(
       [](batch_norm_course::Course& course, const Tensor& x, const Tensor& target) {
@@ -27,7 +27,7 @@ TEST_CASE("updates on a card: batch norm takes fifty steps as PyTorch's") {
 
 namespace {
 
-/// On the host, and on the card by launches of one step and of four.
+/// On the host, and on the GPU by launches of one step and of four.
 template <class Activation>
 void check_launches(Activation activation, std::int64_t batch) {
   StateDict states[3];
@@ -59,8 +59,8 @@ void check_launches(Activation activation, std::int64_t batch) {
 
 }  // namespace
 
-TEST_CASE("updates on a card: steps that share a launch renew what single ones do") {
-  if (!has_card()) return;
+TEST_CASE("updates on a GPU: steps that share a launch renew what single ones do") {
+  if (!has_gpu()) return;
   check_launches(nn::Tanh(), 8);
   // Gradients make the mask again of what was normalised and of the bias, which the step renews.
   check_launches(nn::ReLU(), 512);

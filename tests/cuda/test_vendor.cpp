@@ -1,5 +1,5 @@
-// The engines of vendor libraries: what they claim and how they describe it, without a card; then
-// the kernels around their calls, and the calls: on a real card, or on the emulated one, where
+// The engines of vendor libraries: what they claim and how they describe it, without a GPU; then
+// the kernels around their calls, and the calls: on a real GPU, or on the emulated one, where
 // tests/cuda/vendor stands in for the libraries.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
@@ -148,7 +148,7 @@ void add_gelu_gradient(DeviceCheck& t, const Shape& space, DType to) {
 
 }  // namespace
 
-// ---- Without a card ---------------------------------------------------------------------------
+// ---- Without a GPU ---------------------------------------------------------------------------
 
 TEST_CASE("vendor: cuBLASLt takes strides with one contiguous axis") {
   cuda::MatrixShape s;
@@ -324,7 +324,7 @@ TEST_CASE("vendor: what is not claimed, and why") {
   CHECK(refused(cuda::cudnn_engine(cuda::Target{}), product(5, 6, 7)) == "cuDNN was not found");
 }
 
-// ---- On the emulated card ---------------------------------------------------------------------
+// ---- On the emulated GPU ---------------------------------------------------------------------
 
 namespace {
 
@@ -405,7 +405,7 @@ TEST_CASE("vendor: operands converted before the call") {
     const cuda::RowCast cast(cuda::target_of(0), rows, from, to);
     const auto item = static_cast<std::int64_t>(item_size(to));
     const ValueId y = t.output(to, {static_cast<std::int64_t>(cast.bytes()) / item});
-    const auto bytes = t.run_on_card(CopyKernel(cast, x, y))[0];
+    const auto bytes = t.run_on_gpu(CopyKernel(cast, x, y))[0];
     int wrong = 0;
     const cuda::MatrixRows& to_rows = cast.result();
     for (std::int64_t z = 0; z < rows.batch; ++z)
@@ -429,7 +429,7 @@ TEST_CASE("vendor: operands converted before the call") {
   check({0, 1, 4, 40, 0, 40}, 160, H, BF);
 }
 
-TEST_CASE("vendor: operands turned before the call") {
+TEST_CASE("vendor: operands transposed before the call") {
   if (!DeviceCheck::can_run()) return;
   bool tf32 = false;  // in turn with as it is
   for (const cuda::MatrixRows& rows : {cuda::MatrixRows{0, 1, 1, 1, 0, 1},
@@ -450,7 +450,7 @@ TEST_CASE("vendor: operands turned before the call") {
       const cuda::RowTurn& turn;
       ValueId in, out;
     };
-    const auto bytes = t.run_on_card(Run(turn, x, y))[0];
+    const auto bytes = t.run_on_gpu(Run(turn, x, y))[0];
     const auto* from = reinterpret_cast<const float*>(t.initial(x));
     const auto* to = reinterpret_cast<const float*>(bytes.data());
     int wrong = 0;
@@ -465,7 +465,7 @@ TEST_CASE("vendor: operands turned before the call") {
   }
 }
 
-TEST_CASE("vendor: images turned to channels last before the call, and back") {
+TEST_CASE("vendor: images transposed to channels last before the call, and back") {
   if (!DeviceCheck::can_run()) return;
   const DType pairs[][2] = {{F, F}, {F, BF}, {F, H}, {BF, BF}, {H, H}};
   for (const Shape& planes : {Shape{1, 1, 1}, {2, 33, 70}, {3, 8, 32}, {1, 40, 5}})
@@ -475,7 +475,7 @@ TEST_CASE("vendor: images turned to channels last before the call, and back") {
       const cuda::PlaneTurn turn(cuda::target_of(0), planes, from, to);
       const auto item = static_cast<std::int64_t>(item_size(to));
       const ValueId y = t.output(to, {static_cast<std::int64_t>(turn.bytes()) / item});
-      const auto bytes = t.run_on_card(CopyKernel(turn, x, y))[0];
+      const auto bytes = t.run_on_gpu(CopyKernel(turn, x, y))[0];
       int wrong = 0;
       for (std::int64_t p = 0; p < planes[0]; ++p)
         for (std::int64_t r = 0; r < planes[1]; ++r)
@@ -492,8 +492,8 @@ TEST_CASE("vendor: images turned to channels last before the call, and back") {
 
 namespace {
 
-/// The target of a card with that library.
-const cuda::Target* card_with(bool cuda::Target::*library) {
+/// The target of a GPU with that library.
+const cuda::Target* gpu_with(bool cuda::Target::*library) {
   if (!DeviceCheck::can_run()) return nullptr;
   static const cuda::Target target = cuda::target_of(0);
   if (!(target.*library)) {
@@ -520,7 +520,7 @@ bool is_fused(const Engine& engine, const DeviceCheck& t) {
 }  // namespace
 
 TEST_CASE("vendor: cuBLASLt against the reference engine") {
-  const cuda::Target* target = card_with(&cuda::Target::cublaslt);
+  const cuda::Target* target = gpu_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
   const std::int64_t sizes[][3] = {{1, 1, 1}, {64, 10, 84}, {33, 17, 65}, {128, 96, 160}};
@@ -539,7 +539,7 @@ TEST_CASE("vendor: cuBLASLt against the reference engine") {
 }
 
 TEST_CASE("vendor: cuBLASLt's batches and epilogues") {
-  const cuda::Target* target = card_with(&cuda::Target::cublaslt);
+  const cuda::Target* target = gpu_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
   const Shape a{3, 20, 24}, b{3, 24, 40}, out{3, 20, 40};
@@ -563,7 +563,7 @@ TEST_CASE("vendor: cuBLASLt's batches and epilogues") {
 }
 
 TEST_CASE("vendor: cuBLASLt's biases and GELU in 16 bits") {
-  const cuda::Target* target = card_with(&cuda::Target::cublaslt);
+  const cuda::Target* target = gpu_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
   for (const DType to : {BF, H})
@@ -592,7 +592,7 @@ TEST_CASE("vendor: cuBLASLt's biases and GELU in 16 bits") {
 }
 
 TEST_CASE("vendor: where cuBLASLt has no epilogue of GELU, a kernel of ours follows the product") {
-  const cuda::Target* target = card_with(&cuda::Target::cublaslt);
+  const cuda::Target* target = gpu_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
   const Arithmetic how{BF, BF, F, false, 2e-3};
@@ -614,7 +614,7 @@ TEST_CASE("vendor: where cuBLASLt has no epilogue of GELU, a kernel of ours foll
 }
 
 TEST_CASE("vendor: ReLU that a library fuses keeps NaN") {
-  const cuda::Target* target = card_with(&cuda::Target::cublaslt);
+  const cuda::Target* target = gpu_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   DeviceCheck t = product(8, 8, 8, kFp32, false);
   add_bias_relu(t, {1, 8, 8}, 2, true);
@@ -624,7 +624,7 @@ TEST_CASE("vendor: ReLU that a library fuses keeps NaN") {
 }
 
 TEST_CASE("vendor: cuBLASLt's convolutions by filters of one pixel") {
-  const cuda::Target* target = card_with(&cuda::Target::cublaslt);
+  const cuda::Target* target = gpu_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
   const Shape x{3, 16, 4, 5}, w{24, 16, 1, 1}, y{3, 24, 4, 5};
@@ -650,7 +650,7 @@ TEST_CASE("vendor: cuBLASLt's convolutions by filters of one pixel") {
 }
 
 TEST_CASE("vendor: cuDNN against the reference engine") {
-  const cuda::Target* target = card_with(&cuda::Target::cudnn);
+  const cuda::Target* target = gpu_with(&cuda::Target::cudnn);
   if (target == nullptr) return;
   const Engine& engine = cuda::cudnn_engine(*target);
   struct Sizes {
@@ -719,7 +719,7 @@ void wait_for_plans(int count) {
 }  // namespace
 
 TEST_CASE("vendor: cuDNN plans what is expected, for the next who asks") {
-  const cuda::Target* target = card_with(&cuda::Target::cudnn);
+  const cuda::Target* target = gpu_with(&cuda::Target::cudnn);
   if (target == nullptr || plans_made() < 0) {
     MESSAGE("skipped: needs the fake cuDNN");
     return;
@@ -748,14 +748,14 @@ TEST_CASE("vendor: cuDNN plans what is expected, for the next who asks") {
 
 // Run in a child only.
 TEST_CASE("vendor: (a process that ends while it expects plans)" * doctest::skip()) {
-  const cuda::Target* target = card_with(&cuda::Target::cudnn);
+  const cuda::Target* target = gpu_with(&cuda::Target::cudnn);
   if (target == nullptr) return;
   for (std::int64_t k = 0; k < 20; ++k) expected(cuda::cudnn_engine(*target), k, "");
   wait_for_plans(2);
 }
 
 TEST_CASE("vendor: a process may end while plans of cuDNN are made") {
-  if (card_with(&cuda::Target::cudnn) == nullptr || plans_made() < 0) {
+  if (gpu_with(&cuda::Target::cudnn) == nullptr || plans_made() < 0) {
     MESSAGE("skipped: needs the fake cuDNN");
     return;
   }
@@ -779,8 +779,8 @@ struct CudnnInWay final : public Engine {
 
 }  // namespace
 
-TEST_CASE("vendor: cuDNN with channels-last images turned around it") {
-  const cuda::Target* target = card_with(&cuda::Target::cudnn);
+TEST_CASE("vendor: cuDNN with channels-last images transposed around it") {
+  const cuda::Target* target = gpu_with(&cuda::Target::cudnn);
   if (target == nullptr) return;
   const Engine& cudnn = cuda::cudnn_engine(*target);
   const CudnnInWay engine(cudnn, "last-0");
@@ -842,7 +842,7 @@ View in_order(const Shape& s, const int (&order)[4]) {
 // The planner lays filters as the products that read them want them: a library that takes them for
 // [K, C, R, S] all the same computes other numbers, of the right size.
 TEST_CASE("vendor: cuDNN reads operands in the order in which they lie, or leaves them") {
-  const cuda::Target* target = card_with(&cuda::Target::cudnn);
+  const cuda::Target* target = gpu_with(&cuda::Target::cudnn);
   if (target == nullptr) return;
   const Engine& cudnn = cuda::cudnn_engine(*target);
   const int orders[][4] = {{3, 2, 1, 0}, {1, 3, 2, 0}, {0, 3, 2, 1}};
@@ -882,9 +882,9 @@ TEST_CASE("vendor: cuDNN reads operands in the order in which they lie, or leave
   CHECK(why == "an operand that lies in no order it reads");
 }
 
-// On a card that has it: Fourier transforms of filters take 100 MB.
+// On a GPU that has it: Fourier transforms of filters take 100 MB.
 TEST_CASE("vendor: cuDNN's plans of large workspaces are those of full precision") {
-  const cuda::Target* target = card_with(&cuda::Target::cudnn);
+  const cuda::Target* target = gpu_with(&cuda::Target::cudnn);
   if (target == nullptr) return;
   const Engine& cudnn = cuda::cudnn_engine(*target);
   const CudnnInWay engine(cudnn, "large-0");

@@ -1,24 +1,24 @@
-// Evaluations on a card of several crops of each picture, and of pictures that cannot be decoded:
+// Evaluations on a GPU of several crops of each image, and of images that cannot be decoded:
 // the figures of the CPU.
 #include <cmath>
 #include <memory>
 
 #include <doctest/doctest.h>
-#include <tenon/pictures.h>
+#include <tenon/images.h>
 #include <tenon/train.h>
 
 #include "../io/jpeg.h"
-#include "card.h"
+#include "gpu.h"
 
 using namespace tenon;
 
 namespace {
 
-class Drawn : public data::Pictures {
+class Drawn : public data::ImageFiles {
  public:
   std::int64_t size() const override { return 11; }
   std::string bytes(std::int64_t number) const override {
-    if (number == 4 || number == 10) return "no picture";
+    if (number == 4 || number == 10) return "no image";
     const int width = 24 + static_cast<int>(number), height = 31 - static_cast<int>(number);
     io::Image image{width, height, 3, {}};
     for (int y = 0; y < height; ++y)
@@ -40,11 +40,11 @@ train::Evaluation evaluated(const char* device, const char* fit) {
   manual_seed(5);
   const nn::Sequential net(nn::Flatten(), nn::Linear(3 * 20 * 16, 3));
   optim::Sgd optimizer(net, {.lr = 0.1});
-  data::PictureOptions how;
+  data::ImageOptions how;
   how.input = {3, 20, 16};
   how.resize = data::Transforms::parse(fit);
   how.broken_left_out = true;
-  data::Loader loader(data::picture_dataset(std::make_shared<Drawn>(), how),
+  data::Loader loader(data::image_dataset(std::make_shared<Drawn>(), how),
                       {.batch = 3,
                        .shuffle = false,
                        .workers = 2,
@@ -58,14 +58,14 @@ train::Evaluation evaluated(const char* device, const char* fit) {
 
 }  // namespace
 
-TEST_CASE("card views: crops and left out pictures give the CPU's figures") {
-  if (!test::has_card()) return;
+TEST_CASE("GPU views: crops and left out images give the CPU's figures") {
+  if (!test::has_gpu()) return;
   for (const char* fit : {"resize,center_crop", "resize,ten_crop"}) {
     CAPTURE(fit);
-    const train::Evaluation card = evaluated("cuda", fit), cpu = evaluated("cpu", fit);
-    CHECK(card.items == 9);
+    const train::Evaluation gpu = evaluated("cuda", fit), cpu = evaluated("cpu", fit);
+    CHECK(gpu.items == 9);
     CHECK(cpu.items == 9);
-    CHECK(card.loss == doctest::Approx(cpu.loss).epsilon(1e-4));
-    CHECK(card.confusion.str() == cpu.confusion.str());
+    CHECK(gpu.loss == doctest::Approx(cpu.loss).epsilon(1e-4));
+    CHECK(gpu.confusion.str() == cpu.confusion.str());
   }
 }

@@ -1,5 +1,5 @@
-// Large products on Hopper: what the engine claims, that its texts compile, and, on a card that has
-// the instructions, its results against the reference engine. Skipped there on the emulated card.
+// Large products on Hopper: what the engine claims, that its texts compile, and, on a GPU that has
+// the instructions, its results against the reference engine. Skipped there on the emulated GPU.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -56,7 +56,7 @@ AnySize any_size(const cuda::Target& target, const char* configuration) {
           }};
 }
 
-cuda::Target hopper() { return {}; }  // no card: to be printed, not run
+cuda::Target hopper() { return {}; }  // no GPU: to be printed, not run
 
 std::string refusal(const Case& k, cuda::Target target = hopper()) {
   const DeviceCheck t = product(k);
@@ -82,12 +82,12 @@ TEST_CASE("wgmma claims large 16-bit products with one matrix on the right") {
   CHECK(refusal({1024, 4096, 64}) == "too small a product");
   cuda::Target ampere;
   ampere.arch = 80;
-  CHECK(refusal({1024, 4096, 2048}, ampere) == "no Hopper card");
+  CHECK(refusal({1024, 4096, 2048}, ampere) == "no Hopper GPU");
 }
 
 TEST_CASE("wgmma splits inner sums where tiles are few, by classes of batch sizes") {
   const auto chosen = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    return cuda::wgmma_config_name(cuda::choose_wgmma(CardModel(), {m, n, k}));
+    return cuda::wgmma_config_name(cuda::choose_wgmma(GpuModel(), {m, n, k}));
   };
   CHECK(chosen(1024, 4096, 2048) == "128-2/1");
   CHECK(chosen(1024, 1024, 4096) == "128-1/2");
@@ -95,7 +95,7 @@ TEST_CASE("wgmma splits inner sums where tiles are few, by classes of batch size
   CHECK(chosen(64, 2048, 26752) == "64-1/4");
   CHECK(chosen(64, 26752, 2048) == "64-1/1");
   CHECK(chosen(16, 256, 8192) == "64-1/8");
-  for (const cuda::WgmmaConfig& c : cuda::wgmma_configs(CardModel(), {64, 2048, 26752}))
+  for (const cuda::WgmmaConfig& c : cuda::wgmma_configs(GpuModel(), {64, 2048, 26752}))
     CHECK(cuda::wgmma_config_named({64, 2048, 26752}, cuda::wgmma_config_name(c)) == c);
   CHECK_THROWS_AS(cuda::wgmma_config_named({64, 64, 128}, "64-1/8"), NotSupported);
 }
@@ -146,7 +146,7 @@ TEST_CASE("wgmma reduces its result by 64 rows") {
   if (!DeviceCheck::can_run()) return;
   const cuda::Target target = cuda::target_of(0);
   if (target.arch != 90 || !cuda::has_tensor_maps()) {
-    MESSAGE("skipped: no Hopper card, or a driver without tensor maps");
+    MESSAGE("skipped: no Hopper GPU, or a driver without tensor maps");
     return;
   }
   const Case cases[] = {{64, 64, 64, BF, BF},
@@ -183,7 +183,7 @@ TEST_CASE("wgmma gives the reference's products") {
   if (!DeviceCheck::can_run()) return;
   const cuda::Target target = cuda::target_of(0);
   if (target.arch != 90 || !cuda::has_tensor_maps()) {
-    MESSAGE("skipped: no Hopper card, or a driver without tensor maps");
+    MESSAGE("skipped: no Hopper GPU, or a driver without tensor maps");
     return;
   }
   const Case cases[] = {{1, 1, 1},

@@ -1,4 +1,4 @@
-// Drawn digits: the same bytes everywhere, sane pictures, the layout of MNIST.
+// Drawn digits: the same bytes everywhere, sane images, the layout of MNIST.
 #include <zlib.h>
 
 #include <array>
@@ -48,7 +48,7 @@ TEST_CASE("digits: every ten hold each class once, in changing order") {
   CHECK(orders.size() > 45);
 }
 
-TEST_CASE("digits: ink lies within the picture, centred, neither empty nor blotted") {
+TEST_CASE("digits: ink lies within the image, centred, neither empty nor blotted") {
   std::array<std::uint8_t, data::kDigitPixels> p{};
   std::set<std::uint32_t> seen;
   for (std::uint64_t index = 0; index < 500; ++index) {

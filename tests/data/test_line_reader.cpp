@@ -9,8 +9,8 @@
 
 #include <tenon/data.h>
 #include <tenon/error.h>
+#include <tenon/images.h>
 #include <tenon/io.h>
-#include <tenon/pictures.h>
 #include <tenon/text.h>
 #include <tenon/tokenizer.h>
 
@@ -36,11 +36,12 @@ struct Files {
     io::write_file(dir / "list.csv", text);
     return dir / "list.csv";
   }
-  std::shared_ptr<data::Pictures> list(const std::string& text, const RowFormat& rows = {}) const {
-    return data::open_picture_list(write(text), Split::All, {}, {}, rows);
+  std::shared_ptr<data::ImageFiles> list(const std::string& text,
+                                         const RowFormat& rows = {}) const {
+    return data::open_image_list(write(text), Split::All, {}, {}, rows);
   }
   // "name=class" of each image.
-  Words pictures(const std::string& text, const RowFormat& rows = {}) const {
+  Words images(const std::string& text, const RowFormat& rows = {}) const {
     const auto set = list(text, rows);
     Words out;
     for (std::int64_t k = 0; k < set->size(); ++k)
@@ -80,37 +81,36 @@ TEST_CASE("line reader: lists with a header, in any order and beside other colum
         "filename,label\r\na.jpg,x\r\nb.jpg,y\r\n",
         "a.jpg x\nb.jpg y\n", "# filename,label\na.jpg,x\nb.jpg,y\n", "a.jpg|x\rb.jpg|y\r",
         "\"a.jpg\",\"x\"\n\"b.jpg\",\"y\"\n"})
-    CHECK_MESSAGE(files.pictures(text) == expected, text);
+    CHECK_MESSAGE(files.images(text) == expected, text);
   CHECK(files.list("filename,label\na.jpg,x\n")->notes().empty());
-  CHECK(note(files.list("picture_of,breed\na.jpg,x\nb.jpg,y\n")->notes(), "taken for a header") !=
+  CHECK(note(files.list("image_of,breed\na.jpg,x\nb.jpg,y\n")->notes(), "taken for a header") !=
         "");
   RowFormat rows;
   rows.header = false;
-  CHECK(files.pictures("filename,label\na.jpg,x\n", rows).size() == 2);
+  CHECK(files.images("filename,label\na.jpg,x\n", rows).size() == 2);
   rows.header = true;
-  CHECK(files.pictures("x,y\na.jpg,x\nb.jpg,y\n", rows) == expected);
+  CHECK(files.images("x,y\na.jpg,x\nb.jpg,y\n", rows) == expected);
   CHECK(has(files.refusal("a,b,c\na.jpg,x,1\n", rows), "none is called filename"));
 }
 
 TEST_CASE("line reader: quotes, separators in paths, comments and videos of lists") {
   const Files files;
-  CHECK(files.pictures("\"my, cat.jpg\",cat\nb.jpg,dog\n") ==
-        Words{"my, cat.jpg=cat", "b.jpg=dog"});
-  CHECK(files.pictures("my, cat.jpg,cat\nb.jpg,dog\n") == Words{"my, cat.jpg=cat", "b.jpg=dog"});
-  CHECK(files.pictures("my  cat.jpg cat\nb.jpg dog\n") == Words{"my  cat.jpg=cat", "b.jpg=dog"});
+  CHECK(files.images("\"my, cat.jpg\",cat\nb.jpg,dog\n") == Words{"my, cat.jpg=cat", "b.jpg=dog"});
+  CHECK(files.images("my, cat.jpg,cat\nb.jpg,dog\n") == Words{"my, cat.jpg=cat", "b.jpg=dog"});
+  CHECK(files.images("my  cat.jpg cat\nb.jpg dog\n") == Words{"my  cat.jpg=cat", "b.jpg=dog"});
   CHECK(has(files.refusal("\"a\",b.jpg,cat\n"), "has 3 fields"));
   const auto commented = files.list("# my list\na.jpg,x\n\n#1.jpg,y\n# end\n");
   CHECK(commented->size() == 2);
   CHECK(note(commented->notes(), "2 lines that begin with '#'") != "");
   CHECK(note(commented->notes(), "1 empty line") != "");
-  const auto videos = data::open_picture_list(files.write("a.jpg,x\nb.mp4,x\n"), Split::All, {},
-                                              data::VideoFrames{.count = 0});
+  const auto videos = data::open_image_list(files.write("a.jpg,x\nb.mp4,x\n"), Split::All, {},
+                                            data::VideoFrames{.count = 0});
   CHECK(note(videos->notes(), "1 video is left out") != "");
   CHECK(has(files.refusal("a.jpg\n"), "has no class"));
   CHECK(has(files.refusal("a.jpg,caf\xe9\n"), "line 1 is no UTF-8"));
   RowFormat latin;
   latin.encoding = "latin1";
-  CHECK(files.pictures("a.jpg,caf\xe9\n", latin) == Words{"a.jpg=café"});
+  CHECK(files.images("a.jpg,caf\xe9\n", latin) == Words{"a.jpg=café"});
 }
 
 TEST_CASE("line reader: classes with spaces around them, and classes that may be missing") {

@@ -294,7 +294,7 @@ TEST_CASE("loader: drawn digits are the same with and without threads") {
 namespace {
 
 // 2 x 3 x 8 x 10: byte k of an example is k, so that a changed one tells where each byte was.
-std::shared_ptr<data::Dataset> numbered_pictures(std::int64_t count) {
+std::shared_ptr<data::Dataset> numbered_images(std::int64_t count) {
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count) * 240);
   for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<std::uint8_t>(k % 240 + 1);
   return data::from_tensors(Tensor::from(bytes, {count, 3, 8, 10}),
@@ -305,7 +305,7 @@ std::shared_ptr<data::Dataset> numbered_pictures(std::int64_t count) {
 std::vector<std::vector<std::uint8_t>> shown(const LoaderOptions& options, std::int64_t epoch,
                                              std::int64_t first = 0) {
   constexpr std::int64_t kCount = 37;
-  Loader loader(numbered_pictures(kCount), options);
+  Loader loader(numbered_images(kCount), options);
   const std::vector<std::int64_t> order = data::epoch_order(options.seed, epoch, kCount);
   loader.set_state({options.seed, epoch, first});
   std::vector<std::vector<std::uint8_t>> out(kCount);
@@ -321,7 +321,7 @@ std::vector<std::vector<std::uint8_t>> shown(const LoaderOptions& options, std::
 
 }  // namespace
 
-TEST_CASE("loader: changed pictures depend on seed, epoch and example alone") {
+TEST_CASE("loader: changed images depend on seed, epoch and example alone") {
   LoaderOptions options;
   options.batch = 5, options.scale = false, options.seed = 3;
   options.augment = {2, true, 3};
@@ -344,7 +344,7 @@ TEST_CASE("loader: changed pictures depend on seed, epoch and example alone") {
   CHECK(shown(options, 0) != first);
 }
 
-TEST_CASE("loader: pictures are cropped, mirrored and cut out as was asked") {
+TEST_CASE("loader: images are cropped, mirrored and cut out as was asked") {
   LoaderOptions options;
   options.batch = 8, options.scale = false, options.mean = 0.5;
   const auto byte = [](const std::vector<std::uint8_t>& p, std::int64_t y, std::int64_t x) {
@@ -352,19 +352,19 @@ TEST_CASE("loader: pictures are cropped, mirrored and cut out as was asked") {
   };
   options.augment = {0, true, 0};
   int mirrored = 0;
-  for (const auto& picture : shown(options, 0)) {
-    const bool is = byte(picture, 0, 0) == 10;
+  for (const auto& image : shown(options, 0)) {
+    const bool is = byte(image, 0, 0) == 10;
     mirrored += is;
     for (int y = 0; y < 8; ++y)
-      for (int x = 0; x < 10; ++x) CHECK(byte(picture, y, x) == 1 + y * 10 + (is ? 9 - x : x));
-    CHECK(picture[80] == (is ? 90 : 81));  // every channel alike
+      for (int x = 0; x < 10; ++x) CHECK(byte(image, y, x) == 1 + y * 10 + (is ? 9 - x : x));
+    CHECK(image[80] == (is ? 90 : 81));  // every channel alike
   }
   CHECK(mirrored > 8);
   CHECK(mirrored < 29);
   options.augment = {2, false, 0};
   std::set<std::pair<int, int>> places;
-  for (const auto& picture : shown(options, 0)) {
-    const int middle = byte(picture, 4, 5) - 1;  // never black with margins of 2
+  for (const auto& image : shown(options, 0)) {
+    const int middle = byte(image, 4, 5) - 1;  // never black with margins of 2
     const int dy = middle / 10 - 4, dx = middle % 10 - 5;
     places.insert({dy, dx});
     CHECK(std::abs(dy) <= 2);
@@ -372,22 +372,22 @@ TEST_CASE("loader: pictures are cropped, mirrored and cut out as was asked") {
     for (int y = 0; y < 8; ++y)
       for (int x = 0; x < 10; ++x) {
         const bool inside = y + dy >= 0 && y + dy < 8 && x + dx >= 0 && x + dx < 10;
-        CHECK(byte(picture, y, x) == (inside ? 1 + (y + dy) * 10 + x + dx : 0));
+        CHECK(byte(image, y, x) == (inside ? 1 + (y + dy) * 10 + x + dx : 0));
       }
   }
   CHECK(places.size() > 12);
   options.augment = {0, false, 4};
-  for (const auto& picture : shown(options, 0)) {
+  for (const auto& image : shown(options, 0)) {
     int blank = 0;
     for (int y = 0; y < 8; ++y)
-      for (int x = 0; x < 10; ++x) blank += byte(picture, y, x) != 1 + y * 10 + x;
+      for (int x = 0; x < 10; ++x) blank += byte(image, y, x) != 1 + y * 10 + x;
     CHECK(blank >= 4);
     CHECK(blank <= 16);
-    CHECK(std::count(picture.begin(), picture.begin() + 80, 128) >= blank);
+    CHECK(std::count(image.begin(), image.begin() + 80, 128) >= blank);
   }
 }
 
-TEST_CASE("loader: only pictures of bytes are changed") {
+TEST_CASE("loader: only images of bytes are changed") {
   LoaderOptions options;
   options.augment.flip = true;
   const Tensor rows = zeros({4, 6}), targets = zeros({4}, DType::Int64);
@@ -395,11 +395,11 @@ TEST_CASE("loader: only pictures of bytes are changed") {
   CHECK_THROWS_WITH_AS(data::from_tensors(rows, Tensor()),
                        doctest::Contains("from_tensors: the target has no value"), ValueError);
   options.augment = {-1, false, 0};
-  CHECK_THROWS_AS(Loader(numbered_pictures(4), options), ValueError);
-  options.augment = {99, false, 0};  // would shift whole pictures away
-  CHECK_THROWS_WITH_AS(Loader(numbered_pictures(4), options), doctest::Contains("crop=99"),
+  CHECK_THROWS_AS(Loader(numbered_images(4), options), ValueError);
+  options.augment = {99, false, 0};  // would shift whole images away
+  CHECK_THROWS_WITH_AS(Loader(numbered_images(4), options), doctest::Contains("crop=99"),
                        ValueError);
   options.augment = {0, false, 99};
-  CHECK_THROWS_WITH_AS(Loader(numbered_pictures(4), options), doctest::Contains("cutout=99"),
+  CHECK_THROWS_WITH_AS(Loader(numbered_images(4), options), doctest::Contains("cutout=99"),
                        ValueError);
 }

@@ -83,7 +83,7 @@ TEST_CASE("scenes: outlines are of like size, and each tells its class from the 
     }
 }
 
-TEST_CASE("scenes as a set: names, sizes, test pictures of their own, messages") {
+TEST_CASE("scenes as a set: names, sizes, test images of their own, messages") {
   const auto train = data::open_dataset("scenes:30,20,4,size=48", Split::Train);
   const auto test = data::open_dataset("scenes:30,20,4,size=48", Split::Test);
   CHECK(train->size() == 30);

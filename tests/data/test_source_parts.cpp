@@ -10,8 +10,8 @@
 
 #include <tenon/data.h>
 #include <tenon/error.h>
+#include <tenon/images.h>
 #include <tenon/io.h>
-#include <tenon/pictures.h>
 #include <tenon/text.h>
 #include <tenon/tokenizer.h>
 

@@ -137,11 +137,11 @@ TEST_CASE("IDX folder: both splits, both spellings; what is missing or does not 
   CHECK(set->input_shape() == Shape{1, 2, 3});
   // 3 and 7 are two classes, as the letters of EMNIST, 1 to 26, are 26.
   CHECK(set->class_names() == std::vector<std::string>{"3", "7"});
-  std::uint8_t picture[6];
+  std::uint8_t image[6];
   std::int64_t label = 0;
   const std::int64_t second = 1;
-  set->get({&second, 1}, picture, &label);
-  CHECK(std::string(picture, picture + 6) == "ghijkl");
+  set->get({&second, 1}, image, &label);
+  CHECK(std::string(image, image + 6) == "ghijkl");
   CHECK(label == 1);
   io::write_file(dir / "train-labels.idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\x01\x03", 9));
   CHECK(refusal<ShapeError>("idx:" + dir.path()) != "");
@@ -188,7 +188,7 @@ TEST_CASE("CSV: test sets number their classes as the training set does") {
   CHECK(refusal<FormatError>(spec, Split::Test).find("'d'") != std::string::npos);
 }
 
-TEST_CASE("CSV: rows as pictures") {
+TEST_CASE("CSV: rows as images") {
   TestFolder dir;
   std::string text;
   for (int i = 0; i < 25; ++i)

@@ -14,8 +14,8 @@
 
 #include <tenon/data.h>
 #include <tenon/error.h>
+#include <tenon/images.h>
 #include <tenon/io.h>
-#include <tenon/pictures.h>
 #include <tenon/tokenizer.h>
 
 #include "io/folder.h"
@@ -81,8 +81,8 @@ struct Sources {
   TestFolder dir;
 
   static std::string image(int i) {
-    io::Image picture{4, 4, 3, std::vector<std::uint8_t>(48, static_cast<std::uint8_t>(i))};
-    return io::encode_ppm(picture);
+    io::Image image{4, 4, 3, std::vector<std::uint8_t>(48, static_cast<std::uint8_t>(i))};
+    return io::encode_ppm(image);
   }
   static std::string file_name(int i) {
     return "g" + number(group_of(i)) + "_" + number(1000 + i) + ".ppm";

@@ -1,4 +1,4 @@
-// Changes of pictures: equal to torchvision's with the same parameters, and drawn from (seed,
+// Changes of images: equal to torchvision's with the same parameters, and drawn from (seed,
 // epoch, example) alone.
 #include <algorithm>
 #include <cstdlib>
@@ -10,10 +10,10 @@
 
 #include <doctest/doctest.h>
 #include <tenon/error.h>
+#include <tenon/images.h>
 #include <tenon/ops.h>
-#include <tenon/pictures.h>
 
-#include "data/picture_ops.h"
+#include "data/image_ops.h"
 
 using namespace tenon;
 using data::Image;
@@ -63,7 +63,7 @@ TEST_CASE("transforms: each equals torchvision's with the same parameters") {
   const io::TensorMap fixtures =
       io::load_safetensors("tests/e2e/fixtures/transforms.safetensors").tensors;
   const Image in = image_of(fixtures.at("in"));
-  const data::PictureSize size{in.width, in.height};
+  const data::ImageSize size{in.width, in.height};
   const double w = in.width - 1, h = in.height - 1;
   struct Case {
     std::string name;
@@ -108,7 +108,7 @@ TEST_CASE("transforms: each equals torchvision's with the same parameters") {
     CAPTURE(found.share);
     CHECK(found.most <= one.most);
   }
-  CHECK(cases.size() + 4 == fixtures.size());  // the picture itself, and three with crops
+  CHECK(cases.size() + 4 == fixtures.size());  // the image itself, and three with crops
 }
 
 TEST_CASE("transforms: center_crop cuts and pads where torchvision's does, of odd sizes too") {
@@ -165,32 +165,33 @@ TEST_CASE("transforms: five and ten crops are torchvision's, of odd sizes too") 
                           {"ten_crop_vertical", "ten_crop=0:1", 21, 28}}) {
     CAPTURE(one.name);
     const Tensor& wanted = fixtures.at(one.name);
-    data::PictureOptions how;
+    data::ImageOptions how;
     how.input = {3, one.height, one.width};
     how.resize = Transforms::parse(one.steps);
     CHECK(how.resize.crops() == wanted.size(0));
-    const Tensor found = data::fit_picture(in, how);
+    const Tensor found = data::preprocess_image(in, how);
     CHECK(found.shape() == Shape{1, wanted.size(0), 3, one.height, one.width});
     CHECK(permute(select(found, 0, 0), {0, 2, 3, 1}).eval().to_vector<std::uint8_t>() ==
           wanted.to_vector<std::uint8_t>());
-    // Of 2012: the middle of the picture first.
+    // Of 2012: the middle of the image first.
     how.resize = Transforms::parse("center_crop=30," + std::string(one.steps));
     const Image middle = data::cropped(in, 8, 2, 30, 30);
-    CHECK(data::fit_picture(in, how).to_vector<std::uint8_t>() != found.to_vector<std::uint8_t>());
+    CHECK(data::preprocess_image(in, how).to_vector<std::uint8_t>() !=
+          found.to_vector<std::uint8_t>());
     how.resize = Transforms::parse(one.steps);
-    CHECK(data::fit_picture(middle, how).shape() == found.shape());
+    CHECK(data::preprocess_image(middle, how).shape() == found.shape());
   }
   CHECK(Transforms::parse("resize=40,ten_crop=24").middle_only().text() ==
         "resize=40,center_crop=24");
   CHECK(Transforms({data::transforms::resize(40), data::transforms::ten_crop(24, true)}).text() ==
         "resize=40,ten_crop=24:1");
   const auto fit = [&](const std::string& steps, const Shape& input) {
-    data::PictureOptions how;
+    data::ImageOptions how;
     how.input = input;
     how.resize = Transforms::parse(steps);
-    return data::fit_picture(in, how);
+    return data::preprocess_image(in, how);
   };
-  CHECK_THROWS_AS(fit("ten_crop", {3, 35, 20}), ShapeError);  // of a picture of 34 rows
+  CHECK_THROWS_AS(fit("ten_crop", {3, 35, 20}), ShapeError);  // of an image of 34 rows
   CHECK_THROWS_AS(fit("ten_crop=20", {3, 24, 24}), ValueError);
   CHECK_THROWS_AS(fit("ten_crop,center_crop", {3, 24, 24}), ValueError);
   CHECK_THROWS_AS(fit("five_crop,ten_crop", {3, 24, 24}), ValueError);
@@ -216,7 +217,7 @@ TEST_CASE("transforms: drawn from seed, epoch and example, and each step by itse
   CHECK(data::upside_down(crop).pixels == more.pixels);
 }
 
-TEST_CASE("transforms: every one on small, narrow and grey pictures; random ones do change") {
+TEST_CASE("transforms: every one on small, narrow and grey images; random ones do change") {
   for (const Transforms::Known& known : Transforms::known()) {
     const std::string name = known.usage.substr(0, known.usage.find('['));
     CAPTURE(name);

@@ -1,11 +1,11 @@
-// Frames of videos as pictures: how many, in which part, the same for any number of threads.
+// Frames of videos as images: how many, in which part, the same for any number of threads.
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <tenon/error.h>
-#include <tenon/pictures.h>
+#include <tenon/images.h>
 
 #include "io/folder.h"
 
@@ -48,34 +48,33 @@ TEST_CASE("videos: frames evenly spaced, each with its video's class") {
   if (no_videos()) return;
   const TestFolder dir;
   make_folder(dir);
-  const auto set =
-      data::open_picture_folder(dir / "in", Split::Train, {.whole = true}, {.count = 4});
+  const auto set = data::open_image_folder(dir / "in", Split::Train, {.whole = true}, {.count = 4});
   REQUIRE(set->size() == 13);
   CHECK(set->name(2) == (dir / "in/a/1.mp4") + ", frame 3 of 4");
   CHECK(set->name(4) == dir / "in/a/4.png");
   CHECK(set->label(3) == 0);
   CHECK(set->label(5) == 1);
   CHECK(set->label(12) == 1);
-  data::PictureOptions how;
+  data::ImageOptions how;
   how.input = {1, 48, 48};
   how.resize = data::Transforms::parse("resize=48,center_crop");
-  const auto pictures = data::picture_dataset(set, how);
+  const auto images = data::image_dataset(set, how);
   // Of 24 frames those of numbers 3, 9, 15 and 21, whose left halves say which they are.
   std::vector<std::uint8_t> input(48 * 48);
   std::int64_t label = 0;
   for (std::int64_t k = 0; k < 4; ++k)
     for (const std::int64_t first : {0, 5, 9}) {
       const std::int64_t number = first + k;
-      pictures->get({&number, 1}, input.data(), &label);
+      images->get({&number, 1}, input.data(), &label);
       CHECK(input[30 * 48 + 10] == doctest::Approx(20 + 9 * (3 + 6 * k)).epsilon(0.08));
     }
-  CHECK(all(pictures, 0) == all(pictures, 3));
-  CHECK(pictures->broken().empty());
+  CHECK(all(images, 0) == all(images, 3));
+  CHECK(images->broken().empty());
   // Frames that were decoded once are kept.
-  const std::vector<float> before = all(pictures, 0);
+  const std::vector<float> before = all(images, 0);
   for (const char* file : {"a/1.mp4", "b/2.avi", "b/deep/3.webm"})
     std::filesystem::remove(dir / (std::string("in/") + file));
-  CHECK(all(pictures, 2) == before);
+  CHECK(all(images, 2) == before);
 }
 
 TEST_CASE("videos: by seconds, none, all of one video in one part, in lists") {
@@ -92,8 +91,8 @@ TEST_CASE("videos: by seconds, none, all of one video in one part, in lists") {
   CHECK(size(whole + ",every=60") == 3 + 1);
   CHECK(size("folder:" + (dir / "in") + ",validation=0,frames=0,test=" + (dir / "in")) == 1);
   for (const char* split : {",split=0.25,seed=1", ",split=0.5,seed=2", ",split=0.5,seed=3"}) {
-    const auto train = data::open_dataset(folder + split, Split::Train)->pictures(),
-               test = data::open_dataset(folder + split, Split::Test)->pictures();
+    const auto train = data::open_dataset(folder + split, Split::Train)->images(),
+               test = data::open_dataset(folder + split, Split::Test)->images();
     const auto held = data::open_dataset(folder + split, Split::Validation);
     CHECK(train->size() + test->size() + (held ? held->size() : 0) == 25);
     for (std::int64_t i = 0; i < train->size(); ++i)
@@ -110,19 +109,19 @@ TEST_CASE("videos: by seconds, none, all of one video in one part, in lists") {
   CHECK_THROWS_AS(data::open_video(dir / "in/a/none.mp4"), IoError);
 }
 
-TEST_CASE("videos: damaged ones are broken pictures, with names") {
+TEST_CASE("videos: damaged ones are broken images, with names") {
   if (no_videos()) return;
   const TestFolder dir;
   make_folder(dir);
   io::write_file(dir / "in/a/0.mp4", "no video");
   const std::string avi = io::read_file(dir / "in/b/2.avi");
   io::write_file(dir / "in/b/2.avi", avi.substr(0, avi.size() * 7 / 10));
-  data::PictureOptions how;
+  data::ImageOptions how;
   how.input = {3, 16, 16};
   how.broken_left_out = true;
-  const auto pictures =
-      data::open_picture_folder(dir / "in", Split::Train, {.whole = true}, {.count = 4});
-  const auto set = data::picture_dataset(pictures, how);
+  const auto images =
+      data::open_image_folder(dir / "in", Split::Train, {.whole = true}, {.count = 4});
+  const auto set = data::image_dataset(images, how);
   all(set, 2);
   const std::vector<std::string> broken = set->broken();
   REQUIRE(broken.size() >= 5);
@@ -130,10 +129,10 @@ TEST_CASE("videos: damaged ones are broken pictures, with names") {
   CHECK(broken.back() == (dir / "in/b/2.avi") + ", frame 4 of 4");
   CHECK(broken.size() < 8);
   how.broken_is_error = true;
-  CHECK_THROWS_AS(all(data::picture_dataset(pictures, how), 0), FormatError);
+  CHECK_THROWS_AS(all(data::image_dataset(images, how), 0), FormatError);
   // One example stands for a video whose length is not known.
   const auto by_second =
-      data::open_picture_folder(dir / "in", Split::Train, {.whole = true}, {.every = 1});
+      data::open_image_folder(dir / "in", Split::Train, {.whole = true}, {.every = 1});
   CHECK(by_second->name(0) == (dir / "in/a/0.mp4") + ", frame 1 of 1");
   CHECK(by_second->name(1) == (dir / "in/a/1.mp4") + ", frame 1 of 3");
 }

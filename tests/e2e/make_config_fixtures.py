@@ -10,7 +10,7 @@ a few numbers. Each row has:
 network  what Tenon is asked for: gpt2, bert, bert_classifier, bert_spans or resnet18
 config   config.json as transformers writes it, with fields left out, renamed or added
 shapes   of the tensors of the file of weights
-tokens   a batch of tokens; the pictures of resnet18 are a formula
+tokens   a batch of tokens; the images of resnet18 are a formula
 shape    of the logits
 logits   32 of them, evenly spaced
 says     where the config is to be refused: a word of the error

@@ -8,7 +8,7 @@ families.safetensors: narrow networks whose weights are a formula of their name 
 NETWORK is what Tenon's models::create() takes, CASE says where the names are from.
 
 CASE@NETWORK/shape/KEY  shapes of what the file of weights holds, by its names
-CASE@NETWORK/input      shape of a batch of pictures (a formula too), or tokens
+CASE@NETWORK/input      shape of a batch of images (a formula too), or tokens
 CASE@NETWORK/logits     in evaluation mode, computed in float64
 
 names.txt: the networks as published, "CASE@NETWORK" and a line "KEY SIZES" for each tensor, as 64,3,7,7.
@@ -23,7 +23,7 @@ from transformers import (BertConfig, BertForMaskedLM, BertForPreTraining, BertF
                           ResNetConfig, ResNetForImageClassification)
 
 from fixture_values import values
-from make_published_fixtures import NAMED_SMALL, SMALL_BERT, gpt2, inputs, pictures
+from make_published_fixtures import NAMED_SMALL, SMALL_BERT, gpt2, inputs, images
 
 SMALL_GPT2 = "gpt2:layers=2,heads=2,width=16,context=16"
 
@@ -95,7 +95,7 @@ NARROW = {
     "tasks": [(f"bert_classifier:{NAMED_SMALL},vocabulary=61", lambda: small_bert(BertForSequenceClassification), dict)],
     "linear": [(SMALL_GPT2, small_gpt2, linear)],
     "llama_cpp": [(SMALL_GPT2, small_gpt2, llama_cpp)],
-    "wrapped": [("resnet18:width=4", lambda: pictures("resnet18", 64, 8, width=4)[0], old_torchvision)],
+    "wrapped": [("resnet18:width=4", lambda: images("resnet18", 64, 8, width=4)[0], old_torchvision)],
 }
 
 

@@ -86,7 +86,7 @@ def types():
     out = {name: codes(getattr(torch, name)) for name in EXACT}
     out |= {"uint64": codes(torch.uint64), "complex64": torch.ones(2, dtype=torch.complex64), "complex128": torch.ones(2, dtype=torch.complex128),
             "float32": torch.arange(3.0)}
-    out["turned"] = out["float8_e4m3fn"].reshape(16, 16).T
+    out["permuted"] = out["float8_e4m3fn"].reshape(16, 16).T
     return out
 
 
@@ -99,14 +99,14 @@ def quantised():
 def norms():
     torch.manual_seed(3)
     conv = parametrizations.weight_norm(torch.nn.Conv1d(3, 4, 2))
-    turned = parametrizations.weight_norm(torch.nn.Linear(3, 4), dim=1)
+    permuted = parametrizations.weight_norm(torch.nn.Linear(3, 4), dim=1)
     whole = parametrizations.weight_norm(torch.nn.Linear(3, 4), dim=None)
     half = parametrizations.weight_norm(torch.nn.Linear(3, 4)).half()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         older = torch.nn.utils.weight_norm(torch.nn.Linear(3, 2))
     spectral = parametrizations.spectral_norm(torch.nn.Linear(3, 3))
-    parts = {"conv": conv, "turned": turned, "whole": whole, "half": half, "older": older, "spectral": spectral}
+    parts = {"conv": conv, "permuted": permuted, "whole": whole, "half": half, "older": older, "spectral": spectral}
     state, weights = {}, {}
     with torch.no_grad():
         for name, part in parts.items():
@@ -139,7 +139,7 @@ def main():
     # float() knows of no eight-bit powers of two beyond float32's normal numbers on every machine: these are computed.
     powers = torch.tensor([2.0 ** (code - 127) if code < 255 else float("nan") for code in range(256)], dtype=torch.float64).float()
     expected = {f"types/{k}": v.to(EXACT[k]) for k, v in kept.items() if k in EXACT and k != "float8_e8m0fnu"}
-    expected |= {"types/float8_e8m0fnu": powers, "types/float32": kept["float32"], "types/turned": kept["turned"].float()}
+    expected |= {"types/float8_e8m0fnu": powers, "types/float32": kept["float32"], "types/permuted": kept["permuted"].float()}
     expected |= {f"norms/{k}": v.detach().contiguous().clone() for k, v in weights.items()}
     expected |= {f"wrapped/{k}": v for k, v in plain.items()}
     save_file({k: v.contiguous().clone() for k, v in expected.items()}, FOLDER / "expected.safetensors")

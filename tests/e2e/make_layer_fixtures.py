@@ -173,7 +173,7 @@ def transformer_layer(out, name, kind, **options):
                                       tgt_mask=causal, memory_key_padding_mask=padding))
 
 
-def turned(x, interleaved):
+def permuted(x, interleaved):
     """Rotary positions, written out pair by pair."""
     half = x.shape[-1] // 2
     parts = []
@@ -217,7 +217,7 @@ def transformer():
     case.finish(output=case.layer(case.input("x", 5, 7)))
     for label, interleaved in [("rotary", False), ("rotary_interleaved", True)]:
         case = Case(out, label, nn.Identity())
-        case.finish(output=turned(case.input("x", 2, 3, 5, 6), interleaved))
+        case.finish(output=permuted(case.input("x", 2, 3, 5, 6), interleaved))
     return out
 
 

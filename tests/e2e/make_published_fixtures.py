@@ -9,7 +9,7 @@
 PyTorch computes in float64, results are rounded to float32. NETWORK is a name that Tenon's models::create() takes.
 
 NETWORK/shape/KEY       shapes of what state_dict() holds; with --full, NETWORK.weights.safetensors holds it
-NETWORK/input           shape of a batch of pictures (a formula too), or tokens (BERT's with their types); NETWORK/y: classes
+NETWORK/input           shape of a batch of images (a formula too), or tokens (BERT's with their types); NETWORK/y: classes
 NETWORK/logits          in evaluation mode
 NETWORK/grad/KEY        of each gradient while training its norm, then some 16 of its elements, evenly spaced
 NETWORK/losses          of ten steps: SGD (lr 3e-4, momentum 0.9, weight decay 1e-4), for GPT-2 and BERT AdamW (lr 1e-3, weight decay 0.1)
@@ -53,7 +53,7 @@ def narrow(module, divisor, classes):
     return module
 
 
-def pictures(name, side, batch, width=64, classes=10):
+def images(name, side, batch, width=64, classes=10):
     return narrow(getattr(torchvision.models, name)(num_classes=classes), 64 // width, classes), (batch, 3, side, side), classes
 
 
@@ -76,11 +76,11 @@ SMALL_BERT = dict(vocab_size=61, num_hidden_layers=2, num_attention_heads=2, hid
 NAMED_SMALL = "layers=2,heads=2,width=16,hidden=24,context=16"
 
 NARROW = {
-    "resnet18:width=4": lambda: pictures("resnet18", 64, 8, width=4),
-    "resnet50:width=4": lambda: pictures("resnet50", 64, 8, width=4),
-    "vgg16:width=2": lambda: pictures("vgg16", 32, 3, width=2),
-    "vgg16_bn:width=2": lambda: pictures("vgg16_bn", 64, 8, width=2),
-    "alexnet:width=4": lambda: pictures("alexnet", 64, 3, width=4),
+    "resnet18:width=4": lambda: images("resnet18", 64, 8, width=4),
+    "resnet50:width=4": lambda: images("resnet50", 64, 8, width=4),
+    "vgg16:width=2": lambda: images("vgg16", 32, 3, width=2),
+    "vgg16_bn:width=2": lambda: images("vgg16_bn", 64, 8, width=2),
+    "alexnet:width=4": lambda: images("alexnet", 64, 3, width=4),
     "inception_resnet_v2:width=2": lambda: inception(139, 8, width=2),
     "gpt2:layers=2,heads=2,width=16,context=16":
         lambda: gpt2(2, 16, vocabulary=61, n_layer=2, n_head=2, n_embd=16, n_positions=16),
@@ -89,7 +89,7 @@ NARROW = {
     f"bert_spans:{NAMED_SMALL},vocabulary=61": lambda: bert(BertForQuestionAnswering, 4, 13, 13, **SMALL_BERT),
 }
 FULL = {
-    name: lambda name=name: pictures(name, 224, 2, classes=1000)
+    name: lambda name=name: images(name, 224, 2, classes=1000)
     for name in ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "vgg16", "vgg16_bn", "alexnet")
 } | {
     "inception_resnet_v2": lambda: inception(299, 2, classes=1000),

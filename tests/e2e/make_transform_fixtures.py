@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes transforms.safetensors and mixing.safetensors of tests/e2e/fixtures: what torchvision makes of pictures, parameters given.
+"""Writes transforms.safetensors and mixing.safetensors of tests/e2e/fixtures: what torchvision makes of images, parameters given.
 
     pip install torch torchvision numpy safetensors pillow      (torchvision 0.26, Pillow 13.0 made the committed file)
     tests/e2e/make_transform_fixtures.py [FOLDER]
 
-NAME: uint8 [height, width, channels], or with crops before, as tests/data/test_transforms.cpp names it; "in" is the picture that all begin with. The
-pictures are PIL's, which is what torchvision's datasets give; PCA colour, which torchvision lacks, is computed with NumPy.
+NAME: uint8 [height, width, channels], or with crops before, as tests/data/test_transforms.cpp names it; "in" is the image that all begin with. The
+images are PIL's, which is what torchvision's datasets give; PCA colour, which torchvision lacks, is computed with NumPy.
 
 mixing.safetensors: a batch of floats [4, 3, 9, 11] with labels, as v2.MixUp and v2.CutMix leave it for the shares and middles of boxes
 that tests/train/test_mixing.cpp names, and scores with the cross entropy and its gradient for the mixtures of labels.
@@ -22,7 +22,7 @@ from torchvision.transforms import functional as F
 from torchvision.transforms import InterpolationMode, v2
 
 
-def picture(height, width):
+def image(height, width):
     """Smooth colours, a sharp edge and noise."""
     rng = np.random.default_rng(5)
     y, x = np.mgrid[0:height, 0:width]
@@ -62,7 +62,7 @@ def mixing():
 
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "fixtures")
-    image = Image.fromarray(picture(34, 45))
+    image = Image.fromarray(image(34, 45))
     out = {"in": image}
     out["resize_down"] = F.resize(image, 20, InterpolationMode.BILINEAR)
     out["resize_up"] = F.resize(image, 51, InterpolationMode.BILINEAR)

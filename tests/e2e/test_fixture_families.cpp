@@ -1,5 +1,5 @@
-// Weights under other libraries' names (make_family_fixtures.py): recognised, renamed, turned, and
-// the same logits as there; every published name finds its place; what does not fit is named.
+// Weights under other libraries' names (make_family_fixtures.py): recognised, renamed, transposed,
+// and the same logits as there; every published name finds its place; what does not fit is named.
 #include <filesystem>
 #include <fstream>
 #include <sstream>

@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     tenon::data::TensorDatasetParts parts;
     try {
       parts = tenon::data::parse_csv(text, "input", options, part);
-    } catch (const tenon::ShapeError&) {  // the columns are no picture of that shape
+    } catch (const tenon::ShapeError&) {  // the columns are no image of that shape
       return;
     } catch (const tenon::ValueError&) {  // no such column, or a part without rows
       return;

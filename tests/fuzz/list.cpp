@@ -1,6 +1,6 @@
 // Fuzzes lists of images and their division into parts, and the reader of lines and pairs. The
 // first byte chooses the part and the format; what is listed is not opened.
-#include <tenon/pictures.h>
+#include <tenon/images.h>
 
 #include "data/line_reader.h"
 #include "fuzz/file.h"
@@ -10,17 +10,17 @@ namespace {
 
 using namespace tenon::data;
 
-void read_list(const std::string& path, Split part, const PictureSplit& split,
+void read_list(const std::string& path, Split part, const ImageSplit& split,
                const RowFormat& rows) {
-  const auto pictures = open_picture_list(path, part, split, {}, rows);
-  if (pictures == nullptr) return;  // no picture is left for this part
-  const auto classes = static_cast<std::int64_t>(pictures->class_names().size());
-  for (std::int64_t k = 0; k < pictures->size(); ++k)
-    if (pictures->name(k).empty() || pictures->label(k) < 0 || pictures->label(k) >= classes)
+  const auto images = open_image_list(path, part, split, {}, rows);
+  if (images == nullptr) return;  // no image is left for this part
+  const auto classes = static_cast<std::int64_t>(images->class_names().size());
+  for (std::int64_t k = 0; k < images->size(); ++k)
+    if (images->name(k).empty() || images->label(k) < 0 || images->label(k) >= classes)
       __builtin_trap();
 }
 
-void read_lines(const std::string& path, LineForm form, const PictureSplit& split,
+void read_lines(const std::string& path, LineForm form, const ImageSplit& split,
                 const RowFormat& rows) {
   LineReader lines(path, form, rows, split.split.group);
   std::vector<std::string_view> fields;
@@ -34,7 +34,7 @@ void read_lines(const std::string& path, LineForm form, const PictureSplit& spli
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const tenon::fuzz::File file("list.txt");
   if (size == 0) return 0;
-  PictureSplit split;
+  ImageSplit split;
   split.whole = (data[0] & 2) != 0;
   if ((data[0] & 4) != 0) split.split.test = 0.4, split.split.seed = 3;
   if ((data[0] & 16) != 0) split.split.group = (data[0] & 32) != 0 ? "2" : "patient";
@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
           read_list(file.path(), part, split, rows);
         else
           read_lines(file.path(), form, split, rows);
-      } catch (const tenon::ValueError&) {  // too few pictures, or no such column
+      } catch (const tenon::ValueError&) {  // too few images, or no such column
       } catch (const tenon::FormatError&) {
       }
     }

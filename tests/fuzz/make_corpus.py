@@ -46,7 +46,7 @@ def png(width, height, colour, depth, rows, extra=()):
 
 
 def jpeg():
-    """A flat grey picture of 8 x 8: one coefficient, one Huffman code of two bits."""
+    """A flat grey image of 8 x 8: one coefficient, one Huffman code of two bits."""
     def segment(marker, body):
         return bytes([0xff, marker]) + struct.pack(">H", len(body) + 2) + body
     dc = bytes([0]) + bytes([0, 1] + [0] * 14) + bytes([0])
@@ -137,12 +137,12 @@ def npz(method, **arrays):
 
 def main():
     root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent / "corpus"
-    pictures = idx(8, [2, 2, 3], bytes(range(12)))
+    images = idx(8, [2, 2, 3], bytes(range(12)))
     tuned = tune_row("NVIDIA H200 | matmul [m, k]float32{5,1} with m 3 k 5", "native", "16x16x64-256/4", "", "12.300", "cublaslt 2", "14.000", "native, cublaslt 130002")
     f32 = struct.pack("<6f", *range(6))
     plain = "{'descr': '<f4', 'fortran_order': %s, 'shape': (2, 3), }"
     corpora = {
-        "idx": {"u8": pictures, "gz": gzip.compress(pictures, mtime=0), "gz2": gzip.compress(pictures[:9], mtime=0) + gzip.compress(pictures[9:], mtime=0),
+        "idx": {"u8": images, "gz": gzip.compress(images, mtime=0), "gz2": gzip.compress(images[:9], mtime=0) + gzip.compress(images[9:], mtime=0),
                 "i8": idx(9, [2], b"\xff\1"), "i16": idx(11, [2], b"\xff\xfe\1\2"), "i32": idx(12, [1], b"\0\0\1\2"), "f32": idx(13, [1], b"\x3f\xc0\0\0"),
                 "f64": idx(14, [1, 1], b"\xbf\xf8" + bytes(6)), "empty": idx(8, [0, 4], b""),
                 "huge": idx(8, [2**32 - 1] * 3, b"")},
@@ -152,7 +152,7 @@ def main():
                 "gz": gzip.compress(tar(("a", b"a" * 3000)), mtime=0), "prefix": tar(("folder/" * 20 + "a", b"a")),
                 "gnu": tar(("folder/" * 20 + "a", b"a"), kind=tarfile.GNU_FORMAT), "pax": tar(("\u00fc" * 90, b"a"), kind=tarfile.PAX_FORMAT),
                 "cut": tar(("a", b"a" * 700))[:1100], "huge": tar(("a", b""))[:124] + b"77777777777" + tar(("a", b""))[135:]},
-        "list": {"comma": b"\0" b"a/1.jpg,cat\na/2.jpg,dog\nb/3.jpg,0\n", "tab": b"\1" b"# pictures\na 1.jpg\tcat\r\n\na 2.jpg\tcat\n", "space": b"\2" b"1.jpg 10\n2.jpg 9",
+        "list": {"comma": b"\0" b"a/1.jpg,cat\na/2.jpg,dog\nb/3.jpg,0\n", "tab": b"\1" b"# images\na 1.jpg\tcat\r\n\na 2.jpg\tcat\n", "space": b"\2" b"1.jpg 10\n2.jpg 9",
                  "share": b"\4" b"1.jpg 1\n2.jpg 2\n3.jpg 1\n", "known": b"\x08" b"1.jpg,cat\n2.jpg,cow\n", "none": b"\0" b"1.jpg\n", "zero": b"\2" b"a\0b.jpg,cat\n", "header": b"\2" b"\xef\xbb\xbffilename,label\r\"a, b.jpg\",cat\r",
                  "latin": b"\x42" b"a.jpg,caf\xe9\n", "columns": b"\x12" b"id|patient|image|class\n1|p1|a.jpg|x\n2|p2|b.jpg|y\n", "lines": b"\2" b"text\tlabel\n\"good\"\tpos\nbad\tneg\n"},
         "shards": {"classes": tar(("1.png", png(3, 2, 0, 8, [b"\0\x80\xff"] * 2)), ("1.cls", b"dog\n"), ("2.cls", b"cat"), ("2.jpg", jpeg())),
@@ -228,7 +228,7 @@ def main():
                           "type": "BertProcessing", "sep": ["b", 1], "cls": ["a", 0]}, "model": {"type": "WordPiece", "unk_token": "a", "vocab": {"a": 0, "##b": 1}}}).encode(),
                       "vocab": b"\1[UNK]\n[CLS]\n[SEP]\na\n##b\n", "merges": b"\2#version: 0.2\na b\n", "text": b"\3caf\xc3\xa9 it's  \n\t\xe6\xbc\xa2\xf0\x9f\x98\x80\xcc\x81 \xc4\xb0"},
         "csv": {"plain": b"\1\0" b"1,2,0\n3,4.5,1\n", "header": b"\1\0" b"a,label,b\r\n1,cat,2\r\n3,\"dog, big\",4\r\n", "quotes": b"\1\0" b"1,\"a \"\"b\"\"\"\n2,c\n",
-                "semicolon": b"\3\0" b"0;1;2\n1;3;4\n", "numbers": b"\0\0" b"1\t2\t0.5\n-1e3\t+4\t1\n", "picture": b"\7\0" b"3,0,255,17,4\n1,1,2,3,4\n",
+                "semicolon": b"\3\0" b"0;1;2\n1;3;4\n", "numbers": b"\0\0" b"1\t2\t0.5\n-1e3\t+4\t1\n", "image": b"\7\0" b"3,0,255,17,4\n1,1,2,3,4\n",
                 "known": b"\x09\0" b"1,0\n2,cat\n", "comment": b"\1\0" b"# note\n\n1,2,3\n", "unclosed": b"\1\0" b'1,"2\n3,4\n',
                 "unlabelled": b"\x11\0" b"a,b\n1,2\n3,4\n", "words": b"\x61\0" b"town,x,y\nAix,1,0\nBonn,NA,1\n,3,0\n",
                 "columns": b"\x91\0" b"b,a,c\ncat,2,0\ncow,,1\n",

@@ -1,5 +1,5 @@
-// Fuzzes tar shards of pictures: their index, and each picture as an example of 8 x 8.
-#include <tenon/pictures.h>
+// Fuzzes tar shards of images: their index, and each image as an example of 8 x 8.
+#include <tenon/images.h>
 
 #include <vector>
 
@@ -11,11 +11,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const tenon::fuzz::File file("shard.tar");
   return tenon::fuzz::refuse_or_read(data, size, [&](std::string_view bytes) {
     file.write(bytes);
-    PictureOptions how;
+    ImageOptions how;
     how.input = {3, 8, 8};
     how.broken_left_out = true;
     const auto set =
-        picture_dataset(open_picture_shards(file.path(), Split::Train, {.whole = true}), how);
+        image_dataset(open_image_shards(file.path(), Split::Train, {.whole = true}), how);
     std::vector<std::uint8_t> input(3 * 8 * 8);
     for (std::int64_t k = 0; k < set->size(); ++k) {
       std::int64_t label = 0;

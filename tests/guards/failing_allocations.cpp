@@ -1,4 +1,4 @@
-// Lets single allocations fail, one in each run of a scenario, and looks at what comes of it: an
+// Lets single allocations fail, one in each run of a scenario, and looks at the result: an
 // error of Tenon's or std::bad_alloc, or the same result as ever; never a signal, a hang, another
 // result, a damaged file, or a library that does not work from then on.
 //
@@ -511,8 +511,8 @@ void show_fault(const Scenario& scenario, long call, int ended, const std::strin
   for (std::string line; std::getline(lines, line);) std::printf("  %s\n", line.c_str());
 }
 
-int sweep(const Scenario& scenario, const std::string& dir, const Options& options,
-          double seconds) {
+int kernel(const Scenario& scenario, const std::string& dir, const Options& options,
+           double seconds) {
   const auto start = std::chrono::steady_clock::now();
   if (const int ended = run_child(scenario, dir, {.lists = true});
       ended != 0 || shared->outcome != kSame) {
@@ -592,8 +592,8 @@ int main(int count, char** arguments) {
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t k = 0; k < all.size(); ++k) {  // quick ones first: the others share what is left
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    faults += sweep(all[k], std::string(folder) + "/s", options,
-                    (options.seconds - passed.count()) / static_cast<double>(all.size() - k));
+    faults += kernel(all[k], std::string(folder) + "/s", options,
+                     (options.seconds - passed.count()) / static_cast<double>(all.size() - k));
   }
   fs::remove_all(folder);
   return faults == 0 ? 0 : 1;

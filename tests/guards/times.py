@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Times, rates and caches of devices stand in one model (src/device/card_model.h, src/cuda/device/card_models.*; for the host
+"""Times, rates and caches of devices stand in one model (src/device/gpu_model.h, src/cuda/device/gpu_models.*; for the host
 src/device/cpu_model.h) and nowhere else in the rooms that plan and run: a launch that costs one thing here and another there, or
-one card's multiprocessors for all of them, cannot come back.
+one GPU's multiprocessors for all of them, cannot come back.
 
 A kernel's own figures are ratios of the model's: a share of a rate, instructions, a number of rounds.
 """
@@ -11,7 +11,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ROOMS = ["src/plan", "src/run", "src/cpu", "src/cuda", "src/device"]
-HOME = {"src/device/card_model.h", "src/device/cpu_model.h", "src/cuda/device/card_models.h", "src/cuda/device/card_models.cpp"}
+HOME = {"src/device/gpu_model.h", "src/device/cpu_model.h", "src/cuda/device/gpu_models.h", "src/cuda/device/gpu_models.cpp"}
 
 # what, pattern
 PATTERNS = [
@@ -25,7 +25,7 @@ EXEMPT = {
     "src/plan/tune.cpp": ("us <= 1e9", "what a file may hold"),
     "src/run/compile.cpp": ("2e-9 * multiply_adds", "GFLOP for a report"),
     "src/run/tune.cpp": ("constexpr double k", "how long a person waits for the tuner, and for a library to start"),
-    "src/run/tune_card.cpp": ("1e-12", "a tolerance"),
+    "src/run/tune_gpu.cpp": ("1e-12", "a tolerance"),
     "src/run/tensor_value.cpp": ("1e6", "digits that are printed"),
     "src/cuda/device/rates.cpp": ("", "measures the model's figures"),
     "src/cuda/engines/convolutions/conv_engine.cpp": ("kMostFlops", "arithmetic of one convolution"),
@@ -45,7 +45,7 @@ def problems_of(name, lines):
         code = line.split("//")[0]
         for what, pattern in PATTERNS + (CPU_PATTERNS if name.startswith("src/cpu/") else []):
             if re.search(pattern, code) and not exempt(name, code):
-                yield f"{name}:{number}: {what}: '{code.strip()}' belongs in src/device/card_model.h or cpu_model.h, or is a ratio of what is there"
+                yield f"{name}:{number}: {what}: '{code.strip()}' belongs in src/device/gpu_model.h or cpu_model.h, or is a ratio of what is there"
 
 
 PLANTED = [

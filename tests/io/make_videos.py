@@ -16,7 +16,7 @@ import numpy as np
 WIDTH, HEIGHT, FRAMES, RATE = 64, 48, 24, 8
 
 
-def picture(k):
+def image(k):
     out = np.full((HEIGHT, WIDTH, 3), 128, np.uint8)
     out[:, :WIDTH // 2] = 20 + 9 * k
     out[:8, WIDTH // 2:] = 16
@@ -31,7 +31,7 @@ def encoded(path, codec, pixels="yuv420p", **options):
         stream.codec_context.gop_size = 8
         stream.options = {"flags": "+bitexact", **options}
         for k in range(FRAMES):
-            for packet in stream.encode(av.VideoFrame.from_ndarray(picture(k), "rgb24")):
+            for packet in stream.encode(av.VideoFrame.from_ndarray(image(k), "rgb24")):
                 container.mux(packet)
         for packet in stream.encode():
             container.mux(packet)
@@ -41,12 +41,12 @@ def raw(path):
     """YUV4MPEG2 without compression, grey, six frames."""
     out = f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F{RATE}:1 Ip A1:1 Cmono\n".encode()
     for k in range(6):
-        out += b"FRAME\n" + picture(4 * k)[:, :, 0].tobytes()
+        out += b"FRAME\n" + image(4 * k)[:, :, 0].tobytes()
     path.write_bytes(out)
 
 
-def turned(path, original):
-    """As a phone held upright writes it: to be turned by a quarter, clockwise."""
+def permuted(path, original):
+    """As a phone held upright writes it: to be rotated by a quarter, clockwise."""
     data = bytearray(original.read_bytes())
     matrix = data.index(b"tkhd") + 4 + 40  # version, flags and ten numbers of a version 0 header
     for at, value in zip(range(matrix, matrix + 36, 4), (0, 65536, 0, -65536, 0, 0, HEIGHT << 16, 0, 1 << 30)):
@@ -67,10 +67,10 @@ def main():
     encoded(folder / "vp8.webm", "libvpx", crf="10", b="200k")
     encoded(folder / "mpeg2.ts", "mpeg2video", b="300k")
     raw(folder / "raw.y4m")
-    turned(folder / "turned.mov", folder / "h264.mp4")
+    permuted(folder / "permuted.mov", folder / "h264.mp4")
     seeds = pathlib.Path(__file__).parent.parent / "fuzz" / "corpus" / "video"
     seeds.mkdir(parents=True, exist_ok=True)
-    for name in ("turned.mov", "vp8.webm"):
+    for name in ("permuted.mov", "vp8.webm"):
         (seeds / name).write_bytes((folder / name).read_bytes())
     (seeds / "mjpeg.avi").write_bytes((folder / "mjpeg.avi").read_bytes()[:7000])
     (seeds / "mpeg2.ts").write_bytes((folder / "mpeg2.ts").read_bytes()[:188 * 20])

@@ -1,4 +1,4 @@
-// Pictures: PNG round trip, PGM and PPM, JPEG from bytes, damage of all kinds.
+// ImageFiles: PNG round trip, PGM and PPM, JPEG from bytes, damage of all kinds.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -109,7 +109,7 @@ TEST_CASE("PGM and PPM: damage") {
   CHECK_THROWS_AS(parse("no image"), FormatError);
 }
 
-TEST_CASE("JPEG: pictures are turned as the camera was held") {
+TEST_CASE("JPEG: images are rotated as the camera was held") {
   // One bright corner, top left as stored; where it is seen for orientations 1 to 8.
   io::Image stored;
   stored.width = 24, stored.height = 16, stored.channels = 1;
@@ -140,7 +140,7 @@ TEST_CASE("JPEG: pictures are turned as the camera was held") {
   }
 }
 
-TEST_CASE("EXIF: damaged segments mean an upright picture") {
+TEST_CASE("EXIF: damaged segments mean an upright image") {
   const std::string whole = test::exif_segment(6, true);
   for (std::size_t size = 0; size < whole.size() - 6; ++size)
     CHECK(io::exif_orientation(std::string_view(whole).substr(0, size)) == 1);

@@ -321,7 +321,7 @@ TEST_CASE("network file: what is wrong is said with line, layer and shape") {
   says(file_of("{ linear = 3 }"),
        {"the last layer gives [N, 1, 8, 3], must be [N, outputs], as \"flatten\" and"});
   says(file_of("\"flatten\", { linear = 3 }, { max_pool2d = 2 }"),
-       {"layer 2 (max_pool2d)", "takes pictures", "not [N, 3]"});
+       {"layer 2 (max_pool2d)", "takes images", "not [N, 3]"});
   says(file_of("{ max_pool3d = 2 }"), {"layer 0 (max_pool3d)", "takes volumes", "[N, 1, 8, 8]"});
   says(file_of("{ max_pool2d = 2, divisor = 3 }"), {"has no setting 'divisor'"});
   says(file_of("{ avg_pool2d = 2, dilation = 3 }"), {"has no setting 'dilation'"});

@@ -68,9 +68,9 @@ TEST_CASE("precision: convolutions, and products of other dtypes") {
   CHECK(rounded != exact);
   const PrecisionScope scope(Precision::Fp32);
   CHECK(values(conv2d(image, filter)) == exact);
-  const Tensor wide = cast(image, DType::Float64), narrow = cast(image, DType::BFloat16);
+  const Tensor wide = cast(image, DType::Float64), half = cast(image, DType::BFloat16);
   CHECK(conv2d(wide, cast(filter, DType::Float64)).dtype() == DType::Float64);
-  CHECK(conv2d(narrow, cast(filter, DType::BFloat16)).dtype() == DType::BFloat16);
+  CHECK(conv2d(half, cast(filter, DType::BFloat16)).dtype() == DType::BFloat16);
 }
 
 TEST_CASE("precision: a layer has its own; the innermost counts") {

@@ -42,8 +42,8 @@ inline int stored(const Program& program, std::int64_t elements, DType dtype) {
 struct Settings {
   Device::Kind kind = Device::Kind::Cuda;
   std::uint32_t disabled = 0;
-  bool convolves_channels_last = false;  // a card with cuDNN
-  bool has_product_library = false;      // a card with cuBLASLt
+  bool convolves_channels_last = false;  // a GPU with cuDNN
+  bool has_product_library = false;      // a GPU with cuBLASLt
   std::int64_t memory_limit = 0;
   Tuning* tuning = nullptr;  ///< what is known of engines; null: nothing
 };
@@ -55,8 +55,8 @@ inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,
     if (node->realised()) leaves.push_back(node);
   std::vector<const Engine*> engines;
   if (settings.kind == Device::Kind::Cuda) {
-    const auto of_card = cuda::engines(cuda::Target());
-    engines.assign(of_card.begin(), of_card.end());
+    const auto of_gpu = cuda::engines(cuda::Target());
+    engines.assign(of_gpu.begin(), of_gpu.end());
   } else {
     const auto of_host = cpu::backend().engines(0, false);
     engines.assign(of_host.begin(), of_host.end());

@@ -198,7 +198,7 @@ TEST_CASE("called: indices outside, when they are read") {
 }
 
 TEST_CASE("called: a tensor without a value") {
-  const Tensor none, x = ones({2, 2}), picture = ones({1, 1, 4, 4});
+  const Tensor none, x = ones({2, 2}), image = ones({1, 1, 4, 4});
   const Tensor at = Tensor::from<std::int64_t>({0, 1}, {2});
   const std::pair<const char*, Tensor (*)(const Tensor&)> unary[] = {
       {"neg", neg},          {"abs", abs},           {"sign", sign},
@@ -308,7 +308,7 @@ TEST_CASE("called: a tensor without a value") {
       {"topk", [&] { return topk(none, 1).values; }},
       {"tril", [&] { return tril(none); }},
       {"linear", [&] { return linear(x, none); }},
-      {"conv2d", [&] { return conv2d(picture, none); }},
+      {"conv2d", [&] { return conv2d(image, none); }},
       {"max_pool2d", [&] { return max_pool2d(none, {}); }},
       {"avg_pool2d", [&] { return avg_pool2d(none, {}); }},
       {"layer_norm", [&] { return layer_norm(none, {2}); }},

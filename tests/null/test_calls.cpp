@@ -1,4 +1,4 @@
-// Steps that compute the same on other values share a kernel on the host, and on no card.
+// Steps that compute the same on other values share a kernel on the host, and on no GPU.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -51,7 +51,7 @@ TEST_CASE("calls: what differs in anything that a kernel sees has a kernel of it
   CHECK(kernels({x * 2.0, x * 3.0}) > same + 1);
 }
 
-TEST_CASE("calls: on a card each step is launched by a kernel of its own") {
+TEST_CASE("calls: on a GPU each step is launched by a kernel of its own") {
   const auto program = planned(deep_mlp(30));
   CHECK(kernels_of(*program) == program->steps.size());
   for (const KernelCall& call : program->calls) CHECK(call.bound == 0);

@@ -58,10 +58,10 @@ TEST_CASE("chain axes: a merged axis is split where slices are cut along a part 
   chain.samples = 6;
   chain.local = {1};
   std::vector<Value> shapes = values;
-  const Region narrow = narrowed(part, able(), chain, 2, shapes);
-  CHECK(narrow.map.space == Shape{20, 2, 5});
-  CHECK(narrow.map.instrs[0].view.stride[0] == 30);  // in the whole tensor
-  CHECK(narrow.map.stores[0].view.stride[0] == 10);  // holds the slice alone
+  const Region slice = sliced(part, able(), chain, 2, shapes);
+  CHECK(slice.map.space == Shape{20, 2, 5});
+  CHECK(slice.map.instrs[0].view.stride[0] == 30);  // in the whole tensor
+  CHECK(slice.map.stores[0].view.stride[0] == 10);  // holds the slice alone
 }
 
 TEST_CASE("chain axes: what is read in another order, along rows or summed is refused") {
@@ -79,8 +79,8 @@ TEST_CASE("chain axes: what is read in another order, along rows or summed is re
   Region sums = copy({20, 30}, in, out);
   sums.map.reduces.push_back({0, Op::Sum, 0b01, 2});
   CHECK(refused(sums));
-  Region turned = copy({30, 20}, view_of(0, {1, 30}), view_of(1, {1, 30}));
-  CHECK_FALSE(refused(turned));
-  turned.map.has_rows = true;
-  CHECK(refused(turned));
+  Region permuted = copy({30, 20}, view_of(0, {1, 30}), view_of(1, {1, 30}));
+  CHECK_FALSE(refused(permuted));
+  permuted.map.has_rows = true;
+  CHECK(refused(permuted));
 }

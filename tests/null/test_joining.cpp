@@ -1,4 +1,4 @@
-// Which regions share a launch, on both backends; no card is needed.
+// Which regions share a launch, on both backends; no GPU is needed.
 #include <doctest/doctest.h>
 
 #include <tenon/eval.h>
@@ -44,7 +44,7 @@ std::vector<Tensor> step_of(const nn::AnyModule& net, optim::Optimizer& optimize
   return roots;
 }
 
-/// Planned for a card that need not be there.
+/// Planned for a GPU that need not be there.
 std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots, std::uint32_t disabled,
                                        const cuda::Target& target = {}) {
   std::vector<Node*> leaves;
@@ -101,7 +101,7 @@ int longest_path(const Program& p) {
   return longest;
 }
 
-/// The card's engine of maps, which counts how often it is asked what a map takes of a launch.
+/// The GPU's engine of maps, which counts how often it is asked what a map takes of a launch.
 class Counting final : public Engine {
  public:
   const char* name() const override { return engine_.name(); }
@@ -159,7 +159,7 @@ TEST_CASE("joining: on the CPU nothing is joined, and the plan says why") {
   CHECK_FALSE(contains(plan(roots).fusion(), "phase"));
 }
 
-TEST_CASE("joining: small updates and bias sums of a card share launches") {
+TEST_CASE("joining: small updates and bias sums of a GPU share launches") {
   for (const char* model : {"lenet5", "keras_cnn"}) {
     CAPTURE(std::string(model));
     const auto apart = planned(model, 0, kNoJoin), joined = planned(model, 0);

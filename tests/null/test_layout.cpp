@@ -1,4 +1,4 @@
-// Which images a card keeps with the channels last, on plans.
+// Which images a GPU keeps with the channels last, on plans.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,12 +25,12 @@ Tensor normalised(const Tensor& y, const Tensor& scale) {
 // Two convolutions by one pixel with normalisation between and a sum around them, and gradients.
 std::vector<Tensor> pointwise_block() {
   const Tensor x = test::leaf({4, 32, 6, 6}, DType::BFloat16),
-               narrow = test::leaf({16, 32, 1, 1}, DType::BFloat16),
+               half = test::leaf({16, 32, 1, 1}, DType::BFloat16),
                wide = test::leaf({32, 16, 1, 1}, DType::BFloat16), scale = test::leaf({16}),
                wide_scale = test::leaf({32});
-  const Tensor inner = relu(normalised(conv2d(x, narrow), scale));
+  const Tensor inner = relu(normalised(conv2d(x, half), scale));
   const Tensor y = relu(normalised(conv2d(cast(inner, DType::BFloat16), wide), wide_scale) + x);
-  return grad(sum(y * y), std::vector<Tensor>{x, narrow, wide, scale, wide_scale});
+  return grad(sum(y * y), std::vector<Tensor>{x, half, wide, scale, wide_scale});
 }
 
 std::ptrdiff_t count_contractions(const Program& program, bool products) {
@@ -44,7 +44,7 @@ bool is_natural(const View& view, const Shape& space) {
   return space.rank() == 0 || view.stride[space.rank() - 1] <= 1;
 }
 
-// Steps that read or write an image in another order than they sweep it.
+// Steps that read or write an image in another order than they iterate over it.
 std::ptrdiff_t count_turns(const Program& program) {
   return std::count_if(program.steps.begin(), program.steps.end(), [](const Step& step) {
     std::vector<Region> maps = step.region.parts;
@@ -61,15 +61,15 @@ std::ptrdiff_t count_turns(const Program& program) {
 
 }  // namespace
 
-TEST_CASE("layout: convolutions by one pixel are products of pixels by channels on a card") {
+TEST_CASE("layout: convolutions by one pixel are products of pixels by channels on a GPU") {
   const std::vector<Tensor> roots = pointwise_block();
-  const auto card = test::planned(roots), cpu = test::planned(roots, {Device::Kind::Cpu});
-  CAPTURE(print_steps(*card));
-  CHECK(count_contractions(*card, true) == 6);
-  CHECK(count_contractions(*card, false) == 0);
+  const auto gpu = test::planned(roots), cpu = test::planned(roots, {Device::Kind::Cpu});
+  CAPTURE(print_steps(*gpu));
+  CHECK(count_contractions(*gpu, true) == 6);
+  CHECK(count_contractions(*gpu, false) == 0);
   CHECK(count_contractions(*cpu, true) == 0);
   CHECK(count_contractions(*cpu, false) == 6);
-  for (const Step& step : card->steps) {
+  for (const Step& step : gpu->steps) {
     const Contraction& c = step.region.contraction;
     if (step.region.kind != RegionKind::Contraction || c.a_shape[0] != 4 * 36) continue;
     CHECK(c.a.stride[1] == 1);
@@ -77,17 +77,17 @@ TEST_CASE("layout: convolutions by one pixel are products of pixels by channels 
   }
 }
 
-TEST_CASE("layout: images are turned where they enter and leave, and nowhere between") {
-  const auto card = test::planned(pointwise_block());
-  CAPTURE(print_steps(*card));
-  CHECK(count_turns(*card) == 2);
+TEST_CASE("layout: images are transposed where they enter and leave, and nowhere between") {
+  const auto gpu = test::planned(pointwise_block());
+  CAPTURE(print_steps(*gpu));
+  CHECK(count_turns(*gpu) == 2);
 }
 
 TEST_CASE("layout: other convolutions keep their images, and full precision its order") {
   const Tensor x = test::leaf({2, 16, 6, 6}, DType::BFloat16);
   for (const Shape& w : {Shape{16, 16, 3, 3}, Shape{12, 16, 1, 1}, Shape{8, 16, 1, 1}}) {
-    const auto card = test::planned({conv2d(x, test::leaf(w, DType::BFloat16))});
-    CHECK(count_contractions(*card, false) == 1);
+    const auto gpu = test::planned({conv2d(x, test::leaf(w, DType::BFloat16))});
+    CHECK(count_contractions(*gpu, false) == 1);
   }
   const auto full = test::planned({conv2d(test::leaf({2, 16, 6, 6}), test::leaf({16, 16, 1, 1}))});
   CHECK(count_contractions(*full, false) == 1);
@@ -126,10 +126,10 @@ TEST_CASE(
     "layout: images about convolutions by larger filters lie channels last in 16 bits, tf32") {
   for (const Precision precision : {Precision::Bf16, Precision::Tf32}) {
     const bool rounds = precision == Precision::Bf16;
-    const auto card = test::planned(residual_blocks(3, 64, 4, precision), kWithCudnn);
-    CAPTURE(print_steps(*card));
+    const auto gpu = test::planned(residual_blocks(3, 64, 4, precision), kWithCudnn);
+    CAPTURE(print_steps(*gpu));
     int last = 0, wide = 0;
-    for (const Step& step : card->steps) {
+    for (const Step& step : gpu->steps) {
       const Region& r = step.region;
       if (r.kind != RegionKind::Contraction) continue;
       const Contraction& c = r.contraction;
@@ -141,12 +141,12 @@ TEST_CASE(
       wide += c.out != kNoValue;
       for (const MapStore& store : r.map.stores)
         if (rounds)
-          CHECK(card->values[static_cast<std::size_t>(store.view.value)].dtype == DType::BFloat16);
+          CHECK(gpu->values[static_cast<std::size_t>(store.view.value)].dtype == DType::BFloat16);
     }
     CHECK(last == 12);
     if (rounds) CHECK(wide == 1);  // the gradient that is asked for
-    // Turned where they enter (the first image) and leave (its gradient); filters beside.
-    CHECK(count_turns(*card) <= 3);
+    // Transposed where they enter (the first image) and leave (its gradient); filters beside.
+    CHECK(count_turns(*gpu) <= 3);
   }
 }
 
@@ -167,7 +167,8 @@ TEST_CASE(
   for (const Step& step : full->steps) CHECK_FALSE(step.region.contraction.channels_last);
 }
 
-TEST_CASE("layout: max pooling between such convolutions sweeps images as they lie, in 16 bits") {
+TEST_CASE(
+    "layout: max pooling between such convolutions iterates over images as they lie, in 16 bits") {
   std::vector<Tensor> leaves{test::leaf({2, 64, 16, 16})};
   const PrecisionScope bf16(Precision::Bf16);
   Tensor x = leaves[0];
@@ -178,11 +179,11 @@ TEST_CASE("layout: max pooling between such convolutions sweeps images as they l
     x = relu(conv2d(x, leaves[last - 1], leaves[last], {{1, 1}, {1, 1}}));
     if (k % 2 == 1) x = max_pool2d(x, {.kernel = {2, 2}});
   }
-  const auto card = test::planned(grad(sum(x * x), leaves), kWithCudnn);
-  CAPTURE(print_steps(*card));
+  const auto gpu = test::planned(grad(sum(x * x), leaves), kWithCudnn);
+  CAPTURE(print_steps(*gpu));
   int pools = 0;
   std::vector<ValueId> images, numbers;
-  for (const Step& step : card->steps) {
+  for (const Step& step : gpu->steps) {
     const Opaque& pool = step.region.opaque;
     if (step.region.kind != RegionKind::Opaque) {
       // Nobody keeps an image for the gradient of its pooling.
@@ -192,12 +193,12 @@ TEST_CASE("layout: max pooling between such convolutions sweeps images as they l
     }
     ++pools;
     CHECK(pool.channels_last);
-    CHECK(card->values[static_cast<std::size_t>(pool.out())].dtype == DType::BFloat16);
+    CHECK(gpu->values[static_cast<std::size_t>(pool.out())].dtype == DType::BFloat16);
     if (pool.op == Op::MaxPool2d) {
       images.push_back(pool.inputs[0]);
       REQUIRE(pool.outs.size() == 2);
       numbers.push_back(pool.outs[1]);
-      CHECK(card->values[static_cast<std::size_t>(numbers.back())].dtype == DType::UInt8);
+      CHECK(gpu->values[static_cast<std::size_t>(numbers.back())].dtype == DType::UInt8);
     } else {
       CHECK(pool.inputs[0] == numbers.back());
       numbers.pop_back();
@@ -214,10 +215,10 @@ TEST_CASE("layout: a pooling that nobody asks for numbers its maxima for a gradi
   for (int k = 0; k < 3; ++k)
     y = relu(conv2d(y, test::leaf({64, 64, 3, 3}), Tensor(), {{1, 1}, {1, 1}}));
   const Tensor pooled = max_pool2d(y, {.kernel = {2, 2}});
-  const auto card = test::planned({grad(sum(pooled * g), y)}, kWithCudnn);
-  CAPTURE(print_steps(*card));
+  const auto gpu = test::planned({grad(sum(pooled * g), y)}, kWithCudnn);
+  CAPTURE(print_steps(*gpu));
   int pools = 0;
-  for (const Step& step : card->steps) {
+  for (const Step& step : gpu->steps) {
     const Opaque& pool = step.region.opaque;
     if (step.region.kind != RegionKind::Opaque) continue;
     ++pools;
@@ -227,7 +228,7 @@ TEST_CASE("layout: a pooling that nobody asks for numbers its maxima for a gradi
 }
 
 // AlexNet of 2012 in small: groups, and normalisation between rectifiers and pooling.
-TEST_CASE("layout: response normalisation of such images is one sweep over them, back and forth") {
+TEST_CASE("layout: response normalisation of such images is one kernel over them, back and forth") {
   std::vector<Tensor> weights;
   const PrecisionScope bf16(Precision::Bf16);
   Tensor x = test::leaf({2, 64, 16, 16});
@@ -238,17 +239,17 @@ TEST_CASE("layout: response normalisation of such images is one sweep over them,
                     {.padding = {2, 2}, .groups = groups}));
     if (groups == 2) x = max_pool2d(local_response_norm(x, 5), {.kernel = {2, 2}});
   }
-  const auto card = test::planned(grad(sum(x * x), weights), kWithCudnn);
-  CAPTURE(print_steps(*card));
+  const auto gpu = test::planned(grad(sum(x * x), weights), kWithCudnn);
+  CAPTURE(print_steps(*gpu));
   int norms = 0;
-  for (const Step& step : card->steps) {
+  for (const Step& step : gpu->steps) {
     const Region& r = step.region;
     if (r.kind == RegionKind::Contraction && r.contraction.op == Op::Conv2d)
       CHECK(r.contraction.channels_last);
     if (r.kind != RegionKind::Opaque || kind_of(r.opaque.op) == OpKind::Movement) continue;
     norms += has_trait(r.opaque.op, kAcrossChannels);
     CHECK(r.opaque.channels_last);
-    CHECK(card->values[static_cast<std::size_t>(r.opaque.out())].dtype == DType::BFloat16);
+    CHECK(gpu->values[static_cast<std::size_t>(r.opaque.out())].dtype == DType::BFloat16);
   }
   CHECK(norms == 2);
   // Without the library: whole too, as the images lie; on the CPU in other ops.
@@ -266,7 +267,7 @@ TEST_CASE("layout: response normalisation of such images is one sweep over them,
 
 // What a stride steps over are channels of their own: of 11 x 11 filters in steps of 4, 3 x 3
 // over 48.
-TEST_CASE("layout: a picture of three channels is written once, in whole rows of channels") {
+TEST_CASE("layout: an image of three channels is written once, in whole rows of channels") {
   struct First {
     std::int64_t channels, side, stride, phases, taps;
   };
@@ -276,28 +277,28 @@ TEST_CASE("layout: a picture of three channels is written once, in whole rows of
     const auto [channels, side, stride, phases, taps] = first;
     CAPTURE(first.side);
     const PrecisionScope bf16(Precision::Bf16);
-    const Tensor picture = test::leaf({2, channels, 43, 47});
+    const Tensor image = test::leaf({2, channels, 43, 47});
     std::vector<Tensor> weights{test::leaf({64, channels, side, side})};
-    Tensor x = relu(conv2d(picture, weights[0], {}, {{stride, stride}, {1, 1}}));
+    Tensor x = relu(conv2d(image, weights[0], {}, {{stride, stride}, {1, 1}}));
     for (int k = 0; k < 3; ++k) {
       weights.push_back(test::leaf({64, 64, 3, 3}));
       x = relu(conv2d(x, weights.back(), {}, {{1, 1}, {1, 1}}));
     }
-    const auto card = test::planned(grad(sum(x * x), weights), kWithCudnn);
-    CAPTURE(print_steps(*card));
-    std::vector<ValueId> pictures;
-    for (const Step& step : card->steps) {
+    const auto gpu = test::planned(grad(sum(x * x), weights), kWithCudnn);
+    CAPTURE(print_steps(*gpu));
+    std::vector<ValueId> images;
+    for (const Step& step : gpu->steps) {
       const Contraction& c = step.region.contraction;
       if (step.region.kind != RegionKind::Contraction || c.op == Op::Conv2dInputGrad) continue;
       if (c.a_shape[1] == 64) continue;
       CHECK(c.a_shape[1] == phases);
       CHECK((c.op == Op::Conv2d ? c.b_shape : c.out_shape)[3] == taps);
-      CHECK(card->values[static_cast<std::size_t>(c.a.value)].dtype == DType::BFloat16);
+      CHECK(gpu->values[static_cast<std::size_t>(c.a.value)].dtype == DType::BFloat16);
       CHECK((c.a.stride[1] == 1) == (phases > channels));
-      pictures.push_back(c.a.value);
+      images.push_back(c.a.value);
     }
-    REQUIRE(pictures.size() == 2);
-    CHECK(pictures[0] == pictures[1]);
+    REQUIRE(images.size() == 2);
+    CHECK(images[0] == images[1]);
   }
 }
 
@@ -311,10 +312,10 @@ TEST_CASE("layout: filters that hold many numbers make up for few channels") {
       weights.push_back(test::leaf({filters, x.size(1), side, side}));
       x = relu(conv2d(x, weights.back(), {}, {{1, 1}, {side / 2, side / 2}}));
     }
-    const auto card = test::planned(grad(sum(x * x), weights), kWithCudnn);
-    CAPTURE(print_steps(*card));
+    const auto gpu = test::planned(grad(sum(x * x), weights), kWithCudnn);
+    CAPTURE(print_steps(*gpu));
     int last = 0;
-    for (const Step& step : card->steps) last += step.region.contraction.channels_last;
+    for (const Step& step : gpu->steps) last += step.region.contraction.channels_last;
     CHECK(last == (side == 5 ? 5 : 0));
   }
 }
@@ -331,10 +332,10 @@ TEST_CASE(
     }
     std::vector<Tensor> updated = grad(sum(x * x), weights);
     for (std::size_t k = 0; k < weights.size(); ++k) updated[k] = weights[k] - updated[k] * 0.1;
-    const auto card = test::planned(updated, kWithCudnn);
-    CAPTURE(print_steps(*card));
+    const auto gpu = test::planned(updated, kWithCudnn);
+    CAPTURE(print_steps(*gpu));
     int rounded = 0;
-    for (const Step& step : card->steps) {
+    for (const Step& step : gpu->steps) {
       const Region& r = step.region;
       if (r.kind != RegionKind::Contraction || r.contraction.op != Op::Conv2dWeightGrad) continue;
       for (const MapInstr& instr : r.map.instrs)
@@ -346,22 +347,22 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("layout: a normalisation's gradient is two sweeps over images of 16 bits") {
-  const auto card = test::planned(residual_blocks(3, 64, 32), kWithCudnn);
-  CAPTURE(print_steps(*card));
+TEST_CASE("layout: a normalisation's gradient is two kernels over images of 16 bits") {
+  const auto gpu = test::planned(residual_blocks(3, 64, 32), kWithCudnn);
+  CAPTURE(print_steps(*gpu));
   constexpr std::int64_t kImage = 32 * 64 * 8 * 8;
-  int sweeps = 0;
-  for (const Step& step : card->steps) {
+  int kernels = 0;
+  for (const Step& step : gpu->steps) {
     const Region& r = step.region;
     if (r.kind == RegionKind::Contraction || r.kind == RegionKind::Opaque) continue;
-    sweeps += std::any_of(r.reads.begin(), r.reads.end(), [&](ValueId id) {
-      return card->values[static_cast<std::size_t>(id)].shape.numel() == kImage;
+    kernels += std::any_of(r.reads.begin(), r.reads.end(), [&](ValueId id) {
+      return gpu->values[static_cast<std::size_t>(id)].shape.numel() == kImage;
     });
   }
   // A layer: two for the moments, one that applies them, two of the gradient; the ends.
-  CHECK(sweeps <= 6 * 5 + 6);
+  CHECK(kernels <= 6 * 5 + 6);
   // What stays float32 is the gradient behind the last block, which no convolution has made.
-  CHECK(largest_bytes(*card, DType::BFloat16) == 2 * kImage);
+  CHECK(largest_bytes(*gpu, DType::BFloat16) == 2 * kImage);
 }
 
 TEST_CASE("layout: planning images channels last takes a time in proportion to the graph") {
@@ -424,10 +425,10 @@ TEST_CASE("layout: a gradient that is asked for is not rounded where pixels are 
 
 // Convolutions that cover their whole input become products on the way, and no longer count.
 TEST_CASE("layout: all passes go by what images were in the graph as it was written") {
-  const DType narrow = DType::BFloat16;
-  Tensor y = test::leaf({4, 64, 8, 8}, narrow);
+  const DType half = DType::BFloat16;
+  Tensor y = test::leaf({4, 64, 8, 8}, half);
   for (int layer = 0; layer < 3; ++layer)
-    y = relu(conv2d(y, test::leaf({64, 64, 3, 3}, narrow), {}, {.padding = {1, 1}}));
+    y = relu(conv2d(y, test::leaf({64, 64, 3, 3}, half), {}, {.padding = {1, 1}}));
   std::vector<Tensor> roots{y};
   for (const std::int64_t kernel : {3, 3, 8, 8})
     roots.push_back(conv2d(test::leaf({4, 3, 8, 8}), test::leaf({5, 3, kernel, kernel})));
@@ -439,11 +440,11 @@ TEST_CASE("layout: all passes go by what images were in the graph as it was writ
                     [](const Step& step) { return step.region.contraction.channels_last; }));
 }
 
-TEST_CASE("layout: on a card attention of more heads than a grid has blocks is written out") {
+TEST_CASE("layout: on a GPU attention of more heads than a grid has blocks is written out") {
   const auto launches = [](std::int64_t batch) {
     const Tensor q = test::leaf({batch, 8, 2, 8});
-    const auto card = test::planned({scaled_dot_product_attention(q, q, q)}, {Device::Kind::Cuda});
-    return std::count_if(card->steps.begin(), card->steps.end(), [](const Step& step) {
+    const auto gpu = test::planned({scaled_dot_product_attention(q, q, q)}, {Device::Kind::Cuda});
+    return std::count_if(gpu->steps.begin(), gpu->steps.end(), [](const Step& step) {
       return step.region.kind == RegionKind::Opaque && step.region.opaque.op == Op::Attention;
     });
   };

@@ -1,4 +1,4 @@
-// Differences from channels' means, which their readers on a card make again.
+// Differences from channels' means, which their readers on a GPU recompute.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -34,10 +34,10 @@ std::vector<Tensor> normalised_convolution() {
 
 }  // namespace
 
-TEST_CASE("made again: batch normalisation on a card writes no differences from the mean") {
+TEST_CASE("recomputed: batch normalisation on a GPU writes no differences from the mean") {
   const Shape shape{4, 24, 10, 10};
   const std::vector<Tensor> roots = normalised_convolution();
-  const auto card = test::planned(roots);
-  CHECK(large_values(*card, shape) == 3);
-  for (const Step& step : card->steps) CHECK(step.region.title != "sub");
+  const auto gpu = test::planned(roots);
+  CHECK(large_values(*gpu, shape) == 3);
+  for (const Step& step : gpu->steps) CHECK(step.region.title != "sub");
 }

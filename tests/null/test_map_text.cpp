@@ -1,6 +1,6 @@
 // What the CUDA backend prints for map regions: the same text for sizes of one pattern, no
 // divisions where memory is contiguous, text that NVRTC takes for every dtype and for very large
-// arrays. No card is needed.
+// arrays. No GPU is needed.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -148,7 +148,7 @@ TEST_CASE("map text: NVRTC takes every op in every dtype") {
   }
 }
 
-TEST_CASE("map text: a warp's 16-byte stores are neighbours, whatever else a sweep touches") {
+TEST_CASE("map text: a warp's 16-byte stores are neighbours, whatever else a kernel touches") {
   constexpr DType H = DType::BFloat16, B = DType::Bool;
   struct Case {
     DType from, to, also;

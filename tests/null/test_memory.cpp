@@ -131,21 +131,21 @@ TEST_CASE("memory: what is small has a place of its own, workspaces too") {
     CHECK(places[k - 1].first + places[k - 1].second <= places[k].first);
 }
 
-TEST_CASE("memory: sweeps of leaves come late where they would live beside the largest values") {
-  // Two values of 64 MiB first, then four layers whose weights, 8 MiB each, are swept before.
+TEST_CASE("memory: kernels of leaves come late where they would live beside the largest values") {
+  // Two values of 64 MiB first, then four layers whose weights, 8 MiB each, are read before.
   const Tensor first = matmul(leaf({4096, 4096}), leaf({4096, 4096}));
   Tensor y = matmul(matmul(first, leaf({4096, 4096})), leaf({4096, 512}));
   for (int k = 0; k < 4; ++k) y = matmul(matmul(y, exp(leaf({512, 4096}))), leaf({4096, 512}));
   const auto p = planned({y}, {.kind = Device::Kind::Cpu});
-  int sweeps = 0;
+  int kernels = 0;
   for (std::size_t s = 0; s < p->steps.size(); ++s) {
     const Region& region = p->steps[s].region;
     if (region.kind != RegionKind::Map) continue;
-    ++sweeps;
+    ++kernels;
     REQUIRE(s + 1 < p->steps.size());
     const std::vector<ValueId>& reads = p->steps[s + 1].region.reads;
     CHECK(std::find(reads.begin(), reads.end(), region.writes.at(0)) != reads.end());
   }
-  CHECK(sweeps == 4);
+  CHECK(kernels == 4);
   CHECK(p->workspace_offset < std::int64_t{144} << 20);  // all weights in front would take 160
 }

@@ -1,4 +1,4 @@
-// A batch's moments on a card: one sweep for both, whoever makes what is normalised.
+// A batch's moments on a GPU: one kernel for both, whoever makes what is normalised.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -46,7 +46,8 @@ Tensor normalised(const Tensor& x) {
 
 }  // namespace
 
-TEST_CASE("moments: one sweep on a card, of leaves, of convolutions and of what is widened") {
+TEST_CASE(
+    "moments: one kernel on a GPU, of leaves, of convolutions and of what is cast to float32") {
   const Tensor images = leaf({4, 8, 12, 12}), w = leaf({24, 8, 3, 3});
   for (const Tensor& x :
        {images, conv2d(images, w), leaf({4, 8, 6, 6}, DType::BFloat16), leaf({30, 20})}) {
@@ -70,7 +71,7 @@ TEST_CASE("moments: with gradients too, and nothing is made for them that nobody
     CHECK((value.kind == Value::Kind::Leaf || value.shape.numel() <= 8));
 }
 
-TEST_CASE("moments: two sweeps on the CPU, without fusion, over rows, and of another mean") {
+TEST_CASE("moments: two kernels on the CPU, without fusion, over rows, and of another mean") {
   const Tensor x = leaf({4, 8, 12, 12});
   CHECK(deviations(*planned({normalised(x)}, {.kind = Device::Kind::Cpu})).all == 0);
   CHECK(deviations(*planned({normalised(x)}, {.disabled = 1u << kFuse})).all == 0);
@@ -84,25 +85,25 @@ TEST_CASE("moments: two sweeps on the CPU, without fusion, over rows, and of ano
   CHECK(deviations(*planned({sum(square(x - own), {0, 2, 3})})).all == 1);
 }
 
-TEST_CASE("moments: a normalisation's gradient on a card is one sweep of two sums and one more") {
+TEST_CASE("moments: a normalisation's gradient on a GPU is one kernel of two sums and one more") {
   const Tensor images = leaf({8, 8, 12, 12}), v = leaf({24, 8, 3, 3}), w = leaf({24, 24, 3, 3});
   const Tensor x = conv2d(images, v, {}, {.stride = {1, 1}, .padding = {1, 1}});
   const Tensor y = conv2d(relu(normalised(x)), w, {}, {.stride = {1, 1}, .padding = {1, 1}});
   const auto p = planned({grad(sum(y * y), std::vector<Tensor>{v})[0]});
   const std::string text = print_fusion(*p);
   CAPTURE(text);
-  int sums = 0, sweeps = 0;
+  int sums = 0, kernels = 0;
   const auto count = [&](const Region& region) {
     if (region.map.space.numel() < x.numel() || region.kind != RegionKind::Map) return;
-    sweeps += 1;
+    kernels += 1;
     for (const MapReduce& reduce : region.map.reduces) sums += reduce.deviations ? 0 : 1;
   };
   for (const Step& step : p->steps) {
     count(step.region);
     for (const Region& part : step.region.parts) count(part);
   }
-  CHECK(sums == 3);    // of x, of the gradient and of its product with x
-  CHECK(sweeps <= 4);  // moments, what is normalised, sums and the gradient
+  CHECK(sums == 3);     // of x, of the gradient and of its product with x
+  CHECK(kernels <= 4);  // moments, what is normalised, sums and the gradient
   // The gradient of the activation is what the second convolution's gradient leaves, nothing else.
   for (const Step& step : p->steps)
     if (step.region.kind == RegionKind::Contraction) CHECK(step.region.writes.size() == 1);

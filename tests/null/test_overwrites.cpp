@@ -1,4 +1,4 @@
-// Which maps on a card write a large result over what they read: plans alone. Their numbers are in
+// Which maps on a GPU write a large result over what they read: plans alone. Their numbers are in
 // tests/cuda/test_overwrites.cpp.
 #include <doctest/doctest.h>
 

@@ -115,7 +115,7 @@ TEST_CASE("plan memory: in proportion to the graph") {
   }
 }
 
-TEST_CASE("plan time: the step of 104 convolutions of which two in three are products on a card") {
+TEST_CASE("plan time: the step of 104 convolutions of which two in three are products on a GPU") {
   set_precision(Precision::Bf16);
   const std::vector<Tensor> one = deep_resnet(8, 16), four = deep_resnet(34, 16);
   set_precision(Precision::Fp32);

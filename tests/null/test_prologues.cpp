@@ -1,4 +1,4 @@
-// Which element-wise regions become prologues of products on a card, and what is said of the
+// Which element-wise regions become prologues of products on a GPU, and what is said of the
 // others; no device is needed.
 #include <doctest/doctest.h>
 
@@ -47,7 +47,7 @@ class Recorded final : public Tuning {
   void taken(const std::string&, const TuneChoice&) override {}
 };
 
-Tensor pictures() {
+Tensor images() {
   const Tensor x = leaf({64, 3, 32, 32}, DType::UInt8);
   const Tensor mean = leaf({3, 1, 1}), scale = leaf({3, 1, 1});
   return (cast(x, DType::Float32) * (1.0 / 255) - mean) * scale;
@@ -55,14 +55,14 @@ Tensor pictures() {
 
 }  // namespace
 
-TEST_CASE("prologues: pictures of bytes are normalised while patches of them are loaded") {
+TEST_CASE("prologues: images of bytes are normalised while patches of them are loaded") {
   const Conv2dOptions patches{.stride = {4, 4}};
-  const auto p = planned({relu(conv2d(pictures(), leaf({16, 3, 4, 4}), leaf({16}), patches))});
+  const auto p = planned({relu(conv2d(images(), leaf({16, 3, 4, 4}), leaf({16}), patches))});
   check_fused(*p);
   CHECK(contains(print_steps(*p), "prologue+product"));
   CHECK_FALSE(contains(print_arena(*p), "float32[64, 3, 32, 32]"));
   // Where windows overlap, each element would be computed once a tap.
-  check_apart(*planned({conv2d(pictures(), leaf({16, 3, 3, 3}))}), "costs more than it saves");
+  check_apart(*planned({conv2d(images(), leaf({16, 3, 3, 3}))}), "costs more than it saves");
 }
 
 TEST_CASE("prologues: an activation before a convolution of single pixels") {

@@ -1,4 +1,4 @@
-// Which reductions of a product's whole result become part of its epilogue on a card, and what is
+// Which reductions of a product's whole result become part of its epilogue on a GPU, and what is
 // said of the others; no device is needed.
 #include <doctest/doctest.h>
 
@@ -74,7 +74,7 @@ TEST_CASE("reduced results: a result that nobody else reads is not stored") {
   CHECK_FALSE(contains(print_arena(*p), "float32[64, 84]"));
 }
 
-TEST_CASE("reduced results: a sweep over several results of one product") {
+TEST_CASE("reduced results: a kernel over several results of one product") {
   const Tensor y = linear(leaf({64, 120}), leaf({84, 120})), z = tanh(y);
   const auto p = planned({y, z, sum(y * z)});
   CAPTURE(print_fusion(*p));
@@ -147,7 +147,7 @@ TEST_CASE("reduced channels: a batch's moments and the sums of their gradient") 
   CHECK(p->steps.size() < planned(roots, {.disabled = 1u << kReductions})->steps.size());
 }
 
-TEST_CASE("reduced channels: what is read once a row is made again once a row") {
+TEST_CASE("reduced channels: what is read once a row is recomputed once a row") {
   const PrecisionScope scope(Precision::Bf16);
   const Tensor y = conv2d(leaf({128, 16, 32, 32}), leaf({16, 16, 3, 3}), {}, {.padding = {1, 1}});
   const Moments m = batch_moments(y);
@@ -213,7 +213,7 @@ TEST_CASE("reduced results: moments of columns begin where a large product is wr
   CHECK(reduced_rows(*p) == 64);
   CHECK(reduced(*p) == 2);
   CHECK(contains(print_fusion(*p), "reads sums of 64 rows"));
-  // Rows that do not divide, a narrow result. A plan notes that it asked, whatever came of it: that
+  // Rows that do not divide, a 16-bit result. A plan notes that it asked, whatever came of it: that
   // of another batch may be read off it only where the answer is the same.
   const auto odd = normalised(31, 256);
   CHECK(reduced_rows(*odd) == 0);

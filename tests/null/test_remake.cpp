@@ -1,5 +1,5 @@
-// What is made again where it is read instead of being kept from the forward pass: decisions and
-// bytes on a card, and that the host makes again what costs little.
+// What is recomputed where it is read instead of being kept from the forward pass: decisions and
+// bytes on a GPU, and that the host recomputes what costs little.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -36,9 +36,9 @@ TEST_CASE("remake: an activation's slope is made from its argument, not kept in 
   const auto roots = [&] {
     return gradients(sum(square(matmul(gelu(matmul(x, w), true), v))), {w, v});
   };
-  const auto card = planned(roots());
+  const auto gpu = planned(roots());
   // The argument, the activation and its gradient.
-  CHECK(values_of(*card, 64 * 512) == 3);
+  CHECK(values_of(*gpu, 64 * 512) == 3);
   CHECK(values_of(*planned(roots(), {Device::Kind::Cpu}), 64 * 512) > 3);
 }
 
@@ -47,19 +47,19 @@ TEST_CASE("remake: what layer norm makes is taken from what it was given and num
   const Tensor stream = matmul(x, w);
   const Tensor y = layer_norm(stream, {160}, g, b);
   const auto roots = gradients(sum(square(matmul(y, w))) + sum(square(stream)), {w, g, b});
-  const auto card = planned(roots);
+  const auto gpu = planned(roots);
   const auto host = planned(roots, {Device::Kind::Cpu});
-  CHECK(values_of(*card, 48 * 160) <= 6);
+  CHECK(values_of(*gpu, 48 * 160) <= 6);
   CHECK(values_of(*host, 48 * 160) <= 5);  // a lone reader may read two values for one
 }
 
 TEST_CASE("remake: a row of products for one matrix is one product, and so is its gradient") {
   const Tensor x = leaf({6, 32, 64}), w = leaf({64, 80});
-  const auto card = planned(gradients(sum(square(matmul(x, w))), {w}));
-  for (const Step& step : card->steps)
+  const auto gpu = planned(gradients(sum(square(matmul(x, w))), {w}));
+  for (const Step& step : gpu->steps)
     if (step.region.kind == RegionKind::Contraction)
       CHECK(step.region.contraction.out_shape.rank() == 2);
-  CHECK(values_of(*card, 6 * 64 * 80) == 0);
+  CHECK(values_of(*gpu, 6 * 64 * 80) == 0);
 }
 
 TEST_CASE("remake: the host makes differences from a mean again") {
@@ -72,19 +72,19 @@ TEST_CASE("remake: the host makes differences from a mean again") {
   CHECK(kept(matmul(x, w)) == 1);
 }
 
-TEST_CASE("remake: a card makes a mask of what a sweep reads anyway") {
+TEST_CASE("remake: a GPU makes a mask of what a kernel reads anyway") {
   const Tensor x = leaf({640, 96}), w = leaf({96, 512}), v = leaf({512, 96}), g = leaf({512}),
                b = leaf({512});
   const Tensor wide = matmul(x, w), y = relu(wide * g + b);
-  const auto card = planned(gradients(sum(square(matmul(y, v))), {w, v, g, b}));
+  const auto gpu = planned(gradients(sum(square(matmul(y, v))), {w, v, g, b}));
   ValueId stored = kNoValue;  // the activation, which the second product reads
-  for (const Step& step : card->steps)
+  for (const Step& step : gpu->steps)
     if (const Contraction& c = step.region.contraction;
         step.region.kind == RegionKind::Contraction && c.a_shape == Shape{640, 512} &&
         c.b_shape == Shape{512, 96})
       if (stored == kNoValue) stored = c.a.value;
   REQUIRE(stored != kNoValue);
-  for (const Step& step : card->steps) {
+  for (const Step& step : gpu->steps) {
     const Region& r = step.region;
     const bool multiplies = r.kind == RegionKind::Contraction &&
                             (r.contraction.a.value == stored || r.contraction.b.value == stored);
@@ -126,7 +126,7 @@ int masks(const Blocks& net, bool channels_last = false) {
 
 }  // namespace
 
-TEST_CASE("remake: a card makes masks of images that filters' gradients read") {
+TEST_CASE("remake: a GPU makes masks of images that filters' gradients read") {
   const PrecisionScope scope(Precision::Bf16);
   for (const bool channels_last : {false, true})
     for (const std::int64_t window : {1, 3})

@@ -29,9 +29,9 @@ TEST_CASE("tiles: blocks on a multiprocessor, by what there is less of") {
   const cuda::Tile tile{64, 64, 32, 256, 3, 32, 32};
   CHECK(tile.groups(32) == 2);
   CHECK(tile.sums_bytes(2) == 4 * 2 * 64 * 72);
-  CardModel card;
-  CHECK(cuda::resident_blocks(card, tile, 50 << 10, 1024) == 4);
-  CHECK(cuda::resident_blocks(card, tile, 50 << 10, 512) == 2);
-  card.shared_bytes = 96 << 10;
-  CHECK(cuda::resident_blocks(card, tile, 50 << 10, 1024) == 1);
+  GpuModel gpu;
+  CHECK(cuda::resident_blocks(gpu, tile, 50 << 10, 1024) == 4);
+  CHECK(cuda::resident_blocks(gpu, tile, 50 << 10, 512) == 2);
+  gpu.shared_bytes = 96 << 10;
+  CHECK(cuda::resident_blocks(gpu, tile, 50 << 10, 1024) == 1);
 }

@@ -1,4 +1,4 @@
-// The tuner without a card: keys, tables, files, the rules of the competition, where advice comes
+// The tuner without a GPU: keys, tables, files, the rules of the competition, where advice comes
 // from.
 #include <doctest/doctest.h>
 
@@ -107,7 +107,7 @@ Program product(std::int64_t m, std::int64_t n, std::int64_t k) {
   return p;
 }
 
-std::string key_of(const Program& p) { return tune_key("card", p.steps[0].region, p.values); }
+std::string key_of(const Program& p) { return tune_key("gpu", p.steps[0].region, p.values); }
 
 TuneChoice choice(const std::string& engine, const std::string& way, double us = 1) {
   TuneChoice c;
@@ -152,7 +152,7 @@ struct World {
       bench.asked.clear();
       return std::make_unique<Lent>(bench);
     };
-    Tuner tuner("card", mode, store, lend);
+    Tuner tuner("gpu", mode, store, lend);
     PlanOptions options;
     options.engines = engines;
     options.tuning = &tuner;
@@ -170,7 +170,7 @@ TEST_CASE("tune: a key tells what decides the speed and nothing else") {
   Program p = product(3, 4, 5);
   const std::string key = key_of(p);
   CHECK(key ==
-        "card | matmul [m, k]float32{5,1} [k, 4]float32{4,1} -> [m, 4]float32 in float32 stored "
+        "GPU | matmul [m, k]float32{5,1} [k, 4]float32{4,1} -> [m, 4]float32 in float32 stored "
         "with m 3 k 5");
   const auto changed = [&](auto&& change) {
     Program q = product(3, 4, 5);
@@ -675,7 +675,7 @@ TEST_CASE("tune: the native engine's configurations have names that last") {
   CHECK_THROWS_AS(engine.prepare_as("1x2x3-4/5", region, p.values, 1), NotSupported);
 }
 
-TEST_CASE("tune: where the card has no room for large workspaces, the others are measured") {
+TEST_CASE("tune: where the GPU has no room for large workspaces, the others are measured") {
   World w;
   w.good.ways = {"large", "b"};
   w.bench.times["good large"] = {1};

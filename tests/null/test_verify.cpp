@@ -34,7 +34,7 @@ Program unprepared(const Program& p) {
   return copy;
 }
 
-/// A product with prologue and epilogue, a sweep over rows and a pooling.
+/// A product with prologue and epilogue, a kernel over rows and a pooling.
 Program sound() {
   const Tensor x = leaf({64, 120}), y = leaf({64, 120}), w = leaf({84, 120}), b = leaf({84});
   const Tensor made = relu(linear(x * y, w, b));
@@ -105,13 +105,13 @@ TEST_CASE("verify: slices along an axis that is none of a part's") {
     CAPTURE(text);
     CHECK(contains(text, what));
   };
-  const auto sweep = [](Region& chain) -> Region& {
+  const auto kernel = [](Region& chain) -> Region& {
     for (Region& part : chain.parts)
       if (part.kind == RegionKind::Map) return part;
-    throw InternalError("no sweep");
+    throw InternalError("no kernel");
   };
-  check_refused([&](Region& chain) { sweep(chain).axis = 1; }, "runs over other entries");
-  check_refused([&](Region& chain) { sweep(chain).axis = kMaxRank; }, "which it has not");
+  check_refused([&](Region& chain) { kernel(chain).axis = 1; }, "runs over other entries");
+  check_refused([&](Region& chain) { kernel(chain).axis = kMaxRank; }, "which it has not");
   check_refused([](Region& chain) { chain.slice = 0; }, "takes 0 of 67 entries");
   check_refused([](Region& chain) { chain.samples = 66; }, "entries");
   check_refused([](Region& chain) { chain.parts.back().opaque.shapes[0][0] = 66; },
@@ -170,7 +170,7 @@ TEST_CASE("verify: regions that are not whole") {
 
 namespace {
 
-/// A map on a card that writes over what it alone reads (plan/merge/overwrites.cpp): its region,
+/// A map on a GPU that writes over what it alone reads (plan/merge/overwrites.cpp): its region,
 /// and the value.
 struct Overwriting {
   Program program;

@@ -1,5 +1,5 @@
 // What the CUDA backend prints for training steps: of each printer the longest kernel, compared
-// with the committed one; no card is needed.
+// with the committed one; no GPU is needed.
 //
 // When a kernel is meant to change, run the tests with TENON_REPLAY=write and commit the
 // difference.
@@ -36,8 +36,9 @@ struct Training {
   double clip_norm = 0;  // 0: gradients as they are
 };
 
-// The reference networks, fcn_r and fcn_s with narrower hidden layers (kernels depend on the sizes'
-// patterns alone), and a clipped step whose products are large enough for every engine of products.
+// The reference networks, fcn_r and fcn_s with of lower precision hidden layers (kernels depend on
+// the sizes' patterns alone), and a clipped step whose products are large enough for every engine
+// of products.
 const Training kTrainings[] = {
     {"lenet5", "sgd", 64},
     {"keras_cnn", "adam", 128},
@@ -47,7 +48,7 @@ const Training kTrainings[] = {
 };
 const std::string kFolder = "tests/replay/sources/";
 
-/// Claims what no engine of the card does: this test is about those that do.
+/// Claims what no engine of the GPU does: this test is about those that do.
 class Rest final : public Engine {
  public:
   const char* name() const override { return "none"; }
@@ -67,8 +68,8 @@ std::shared_ptr<const Program> plan(const std::vector<Tensor>& roots) {
   for (Node* node : topological_order(roots))
     if (node->realised()) leaves.push_back(node);
   static const Rest rest;
-  const auto of_card = cuda::engines(cuda::Target());
-  std::vector<const Engine*> engines(of_card.begin(), of_card.end());
+  const auto of_gpu = cuda::engines(cuda::Target());
+  std::vector<const Engine*> engines(of_gpu.begin(), of_gpu.end());
   engines.push_back(&rest);
   PlanOptions plan;
   plan.device = {Device::Kind::Cuda, 0};
@@ -142,7 +143,7 @@ std::vector<std::string> all_sources() {
 }
 
 /// Which printer a kernel is from: the first device header that is no element-wise one's, or the
-/// kind of sweep with which the name of its entry begins. What a struct in front of a product adds
+/// kind of kernel with which the name of its entry begins. What a struct in front of a product adds
 /// counts as a printer of its own.
 std::string printer_of(const std::string& text) {
   const std::string include = "#include \"cuda/kernels/";
@@ -224,7 +225,7 @@ TEST_CASE("replay: NVRTC takes the kernels of training steps") {
   }
   int count = 0;
   for (const std::string& text : all_sources()) {
-    // In turns for the oldest and the newest card: their templates have tests of their own.
+    // In turns for the oldest and the newest GPU: their templates have tests of their own.
     const bool hopper = text.find("__cluster_dims__") != std::string::npos;
     const int arch = ++count % 2 == 0 && !hopper ? 80 : 90;
     const auto result = cuda::nvrtc().compile(text, "kernel.cu", cuda::headers_of(text), arch);

@@ -1,4 +1,4 @@
-// Scans beside the same loops written out: for the CPU and for cards.
+// Scans beside the same loops written out: for the CPU and for GPUs.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Caches: what is kept stays under its limit whatever shapes come, and what goes is made again.
+// Caches: what is kept stays under its limit whatever shapes come, and what goes is recomputed.
 #include <doctest/doctest.h>
 
 #include <tenon/error.h>

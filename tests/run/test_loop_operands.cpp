@@ -54,7 +54,7 @@ const std::vector<Made>& all_made() {
       {"ones, sliced", [](const Tensor&) { return slice(ones({5}, DType::Float64), 0, 1, 4); }},
       {"ones, cast", [](const Tensor&) { return cast(ones({3}), DType::Float64); }},
       {"a variable, sliced", [](const Tensor& v) { return slice(v, 0, 2, 5); }},
-      {"a variable, turned",
+      {"a variable, transposed",
        [](const Tensor& v) {
          return select(transpose(reshape(v, {3, 2}), 0, 1), 0, 1);
        }},

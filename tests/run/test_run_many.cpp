@@ -1,4 +1,4 @@
-// Several runs in one call: the bits of as many calls, on the CPU and on a card, real or emulated.
+// Several runs in one call: the bits of as many calls, on the CPU and on a GPU, real or emulated.
 #include <doctest/doctest.h>
 
 #include <tenon/error.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "../cuda/card.h"
+#include "../cuda/gpu.h"
 
 using namespace tenon;
 
@@ -87,7 +87,7 @@ void check_same(const Course& a, const Course& b) {
 }
 
 void check_courses() {
-  for (const std::int64_t width : {1, 7, 16, 33}) {  // 16: rows lie where a card wants them
+  for (const std::int64_t width : {1, 7, 16, 33}) {  // 16: rows lie where a GPU wants them
     CAPTURE(width);
     const Course single = course(width, {0});
     CHECK(single.totals.size() == kRuns);
@@ -104,8 +104,8 @@ void check_courses() {
 
 TEST_CASE("run_many: the bits of as many calls") { check_courses(); }
 
-TEST_CASE("run_many: on a card too, whatever was captured before") {
-  if (!test::has_card()) return;
+TEST_CASE("run_many: on a GPU too, whatever was captured before") {
+  if (!test::has_gpu()) return;
   set_device("cuda");
   check_courses();
   set_device("cpu");

@@ -50,7 +50,7 @@ double ulps(float got, double exact) {
 }
 
 /// Every `step`-th float by bits, and denser around zero and one.
-std::vector<float> sweep() {
+std::vector<float> kernel() {
   std::vector<float> x;
   for (std::uint64_t bits = 0; bits < (1ull << 32); bits += 9001)
     x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
@@ -62,7 +62,7 @@ std::vector<float> sweep() {
 }
 
 void check(Op op, double (*exact)(double), double bound) {
-  static const std::vector<float> x = sweep();
+  static const std::vector<float> x = kernel();
   std::vector<float> y(x.size());
   for (const TileTable* table : tables()) {
     table->op[static_cast<int>(op)][0](static_cast<std::int64_t>(x.size()), y.data(), x.data(),
@@ -267,12 +267,12 @@ TEST_CASE("scalar: 16-bit types round as the storage types do") {
   y.resize(x.size());
   for (const TileTable* table : tables()) {
     int wrong = 0;
-    table->narrow[static_cast<int>(DType::Float16)](static_cast<std::int64_t>(x.size()), y.data(),
-                                                    x.data(), nullptr, nullptr);
+    table->rounded[static_cast<int>(DType::Float16)](static_cast<std::int64_t>(x.size()), y.data(),
+                                                     x.data(), nullptr, nullptr);
     for (std::size_t i = 0; i < x.size(); ++i)
       wrong += !same(y[i], static_cast<float>(float16(x[i])));
-    table->narrow[static_cast<int>(DType::BFloat16)](static_cast<std::int64_t>(x.size()), y.data(),
-                                                     x.data(), nullptr, nullptr);
+    table->rounded[static_cast<int>(DType::BFloat16)](static_cast<std::int64_t>(x.size()), y.data(),
+                                                      x.data(), nullptr, nullptr);
     for (std::size_t i = 0; i < x.size(); ++i)
       wrong += !same(y[i], static_cast<float>(bfloat16(x[i])));
     CHECK(wrong == 0);

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <tenon/data.h>
+#include <tenon/images.h>
 #include <tenon/io.h>
-#include <tenon/pictures.h>
 
 #include "io/folder.h"
 #include "io/image.h"

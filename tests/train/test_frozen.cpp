@@ -60,7 +60,7 @@ TEST_CASE("frozen: a base of other people's weights stays, and is computed once"
     }
   CHECK(same > 100);
   CHECK(learnt.at("linear.3.weight").shape() == Shape{10, 8});
-  // The saved model is whole: it takes pictures.
+  // The saved model is whole: it takes images.
   const train::TrainedModel model = train::TrainedModel::open(folder / "run");
   CHECK(model.evaluate().items == 12);
   CHECK(model.predict(zeros({2, 3, 32, 32}, DType::UInt8)).shape() == Shape{2, 10});
@@ -77,30 +77,30 @@ TEST_CASE("frozen: a base of other people's weights stays, and is computed once"
   CHECK(train::resume_run(folder / "run", {}, {{"epochs", "3"}}).epochs.size() == 3);
 }
 
-// Pictures of files are standardised by channel; what a frozen part gives of them is not.
-TEST_CASE("frozen: the base of a folder of pictures is computed once") {
+// Images of files are standardised by channel; what a frozen part gives of them is not.
+TEST_CASE("frozen: the base of a folder of images is computed once") {
   const TestFolder folder;
   for (const char* kind : {"a", "b"}) {
-    std::filesystem::create_directories(folder / "pictures/" + kind);
+    std::filesystem::create_directories(folder / "images/" + kind);
     for (int k = 0; k < 10; ++k)
-      io::save_png(folder / "pictures/" + kind + "/" + std::to_string(k) + ".png",
+      io::save_png(folder / "images/" + kind + "/" + std::to_string(k) + ".png",
                    {40, 36, 3, std::vector<std::uint8_t>(40 * 36 * 3, kind[0] == 'a' ? 50 : 200)});
   }
   const auto notes = std::make_shared<ToldNotes>();
   Settings settings = with_head("", "none");
   settings.weights = "";
-  settings.data = "folder:" + (folder / "pictures,split=0.2");
+  settings.data = "folder:" + (folder / "images,split=0.2");
   train::start_run(settings, folder / "run", {.callbacks = {notes}});
   CAPTURE(notes->all);
   CHECK(notes->all.find("computed once: of 20 examples") != std::string::npos);
   CHECK(train::TrainedModel::open(folder / "run").evaluate().items == 4);
 
-  // Ten crops of each picture are tested with, and one that is broken is not.
-  io::write_file(folder / "pictures/a/3.png", "");
-  std::filesystem::copy(folder / "pictures", folder / "same",
+  // Ten crops of each image are tested with, and one that is broken is not.
+  io::write_file(folder / "images/a/3.png", "");
+  std::filesystem::copy(folder / "images", folder / "same",
                         std::filesystem::copy_options::recursive);
-  settings.data = "folder:" + (folder / "pictures,test=") + (folder / "same");
-  settings.picture = "resize,ten_crop";
+  settings.data = "folder:" + (folder / "images,test=") + (folder / "same");
+  settings.preprocess = "resize,ten_crop";
   notes->all.clear();
   const train::TrainResult result =
       train::start_run(settings, folder / "ten", {.callbacks = {notes}});
@@ -198,7 +198,7 @@ TEST_CASE("rates of parts: shares of the learning rate, the inner part's before 
 }
 
 // What such networks were published with, so that a photograph gives what it gives there.
-TEST_CASE("frozen: weights with torchvision's names fit and scale pictures as torchvision does") {
+TEST_CASE("frozen: weights with torchvision's names fit and scale images as torchvision does") {
   const TestFolder folder;
   const std::string file = folder / "alexnet.safetensors";
   io::save_safetensors(file, models::create("alexnet:width=4", {.classes = 6}).state_dict());
@@ -206,14 +206,14 @@ TEST_CASE("frozen: weights with torchvision's names fit and scale pictures as to
   settings.classes = 6;
   const train::TrainedModel model = train::TrainedModel::with_weights(settings, file);
   CHECK(model.settings().normalize == "imagenet");
-  CHECK(model.fits_pictures());
+  CHECK(model.fits_images());
   const io::Image photo{256, 300, 3, std::vector<std::uint8_t>(256 * 300 * 3, 124)};
   CHECK(model.fit(photo).shape() == Shape{1, 3, 224, 224});
-  // resnet20 has the same names, for pictures of 32 pixels.
+  // resnet20 has the same names, for images of 32 pixels.
   const std::string small = folder / "small.safetensors";
   io::save_safetensors(small, models::create("resnet20:width=4").state_dict());
   CHECK_FALSE(train::TrainedModel::with_weights(Settings::for_model("resnet20:width=4"), small)
-                  .fits_pictures());
+                  .fits_images());
   // What is said stays.
   settings.normalize = "0.5,0.5,0.5/0.25,0.25,0.25";
   CHECK(train::TrainedModel::with_weights(settings, file).settings().normalize ==

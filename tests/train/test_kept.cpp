@@ -146,9 +146,9 @@ TEST_CASE("kept: a file that is damaged, cut off or another's is computed again,
   {
     std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
     bytes.seekg(500);
-    const char turned = static_cast<char>(bytes.get() ^ 1);
+    const char permuted = static_cast<char>(bytes.get() ^ 1);
     bytes.seekp(500);
-    bytes.put(turned);
+    bytes.put(permuted);
   }
   again("checksum");
   fs::resize_file(file, fs::file_size(file) - 3);

@@ -9,9 +9,9 @@
 #include <tenon/error.h>
 #include <tenon/eval.h>
 #include <tenon/grad.h>
+#include <tenon/images.h>
 #include <tenon/io.h>
 #include <tenon/ops.h>
-#include <tenon/pictures.h>
 #include <tenon/train.h>
 
 #include "io/folder.h"
@@ -41,8 +41,7 @@ Tensor row_of(const MixDraw& d) {
 
 }  // namespace
 
-TEST_CASE(
-    "mixing: pictures, labels, losses and gradients equal torchvision's with the same draws") {
+TEST_CASE("mixing: images, labels, losses and gradients equal torchvision's with the same draws") {
   const io::TensorMap fixtures =
       io::load_safetensors("tests/e2e/fixtures/mixing.safetensors").tensors;
   const Tensor images = fixtures.at("images"), labels = fixtures.at("labels");
@@ -110,7 +109,7 @@ TEST_CASE("mixing: shares as Beta has them, each kind as often, of seed, epoch a
   CHECK(share(1, 2, 3) != share(1, 2, 4));
 }
 
-TEST_CASE("mixing: a list of changes says it, and single pictures refuse it") {
+TEST_CASE("mixing: a list of changes says it, and single images refuse it") {
   const data::Transforms list = data::Transforms::parse("flip,mixup=0.2,cutmix");
   CHECK(list.mixing().mixup == 0.2);
   CHECK(list.mixing().cutmix == 1);

@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 #include "io/folder.h"
-#include "train/pictures.h"
+#include "train/images.h"
 
 using namespace tenon;
 using train::Settings;
@@ -152,7 +152,7 @@ TEST_CASE("network runs: adapters of a file's projections are a built-in network
   check_same_weights(folder / "page/model.safetensors", folder / "file/model.safetensors");
 }
 
-TEST_CASE("network runs: a file's changes of pictures are made, and checked") {
+TEST_CASE("network runs: a file's changes of images are made, and checked") {
   const TestFolder folder;
   const std::string file = folder / "net.toml";
   const std::string net =
@@ -176,7 +176,7 @@ TEST_CASE("network runs: a file's changes of pictures are made, and checked") {
   given.set("data", "folder:in");
   given.set("augment", "flip");
   CHECK(train::augmentation_of(given).steps.text() == list("flip"));
-  // A built-in network's are for CIFAR's pictures.
+  // A built-in network's are for CIFAR's images.
   Settings named = Settings::for_model("resnet20");
   named.data = "folder:in";
   CHECK(train::augmentation_of(named).steps.text() == usual);

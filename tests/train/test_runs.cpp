@@ -107,8 +107,8 @@ TEST_CASE("runs: train, evaluate, predict, verify") {
   CHECK(e.items == result.test->samples);
   CHECK(e.confusion.total() == 100);
   CHECK(e.top3_accuracy >= e.accuracy);
-  const Tensor pictures = randint(0, 256, {3, 1, 28, 28}, DType::UInt8);
-  const Tensor p = model.predict(pictures);
+  const Tensor images = randint(0, 256, {3, 1, 28, 28}, DType::UInt8);
+  const Tensor p = model.predict(images);
   CHECK(p.shape() == Shape{3, 10});
   CHECK(sum(p).item() == doctest::Approx(3));
   CHECK(model.predict(zeros({0, 1, 28, 28}, DType::UInt8)).shape() == Shape{0, 10});

@@ -1,4 +1,4 @@
-// Evaluations of several views of each example, and of pictures that each count once.
+// Evaluations of several views of each example, and of images that each count once.
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -7,9 +7,9 @@
 
 #include <doctest/doctest.h>
 #include <tenon/error.h>
+#include <tenon/images.h>
 #include <tenon/io.h>
 #include <tenon/ops.h>
-#include <tenon/pictures.h>
 #include <tenon/train.h>
 
 #include "io/folder.h"
@@ -29,7 +29,7 @@ struct Means : nn::Module {
 };
 
 // Slopes of colours, one class for each direction.
-void make_pictures(const TestFolder& dir) {
+void make_images(const TestFolder& dir) {
   for (int k = 0; k < 3; ++k)
     for (int number = 0; number < 7; ++number) {
       io::Image image{31 + number, 40 - number, 3, {}};
@@ -43,8 +43,8 @@ void make_pictures(const TestFolder& dir) {
     }
 }
 
-data::PictureOptions ten_crops() {
-  data::PictureOptions how;
+data::ImageOptions ten_crops() {
+  data::ImageOptions how;
   how.input = {3, 24, 20};
   how.resize = data::Transforms::parse("resize,ten_crop");
   how.broken_left_out = true;
@@ -81,22 +81,22 @@ TEST_CASE("views: the softmax of mean_of_views() is the mean of softmaxes, far s
   CHECK_THROWS_AS(mean_of_views(Tensor::from(scores, {6, 3}), 4), ShapeError);
 }
 
-TEST_CASE("views: a trainer tests with the mean of the crops, each picture once") {
+TEST_CASE("views: a trainer tests with the mean of the crops, each image once") {
   const TestFolder dir;
-  make_pictures(dir);
+  make_images(dir);
   const std::vector<std::string> bad{dir / "in/0/2.png", dir / "in/2/0.png"};
-  for (const std::string& file : bad) io::write_file(file, "no picture");
-  const auto pictures = data::open_picture_folder(dir / "in", data::Split::Test, {.whole = true});
-  const data::PictureOptions how = ten_crops();
+  for (const std::string& file : bad) io::write_file(file, "no image");
+  const auto images = data::open_image_folder(dir / "in", data::Split::Test, {.whole = true});
+  const data::ImageOptions how = ten_crops();
   const Means net;
   double loss = 0;
   int right = 0, count = 0;
-  for (std::int64_t i = 0; i < pictures->size(); ++i) {
-    if (pictures->name(i) == bad[0] || pictures->name(i) == bad[1]) continue;
-    const Tensor crops = data::fit_picture(io::load_image(pictures->name(i), 3), how);
+  for (std::int64_t i = 0; i < images->size(); ++i) {
+    if (images->name(i) == bad[0] || images->name(i) == bad[1]) continue;
+    const Tensor crops = data::preprocess_image(io::load_image(images->name(i), 3), how);
     const Tensor pixels = cast(select(crops, 0, 0), DType::Float32) / 255.0;
     const std::vector<float> p = mean(softmax(net.forward(pixels)), 0).to_vector<float>();
-    const auto label = static_cast<std::size_t>(pictures->label(i));
+    const auto label = static_cast<std::size_t>(images->label(i));
     loss -= std::log(static_cast<double>(p[label]));
     right += std::max_element(p.begin(), p.end()) - p.begin() == static_cast<std::ptrdiff_t>(label);
     ++count;
@@ -106,7 +106,7 @@ TEST_CASE("views: a trainer tests with the mean of the crops, each picture once"
   options.epochs = 1;
   train::Trainer trainer(net, nn::CrossEntropyLoss(), optimizer, options);
   for (const std::int64_t batch : {1, 4, 100}) {  // of one some batches are empty
-    data::Loader test(data::picture_dataset(pictures, how), {.batch = batch, .shuffle = false});
+    data::Loader test(data::image_dataset(images, how), {.batch = batch, .shuffle = false});
     const train::Evaluation found = trainer.evaluate(test);
     CHECK(found.items == count);
     CHECK(count == 19);
@@ -116,27 +116,27 @@ TEST_CASE("views: a trainer tests with the mean of the crops, each picture once"
     CHECK(test.dataset().broken() == bad);
   }
   // The pass after an epoch is the same, and training has one crop of each.
-  data::PictureOptions training = how;
+  data::ImageOptions training = how;
   training.resize = how.resize.middle_only();
   training.broken_left_out = false;
-  data::Loader train(data::picture_dataset(pictures, training), {.batch = 7}),
-      test(data::picture_dataset(pictures, how), {.batch = 4, .shuffle = false});
+  data::Loader train(data::image_dataset(images, training), {.batch = 7}),
+      test(data::image_dataset(images, how), {.batch = 4, .shuffle = false});
   const train::TrainResult result = trainer.fit(train, test);
   CHECK(*result.epochs[0].validation_loss == doctest::Approx(loss / count).epsilon(1e-5));
 
-  for (std::int64_t i = 0; i < pictures->size(); ++i) io::write_file(pictures->name(i), "none");
-  data::Loader nothing(data::picture_dataset(pictures, how), {.batch = 4, .shuffle = false});
-  CHECK_THROWS_WITH_AS(trainer.evaluate(nothing), doctest::Contains("none of 21 pictures"),
+  for (std::int64_t i = 0; i < images->size(); ++i) io::write_file(images->name(i), "none");
+  data::Loader nothing(data::image_dataset(images, how), {.batch = 4, .shuffle = false});
+  CHECK_THROWS_WITH_AS(trainer.evaluate(nothing), doctest::Contains("none of 21 images"),
                        FormatError);
 }
 
 TEST_CASE("views: a run keeps how it tests, and a trained model may be tested otherwise") {
   const TestFolder dir;
-  make_pictures(dir);
+  make_images(dir);
   train::Settings settings = train::Settings::for_model("resnet20");
   std::filesystem::copy(dir / "in", dir / "same", std::filesystem::copy_options::recursive);
   settings.set("data", "folder:" + (dir / "in,test=") + (dir / "same"));
-  settings.set("picture", "resize,ten_crop");
+  settings.set("preprocess", "resize,ten_crop");
   settings.set("epochs", "1");
   settings.set("lr", "0.0001");  // scores stay small enough for probabilities to be told apart
   settings.set("batch", "7");
@@ -161,9 +161,9 @@ TEST_CASE("views: a run keeps how it tests, and a trained model may be tested ot
     loss -= std::log(static_cast<double>(p[static_cast<std::size_t>(k / 7)])) / 21;
   }
   CHECK(ten.loss == doctest::Approx(loss).epsilon(1e-4));
-  model.set_picture("resize,center_crop");
+  model.set_preprocess("resize,center_crop");
   CHECK(model.fit(image).shape() == Shape{1, 3, 32, 32});
   CHECK(model.evaluate(settings.data).loss != doctest::Approx(ten.loss).epsilon(1e-6));
   for (const char* text : {"ten_crop,center_crop", "resize", "resize,ten_crop,flip"})
-    CHECK_THROWS_AS(model.set_picture(text), ValueError);
+    CHECK_THROWS_AS(model.set_preprocess(text), ValueError);
 }

@@ -12,7 +12,7 @@ using namespace tenon;
 
 namespace fs = std::filesystem;
 
-TEST_CASE("workers: one, or for files of pictures as many as compute, unless said otherwise") {
+TEST_CASE("workers: one, or for files of images as many as compute, unless said otherwise") {
   const fs::path folder = fs::temp_directory_path() / "tenon-test-workers";
   for (const char* kind : {"a", "b"}) {
     fs::create_directories(folder / kind);
@@ -29,9 +29,9 @@ TEST_CASE("workers: one, or for files of pictures as many as compute, unless sai
     settings.workers = given;
     return train::Session(settings, train::open_data(settings)).train->options().workers;
   };
-  const std::string pictures = "folder:" + folder.string();
-  CHECK(workers(pictures, 0) == 3);
-  CHECK(workers(pictures, 2) == 2);
+  const std::string images = "folder:" + folder.string();
+  CHECK(workers(images, 0) == 3);
+  CHECK(workers(images, 2) == 2);
   CHECK(workers("scenes:20,10", 0) == 1);
   CHECK(workers("scenes:20,10", 2) == 2);
   set_threads(before);

@@ -24,7 +24,7 @@ class AttentionKernel final : public Kernel {
     shape_.causal = attrs.causal;
     const bool pairs =
         values[at(o.inputs[0])].dtype == DType::BFloat16 || attrs.precision == Precision::Bf16;
-    shape_.narrow = item_size(values[at(o.inputs[0])].dtype) == 2;
+    shape_.is_16_bit = item_size(values[at(o.inputs[0])].dtype) == 2;
     shape_.math = pairs ? Math::Bf16 : Math::F32;
     for (const View& view : o.views) inputs_.push_back({view, values[at(view.value)].dtype});
     for (const ValueId id : o.outs)

@@ -109,9 +109,9 @@ class BandKernel final : public Kernel {
   std::unique_ptr<Kernel> prepared(std::size_t k, const PartBand& band,
                                    std::span<const Value> values, Engines engines) const {
     std::vector<Value> shapes(values.begin(), values.end());
-    const Region entry = narrowed(chain_.parts[k], parts_.can[k], chain_, 1, shapes);
-    const Region narrow = narrowed_to_band(entry, parts_.rows[k], band, chain_, shapes);
-    return first_that_claims(engines, narrow, shapes)->prepare(narrow, shapes, 1);
+    const Region entry = sliced(chain_.parts[k], parts_.can[k], chain_, 1, shapes);
+    const Region band_part = cut_to_band(entry, parts_.rows[k], band, chain_, shapes);
+    return first_that_claims(engines, band_part, shapes)->prepare(band_part, shapes, 1);
   }
 
   // Behind the table of pointers: what is handed on once, copies for each part.

@@ -89,8 +89,8 @@ class ChainKernel final : public Kernel {
       const auto prepared = [&](std::int64_t count) -> std::unique_ptr<Kernel> {
         if (count == 0) return nullptr;
         std::vector<Value> shapes = own;
-        const Region narrow = narrowed(part, can, chain, count, shapes);
-        return first_that_claims(engines, narrow, shapes)->prepare(narrow, shapes, 1);
+        const Region slice = sliced(part, can, chain, count, shapes);
+        return first_that_claims(engines, slice, shapes)->prepare(slice, shapes, 1);
       };
       stages_.push_back({prepared(slice_), prepared(samples_ % slice_)});
       for (const auto& kernel : {stages_.back().whole.get(), stages_.back().rest.get()})

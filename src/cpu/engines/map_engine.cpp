@@ -9,7 +9,7 @@ namespace {
 class MapKernel final : public Kernel {
  public:
   MapKernel(const Region& region, std::span<const Value> values, int threads)
-      : program_(region.map, values, TileUse::Sweep) {
+      : program_(region.map, values, TileUse::LoopNest) {
     workspace_bytes = program_.workspace_bytes(threads);
   }
   void run(const Binding& binding) const override { program_.run(binding); }

@@ -1,7 +1,7 @@
 // The opaque engine: pooling, movement and sorting, one op a region.
 //
-// Kernels take float32 and float64; arrays of the 16-bit floating types are widened into the
-// workspace before them and rounded once after them.
+// Kernels take float32 and float64; arrays of the 16-bit floating types are cast to float32 into
+// the workspace before them and rounded once after them.
 #include <array>
 #include <vector>
 
@@ -64,7 +64,7 @@ class OpaqueKernel final : public Kernel {
         dtype_(values[at(o_.out())].dtype) {
     for (std::size_t k = 0; k < o_.inputs.size(); ++k)
       arrays_.push_back({nullptr, o_.shapes[k], values[at(o_.inputs[k])].dtype});
-    widens_ = is_short_float(dtype_) && (is_pool(o_.op) || has_trait(o_.op, kAddsUp));
+    casts_up_ = is_short_float(dtype_) && (is_pool(o_.op) || has_trait(o_.op, kAddsUp));
     if (is_pool(o_.op)) {
       const bool grows = o_.op == Op::MaxPool2dGrad || o_.op == Op::AvgPool2dGrad;
       const Shape& small = o_.op == Op::MaxPool2dGrad   ? arrays_[1].shape
@@ -72,7 +72,7 @@ class OpaqueKernel final : public Kernel {
                                                         : out_shape_;
       pool_ = pool_shape(o_.attrs.as<PoolAttrs>(), grows ? out_shape_ : arrays_[0].shape, small);
     }
-    if (!widens_) return;
+    if (!casts_up_) return;
     for (const MovedArray& array : arrays_)
       if (is_short_float(array.dtype)) workspace_bytes += floats(array.shape);
     workspace_bytes += floats(out_shape_);
@@ -86,11 +86,11 @@ class OpaqueKernel final : public Kernel {
     in.assign(arrays_.begin(), arrays_.end());
     for (std::size_t k = 0; k < in.size(); ++k) in[k].data = binding.values[o_.inputs[k]];
     std::byte* out = binding.values[o_.out()];
-    if (!widens_) return apply(in, dtype_, out);
+    if (!casts_up_) return apply(in, dtype_, out);
     std::byte* place = binding.workspace;
     for (MovedArray& array : in) {
       if (!is_short_float(array.dtype)) continue;
-      widen(array, place);
+      upcast(array, place);
       array = {place, array.shape, DType::Float32};
       place += floats(array.shape);
     }
@@ -130,7 +130,7 @@ class OpaqueKernel final : public Kernel {
                  [&](std::int64_t b, int) { f(b * kBlock, std::min(kBlock, count - b * kBlock)); });
   }
 
-  static void widen(const MovedArray& from, std::byte* to) {
+  static void upcast(const MovedArray& from, std::byte* to) {
     const TileLoad load = tile_table().load[static_cast<int>(from.dtype)];
     in_blocks(from.shape.numel(), [&](std::int64_t i, std::int64_t n) {
       load(1, n, to + 4 * i, from.data + 2 * i, n, 1);
@@ -148,7 +148,7 @@ class OpaqueKernel final : public Kernel {
   const DType dtype_;
   std::vector<MovedArray> arrays_;
   PoolShape pool_;
-  bool widens_ = false;
+  bool casts_up_ = false;
 };
 
 class SortKernel final : public Kernel {

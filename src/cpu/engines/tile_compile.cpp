@@ -52,10 +52,10 @@ std::int64_t cost_of(const MapInstr& instr) {
   const OpCost cost = op_row(instr.op).cost;
   switch (instr.code) {
     case MapCode::Random:
-      return random_kind(instr) == RandomKind::Uniform ? kRandomNumber.narrow : kRandomNumber.wide;
+      return random_kind(instr) == RandomKind::Uniform ? kRandomNumber.f32 : kRandomNumber.f64;
     case MapCode::RowReduce:
     case MapCode::Compute:
-      return tile_type(instr.dtype) == TileType::F64 ? cost.wide : cost.narrow;
+      return tile_type(instr.dtype) == TileType::F64 ? cost.f64 : cost.f32;
     default:
       return 10;
   }

@@ -31,7 +31,7 @@ class TileCompiler {
       : p_(program),
         map_(map),
         values_(values),
-        epilogue_(use != TileUse::Sweep),
+        epilogue_(use != TileUse::LoopNest),
         whole_rows_(use != TileUse::Epilogue) {}
   void compile();
 
@@ -84,8 +84,8 @@ class TileCompiler {
   bool is_overwritten_in_place(const TileView& v) const;
   /// A view as memory that a fused loop reads or writes itself.
   int memory_slot(int v);
-  /// Stores of one element a row: after the last sweep, since a tile of the row may still read what
-  /// they overwrite.
+  /// Stores of one element a row: after the last kernel, since a tile of the row may still read
+  /// what they overwrite.
   void emit_row_stores();
   Level stored_level(std::size_t s) const;
   TileOp make_store(std::size_t s, Level level);
@@ -103,7 +103,8 @@ class TileCompiler {
   int emit_affine(int i);
   int emit_random(int i);
   TileOp unary(TileLoop fn, TileCount count, int a, Level level, TileType type);
-  /// Rounds or wraps the result of `last` to a dtype narrower than its compute type, in place.
+  /// Rounds or wraps the result of `last` to a dtype of lower precision than its compute type, in
+  /// place.
   void narrow(const TileOp& last, DType dtype, std::vector<TileOp>& ops) const;
   int emit_compute(int i);
   int element_slot(int i, Level level);

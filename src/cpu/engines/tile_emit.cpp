@@ -341,7 +341,7 @@ TileOp TileCompiler::unary(TileLoop fn, TileCount count, int a, Level level, Til
 }
 
 void TileCompiler::narrow(const TileOp& last, DType dtype, std::vector<TileOp>& ops) const {
-  const TileLoop fn = p_.table_->narrow[code(dtype)];
+  const TileLoop fn = p_.table_->rounded[code(dtype)];
   if (fn == nullptr) return;
   TileOp op;
   op.count = last.count;
@@ -407,7 +407,7 @@ int TileCompiler::emit_cast(int i) {
   const Level level = level_[at(i)];
   const int source = native(instr.args[0]);
   TileLoop fn = p_.table_->cast[code(tile_type(from))][code(tile_type(to))];
-  TileLoop then = rounds_in_store(i) ? nullptr : p_.table_->narrow[code(to)];
+  TileLoop then = rounds_in_store(i) ? nullptr : p_.table_->rounded[code(to)];
   if (to == DType::Bool) {
     fn = p_.table_->to_bool[code(tile_type(from))];
     then = nullptr;

@@ -1,5 +1,5 @@
-// TileProgram: a map program turned into tile operations with registers, and how it runs. What is
-// decided here depends on sizes alone, never on the number of threads.
+// TileProgram: a map program transposed into tile operations with registers, and how it runs. What
+// is decided here depends on sizes alone, never on the number of threads.
 //
 // The space, its axes merged where every view allows, is `rows` rows of `length` elements. A tile
 // holds several whole rows where a row is short ("whole rows": one pass), else a piece of one row
@@ -78,7 +78,7 @@ struct TileSlot {
   std::int64_t offset = 0;  // bytes in scratch; Constant: its index
 };
 
-/// One sweep along a row (or, of whole rows, the only one): what is done once a row, then for each
+/// One kernel along a row (or, of whole rows, the only one): what is done once a row, then for each
 /// tile.
 struct TilePass {
   std::vector<int> row_binds, tile_binds;  // slots bound to memory
@@ -116,10 +116,10 @@ struct TileChunks {
   std::int64_t lead = 1;        // split_results: steps
 };
 
-/// What runs a program: a sweep over its space; or a contraction, whose epilogue it is, over
+/// What runs a program: a kernel over its space; or a contraction, whose epilogue it is, over
 /// rectangles of a space [batch, rows, columns], kept as it is. There tiles never span rows, unless
 /// the rectangles are whole rows without gaps.
-enum class TileUse : std::uint8_t { Sweep, Epilogue, RowsEpilogue };
+enum class TileUse : std::uint8_t { LoopNest, Epilogue, RowsEpilogue };
 
 class TileProgram {
  public:

@@ -56,7 +56,7 @@ int TileCompiler::emit_sum(const MapInstr& instr, int x, TileType source) {
   std::vector<TileOp>& ops = p_.single_pass_ ? pass().tile_ops : p_.passes_[at(pass_ + 1)].row_ops;
   ops.push_back(finish);
   if (const TileLoop fn =
-          is_floating(instr.dtype) ? nullptr : p_.table_->narrow[code(instr.dtype)]) {
+          is_floating(instr.dtype) ? nullptr : p_.table_->rounded[code(instr.dtype)]) {
     finish.compute = fn;
     finish.a = finish.out;
     ops.push_back(finish);

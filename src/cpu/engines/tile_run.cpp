@@ -113,7 +113,7 @@ class TileRun {
     }
   }
 
-  // The same for what a sweep reads behind a tile: caches look ahead within a page of 4 KiB, of
+  // The same for what a kernel reads behind a tile: caches look ahead within a page of 4 KiB, of
   // which 16-bit values need few.
   void fetch_behind() {
     for (const int v : p_.fetched_) {

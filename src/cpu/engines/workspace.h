@@ -1,4 +1,5 @@
-// What engines put into a workspace: arrays from cache line to cache line, 16-bit ones widened.
+// What engines put into a workspace: arrays from cache line to cache line, 16-bit ones cast to
+// float32.
 #pragma once
 
 #include <cstddef>

@@ -222,7 +222,7 @@ class Attention {
       loops_.apply(Op::Sub, tile.cols, x + i * tile.cols, shift[i]);
   }
 
-  // c (lines x n) = or += a b over k, where a holds weights or gradients of scores. Of narrow
+  // c (lines x n) = or += a b over k, where a holds weights or gradients of scores. Of 16-bit
   // operands what rounding takes off them is multiplied too.
   struct TileProduct {
     PanelSource a;
@@ -234,7 +234,7 @@ class Attention {
   void multiply(const TileProduct& p, float* panel, float* spare) const {
     t_.pack_a(p.a, p.lines, p.k, panel);
     t_.multiply(panel, p.b, p.lines, p.n, p.k, p.c, p.adds);
-    if (!s_.narrow || s_.math != Math::Bf16) return;
+    if (!s_.is_16_bit || s_.math != Math::Bf16) return;
     loops_.residues(p.lines * p.k, spare, static_cast<const float*>(p.a.data));
     PanelSource rest = p.a;
     rest.data = spare;
@@ -413,7 +413,7 @@ class Backward : Attention {
     std::fill_n(m.dv, s_.keys * s_.value_size, 0.0f);
     for (std::int64_t h = of * group(); h < (of + 1) * group(); ++h) {
       prepare(b, h, m);
-      if (s_.narrow && !is_one_block())
+      if (s_.is_16_bit && !is_one_block())
         for (std::int64_t k0 = 0; k0 < s_.keys; k0 += t_.block_k) column(b, h, of, k0, m, true);
       for (std::int64_t k0 = 0; k0 < s_.keys; k0 += t_.block_k) column(b, h, of, k0, m, false);
       store(out_.q, b, h, s_.heads, s_.queries, s_.size, m.dq);
@@ -433,7 +433,7 @@ class Backward : Attention {
   bool is_one_block() const { return s_.keys <= t_.block_k; }
 
   // Packs a head's queries and gradients both ways; delta = rowsum(dy y), and begins at 0 where y
-  // is narrow: the sum of a query's weights by their gradients cancels against each of these, and
+  // has 16 bits: the sum of a query's weights by their gradients cancels against each of these, and
   // rounded results would leave their roundings.
   void prepare(std::int64_t b, std::int64_t h, const Memory& m) const {
     const HeadRows q(in_.query, b, h), y(y_, b, h), g(dy_, b, h);
@@ -445,7 +445,7 @@ class Backward : Attention {
       t_.pack_b(q.steps(q0), s_.size, rows, m.qb + block * b_block(s_.size));
       t_.pack_b(g.steps(q0), s_.value_size, rows, m.gb + block * b_block(s_.value_size));
     }
-    if (s_.narrow) return std::fill_n(m.delta, s_.queries, 0.0f), void();
+    if (s_.is_16_bit) return std::fill_n(m.delta, s_.queries, 0.0f), void();
     float* const other = m.spare + s_.value_size;
     for (std::int64_t i = 0; i < s_.queries; ++i) {
       loops_.load(y.dtype, 1, s_.value_size, m.spare, y.at(i), 0, y.step);
@@ -469,7 +469,7 @@ class Backward : Attention {
       const TileSpan tile{q0, std::min(t_.block_q, s_.queries - q0), k0, cols};
       if (is_hidden(tile)) continue;
       weigh(tile, b, h, block, m);
-      if (to_deltas || (s_.narrow && is_one_block())) add_to_deltas(tile, m);
+      if (to_deltas || (s_.is_16_bit && is_one_block())) add_to_deltas(tile, m);
       if (!to_deltas) add_tile(tile, block, m);
     }
   }

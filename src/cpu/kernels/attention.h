@@ -19,7 +19,7 @@ struct AttentionShape {
   float scale = 1;
   bool causal = false;  // query i sees keys up to i
   /// Operands and results are stored in 16 bits: between them no number is rounded to so few.
-  bool narrow = false;
+  bool is_16_bit = false;
   Math math = Math::F32;
 };
 

@@ -2,9 +2,9 @@
 // gradient.
 //
 // Every pass first copies the input rows that a chunk needs into planes of its own: padded with
-// zeros, widened, and split by stride phase, so that neighbouring outputs read neighbouring words
-// whatever the stride. One table then holds the offset of each step of the reduction (channel and
-// filter tap) from an output's position. Nothing is lowered.
+// zeros, cast to float32, and split by stride phase, so that neighbouring outputs read neighbouring
+// words whatever the stride. One table then holds the offset of each step of the reduction (channel
+// and filter tap) from an output's position. Nothing is lowered.
 #pragma once
 
 #include "cpu/kernels/gemm_pack.h"

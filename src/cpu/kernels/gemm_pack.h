@@ -1,7 +1,8 @@
 // Packing of matrix operands into the panels that register tiles read: [panel][step][width] words.
 //
-// Panels have any of the source's strides undone, its type widened and, for Math::Bf16, its values
-// rounded. Rows or columns beyond the matrix are zero, so a tile may always compute its full width.
+// Panels have any of the source's strides undone, its type cast to float32 and, for Math::Bf16, its
+// values rounded. Rows or columns beyond the matrix are zero, so a tile may always compute its full
+// width.
 #pragma once
 
 #include "cpu/kernels/gemm_tile.h"

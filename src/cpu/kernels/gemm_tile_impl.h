@@ -302,7 +302,8 @@ void fill_window(KernelSet& set) {
   }
 }
 
-// Windows of several rows: for outputs and filters too narrow to fill a tile with one row.
+// Windows of several rows: for outputs and filters with too few columns to fill a tile with one
+// row.
 template <class V, bool Pairs, int NV>
 void fill_windows(KernelSet& set) {
   fill_window<V, Pairs, NV, 3, 1>(set);

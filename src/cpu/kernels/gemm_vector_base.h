@@ -41,13 +41,13 @@ struct Base {
     } else {
       const std::uint16_t* half = static_cast<const std::uint16_t*>(src) + index;
       reg v{};
-      for (int i = 0; i < n; ++i) v[i] = widen<D>(half[i]);
+      for (int i = 0; i < n; ++i) v[i] = upcast<D>(half[i]);
       return v;
     }
   }
 
   template <DType D>
-  static float widen(std::uint16_t word) {
+  static float upcast(std::uint16_t word) {
     if constexpr (D == DType::Float16) {
       float16 value;
       value.bits = word;

@@ -63,24 +63,25 @@ Key key_of(T x) {
 /// for every type of elements.
 template <class Key>
 struct Keys {
-  using Write = Key (*)(const std::byte* row, std::int64_t first, std::int64_t count, Key turned,
+  using Write = Key (*)(const std::byte* row, std::int64_t first, std::int64_t count, Key permuted,
                         Key* out);
   Write write_block = nullptr;
   const std::byte* row = nullptr;
-  Key turned = 0;  // all bits where the largest comes first
+  Key permuted = 0;  // all bits where the largest comes first
 
   /// The least of them.
   Key write(std::int64_t first, std::int64_t count, Key* out) const {
-    return write_block(row, first, count, turned, out);
+    return write_block(row, first, count, permuted, out);
   }
 };
 
 template <class Key, class T>
-Key write_keys(const std::byte* row, std::int64_t first, std::int64_t count, Key turned, Key* out) {
+Key write_keys(const std::byte* row, std::int64_t first, std::int64_t count, Key permuted,
+               Key* out) {
   const T* x = reinterpret_cast<const T*>(row) + first;
   Key least = ~Key{0};
   for (std::int64_t i = 0; i < count; ++i)
-    least = std::min(least, out[i] = static_cast<Key>(key_of<Key>(x[i]) ^ turned));
+    least = std::min(least, out[i] = static_cast<Key>(key_of<Key>(x[i]) ^ permuted));
   return least;
 }
 

@@ -89,7 +89,7 @@ struct TileTable {
   TileLoop op_sv[kOpCount][kTileTypes] = {};   // first argument a scalar; null: expand it
   TileLoop cast[kTileTypes][kTileTypes] = {};  // from, to; null where they are equal
   TileLoop to_bool[kTileTypes] = {};           // a != 0
-  TileLoop narrow[kDTypeCount] =
+  TileLoop rounded[kDTypeCount] =
       {};  // rounds or wraps a tile to the dtype; null where nothing is to be done
   TileLoad load[kDTypeCount] = {};
   TileStore store[kDTypeCount] = {};

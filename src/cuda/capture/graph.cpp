@@ -65,7 +65,7 @@ void Graph::patch_copy(CUgraphNode node, const CUDA_MEMCPY3D& copy) {
 }
 
 void Graph::instantiate() {
-  if (context_.card->target.arch >= 90 && can_overlap()) overlap_kernels(graph_, apart_);
+  if (context_.gpu->target.arch >= 90 && can_overlap()) overlap_kernels(graph_, apart_);
   check(driver().cuGraphInstantiateWithFlags(&executable_, graph_, 0), "instantiating a graph on ",
         context_.title());
 }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/env.h"
-#include "cuda/device/card.h"
 #include "cuda/device/driver.h"
+#include "cuda/device/gpu.h"
 
 namespace tenon::cuda {
 
@@ -66,7 +66,7 @@ class Graph {
   CUgraphExec executable_ = nullptr;
 };
 
-/// A stream that only captures: work queued meanwhile goes to the card's own.
+/// A stream that only captures: work queued meanwhile goes to the GPU's own.
 class CaptureStream {
  public:
   CaptureStream() {

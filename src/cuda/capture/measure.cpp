@@ -8,7 +8,7 @@
 namespace tenon::cuda {
 namespace {
 
-// Milliseconds on the card between two points of its work stream.
+// Milliseconds on the GPU between two points of its work stream.
 class Stopwatch {
  public:
   Stopwatch() {

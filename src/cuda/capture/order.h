@@ -13,7 +13,7 @@ namespace tenon::cuda {
 std::vector<std::vector<int>> waits(const Program& program, int runs);
 
 /// The same entries in the order in which they are put into the graph, which is that in which the
-/// card is given those that are ready: each behind all that it waits for (`before`), run after run
+/// GPU is given those that are ready: each behind all that it waits for (`before`), run after run
 /// and as planned, but that those from which only short paths of values go out come last. So the
 /// gradients with respect to images, which all else waits for, come before those of filters.
 std::vector<int> short_paths_last(const Program& program,

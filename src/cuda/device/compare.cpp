@@ -6,8 +6,8 @@
 #include <tenon/error.h>
 
 #include "cuda/cuda.h"
-#include "cuda/device/card.h"
 #include "cuda/device/driver.h"
+#include "cuda/device/gpu.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
 #include "cuda/jit/jit.h"
 
@@ -55,9 +55,9 @@ Difference difference(const void* expected, const void* got, DType dtype, std::i
       index, "compare", "const void* expected, const void* got, long long count, double* sums",
       cat("compare_numbers<", element_of(dtype), ">(expected, got, count, sums)"));
   double sums[kBlocks][3];
-  const std::shared_ptr<void> on_card(memory().allocate(sizeof sums, index),
-                                      [&](void* p) { memory().release(p, sizeof sums, index); });
-  void* out = on_card.get();
+  const std::shared_ptr<void> on_gpu(memory().allocate(sizeof sums, index),
+                                     [&](void* p) { memory().release(p, sizeof sums, index); });
+  void* out = on_gpu.get();
   void* params[] = {&expected, &got, &count, &out};
   compare->launch(context_of(index).work, {kBlocks}, {kThreads}, 0, params);
   memory().to_host(sums, out, sizeof sums, index);

@@ -58,7 +58,7 @@ std::string initialise(const Driver& table) {
   if (result == CUDA_SUCCESS) return {};
   const std::string name = error_name(table, result);
   if (result == CUDA_ERROR_NO_DEVICE)
-    return cat("the NVIDIA driver finds no card (", name,
+    return cat("the NVIDIA driver finds no GPU (", name,
                "): check nvidia-smi, and that CUDA_VISIBLE_DEVICES does not hide it");
   return cat("the NVIDIA driver does not start: ", name, " (", error_text(table, result),
              "): check nvidia-smi; a reboot helps after an update of the driver");
@@ -77,21 +77,21 @@ std::string_view advice(CUresult result) {
     case CUDA_ERROR_ILLEGAL_INSTRUCTION:
     case CUDA_ERROR_LAUNCH_FAILED:
     case CUDA_ERROR_ASSERT:
-      return "a kernel went wrong earlier and this process cannot use the card any more: start it "
+      return "a kernel went wrong earlier and this process cannot use the GPU any more: start it "
              "again; if it repeats, run it under compute-sanitizer and report it";
     case CUDA_ERROR_LAUNCH_TIMEOUT:
-      return "a display is attached to the card and a kernel took too long: use a smaller batch";
+      return "a display is attached to the GPU and a kernel took too long: use a smaller batch";
     case CUDA_ERROR_ECC_UNCORRECTABLE:
-      return "the card's memory is damaged: check nvidia-smi -q";
+      return "the GPU's memory is damaged: check nvidia-smi -q";
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
     case CUDA_ERROR_INVALID_IMAGE:
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
       return "NVRTC is newer than the driver serves: update the driver, or install the NVRTC of "
              "the driver's CUDA version";
     case CUDA_ERROR_DEVICE_UNAVAILABLE:
-      return "another process holds the card alone: check nvidia-smi";
+      return "another process holds the GPU alone: check nvidia-smi";
     case CUDA_ERROR_SYSTEM_NOT_READY:
-      return "a service that the card needs is not running (nvidia-fabricmanager)";
+      return "a service that the GPU needs is not running (nvidia-fabricmanager)";
     case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
       return "libcuda and the kernel module differ in version: reboot after an update";
     case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
@@ -157,7 +157,7 @@ void detail::fail(CUresult result, const std::string& what) {
   const std::string message =
       cat(what, ": ", error_name(table, result), " (", error_text(table, result), "); ");
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
-    throw MemoryError(message + "use a smaller batch, or free the card of other processes");
+    throw MemoryError(message + "use a smaller batch, or free the GPU of other processes");
   throw DeviceError(message + std::string(advice(result)));
 }
 

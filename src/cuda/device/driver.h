@@ -34,7 +34,7 @@ bool driver_present();
 LoadedDriver load_driver(const std::string& file);
 /// The process's driver, loaded once; never throws.
 const LoadedDriver& loaded_driver();
-/// Whether it makes tensor maps, as every driver of a Hopper card does; the emulated one has
+/// Whether it makes tensor maps, as every driver of a Hopper GPU does; the emulated one has
 /// nothing of what kernels for Hopper need.
 bool has_tensor_maps();
 /// The entry points. Throws DeviceError that says why there is no driver.

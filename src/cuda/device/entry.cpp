@@ -1,18 +1,18 @@
-// The part of cuda.h that is about cards and their streams.
+// The part of cuda.h that is about GPUs and their streams.
 #include <array>
 #include <atomic>
 
 #include <tenon/error.h>
 
 #include "cuda/cuda.h"
-#include "cuda/device/card.h"
 #include "cuda/device/driver.h"
+#include "cuda/device/gpu.h"
 #include "cuda/jit/workers.h"
 
 namespace tenon::cuda {
 namespace {
 
-// Opening a card takes some tenths of a second, in which the caller builds and plans.
+// Opening a GPU takes some tenths of a second, in which the caller builds and plans.
 void open_early(int index) {
   static std::array<std::atomic<bool>, 64> begun;
   if (index >= static_cast<int>(begun.size()) ||
@@ -21,22 +21,22 @@ void open_early(int index) {
   run_on_worker([index] {
     try {
       context_of(index);
-    } catch (const Error&) {  // whoever needs the card tries again and is told
+    } catch (const Error&) {  // whoever needs the GPU tries again and is told
     }
   });
 }
 
 }  // namespace
 
-int card_count() noexcept { return usable_cards(); }
+int gpu_count() noexcept { return usable_gpus(); }
 
 Target target_of(int index) {
-  const Target& target = card_at(index).target;
+  const Target& target = gpu_at(index).target;
   open_early(index);
   return target;
 }
 
-std::string model_of(int index) { return card_at(index).name; }
+std::string model_of(int index) { return gpu_at(index).name; }
 
 void* stream(int index) { return context_of(index).work; }
 
@@ -47,8 +47,8 @@ void synchronize(int index) {
 }
 
 void synchronize() {
-  if (!cards_listed()) return;  // so nothing was queued
-  for (int index = 0; index < usable_cards(); ++index) synchronize(index);
+  if (!gpus_listed()) return;  // so nothing was queued
+  for (int index = 0; index < usable_gpus(); ++index) synchronize(index);
 }
 
 }  // namespace tenon::cuda

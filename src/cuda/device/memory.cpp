@@ -1,4 +1,4 @@
-// DeviceMemory for CUDA cards: one pool and one staging ring a card, made when they are first used.
+// DeviceMemory for CUDA GPUs: one pool and one staging ring a GPU, made when they are first used.
 #include "cuda/device/memory.h"
 
 #include <memory>
@@ -17,8 +17,8 @@
 namespace tenon::cuda {
 namespace {
 
-struct CardMemory {
-  explicit CardMemory(const Context& c)
+struct GpuMemory {
+  explicit GpuMemory(const Context& c)
       : context(c),
         pool({[this](std::size_t bytes) { return take(bytes); },
               [this](void* memory) { give(memory); }},
@@ -50,33 +50,33 @@ struct CardMemory {
 
 struct PoolSlot {
   std::once_flag once;
-  std::unique_ptr<CardMemory> memory;
+  std::unique_ptr<GpuMemory> memory;
 };
 
 // Never destroyed: tensors in static storage may outlive it.
 std::vector<PoolSlot>& slots() {
   static std::vector<PoolSlot>* const instance =
-      new std::vector<PoolSlot>(static_cast<std::size_t>(usable_cards()));
+      new std::vector<PoolSlot>(static_cast<std::size_t>(usable_gpus()));
   return *instance;
 }
 
-CardMemory& memory_of(int index) {
-  const Context& context = context_of(index);  // refuses a card that is not there
+GpuMemory& memory_of(int index) {
+  const Context& context = context_of(index);  // refuses a GPU that is not there
   PoolSlot& slot = slots()[static_cast<std::size_t>(index)];
-  std::call_once(slot.once, [&] { slot.memory = std::make_unique<CardMemory>(context); });
+  std::call_once(slot.once, [&] { slot.memory = std::make_unique<GpuMemory>(context); });
   return *slot.memory;
 }
 
-[[noreturn]] void refuse(CardMemory& card, std::size_t bytes) {
-  const PoolStats stats = card.pool.stats();
+[[noreturn]] void refuse(GpuMemory& gpu, std::size_t bytes) {
+  const PoolStats stats = gpu.pool.stats();
   std::size_t available = 0, total = 0;
   driver().cuMemGetInfo(&available, &total);
-  const std::int64_t limit = card.pool.limit();
-  throw MemoryError(cat(card.context.title(), " has no room for ",
+  const std::int64_t limit = gpu.pool.limit();
+  throw MemoryError(cat(gpu.context.title(), " has no room for ",
                         size_text(static_cast<std::int64_t>(bytes)), ": ", size_text(stats.in_use),
                         " are in use and ", size_text(stats.cached), " cached by this process",
                         limit != 0 ? cat(", which may take ", size_text(limit)) : "",
-                        "; the card has ", size_text(static_cast<std::int64_t>(total)),
+                        "; the GPU has ", size_text(static_cast<std::int64_t>(total)),
                         ", of which ", size_text(static_cast<std::int64_t>(available)),
                         " are free: use a smaller batch, a lower precision or a smaller network"));
 }
@@ -84,9 +84,9 @@ CardMemory& memory_of(int index) {
 class CudaMemory final : public DeviceMemory {
  public:
   void* allocate(std::size_t bytes, int index) override {
-    CardMemory& card = memory_of(index);
-    void* memory = card.pool.allocate(bytes);
-    if (memory == nullptr) refuse(card, bytes);
+    GpuMemory& gpu = memory_of(index);
+    void* memory = gpu.pool.allocate(bytes);
+    if (memory == nullptr) refuse(gpu, bytes);
     return memory;
   }
 
@@ -96,18 +96,18 @@ class CudaMemory final : public DeviceMemory {
   }
 
   void to_host(void* to, const void* from, std::size_t bytes, int index) override {
-    CardMemory& card = memory_of(index);
+    GpuMemory& gpu = memory_of(index);
     {
-      const std::lock_guard lock(card.staging_mutex);
-      card.staging.to_host(to, from, bytes);
+      const std::lock_guard lock(gpu.staging_mutex);
+      gpu.staging.to_host(to, from, bytes);
     }
     throw_outside(index);
   }
 
   void from_host(void* to, const void* from, std::size_t bytes, int index) override {
-    CardMemory& card = memory_of(index);
-    const std::lock_guard lock(card.staging_mutex);
-    card.staging.to_card(to, from, bytes);
+    GpuMemory& gpu = memory_of(index);
+    const std::lock_guard lock(gpu.staging_mutex);
+    gpu.staging.to_gpu(to, from, bytes);
   }
 
   void copy(void* to, int to_index, const void* from, int from_index, std::size_t bytes) override;
@@ -115,15 +115,15 @@ class CudaMemory final : public DeviceMemory {
   PoolStats stats(int index) override { return memory_of(index).pool.stats(); }
 
   void trim(int index) override {
-    CardMemory& card = memory_of(index);
-    check(driver().cuStreamSynchronize(card.context.work), "waiting for ", card.context.title());
-    card.pool.trim();
+    GpuMemory& gpu = memory_of(index);
+    check(driver().cuStreamSynchronize(gpu.context.work), "waiting for ", gpu.context.title());
+    gpu.pool.trim();
   }
 
   void set_limit(std::int64_t bytes, int index) override { memory_of(index).pool.set_limit(bytes); }
 };
 
-// Between cards: after the source's work so far, and before its later work, which may overwrite
+// Between GPUs: after the source's work so far, and before its later work, which may overwrite
 // what is read.
 void copy_between(const Context& to, void* target, const Context& from, const void* source,
                   std::size_t bytes) {
@@ -159,14 +159,14 @@ DeviceMemory& memory() {
 }
 
 Event copy_async(void* to, const void* from, std::size_t bytes, int index) {
-  CardMemory& card = memory_of(index);
-  const Context& context = card.context;
+  GpuMemory& gpu = memory_of(index);
+  const Context& context = gpu.context;
   const Driver& api = driver();
   const Event before(context);
   check(api.cuEventRecord(before.get(), context.work), "recording an event on ", context.title());
-  const std::lock_guard lock(card.copies_mutex);
+  const std::lock_guard lock(gpu.copies_mutex);
   check(api.cuStreamWaitEvent(context.copies, before.get(), 0), "waiting for ", context.title());
-  card.copies.to_card(to, from, bytes);
+  gpu.copies.to_gpu(to, from, bytes);
   Event done(context);
   check(api.cuEventRecord(done.get(), context.copies), "recording an event on ", context.title());
   return done;

@@ -9,8 +9,8 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "cuda/device/card.h"
 #include "cuda/device/driver.h"
+#include "cuda/device/gpu.h"
 #include "plan/outside.h"
 
 namespace tenon::cuda {
@@ -22,7 +22,7 @@ struct Sites {
   std::mutex mutex;
   std::map<Site, std::int64_t> numbers;
   std::vector<Site> by_number;
-  std::vector<Outside*> records;  // by card; null until asked for
+  std::vector<Outside*> records;  // by GPU; null until asked for
 };
 
 Sites& sites() {
@@ -44,10 +44,10 @@ Outside* outside_record(int index) {
   const Context& context = context_of(index);
   Sites& all = sites();
   const std::lock_guard lock(all.mutex);
-  const auto card = static_cast<std::size_t>(index);
-  if (all.records.size() <= card) all.records.resize(card + 1);
-  if (all.records[card] == nullptr) all.records[card] = pinned(context);
-  return all.records[card];
+  const auto gpu = static_cast<std::size_t>(index);
+  if (all.records.size() <= gpu) all.records.resize(gpu + 1);
+  if (all.records[gpu] == nullptr) all.records[gpu] = pinned(context);
+  return all.records[gpu];
 }
 
 std::int64_t outside_site(const std::string& op, std::int64_t axis, std::int64_t size) {
@@ -61,16 +61,16 @@ std::int64_t outside_site(const std::string& op, std::int64_t axis, std::int64_t
 void throw_outside(int index) {
   Sites& all = sites();
   const std::lock_guard lock(all.mutex);
-  const auto card = static_cast<std::size_t>(index);
-  if (all.records.size() <= card || all.records[card] == nullptr) return;
-  volatile Outside& record = *all.records[card];
+  const auto gpu = static_cast<std::size_t>(index);
+  if (all.records.size() <= gpu || all.records[gpu] == nullptr) return;
+  volatile Outside& record = *all.records[gpu];
   const std::int64_t mark = record.mark, found = record.index;
   if (mark == 0) return;
   record.mark = 0;
   const auto& [op, axis, size] = all.by_number[static_cast<std::size_t>(mark >> kSiteShift)];
   const std::int64_t place = (mark & ((std::int64_t{1} << kSiteShift) - 1)) - 1;
   throw ValueError(cat(index_outside(op, found, axis, size, place),
-                       "; a card tells of it when what was queued has run, updates included"));
+                       "; a GPU tells of it when what was queued has run, updates included"));
 }
 
 }  // namespace tenon::cuda

@@ -23,7 +23,7 @@ void Pool::account(std::int64_t in_use, std::int64_t cached) {
   stats_.peak = std::max(stats_.peak, stats_.in_use);
 }
 
-// Asks the card, a second time after everything cached was returned.
+// Asks the GPU, a second time after everything cached was returned.
 void* Pool::take_raw(std::size_t bytes) {
   for (const bool last : {false, true}) {
     const std::int64_t held = stats_.in_use + stats_.cached;

@@ -1,14 +1,14 @@
-// Peak rates of a card, by kernels that do nothing else.
+// Peak rates of a GPU, by kernels that do nothing else.
 //
-// Tensor-core rates are those of mma.sync, which every card from sm_80 up has; cards with other
+// Tensor-core rates are those of mma.sync, which every GPU from sm_80 up has; GPUs with other
 // matrix instructions of their own reach more by those.
 #include <algorithm>
 #include <memory>
 
 #include "cuda/cuda.h"
-#include "cuda/device/card.h"
-#include "cuda/device/card_models.h"
 #include "cuda/device/driver.h"
+#include "cuda/device/gpu.h"
+#include "cuda/device/gpu_models.h"
 #include "cuda/jit/jit.h"
 
 namespace tenon::cuda {
@@ -77,7 +77,7 @@ double copy_rate(Timer& timer, const Target& target, const CompiledKernel& copy,
   // Far larger than the cache, and a small share of the memory.
   const std::int64_t bytes =
       std::min<std::int64_t>(8 * std::max<std::int64_t>(target.model.cache_bytes, 1 << 20),
-                             card_at(index).memory_total / 16) /
+                             gpu_at(index).memory_total / 16) /
       4096 * 4096;
   const auto size = static_cast<std::size_t>(bytes);
   const std::shared_ptr<void> from(memory().allocate(size, index),
@@ -100,14 +100,14 @@ double copy_rate(Timer& timer, const Target& target, const CompiledKernel& copy,
 }
 
 /// What models of time go by from now on.
-CardModel with_rates(CardModel card, const Rates& rates) {
+GpuModel with_rates(GpuModel gpu, const Rates& rates) {
   constexpr double kCopyShare = 3.9 / 4.8;  // of what a data sheet says: an H200's
-  const double flops = 2 * card.multiprocessors * card.clock;
-  card.memory = rates.copy / kCopyShare;
-  card.fp32 = rates.fp32 / flops;
-  card.tf32 = rates.tf32 / flops / card.mma_share;
-  card.half = rates.bf16 / flops / card.mma_share;
-  return card;
+  const double flops = 2 * gpu.multiprocessors * gpu.clock;
+  gpu.memory = rates.copy / kCopyShare;
+  gpu.fp32 = rates.fp32 / flops;
+  gpu.tf32 = rates.tf32 / flops / gpu.mma_share;
+  gpu.half = rates.bf16 / flops / gpu.mma_share;
+  return gpu;
 }
 
 }  // namespace
@@ -140,8 +140,8 @@ Rates measure_rates(int index) {
   rates.fp32 = loop_rate(*fma, 2.0 * 16);
   rates.bf16 = loop_rate(*bf16, 8 * 2.0 * 16 * 8 * 16 / 32);
   rates.tf32 = loop_rate(*tf32, 8 * 2.0 * 16 * 8 * 8 / 32);
-  const std::string& name = card_at(index).name;
-  if (!named_card(name)) keep_measured(name, with_rates(target.model, rates));
+  const std::string& name = gpu_at(index).name;
+  if (!named_gpu(name)) keep_measured(name, with_rates(target.model, rates));
   return rates;
 }
 

@@ -75,7 +75,7 @@ Staging::Segment& Staging::room_for(std::size_t bytes) {
   return up_[current_];
 }
 
-void Staging::to_card(void* to, const void* from, std::size_t bytes) {
+void Staging::to_gpu(void* to, const void* from, std::size_t bytes) {
   pin();
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(bytes - done, kSegment);

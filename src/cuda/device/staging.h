@@ -1,15 +1,15 @@
-// Pinned host memory through which copies between host and card go.
+// Pinned host memory through which copies between host and GPU go.
 //
-// A ring of segments. To the card: bytes are packed into the current segment and queued from there;
+// A ring of segments. To the GPU: bytes are packed into the current segment and queued from there;
 // an event closes a full segment, and the ring waits for it before the segment is filled again, so
-// a copy returns as soon as its bytes stand in the ring. From the card: two segments take turns.
+// a copy returns as soon as its bytes stand in the ring. From the GPU: two segments take turns.
 // Not for several threads at once; its owner locks.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
-#include "cuda/device/card.h"
+#include "cuda/device/gpu.h"
 
 namespace tenon::cuda {
 
@@ -22,7 +22,7 @@ class Staging {
   Staging& operator=(const Staging&) = delete;
 
   /// Queues the copy; the host memory may be reused when it returns.
-  void to_card(void* to, const void* from, std::size_t bytes);
+  void to_gpu(void* to, const void* from, std::size_t bytes);
   /// Returns when the bytes are there, and so everything queued before is done.
   void to_host(void* to, const void* from, std::size_t bytes);
 

@@ -1,4 +1,4 @@
-// Copies of batches on streams of their own, and the card's clock.
+// Copies of batches on streams of their own, and the GPU's clock.
 //
 // Whatever begins a copy or waits for one may be called while another thread captures a graph.
 #include "cuda/device/uploads.h"
@@ -10,16 +10,16 @@
 #include <optional>
 #include <vector>
 
-#include "cuda/device/card.h"
 #include "cuda/device/driver.h"
-#include "cuda/device/pictures.h"
+#include "cuda/device/gpu.h"
+#include "cuda/device/images.h"
 
 namespace tenon::cuda {
 namespace {
 
-class CardUploads final : public Uploads {
+class GpuUploads final : public Uploads {
  public:
-  CardUploads(int slots, std::size_t bytes, int index) : context_(context_of(index)) {
+  GpuUploads(int slots, std::size_t bytes, int index) : context_(context_of(index)) {
     const Driver& api = driver();
     const OutsideCapture outside;
     for (Lane& lane : lanes_)
@@ -36,19 +36,19 @@ class CardUploads final : public Uploads {
       release(static_cast<int>(k));
     }
   }
-  ~CardUploads() override {
+  ~GpuUploads() override {
     const Driver& api = loaded_driver().table;
     const OutsideCapture outside;
     for (Lane& lane : lanes_) {
       if (lane.stream == nullptr) continue;
       api.cuStreamSynchronize(lane.stream);
-      lane.pictures.reset();
+      lane.images.reset();
       api.cuStreamDestroy(lane.stream);
     }
     if (memory_ != nullptr) api.cuMemFreeHost(memory_);
   }
-  CardUploads(const CardUploads&) = delete;
-  CardUploads& operator=(const CardUploads&) = delete;
+  GpuUploads(const GpuUploads&) = delete;
+  GpuUploads& operator=(const GpuUploads&) = delete;
 
   std::byte* host(int slot) override { return at(slot).memory; }
 
@@ -59,21 +59,19 @@ class CardUploads final : public Uploads {
           context_.title());
   }
 
-  void make_pictures(int slot, void* to, std::span<const PictureJob> jobs, int height,
-                     int width) override {
+  void make_images(int slot, void* to, std::span<const ImageJob> jobs, int height,
+                   int width) override {
     use();
     const OutsideCapture outside;
     Lane& lane = lane_of(slot);
     const std::lock_guard lock(lane.mutex);
-    if (!lane.pictures)
-      lane.pictures.emplace(context_, lane.stream, static_cast<int>(slots_.size()));
+    if (!lane.images) lane.images.emplace(context_, lane.stream, static_cast<int>(slots_.size()));
     // Decoders with engines of their own do not wait for the stream before they write, and what the
     // last batch was decoded to may still be read.
-    if (std::any_of(jobs.begin(), jobs.end(), [](const PictureJob& j) { return j.pixels.empty(); }))
-      check(driver().cuStreamSynchronize(lane.stream), "waiting for pictures on ",
-            context_.title());
+    if (std::any_of(jobs.begin(), jobs.end(), [](const ImageJob& j) { return j.pixels.empty(); }))
+      check(driver().cuStreamSynchronize(lane.stream), "waiting for images on ", context_.title());
     wait_for_readers(slot);
-    lane.pictures->make(slot, to, jobs, height, width);
+    lane.images->make(slot, to, jobs, height, width);
   }
 
   void send(int slot, void* to, std::size_t bytes) override {
@@ -109,9 +107,9 @@ class CardUploads final : public Uploads {
   struct Lane {
     CUstream stream = nullptr;
     std::mutex mutex;
-    std::optional<CardPictures> pictures;
+    std::optional<GpuImages> images;
   };
-  // The highest priority that the card has: little work, without which the rest stands still.
+  // The highest priority that the GPU has: little work, without which the rest stands still.
   static constexpr int kFirst = -1000;
   void wait_for_readers(int slot) {
     check(driver().cuStreamWaitEvent(lane_of(slot).stream, at(slot).read.get(), 0), "waiting for ",
@@ -129,16 +127,16 @@ class CardUploads final : public Uploads {
   std::vector<Slot> slots_;
 };
 
-class CardIdleClock final : public IdleClock {
+class GpuIdleClock final : public IdleClock {
  public:
-  explicit CardIdleClock(int index) : context_(context_of(index)) {}
-  ~CardIdleClock() override {
+  explicit GpuIdleClock(int index) : context_(context_of(index)) {}
+  ~GpuIdleClock() override {
     for (const std::deque<Pair>* list : {&spare_, &pending_})
       for (const Pair& pair : *list)
         for (CUevent event : {pair.begin, pair.end}) loaded_driver().table.cuEventDestroy(event);
   }
-  CardIdleClock(const CardIdleClock&) = delete;
-  CardIdleClock& operator=(const CardIdleClock&) = delete;
+  GpuIdleClock(const GpuIdleClock&) = delete;
+  GpuIdleClock& operator=(const GpuIdleClock&) = delete;
 
   void begin() override {
     while (!pending_.empty() && driver().cuEventQuery(pending_.front().end) == CUDA_SUCCESS)
@@ -187,11 +185,11 @@ class CardIdleClock final : public IdleClock {
 }  // namespace
 
 std::unique_ptr<Uploads> make_uploads(int slots, std::size_t bytes, int index) {
-  return std::make_unique<CardUploads>(slots, bytes, index);
+  return std::make_unique<GpuUploads>(slots, bytes, index);
 }
 
 std::unique_ptr<IdleClock> make_idle_clock(int index) {
-  return std::make_unique<CardIdleClock>(index);
+  return std::make_unique<GpuIdleClock>(index);
 }
 
 }  // namespace tenon::cuda

@@ -1,4 +1,4 @@
-// Batches on their way to a card.
+// Batches on their way to a GPU.
 #pragma once
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 
 #include "cuda/cuda.h"
 #include "cuda/engines/convolutions/conv_engine.h"
-#include "cuda/engines/convolutions/picture_engine.h"
+#include "cuda/engines/convolutions/image_engine.h"
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/maps/fill_engine.h"
 #include "cuda/engines/maps/map_engine.h"
@@ -22,10 +22,10 @@ namespace {
 struct EngineList {
   explicit EngineList(const Target& target)
       : engines{
-            &wgmma_engine(target),    &bf16x6_engine(target),  &simt_engine(target),
-            &conv_engine(target),     &picture_engine(target), &native_contraction_engine(target),
-            &cublaslt_engine(target), &cudnn_engine(target),   &fill_engine(target),
-            &map_engine(target),      &opaque_engine(target),  &loop_engine()} {}
+            &wgmma_engine(target),    &bf16x6_engine(target), &simt_engine(target),
+            &conv_engine(target),     &image_engine(target),  &native_contraction_engine(target),
+            &cublaslt_engine(target), &cudnn_engine(target),  &fill_engine(target),
+            &map_engine(target),      &opaque_engine(target), &loop_engine()} {}
   std::vector<const Engine*> engines;
 };
 

@@ -1,5 +1,5 @@
 // From a source to an image: look in the library, then on disk, else compile and keep. Needs no
-// card.
+// GPU.
 #pragma once
 
 #include <cstdint>

@@ -211,7 +211,7 @@ std::string store_text(const StoreFacts& facts) {
     const std::string name =
         set.arch_option.substr(std::min(sizeof kOption - 1, set.arch_option.size()));
     text += cat(text.empty() ? "" : ", ", set.kernels, " for ",
-                name.starts_with("compute") ? "newer cards (PTX)" : name);
+                name.starts_with("compute") ? "newer GPUs (PTX)" : name);
   }
   return text;
 }

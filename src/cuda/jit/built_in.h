@@ -45,7 +45,7 @@ StoreFacts store_facts(std::string_view store);
 /// "sm_80, sm_90a, compute_80 PTX".
 std::string store_text(const StoreFacts& facts);
 
-/// A kernel's image for a card of `arch`, or "" when the store has none that this card and driver
+/// A kernel's image for a GPU of `arch`, or "" when the store has none that this GPU and driver
 /// can load. PTX only when `also_ptx`: the driver takes its time to finish it.
 std::string find_built_in(std::string_view store, const Source& source, int arch,
                           int driver_version, bool also_ptx);

@@ -1,4 +1,4 @@
-// A socket to each helper. A request is five texts (the compiler's file, a name, the card's
+// A socket to each helper. A request is five texts (the compiler's file, a name, the GPU's
 // architecture, the source, how many headers it includes) and two for each header (name, text), a
 // reply one: the image, empty when there is none. A text is its length and its bytes.
 //
@@ -131,7 +131,7 @@ class Helper {
   const Channel channel_;
 };
 
-/// What a new process is not to inherit: descriptors (the driver's would keep a card's memory
+/// What a new process is not to inherit: descriptors (the driver's would keep a GPU's memory
 /// taken) and the signals that the calling thread blocks. It blocks those that are sent to whole
 /// groups of processes and mean the program that asks, which may have something to finish.
 class Start {

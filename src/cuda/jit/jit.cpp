@@ -1,4 +1,4 @@
-// Kernels by source: one object for each source and card, compiled and loaded by a worker, launched
+// Kernels by source: one object for each source and GPU, compiled and loaded by a worker, launched
 // by whoever holds it.
 #include "cuda/jit/jit.h"
 
@@ -15,8 +15,8 @@
 #include <tenon/error.h>
 
 #include "base/cache_file.h"
-#include "cuda/device/card.h"
 #include "cuda/device/driver.h"
+#include "cuda/device/gpu.h"
 #include "cuda/jit/build.h"
 #include "cuda/jit/workers.h"
 
@@ -90,7 +90,7 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
   void wait() const override {
     if (target_.ordinal < 0)
       throw DeviceError(cat("the kernel ", source_.entry,
-                            " was made for no card: it can be printed, not compiled or launched"));
+                            " was made for no GPU: it can be printed, not compiled or launched"));
     if (!done_.load(std::memory_order_acquire)) {
       start();
       wait_until_done();
@@ -132,7 +132,7 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
     finish();
   }
 
-  // Of the whole card. Asked once: a kernel of this kind has one size of block.
+  // Of the whole GPU. Asked once: a kernel of this kind has one size of block.
   std::uint32_t resident_blocks(std::uint32_t threads) const {
     std::call_once(resident_once_, [&] {
       int blocks = 0;
@@ -199,7 +199,7 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
     awaiting().functions.insert(function_);
   }
 
-  // Once a kernel: all that the card has, which costs no occupancy as long as it is not used.
+  // Once a kernel: all that the GPU has, which costs no occupancy as long as it is not used.
   void allow_shared() const {
     std::call_once(shared_once_, [&] {
       const OutsideCapture outside;
@@ -221,7 +221,7 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
   std::exception_ptr error_;
 };
 
-using Key = std::tuple<int, int, Digest>;  // card, architecture, source
+using Key = std::tuple<int, int, Digest>;  // GPU, architecture, source
 
 struct Kernels {
   std::mutex mutex;

@@ -1,4 +1,4 @@
-// Run-time compilation: from CUDA C++ text to a function on a card.
+// Run-time compilation: from CUDA C++ text to a function on a GPU.
 //
 // compile() returns at once: sources that are not in the disk cache are compiled by NVRTC on worker
 // threads, so that the kernels of a plan, asked for one after another, compile side by side; the
@@ -38,7 +38,7 @@ inline constexpr char kAwaitKernels[] = "  tenon::cuda::await_kernels();\n";
 /// other is launched when what it depends on has ended.
 inline constexpr char kAwaits[] = "await_";
 
-/// A kernel on its way to a card. Immutable for callers; launches may come from several threads.
+/// A kernel on its way to a GPU. Immutable for callers; launches may come from several threads.
 class CompiledKernel {
  public:
   virtual ~CompiledKernel() = default;
@@ -49,21 +49,21 @@ class CompiledKernel {
   /// the process ends before the kernel is compiled.
   virtual void launch(void* stream, Grid grid, Grid block, std::uint32_t shared_bytes,
                       void* const* params) const = 0;
-  /// The same with as many blocks as the card holds at once, but no more than `blocks`.
+  /// The same with as many blocks as the GPU holds at once, but no more than `blocks`.
   virtual void launch_resident(void* stream, std::uint32_t blocks, std::uint32_t threads,
                                void* const* params) const = 0;
   /// Waits for the compilation only.
   virtual void wait() const = 0;
 };
 
-/// Starts the compilation for the target's card. With no card (ordinal -1) the result holds the
-/// source and launch() throws DeviceError. The same source for the same card gives the same kernel.
+/// Starts the compilation for the target's GPU. With no GPU (ordinal -1) the result holds the
+/// source and launch() throws DeviceError. The same source for the same GPU gives the same kernel.
 std::shared_ptr<const CompiledKernel> compile(const Target& target, Source source);
 
 /// From now on, compile() leaves that to the first launch, or whoever waits.
 void compile_at_launch();
 
-/// The sources that were asked for so far for a card (Target::ordinal; -1: for none).
+/// The sources that were asked for so far for a GPU (Target::ordinal; -1: for none).
 std::vector<Source> sources_for(int ordinal);
 
 /// Whether a CUfunction is a kernel of ours that waits itself.

@@ -12,7 +12,7 @@
 
 namespace tenon::cuda {
 
-/// What the architecture option becomes for a card, and whether that gives a cubin.
+/// What the architecture option becomes for a GPU, and whether that gives a cubin.
 struct ArchChoice {
   std::string option;  // "--gpu-architecture=sm_90a"
   bool cubin = true;
@@ -34,7 +34,7 @@ struct Nvrtc {
   std::string problem;
 
   /// A cubin where the compiler knows the architecture (ten times the compute capability), else PTX
-  /// of the newest one that it knows and the card can run.
+  /// of the newest one that it knows and the GPU can run.
   ArchChoice choose_arch(int arch) const;
   /// Any thread may call it. Asks `goes_on` again and again, in the calling thread, where
   /// the compiler can be stopped (12.8 and newer): the result is empty then.

@@ -3,14 +3,14 @@
 //
 // A block owns 64 queries (forward, gradient of the query) or 64 keys (gradients of key and value)
 // of one head, 16 a warp, and meets the other side tile by tile, staged in shared memory by
-// asynchronous copies, the next tile under way while one is computed. Weights are made again from
-// the logarithms for the gradients, in two sweeps that add to nothing of another block's: the same
+// asynchronous copies, the next tile under way while one is computed. Weights are recomputed from
+// the logarithms for the gradients, in two kernels that add to nothing of another block's: the same
 // bits every time.
 //
 // A logarithm is rounded as scores are large: at 200 weights made from it are off by 1e-5 of
 // themselves, a query's all alike, and where one outweighs the others, its gradient, which cancels,
 // by as much of what cancels. So those of float32 operands are divided by their sum, which the
-// sweep of queries has; that of keys makes the same bits of a score and of its weight's gradient,
+// kernel of queries has; that of keys makes the same bits of a score and of its weight's gradient,
 // and the delta that is taken off is summed as the weights' gradients are.
 //
 // Operands need rows of contiguous elements, 16 bytes aligned; sizes are multiples of 8 and are
@@ -41,8 +41,8 @@ struct AttentionConfig {
   static constexpr bool kCausal = causal;
   static constexpr AttentionMask kMask = mask;
   static constexpr AttentionDrops kDrops = drops;
-  // Rows of the other side's tiles forward, and in the backward sweeps, where two gradients are
-  // accumulated: a block needs no more than 99 KiB, which every card has.
+  // Rows of the other side's tiles forward, and in the backward kernels, where two gradients are
+  // accumulated: a block needs no more than 99 KiB, which every GPU has.
   static constexpr int kRows = T::kRows;
   static constexpr int kOther = T::kGradientRows > 16 && (kE > 64 || kF > 64) ? T::kGradientRows / 2
                                                                               : T::kGradientRows;
@@ -105,7 +105,7 @@ TENON_DEVICE float seen_score(const AttentionArgs& a, float score, long long b, 
                               long long i, long long j, bool all) {
   const float hidden = minus_infinity();
   if (!all && (j >= a.keys || (C::kCausal && j > i))) return hidden;
-  // Never contracted with what follows: both sweeps have the same weights.
+  // Never contracted with what follows: both passes have the same weights.
   const float scaled = __fmul_rn(score, a.scale * kLog2E);
   if constexpr (C::kMask == AttentionMask::None) {
     return scaled;
@@ -352,7 +352,7 @@ __device__ __forceinline__ void attention_delta(const AttentionArgs& a) {
   }
 }
 
-/// The gradients of 64 keys and values: sweeps over the queries that see them, of all heads that
+/// The gradients of 64 keys and values: loops over the queries that see them, of all heads that
 /// share them.
 template <class C>
 __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
@@ -407,7 +407,7 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
       const long long at = (b * a.heads + h) * a.queries + q0 + i;
       q.beside(i)[0] = q0 + i < a.queries ? seen_log<C>(a.log[at]) * kLog2E : 0.0f;
       q.beside(i)[1] = q0 + i < a.queries ? a.delta[at] : 0.0f;
-      if constexpr (!kIsNarrow<T>) q.beside(i)[2] = q0 + i < a.queries ? inverse_sums(a)[at] : 0.0f;
+      if constexpr (!kIs16Bit<T>) q.beside(i)[2] = q0 + i < a.queries ? inverse_sums(a)[at] : 0.0f;
     }
     if (step + 1 < steps) {
       stage(step + 1);
@@ -436,7 +436,7 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
         const float score =
             seen_score<C>(a, p[n][e], b, h, q0 + i, k0 + warp_row + g + e / 2 * 8, all);
         p[n][e] = q0 + i < a.queries ? weight_of<C>(score, q.beside(i)[0]) : 0.0f;
-        if constexpr (!kIsNarrow<T>) p[n][e] *= q.beside(i)[2];
+        if constexpr (!kIs16Bit<T>) p[n][e] *= q.beside(i)[2];
         if constexpr (C::kDrops == AttentionDrops::None)
           ds[n][e] = p[n][e] * (ds[n][e] - q.beside(i)[1]) * a.scale;
       }
@@ -462,10 +462,10 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
     store_rows<T>(a.out_v, dv, b, of, k0 + warp_row, a.keys, C::kValueSize);
 }
 
-/// The gradient of 64 queries: a sweep over the keys that they see. Of float32 operands, what their
-/// weights are divided by too. With `to_deltas` no gradient but delta, the sum of a query's weights
-/// by their gradients: made from results that are stored in 16 bits it would be off by their
-/// rounding, which stays where a gradient cancels.
+/// The gradient of 64 queries: a kernel over the keys that they see. Of float32 operands, what
+/// their weights are divided by too. With `to_deltas` no gradient but delta, the sum of a query's
+/// weights by their gradients: made from results that are stored in 16 bits it would be off by
+/// their rounding, which stays where a gradient cancels.
 template <class C, bool to_deltas = false>
 __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
   using T = typename C::Type;
@@ -553,7 +553,7 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
         const float weight = row < a.queries ? weight_of<C>(score, log[e / 2]) : 0.0f;
         if constexpr (to_deltas)
           total[e / 2] += weight * ds[n][e];
-        else if constexpr (!kIsNarrow<T>)
+        else if constexpr (!kIs16Bit<T>)
           total[e / 2] += weight;
         ds[n][e] = weight * (ds[n][e] - delta[e / 2]) * a.scale;
       }
@@ -569,7 +569,7 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
     }
     return;
   }
-  if constexpr (!kIsNarrow<T>) {
+  if constexpr (!kIs16Bit<T>) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       for (int other = 1; other < 4; other *= 2) total[half] += shuffle_xor(total[half], other);

@@ -166,11 +166,11 @@ struct AttentionPartSums {
   float (&d)[tiles][4];
   float large[tiles][4] = {}, small[tiles][4] = {};
 
-  template <bool turned>
+  template <bool permuted>
   TENON_DEVICE void add(int n, const AttentionParts<4>& a, const AttentionParts<2>& b) {
-    if constexpr (turned) mma_tf32_m16n8k8(small[n], a.high, b.low);
+    if constexpr (permuted) mma_tf32_m16n8k8(small[n], a.high, b.low);
     mma_tf32_m16n8k8(small[n], a.low, b.high);
-    if constexpr (!turned) mma_tf32_m16n8k8(small[n], a.high, b.low);
+    if constexpr (!permuted) mma_tf32_m16n8k8(small[n], a.high, b.low);
     mma_tf32_m16n8k8(large[n], a.high, b.high);
   }
   TENON_DEVICE void finish() {

@@ -1,7 +1,7 @@
 // Attention of texts of up to 64 places and its gradients: a block has all queries and all keys of
 // a head, 16 queries a warp, heads of up to 64.
 //
-// Weights are complete when they are first seen, so backward is one launch: what the sweeps of
+// Weights are complete when they are first seen, so backward is one launch: what the kernels of
 // attention.cuh make twice is made once, weights are the softmax of scores again, and the sums that
 // weights' gradients are taken off by come from the weights themselves: nothing is made from the
 // logarithm, whose rounding would be in all weights. Weights and gradients of scores change sides
@@ -56,7 +56,7 @@ struct ShortScores {
 template <class T, class Left, class Right>
 TENON_DEVICE void multiply_across(float (&d)[Right::kCols / 8][4], const Left& left, int column0,
                                   const Right& right) {
-  if constexpr (kIsNarrow<T>) {
+  if constexpr (kIs16Bit<T>) {
     const int lane = static_cast<int>(threadIdx.x) % 32, i = lane / 8;
 #pragma unroll
     for (int k = 0; k < Left::kRows; k += 16) {
@@ -195,7 +195,7 @@ __device__ __forceinline__ void attention_short_backward(const AttentionArgs& a)
   const ScoreTile slopes{dy.at + ValueTile::kElements};
   const ValueTile v{slopes.at + ScoreTile::kElements};
   // Where memory is short, weights take the place of values once these have been multiplied.
-  const ScoreTile kept{kIsNarrow<T> ? v.at + ValueTile::kElements : v.at};
+  const ScoreTile kept{kIs16Bit<T> ? v.at + ValueTile::kElements : v.at};
   const int heads = static_cast<int>(a.heads), b = static_cast<int>(blockIdx.y) / heads,
             h = static_cast<int>(blockIdx.y) % heads;
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4,
@@ -221,7 +221,7 @@ __device__ __forceinline__ void attention_short_backward(const AttentionArgs& a)
   short_powers<C>(p, scores, warp_row, most, total);
   const float inverse[2] = {warp_row + g < a.queries ? inverse_of<C>(total[0]) : 0.0f,
                             warp_row + g + 8 < a.queries ? inverse_of<C>(total[1]) : 0.0f};
-  if constexpr (!kIsNarrow<T>) __syncthreads();
+  if constexpr (!kIs16Bit<T>) __syncthreads();
 #pragma unroll
   for (int n = 0; n < 8; ++n) {
     unsigned bits = 15;

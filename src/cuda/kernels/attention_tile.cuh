@@ -5,7 +5,7 @@
 // Of a type of elements T: Element, how one lies in memory; Left and Right, the operands of a
 // product as a lane holds them, made by left() and right() from registers as loaded; Sums, which
 // adds products to accumulators; kRoundsTiles: tiles are rounded where they lie, once for all that
-// read them; kRows, kGradientRows: of the other side's tiles, forward and in the backward sweeps.
+// read them; kRows, kGradientRows: of the other side's tiles, forward and in the backward kernels.
 #pragma once
 
 #include "cuda/kernels/attention_args.cuh"
@@ -18,7 +18,7 @@ template <class T, int tiles>
 struct AttentionDirectSums {
   float (&d)[tiles][4];
 
-  template <bool turned>
+  template <bool permuted>
   TENON_DEVICE void add(int n, const typename T::Left& a, const typename T::Right& b) {
     T::multiply(d[n], a.bits, b.bits);
   }
@@ -33,7 +33,7 @@ struct AttentionRight {
   unsigned bits[2];
 };
 
-struct AttentionNarrow {
+struct Attention16 {
   using Element = unsigned short;
   static constexpr bool kRoundsTiles = false;
   static constexpr int kRows = 64, kGradientRows = 64;
@@ -44,7 +44,7 @@ struct AttentionNarrow {
   }
   static TENON_DEVICE Right right(unsigned first, unsigned second) { return {{first, second}}; }
 };
-struct AttentionBf16 : AttentionNarrow {
+struct AttentionBf16 : Attention16 {
   template <int tiles>
   using Sums = AttentionDirectSums<AttentionBf16, tiles>;
   static TENON_DEVICE void multiply(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
@@ -53,7 +53,7 @@ struct AttentionBf16 : AttentionNarrow {
   static TENON_DEVICE unsigned pack(float lo, float hi) { return pack_bf16(lo, hi); }
   static TENON_DEVICE float wide(unsigned short x) { return bf16_to_float(x); }
 };
-struct AttentionF16 : AttentionNarrow {
+struct AttentionF16 : Attention16 {
   template <int tiles>
   using Sums = AttentionDirectSums<AttentionF16, tiles>;
   static TENON_DEVICE void multiply(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
@@ -64,7 +64,7 @@ struct AttentionF16 : AttentionNarrow {
 };
 
 template <class T>
-constexpr bool kIsNarrow = sizeof(typename T::Element) == 2;
+constexpr bool kIs16Bit = sizeof(typename T::Element) == 2;
 
 /// A tile in shared memory, row by row: fragments load without bank conflicts. Rows are 16 bytes
 /// apart, which copies leave alone: beside().
@@ -128,9 +128,9 @@ TENON_DEVICE void clear(float (&x)[tiles][4]) {
     for (int e = 0; e < 4; ++e) x[n][e] = 0.0f;
 }
 
-/// d[n / 8] += left (16 rows from row0) times the columns that are the right tile's rows. `turned`:
-/// each sum has the bits that it has with the tiles in each other's place.
-template <int columns, bool turned = false, class Left, class Right>
+/// d[n / 8] += left (16 rows from row0) times the columns that are the right tile's rows.
+/// `permuted`: each sum has the bits that it has with the tiles in each other's place.
+template <int columns, bool permuted = false, class Left, class Right>
 TENON_DEVICE void multiply_rows(float (&d)[columns / 8][4], const Left& left, int row0,
                                 const Right& right) {
   using T = typename Left::Type;
@@ -142,8 +142,8 @@ TENON_DEVICE void multiply_rows(float (&d)[columns / 8][4], const Left& left, in
     for (int n = 0; n < columns; n += 16) {
       unsigned b[4];
       right.load_columns(b, n, k);
-      sums.template add<turned>(n / 8, a, T::right(b[0], b[1]));
-      sums.template add<turned>(n / 8 + 1, a, T::right(b[2], b[3]));
+      sums.template add<permuted>(n / 8, a, T::right(b[0], b[1]));
+      sums.template add<permuted>(n / 8 + 1, a, T::right(b[2], b[3]));
     }
   }
   sums.finish();
@@ -169,7 +169,7 @@ TENON_DEVICE void multiply_steps(float (&d)[Right::kCols / 8][4], const unsigned
 template <int inner, class Right, class T = typename Right::Type>
 TENON_DEVICE void multiply_weights(float (&d)[Right::kCols / 8][4], const float (&p)[inner / 8][4],
                                    const Right& right) {
-  if constexpr (kIsNarrow<T>) {
+  if constexpr (kIs16Bit<T>) {
 #pragma unroll
     for (int k = 0; k < inner; k += 16) {
       const float(&low)[4] = p[k / 8], (&high)[4] = p[k / 8 + 1];
@@ -185,7 +185,7 @@ TENON_DEVICE void multiply_weights(float (&d)[Right::kCols / 8][4], const float 
 /// Two neighbours in a row of a tile or of a result of 16 bits, rounded to what tiles keep.
 template <class T>
 TENON_DEVICE void store_pair(typename T::Element* to, float x, float y) {
-  if constexpr (kIsNarrow<T>)
+  if constexpr (kIs16Bit<T>)
     *reinterpret_cast<unsigned*>(to) = T::pack(x, y);
   else
     T::template store_pair<T>(to, x, y);
@@ -208,7 +208,7 @@ TENON_DEVICE void store_rows(const AttentionResult& out, const float (&x)[tiles]
     if (row >= rows) continue;
     typename T::Element* to = static_cast<typename T::Element*>(out.data) + b * out.stride[0] +
                               row * out.stride[1] + h * out.stride[2];
-    if constexpr (kIsNarrow<T>) {
+    if constexpr (kIs16Bit<T>) {
 #pragma unroll
       for (int n = 0; n < tiles; ++n) {
         const int e = n * 8 + 2 * t;

@@ -8,10 +8,10 @@
 // of several warpgroups that share those tiles are slower: they wait for one another. Nothing is
 // added to what another block adds to: the same bits every time.
 //
-// Backward is two sweeps, seven products for the five that one would have ("FlashAttention-2"):
+// Backward is two kernels, seven products for the five that one would have ("FlashAttention-2"):
 // its third result would be added up by many blocks, in memory.
 //
-// Bound by arithmetic; on an H200, causal, [16, 12, 1024, 64]: forward 273 TFLOP/s, sweep for
+// Bound by arithmetic; on an H200, causal, [16, 12, 1024, 64]: forward 273 TFLOP/s, kernel for
 // queries 366, for keys 368; [8, 16, 2048, 128]: 365, 434 and 438.
 #pragma once
 
@@ -317,13 +317,13 @@ TENON_DEVICE float weight_of(float score, float scale, float log) {
 }
 
 /// What a head's scores and its weights' gradients are taken off by: of each 64 queries the 64
-/// logarithms (in units of log2), then the 64 deltas. Written by the sweep for queries, read by that
-/// for keys.
+/// logarithms (in units of log2), then the 64 deltas. Written by the kernel for queries, read by
+/// that for keys.
 TENON_DEVICE float* taken_of(const AttentionArgs& a, long long b, long long h) {
   return a.delta + (b * a.heads + h) * ((a.queries + 63) / 64) * kAttentionTaken;
 }
 
-/// The gradients of 64 keys and values a warpgroup: sweeps over the queries that see them, of all
+/// The gradients of 64 keys and values a warpgroup: loops over the queries that see them, of all
 /// heads that share them.
 template <class C>
 __device__ __forceinline__ void attention_wgmma_keys(const AttentionArgs& a,
@@ -450,13 +450,14 @@ TENON_DEVICE void row_products(float (&sums)[2], const AttentionArgs& a, long lo
   for (int half = 0; half < 2; ++half) sums[half] = shuffle(sum, lane / 4 * 2 + half * 16);
 }
 
-/// The gradient of 64 queries a warpgroup: a sweep over the keys that they see. First what is taken
-/// off; with no gradient to write that is all.
+/// The gradient of 64 queries a warpgroup: a kernel over the keys that they see. First what is
+/// taken off; with no gradient to write that is all.
 ///
-/// A delta, a query's sum of weights by their gradients, is rowsum(dy y) too, but for the rounding of
-/// y, which stays where the gradient cancels: of a query that one key has to itself it is all there
-/// is. With `weighs` a sweep of its own makes deltas from the weights: two products more for the
-/// seven of backward. So does a block whose queries see one tile of keys, where that costs nothing.
+/// A delta, a query's sum of weights by their gradients, is rowsum(dy y) too, but for the rounding
+/// of y, which stays where the gradient cancels: of a query that one key has to itself it is all
+/// there is. With `weighs` a kernel of its own makes deltas from the weights: two products more for
+/// the seven of backward. So does a block whose queries see one tile of keys, where that costs
+/// nothing.
 template <class C>
 __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a,
                                                         const AttentionMaps& maps) {
@@ -473,7 +474,7 @@ __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a,
   const long long end = q0 + 64, seen = C::kCausal && end < a.keys ? end : a.keys;
   const int blocks = static_cast<int>((seen + 63) / 64),
             weighing = C::kWeighs || blocks == 1 ? blocks : 0,  // steps, ahead of the gradient's
-            steps = weighing + (a.out.data != nullptr ? blocks : 0);
+      steps = weighing + (a.out.data != nullptr ? blocks : 0);
   const AttentionSlots slots(v.next(2).address);
   const auto first_key = [&](int step) {
     return static_cast<long long>(step < weighing ? step : step - weighing) * 64;

@@ -2,7 +2,7 @@
 // structs. Sizes and strides stand here and never in the text of a kernel.
 //
 // A unit is 16 bytes of neighbouring elements of k in shared memory: kVector of them, 8 of 16 bits
-// or 4 of tf32. A picture has, at each of its positions, one unit for every group of kVector
+// or 4 of tf32. An image has, at each of its positions, one unit for every group of kVector
 // channels; or, where there are few channels (kShifts), one a channel, that holds what the taps of
 // one row of a filter meet there. Units of a block's patch are numbered group * taps + tap.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace tenon::cuda {
 
-/// A picture [image, channel, row, column] by strides, in elements.
-struct ConvPicture {
+/// An image [image, channel, row, column] by strides, in elements.
+struct ConvImage {
   const void* data = nullptr;
   int image_stride = 0, group_stride = 0, row_stride = 0, column_stride = 0, element_stride = 0;
   int images = 0, height = 0, width = 0;
@@ -21,7 +21,7 @@ struct ConvPicture {
   int shift = 0;     // kShifts: columns from one element to the next; else 0
 };
 
-/// The part of a picture that a block has in shared memory, with zeros outside the picture.
+/// The part of an image that a block has in shared memory, with zeros outside the image.
 struct ConvPatch {
   Divisor height, width, groups;  // positions; units at a position
   int images = 0;
@@ -40,47 +40,47 @@ struct ConvFilters {
   int filter_stride = 0, group_stride = 0, row_stride = 0, column_stride = 0, element_stride = 0;
 };
 
-/// Which part of the result's pictures a block computes: `images` images, `rows` x `columns` pixels
+/// Which part of the result's images a block computes: `images` images, `rows` x `columns` pixels
 /// of each.
 struct ConvRegion {
   Divisor blocks_m, bands, strips;  // of filters, of rows, of columns
   Divisor pixels, columns;          // of a block in one image; rows * columns, columns
   int images = 0, rows = 0;
   int height = 0, width = 0;            // of the result
-  int step_rows = 1, step_columns = 1;  // positions of the picture from one pixel to the next
-  int first_row = 0, first_column = 0;  // of the picture, for the first pixel's first tap
+  int step_rows = 1, step_columns = 1;  // positions of the image from one pixel to the next
+  int first_row = 0, first_column = 0;  // of the image, for the first pixel's first tap
   int places = 0, workers = 0;          // tiles of the same filters; blocks that share them
 };
 
 /// Results [image, filter, pixel] of a convolution, or of the gradient of one with respect to its
 /// input, which is one.
 struct ConvProblem {
-  ConvPicture picture;
+  ConvImage image;
   ConvFilters filters;
   ConvPatch patch;
   ConvTaps taps;
   ConvRegion region;
-  int rows = 0;                           // filters of a group of the convolution
-  int chunk = 0;                          // groups of units that are staged at a time
-  int sums = 0;                           // where sums lie on chip, in units; 0: over the operands
-  int pitch = 0;                          // units from a filter to the next, odd
-  int picture_step = 0, filter_step = 0;  // from a group of the convolution to the next
+  int rows = 0;                         // filters of a group of the convolution
+  int chunk = 0;                        // groups of units that are staged at a time
+  int sums = 0;                         // where sums lie on chip, in units; 0: over the operands
+  int pitch = 0;                        // units from a filter to the next, odd
+  int image_step = 0, filter_step = 0;  // from a group of the convolution to the next
 };
 
 /// A convolution of stride 1 over images of 16 bits whose rows are whole groups of 8 pixels, so
 /// that they are loaded 16 bytes at a time (conv_rows.cuh). A block has kM filters at kN pixels:
 /// whole rows, of one image or of several whole ones.
 struct ConvRows {
-  ConvPicture picture;
+  ConvImage image;
   ConvFilters filters;
   Divisor blocks_m, bands;   // of filters; of a result's rows
   Divisor pieces;            // of kPixels pixels, in all of a block's patch for one channel
   Divisor row_pieces, rows;  // pieces of a row; rows of the patch, of one image
-  Divisor edge;              // columns of the patch beside the picture, or 1
+  Divisor edge;              // columns of the patch beside the image, or 1
   Divisor eighths, columns;  // groups of 8 results: of a block in one image; of a row
   Divisor groups;            // units at a position
   int images = 0, rows_of_band = 0;
-  int edges = 0;  // units of the patch beside the picture
+  int edges = 0;  // units of the patch beside the image
   int filters_in_all = 0, result_width = 0;
   int first_row = 0, first_column = 0, row_dilation = 1, column_dilation = 1;
   // Units: from a position, a row, an image to the next; from a filter to the next, odd; where
@@ -93,13 +93,13 @@ struct ConvRows {
 /// filters and groups of units, cell numbers from y * cells, group of the convolution. A cell is
 /// one image's band of `rows` rows.
 struct ConvGradient {
-  ConvPicture picture;
+  ConvImage image;
   ConvPatch patch;  // images: cells at a time; groups: of a block
   ConvTaps taps;
   const void* data = nullptr;  // the gradient of the result [image, filter, pixel]
   int image_stride = 0, filter_stride = 0;
   Divisor blocks_m, bands;
-  Divisor slots, columns;            // of a cell: pixels, rounded up; of the result's pictures
+  Divisor slots, columns;            // of a cell: pixels, rounded up; of the result's images
   int rows_of_band = 0, height = 0;  // rows of the result: of a band, in all
   int cells = 0, cells_in_all = 0;   // of a block, of all
   int pitch = 0;                     // units from a filter to the next, odd
@@ -107,9 +107,9 @@ struct ConvGradient {
   int filters = 0;                                              // of a group of the convolution
   int group_columns = 0, tap_columns = 0, element_columns = 0;  // of the result's columns
   int result_columns = 0, result_rows = 0;  // of a group of the convolution, of all
-  int picture_step = 0, filter_step = 0;
+  int image_step = 0, filter_step = 0;
   // Of images that are loaded 16 bytes at a time: groups of 8 pixels of a block in a filter's
-  // gradient, pieces of a row of the picture, columns of the patch beside it (or 1), its units
+  // gradient, pieces of a row of the image, columns of the patch beside it (or 1), its units
   // there.
   Divisor eighths, row_pieces, edge;
   int edges = 0;

@@ -1,5 +1,5 @@
-// The gradient of a convolution with respect to its filters, of small pictures: [filter, column]
-// summed over images and pixels, from patches of the picture on chip.
+// The gradient of a convolution with respect to its filters, of small images: [filter, column]
+// summed over images and pixels, from patches of the image on chip.
 //
 // Operands as in conv_patch.cuh; the result's gradient has contiguous pixels. A block sums kM
 // filters x kN columns over its cells (conv_args.cuh), some at a time: it stages the gradient as
@@ -12,10 +12,10 @@
 
 namespace tenon::cuda {
 
-/// C has kMath, kPicture and kGradient (Kind), kShifts, kWhole, kM, kN, kThreads, kThreadM,
+/// C has kMath, kImage and kGradient (Kind), kShifts, kWhole, kM, kN, kThreads, kThreadM,
 /// kThreadN, kAligned (pixels of the gradient that can be loaded at once: 1, 2 or 4), kPixels: 0,
 /// or where both images have 16 bits as they are multiplied, a stride of 1 and rows of whole groups
-/// of 8 pixels, how many of the picture a thread loads at once (conv_pieces.cuh).
+/// of 8 pixels, how many of the image a thread loads at once (conv_pieces.cuh).
 template <class C>
 class ConvGradientBlock {
   using M = ConvMath<C::kMath>;
@@ -115,10 +115,10 @@ class ConvGradientBlock {
       copy_async_wait<0>();
     } else {
       stage_rows(cell, end, z);
-      gather_units<C::kMath, C::kPicture, C::kWhole, C::kThreads>(
+      gather_units<C::kMath, C::kImage, C::kWhole, C::kThreads>(
           patch_, patch_items(p_.patch), [&](int item) {
-            return patch_unit<C::kPicture, C::kShifts, M::kVector>(
-                p_.picture, p_.patch, z * p_.picture_step, group0_, item, [&](int i) {
+            return patch_unit<C::kImage, C::kShifts, M::kVector>(
+                p_.image, p_.patch, z * p_.image_step, group0_, item, [&](int i) {
                   int image = cell + i < end ? cell + i : p_.cells_in_all;
                   const int band = coordinate(image, p_.bands);
                   return ConvCorner{image, band * p_.rows_of_band * p_.step_rows + p_.first_row,
@@ -139,11 +139,11 @@ class ConvGradientBlock {
       const int pixel = coordinate(i, p_.slots);
       int image = cell0 + i;
       const bool exists = i < p_.patch.images && image < end && row0_ + filter < p_.filters;
-      const int in_picture = coordinate(image, p_.bands) * pixels + pixel;
-      const bool inside = exists && in_picture < p_.height * static_cast<int>(p_.columns.value);
+      const int in_image = coordinate(image, p_.bands) * pixels + pixel;
+      const bool inside = exists && in_image < p_.height * static_cast<int>(p_.columns.value);
       const unsigned short* from = static_cast<const unsigned short*>(p_.data) +
                                    (inside ? z * p_.filter_step + image * p_.image_stride +
-                                                 (row0_ + filter) * p_.filter_stride + in_picture
+                                                 (row0_ + filter) * p_.filter_stride + in_image
                                            : 0);
       copy_async_16(rows_ + filter * p_.pitch + eighth, from, inside);
     }
@@ -152,7 +152,7 @@ class ConvGradientBlock {
 
   /// Neighbouring threads have different groups and rows, whose units lie in different banks.
   TENON_DEVICE void stage_pieces(int cell, int end, int z) const {
-    const ConvPicture& x = p_.picture;
+    const ConvImage& x = p_.image;
     const int height = static_cast<int>(p_.patch.height.value),
               width = static_cast<int>(p_.patch.width.value);
     const int items =
@@ -167,7 +167,7 @@ class ConvGradientBlock {
       const bool inside = image < x.images && group0_ + group < x.groups &&
                           static_cast<unsigned>(u) < static_cast<unsigned>(x.height);
       const unsigned short* from = static_cast<const unsigned short*>(x.data) +
-                                   (z * p_.picture_step + image * x.image_stride +
+                                   (z * p_.image_step + image * x.image_stride +
                                     (group0_ + group) * x.group_stride + u * x.row_stride + column);
       ConvPiece<C::kPixels> piece;
       piece.load(from, x.element_stride, inside);
@@ -178,14 +178,14 @@ class ConvGradientBlock {
     }
   }
 
-  /// Columns of the patches that lie beside the picture.
+  /// Columns of the patches that lie beside the image.
   TENON_DEVICE void clear_edges() const {
 #pragma unroll 1
     for (int item = static_cast<int>(threadIdx.x); item < p_.edges; item += C::kThreads) {
       int row = item;
       const int group = coordinate(row, p_.patch.groups);
       int column = coordinate(row, p_.edge);
-      if (column >= -p_.first_column) column += p_.picture.width;
+      if (column >= -p_.first_column) column += p_.image.width;
       patch_[(row * static_cast<int>(p_.patch.width.value) + column) * p_.patch.pitch + group] =
           Unit{};
     }
@@ -209,13 +209,13 @@ class ConvGradientBlock {
       int image = cell0 + i;
       const bool exists = i < p_.patch.images && image < end;
       const int pixels = p_.rows_of_band * width;
-      const int in_picture = coordinate(image, p_.bands) * pixels + pixel;
+      const int in_image = coordinate(image, p_.bands) * pixels + pixel;
       const auto* from = static_cast<const Memory*>(p_.data) + z * p_.filter_step +
-                         (image * p_.image_stride + first * p_.filter_stride + in_picture);
+                         (image * p_.image_stride + first * p_.filter_stride + in_image);
       Memory held[kRows][kItem];
 #pragma unroll
       for (int v = 0; v < kItem; v += C::kAligned) {
-        const bool inside = exists && pixel + v < pixels && in_picture + v < p_.height * width;
+        const bool inside = exists && pixel + v < pixels && in_image + v < p_.height * width;
 #pragma unroll
         for (int m = 0; m < kRows; ++m) {
           Several several{};
@@ -306,8 +306,8 @@ class ConvGradientBlock {
     const int element = lane % 4 * 2 % M::kVector;  // of a unit, in every tile; the next one too
     float* to =
         sums + (group * C::kM + warp_m() + lane / 4) * kPitch + element * p_.element_columns;
-    const bool first = !C::kShifts || element < p_.picture.elements,
-               second = !C::kShifts || element + 1 < p_.picture.elements;
+    const bool first = !C::kShifts || element < p_.image.elements,
+               second = !C::kShifts || element + 1 < p_.image.elements;
 #pragma unroll
     for (int n = 0; n < kTilesN; ++n) {
       if (columns[n] < 0) continue;

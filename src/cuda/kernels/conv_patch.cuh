@@ -1,9 +1,9 @@
-// Convolutions with few filters over small pictures, and their gradients with respect to the input
-// where the stride is 1: results [image, filter, pixel] from a patch of the picture on chip.
+// Convolutions with few filters over small images, and their gradients with respect to the input
+// where the stride is 1: results [image, filter, pixel] from a patch of the image on chip.
 //
 // Any strides of operands in float32, bfloat16 or float16; padding, dilation, groups; multiplied as
 // tf32, bfloat16 or float16, float32 sums, the result to the epilogue only. A block computes kM
-// filters x kN pixels (conv_args.cuh), one place of the pictures after another where there are more
+// filters x kN pixels (conv_args.cuh), one place of the images after another where there are more
 // than run at once; filters then stay on chip. It stages its patch and its filters once for every
 // `chunk` groups of channels; warps share a tile's k in kGroups parts, which are added in order.
 // The bits depend on sizes alone. Bound: the latency of one round of loads, and the result's
@@ -15,7 +15,7 @@
 
 namespace tenon::cuda {
 
-/// C has kMath, kPicture and kFilters (Kind), kShifts, kWhole, kRowsFirst, kM, kN, kThreads,
+/// C has kMath, kImage and kFilters (Kind), kShifts, kWhole, kRowsFirst, kM, kN, kThreads,
 /// kThreadM, kThreadN, kStoreVector. E: the epilogue.
 template <class C, class E>
 class ConvBlock {
@@ -85,7 +85,7 @@ class ConvBlock {
         for (int i = 0; i < 4; ++i) sums_[m][n][i] = 0;
     const int groups = static_cast<int>(p_.patch.groups.value);
 #pragma unroll 1
-    for (int group = 0; group < p_.picture.groups; group += groups) {
+    for (int group = 0; group < p_.image.groups; group += groups) {
       if (group > 0) __syncthreads();
       stage(group, fresh);
       __syncthreads();
@@ -129,13 +129,13 @@ class ConvBlock {
     }
   }
 
-  /// The filters' and the picture's loads are under way together.
+  /// The filters' and the image's loads are under way together.
   TENON_DEVICE void stage(int group, bool fresh) const {
-    const int filters = C::kM * units_, picture = patch_items(p_.patch);
-    if constexpr (C::kFilters == C::kPicture) {
+    const int filters = C::kM * units_, image = patch_items(p_.patch);
+    if constexpr (C::kFilters == C::kImage) {
       const int behind = static_cast<int>(filters_ - patch_), skipped = fresh ? 0 : filters;
-      gather_units<C::kMath, C::kPicture, C::kWhole, C::kThreads>(
-          patch_, filters + picture - skipped, [&](int i) {
+      gather_units<C::kMath, C::kImage, C::kWhole, C::kThreads>(
+          patch_, filters + image - skipped, [&](int i) {
             const int item = i + skipped;
             auto unit = item < filters ? filter(group, item) : pixel(group, item - filters);
             if (item < filters) unit.place += behind;
@@ -144,8 +144,8 @@ class ConvBlock {
     } else {
       gather_units<C::kMath, C::kFilters, C::kWhole, C::kThreads>(
           filters_, fresh ? filters : 0, [&](int item) { return filter(group, item); });
-      gather_units<C::kMath, C::kPicture, C::kWhole, C::kThreads>(
-          patch_, picture, [&](int item) { return pixel(group, item); });
+      gather_units<C::kMath, C::kImage, C::kWhole, C::kThreads>(
+          patch_, image, [&](int item) { return pixel(group, item); });
     }
     static_assert(C::kM <= C::kThreads, "a thread has no more than one row");
     if (units_ % 2 != 0 && static_cast<int>(threadIdx.x) < C::kM)
@@ -157,9 +157,8 @@ class ConvBlock {
   }
   TENON_DEVICE auto pixel(int group, int item) const {
     const ConvRegion& r = p_.region;
-    return patch_unit<C::kPicture, C::kShifts, M::kVector>(
-        p_.picture, p_.patch, static_cast<int>(blockIdx.y) * p_.picture_step, group, item,
-        [&](int i) {
+    return patch_unit<C::kImage, C::kShifts, M::kVector>(
+        p_.image, p_.patch, static_cast<int>(blockIdx.y) * p_.image_step, group, item, [&](int i) {
           return ConvCorner{image0_ + i, pixel_row_ * r.step_rows + r.first_row,
                             column_ * r.step_columns + r.first_column};
         });
@@ -216,8 +215,8 @@ class ConvBlock {
     int row = coordinate(image, r.pixels);
     const int column = column_ + coordinate(row, r.columns);
     row += pixel_row_;
-    const bool inside = t < kRows * kRow && image < r.images &&
-                        image0_ + image < p_.picture.images && row < r.height && column < r.width;
+    const bool inside = t < kRows * kRow && image < r.images && image0_ + image < p_.image.images &&
+                        row < r.height && column < r.width;
     if (!E::kChannels && !inside) return;
     const long long batch = image0_ + image, pixel = row * r.width + column;
     const int first = row0_ + static_cast<int>(blockIdx.y) * p_.rows;

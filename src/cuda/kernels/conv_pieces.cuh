@@ -1,5 +1,5 @@
 // Pieces of images of 16 bits, channels in order: some neighbouring pixels of 8 channels, loaded up
-// to 16 bytes at a time and turned in registers into units (conv_args.cuh), one a pixel.
+// to 16 bytes at a time and transposed in registers into units (conv_args.cuh), one a pixel.
 #pragma once
 
 #include "cuda/kernels/conv_stage.cuh"

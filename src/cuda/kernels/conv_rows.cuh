@@ -92,7 +92,7 @@ class ConvRowsBlock {
 
   using M = ConvMath<C::kMath>;
   // A warp has kLines rows of the tile, each of 32 pixels; those below one another share what they
-  // read of the picture.
+  // read of the image.
   static constexpr int kLines = C::kThreadN / 32, kWarpsN = C::kN / C::kThreadN;
   static constexpr int kGroups = C::kThreads / (32 * kWarpsN), kParts = C::kN / 32;
   static constexpr int kTilesM = C::kM / 16, kTilesN = 4;
@@ -135,7 +135,7 @@ class ConvRowsBlock {
   };
 
   TENON_DEVICE void load_piece(Piece& piece, int item) const {
-    const ConvPicture& x = p_.picture;
+    const ConvImage& x = p_.image;
     int group = item >> 1;
     int row = coordinate(group, p_.pieces);
     const int column = coordinate(row, p_.row_pieces) * C::kPixels;
@@ -176,7 +176,7 @@ class ConvRowsBlock {
     if constexpr (C::kFiltersWhole) copy_async_wait<0>();
   }
 
-  /// Columns of the patch that lie beside the picture.
+  /// Columns of the patch that lie beside the image.
   TENON_DEVICE void clear_edges() const {
 #pragma unroll 1
     for (int item = static_cast<int>(threadIdx.x); item < p_.edges; item += C::kThreads) {
@@ -184,7 +184,7 @@ class ConvRowsBlock {
       const int group = coordinate(image, p_.groups);
       int column = coordinate(image, p_.edge);
       const int row = coordinate(image, p_.rows);
-      if (column >= -p_.first_column) column += p_.picture.width;
+      if (column >= -p_.first_column) column += p_.image.width;
       patch_[image * p_.image_pitch + row * p_.row_pitch + group + column_unit(column)] = Unit{};
     }
   }
@@ -346,7 +346,7 @@ class ConvRowsBlock {
     int image = line * 4 + lane() % 4;
     int row = coordinate(image, p_.eighths);
     const int column = coordinate(row, p_.columns) * 8;
-    const bool exists = image0_ + image < p_.picture.images;  // the same for a warp
+    const bool exists = image0_ + image < p_.image.images;  // the same for a warp
     if (!E::kChannels && !exists) return;
     const long long batch = image0_ + image, pixel = (first_row_ + row) * p_.result_width + column;
 #pragma unroll
@@ -382,7 +382,7 @@ class ConvRowsBlock {
     __syncthreads();
     const int t = static_cast<int>(threadIdx.x);
     if (t >= C::kM) return;
-    const int left = (p_.picture.images - image0_) * static_cast<int>(p_.eighths.value) / 4;
+    const int left = (p_.image.images - image0_) * static_cast<int>(p_.eighths.value) / 4;
     const int lines = left < kParts ? left : kParts;
     const ChannelParts all{epilogue_.partials, p_.filters_in_all, p_.places,
                            (p_.places + 3) / 4 * 4};

@@ -1,8 +1,8 @@
-// Staging of the convolution kernels: a patch of a picture, and filters, from global into shared
+// Staging of the convolution kernels: a patch of an image, and filters, from global into shared
 // memory, each element once. im2col happens when fragments are loaded from shared memory.
 //
 // A thread gathers the elements of a unit (conv_args.cuh), each load of a warp along a row of the
-// picture or along the taps, converts them once and stores 16 bytes. Patches lie as [image][row]
+// image or along the taps, converts them once and stores 16 bytes. Patches lie as [image][row]
 // [column][group], an odd number of units from one position to the next, so that eight neighbouring
 // pixels are eight rows for ldmatrix without bank conflicts.
 #pragma once
@@ -101,7 +101,7 @@ TENON_DEVICE unsigned first_elements(int count) {
   return count <= 0 ? 0u : count >= kVector ? (1u << kVector) - 1 : (1u << count) - 1;
 }
 
-/// Where a part of a patch comes from: image number and corner of the picture.
+/// Where a part of a patch comes from: image number and corner of the image.
 struct ConvCorner {
   int image, row, column;
 };
@@ -114,7 +114,7 @@ TENON_DEVICE int patch_items(const ConvPatch& patch) {
 /// Unit `item` of a patch of groups group0, ...; corner(i) says where its i-th part lies (an image
 /// past the end is outside).
 template <Kind memory, bool kShifts, int kVector, class Corner>
-TENON_DEVICE UnitSource<typename Bits<memory>::type> patch_unit(const ConvPicture& x,
+TENON_DEVICE UnitSource<typename Bits<memory>::type> patch_unit(const ConvImage& x,
                                                                 const ConvPatch& patch, int step,
                                                                 int group0, int item,
                                                                 Corner&& corner) {
@@ -170,8 +170,8 @@ TENON_DEVICE UnitSource<typename Bits<memory>::type> filter_unit(const ConvProbl
   unit.from = static_cast<const typename Bits<memory>::type*>(w.data) + step +
               (m * w.filter_stride + g * w.group_stride + tap_row * w.row_stride +
                tap_column * w.column_stride);
-  const int left = kShifts ? p.picture.elements : p.picture.elements - g * kVector;
-  unit.mask = m < p.rows && g < p.picture.groups ? first_elements<kVector>(left) : 0u;
+  const int left = kShifts ? p.image.elements : p.image.elements - g * kVector;
+  unit.mask = m < p.rows && g < p.image.groups ? first_elements<kVector>(left) : 0u;
   return unit;
 }
 

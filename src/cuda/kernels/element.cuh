@@ -1,5 +1,5 @@
-// Element types in memory and the types that kernels compute in: 16-bit floating ones are widened
-// to float, whole numbers to 64 bits (they wrap around when stored).
+// Element types in memory and the types that kernels compute in: 16-bit floating ones are cast to
+// float32 to float, whole numbers to 64 bits (they wrap around when stored).
 //
 // One struct a dtype, whose name generated text gives to a kernel: element::Float32.
 #pragma once

@@ -4,7 +4,7 @@
 // A contraction is C(m, n) = sum over k of A(m, k) * B(k, n), batches aside. Both axes of an
 // operand are mixed-radix numbers of up to three digits (a pixel is image, row, column; a filter
 // tap is channel, row, column), each digit with a stride. Where the axes meet in a convolution's
-// window, the sums of their u and v coordinates are checked against the picture: that is all of
+// window, the sums of their u and v coordinates are checked against the image: that is all of
 // implicit GEMM; the lowered matrix exists nowhere but in the tiles on chip.
 #pragma once
 

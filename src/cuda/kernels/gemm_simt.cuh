@@ -10,7 +10,7 @@
 // Lines are copied asynchronously, kStages deep, as [k][outer], so that a thread reads its rows and
 // its columns of one k as 16-byte vectors; it has 8 x 8 sums, which leaves registers for 16 warps.
 // Bound: issue slots, a tenth of which goes to loads, and the register file's ports. On an H200:
-// 48 TFLOP/s with a momentum update in the epilogue, where cuBLASLt and a sweep for the update
+// 48 TFLOP/s with a momentum update in the epilogue, where cuBLASLt and a kernel for the update
 // reach 45.
 #pragma once
 

@@ -129,7 +129,7 @@ TENON_DEVICE void save_together(T* memory, const T (&x)[N]) {
 }
 
 /// Where an index stands. Without a window, u says whether the index exists. With one, a pixel has
-/// masks of the taps that stay inside the picture (bit r of u: row r, bit s of v: column s), a tap
+/// masks of the taps that stay inside the image (bit r of u: row r, bit s of v: column s), a tap
 /// its bit numbers; indexes beyond the end have no bit set, or bit 31, which never is.
 /// `more`: in the layouts of a prologue.
 template <class Offset, int layouts = 0>

@@ -25,34 +25,34 @@ struct alignas(8) Word {
   T value;
 };
 
-__device__ __forceinline__ int widen(bool x) { return x ? 1 : 0; }
-__device__ __forceinline__ int widen(unsigned char x) { return x; }
-__device__ __forceinline__ int widen(signed char x) { return x; }
-__device__ __forceinline__ int widen(int x) { return x; }
-__device__ __forceinline__ long long widen(long long x) { return x; }
-__device__ __forceinline__ float widen(F16 x) { return f16_to_float(x.bits); }
-__device__ __forceinline__ float widen(BF16 x) { return bf16_to_float(x.bits); }
-__device__ __forceinline__ float widen(float x) { return x; }
-__device__ __forceinline__ double widen(double x) { return x; }
+__device__ __forceinline__ int upcast(bool x) { return x ? 1 : 0; }
+__device__ __forceinline__ int upcast(unsigned char x) { return x; }
+__device__ __forceinline__ int upcast(signed char x) { return x; }
+__device__ __forceinline__ int upcast(int x) { return x; }
+__device__ __forceinline__ long long upcast(long long x) { return x; }
+__device__ __forceinline__ float upcast(F16 x) { return f16_to_float(x.bits); }
+__device__ __forceinline__ float upcast(BF16 x) { return bf16_to_float(x.bits); }
+__device__ __forceinline__ float upcast(float x) { return x; }
+__device__ __forceinline__ double upcast(double x) { return x; }
 
 /// The element of type M that holds a register's number, rounded or wrapped.
 template <class M>
-struct Narrow {
+struct Rounded {
   template <class T>
   static __device__ __forceinline__ M from(T x) {
     return static_cast<M>(x);
   }
 };
 template <>
-struct Narrow<bool> {
+struct Rounded<bool> {
   static __device__ __forceinline__ bool from(int x) { return x != 0; }
 };
 template <>
-struct Narrow<F16> {
+struct Rounded<F16> {
   static __device__ __forceinline__ F16 from(float x) { return {float_to_f16(x)}; }
 };
 template <>
-struct Narrow<BF16> {
+struct Rounded<BF16> {
   static __device__ __forceinline__ BF16 from(float x) { return {float_to_bf16(x)}; }
 };
 
@@ -61,7 +61,7 @@ template <class M>
 struct Rounding {
   template <class T>
   static __device__ __forceinline__ T of(T x) {
-    return widen(Narrow<M>::from(x));
+    return upcast(Rounded<M>::from(x));
   }
 };
 /// The upper half of a pair is the float that it stands for: one instruction, where the conversion
@@ -111,11 +111,11 @@ struct alignas(sizeof(M) * W) Packed {
 
 template <class M>
 __device__ __forceinline__ auto load(const M* at) {
-  return widen(*at);
+  return upcast(*at);
 }
 template <class M, class T>
 __device__ __forceinline__ void save(M* at, T x) {
-  *at = Narrow<M>::from(x);
+  *at = Rounded<M>::from(x);
 }
 
 /// Elements of one access: at most 16 bytes, at most N, at most W.
@@ -134,7 +134,7 @@ __device__ __forceinline__ void load_row(T (&x)[N], const M* at) {
   for (int i = 0; i < N; i += width) {
     const auto packed = *reinterpret_cast<const Packed<M, width>*>(at + i);
 #pragma unroll
-    for (int j = 0; j < width; ++j) x[i + j] = widen(packed.element[j]);
+    for (int j = 0; j < width; ++j) x[i + j] = upcast(packed.element[j]);
   }
 }
 template <int W, class T, class M, int N>
@@ -144,12 +144,12 @@ __device__ __forceinline__ void save_row(M* at, const T (&x)[N]) {
   for (int i = 0; i < N; i += width) {
     Packed<M, width> packed;
 #pragma unroll
-    for (int j = 0; j < width; ++j) packed.element[j] = Narrow<M>::from(x[i + j]);
+    for (int j = 0; j < width; ++j) packed.element[j] = Rounded<M>::from(x[i + j]);
     *reinterpret_cast<Packed<M, width>*>(at + i) = packed;
   }
 }
 
-/// Words of a card's widest access of so many bytes.
+/// Words of a GPU's widest access of so many bytes.
 template <int Bytes>
 struct WordOf;
 template <>
@@ -187,7 +187,7 @@ __device__ __forceinline__ P fetch(const P* at) {
 }
 template <class M>
 __device__ __forceinline__ auto load_constant(const M* at) {
-  return widen(fetch(at));
+  return upcast(fetch(at));
 }
 template <int W, class T, class M, int N>
 __device__ __forceinline__ void load_constant_row(T (&x)[N], const M* at) {
@@ -196,7 +196,7 @@ __device__ __forceinline__ void load_constant_row(T (&x)[N], const M* at) {
   for (int i = 0; i < N; i += width) {
     const auto packed = fetch(reinterpret_cast<const Packed<M, width>*>(at + i));
 #pragma unroll
-    for (int j = 0; j < width; ++j) x[i + j] = widen(packed.element[j]);
+    for (int j = 0; j < width; ++j) x[i + j] = upcast(packed.element[j]);
   }
 }
 
@@ -210,9 +210,9 @@ __device__ __forceinline__ Packed<M, W> load_constant_packed(const M* at) {
   return fetch(reinterpret_cast<const Packed<M, W>*>(at));
 }
 template <class T, class M, int W>
-__device__ __forceinline__ void widen_row(T (&x)[W], const Packed<M, W>& packed) {
+__device__ __forceinline__ void convert_row(T (&x)[W], const Packed<M, W>& packed) {
 #pragma unroll
-  for (int i = 0; i < W; ++i) x[i] = widen(packed.element[i]);
+  for (int i = 0; i < W; ++i) x[i] = upcast(packed.element[i]);
 }
 
 /// The same as words, which a loop hands on from step to step: elements of a struct would each fill
@@ -230,13 +230,13 @@ __device__ __forceinline__ PackedWords<M, W> load_constant_words(const M* at) {
   return {__ldg(reinterpret_cast<const typename WordOf<sizeof(M) * W>::type*>(at))};
 }
 template <class T, class M, int W>
-__device__ __forceinline__ void widen_row(T (&x)[W], const PackedWords<M, W>& packed) {
+__device__ __forceinline__ void convert_row(T (&x)[W], const PackedWords<M, W>& packed) {
   union {
     PackedWords<M, W> words;
     Packed<M, W> elements;
   } row;
   row.words = packed;
-  widen_row(x, row.elements);
+  convert_row(x, row.elements);
 }
 
 /// N neighbours of a mask as one word, out of which the compiler takes each where it is used: bytes

@@ -88,8 +88,8 @@ __device__ __forceinline__ float normal_of(const RandomRow<N>& row, int i) {
   const float second = unit_float(pick(row.block[i / 4], word | 1));
   const float radius = scalar::sqrt(-2.0f * scalar::log(1.0f - first));
   const double angle = 6.283185307179586476925 * static_cast<double>(second);
-  const double turned = scalar::sin_quadrant(angle, (word & 1) == 0 ? 1u : 0u);
-  return static_cast<float>(static_cast<double>(radius) * turned);
+  const double permuted = scalar::sin_quadrant(angle, (word & 1) == 0 ? 1u : 0u);
+  return static_cast<float>(static_cast<double>(radius) * permuted);
 }
 template <int N>
 __device__ __forceinline__ long long bits_of_word(const RandomRow<N>& row, int i) {

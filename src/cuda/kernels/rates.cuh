@@ -1,4 +1,4 @@
-// Loops that keep one unit of a card busy and nothing else, for measuring its peak rates.
+// Loops that keep one unit of a GPU busy and nothing else, for measuring its peak rates.
 //
 // The results are worthless; they are stored under a condition that does not come true, so that the
 // compiler keeps the work.

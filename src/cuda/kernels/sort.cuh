@@ -55,12 +55,12 @@ __device__ __forceinline__ void sort_piece(const SortArgs& a) {
   const int t = static_cast<int>(threadIdx.x);
   const long long row = static_cast<long long>(blockIdx.x) / a.pieces,
                   start = static_cast<long long>(blockIdx.x) % a.pieces * kSortPiece;
-  const unsigned long long turned = a.descending != 0 ? ~0ull : 0ull;
+  const unsigned long long permuted = a.descending != 0 ? ~0ull : 0ull;
   for (int i = t; i < kSortPiece; i += kSortThreads) {
     // Behind the row's end: after all that is in it, whatever that is.
     items[i] = {~0ull, ~0ull};
     if (start + i < a.length)
-      items[i] = {sort_key(E::load(a.x, row * a.length + start + i)) ^ turned,
+      items[i] = {sort_key(E::load(a.x, row * a.length + start + i)) ^ permuted,
                   static_cast<unsigned long long>(start + i)};
   }
   __syncthreads();

@@ -1,8 +1,8 @@
 // Around a vendor library's call: operands converted before it, an epilogue applied after it.
 //
-// Both sweep contiguous rows with 16-byte accesses; the bound is bandwidth. Results are overwritten
-// and overlap nothing, but that a product may lie where its epilogue writes: a thread loads its
-// elements before it stores them.
+// Both kernel contiguous rows with 16-byte accesses; the bound is bandwidth. Results are
+// overwritten and overlap nothing, but that a product may lie where its epilogue writes: a thread
+// loads its elements before it stores them.
 #pragma once
 
 #include "cuda/kernels/bf16_parts.cuh"

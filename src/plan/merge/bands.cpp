@@ -192,11 +192,11 @@ bool list_bands(const Region& chain, std::span<const PartRows> parts, Rows resul
   return true;
 }
 
-Region narrowed_to_band(const Region& part, const PartRows& rows, const PartBand& band,
-                        const Region& chain, std::span<Value> values) {
-  Region narrow = part;
-  const auto narrow_map = [&](int axis, std::int64_t columns) {
-    MapProgram& map = narrow.map;
+Region cut_to_band(const Region& part, const PartRows& rows, const PartBand& band,
+                   const Region& chain, std::span<Value> values) {
+  Region band_part = part;
+  const auto map_16_bit = [&](int axis, std::int64_t columns) {
+    MapProgram& map = band_part.map;
     map.space[axis] = band.made.count * columns;
     const auto keep = [&](View& view) {
       if (contains(chain.local, view.value))
@@ -206,23 +206,23 @@ Region narrowed_to_band(const Region& part, const PartRows& rows, const PartBand
       if (instr.code == MapCode::Load) keep(instr.view);
     for (MapStore& store : map.stores) keep(store.view);
   };
-  if (part.kind == RegionKind::Map) narrow_map(part.rows_axis, 1);
+  if (part.kind == RegionKind::Map) map_16_bit(part.rows_axis, 1);
   if (part.kind == RegionKind::Contraction) {
-    Contraction& c = narrow.contraction;
+    Contraction& c = band_part.contraction;
     c.a_shape[kRows] = band.read.count;
     c.out_shape[kRows] = band.made.count;
     c.attrs.conv.pad_h = band.pad;
     contiguous_strides(c.a_shape, c.a.stride);
-    if (c.has_epilogue) narrow_map(kPixels, c.out_shape[kColumns]);
+    if (c.has_epilogue) map_16_bit(kPixels, c.out_shape[kColumns]);
   }
   if (part.kind == RegionKind::Opaque) {
     PoolAttrs pool = part.opaque.attrs.as<PoolAttrs>();
     pool.pad_h = band.pad;
-    narrow.opaque.attrs = pool;
-    narrow.opaque.shapes[0][kRows] = band.read.count;
+    band_part.opaque.attrs = pool;
+    band_part.opaque.shapes[0][kRows] = band.read.count;
     values[at(rows.result)].shape[kRows] = band.made.count;
   }
-  return narrow;
+  return band_part;
 }
 
 }  // namespace tenon

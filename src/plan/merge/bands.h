@@ -64,9 +64,9 @@ struct PartBand {
 bool list_bands(const Region& chain, std::span<const PartRows> parts, Rows result, bool clipped,
                 std::vector<PartBand>& out);
 
-/// The part as it runs in a band, made of what it is for one entry (narrowed()). `values` takes the
-/// shapes that go with it.
-Region narrowed_to_band(const Region& part, const PartRows& rows, const PartBand& band,
-                        const Region& chain, std::span<Value> values);
+/// The part as it runs in a band, made of what it is for one entry (rounded to 16 bits()). `values`
+/// takes the shapes that go with it.
+Region cut_to_band(const Region& part, const PartRows& rows, const PartBand& band,
+                   const Region& chain, std::span<Value> values);
 
 }  // namespace tenon

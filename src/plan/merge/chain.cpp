@@ -44,9 +44,9 @@ constexpr int kMostLooks = 96;
 /// Steps that would run slice by slice.
 struct Chain {
   std::vector<int> steps;     // in order
-  std::vector<Region> parts;  // one more than steps where the first is made again
+  std::vector<Region> parts;  // one more than steps where the first is recomputed
   std::vector<ChainAccess> accesses;
-  int again = -1;            // the step that is made again
+  int again = -1;            // the step that is recomputed
   std::int64_t entries = 0;  // of the axis
   std::int64_t band = 0;     // rows of an entry at a time, of `rows`; 0: whole entries
   std::int64_t rows = 0;
@@ -414,7 +414,7 @@ class Chainer {
            (chains_[at(chain)].again == maker || contains(chains_[at(chain)].steps, maker));
   }
 
-  // What is made again reads its variables later: who assigns them comes after.
+  // What is recomputed reads its variables later: who assigns them comes after.
   void wait_for(const Chain& chain) {
     if (chain.again < 0) return;
     for (int s : writers_of_inputs(region(chain.again))) {

@@ -2,7 +2,7 @@
 // that step writes each where the concatenation would copy it. The gradient of a recurrent step's
 // gates is one, that of queries, keys and values of one projection another.
 //
-// On cards alone, where a copy is a launch; a map of a CPU writes in order.
+// On GPUs alone, where a copy is a launch; a map of a CPU writes in order.
 #include <algorithm>
 #include <optional>
 #include <string>

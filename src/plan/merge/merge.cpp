@@ -41,7 +41,7 @@ void Merger::Sharing::take(const Answer& answer) {
     parts.push_back({answer.engine, answer.share});
 }
 
-// Engines of a card print a kernel to say what it takes of a launch, and are asked once about equal
+// Engines of a GPU print a kernel to say what it takes of a launch, and are asked once about equal
 // regions; where there are no launches the answer costs less than telling which are equal.
 void Merger::ask_all() {
   if (!options.traits.is_queued) return;

@@ -5,7 +5,7 @@
 // rules look at neighbours, one after another, over one graph of steps: concatenations into the
 // maps that make their inputs (a part of fuse), maps into the operands of the products that read
 // them (prologue), reductions into the products that make their elements (reductions), short maps
-// of what these come to into the sweeps that read that (vectors), maps into one launch, side by
+// of what these come to into the kernels that read that (vectors), maps into one launch, side by
 // side (join) or in a row (phases), steps of any kind into slices of an axis (chain), and
 // results of maps into what these read (a part of plan_memory). A new idea of fusion is a
 // capability and a rule.

@@ -1,6 +1,6 @@
 // Sums over the columns of a product's result (a batch's moments, the sums of a normalisation's
 // gradient) begin in the product's epilogue: it reduces some neighbouring rows at a time, and the
-// sweep reads what these come to, 32 or more times less, in place of the result.
+// kernel reads what these come to, 32 or more times less, in place of the result.
 //
 // Of images only: sums over other results, as biases' gradients are, share a launch as they are.
 // But those over the gradients of attention, where these are parts of one value, begin in its
@@ -30,7 +30,7 @@ bool sums_in_float32(const MapProgram& map, const MapReduce& reduce,
   return fits(map.instrs[at(reduce.source)].dtype) && fits(values[at(reduce.value)].dtype);
 }
 
-/// Whether a sweep does nothing but add up columns.
+/// Whether a kernel does nothing but add up columns.
 bool sums_columns(const MapProgram& map, std::span<const Value> values) {
   if (map.space.rank() != 2 || map.space.numel() == 0 || map.has_rows || !map.stores.empty() ||
       map.reduces.empty())
@@ -70,10 +70,11 @@ View over_batch(const View& view, const Shape& space) {
   return out;
 }
 
-/// Whether a sweep sums the columns of one value, as it is.
-bool sums_one_value(const Region& sweep) {
-  const MapProgram& map = sweep.map;
-  if (sweep.reads.size() != 1 || map.reduces.size() != 1 || map.reduces[0].deviations) return false;
+/// Whether a kernel sums the columns of one value, as it is.
+bool sums_one_value(const Region& kernel) {
+  const MapProgram& map = kernel.map;
+  if (kernel.reads.size() != 1 || map.reduces.size() != 1 || map.reduces[0].deviations)
+    return false;
   const MapInstr* source = &map.instrs[at(map.reduces[0].source)];
   if (source->code == MapCode::Compute && source->op == Op::Cast)
     source = &map.instrs[at(source->args[0])];
@@ -106,32 +107,32 @@ class ColumnReducer {
 
  private:
   void consider(int s) {
-    Region& sweep = m_.region(s);
-    if (sweep.kind != RegionKind::Map || !sums_columns(sweep.map, m_.values())) return;
+    Region& kernel = m_.region(s);
+    if (kernel.kind != RegionKind::Map || !sums_columns(kernel.map, m_.values())) return;
     for (const int product : m_.before[at(s)]) {
       const Region& made = m_.region(product);
-      const bool reads = std::any_of(sweep.reads.begin(), sweep.reads.end(),
+      const bool reads = std::any_of(kernel.reads.begin(), kernel.reads.end(),
                                      [&made](ValueId id) { return is_written(made, id); });
       std::string why;
       if (reads && made.kind == RegionKind::Opaque && attach_to_gradients(s, product)) return;
       if (made.kind != RegionKind::Contraction || !reads) continue;
       const int rows = rows_of(s, product, &why);
       if (rows > 0 && attach(s, product, rows, &why)) return;
-      note(sweep, cat("does not begin in the epilogue of ", made.title, ": ", why));
+      note(kernel, cat("does not begin in the epilogue of ", made.title, ": ", why));
     }
   }
 
   /// How many rows at a time an engine that runs the product reduces; 0, and why not.
   int rows_of(int s, int product, std::string* why) {
-    const Region &sweep = m_.region(s), &made = m_.region(product);
+    const Region &kernel = m_.region(s), &made = m_.region(product);
     const Shape& out = made.contraction.out_shape;
-    const MapProgram& map = sweep.map;
+    const MapProgram& map = kernel.map;
     *why = "no engine of such products reduces rows";
     if (!made.map.reduces.empty() || made.has_prologue()) return 0;
     const auto is_image = [&](ValueId id) {
       return is_written(made, id) && m_.values()[at(id)].shape.rank() == 4;
     };
-    if (std::none_of(sweep.reads.begin(), sweep.reads.end(), is_image)) {
+    if (std::none_of(kernel.reads.begin(), kernel.reads.end(), is_image)) {
       *why = "that makes no images";
       return 0;
     }
@@ -145,7 +146,7 @@ class ColumnReducer {
         *why = "that makes its elements in another order";
         return 0;
       }
-    if (std::any_of(sweep.reads.begin(), sweep.reads.end(),
+    if (std::any_of(kernel.reads.begin(), kernel.reads.end(),
                     [&made](ValueId id) { return is_rounded_when_stored(made.map, id); })) {
       *why = "that rounds what it makes only as it stores it";
       return 0;
@@ -170,16 +171,16 @@ class ColumnReducer {
   }
 
   bool attach(int s, int product, int rows, std::string* why) {
-    Region& sweep = m_.region(s);
+    Region& kernel = m_.region(s);
     Region with = m_.region(product);
-    const std::int64_t result_rows = sweep.map.space[0];
+    const std::int64_t result_rows = kernel.map.space[0];
     const Shape space = space_of_epilogue(with);
     const std::vector<int> place = add_to_epilogue(
-        with, sweep.map, [&space](const View& view) { return over_batch(view, space); });
+        with, kernel.map, [&space](const View& view) { return over_batch(view, space); });
     const std::size_t known = m_.program.values.size();
-    const Shape parts{result_rows / rows, sweep.map.space[1]};
-    for (const MapReduce& reduce : sweep.map.reduces) {
-      MapReduce part{place[at(reduce.source)], Op::Sum, kRowsOfResult, new_value(parts, sweep)};
+    const Shape parts{result_rows / rows, kernel.map.space[1]};
+    for (const MapReduce& reduce : kernel.map.reduces) {
+      MapReduce part{place[at(reduce.source)], Op::Sum, kRowsOfResult, new_value(parts, kernel)};
       part.deviations = reduce.deviations;
       part.rows = rows;
       with.map.reduces.push_back(part);
@@ -189,19 +190,19 @@ class ColumnReducer {
       *why = "no engine runs that";
       return false;
     }
-    for (const ValueId id : sweep.reads)
+    for (const ValueId id : kernel.reads)
       if (!is_written(with, id)) merge(with.reads, {id});
-    MapProgram of_sweep = of_parts(sweep.map, with.map.reduces, parts);
-    finish(s, product, std::move(with), std::move(of_sweep), known, rows);
+    MapProgram of_loop_nest = of_parts(kernel.map, with.map.reduces, parts);
+    finish(s, product, std::move(with), std::move(of_loop_nest), known, rows);
     return true;
   }
 
   /// Sums of attention's gradients begin where these are stored.
   bool attach_to_gradients(int s, int attention) {
-    Region& sweep = m_.region(s);
+    Region& kernel = m_.region(s);
     Region with = m_.region(attention);
-    if (!sums_one_value(sweep) ||
-        !makes_all(with.opaque, m_.values()[at(sweep.reads[0])], sweep.map.space))
+    if (!sums_one_value(kernel) ||
+        !makes_all(with.opaque, m_.values()[at(kernel.reads[0])], kernel.map.space))
       return false;
     int rows = 0;
     std::string refusal;
@@ -211,59 +212,60 @@ class ColumnReducer {
     if (rows == 0) return false;
     m_.program.limits.push_back({with.opaque.shapes[0][1], rows, true});
     const std::size_t known = m_.program.values.size();
-    const Shape parts{sweep.map.space[0] / rows, sweep.map.space[1]};
-    MapReduce part{0, Op::Sum, kRowsOfResult, new_value(parts, sweep)};
+    const Shape parts{kernel.map.space[0] / rows, kernel.map.space[1]};
+    MapReduce part{0, Op::Sum, kRowsOfResult, new_value(parts, kernel)};
     part.rows = rows;
     with.opaque.outs.push_back(part.value);
-    MapProgram of_sweep = of_parts(sweep.map, {part}, parts);
-    finish(s, attention, std::move(with), std::move(of_sweep), known, rows);
+    MapProgram of_loop_nest = of_parts(kernel.map, {part}, parts);
+    finish(s, attention, std::move(with), std::move(of_loop_nest), known, rows);
     return true;
   }
 
-  /// What the step makes beside its result, as values from `known` on, is what the sweep reads.
-  void finish(int s, int product, Region with, MapProgram of_sweep, std::size_t known, int rows) {
-    Region& sweep = m_.region(s);
-    note(with, cat("reduces rows of its result by ", sweep.title, " while writing it"));
-    sweep.map = std::move(of_sweep);
+  /// What the step makes beside its result, as values from `known` on, is what the kernel reads.
+  void finish(int s, int product, Region with, MapProgram of_loop_nest, std::size_t known,
+              int rows) {
+    Region& kernel = m_.region(s);
+    note(with, cat("reduces rows of its result by ", kernel.title, " while writing it"));
+    kernel.map = std::move(of_loop_nest);
     for (std::size_t id = known; id < m_.program.values.size(); ++id)
       merge(with.writes, {static_cast<ValueId>(id)});
-    list_values(sweep, sweep.reads, sweep.writes);
-    note(sweep, cat("reads sums of ", rows, " rows, which ", with.title, " makes"));
+    list_values(kernel, kernel.reads, kernel.writes);
+    note(kernel, cat("reads sums of ", rows, " rows, which ", with.title, " makes"));
     m_.region(product) = std::move(with);
     merged_ = true;
   }
 
-  ValueId new_value(const Shape& shape, const Region& sweep) {
+  ValueId new_value(const Shape& shape, const Region& kernel) {
     Value value;
     value.dtype = DType::Float32;
     value.shape = shape;
     value.bytes = shape.numel() * static_cast<std::int64_t>(item_size(value.dtype));
-    value.label = sweep.label;
+    value.label = kernel.label;
     value.device = m_.program.device;
     m_.program.values.push_back(value);
     return static_cast<ValueId>(m_.program.values.size()) - 1;
   }
 
-  /// The sweep over what the last reductions of those that were begun come to.
-  static MapProgram of_parts(const MapProgram& sweep, const std::vector<MapReduce>& begun,
+  /// The kernel over what the last reductions of those that were begun come to.
+  static MapProgram of_parts(const MapProgram& kernel, const std::vector<MapReduce>& begun,
                              const Shape& parts) {
     MapProgram map;
     map.space = parts;
-    const std::size_t first = begun.size() - sweep.reduces.size();
-    for (std::size_t k = 0; k < sweep.reduces.size(); ++k) {
+    const std::size_t first = begun.size() - kernel.reduces.size();
+    for (std::size_t k = 0; k < kernel.reduces.size(); ++k) {
       MapInstr load;
       load.code = MapCode::Load;
       load.view.value = begun[first + k].value;
       contiguous_strides(parts, load.view.stride);
       map.instrs.push_back(load);
     }
-    for (std::size_t k = 0; k < sweep.reduces.size(); ++k) {
-      MapReduce reduce = sweep.reduces[k];
+    for (std::size_t k = 0; k < kernel.reduces.size(); ++k) {
+      MapReduce reduce = kernel.reduces[k];
       reduce.source = static_cast<int>(k);
       if (reduce.deviations) {
         reduce.rows = begun[first + k].rows;
         reduce.within = reduce.source;
-        reduce.source = mean(map, sum_beside(sweep, sweep.reduces[k]), reduce.rows);
+        reduce.source = mean(map, sum_beside(kernel, kernel.reduces[k]), reduce.rows);
       }
       map.reduces.push_back(reduce);
     }

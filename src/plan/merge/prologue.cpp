@@ -19,8 +19,8 @@
 namespace tenon {
 namespace {
 
-/// The coordinates of a sweep's space as sums over an operand's axes: the operand reads elements of
-/// what the sweep makes, a contiguous value of that space.
+/// The coordinates of a kernel's space as sums over an operand's axes: the operand reads elements
+/// of what the kernel makes, a contiguous value of that space.
 class Coordinates {
  public:
   /// False where the operand crosses the space's axes in a way that no strides express.
@@ -273,7 +273,7 @@ class Attacher {
   }
 
   // What this run did before it does again. Other programs of the run may have the same product of
-  // another size without the prologue, as an evaluation of data that is not on the card: what it
+  // another size without the prologue, as an evaluation of data that is not on the GPU: what it
   // did at these very sizes counts first.
   static bool was_together(const std::vector<Outlooks>& outlooks) {
     bool together = false, exactly_apart = false;

@@ -28,8 +28,9 @@ namespace {
 /// is anyway; only where nothing else goes on meanwhile is a launch saved.
 constexpr std::int64_t kManyElements = std::int64_t{1} << 20;
 
-/// How a sweep reduces a product's result: over which axes [batch, rows, columns] of that, or none.
-/// Where it keeps one of those axes, the channels, that is axis `from` of the sweep's own space.
+/// How a kernel reduces a product's result: over which axes [batch, rows, columns] of that, or
+/// none. Where it keeps one of those axes, the channels, that is axis `from` of the kernel's own
+/// space.
 struct Reduced {
   std::uint32_t axes = 0;
   int channels = -1, from = -1;
@@ -67,7 +68,7 @@ std::optional<int> kept_axis(const MapProgram& map) {
   return kept;
 }
 
-/// Whether a sweep does nothing but reduce, from elements that it reads in order, one number for
+/// Whether a kernel does nothing but reduce, from elements that it reads in order, one number for
 /// all or for each entry of the axis that it keeps, or what it computes of those.
 bool only_reduces(const MapProgram& map, int kept) {
   if (map.space.numel() == 0) return false;
@@ -90,40 +91,40 @@ bool only_reduces(const MapProgram& map, int kept) {
 }
 
 /// What that reduces of the result of a product, element by element in the order of both.
-Reduced reduced_of(const Region& product, const Shape& sweep, int kept) {
+Reduced reduced_of(const Region& product, const Shape& kernel, int kept) {
   if (kept < 0) return {7, -1, -1};
   const Shape space = space_of_epilogue(product);
   std::int64_t behind = 1, inner = 1;
-  for (int d = kept + 1; d < sweep.rank(); ++d) behind *= sweep[d];
+  for (int d = kept + 1; d < kernel.rank(); ++d) behind *= kernel[d];
   for (int d = space.rank() - 1; d > 0; inner *= space[d], --d)
-    if (inner == behind && space[d] == sweep[kept]) return {7u & ~(1u << d), d, kept};
+    if (inner == behind && space[d] == kernel[kept]) return {7u & ~(1u << d), d, kept};
   return {};
 }
 
-/// How an epilogue over `space` reads what a sweep reads over its own.
-View over_result(const View& view, const MapProgram& sweep, const Shape& space,
+/// How an epilogue over `space` reads what a kernel reads over its own.
+View over_result(const View& view, const MapProgram& kernel, const Shape& space,
                  const Reduced& reduced) {
   View out;
   out.value = view.value;
   out.offset = view.offset;
-  if (!is_vector(view, sweep.space, reduced.from))
+  if (!is_vector(view, kernel.space, reduced.from))
     contiguous_strides(space, out.stride);
   else if (reduced.from >= 0)
     out.stride[reduced.channels] = view.stride[reduced.from];
   return out;
 }
 
-/// Makes a sweep a part of the product's epilogue.
-void add_sweep(Region& product, const MapProgram& sweep, const Reduced& reduced) {
+/// Makes a kernel a part of the product's epilogue.
+void add_loop_nest(Region& product, const MapProgram& kernel, const Reduced& reduced) {
   const Shape space = space_of_epilogue(product);
   const std::vector<int> place = add_to_epilogue(
-      product, sweep, [&](const View& view) { return over_result(view, sweep, space, reduced); });
+      product, kernel, [&](const View& view) { return over_result(view, kernel, space, reduced); });
   std::vector<MapReduce>& reduces = product.map.reduces;
-  for (const MapReduce& reduce : sweep.reduces)
+  for (const MapReduce& reduce : kernel.reduces)
     reduces.push_back(
         {place[at(reduce.source)], reduce.op, reduced.axes, reduce.value, reduce.deviations});
-  for (const MapStore& store : sweep.stores) {
-    const MapInstr& row = sweep.instrs[at(store.source)];
+  for (const MapStore& store : kernel.stores) {
+    const MapInstr& row = kernel.instrs[at(store.source)];
     reduces.push_back({place[at(row.args[0])], row.op, reduced.axes, store.view.value});
   }
 }
@@ -135,8 +136,8 @@ class Reducer {
   void run() {
     for (int s = 0; s < m_.size(); ++s) consider(s);
     Lists groups;
-    for (const auto& [product, sweeps] : sweeps_of_) {
-      groups.push_back(sweeps);
+    for (const auto& [product, kernels] : loop_nests_of_) {
+      groups.push_back(kernels);
       groups.back().insert(groups.back().begin(), product);
     }
     if (groups.empty()) return;
@@ -149,50 +150,50 @@ class Reducer {
   Region& region(int step) { return m_.region(step); }
 
   void consider(int s) {
-    Region& sweep = region(s);
-    if (sweep.kind != RegionKind::Map) return;
-    const std::optional<int> kept = kept_axis(sweep.map);
-    if (!kept || !only_reduces(sweep.map, *kept)) return;
+    Region& kernel = region(s);
+    if (kernel.kind != RegionKind::Map) return;
+    const std::optional<int> kept = kept_axis(kernel.map);
+    if (!kept || !only_reduces(kernel.map, *kept)) return;
     for (const int product : m_.before[at(s)]) {
-      if (region(product).kind != RegionKind::Contraction || !reads_of(product, sweep)) continue;
+      if (region(product).kind != RegionKind::Contraction || !reads_of(product, kernel)) continue;
       Region with = region(product);
-      const Reduced reduced = reduced_of(with, sweep.map.space, *kept);
+      const Reduced reduced = reduced_of(with, kernel.map.space, *kept);
       const std::string why = refusal(s, product, reduced, with);
       if (why.empty()) return attach(s, product, std::move(with));
-      note(sweep, cat("no epilogue of ", region(product).title, ": ", why));
+      note(kernel, cat("no epilogue of ", region(product).title, ": ", why));
     }
   }
 
-  bool reads_of(int product, const Region& sweep) {
-    return std::any_of(sweep.reads.begin(), sweep.reads.end(),
+  bool reads_of(int product, const Region& kernel) {
+    return std::any_of(kernel.reads.begin(), kernel.reads.end(),
                        [&](ValueId id) { return is_written(region(product), id); });
   }
 
-  bool stores_short(int product, const Region& sweep) {
-    return std::any_of(sweep.reads.begin(), sweep.reads.end(), [&](ValueId id) {
+  bool stores_short(int product, const Region& kernel) {
+    return std::any_of(kernel.reads.begin(), kernel.reads.end(), [&](ValueId id) {
       return is_written(region(product), id) && item_size(m_.values()[at(id)].dtype) == 2;
     });
   }
 
-  /// Why the product cannot take the sweep; `with` becomes the region that would.
+  /// Why the product cannot take the kernel; `with` becomes the region that would.
   std::string refusal(int s, int product, const Reduced& reduced, Region& with) {
-    const Region& sweep = region(s);
+    const Region& kernel = region(s);
     if (reduced.axes == 0) return "that has other channels";
-    for (const MapInstr& instr : sweep.map.instrs)
+    for (const MapInstr& instr : kernel.map.instrs)
       if (instr.code == MapCode::Load && is_written(with, instr.view.value) &&
-          !reads_in_order(with, sweep.map, instr.view))
+          !reads_in_order(with, kernel.map, instr.view))
         return "that makes its elements in another order";
     for (const int other : m_.before[at(s)])
       if (!times_.graph().reaches(other, product, false) &&
           (region(other).kind != RegionKind::Map || !m_.before[at(other)].empty()))
         return cat("that does not wait for ", region(other).title);
     const bool queued = m_.options.traits.is_queued;
-    if (!queued && reduced.channels >= 0 && !stores_short(product, sweep))
+    if (!queued && reduced.channels >= 0 && !stores_short(product, kernel))
       return "that hands its result on in a chain";
-    if (queued && sweep.map.space.numel() < kManyElements && times_.earliest(s) < times_.latest(s))
+    if (queued && kernel.map.space.numel() < kManyElements && times_.earliest(s) < times_.latest(s))
       return "that costs more than reading it beside other work";
     const Region bare = with;
-    add_sweep(with, sweep.map, reduced);
+    add_loop_nest(with, kernel.map, reduced);
     if (reduced.channels >= 0 && !m_.is_run(with)) return "no engine reduces channels of that";
     const Engine *now = preferred(m_.options.engines, bare, m_.values()),
                  *then = preferred(m_.options.engines, with, m_.values());
@@ -203,9 +204,9 @@ class Reducer {
       return cat("its engine ", now->name(), " ", why);
     }
     if (then == now) return "";
-    const double together = then->estimate(with, m_.values()), read = m_.estimate(sweep);
+    const double together = then->estimate(with, m_.values()), read = m_.estimate(kernel);
     double alone = now->estimate(bare, m_.values());
-    // Without a model, it at least writes what the sweep reads.
+    // Without a model, it at least writes what the kernel reads.
     if (alone == 0) alone = read;
     return together > alone + read
                ? cat("its engine would be ", then->name(), ", not ", now->name())
@@ -213,27 +214,27 @@ class Reducer {
   }
 
   void attach(int s, int product, Region with) {
-    const Region& sweep = region(s);
-    note(with, cat("reduces its result by ", sweep.title, " while writing it"));
-    with.title += cat("+", sweep.title);
+    const Region& kernel = region(s);
+    note(with, cat("reduces its result by ", kernel.title, " while writing it"));
+    with.title += cat("+", kernel.title);
     std::vector<ValueId> made;
-    for (const ValueId id : sweep.reads)
+    for (const ValueId id : kernel.reads)
       if (is_written(with, id)) {
         made.push_back(id);
       } else {
         merge(with.reads, {id});
         m_.readers[at(id)].push_back(product);
       }
-    merge(with.writes, sweep.writes);
+    merge(with.writes, kernel.writes);
     region(product) = std::move(with);
-    sweeps_of_[product].push_back(s);
+    loop_nests_of_[product].push_back(s);
     for (const ValueId id : made) forget_unread(product, id);
   }
 
-  /// A result that only sweeps read which are part of the product now is written for nobody.
+  /// A result that only kernels read which are part of the product now is written for nobody.
   void forget_unread(int product, ValueId id) {
     if (m_.values()[at(id)].kind != Value::Kind::Arena) return;
-    const std::vector<int>& taken = sweeps_of_[product];
+    const std::vector<int>& taken = loop_nests_of_[product];
     for (const int t : m_.readers[at(id)])
       if (!contains(taken, t)) return;
     Region& r = region(product);
@@ -245,7 +246,7 @@ class Reducer {
 
   Merger& m_;
   Times& times_;
-  std::map<int, std::vector<int>> sweeps_of_;  // by the product that took them
+  std::map<int, std::vector<int>> loop_nests_of_;  // by the product that took them
 };
 
 }  // namespace

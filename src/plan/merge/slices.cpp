@@ -259,14 +259,14 @@ void keep_slice(View& view, int axis, int rank, std::int64_t entries, std::int64
   view.offset = view.offset / period * (step * count) + view.offset % period;
 }
 
-Region narrowed(const Region& part, const Capabilities& can, const Region& chain,
-                std::int64_t count, std::span<Value> values) {
-  Region narrow = part;
+Region sliced(const Region& part, const Capabilities& can, const Region& chain, std::int64_t count,
+              std::span<Value> values) {
+  Region slice = part;
   const auto is_local = [&](ValueId id) { return contains(chain.local, id); };
   const bool has_map = part.kind == RegionKind::Map ||
                        (part.kind == RegionKind::Contraction && part.contraction.has_epilogue);
   if (has_map && !can.sums_slices) {
-    MapProgram& map = narrow.map;
+    MapProgram& map = slice.map;
     const int rank = map.space.rank();
     map.space[part.axis] = count;
     for (MapInstr& instr : map.instrs)
@@ -276,17 +276,17 @@ Region narrowed(const Region& part, const Capabilities& can, const Region& chain
       if (is_local(store.view.value)) keep_slice(store.view, part.axis, rank, chain.samples, count);
   }
   if (part.kind == RegionKind::Contraction) {
-    Contraction& c = narrow.contraction;
+    Contraction& c = slice.contraction;
     if (can.slices_input(0)) c.a_shape[0] = count;
     if (can.slices_input(1)) c.b_shape[0] = count;
     if (!can.sums_slices) c.out_shape[0] = count;
   } else if (part.kind == RegionKind::Opaque) {
-    for (std::size_t k = 0; k < narrow.opaque.shapes.size(); ++k)
-      if (can.slices_input(k)) narrow.opaque.shapes[k][0] = count;
-    for (ValueId id : narrow.opaque.outs)
+    for (std::size_t k = 0; k < slice.opaque.shapes.size(); ++k)
+      if (can.slices_input(k)) slice.opaque.shapes[k][0] = count;
+    for (ValueId id : slice.opaque.outs)
       if (id != kNoValue) values[at(id)].shape[0] = count;
   }
-  return narrow;
+  return slice;
 }
 
 }  // namespace tenon

@@ -50,7 +50,7 @@ void keep_slice(View& view, int axis, int rank, std::int64_t entries, std::int64
 
 /// The part for `count` entries of its chain's. Local values then hold a slice and nothing else.
 /// `values` takes the shapes that go with it.
-Region narrowed(const Region& part, const Capabilities& can, const Region& chain,
-                std::int64_t count, std::span<Value> values);
+Region sliced(const Region& part, const Capabilities& can, const Region& chain, std::int64_t count,
+              std::span<Value> values);
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
 // What short maps make of the sums that a product leaves for its channels (a normalisation's mean
-// and factor), the sweep that waits for them makes again for itself: then it waits for the product
+// and factor), the kernel that waits for them recomputes for itself: then it waits for the product
 // alone. The maps stay, for whoever else reads their results later.
 #include <algorithm>
 #include <string>
@@ -13,8 +13,8 @@ namespace tenon {
 namespace {
 
 constexpr std::int64_t kTimesLonger = 64;  // than a short map, what makes it again
-constexpr std::size_t kMostInstrs = 64;    // of a sweep with what it makes again
-constexpr int kMostSteps = 4;              // from the end of the product to the sweep
+constexpr std::size_t kMostInstrs = 64;    // of a kernel with what it recomputes
+constexpr int kMostSteps = 4;              // from the end of the product to the kernel
 
 bool reads_one_number(const View& view, const Shape& space) {
   for (int d = 0; d < space.rank(); ++d)
@@ -50,7 +50,7 @@ class VectorRemaker {
   }
 
  private:
-  /// A sweep as it would be.
+  /// A kernel as it would be.
   struct Remade {
     MapProgram map;
     bool of_sums = false;  // something in it is made of a product's sums
@@ -59,13 +59,13 @@ class VectorRemaker {
   Region& region(int step) { return m_.region(step); }
 
   bool consider(int s) {
-    Region& sweep = region(s);
-    if (sweep.kind != RegionKind::Map) return false;
+    Region& kernel = region(s);
+    if (kernel.kind != RegionKind::Map) return false;
     Remade remade;
-    remade.map = sweep.map;
+    remade.map = kernel.map;
     remade.map.instrs.clear();
     std::vector<int> place;
-    for (const MapInstr& instr : sweep.map.instrs) {
+    for (const MapInstr& instr : kernel.map.instrs) {
       place.push_back(add(s, instr, place, remade));
       if (place.back() < 0 || remade.map.instrs.size() > kMostInstrs) return false;
     }
@@ -117,7 +117,7 @@ class VectorRemaker {
     return made;
   }
 
-  /// The step that makes a vector of a product's sums shortly before the sweep; -1: none.
+  /// The step that makes a vector of a product's sums shortly before the kernel; -1: none.
   /// No more than so many steps lie between.
   int maker_of(int s, ValueId id, int between) {
     if (between == 0 || m_.values()[at(id)].kind != Value::Kind::Arena ||
@@ -188,7 +188,7 @@ class VectorRemaker {
     m_.before[at(s)] = std::move(waits);
   }
 
-  /// Who waited for a maker by waiting for the sweep, from now on waits for it directly.
+  /// Who waited for a maker by waiting for the kernel, from now on waits for it directly.
   void keep_order(int s, int maker) {
     std::vector<int> later;
     for (const ValueId id : region(maker).writes)

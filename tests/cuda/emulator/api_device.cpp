@@ -1,4 +1,4 @@
-// The driver's functions for cards, contexts, memory, streams and events.
+// The driver's functions for GPUs, contexts, memory, streams and events.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -9,14 +9,14 @@ using namespace tenon_emulator;
 
 namespace {
 
-CUctx_st* context_of(int card) {
-  static CUctx_st contexts[card_limit];
-  contexts[card].card = card;
-  return &contexts[card];
+CUctx_st* context_of(int gpu) {
+  static CUctx_st contexts[gpu_limit];
+  contexts[gpu].gpu = gpu;
+  return &contexts[gpu];
 }
 
-bool is_card(int device) {
-  return device >= 0 && device < std::min(setting("TENON_FAKE_CUDA_CARDS", 2), card_limit);
+bool is_gpu(int device) {
+  return device >= 0 && device < std::min(setting("TENON_FAKE_CUDA_GPUS", 2), gpu_limit);
 }
 
 /// Values of attributes by their numbers in cuda.h; -1 for those that the emulator does not know.
@@ -164,7 +164,7 @@ TENON_EXPORT CUresult cuGetErrorString(CUresult result, const char** text) {
 
 TENON_EXPORT CUresult cuInit(unsigned) {
   TENON_ENTER("cuInit");
-  if (setting("TENON_FAKE_CUDA_CARDS", 2) > 0) return CUDA_SUCCESS;
+  if (setting("TENON_FAKE_CUDA_GPUS", 2) > 0) return CUDA_SUCCESS;
   return fail(CUDA_ERROR_NO_DEVICE, "");
 }
 
@@ -176,21 +176,21 @@ TENON_EXPORT CUresult cuDriverGetVersion(int* version) {
 
 TENON_EXPORT CUresult cuDeviceGetCount(int* count) {
   TENON_ENTER("cuDeviceGetCount");
-  *count = std::min(setting("TENON_FAKE_CUDA_CARDS", 2), card_limit);
+  *count = std::min(setting("TENON_FAKE_CUDA_GPUS", 2), gpu_limit);
   return CUDA_SUCCESS;
 }
 
 TENON_EXPORT CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   TENON_ENTER("cuDeviceGet");
-  if (!is_card(ordinal)) return fail(CUDA_ERROR_INVALID_DEVICE, "");
+  if (!is_gpu(ordinal)) return fail(CUDA_ERROR_INVALID_DEVICE, "");
   *device = ordinal;
   return CUDA_SUCCESS;
 }
 
 TENON_EXPORT CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
   TENON_ENTER("cuDeviceGetName");
-  if (!is_card(device) || length < 1) return fail(CUDA_ERROR_INVALID_DEVICE, "");
-  std::strncpy(name, "Emulated card", static_cast<std::size_t>(length) - 1);
+  if (!is_gpu(device) || length < 1) return fail(CUDA_ERROR_INVALID_DEVICE, "");
+  std::strncpy(name, "Emulated GPU", static_cast<std::size_t>(length) - 1);
   name[length - 1] = 0;
   return CUDA_SUCCESS;
 }
@@ -198,7 +198,7 @@ TENON_EXPORT CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
 TENON_EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute,
                                            CUdevice device) {
   TENON_ENTER("cuDeviceGetAttribute");
-  if (!is_card(device)) return fail(CUDA_ERROR_INVALID_DEVICE, "");
+  if (!is_gpu(device)) return fail(CUDA_ERROR_INVALID_DEVICE, "");
   *value = attribute_value(attribute);
   if (*value >= 0) return CUDA_SUCCESS;
   return fail(CUDA_ERROR_INVALID_VALUE, "an attribute that the emulator does not know");
@@ -206,14 +206,14 @@ TENON_EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attrib
 
 TENON_EXPORT CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {
   TENON_ENTER("cuDeviceTotalMem_v2");
-  if (!is_card(device)) return fail(CUDA_ERROR_INVALID_DEVICE, "");
+  if (!is_gpu(device)) return fail(CUDA_ERROR_INVALID_DEVICE, "");
   *bytes = static_cast<std::size_t>(setting("TENON_FAKE_CUDA_MEMORY", 16384)) << 20;
   return CUDA_SUCCESS;
 }
 
 TENON_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   TENON_ENTER("cuDevicePrimaryCtxRetain");
-  if (!is_card(device)) return fail(CUDA_ERROR_INVALID_DEVICE, "");
+  if (!is_gpu(device)) return fail(CUDA_ERROR_INVALID_DEVICE, "");
   *context = context_of(device);
   ++(*context)->users;
   return CUDA_SUCCESS;
@@ -221,7 +221,7 @@ TENON_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice devi
 
 TENON_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   TENON_ENTER("cuDevicePrimaryCtxRelease_v2");
-  if (device < 0 || device >= card_limit || context_of(device)->users == 0) {
+  if (device < 0 || device >= gpu_limit || context_of(device)->users == 0) {
     return fail(CUDA_ERROR_INVALID_CONTEXT, "a context that is not held");
   }
   --context_of(device)->users;
@@ -257,7 +257,7 @@ TENON_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes) {
     return result;
   }
   if (bytes == 0) return fail(CUDA_ERROR_INVALID_VALUE, "an allocation of 0 bytes");
-  void* block = memory().allocate(bytes, current_context()->card);
+  void* block = memory().allocate(bytes, current_context()->gpu);
   if (block == nullptr) return fail(CUDA_ERROR_OUT_OF_MEMORY, "");
   *pointer = reinterpret_cast<CUdeviceptr>(block);
   return CUDA_SUCCESS;
@@ -276,7 +276,7 @@ TENON_EXPORT CUresult cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* tota
   TENON_ENTER("cuMemGetInfo_v2");
   TENON_NEED_CONTEXT("cuMemGetInfo_v2");
   *total_bytes = static_cast<std::size_t>(setting("TENON_FAKE_CUDA_MEMORY", 16384)) << 20;
-  *free_bytes = *total_bytes - std::min(*total_bytes, memory().used(current_context()->card));
+  *free_bytes = *total_bytes - std::min(*total_bytes, memory().used(current_context()->gpu));
   return CUDA_SUCCESS;
 }
 
@@ -329,8 +329,8 @@ TENON_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CU
   const Range* target = memory().find(reinterpret_cast<void*>(to), bytes);
   const Range* source = memory().find(reinterpret_cast<void*>(from), bytes);
   if (to_context == nullptr || from_context == nullptr || target == nullptr || source == nullptr ||
-      target->card != to_context->card || source->card != from_context->card) {
-    return fail(CUDA_ERROR_INVALID_VALUE, "a copy between cards whose memory is not theirs");
+      target->gpu != to_context->gpu || source->gpu != from_context->gpu) {
+    return fail(CUDA_ERROR_INVALID_VALUE, "a copy between GPUs whose memory is not theirs");
   }
   return submit_to(stream, "cuMemcpyPeerAsync",
                    flat_copy(CU_MEMORYTYPE_DEVICE, to, CU_MEMORYTYPE_DEVICE, from, bytes));

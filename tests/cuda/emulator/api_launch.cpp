@@ -40,7 +40,7 @@ void* load_library(const Image& image, std::string* why) {
   return library;
 }
 
-bool runs_on_card(const Image& image) {
+bool runs_on_gpu(const Image& image) {
   const auto capability = static_cast<unsigned>(setting("TENON_FAKE_CUDA_CAPABILITY", 90));
   if (image.exact != 0) return image.arch == capability;
   return image.arch / 10 == capability / 10 && image.arch <= capability;
@@ -122,7 +122,7 @@ TENON_EXPORT CUresult cuModuleLoadData(CUmodule* module, const void* data) {
   if (std::memcmp(image.magic, image_magic, sizeof image_magic) != 0) {
     return fail(CUDA_ERROR_INVALID_IMAGE, "not made by the emulated NVRTC");
   }
-  if (!runs_on_card(image)) {
+  if (!runs_on_gpu(image)) {
     return fail(CUDA_ERROR_NO_BINARY_FOR_GPU, "made for sm_" + std::to_string(image.arch));
   }
   std::string why;
@@ -231,7 +231,7 @@ TENON_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsig
   CUstream_st* stream = stream_of(handle);
   if (!alive(function) || stream == nullptr) return dead_handle("cuLaunchKernel");
   if (function->owner->context != stream->context) {
-    return fail(CUDA_ERROR_INVALID_CONTEXT, "a kernel that was loaded for another card");
+    return fail(CUDA_ERROR_INVALID_CONTEXT, "a kernel that was loaded for another GPU");
   }
   const Entry& entry = *function->entry;
   if (extra != nullptr || (params == nullptr && entry.count > 0)) {
@@ -366,7 +366,7 @@ TENON_EXPORT CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
     if (const CUresult result = check_allocations(item.work); result != CUDA_SUCCESS) return result;
   }
   for (CUgraphExec_st::Item& item : executable->items) {
-    const CUresult result = execute(item.work, stream->context->card);
+    const CUresult result = execute(item.work, stream->context->gpu);
     if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;

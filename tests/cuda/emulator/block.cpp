@@ -2,7 +2,7 @@
 //
 // Invariant: ready_ holds the threads that may go on; a thread that waits stands in its warp's
 // `arrived` or is counted in at_barrier_. The last to arrive does the work for all and goes on.
-// Stricter than a card where CUDA leaves the outcome open: a thread that ends while others of its
+// Stricter than a GPU where CUDA leaves the outcome open: a thread that ends while others of its
 // block wait for it, and lanes of a warp at different operations, fail the launch.
 #include "block.h"
 

@@ -15,8 +15,8 @@ std::unordered_set<const void*>& handles() {
   return *all;
 }
 
-/// Pointers that a kernel takes must be null or point into memory of the card that runs it.
-CUresult check_pointers(const Entry& entry, void* const* params, int card) {
+/// Pointers that a kernel takes must be null or point into memory of the GPU that runs it.
+CUresult check_pointers(const Entry& entry, void* const* params, int gpu) {
   for (int i = 0; i < entry.count; ++i) {
     if (!entry.is_pointer[i]) continue;
     void* pointer = nullptr;
@@ -26,18 +26,18 @@ CUresult check_pointers(const Entry& entry, void* const* params, int card) {
     if (range == nullptr) {
       return fail(CUDA_ERROR_ILLEGAL_ADDRESS, std::string(entry.name) + ": parameter " +
                                                   std::to_string(i) +
-                                                  " points to memory that is not the card's");
+                                                  " points to memory that is not the GPU's");
     }
-    if (range->card >= 0 && range->card != card) {
+    if (range->gpu >= 0 && range->gpu != gpu) {
       return fail(CUDA_ERROR_ILLEGAL_ADDRESS, std::string(entry.name) + ": parameter " +
                                                   std::to_string(i) +
-                                                  " points to memory of another card");
+                                                  " points to memory of another GPU");
     }
   }
   return CUDA_SUCCESS;
 }
 
-CUresult run_kernel(KernelWork& work, int card) {
+CUresult run_kernel(KernelWork& work, int gpu) {
   const Entry& entry = *work.function->entry;
   std::vector<void*> params;
   std::size_t offset = 0;
@@ -45,7 +45,7 @@ CUresult run_kernel(KernelWork& work, int card) {
     params.push_back(work.params.data() + offset);
     offset += (entry.sizes[i] + 63u) / 64 * 64;
   }
-  if (const CUresult result = check_pointers(entry, params.data(), card); result != CUDA_SUCCESS) {
+  if (const CUresult result = check_pointers(entry, params.data(), gpu); result != CUDA_SUCCESS) {
     return result;
   }
   Launch launch;
@@ -109,10 +109,10 @@ CUresult check_side(CUmemorytype type, const void* host, CUdeviceptr device, std
   const unsigned char* memory_at = end_of_copy(type, host, device);
   const Range* range = memory().find(memory_at, bytes);
   if (type == CU_MEMORYTYPE_HOST) {
-    if (range == nullptr || range->card < 0) return CUDA_SUCCESS;
+    if (range == nullptr || range->gpu < 0) return CUDA_SUCCESS;
     return fail(CUDA_ERROR_INVALID_VALUE, name + "is device memory, host memory is expected");
   }
-  if (range != nullptr && range->card >= 0) return CUDA_SUCCESS;
+  if (range != nullptr && range->gpu >= 0) return CUDA_SUCCESS;
   const bool begins_inside = memory().find(memory_at, 1) != nullptr;
   return fail(CUDA_ERROR_INVALID_VALUE,
               name + (begins_inside ? "goes beyond its allocation" : "is not device memory"));
@@ -146,12 +146,12 @@ CUstreamCaptureMode& thread_capture_mode() {
 }
 
 CUstream_st* stream_of(CUstream handle) {
-  static CUstream_st defaults[card_limit];
+  static CUstream_st defaults[gpu_limit];
   if (handle != nullptr) return alive(handle) ? handle : nullptr;
   CUctx_st* context = current_context();
   if (context == nullptr) return nullptr;
-  defaults[context->card].context = context;
-  return &defaults[context->card];
+  defaults[context->gpu].context = context;
+  return &defaults[context->gpu];
 }
 
 void enter(const void* handle) { handles().insert(handle); }
@@ -218,10 +218,10 @@ CUresult check_allocations(const Work& node) {
   return fail(CUDA_ERROR_INVALID_VALUE, "a copy node whose allocation was freed since it was set");
 }
 
-CUresult execute(Work& work, int card) {
+CUresult execute(Work& work, int gpu) {
   switch (work.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
-      return run_kernel(work.kernel, card);
+      return run_kernel(work.kernel, gpu);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
       return run_copy(work.copy);
     case CU_GRAPH_NODE_TYPE_MEMSET:
@@ -256,7 +256,7 @@ CUresult submit(CUstream_st* stream, Work work) {
   if (stream->context != current_context()) {
     return fail(CUDA_ERROR_INVALID_CONTEXT, "work for a stream of another context");
   }
-  if (stream->capture == nullptr) return execute(work, stream->context->card);
+  if (stream->capture == nullptr) return execute(work, stream->context->gpu);
   if (stream->origin->invalidated) {
     return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "work for a capture that failed before");
   }

@@ -15,15 +15,15 @@
 #include <vector>
 
 #include "abi.h"
-#include "card.h"
 #include "cuda/device/driver_api.h"
+#include "gpu.h"
 
 #define TENON_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace tenon::cuda {
 
 struct CUctx_st {
-  int card = 0;
+  int gpu = 0;
   int users = 0;
 };
 
@@ -94,8 +94,8 @@ struct Work {
   FillWork fill;
 };
 
-/// Runs it now, on the card.
-CUresult execute(Work& work, int card);
+/// Runs it now, on the GPU.
+CUresult execute(Work& work, int gpu);
 /// Adds edges to a graph; `how` may be null. Fails for what a driver refuses.
 CUresult add_edges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                    const CUgraphEdgeData* how, std::size_t count);

@@ -25,19 +25,19 @@ inline double load(const void* p, Type type, std::int64_t i) {
 
 inline void store(void* p, Type type, std::int64_t i, double value) {
   namespace scalar = tenon::scalar;
-  const auto narrow = static_cast<float>(value);
+  const auto half = static_cast<float>(value);
   switch (type) {
     case Type::F64:
       static_cast<double*>(p)[i] = value;
       break;
     case Type::F16:
-      static_cast<std::uint16_t*>(p)[i] = static_cast<std::uint16_t>(scalar::float16_of(narrow));
+      static_cast<std::uint16_t*>(p)[i] = static_cast<std::uint16_t>(scalar::float16_of(half));
       break;
     case Type::BF16:
-      static_cast<std::uint16_t*>(p)[i] = static_cast<std::uint16_t>(scalar::bfloat16_of(narrow));
+      static_cast<std::uint16_t*>(p)[i] = static_cast<std::uint16_t>(scalar::bfloat16_of(half));
       break;
     default:
-      static_cast<float*>(p)[i] = narrow;
+      static_cast<float*>(p)[i] = half;
   }
 }
 

@@ -1,9 +1,9 @@
-// A libcublasLt for the emulated card: what the engine describes is computed by loops, after the
+// A libcublasLt for the emulated GPU: what the engine describes is computed by loops, after the
 // rules of the real one: column-major matrices, leading dimensions, batches, bias along rows.
 //
 // Opaque structs hold their attributes in order; a call that breaks a rule is refused. Where
 // TENON_FAKE_OLD_CUBLASLT is in the environment, it has no epilogue of GELU. With
-// TENON_FAKE_IDLE it computes nothing, for cards without memory (tools/idle_card.cpp), and has as
+// TENON_FAKE_IDLE it computes nothing, for GPUs without memory (tools/idle_gpu.cpp), and has as
 // many algorithms as it is asked for.
 #include <cmath>
 #include <cstdlib>
@@ -75,7 +75,7 @@ constexpr std::uint64_t kGelu = 224;  // bits that its epilogues alone have
 bool is_old() { return std::getenv("TENON_FAKE_OLD_CUBLASLT") != nullptr; }
 
 /// Rows of op(x) and of x's columns, as the description turns them.
-std::uint64_t rows_of(const Layout& x, bool turned) { return turned ? x.columns : x.rows; }
+std::uint64_t rows_of(const Layout& x, bool permuted) { return permuted ? x.columns : x.rows; }
 
 bool fits(const Description& d, const Layout& a, const Layout& b, const Layout& out) {
   const bool ta = d.transposed[0] != 0, tb = d.transposed[1] != 0;

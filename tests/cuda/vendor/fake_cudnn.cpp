@@ -1,10 +1,10 @@
-// A libcudnn for the emulated card: the engine's operation graph is computed by loops.
+// A libcudnn for the emulated GPU: the engine's operation graph is computed by loops.
 //
 // Descriptors keep their attributes as bytes. What the real library forbids is refused: changing or
 // using a descriptor at the wrong time, tensors whose sizes do not fit, a workspace that is
 // missing. As in the real library, what plans are made with is made with the first of them and gone
 // when the process ends; plans are counted, and with TENON_FAKE_CUDNN_MS each takes as long. With
-// TENON_FAKE_IDLE it computes nothing, for cards without memory (tools/idle_card.cpp), and has
+// TENON_FAKE_IDLE it computes nothing, for GPUs without memory (tools/idle_gpu.cpp), and has
 // several plans.
 #include <algorithm>
 #include <atomic>

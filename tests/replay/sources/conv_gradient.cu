@@ -4,7 +4,7 @@ using namespace tenon::cuda;
 
 struct Config {
   static constexpr Math kMath = Math::Bf16;
-  static constexpr Kind kPicture = Kind::Float32;
+  static constexpr Kind kImage = Kind::Float32;
   static constexpr bool kShifts = false, kWhole = true;
   static constexpr int kM = 32;
   static constexpr int kN = 144;

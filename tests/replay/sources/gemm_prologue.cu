@@ -71,7 +71,7 @@ struct PrologueA {
   __device__ __forceinline__ void apply(const Memory (&x)[N], const Held<N>& held, Result (&y)[N]) const {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      const float t1 = scalar::relu(widen(x[i]));
+      const float t1 = scalar::relu(upcast(x[i]));
       y[i] = t1;
     }
   }

@@ -43,13 +43,13 @@ std::int64_t patch_units(const ConvShape& s, const ConvConfig& c) {
 
 /// Cycles of one block: what it keeps a multiprocessor busy with, and what it waits for.
 struct BlockWork {
-  const CardModel& card;
+  const GpuModel& gpu;
   double busy = 0, waits = 0;
 
   /// `units` of shared memory filled, each from `elements` loads of one number.
   void stage(double units, double elements, double threads) {
     busy += units / 32 * (elements * 3 + 25) / 4 * 1.2 + units * elements * 4 / bytes_a_cycle() / 2;
-    waits += card.latency * std::ceil(units / threads / 4);
+    waits += gpu.latency * std::ceil(units / threads / 4);
   }
   /// Slices of k of all warps.
   void multiply(double slices, const Tile& t) {
@@ -61,20 +61,20 @@ struct BlockWork {
   }
   void finish(double items, double bytes, double threads) {
     busy += items / 32 * 40 / 4 + bytes / bytes_a_cycle();
-    waits += card.latency * std::ceil(items / threads / 4) + card.latency / 2;
+    waits += gpu.latency * std::ceil(items / threads / 4) + gpu.latency / 2;
   }
-  double bytes_a_cycle() const { return card.cache * kNearer; }
+  double bytes_a_cycle() const { return gpu.cache * kNearer; }
   double of_all(double blocks, double resident) const {
-    const double share = std::max(1.0, blocks / card.multiprocessors);
-    return card.launch_cycles() +
+    const double share = std::max(1.0, blocks / gpu.multiprocessors);
+    return gpu.launch_cycles() +
            std::max(share * busy + waits, std::ceil(share / resident) * (waits + busy));
   }
 };
 
-double resident(const CardModel& card, const ConvConfig& c) {
+double resident(const GpuModel& gpu, const ConvConfig& c) {
   constexpr std::int64_t kOfSystem = 1024;  // of each block's shared memory
   return real(
-      std::max<std::int64_t>(1, resident_blocks(card, c.tile, c.shared_bytes + kOfSystem, 512)));
+      std::max<std::int64_t>(1, resident_blocks(gpu, c.tile, c.shared_bytes + kOfSystem, 512)));
 }
 
 // ---- Convolutions ------------------------------------------------------------------------------
@@ -84,10 +84,10 @@ bool fits(const ConvShape& s, ConvConfig& c) {
   return c.shared_bytes <= kMostPatchBytes;
 }
 
-double cycles(const CardModel& card, const ConvShape& s, const ConvConfig& c) {
+double cycles(const GpuModel& gpu, const ConvShape& s, const ConvConfig& c) {
   const double chunks = real(divide_up(s.unit_groups(), c.chunk)), units = real(c.chunk * s.taps());
   const double elements = s.shifts ? real(s.columns.taps) : real(s.vector);
-  BlockWork work{card};
+  BlockWork work{gpu};
   work.stage(c.tile.m * units, elements, c.tile.threads);
   work.stage(real(patch_units(s, c) * c.chunk), elements, c.tile.threads);
   work.multiply(std::ceil(units / 2), c.tile);
@@ -95,25 +95,24 @@ double cycles(const CardModel& card, const ConvShape& s, const ConvConfig& c) {
   work.waits *= chunks;
   const double results = real(c.tile.m) * c.tile.n;
   work.finish(results / c.store_vector, results * 4, c.tile.threads);
-  if (s.reduces_channels) work.waits += 4 * card.latency;  // of combining them
+  if (s.reduces_channels) work.waits += 4 * gpu.latency;  // of combining them
   const double blocks = real(divide_up(s.filters, c.tile.m) * divide_up(s.rows.result, c.rows) *
                              divide_up(s.columns.result, c.columns) *
                              divide_up(power_above(s.images), c.images) * s.groups);
-  return work.of_all(blocks, resident(card, c));
+  return work.of_all(blocks, resident(gpu, c));
 }
 
-void consider(const CardModel& card, const ConvShape& s, ConvConfig c,
-              std::vector<ConvConfig>& all) {
+void consider(const GpuModel& gpu, const ConvShape& s, ConvConfig c, std::vector<ConvConfig>& all) {
   for (c.chunk = s.unit_groups(); !fits(s, c); c.chunk = divide_up(c.chunk, 2))
     if (c.chunk == 1) return;
   const std::int64_t pixels = s.rows.result * s.columns.result;
   const bool whole_rows = c.columns == s.columns.result;
   c.store_vector = whole_rows && pixels % 4 == 0 && c.rows * c.columns % 4 == 0 ? 4 : 1;
-  c.cycles = cycles(card, s, c);
+  c.cycles = cycles(gpu, s, c);
   all.push_back(c);
 }
 
-std::vector<ConvConfig> patch_configs(const CardModel& card, const ConvShape& s, const Tile& tile) {
+std::vector<ConvConfig> patch_configs(const GpuModel& gpu, const ConvShape& s, const Tile& tile) {
   std::vector<ConvConfig> all;
   if (s.reduces_channels && !std::has_single_bit(static_cast<unsigned>(tile.n))) return all;
   ConvConfig c;
@@ -123,7 +122,7 @@ std::vector<ConvConfig> patch_configs(const CardModel& card, const ConvShape& s,
     const bool whole = c.rows == s.rows.result && c.columns == s.columns.result;
     const std::int64_t most =
         whole ? std::min(power_above(s.images), tile.n / (c.rows * c.columns)) : 1;
-    for (c.images = 1; c.images <= most; ++c.images) consider(card, s, c, all);
+    for (c.images = 1; c.images <= most; ++c.images) consider(gpu, s, c, all);
   }
   return all;
 }
@@ -138,16 +137,16 @@ bool gradient_fits(const ConvShape& s, ConvConfig& c) {
   return c.shared_bytes <= kMostPatchBytes;
 }
 
-double gradient_cycles(const CardModel& card, const ConvShape& s, const ConvConfig& c) {
+double gradient_cycles(const GpuModel& gpu, const ConvShape& s, const ConvConfig& c) {
   const double elements = s.shifts ? real(s.columns.taps) : real(s.vector);
   const double pixels = real(conv_staged_pixels(s, c)),
                turns = std::ceil(real(c.cells) / real(c.images));
-  BlockWork work{card};
+  BlockWork work{gpu};
   // Of loads for one unit: by pieces, of 8 pixels for 8 channels.
   work.stage(real(patch_units(s, c) * c.chunk), c.by_rows ? 1 : elements, c.tile.threads);
   work.stage(c.tile.m * pixels / (c.by_rows ? 8 : 4), c.aligned == 1 ? 6 : 1.5, c.tile.threads);
   work.multiply(pixels / (2 * s.vector), c.tile);
-  if (c.by_rows) work.waits += card.latency;  // of a turn: pieces wait for all before
+  if (c.by_rows) work.waits += gpu.latency;  // of a turn: pieces wait for all before
   work.busy *= turns;
   work.waits *= turns;
   const double results = real(c.tile.m) * c.tile.n;
@@ -157,9 +156,9 @@ double gradient_cycles(const CardModel& card, const ConvShape& s, const ConvConf
   const double tiles =
       real(divide_up(s.filters, c.tile.m) * divide_up(s.unit_groups(), c.chunk) * s.groups);
   const double sums = real(s.filters * s.groups * s.channels * s.rows.taps * s.columns.taps);
-  const double adding = card.launch_cycles() + 2 * card.latency +
-                        splits * sums * 4 / work.bytes_a_cycle() / card.multiprocessors;
-  return work.of_all(tiles * splits, resident(card, c)) + adding;
+  const double adding = gpu.launch_cycles() + 2 * gpu.latency +
+                        splits * sums * 4 / work.bytes_a_cycle() / gpu.multiprocessors;
+  return work.of_all(tiles * splits, resident(gpu, c)) + adding;
 }
 
 int pixels_at_once(const ConvShape& s, const ConvConfig& c) {
@@ -178,11 +177,11 @@ int pixels_at_once(const ConvShape& s, const ConvConfig& c) {
 int pixels_of_pieces(const ConvShape& s, const ConvConfig& c) {
   constexpr int kHalf = 4;
   const std::int64_t pieces =
-      c.images * s.reach(s.rows, c.rows) * s.columns.picture / kHalf * c.chunk;
+      c.images * s.reach(s.rows, c.rows) * s.columns.image / kHalf * c.chunk;
   return pieces <= c.tile.threads ? kHalf : 2 * kHalf;
 }
 
-std::vector<ConvConfig> gradient_configs(const CardModel& card, const ConvShape& s,
+std::vector<ConvConfig> gradient_configs(const GpuModel& gpu, const ConvShape& s,
                                          const Tile& tile) {
   std::vector<ConvConfig> all;
   ConvConfig c;
@@ -200,7 +199,7 @@ std::vector<ConvConfig> gradient_configs(const CardModel& card, const ConvShape&
       for (c.images = 1; c.images <= std::min<std::int64_t>(c.cells, 32); c.images *= 2) {
         if (!gradient_fits(s, c)) break;
         if (c.by_rows) c.store_vector = pixels_of_pieces(s, c);
-        c.cycles = gradient_cycles(card, s, c);
+        c.cycles = gradient_cycles(gpu, s, c);
         all.push_back(c);
       }
   }
@@ -234,13 +233,13 @@ std::int64_t conv_row_pitch(const ConvShape& shape, const ConvConfig& config) {
   return units | 1;
 }
 
-std::vector<ConvConfig> conv_configs(const CardModel& card, const ConvShape& shape,
+std::vector<ConvConfig> conv_configs(const GpuModel& gpu, const ConvShape& shape,
                                      std::size_t per_tile) {
   const auto sooner = [](const ConvConfig& a, const ConvConfig& b) { return a.cycles < b.cycles; };
-  std::vector<ConvConfig> all = conv_rows_configs(card, shape);
+  std::vector<ConvConfig> all = conv_rows_configs(gpu, shape);
   for (const Tile& tile : conv_tiles(shape.filter_gradient)) {
-    auto some = shape.filter_gradient ? gradient_configs(card, shape, tile)
-                                      : patch_configs(card, shape, tile);
+    auto some = shape.filter_gradient ? gradient_configs(gpu, shape, tile)
+                                      : patch_configs(gpu, shape, tile);
     std::stable_sort(some.begin(), some.end(), sooner);
     some.resize(std::min(some.size(), per_tile));
     all.insert(all.end(), some.begin(), some.end());

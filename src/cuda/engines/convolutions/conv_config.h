@@ -1,5 +1,5 @@
 // Which part of the work a block of the convolution kernels has: tile, pixels, how many cells are
-// summed before partial results are added. By sizes and the card's model; the number of images is
+// summed before partial results are added. By sizes and the GPU's model; the number of images is
 // rounded up to a power of two, so that another batch size rarely needs another text.
 #pragma once
 
@@ -30,7 +30,7 @@ struct ConvConfig {
 std::span<const Tile> conv_tiles(bool filter_gradient);
 
 /// The best by the model, best first: at most `per_tile` of each tile. Empty when none fits.
-std::vector<ConvConfig> conv_configs(const CardModel& card, const ConvShape& shape,
+std::vector<ConvConfig> conv_configs(const GpuModel& gpu, const ConvShape& shape,
                                      std::size_t per_tile);
 /// "32x128-256 1x11x11 4": tile and threads, images x rows x columns, groups of units; "/2": cells.
 std::string config_name(const ConvConfig& config);
@@ -40,7 +40,7 @@ std::int64_t conv_row_pitch(const ConvShape& shape, const ConvConfig& config);
 /// Bytes of operands, and of sums, that a block of a convolution has on chip, and the most of both.
 std::int64_t conv_staged_bytes(const ConvShape& shape, const ConvConfig& config);
 std::int64_t conv_sums_bytes(const ConvConfig& config);
-inline constexpr std::int64_t kMostPatchBytes = 99 * 1024;  // what every card since 8.0 has
+inline constexpr std::int64_t kMostPatchBytes = 99 * 1024;  // what every GPU since 8.0 has
 /// Units from a position of a patch to the next: odd.
 inline std::int64_t conv_patch_pitch(const ConvConfig& config) { return config.chunk | 1; }
 /// Parts of a channel that a block leaves where the epilogue reduces channels.

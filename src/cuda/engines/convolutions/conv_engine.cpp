@@ -34,7 +34,7 @@ constexpr int kEffort = 3;
 ConfigText common_text(const ConvShape& s, const ConvConfig& c) {
   return ConfigText()
       .value("Math", "kMath", math_name(s.math))
-      .value("Kind", "kPicture", stored_kind(s.picture_dtype))
+      .value("Kind", "kImage", stored_kind(s.image_dtype))
       .flags({{"kShifts", s.shifts}, {"kWhole", s.whole}})
       .tile(c.tile);
 }
@@ -78,8 +78,8 @@ class ConvKernel : public Kernel {
       : shape_(shape), config_(config), title_(std::move(title)) {}
 
  protected:
-  const void* picture(const Binding& binding) const {
-    return address(binding, shape_.picture_value, shape_.picture_offset, shape_.picture_dtype);
+  const void* image(const Binding& binding) const {
+    return address(binding, shape_.image_value, shape_.image_offset, shape_.image_dtype);
   }
   const void* other(const Binding& binding) const {
     return address(binding, shape_.other_value, shape_.other_offset, shape_.other_dtype);
@@ -122,13 +122,13 @@ class PatchKernel final : public ConvKernel {
               PrintedEpilogue printed)
       : ConvKernel(s, c, region.title), epilogue_(std::move(printed.arguments)) {
     ConvProblem& p = problem_;
-    p.picture = s.picture;
+    p.image = s.image;
     p.filters = s.weights;
     p.patch = patch();
     p.taps = taps();
     p.rows = to_int(s.filters);
     p.pitch = to_int(conv_row_pitch(s, c));
-    p.picture_step = to_int(s.picture_step);
+    p.image_step = to_int(s.image_step);
     p.filter_step = to_int(s.other_step);
     ConvRegion& r = p.region;
     const std::int64_t blocks_m = divide_up(s.filters, c.tile.m),
@@ -160,7 +160,7 @@ class PatchKernel final : public ConvKernel {
 
   void run(const Binding& binding) const override {
     ConvProblem p = problem_;
-    p.picture.data = picture(binding);
+    p.image.data = image(binding);
     p.filters.data = other(binding);
     std::vector<std::uint64_t> words;
     epilogue_.fill(words, binding);
@@ -172,8 +172,8 @@ class PatchKernel final : public ConvKernel {
 
  private:
   /// As many blocks as run at once take one place after another, if sums then fit behind operands.
-  void share_places(const ConvShape& s, std::int64_t blocks_m, const CardModel& card) {
-    const std::int64_t at_once = card.multiprocessors * (config_.tile.threads <= 256 ? 2 : 1),
+  void share_places(const ConvShape& s, std::int64_t blocks_m, const GpuModel& gpu) {
+    const std::int64_t at_once = gpu.multiprocessors * (config_.tile.threads <= 256 ? 2 : 1),
                        places = problem_.region.places, blocks = places * blocks_m * s.groups;
     const std::int64_t sums = conv_sums_bytes(config_),
                        staged = round_up(conv_staged_bytes(s, config_), 16);
@@ -210,7 +210,7 @@ class GradientKernel final : public ConvKernel {
 
   void run(const Binding& binding) const override {
     ConvGradient p = problem_;
-    p.picture.data = picture(binding);
+    p.image.data = image(binding);
     p.data = other(binding);
     p.partials = PartialSums::partials(binding);
     void* params[] = {&p};
@@ -222,7 +222,7 @@ class GradientKernel final : public ConvKernel {
  private:
   void describe(const ConvShape& s, const ConvConfig& c) {
     ConvGradient& p = problem_;
-    p.picture = s.picture;
+    p.image = s.image;
     p.patch = patch();
     p.taps = taps();
     p.image_stride = to_int(s.image_stride), p.filter_stride = to_int(s.filter_stride);
@@ -244,7 +244,7 @@ class GradientKernel final : public ConvKernel {
     p.element_columns = to_int(s.shifts ? 1 : taps);
     p.result_columns = to_int(s.channels * taps);
     p.result_rows = to_int(s.filters * s.groups);
-    p.picture_step = to_int(s.picture_step), p.filter_step = to_int(s.other_step);
+    p.image_step = to_int(s.image_step), p.filter_step = to_int(s.other_step);
     if (c.by_rows) describe_pieces(s, c);
     grid_ = {blocks_of(blocks_m * divide_up(s.unit_groups(), c.chunk)),
              blocks_of(divide_up(p.cells_in_all, c.cells)), blocks_of(s.groups)};
@@ -252,10 +252,10 @@ class GradientKernel final : public ConvKernel {
 
   void describe_pieces(const ConvShape& s, const ConvConfig& c) {
     constexpr std::int64_t kEighth = 8;
-    const std::int64_t edge = s.reach(s.columns, s.columns.result) - s.columns.picture;
+    const std::int64_t edge = s.reach(s.columns, s.columns.result) - s.columns.image;
     ConvGradient& p = problem_;
     p.eighths = make_divisor(conv_staged_pixels(s, c) / kEighth);
-    p.row_pieces = make_divisor(s.columns.picture / c.store_vector);
+    p.row_pieces = make_divisor(s.columns.image / c.store_vector);
     p.edge = make_divisor(std::max<std::int64_t>(edge, 1));
     p.edges = to_int(c.images * s.reach(s.rows, c.rows) * c.chunk * edge);
   }

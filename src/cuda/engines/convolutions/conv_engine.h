@@ -1,5 +1,5 @@
-// An engine for convolutions over small pictures and their gradients, in tf32, bfloat16 or float16:
-// patches of the picture stay on chip (cuda/kernels/conv_*.cuh). The native engine takes the rest.
+// An engine for convolutions over small images and their gradients, in tf32, bfloat16 or float16:
+// patches of the image stay on chip (cuda/kernels/conv_*.cuh). The native engine takes the rest.
 #pragma once
 
 #include "cuda/engines/convolutions/conv_config.h"

@@ -32,16 +32,16 @@ bool in_eighths(std::initializer_list<std::int64_t> parts) {
                      [](std::int64_t part) { return part % kEighth == 0; });
 }
 
-/// Whether the picture can be loaded by pieces: 16 bits as they are multiplied, rows of whole
+/// Whether the image can be loaded by pieces: 16 bits as they are multiplied, rows of whole
 /// groups of 8 pixels, a stride of 1.
 bool loads_pieces(const ConvShape& s) {
-  const bool narrow = s.math == GemmMath::Bf16 || s.math == GemmMath::F16;
+  const bool half = s.math == GemmMath::Bf16 || s.math == GemmMath::F16;
   const DType multiplied = s.math == GemmMath::Bf16 ? DType::BFloat16 : DType::Float16;
-  if (!narrow || s.picture_dtype != multiplied || !s.whole) return false;
-  if (s.rows.step != 1 || s.columns.step != 1 || s.picture.column_stride != 1) return false;
+  if (!half || s.image_dtype != multiplied || !s.whole) return false;
+  if (s.rows.step != 1 || s.columns.step != 1 || s.image.column_stride != 1) return false;
   if (s.columns.first > 0) return false;
-  return in_eighths({s.picture_offset, s.picture_step, s.picture.image_stride, s.picture.row_stride,
-                     s.picture.element_stride, s.columns.picture, s.columns.result});
+  return in_eighths({s.image_offset, s.image_step, s.image.image_stride, s.image.row_stride,
+                     s.image.element_stride, s.columns.image, s.columns.result});
 }
 
 bool is_by_rows(const ConvShape& s) {
@@ -52,7 +52,7 @@ bool is_by_rows(const ConvShape& s) {
 /// Whether filters lie in units, as they are multiplied.
 bool copies_filters(const ConvShape& s) {
   const ConvFilters& w = s.weights;
-  return s.other_dtype == s.picture_dtype && w.element_stride == 1 &&
+  return s.other_dtype == s.image_dtype && w.element_stride == 1 &&
          in_eighths({s.other_offset, w.filter_stride, w.row_stride, w.column_stride});
 }
 
@@ -82,13 +82,13 @@ constexpr int kLine = 32;  // pixels
 /// Threads of such a kernel for which a multiprocessor has registers.
 int most_threads(const Tile& t) { return t.m == 16 ? (t.thread_n == kLine ? 1024 : 640) : 512; }
 
-double cycles_of(const CardModel& card, const ConvShape& s, const ConvConfig& c) {
+double cycles_of(const GpuModel& gpu, const ConvShape& s, const ConvConfig& c) {
   const auto real = [](std::int64_t x) { return static_cast<double>(x); };
   const std::int64_t units = s.unit_groups() * s.rows.taps * s.columns.taps;
   const Tile& t = c.tile;
   // Numbers that a block loads, what its warps read on chip, and what waits.
   const double filters = real(t.m * units * s.vector) * (s.other_dtype == DType::Float32 ? 4 : 2),
-               picture = real(c.images * reach_of(s, c) * s.columns.picture * s.channels) * 2,
+               image = real(c.images * reach_of(s, c) * s.columns.image * s.channels) * 2,
                results = real(t.m * t.n) * 6;
   const double slices = real(units) / 2, lines = real(t.thread_n) / kLine,
                warps = real(t.n) / t.thread_n, taps = real(s.rows.taps);
@@ -96,16 +96,16 @@ double cycles_of(const CardModel& card, const ConvShape& s, const ConvConfig& c)
                products = slices * warps * lines * 4 * (t.m / 16.0) * 2;
   // Of a unit of the filters: instructions, and rounds of loads.
   const double gathered = copies_filters(s) ? 15 : 60, rounds = copies_filters(s) ? 32 : 4;
-  const double busy = (filters + picture + results) / card.cache * 0.75 +
+  const double busy = (filters + image + results) / gpu.cache * 0.75 +
                       real(t.m * units) / 32 * gathered / 4 + std::max(fragments, products);
   const double waits =
-      card.latency * (2 + real(t.m * units) / t.threads / rounds) + slices / t.groups(32) * 40;
+      gpu.latency * (2 + real(t.m * units) / t.threads / rounds) + slices / t.groups(32) * 40;
   const double blocks =
       real(s.filters / t.m * (s.rows.result / c.rows) * divide_up(power_above(s.images), c.images));
   const double resident = real(
-      std::max<std::int64_t>(1, resident_blocks(card, t, c.shared_bytes + 1024, most_threads(t))));
-  const double share = std::max(1.0, blocks / card.multiprocessors);
-  return card.launch_cycles() +
+      std::max<std::int64_t>(1, resident_blocks(gpu, t, c.shared_bytes + 1024, most_threads(t))));
+  const double share = std::max(1.0, blocks / gpu.multiprocessors);
+  return gpu.launch_cycles() +
          std::max(share * busy + waits, std::ceil(share / resident) * (waits + busy));
 }
 
@@ -168,11 +168,11 @@ class RowsKernel final : public Kernel {
 
   void run(const Binding& binding) const override {
     ConvRows p = problem_;
-    const std::byte* picture = binding.values[at(shape_.picture_value)];
-    if (reinterpret_cast<std::uintptr_t>(picture) % 16 != 0)
+    const std::byte* image = binding.values[at(shape_.image_value)];
+    if (reinterpret_cast<std::uintptr_t>(image) % 16 != 0)
       throw InternalError(cat(title_, ": an operand's address is no multiple of 16"));
     constexpr std::int64_t kBytes = 2;
-    p.picture.data = picture + shape_.picture_offset * kBytes;
+    p.image.data = image + shape_.image_offset * kBytes;
     p.filters.data = binding.values[at(shape_.other_value)] +
                      shape_.other_offset * static_cast<std::int64_t>(item_size(shape_.other_dtype));
     std::vector<std::uint64_t> words;
@@ -188,16 +188,16 @@ class RowsKernel final : public Kernel {
     const ConvShape& s = shape_;
     const ConvConfig& c = config_;
     ConvRows& p = problem_;
-    p.picture = s.picture;
+    p.image = s.image;
     p.filters = s.weights;
     const std::int64_t blocks_m = s.filters / c.tile.m, bands = s.rows.result / c.rows,
-                       reach = reach_of(s, c), row_pieces = s.columns.picture / c.store_vector;
+                       reach = reach_of(s, c), row_pieces = s.columns.image / c.store_vector;
     p.blocks_m = make_divisor(blocks_m);
     p.bands = make_divisor(bands);
     p.row_pieces = make_divisor(row_pieces);
     p.rows = make_divisor(reach);
     p.pieces = make_divisor(c.images * reach * row_pieces);
-    const std::int64_t edge = s.reach(s.columns, s.columns.result) - s.columns.picture;
+    const std::int64_t edge = s.reach(s.columns, s.columns.result) - s.columns.image;
     p.edge = make_divisor(std::max<std::int64_t>(edge, 1));
     p.edges = to_int(c.images * reach * s.unit_groups() * edge);
     p.eighths = make_divisor(c.rows * s.columns.result / kEighth);
@@ -229,11 +229,11 @@ class RowsKernel final : public Kernel {
 }  // namespace
 
 bool gradient_by_pieces(const ConvShape& s) {
-  return s.filter_gradient && loads_pieces(s) && s.other_dtype == s.picture_dtype &&
+  return s.filter_gradient && loads_pieces(s) && s.other_dtype == s.image_dtype &&
          in_eighths({s.other_offset, s.other_step, s.image_stride, s.filter_stride});
 }
 
-std::vector<ConvConfig> conv_rows_configs(const CardModel& card, const ConvShape& s) {
+std::vector<ConvConfig> conv_rows_configs(const GpuModel& gpu, const ConvShape& s) {
   std::vector<ConvConfig> all;
   if (!is_by_rows(s)) return all;
   for (const Tile& tile : kTiles) {
@@ -242,9 +242,9 @@ std::vector<ConvConfig> conv_rows_configs(const CardModel& card, const ConvShape
     c.tile = tile;
     if (!share_rows(s, c)) continue;
     const std::int64_t eighths =
-        c.images * reach_of(s, c) * s.columns.picture / kEighth * s.unit_groups();
+        c.images * reach_of(s, c) * s.columns.image / kEighth * s.unit_groups();
     c.store_vector = eighths * 2 <= tile.threads ? 4 : 8;
-    c.cycles = cycles_of(card, s, c);
+    c.cycles = cycles_of(gpu, s, c);
     all.push_back(c);
   }
   return all;

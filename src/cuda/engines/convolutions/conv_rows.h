@@ -17,7 +17,7 @@ namespace tenon::cuda {
 bool gradient_by_pieces(const ConvShape& shape);
 
 /// Ways to share its work, best first by the model; empty where it is no such convolution.
-std::vector<ConvConfig> conv_rows_configs(const CardModel& card, const ConvShape& shape);
+std::vector<ConvConfig> conv_rows_configs(const GpuModel& gpu, const ConvShape& shape);
 
 std::unique_ptr<Kernel> prepare_conv_rows(const Region& region, const ConvShape& shape,
                                           const ConvConfig& config, const Target& target,

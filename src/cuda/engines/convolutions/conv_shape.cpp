@@ -1,5 +1,5 @@
 // How a convolution, its gradient with respect to the input (a convolution of the result's gradient
-// with the filters turned round) and the one with respect to the filters become one geometry.
+// with the filters transposed round) and the one with respect to the filters become one geometry.
 #include "cuda/engines/convolutions/conv_shape.h"
 
 #include <algorithm>
@@ -47,21 +47,21 @@ class Shaper {
   }
 
  private:
-  static ConvAxis axis(std::int64_t picture, std::int64_t result, std::int64_t taps,
+  static ConvAxis axis(std::int64_t image, std::int64_t result, std::int64_t taps,
                        std::int64_t step, std::int64_t dilation, std::int64_t pad) {
-    return {picture, result, taps, step, dilation, -pad};
+    return {image, result, taps, step, dilation, -pad};
   }
 
-  /// The picture is `x`, of which a group of the convolution has `channels`.
-  void set_picture(const View& x, const Shape& shape, std::int64_t channels) {
+  /// The image is `x`, of which a group of the convolution has `channels`.
+  void set_image(const View& x, const Shape& shape, std::int64_t channels) {
     s_.images = shape[0];
     s_.channels = channels;
-    s_.picture_value = x.value;
-    s_.picture_offset = x.offset;
-    s_.picture_step = channels * x.stride[1];
+    s_.image_value = x.value;
+    s_.image_offset = x.offset;
+    s_.image_step = channels * x.stride[1];
     const std::int64_t by_channels = (channels + s_.vector - 1) / s_.vector * s_.columns.taps;
     s_.shifts = s_.columns.taps <= s_.vector && channels < by_channels;
-    ConvPicture& p = s_.picture;
+    ConvImage& p = s_.image;
     p.images = to_int(shape[0]), p.height = to_int(shape[2]), p.width = to_int(shape[3]);
     p.image_stride = to_int(x.stride[0]);
     p.row_stride = to_int(x.stride[2]), p.column_stride = to_int(x.stride[3]);
@@ -79,7 +79,7 @@ class Shaper {
     }
   }
 
-  /// Filters by strides of (row of the result, channel of the picture, tap row, tap column).
+  /// Filters by strides of (row of the result, channel of the image, tap row, tap column).
   void set_filters(const View& w, std::int64_t row, std::int64_t channel, std::int64_t tap_row,
                    std::int64_t tap_column) {
     s_.other_value = w.value;
@@ -96,7 +96,7 @@ class Shaper {
     s_.rows = axis(x[2], y[2], w[2], v_.stride_h, v_.dil_h, v_.pad_h);
     s_.columns = axis(x[3], y[3], w[3], v_.stride_w, v_.dil_w, v_.pad_w);
     s_.filters = w[0] / v_.groups;
-    set_picture(c_.a, x, w[1]);
+    set_image(c_.a, x, w[1]);
     const std::int64_t* stride = c_.b.stride;
     set_filters(c_.b, stride[0], stride[1], stride[2], stride[3]);
     s_.other_offset = c_.b.offset;
@@ -109,7 +109,7 @@ class Shaper {
     s_.rows = axis(dy[2], dx[2], w[2], 1, v_.dil_h, (w[2] - 1) * v_.dil_h - v_.pad_h);
     s_.columns = axis(dy[3], dx[3], w[3], 1, v_.dil_w, (w[3] - 1) * v_.dil_w - v_.pad_w);
     s_.filters = w[1];
-    set_picture(c_.a, dy, filters);
+    set_image(c_.a, dy, filters);
     const std::int64_t* stride = c_.b.stride;
     set_filters(c_.b, stride[1], stride[0], -stride[2], -stride[3]);
     s_.other_offset = c_.b.offset + (w[2] - 1) * stride[2] + (w[3] - 1) * stride[3];
@@ -122,7 +122,7 @@ class Shaper {
     s_.rows = axis(x[2], y[2], w[2], v_.stride_h, v_.dil_h, v_.pad_h);
     s_.columns = axis(x[3], y[3], w[3], v_.stride_w, v_.dil_w, v_.pad_w);
     s_.filters = w[0] / v_.groups;
-    set_picture(c_.a, x, w[1]);
+    set_image(c_.a, x, w[1]);
     s_.other_value = c_.b.value;
     s_.other_offset = c_.b.offset;
     s_.image_stride = c_.b.stride[0];
@@ -141,11 +141,11 @@ const char* conv_shape(const Region& region, std::span<const Value> values, Conv
   const Contraction& c = region.contraction;
   if (region.kind != RegionKind::Contraction || c.op == Op::Matmul) return "it is no convolution";
   if (c.channels_last) return "its result's channels are last";
-  shape.picture_dtype = values[at(c.a.value)].dtype;
+  shape.image_dtype = values[at(c.a.value)].dtype;
   shape.other_dtype = values[at(c.b.value)].dtype;
-  for (const DType dtype : {c.dtype, shape.picture_dtype, shape.other_dtype})
+  for (const DType dtype : {c.dtype, shape.image_dtype, shape.other_dtype})
     if (!is_staged(dtype)) return "neither float32 nor a 16-bit type";
-  shape.math = math_of(c, shape.picture_dtype, shape.other_dtype);
+  shape.math = math_of(c, shape.image_dtype, shape.other_dtype);
   if (shape.math == GemmMath::Fp32) return "it computes in float32";
   if (c.out_shape.numel() == 0 || c.a_shape.numel() == 0 || c.b_shape.numel() == 0)
     return "it is empty";

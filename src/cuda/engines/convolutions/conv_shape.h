@@ -14,9 +14,9 @@ namespace tenon::cuda {
 /// What the kernels take as an int: sizes that ConvShape has checked.
 inline int to_int(std::int64_t i) { return static_cast<int>(i); }
 
-/// A window along one axis of the picture.
+/// A window along one axis of the image.
 struct ConvAxis {
-  std::int64_t picture = 0, result = 0, taps = 0;
+  std::int64_t image = 0, result = 0, taps = 0;
   std::int64_t step = 1, dilation = 1, first = 0;  // first: coordinate of result 0's tap 0
 };
 
@@ -30,19 +30,19 @@ struct ConvShape {
   int vector = 8;                       // elements of a unit
   std::int64_t images = 0, groups = 1;  // of the convolution
   std::int64_t filters = 0;             // rows of the result, of one group
-  std::int64_t channels = 0;            // of the picture, of one group
+  std::int64_t channels = 0;            // of the image, of one group
   ConvAxis rows, columns;
-  // picture: the one that has patches. other: filters, or the gradient of the result.
-  ValueId picture_value = kNoValue, other_value = kNoValue;
-  DType picture_dtype = DType::Float32, other_dtype = DType::Float32;
-  std::int64_t picture_offset = 0, other_offset = 0;  // elements
-  ConvPicture picture;
+  // image: the one that has patches. other: filters, or the gradient of the result.
+  ValueId image_value = kNoValue, other_value = kNoValue;
+  DType image_dtype = DType::Float32, other_dtype = DType::Float32;
+  std::int64_t image_offset = 0, other_offset = 0;  // elements
+  ConvImage image;
   ConvFilters weights;                               // not of filter gradients
   std::int64_t image_stride = 0, filter_stride = 0;  // of the result's gradient
-  std::int64_t picture_step = 0, other_step = 0;     // from a group to the next
+  std::int64_t image_step = 0, other_step = 0;       // from a group to the next
 
   std::int64_t taps() const { return (shifts ? 1 : columns.taps) * rows.taps; }
-  std::int64_t unit_groups() const { return picture.groups; }
+  std::int64_t unit_groups() const { return image.groups; }
   /// Positions that `pixels` results need along an axis.
   std::int64_t reach(const ConvAxis& axis, std::int64_t pixels) const {
     const bool inside = shifts && &axis == &columns;

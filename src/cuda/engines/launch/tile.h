@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "device/card_model.h"
+#include "device/gpu_model.h"
 
 namespace tenon::cuda {
 
@@ -26,9 +26,9 @@ struct Tile {
 
 /// Blocks that a multiprocessor holds at once, 0 or more: by shared memory, and by registers, of
 /// which there are enough for so many of the kernel's threads.
-inline std::int64_t resident_blocks(const CardModel& card, const Tile& tile,
+inline std::int64_t resident_blocks(const GpuModel& gpu, const Tile& tile,
                                     std::int64_t shared_bytes, int threads_by_registers) {
-  const std::int64_t by_memory = card.shared_bytes / shared_bytes,
+  const std::int64_t by_memory = gpu.shared_bytes / shared_bytes,
                      by_registers = threads_by_registers / tile.threads;
   return by_memory < by_registers ? by_memory : by_registers;
 }

@@ -15,19 +15,19 @@ const char* element_name(DType dtype) {
 
 std::int64_t repeated_bits(DType dtype, Scalar number) {
   std::uint64_t bits = 0;
-  const float narrow = static_cast<float>(number.real());
+  const float half = static_cast<float>(number.real());
   switch (dtype) {
     case DType::Bool:
       bits = !number.is_zero();
       break;
     case DType::Float16:
-      bits = scalar::float16_of(narrow);
+      bits = scalar::float16_of(half);
       break;
     case DType::BFloat16:
-      bits = scalar::bfloat16_of(narrow);
+      bits = scalar::bfloat16_of(half);
       break;
     case DType::Float32:
-      bits = scalar::bits_of(narrow);
+      bits = scalar::bits_of(half);
       break;
     case DType::Float64:
       bits = scalar::bits_of(number.real());

@@ -18,18 +18,18 @@ namespace {
 
 class Joiner {
  public:
-  Joiner(const Sweep& columns, std::span<const Value> values) : values_(values) {
+  Joiner(const LoopNest& columns, std::span<const Value> values) : values_(values) {
     size_ = values[at(columns.map.reduces[0].value)].shape.numel();
     for (const MapReduce& reduce : columns.map.reduces) reduced_.insert(reduce.value);
     out_.space = {size_};
   }
 
-  std::optional<MapProgram> join(const Sweep& columns, std::span<const Region> later) {
+  std::optional<MapProgram> join(const LoopNest& columns, std::span<const Region> later) {
     std::vector<MapProgram> maps;
     for (const Region& region : later) {
-      Sweeps sweeps = cut_into_sweeps(region.map, values_);
-      if (sweeps.sweeps.size() != 1 || sweeps.sweeps[0].kind != SweepKind::Elements) return {};
-      maps.push_back(std::move(sweeps.sweeps[0].map));
+      LoopNests nests = split_into_loop_nests(region.map, values_);
+      if (nests.nests.size() != 1 || nests.nests[0].kind != LoopNestKind::Elements) return {};
+      maps.push_back(std::move(nests.nests[0].map));
       if (!is_of_results(maps.back())) return {};
       for (const MapStore& store : maps.back().stores) written_.insert(store.view.value);
     }
@@ -49,11 +49,11 @@ class Joiner {
            });
   }
 
-  /// Whether the sweep, of which other blocks may not have come to an end, reads nothing that the
+  /// Whether the kernel, of which other blocks may not have come to an end, reads nothing that the
   /// regions write; they read of what it writes the results alone, and write nothing of that.
-  bool are_apart(const MapProgram& sweep) const {
+  bool are_apart(const MapProgram& nest) const {
     return std::none_of(written_.begin(), written_.end(), [&](ValueId id) {
-      return loads(sweep, id) || stores(sweep, id) || reduced_.contains(id);
+      return loads(nest, id) || stores(nest, id) || reduced_.contains(id);
     });
   }
 
@@ -64,7 +64,7 @@ class Joiner {
 
   /// Registers hold what is computed in 16 bits as float32.
   static bool is_rounded_when_stored(const MapInstr& made) {
-    return is_narrow_float(made.dtype) && made.code == MapCode::Compute && made.op != Op::Cast;
+    return is_16_bit_float(made.dtype) && made.code == MapCode::Compute && made.op != Op::Cast;
   }
 
   bool add(const MapProgram& map) {
@@ -98,16 +98,16 @@ class Joiner {
 
   const std::span<const Value> values_;
   std::int64_t size_ = 0;
-  std::set<ValueId> reduced_, written_;  // by the sweep; by the regions
+  std::set<ValueId> reduced_, written_;  // by the kernel; by the regions
   std::map<ValueId, int> made_;          // by the regions so far: the instruction
   MapProgram out_;
 };
 
 }  // namespace
 
-std::optional<MapProgram> made_of_columns(const Sweep& columns, std::span<const Region> later,
+std::optional<MapProgram> made_of_columns(const LoopNest& columns, std::span<const Region> later,
                                           std::span<const Value> values) {
-  // Values that the sweep stores element by element are whole at its end alone.
+  // Values that the kernel stores element by element are whole at its end alone.
   for (const Region& region : later)
     for (const MapStore& store : columns.map.stores)
       if (loads(region.map, store.view.value)) return {};

@@ -4,13 +4,13 @@
 #include <optional>
 #include <span>
 
-#include "cuda/engines/maps/map_sweeps.h"
+#include "cuda/engines/maps/loop_nests.h"
 
 namespace tenon::cuda {
 
-/// What regions behind a sweep over columns make of its results, as one program over these, where
+/// What regions behind a kernel over columns make of its results, as one program over these, where
 /// each element of what they read of one another is that of the same result. `later`: in order.
-std::optional<MapProgram> made_of_columns(const Sweep& columns, std::span<const Region> later,
+std::optional<MapProgram> made_of_columns(const LoopNest& columns, std::span<const Region> later,
                                           std::span<const Value> values);
 
 }  // namespace tenon::cuda

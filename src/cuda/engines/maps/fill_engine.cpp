@@ -76,7 +76,7 @@ class FillKernel final : public Kernel {
 
 class FillEngine final : public Engine {
  public:
-  explicit FillEngine(const Target& target) : card_(target.model) {}
+  explicit FillEngine(const Target& target) : gpu_(target.model) {}
 
   const char* name() const override { return "fill"; }
 
@@ -91,7 +91,7 @@ class FillEngine final : public Engine {
   double estimate(const Region& region, std::span<const Value> values) const override {
     FillPattern pattern;
     fill_refusal(region, values, pattern);
-    return microseconds(card_, {.bytes = static_cast<double>(pattern.bytes)});
+    return microseconds(gpu_, {.bytes = static_cast<double>(pattern.bytes)});
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
@@ -102,7 +102,7 @@ class FillEngine final : public Engine {
   }
 
  private:
-  const CardModel card_;
+  const GpuModel gpu_;
 };
 
 }  // namespace

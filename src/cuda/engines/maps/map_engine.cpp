@@ -13,7 +13,7 @@
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/launch/tickets.h"
 #include "cuda/engines/maps/map_kernel.h"
-#include "cuda/engines/maps/print_sweep.h"
+#include "cuda/engines/maps/print_loop_nest.h"
 #include "cuda/jit/jit.h"
 
 namespace tenon::cuda {
@@ -130,10 +130,10 @@ class MapEngine final : public Engine {
   }
   double saves(std::span<const LaunchPart> parts, std::string* why) const override {
     const PhaseSizes sizes = sizes_of(parts, launch_words(target_));
-    const CardModel& card = target_.model;
-    double saved = (sizes.phases - 1) * card.launch_us;
-    if (sizes.by_all) saved -= card.again_us;
-    if (sizes.ends_last) saved -= card.last_block_us;
+    const GpuModel& gpu = target_.model;
+    double saved = (sizes.phases - 1) * gpu.launch_us;
+    if (sizes.by_all) saved -= gpu.again_us;
+    if (sizes.ends_last) saved -= gpu.last_block_us;
     if (!sizes.wait_for_none) {
       *why = "in one launch blocks would have to wait for one another";
     } else if (!sizes.fits) {

@@ -15,7 +15,7 @@
 #include "base/contains.h"
 #include "base/str.h"
 #include "cuda/engines/maps/column_results.h"
-#include "cuda/engines/maps/print_sweep.h"
+#include "cuda/engines/maps/print_loop_nest.h"
 #include "plan/program.h"
 #include "plan/region_key.h"
 
@@ -23,7 +23,7 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::int64_t kOneBlockElements = 4096;  // of a region whose sweeps one block can do
+constexpr std::int64_t kOneBlockElements = 4096;  // of a region whose kernels one block can do
 constexpr int kOneBlockThreads = 1024;
 constexpr int kJoinedThreads = 256;
 constexpr std::int64_t kLongestByAll = 4096;  // row that every block of a launch makes for itself
@@ -50,13 +50,13 @@ std::string entry_name(const char* kind, const MapProgram& map) {
   return shown == 0 ? name + "_copy" : name;
 }
 
-const char* sweep_name(const Sweep& sweep) {
-  switch (sweep.kind) {
-    case SweepKind::Elements:
+const char* loop_nest_name(const LoopNest& nest) {
+  switch (nest.kind) {
+    case LoopNestKind::Elements:
       return "map";
-    case SweepKind::Rows:
+    case LoopNestKind::Rows:
       return "rows";
-    case SweepKind::Columns:
+    case LoopNestKind::Columns:
       break;
   }
   return "columns";
@@ -92,7 +92,7 @@ std::string head(const std::string& entry, int threads, int resident) {
              "(const __grid_constant__ tenon::cuda::Arguments a) {\n", kAwaitKernels);
 }
 
-/// Sweeps one after another, in one block where there are several.
+/// Kernels one after another, in one block where there are several.
 PrintedLaunch launch_of(std::span<const Part> parts, const std::string& entry,
                         const std::string& title, std::size_t most_words) {
   PrintedLaunch launch;
@@ -105,7 +105,7 @@ PrintedLaunch launch_of(std::span<const Part> parts, const std::string& entry,
     code += in_namespace(parts[k], k);
     members += cat("  part", k, "::Arguments part", k, ";\n");
     if (k != 0) calls += "  __syncthreads();\n";
-    calls += cat("  tenon::cuda::part", k, "::sweep(a.part", k, ", ",
+    calls += cat("  tenon::cuda::part", k, "::nest(a.part", k, ", ",
                  parts.size() == 1 ? "blockIdx.x, gridDim.x" : "0, 1", ");\n");
     append(launch.arguments, parts[k].arguments);
   }
@@ -142,15 +142,14 @@ std::string calls_in_phases(std::size_t g, std::size_t count) {
              "; ++k) {\n    const unsigned end = start + min(static_cast<unsigned>(a.most", g,
              "[k]), gridDim.x);\n#pragma unroll 1\n    for (; block < end; block += step)\n      "
              "tenon::cuda::part",
-             g, "::sweep(a.part", g, "[k], block - start, end - start);\n    start = end;\n  }\n");
+             g, "::nest(a.part", g, "[k], block - start, end - start);\n    start = end;\n  }\n");
 }
 
 std::string calls_of_few(std::size_t g, std::size_t count) {
   return cat("#pragma unroll 1\n  for (int k = 0; k < ", count,
              "; ++k) {\n    const unsigned end = static_cast<unsigned>(a.end", g,
-             "[k]);\n    if (blockIdx.x < end)\n      return tenon::cuda::part", g,
-             "::sweep(a.part", g,
-             "[k], blockIdx.x - start, end - start);\n    start = end;\n  }\n");
+             "[k]);\n    if (blockIdx.x < end)\n      return tenon::cuda::part", g, "::nest(a.part",
+             g, "[k], blockIdx.x - start, end - start);\n    start = end;\n  }\n");
 }
 
 std::string calls_of_many(std::size_t g, std::size_t count) {
@@ -158,7 +157,7 @@ std::string calls_of_many(std::size_t g, std::size_t count) {
              "])) {\n    const int k = tenon::cuda::first_above(a.end", g, ", ", count,
              ", blockIdx.x);\n    const unsigned end = static_cast<unsigned>(a.end", g,
              "[k]);\n    if (k > 0) start = static_cast<unsigned>(a.end", g,
-             "[k - 1]);\n    return tenon::cuda::part", g, "::sweep(a.part", g,
+             "[k - 1]);\n    return tenon::cuda::part", g, "::nest(a.part", g,
              "[k], blockIdx.x - start, end - start);\n  }\n  start = static_cast<unsigned>(a.end",
              g, "[", count - 1, "]);\n");
 }
@@ -326,22 +325,22 @@ PrintedMap finished(std::vector<PrintedLaunch> launches) {
 
 /// Adds the temporaries of a region to those of the map. Its arguments, which number them from the
 /// program's values on, get their places.
-void take_temporaries(PrintedMap& map, const Sweeps& sweeps, ArgumentBlock* arguments) {
+void take_temporaries(PrintedMap& map, const LoopNests& nests, ArgumentBlock* arguments) {
   const auto taken = static_cast<ValueId>(map.temporaries.size());
-  for (const Value& temporary : sweeps.values.temporaries())
+  for (const Value& temporary : nests.values.temporaries())
     map.temporaries.push_back(map.workspace_bytes + temporary.offset);
-  map.workspace_bytes += sweeps.temporary_bytes;
+  map.workspace_bytes += nests.temporary_bytes;
   if (arguments == nullptr) return;
   for (auto& [word, value] : arguments->pointers)
-    if (value >= static_cast<ValueId>(sweeps.values.own_size())) value += taken;
+    if (value >= static_cast<ValueId>(nests.values.own_size())) value += taken;
 }
 
 }  // namespace
 
 PrintedMap print_map(const Region& region, std::span<const Value> values, std::size_t most_words,
                      std::int64_t most_shared) {
-  Sweeps sweeps = cut_into_sweeps(region.map, values);
-  const bool one_block = sweeps.sweeps.size() > 1 && region.map.space.numel() <= kOneBlockElements;
+  LoopNests nests = split_into_loop_nests(region.map, values);
+  const bool one_block = nests.nests.size() > 1 && region.map.space.numel() <= kOneBlockElements;
   PartOptions options;
   if (one_block)
     options = {kOneBlockThreads, true};
@@ -349,17 +348,17 @@ PrintedMap print_map(const Region& region, std::span<const Value> values, std::s
     options.shared_bytes = most_shared;
   std::vector<Part> parts;
   std::vector<PrintedLaunch> launches;
-  for (const Sweep& sweep : sweeps.sweeps) {
-    parts.push_back(print_part(sweep, sweeps, options));
+  for (const LoopNest& nest : nests.nests) {
+    parts.push_back(print_part(nest, nests, options));
     if (!one_block)
-      launches.push_back(launch_of({&parts.back(), 1}, entry_name(sweep_name(sweep), sweep.map),
+      launches.push_back(launch_of({&parts.back(), 1}, entry_name(loop_nest_name(nest), nest.map),
                                    region.title, most_words));
   }
   if (one_block)
-    launches.push_back(launch_of(parts, entry_name(sweep_name(sweeps.sweeps[0]), region.map),
+    launches.push_back(launch_of(parts, entry_name(loop_nest_name(nests.nests[0]), region.map),
                                  region.title, most_words));
   PrintedMap out = finished(std::move(launches));
-  take_temporaries(out, sweeps, nullptr);
+  take_temporaries(out, nests, nullptr);
   return out;
 }
 
@@ -378,9 +377,9 @@ const char* refusal_of(const Part& part) {
 
 const char* share_of(const Region& region, std::span<const Value> values, LaunchShare& share) {
   if (region.kind != RegionKind::Map) return "not a map";
-  Sweeps sweeps = cut_into_sweeps(region.map, values);
-  if (sweeps.sweeps.size() != 1) return "takes several sweeps";
-  const Part part = print_part(sweeps.sweeps[0], sweeps, {kJoinedThreads, false});
+  LoopNests nests = split_into_loop_nests(region.map, values);
+  if (nests.nests.size() != 1) return "takes several kernels";
+  const Part part = print_part(nests.nests[0], nests, {kJoinedThreads, false});
   share = share_of(part);
   return refusal_of(part);
 }
@@ -395,11 +394,11 @@ void add_written(const MapProgram& map, std::vector<ValueId>& out) {
 /// The one part of a region that can join; its temporaries are the map's.
 Part joined_part(const Region& region, std::span<const Value> values, const PartOptions& options,
                  PrintedMap& out) {
-  Sweeps sweeps = cut_into_sweeps(region.map, values);
-  Part part = print_part(sweeps.sweeps[0], sweeps, options);
-  if (sweeps.sweeps.size() != 1 || refusal_of(part) != nullptr)
+  LoopNests nests = split_into_loop_nests(region.map, values);
+  Part part = print_part(nests.nests[0], nests, options);
+  if (nests.nests.size() != 1 || refusal_of(part) != nullptr)
     throw InternalError(cat(region.title, " cannot share a launch"));
-  if (part.blocks > 0) take_temporaries(out, sweeps, &part.arguments);
+  if (part.blocks > 0) take_temporaries(out, nests, &part.arguments);
   return part;
 }
 
@@ -527,27 +526,27 @@ Phases phases_of(std::span<const Region> regions, std::span<const Value> values,
   return all;
 }
 
-/// A sweep over columns, and what becomes of its results, each in the block that has it; else
+/// A kernel over columns, and what becomes of its results, each in the block that has it; else
 /// nothing.
 std::optional<PrintedMap> print_columns_then(std::span<const Region> regions,
                                              std::span<const Value> values,
                                              std::size_t most_words) {
   const Region& first = regions[0];
   if (first.map.space.numel() == 0 || regions[1].phase == first.phase) return {};
-  Sweeps sweeps = cut_into_sweeps(first.map, values);
-  if (sweeps.sweeps.size() != 1 || sweeps.sweeps[0].kind != SweepKind::Columns) return {};
+  LoopNests nests = split_into_loop_nests(first.map, values);
+  if (nests.nests.size() != 1 || nests.nests[0].kind != LoopNestKind::Columns) return {};
   const std::optional<MapProgram> then =
-      made_of_columns(sweeps.sweeps[0], regions.subspan(1), values);
+      made_of_columns(nests.nests[0], regions.subspan(1), values);
   if (!then) return {};
   std::vector<ValueId> written;
   for (const Region& region : regions) add_written(region.map, written);
   PartOptions options{kJoinedThreads, false, written};
   options.then = &*then;
-  const Part part = print_part(sweeps.sweeps[0], sweeps, options);
+  const Part part = print_part(nests.nests[0], nests, options);
   PrintedMap out;
   out.launches.push_back(
       launch_of({&part, 1}, entry_name("columns", first.map), first.title, most_words));
-  take_temporaries(out, sweeps, nullptr);
+  take_temporaries(out, nests, nullptr);
   return out;
 }
 

@@ -1,5 +1,5 @@
 // Whole kernels of map regions: parts put together as CUDA C++ text, and their launches. Nothing
-// here needs a card.
+// here needs a GPU.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/engines/maps/map_sweeps.h"
+#include "cuda/engines/maps/loop_nests.h"
 #include "cuda/engines/maps/print_map.h"
 #include "cuda/jit/jit.h"
 #include "plan/engine.h"
@@ -24,7 +24,7 @@ struct PrintedLaunch {
   std::int64_t blocks = 1;
   // Tickets that it counts in, and the words for the number of each part's first one.
   std::int64_t tickets = 0;
-  bool resident = false;  // whether no more blocks are launched than the card holds at once
+  bool resident = false;  // whether no more blocks are launched than the GPU holds at once
   int arrival_word = -1;  // for the number of the counter of blocks that have ended, or -1
   struct FirstTicket {
     int word;
@@ -39,7 +39,7 @@ struct PrintedMap {
   std::int64_t workspace_bytes = 0;
 };
 
-/// Words of arguments that a launch on such a card may take.
+/// Words of arguments that a launch on such a GPU may take.
 inline std::size_t launch_words(const Target& target) {
   constexpr int kSpareBytes = 96;
   return static_cast<std::size_t>(target.launch_bytes - kSpareBytes) / 8;

@@ -94,7 +94,7 @@ bool needs_rounding(DType dtype) {
          dtype == DType::Int8;
 }
 
-bool is_narrow_float(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
+bool is_16_bit_float(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
 
 std::string print_compute(const MapInstr& instr, std::span<const std::string> args,
                           std::span<const DType> from) {
@@ -134,7 +134,7 @@ std::string print_cast(const std::string& expression, DType from, DType to) {
 
 double element_work(Op op) {
   if (op_row(op).header != nullptr) return 30;  // a series of its own
-  return op_row(op).cost.narrow > kStep.narrow ? 10 : 1.5;
+  return op_row(op).cost.f32 > kStep.f32 ? 10 : 1.5;
 }
 
 std::uint64_t number_word(DType dtype, Scalar number) {

@@ -26,7 +26,7 @@ std::string zero_of(DType dtype);
 /// Whether a register's number may be one that memory of this dtype cannot hold.
 bool needs_rounding(DType dtype);
 /// bfloat16 and float16.
-bool is_narrow_float(DType dtype);
+bool is_16_bit_float(DType dtype);
 
 /// An expression for a Compute instruction; `args` are expressions of its arguments, whose dtypes
 /// are `from`. The result is rounded or wrapped to the instruction's dtype.

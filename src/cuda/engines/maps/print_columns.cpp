@@ -1,5 +1,5 @@
-// Sweeps that reduce one set of axes. A block has a tile of results and a chunk of what is reduced
-// into each; chunks are as long as sizes say, never as the card does. Their partial results go
+// Kernels that reduce one set of axes. A block has a tile of results and a chunk of what is reduced
+// into each; chunks are as long as sizes say, never as the GPU does. Their partial results go
 // through the workspace, and the last block of a tile combines them in order.
 //
 // `across`: the last axis is kept, neighbouring threads have neighbouring results and walk down the
@@ -10,8 +10,8 @@
 #include <map>
 
 #include "base/str.h"
+#include "cuda/engines/maps/print_loop_nest.h"
 #include "cuda/engines/maps/print_reduction.h"
-#include "cuda/engines/maps/print_sweep.h"
 
 namespace tenon::cuda {
 
@@ -21,7 +21,7 @@ constexpr std::int64_t kMostColumnBlocks = 1024, kBusyBlocks = 264;
 constexpr int kMostUnrolled = 8;         // steps of a thread whose loads go together
 constexpr std::int64_t kRegisters = 32;  // for what these loads bring
 // Of moments: putting chunks together costs more than sums do, so there are fewer of them, for
-// about two blocks on each multiprocessor of a large card, and of one tile, whose last block reads
+// about two blocks on each multiprocessor of a large GPU, and of one tile, whose last block reads
 // them all.
 constexpr std::int64_t kMomentBlocks = 256, kMomentChunks = 128;
 constexpr std::int64_t kExchanged = 16384;  // bytes of shared memory in which threads meet
@@ -31,9 +31,9 @@ constexpr int kMostTile = 16;               // threads with results side by side
 
 class ColumnsPrinter {
  public:
-  ColumnsPrinter(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options)
-      : map_(sweep.map),
-        sweeps_(sweeps),
+  ColumnsPrinter(const LoopNest& nest, LoopNests& nests, const PartOptions& options)
+      : map_(nest.map),
+        loop_nests_(nests),
         options_(options),
         index_(fits_int(map_) ? "int" : "long long"),
         kept_(axes_where(map_, axes(), false)),
@@ -41,12 +41,12 @@ class ColumnsPrinter {
         kept_size_(size_of(map_, kept_)),
         reduced_size_(size_of(map_, reduced_)),
         across_((axes() >> (map_.space.rank() - 1) & 1u) == 0),
-        wide_(vector_width(map_, sweeps.values, true)),
-        printer_(map_, sweeps.values, coordinates_of(map_), arguments_, "a.", "Index"),
+        wide_(vector_width(map_, nests.values, true)),
+        printer_(map_, nests.values, coordinates_of(map_), arguments_, "a.", "Index"),
         elements_(printer_, map_) {
     for (const MapReduce& reduce : map_.reduces)
       reductions_.push_back({reduce.op, map_.instrs[at(reduce.source)].dtype,
-                             sweeps.values[at(reduce.value)].dtype, reduce.deviations});
+                             nests.values[at(reduce.value)].dtype, reduce.deviations});
     find_moments();
     if (across_) limit_width();
     printer_.limit_alignment(wide_);
@@ -61,8 +61,8 @@ class ColumnsPrinter {
     Part then;
     std::vector<ValueId> results;
     for (const MapReduce& reduce : map_.reduces) results.push_back(reduce.value);
-    if (follows()) then = print_results(*options_.then, results, sweeps_.values);
-    const std::string hold = print_hold(), body = print_body(), sweep = print_sweep();
+    if (follows()) then = print_results(*options_.then, results, loop_nests_.values);
+    const std::string hold = print_hold(), body = print_body(), nest = print_loop_nest();
     Part part;
     part.threads = options_.threads;
     part.includes =
@@ -73,7 +73,7 @@ class ColumnsPrinter {
                     ", kReduced = ", options_.threads / tile_, ";\nusing Index = ", index_,
                     ";\n__device__ unsigned tickets[", kTickets, "];\n\nstruct Arguments {\n",
                     arguments_.members(), follows() ? "  then::Arguments then;\n" : "", "};\n\n",
-                    hold, "\n", body, "\n", sweep);
+                    hold, "\n", body, "\n", nest);
     part.resident = resident();
     part.arguments = arguments_.block();
     append(part.arguments, then.arguments);
@@ -109,7 +109,7 @@ class ColumnsPrinter {
   std::string line() const { return wide_ > 1 && across_ ? cat("kKept * ", wide_) : "kKept"; }
 
   void limit_width() {
-    if (kept_size_ < kWideAcross && !reads_narrow()) wide_ = 1;
+    if (kept_size_ < kWideAcross && !reads_16_bit()) wide_ = 1;
     std::map<std::string, std::int64_t> bytes;
     for (std::size_t r = 0; r < reductions_.size(); ++r)
       if (gathers(r))
@@ -121,10 +121,10 @@ class ColumnsPrinter {
   }
 
   /// Whether numbers of 16 bits are what is reduced.
-  bool reads_narrow() const {
+  bool reads_16_bit() const {
     return std::any_of(map_.instrs.begin(), map_.instrs.end(), [this](const MapInstr& instr) {
       if (instr.code != MapCode::Load || !varies(instr.view)) return false;
-      const DType dtype = sweeps_.values[at(instr.view.value)].dtype;
+      const DType dtype = loop_nests_.values[at(instr.view.value)].dtype;
       return is_floating(dtype) && item_size(dtype) == 2;
     });
   }
@@ -154,8 +154,8 @@ class ColumnsPrinter {
     std::int64_t registers = 0;
     for (const MapInstr& instr : map_.instrs)
       if (instr.code == MapCode::Load && varies(instr.view))
-        registers += divide_up(wide_ * static_cast<std::int64_t>(
-                                           item_size(sweeps_.values[at(instr.view.value)].dtype)),
+        registers += divide_up(wide_ * static_cast<std::int64_t>(item_size(
+                                           loop_nests_.values[at(instr.view.value)].dtype)),
                                4);
     unrolled_ = kMostUnrolled;
     while (unrolled_ > 1 && unrolled_ * registers > kRegisters) unrolled_ /= 2;
@@ -311,7 +311,7 @@ class ColumnsPrinter {
                       type = reductions_[r].deviations ? number_type(r) : reductions_[r].type();
     if (chunks_ > 1) {
       const ValueId value =
-          add_temporary(sweeps_, reductions_[r].gathered(), {chunks_ * kept_size_});
+          add_temporary(loop_nests_, reductions_[r].gathered(), {chunks_ * kept_size_});
       arguments_.pointer(cat(type, "*"), name, value);
     } else {
       arguments_.word(cat(type, "*"), name, 0);
@@ -399,7 +399,7 @@ class ColumnsPrinter {
                  given, ");"));
   }
 
-  std::string print_sweep() {
+  std::string print_loop_nest() {
     CodeWriter out;
     arguments_.number("kept", kept_size_);
     arguments_.number("reduced", reduced_size_);
@@ -411,7 +411,7 @@ class ColumnsPrinter {
     ticket_word_ = static_cast<int>(arguments_.block().words.size());
     arguments_.number("first_ticket", 0);
     out.line(
-        "__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned "
+        "__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned "
         "blocks) {");
     out.line("const Index kept = Index(a.kept), thread = Index(threadIdx.x);");
     out.line(across_ ? "const Index result = thread % kKept, lane = thread / kKept;"
@@ -495,7 +495,7 @@ class ColumnsPrinter {
   }
 
   const MapProgram& map_;
-  Sweeps& sweeps_;
+  LoopNests& loop_nests_;
   const PartOptions options_;
   const std::string index_;
   const std::vector<int> kept_, reduced_;
@@ -517,8 +517,8 @@ class ColumnsPrinter {
 
 }  // namespace
 
-Part print_columns(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options) {
-  return ColumnsPrinter(sweep, sweeps, options).print();
+Part print_columns(const LoopNest& nest, LoopNests& nests, const PartOptions& options) {
+  return ColumnsPrinter(nest, nests, options).print();
 }
 
 }  // namespace tenon::cuda

@@ -1,9 +1,9 @@
-// Element-wise sweeps. A thread handles N neighbours along the last axis: all loads, then all
-// arithmetic, then all stores, so that a sweep may overwrite what it reads.
+// Element-wise kernels. A thread handles N neighbours along the last axis: all loads, then all
+// arithmetic, then all stores, so that a kernel may overwrite what it reads.
 #include <algorithm>
 
 #include "base/str.h"
-#include "cuda/engines/maps/print_sweep.h"
+#include "cuda/engines/maps/print_loop_nest.h"
 
 namespace tenon::cuda {
 
@@ -13,8 +13,8 @@ constexpr std::int64_t kMostBlocks = 4096;
 
 class ElementsPrinter {
  public:
-  ElementsPrinter(const Sweep& sweep, const ValueTable& values, const PartOptions& options)
-      : map_(sweep.map),
+  ElementsPrinter(const LoopNest& nest, const ValueTable& values, const PartOptions& options)
+      : map_(nest.map),
         options_(options),
         index_(fits_int(map_) ? "int" : "long long"),
         wide_(vector_width(map_, values, map_.space.rank() > 1)),
@@ -25,12 +25,12 @@ class ElementsPrinter {
 
   Part print() {
     printer_.set_numbers();
-    const std::string body = print_body(), sweep = print_sweep();
+    const std::string body = print_body(), nest = print_loop_nest();
     Part part;
     part.threads = options_.threads;
     part.includes = printer_.includes();
     part.code = cat("constexpr int kThreads = ", options_.threads, ";\nusing Index = ", index_,
-                    ";\n\nstruct Arguments {\n", arguments_.members(), "};\n\n", body, "\n", sweep);
+                    ";\n\nstruct Arguments {\n", arguments_.members(), "};\n\n", body, "\n", nest);
     part.arguments = arguments_.block();
     const std::int64_t threads = map_.space.numel() / wide_ + rest();
     part.blocks = std::min(divide_up(threads, options_.threads), kMostBlocks);
@@ -63,13 +63,13 @@ class ElementsPrinter {
     return out.text();
   }
 
-  std::string print_sweep() {
+  std::string print_loop_nest() {
     CodeWriter out;
     arguments_.number("whole", map_.space.numel() / wide_);
     const std::string position =
         elements_.uses_position() ? cat(", static_cast<long long>(e) * ", wide_) : "";
     out.line(
-        "__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned "
+        "__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned "
         "blocks) {");
     const bool has_rest = flat() && wide_ > 1;
     if (has_rest) arguments_.number("rest", rest());
@@ -110,8 +110,8 @@ class ElementsPrinter {
 
 }  // namespace
 
-Part print_elements(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options) {
-  return ElementsPrinter(sweep, sweeps.values, options).print();
+Part print_elements(const LoopNest& nest, LoopNests& nests, const PartOptions& options) {
+  return ElementsPrinter(nest, nests.values, options).print();
 }
 
 }  // namespace tenon::cuda

@@ -137,7 +137,7 @@ class EpiloguePrinter {
       }
       out.line(cat("const ", type, " ", result, " = ", text, ";"));
       printer_.set(i, result);
-      if (is_narrow_float(instr.dtype) && accumulator_ == DType::Float32)
+      if (is_16_bit_float(instr.dtype) && accumulator_ == DType::Float32)
         printer_.set_stored(i, std::move(sum));
     }
   }

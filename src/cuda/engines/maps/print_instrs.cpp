@@ -35,7 +35,7 @@ void InstrPrinter::find_near() {
     const MapInstr& instr = map_.instrs[i];
     const bool rounds =
         instr.code == MapCode::Load || (instr.code == MapCode::Compute && instr.op == Op::Cast);
-    near_[i] = rounds && is_narrow_float(instr.dtype);
+    near_[i] = rounds && is_16_bit_float(instr.dtype);
     if (instr.code != MapCode::Compute && instr.code != MapCode::RowReduce) continue;
     for (const int arg : instr.args)
       if (arg >= 0 && near_[at(arg)] && is_floating(instr.dtype)) near_[i] = true;
@@ -50,14 +50,14 @@ void InstrPrinter::find_only_rounded() {
       only = only && rounds;
     };
     for (const MapStore& store : map_.stores)
-      if (at(store.source) == i) use(is_narrow_float(values_[at(store.view.value)].dtype));
+      if (at(store.source) == i) use(is_16_bit_float(values_[at(store.view.value)].dtype));
     for (const MapReduce& reduce : map_.reduces)
       if (at(reduce.source) == i) use(false);
     for (std::size_t u = i + 1; u < only_rounded_.size(); ++u) {
       const MapInstr& user = map_.instrs[u];
       for (const int arg : user.args) {
         if (arg < 0 || at(arg) != i) continue;
-        const bool rounds = user.op == Op::Cast && is_narrow_float(user.dtype);
+        const bool rounds = user.op == Op::Cast && is_16_bit_float(user.dtype);
         const bool scales = user.op == Op::Mul || user.op == Op::Neg;
         use(user.code == MapCode::Compute && (rounds || (scales && only_rounded_[u])));
       }
@@ -178,7 +178,7 @@ void InstrPrinter::load_row(CodeWriter& out, int instr) {
 int InstrPrinter::packed_bytes(const View& view) const {
   const DType dtype = values_[at(view.value)].dtype;
   const bool packs = inner_step(view) == InnerStep::One && alignment(view) >= 8 &&
-                     (is_narrow_float(dtype) || dtype == DType::Bool);
+                     (is_16_bit_float(dtype) || dtype == DType::Bool);
   return packs ? static_cast<int>(item_size(dtype)) : 0;
 }
 
@@ -194,7 +194,7 @@ void InstrPrinter::hold_row(CodeWriter& members, CodeWriter& loads, int instr, b
   if (packs && packed_bytes(view) > 0) {
     const char* memory = memory_type(values_[at(view.value)].dtype);
     members.line(cat("Packed<", memory, ", N> ", x, ";"));
-    set(instr, cat("widen(held.", x, ".element[i])"));
+    set(instr, cat("upcast(held.", x, ".element[i])"));
     return loads.line(cat("held.", x, " = ", load_function(view), "_packed<N>(", from, ");"));
   }
   members.line(cat(type(instr), " ", x, step == InnerStep::None ? ";" : "[N];"));
@@ -239,7 +239,7 @@ std::string InstrPrinter::compute(int instr) {
   std::string text = cat("const ", type(instr), " ", result, " = ",
                          by.empty() ? print_compute(op, args, from) : by, ";");
   set(instr, result);
-  if (op.op == Op::Cast && is_narrow_float(op.dtype) && is_floating(from[0]) &&
+  if (op.op == Op::Cast && is_16_bit_float(op.dtype) && is_floating(from[0]) &&
       from[0] != DType::Float64)
     stored_[at(instr)] = args[0];
   return text;

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/engines/maps/map_sweeps.h"
+#include "cuda/engines/maps/loop_nests.h"
 #include "cuda/engines/maps/print_code.h"
 
 namespace tenon::cuda {

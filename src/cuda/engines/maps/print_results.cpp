@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/str.h"
-#include "cuda/engines/maps/print_sweep.h"
+#include "cuda/engines/maps/print_loop_nest.h"
 
 namespace tenon::cuda {
 

@@ -1,20 +1,20 @@
-// Sweeps with rows: reductions along the last axis whose results the same sweep uses. A row belongs
-// to some lanes of a warp or to a block.
+// Kernels with rows: reductions along the last axis whose results the same kernel uses. A row
+// belongs to some lanes of a warp or to a block.
 //
 // Pass p computes what waits for p reductions of the row. Short rows stay in registers from pass to
 // pass. Longer ones are computed again, each value in the pass that needs it: from their 16-bit
 // elements, which stay in registers packed as they lie in memory, from elements of 32 bits that
 // stay in shared memory, or, where they are longer still, loaded again.
 //
-// Columns of short rows are reduced on the way (map_sweeps.h): a block has a chunk of rows, gathers
-// in registers what its threads' columns come to, and leaves it in a row of a table for a sweep of
+// Columns of short rows are reduced on the way (loop_nests.h): a block has a chunk of rows, gathers
+// in registers what its threads' columns come to, and leaves it in a row of a table for a kernel of
 // columns. Of many short rows a warp loads the next one while it computes the one before.
 #include <string>
 #include <vector>
 
 #include "base/str.h"
+#include "cuda/engines/maps/print_loop_nest.h"
 #include "cuda/engines/maps/print_reduction.h"
-#include "cuda/engines/maps/print_sweep.h"
 #include "cuda/engines/maps/row_form.h"
 
 namespace tenon::cuda {
@@ -23,8 +23,8 @@ namespace {
 
 class RowsPrinter : RowForm {
  public:
-  RowsPrinter(const Sweep& sweep, const ValueTable& values, const PartOptions& options)
-      : RowForm(sweep.map, values, options),
+  RowsPrinter(const LoopNest& nest, const ValueTable& values, const PartOptions& options)
+      : RowForm(nest.map, values, options),
         index_(fits_int(map_) ? "int" : "long long"),
         printer_(map_, values, coordinates(), arguments_, "a.", "Index") {
     for (int i = 0; i < count(); ++i)
@@ -43,14 +43,14 @@ class RowsPrinter : RowForm {
 
   Part print() {
     printer_.set_numbers();
-    const std::string sweep = print_sweep();
+    const std::string nest = print_loop_nest();
     Part part;
     part.threads = threads_;
     part.shared_bytes = shared_bytes();
     part.includes = cat(printer_.includes(), "#include \"cuda/kernels/map_reduce.cuh\"\n");
     part.code = cat("constexpr int kThreads = ", threads_, ", kLanes = ", lanes_, ", N = ", wide_,
                     in_steps() ? cat(", kSteps = ", steps_) : "", ";\nusing Index = ", index_,
-                    ";\n", "\nstruct Arguments {\n", arguments_.members(), "};\n\n", sweep);
+                    ";\n", "\nstruct Arguments {\n", arguments_.members(), "};\n\n", nest);
     part.arguments = arguments_.block();
     part.blocks = blocks();
     part.resident = resident();
@@ -136,7 +136,7 @@ class RowsPrinter : RowForm {
 
   void load_elements(CodeWriter& out, int i) {
     if (packed_[at(i)]) {
-      out.line(cat("widen_row(", kept_row('x', i), ", w", i, "[s]);"));
+      out.line(cat("convert_row(", kept_row('x', i), ", w", i, "[s]);"));
       return printer_.set(i, kept_element('x', i));
     }
     if (i == staged_ && is_staged_) {
@@ -406,12 +406,12 @@ class RowsPrinter : RowForm {
     out.line("for (Index first = start; first < stop; first += kThreads / kLanes) {");
   }
 
-  std::string print_sweep() {
+  std::string print_loop_nest() {
     CodeWriter out;
     arguments_.number("rows", rows_);
     arguments_.number("length", length_);
     out.line(
-        "__device__ __forceinline__ void sweep(const Arguments& a, unsigned block, unsigned "
+        "__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned "
         "blocks) {");
     out.line("const Index rows = Index(a.rows), length = Index(a.length);");
     out.line("const Index lane = Index(threadIdx.x) % kLanes;");
@@ -455,8 +455,8 @@ class RowsPrinter : RowForm {
 
 }  // namespace
 
-Part print_rows(const Sweep& sweep, Sweeps& sweeps, const PartOptions& options) {
-  return RowsPrinter(sweep, sweeps.values, options).print();
+Part print_rows(const LoopNest& nest, LoopNests& nests, const PartOptions& options) {
+  return RowsPrinter(nest, nests.values, options).print();
 }
 
 }  // namespace tenon::cuda

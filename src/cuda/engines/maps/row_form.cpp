@@ -1,4 +1,4 @@
-// Lanes, blocks and registers of sweeps with rows: what stays in registers from pass to pass, and
+// Lanes, blocks and registers of kernels with rows: what stays in registers from pass to pass, and
 // in which form; the printer (print_rows.cpp) only asks.
 #include "cuda/engines/maps/row_form.h"
 
@@ -36,7 +36,7 @@ constexpr std::int64_t kAccessesWithColumns = 3;
 // Registers for rows that are loaded ahead, of 128, and for what is kept of them.
 constexpr std::int64_t kMostAhead = 96;
 // Rows from which on they are loaded ahead, and how many a warp has then, in more blocks than a
-// large card holds at once.
+// large GPU holds at once.
 constexpr std::int64_t kFewestAhead = 2048, kRowsOfWarp = 8, kAheadBlocks = 256;
 
 }  // namespace

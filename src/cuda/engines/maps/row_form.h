@@ -1,4 +1,4 @@
-// How a sweep with rows is laid out over threads and registers: what reads memory once, and how
+// How a kernel with rows is laid out over threads and registers: what reads memory once, and how
 // many rows are under way together, follow from sizes, types and alignments alone.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include "cuda/engines/maps/map_layout.h"
 #include "cuda/engines/maps/print_instrs.h"
-#include "cuda/engines/maps/print_sweep.h"
+#include "cuda/engines/maps/print_loop_nest.h"
 
 namespace tenon::cuda {
 
@@ -34,7 +34,7 @@ class RowForm {
   /// Whether a thread has a fixed number of steps along the row, not a loop.
   bool in_steps() const { return keeps_ || packs_ || has_columns(); }
 
-  /// Whether a pass that reads a loaded row has it in registers, or has it made again there.
+  /// Whether a pass that reads a loaded row has it in registers, or has it recomputed there.
   bool keeps_loads() const { return keeps_ && !ahead_; }
 
   int store_pass(std::size_t s) const {

@@ -50,7 +50,7 @@ int blocks_of(std::string_view part, std::int64_t size) {
 /// Shorter texts leave parts of the larger tiles idle.
 constexpr std::int64_t kShortest = 256;
 
-/// Of a mask that a block reads by narrow offsets.
+/// Of a mask that a block reads by 32-bit offsets.
 constexpr std::int64_t kSmallStride = 1 << 24;
 
 bool has_drops(const OpaqueCall& call) {
@@ -246,7 +246,7 @@ class AttentionKernel final : public Kernel {
     return is_tf32() && part == "forward" ? 4 : 3;
   }
 
-  /// Whether a block has all queries and all keys of a head. A mask is then read by narrow offsets.
+  /// Whether a block has all queries and all keys of a head. A mask is then read by 32-bit offsets.
   bool fits_one_tile() const {
     const bool small_mask =
         !has_mask_ || std::all_of(views_[mask_].stride + 2, views_[mask_].stride + 4,

@@ -186,7 +186,7 @@ std::unique_ptr<Kernel> scatter(const OpaqueCall& call) {
     return scatter_long(call, args, outer);
   args.columns = std::clamp<std::int64_t>(args.inner, 1, kFlatThreads);
   const std::int64_t column_tiles = blocks_of(args.inner, args.columns);
-  // As many rows as fit, unless that leaves too few blocks to fill a card.
+  // As many rows as fit, unless that leaves too few blocks to fill a GPU.
   const std::int64_t even = blocks_of(args.size * outer * column_tiles, kBlocks);
   const std::int64_t fitting = std::min(tile / args.columns, args.size);
   args.rows = std::max<std::int64_t>(1, std::min(fitting, even));

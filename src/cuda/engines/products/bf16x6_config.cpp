@@ -22,39 +22,39 @@ bool bf16x6_is_possible(const WgmmaSizes& s, const WgmmaConfig& config) {
 
 /// Clusters side by side: they lie in one of groups of some sixteen multiprocessors, of which not
 /// all are whole, so that 30 clusters of four or 15 of eight are found on 132.
-std::int64_t bf16x6_room_for(const CardModel& card, int blocks) {
-  if (blocks <= 2) return card.multiprocessors / blocks;
-  return std::max(1, card.multiprocessors / 16 * (16 / blocks) * 15 / 16);
+std::int64_t bf16x6_room_for(const GpuModel& gpu, int blocks) {
+  if (blocks <= 2) return gpu.multiprocessors / blocks;
+  return std::max(1, gpu.multiprocessors / 16 * (16 / blocks) * 15 / 16);
 }
 
 }  // namespace
 
-int bf16x6_blocks(const CardModel& card, const WgmmaSizes& s, const WgmmaConfig& config) {
+int bf16x6_blocks(const GpuModel& gpu, const WgmmaSizes& s, const WgmmaConfig& config) {
   const int blocks = config.cluster * config.splits;
   const auto tiles = static_cast<int>(wgmma_tiles(s, config));
-  return (config.splits > 1 ? tiles : std::min(tiles, card.multiprocessors / blocks)) * blocks;
+  return (config.splits > 1 ? tiles : std::min(tiles, gpu.multiprocessors / blocks)) * blocks;
 }
 
-double bf16x6_microseconds(const CardModel& card, const WgmmaSizes& s, const WgmmaConfig& config) {
+double bf16x6_microseconds(const GpuModel& gpu, const WgmmaSizes& s, const WgmmaConfig& config) {
   constexpr double kShare = 0.7;        // of the tensor cores' rate
   constexpr double kAroundTile = 6000;  // cycles that fill the ring and write the sums
   constexpr double kAlone = 1.05;       // without a neighbour that shares columns
   const double multiply_adds =
-      6.0 * 128 * kWgmmaColumns * kWgmmaPartsDepth / (kShare * card.half);  // cycles a stage
+      6.0 * 128 * kWgmmaColumns * kWgmmaPartsDepth / (kShare * gpu.half);  // cycles a stage
   const int blocks = config.cluster * config.splits;
-  const std::int64_t rounds = divide_up(wgmma_tiles(s, config), bf16x6_room_for(card, blocks));
+  const std::int64_t rounds = divide_up(wgmma_tiles(s, config), bf16x6_room_for(gpu, blocks));
   const double stages = static_cast<double>(divide_up(wgmma_steps(s), config.splits));
   const double cycles = static_cast<double>(rounds) *
                         (stages * multiply_adds * (config.cluster == 1 ? kAlone : 1) + kAroundTile);
-  return card.cycles_to_microseconds(cycles) + card.launch_us;
+  return gpu.cycles_to_microseconds(cycles) + gpu.launch_us;
 }
 
-std::vector<WgmmaConfig> bf16x6_configs(const CardModel& card, const WgmmaSizes& s) {
+std::vector<WgmmaConfig> bf16x6_configs(const GpuModel& gpu, const WgmmaSizes& s) {
   constexpr std::size_t kMost = 4;
   std::vector<std::pair<double, WgmmaConfig>> all;
   for (int cluster = s.m > 128 ? 2 : 1; cluster >= 1; --cluster)
     for (int splits = 1; bf16x6_is_possible(s, {128, cluster, splits}); ++splits)
-      all.emplace_back(bf16x6_microseconds(card, s, {128, cluster, splits}),
+      all.emplace_back(bf16x6_microseconds(gpu, s, {128, cluster, splits}),
                        WgmmaConfig{128, cluster, splits});
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });

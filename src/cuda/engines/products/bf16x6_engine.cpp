@@ -62,7 +62,7 @@ MatrixRows piece_of(const MatrixOperand& b, std::int64_t first, std::int64_t col
 
 const char* bf16x6_refusal(const Target& target, const Region& region,
                            std::span<const Value> values, MatrixShape& shape, std::string* why) {
-  if (target.arch != 90) return "no Hopper card";
+  if (target.arch != 90) return "no Hopper GPU";
   if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
     return "it is no matrix product";
   const Contraction& c = region.contraction;
@@ -88,7 +88,7 @@ WgmmaSizes bf16x6_sizes(const MatrixShape& shape) {
           shape.a.plain ? shape.k : power_above(shape.k), 4};
 }
 
-/// Results and sums that occupy a card, by the class of their sizes; what others would take decides
+/// Results and sums that occupy a GPU, by the class of their sizes; what others would take decides
 /// the rest.
 bool is_worth_parts(const MatrixShape& shape) {
   const WgmmaSizes s = bf16x6_sizes(shape);
@@ -246,11 +246,11 @@ class Bf16x6Engine final : public Engine {
   double estimate(const Region& region, std::span<const Value> values) const override {
     MatrixShape shape;
     if (bf16x6_refusal(target_, region, values, shape, nullptr) != nullptr) return 0;
-    const CardModel& card = target_.model;
+    const GpuModel& gpu = target_.model;
     const WgmmaSizes sizes = bf16x6_sizes(shape);
     const double piece =
-        bf16x6_microseconds(card, sizes, bf16x6_configs(card, sizes).front()) +
-        conversion_microseconds(card, piece_of(shape.b, 0, piece_columns(shape)), 4, 6);
+        bf16x6_microseconds(gpu, sizes, bf16x6_configs(gpu, sizes).front()) +
+        conversion_microseconds(gpu, piece_of(shape.b, 0, piece_columns(shape)), 4, 6);
     return piece * static_cast<double>(pieces_of(shape));
   }
 

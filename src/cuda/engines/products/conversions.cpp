@@ -12,11 +12,11 @@ std::string flat_entry(const char* name, const std::string& parameters, const st
              parameters, ") {\n", kAwaitKernels, "  ", call, ";\n}\n");
 }
 
-double conversion_microseconds(const CardModel& card, const MatrixRows& rows, std::size_t from,
+double conversion_microseconds(const GpuModel& gpu, const MatrixRows& rows, std::size_t from,
                                std::size_t to) {
   const std::int64_t batch = rows.batch_stride == 0 ? 1 : rows.batch;
   const auto elements = static_cast<double>(batch * rows.outer * rows.inner);
-  return microseconds(card, {.bytes = elements * static_cast<double>(from + to)});
+  return microseconds(gpu, {.bytes = elements * static_cast<double>(from + to)});
 }
 
 RowConversion::RowConversion(const MatrixRows& rows, std::int64_t item)

@@ -1,4 +1,5 @@
-// Operands converted or turned into the workspace before a product that takes them in one way only.
+// Operands converted or transposed into the workspace before a product that takes them in one way
+// only.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ inline constexpr char kConversionHeader[] =
 std::string flat_entry(const char* name, const std::string& parameters, const std::string& call);
 
 /// What converting or turning such rows takes, from and to elements of so many bytes.
-double conversion_microseconds(const CardModel& card, const MatrixRows& rows, std::size_t from,
+double conversion_microseconds(const GpuModel& gpu, const MatrixRows& rows, std::size_t from,
                                std::size_t to);
 
 /// A launch that writes rows anew, their pitch a multiple of 8 elements.

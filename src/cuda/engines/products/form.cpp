@@ -238,14 +238,14 @@ class Former {
     tap.u_step = v_.dil_h, tap.v_step = v_.dil_w;
     if (v_.pad_h != 0 || v_.pad_w != 0) open_window(o, window, shape, pixel, tap);
   }
-  void open_window(OperandForm& o, int window, const Shape& picture, const Axis& pixel,
+  void open_window(OperandForm& o, int window, const Shape& image, const Axis& pixel,
                    const Axis& tap) {
     const auto whole = [](std::int64_t i) { return static_cast<int>(i); };
     o.window = window;
-    o.operand.limit_u = whole(picture[2]), o.operand.limit_v = whole(picture[3]);
+    o.operand.limit_u = whole(image[2]), o.operand.limit_v = whole(image[3]);
     o.operand.taps_u = whole(tap.size[1]), o.operand.taps_v = whole(tap.size[2]);
     o.operand.tap_step_u = whole(tap.u_step), o.operand.tap_step_v = whole(tap.v_step);
-    const std::int64_t sizes[] = {pixel.size[1], pixel.size[2], picture[2], picture[3]};
+    const std::int64_t sizes[] = {pixel.size[1], pixel.size[2], image[2], image[3]};
     plain_ = plain_ || std::max(tap.size[1], tap.size[2]) > kGemmMaxTaps ||
              *std::max_element(std::begin(sizes), std::end(sizes)) >= kLimit / 4;
   }

@@ -148,9 +148,9 @@ struct Sizes {
 
 class Model {
  public:
-  Model(const CardModel& card, const Contraction& c, const ContractionForm& form,
+  Model(const GpuModel& gpu, const Contraction& c, const ContractionForm& form,
         const GemmConfig& base)
-      : card_(card), form_(form), base_(base), sizes_(c, form), exact_(c.op == Op::Matmul) {}
+      : gpu_(gpu), form_(form), base_(base), sizes_(c, form), exact_(c.op == Op::Matmul) {}
 
   std::int64_t tiles(const Tile& t) const {
     return divide_up(sizes_.m, t.m) * divide_up(sizes_.n, t.n) * sizes_.batch;
@@ -161,26 +161,26 @@ class Model {
     const std::int64_t steps = divide_up(divide_up(sizes_.k, config.splits), t.k);
     // Of a convolution half a block more than the even share: its pixels were rounded up, so how
     // the last wave fills is not known.
-    const double even = static_cast<double>(tiles(t) * config.splits) / card_.multiprocessors;
+    const double even = static_cast<double>(tiles(t) * config.splits) / gpu_.multiprocessors;
     const double share = exact_ ? std::ceil(even) : std::max(1.0, even + 0.5);
     // Blocks that a multiprocessor runs at a time fill one another's waiting.
     const double at_once = std::min(resident(config), share);
     const double waves = exact_ ? std::ceil(share / at_once) : share / at_once;
     const double slots = instructions(t), warps = t.threads / 32.0;
-    const double step = std::max({at_once * warps / 4 * slots * kIssue + at_once * tensor(t),
-                                  at_once * bytes(t) / card_.cache, slots * kAlone,
-                                  card_.latency / (t.stages - 1)});
+    const double step =
+        std::max({at_once * warps / 4 * slots * kIssue + at_once * tensor(t),
+                  at_once * bytes(t) / gpu_.cache, slots * kAlone, gpu_.latency / (t.stages - 1)});
     const double results = static_cast<double>(t.m) * t.n / t.threads / form_.store_vector;
-    double out = std::ceil(results / 4) * card_.latency + at_once * warps / 4 * results * 30;
+    double out = std::ceil(results / 4) * gpu_.latency + at_once * warps / 4 * results * 30;
     double total =
-        card_.launch_cycles() + waves * (static_cast<double>(steps) * step + card_.latency + out);
+        gpu_.launch_cycles() + waves * (static_cast<double>(steps) * step + gpu_.latency + out);
     if (config.splits > 1) {
       const double partials = 2 * sizes_.sums_bytes() * config.splits;
-      total += partials / card_.cache / card_.multiprocessors;
+      total += partials / gpu_.cache / gpu_.multiprocessors;
       if (config.serial)
         total += queue(config);
       else
-        total += 4 * card_.latency + std::ceil(results / 4) * config.splits / 10.0 * card_.latency;
+        total += 4 * gpu_.latency + std::ceil(results / 4) * config.splits / 10.0 * gpu_.latency;
     }
     return total;
   }
@@ -202,7 +202,7 @@ class Model {
   /// Blocks that a multiprocessor runs at a time.
   double resident(const GemmConfig& config) const {
     const Tile& t = config.tile;
-    return std::max(1.0, static_cast<double>(resident_blocks(card_, t, config.shared_bytes,
+    return std::max(1.0, static_cast<double>(resident_blocks(gpu_, t, config.shared_bytes,
                                                              t.m * t.n >= 8192 ? 512 : 1024)));
   }
 
@@ -210,9 +210,9 @@ class Model {
   /// later ones begin as these end, and find their turns come.
   double queue(const GemmConfig& config) const {
     const Tile& t = config.tile;
-    const double slots = resident(config) * card_.multiprocessors,
+    const double slots = resident(config) * gpu_.multiprocessors,
                  at_once = std::min<double>(config.splits, slots / static_cast<double>(tiles(t)));
-    const double turn = 3 * card_.latency + 8.0 * t.m * t.n / card_.cache;
+    const double turn = 3 * gpu_.latency + 8.0 * t.m * t.n / gpu_.cache;
     return std::max(0.0, at_once - 1) * turn;
   }
 
@@ -246,8 +246,8 @@ class Model {
   /// Cycles of the tensor cores of a multiprocessor.
   double tensor(const Tile& t) const {
     if (base_.math == GemmMath::Fp32) return 0;
-    const double rate = base_.math == GemmMath::Tf32 ? card_.tf32 : card_.half;
-    return static_cast<double>(t.m) * t.n * t.k / (rate * card_.mma_share);
+    const double rate = base_.math == GemmMath::Tf32 ? gpu_.tf32 : gpu_.half;
+    return static_cast<double>(t.m) * t.n * t.k / (rate * gpu_.mma_share);
   }
   static double staging(const OperandForm& o, DType stored, int outer, const Tile& t) {
     const int at_once = o.pairs && o.dtype == stored ? 2 : o.vector;
@@ -261,7 +261,7 @@ class Model {
     return copies * instructions + apart;
   }
 
-  const CardModel& card_;
+  const GpuModel& gpu_;
   const ContractionForm& form_;
   const GemmConfig& base_;
   const Sizes sizes_;
@@ -278,10 +278,10 @@ bool may_split(const GemmConfig& config, const Model& model, std::int64_t k) {
 }
 
 /// As the model would add up its splits.
-GemmConfig expected_config(const CardModel& card, const Contraction& c, const ContractionForm& form,
+GemmConfig expected_config(const GpuModel& gpu, const Contraction& c, const ContractionForm& form,
                            const Tile& tile, std::int64_t splits) {
   GemmConfig config = config_with(c, form, tile, static_cast<int>(splits));
-  config.serial = Model(card, c, form, config).is_serial(config);
+  config.serial = Model(gpu, c, form, config).is_serial(config);
   return config;
 }
 
@@ -320,20 +320,20 @@ std::int64_t power_above(std::int64_t x) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(x)));
 }
 
-double expected_microseconds(const CardModel& card, const Contraction& c,
+double expected_microseconds(const GpuModel& gpu, const Contraction& c,
                              const ContractionForm& form) {
-  const GemmConfig config = choose_config(card, c, form);
-  return card.cycles_to_microseconds(Model(card, c, form, config).cycles(config));
+  const GemmConfig config = choose_config(gpu, c, form);
+  return gpu.cycles_to_microseconds(Model(gpu, c, form, config).cycles(config));
 }
 
-GemmConfig choose_config(const CardModel& card, const Contraction& c, const ContractionForm& form) {
+GemmConfig choose_config(const GpuModel& gpu, const Contraction& c, const ContractionForm& form) {
   const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
-  const Model model(card, c, form, base);
+  const Model model(gpu, c, form, base);
   double best = std::numeric_limits<double>::infinity();
   GemmConfig chosen;
   for (const Tile& t : gemm_tiles(base.math))
     for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
-      const GemmConfig config = expected_config(card, c, form, t, s);
+      const GemmConfig config = expected_config(gpu, c, form, t, s);
       if (!may_split(config, model, form.problem.k)) break;
       const double cycles = model.cycles(config);
       if (cycles >= best) continue;
@@ -343,18 +343,18 @@ GemmConfig choose_config(const CardModel& card, const Contraction& c, const Cont
   return chosen;
 }
 
-std::vector<GemmConfig> promising_configs(const CardModel& card, const Contraction& c,
+std::vector<GemmConfig> promising_configs(const GpuModel& gpu, const Contraction& c,
                                           const ContractionForm& form) {
   constexpr std::size_t kTiles = 6;
   const GemmConfig base = config_with(c, form, kFmaTiles[0], 1);
-  const Model model(card, c, form, base);
+  const Model model(gpu, c, form, base);
   using Estimate = std::pair<double, GemmConfig>;
   const auto sooner = [](const Estimate& a, const Estimate& b) { return a.first < b.first; };
   std::vector<std::vector<Estimate>> tiles;  // of each the best number of splits and its neighbours
   for (const Tile& t : gemm_tiles(base.math)) {
     std::vector<Estimate> all;
     for (std::int64_t s = 1; s <= kMaxSplits; s = more_splits(s)) {
-      const GemmConfig config = expected_config(card, c, form, t, s);
+      const GemmConfig config = expected_config(gpu, c, form, t, s);
       if (!may_split(config, model, form.problem.k)) break;
       all.emplace_back(model.cycles(config), config);
     }

@@ -1,5 +1,5 @@
 // Which tile, how many blocks: the choice that a contraction's text and grid depend on. By sizes
-// and the card's model; sizes that grow with the batch are rounded up to powers of two, so that
+// and the GPU's model; sizes that grow with the batch are rounded up to powers of two, so that
 // another batch size rarely needs another text.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include "cuda/engines/launch/tile.h"
 #include "cuda/engines/products/form.h"
-#include "device/card_model.h"
+#include "device/gpu_model.h"
 
 namespace tenon::cuda {
 
@@ -28,13 +28,13 @@ struct GemmConfig {
 };
 
 /// What the model that chooses expects of its choice.
-double expected_microseconds(const CardModel& card, const Contraction& c,
+double expected_microseconds(const GpuModel& gpu, const Contraction& c,
                              const ContractionForm& form);
-GemmConfig choose_config(const CardModel& card, const Contraction& c, const ContractionForm& form);
+GemmConfig choose_config(const GpuModel& gpu, const Contraction& c, const ContractionForm& form);
 
 /// What is worth timing, the most promising first: the best tiles by the model, each with the
 /// numbers of splits around the best.
-std::vector<GemmConfig> promising_configs(const CardModel& card, const Contraction& c,
+std::vector<GemmConfig> promising_configs(const GpuModel& gpu, const Contraction& c,
                                           const ContractionForm& form);
 /// "64x64x32-256/4": m, n, k, threads, splits; "64x64x32-256/4 in turn" where these are serial.
 std::string config_name(const GemmConfig& config);

@@ -176,7 +176,7 @@ class ProloguePrinter {
     out.line("for (int i = 0; i < N; ++i) {");
     for (int i = 0; i < static_cast<int>(map_.instrs.size()); ++i) {
       const MapInstr& instr = map_.instrs[at(i)];
-      if (instr.code == MapCode::Accumulator) printer_.set(i, "widen(x[i])");
+      if (instr.code == MapCode::Accumulator) printer_.set(i, "upcast(x[i])");
       if (instr.code == MapCode::Compute) out.line(printer_.compute(i));
       if (instr.code == MapCode::RowReduce || instr.code == MapCode::Affine)
         throw InternalError("a prologue neither reduces nor counts");

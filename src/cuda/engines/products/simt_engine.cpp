@@ -55,10 +55,10 @@ bool is_possible(const SimtSizes& s, const Config& config) {
 
 /// Cycles of a multiprocessor. Ratios as fitted to an H200: of its multiply-adds, and of what loads
 /// from the cache reach, which partial results wait for.
-double cycles(const CardModel& card, const SimtSizes& s, const Config& config) {
-  const double multiply_adds = card.fp32 * 100 / 128, bytes_a_cycle = card.cache * 7 / 30;
+double cycles(const GpuModel& gpu, const SimtSizes& s, const Config& config) {
+  const double multiply_adds = gpu.fp32 * 100 / 128, bytes_a_cycle = gpu.cache * 7 / 30;
   const Tile& t = *config.tile;
-  const std::int64_t blocks = divide_up(tiles_of(s, t) * config.splits, card.multiprocessors);
+  const std::int64_t blocks = divide_up(tiles_of(s, t) * config.splits, gpu.multiprocessors);
   const std::int64_t warps = std::min<std::int64_t>(blocks, residents(t)) * t.threads / 32;
   double work = static_cast<double>(blocks * divide_up(s.k, config.splits) * t.m * t.n);
   if (warps < 16) work *= 1.06;  // they do not hide what the others wait for
@@ -66,16 +66,16 @@ double cycles(const CardModel& card, const SimtSizes& s, const Config& config) {
   if (t.n == 64) work *= 1.01;
   const double partials =
       config.splits == 1 ? 0 : static_cast<double>(s.m * s.n * 8 * config.splits);
-  return work / multiply_adds + partials / bytes_a_cycle / card.multiprocessors;
+  return work / multiply_adds + partials / bytes_a_cycle / gpu.multiprocessors;
 }
 
-std::vector<Config> configs(const CardModel& card, const SimtSizes& s) {
+std::vector<Config> configs(const GpuModel& gpu, const SimtSizes& s) {
   constexpr std::size_t kMost = 8;
   std::vector<std::pair<double, Config>> all;
   for (const Tile& tile : kTiles)
     for (int splits = 1; splits <= kMostSplits; ++splits)
       if (const Config config{&tile, splits}; is_possible(s, config))
-        all.emplace_back(cycles(card, s, config), config);
+        all.emplace_back(cycles(gpu, s, config), config);
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   if (all.size() > kMost) all.resize(kMost);
@@ -129,7 +129,7 @@ const char* refusal(const Region& region, std::span<const Value> values, MatrixS
   return nullptr;
 }
 
-/// Results that fill a card, sums long enough to be bound by arithmetic, and so many columns that
+/// Results that fill a GPU, sums long enough to be bound by arithmetic, and so many columns that
 /// turning the rows costs little beside.
 bool is_worth(const MatrixShape& shape) {
   constexpr std::int64_t kResults = 1 << 20;
@@ -273,10 +273,10 @@ class SimtEngine final : public Engine {
     MatrixShape shape;
     if (refusal(region, values, shape, nullptr) != nullptr) return 0;
     const SimtSizes sizes = sizes_of(shape);
-    const CardModel& card = target_.model;
-    const double product = cycles(card, sizes, configs(card, sizes).front());
-    return card.cycles_to_microseconds(card.launch_cycles() + product) +
-           (shape.a.plain ? conversion_microseconds(card, shape.a.rows, 4, 4) : 0);
+    const GpuModel& gpu = target_.model;
+    const double product = cycles(gpu, sizes, configs(gpu, sizes).front());
+    return gpu.cycles_to_microseconds(gpu.launch_cycles() + product) +
+           (shape.a.plain ? conversion_microseconds(gpu, shape.a.rows, 4, 4) : 0);
   }
 
   std::unique_ptr<Kernel> prepare(const Region& region, std::span<const Value> values,
@@ -302,9 +302,9 @@ class SimtEngine final : public Engine {
 
 }  // namespace
 
-std::vector<std::string> simt_configurations(const CardModel& card, const SimtSizes& sizes) {
+std::vector<std::string> simt_configurations(const GpuModel& gpu, const SimtSizes& sizes) {
   std::vector<std::string> names;
-  for (const Config& config : configs(card, sizes)) names.push_back(name_of(config));
+  for (const Config& config : configs(gpu, sizes)) names.push_back(name_of(config));
   return names;
 }
 

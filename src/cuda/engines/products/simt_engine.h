@@ -11,9 +11,9 @@
 
 namespace tenon::cuda {
 
-/// Claims matrix products of float32 operands in float32, not tf32, that fill a card, where B is
+/// Claims matrix products of float32 operands in float32, not tf32, that fill a GPU, where B is
 /// contiguous along the result's axis in lines that can be read 16 bytes at a time. A that is
-/// contiguous along k is turned in the workspace first.
+/// contiguous along k is transposed in the workspace first.
 /// One a target, never destroyed.
 const Engine& simt_engine(const Target& target);
 
@@ -24,7 +24,7 @@ struct SimtSizes {
 
 /// The configurations, the most promising first: "128x128/2" is the tile and the number of blocks
 /// that share its k.
-std::vector<std::string> simt_configurations(const CardModel& card, const SimtSizes& sizes);
+std::vector<std::string> simt_configurations(const GpuModel& gpu, const SimtSizes& sizes);
 
 /// The kernel of a product that the engine could claim but for its size, in the configuration of
 /// that name ("": the first one).

@@ -1,4 +1,4 @@
-// Rules fitted to what an H200 measured, in shares of a card's multiprocessors.
+// Rules fitted to what an H200 measured, in shares of a GPU's multiprocessors.
 #include "cuda/engines/products/wgmma_config.h"
 
 #include <algorithm>
@@ -19,14 +19,14 @@ bool is_possible(const WgmmaSizes& s, const WgmmaConfig& config) {
          config.splits <= (s.whole ? 1 : wgmma_steps(s));
 }
 
-/// Multiprocessors of the card for which these numbers of tiles were found.
-constexpr int kFitted = CardModel().multiprocessors;
+/// Multiprocessors of the GPU for which these numbers of tiles were found.
+constexpr int kFitted = GpuModel().multiprocessors;
 
 /// As many as have room side by side: clusters lie in one group of multiprocessors, and the groups
 /// are not all equal, so that of 132 multiprocessors 30 clusters of four or 15 of eight are found.
-int splits_for(const CardModel& card, const WgmmaSizes& s, const WgmmaConfig& config) {
+int splits_for(const GpuModel& gpu, const WgmmaSizes& s, const WgmmaConfig& config) {
   const std::int64_t steps = wgmma_steps(s);
-  const std::int64_t tiles = divide_up(wgmma_tiles(s, config) * kFitted, card.multiprocessors);
+  const std::int64_t tiles = divide_up(wgmma_tiles(s, config) * kFitted, gpu.multiprocessors);
   const int room = tiles <= 12 ? 8 : tiles <= 28 ? 4 : tiles <= 66 ? 2 : 1;
   int splits = 1;
   while (!s.whole && splits < room && steps >= 8 * splits) splits *= 2;
@@ -53,26 +53,26 @@ int wgmma_stages(const WgmmaConfig& config, bool turns) {
   return turns ? 6 : 8;
 }
 
-double wgmma_microseconds(const CardModel& card, const WgmmaSizes& s) {
+double wgmma_microseconds(const GpuModel& gpu, const WgmmaSizes& s) {
   constexpr double kShare = 0.65;  // of the tensor cores' rate
   const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n),
              k = static_cast<double>(s.k);
-  return microseconds(card, {.bytes = m * n * 4 + (m + n) * k * s.item,
-                             .multiply_adds = m * n * k,
-                             .rate = kShare * (s.item == 2 ? card.half : card.tf32)});
+  return microseconds(gpu, {.bytes = m * n * 4 + (m + n) * k * s.item,
+                            .multiply_adds = m * n * k,
+                            .rate = kShare * (s.item == 2 ? gpu.half : gpu.tf32)});
 }
 
-WgmmaConfig choose_wgmma(const CardModel& card, const WgmmaSizes& sizes) {
+WgmmaConfig choose_wgmma(const GpuModel& gpu, const WgmmaSizes& sizes) {
   const WgmmaSizes s = wgmma_class(sizes);
   WgmmaConfig config;
   config.rows = s.m <= 64 ? 64 : 128;
-  config.splits = splits_for(card, s, config);
+  config.splits = splits_for(gpu, s, config);
   config.cluster = s.m > 128 && config.splits == 1 ? 2 : 1;
   return config;
 }
 
-std::vector<WgmmaConfig> wgmma_configs(const CardModel& card, const WgmmaSizes& s) {
-  const WgmmaConfig chosen = choose_wgmma(card, s);
+std::vector<WgmmaConfig> wgmma_configs(const GpuModel& gpu, const WgmmaSizes& s) {
+  const WgmmaConfig chosen = choose_wgmma(gpu, s);
   std::vector<WgmmaConfig> all = {chosen};
   const auto add = [&](WgmmaConfig other) {
     if (is_possible(s, other) && !contains(all, other)) all.push_back(other);
@@ -97,16 +97,16 @@ WgmmaConfig wgmma_config_named(const WgmmaSizes& sizes, const std::string& name)
   refuse_config("wgmma", name);
 }
 
-bool wgmma_is_worth(const CardModel& card, const WgmmaSizes& s) {
+bool wgmma_is_worth(const GpuModel& gpu, const WgmmaSizes& s) {
   const std::int64_t work = s.m * s.n * s.k;
   // Short sums are worth while for large results, which are written as fast as memory takes them.
   const std::int64_t shortest = s.m * s.n >= std::int64_t{1} << 22 ? 64 : 256;
   if (!s.casts && std::min(s.m, s.n) >= 16 && s.k >= shortest && work >= std::int64_t{1} << 27)
     return true;
-  // Operands turned cost as much as a sweep over the result that cuBLASLt needs.
+  // Operands transposed cost as much as a kernel over the result that cuBLASLt needs.
   if (s.casts && s.item == 4 && (s.m + s.n) * s.k > 2 * s.m * s.n) return false;
   const std::int64_t tiles = divide_up(s.m, 128) * divide_up(s.n, kWgmmaColumns);
-  return std::min({s.m, s.n, s.k}) >= 256 && tiles * kFitted >= 48 * card.multiprocessors &&
+  return std::min({s.m, s.n, s.k}) >= 256 && tiles * kFitted >= 48 * gpu.multiprocessors &&
          work >= std::int64_t{1} << 30;
 }
 

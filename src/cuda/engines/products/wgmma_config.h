@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "device/card_model.h"
+#include "device/gpu_model.h"
 
 namespace tenon::cuda {
 
 struct WgmmaSizes {
   std::int64_t m = 0, n = 0, k = 0;
   int item = 2;        // bytes of an operand's element
-  bool casts = false;  // whether a large part of the operands must be converted or turned first
+  bool casts = false;  // whether a large part of the operands must be converted or transposed first
   bool whole = false;  // whether a block must have all of a tile's sums
 };
 
@@ -25,10 +25,10 @@ struct WgmmaConfig {
   bool operator==(const WgmmaConfig&) const = default;
 };
 
-WgmmaConfig choose_wgmma(const CardModel& card, const WgmmaSizes& sizes);
+WgmmaConfig choose_wgmma(const GpuModel& gpu, const WgmmaSizes& sizes);
 
 /// What is worth timing, the choice first.
-std::vector<WgmmaConfig> wgmma_configs(const CardModel& card, const WgmmaSizes& sizes);
+std::vector<WgmmaConfig> wgmma_configs(const GpuModel& gpu, const WgmmaSizes& sizes);
 /// "128-2/1": rows, cluster, splits.
 std::string wgmma_config_name(const WgmmaConfig& config);
 /// Throws NotSupported when that is no configuration, or none for these sizes.
@@ -41,12 +41,12 @@ std::int64_t wgmma_tiles(const WgmmaSizes& sizes, const WgmmaConfig& config);
 /// Stages of the ring that shared memory has room for.
 int wgmma_stages(const WgmmaConfig& config, bool turns);
 
-/// Whether the engine gains over smaller tiles and other instructions: enough work to fill a card,
+/// Whether the engine gains over smaller tiles and other instructions: enough work to fill a GPU,
 /// or a large matrix to stream.
-bool wgmma_is_worth(const CardModel& card, const WgmmaSizes& sizes);
+bool wgmma_is_worth(const GpuModel& gpu, const WgmmaSizes& sizes);
 
 /// What it takes, roughly: arithmetic or memory, and a launch.
-double wgmma_microseconds(const CardModel& card, const WgmmaSizes& sizes);
+double wgmma_microseconds(const GpuModel& gpu, const WgmmaSizes& sizes);
 
 /// Sizes as the choices see them: what grows with the batch is rounded up to a power of two, so
 /// that an incomplete batch takes the kernel that is there.

@@ -51,7 +51,7 @@ bool is_in_place(const MatrixOperand& operand, bool inner_is_k) {
 
 const char* refusal(const Target& target, const Region& region, std::span<const Value> values,
                     MatrixShape& shape, std::string* why) {
-  if (target.arch != 90) return "no Hopper card";
+  if (target.arch != 90) return "no Hopper GPU";
   if (region.kind != RegionKind::Contraction || region.contraction.op != Op::Matmul)
     return "it is no matrix product";
   const Contraction& c = region.contraction;
@@ -318,9 +318,9 @@ class WgmmaEngine final : public Engine {
  private:
   // Of one warpgroup in a tile, whose block must have all of its sums.
   static constexpr int kReducedRows = 64;
-  /// Narrow results leave threads idle. An epilogue's registers hold what comes of three values
-  /// that lie as the result does: with a fourth, products of layer1 of resnet50 take 2.4 times as
-  /// long.
+  /// Results of few columns leave threads idle. An epilogue's registers hold the result of three
+  /// values that lie as the result does: with a fourth, products of layer1 of resnet50 take 2.4
+  /// times as long.
   bool reduces_rows(const Region& region, std::span<const Value> values,
                     const MatrixShape& shape) const {
     constexpr std::ptrdiff_t kMostRead = 3;

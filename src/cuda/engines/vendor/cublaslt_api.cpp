@@ -1,4 +1,4 @@
-// Loading cuBLASLt, and a handle for each card.
+// Loading cuBLASLt, and a handle for each GPU.
 #include "cuda/engines/vendor/cublaslt_api.h"
 
 #include <map>
@@ -7,7 +7,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "cuda/device/card.h"
+#include "cuda/device/gpu.h"
 #include "cuda/device/vendor_library.h"
 
 namespace tenon::cuda {

@@ -57,33 +57,33 @@ bool has_whole_lines(const MatrixShape& shape, DType compute) {
   return is_whole(shape.a.rows) && is_whole(shape.b.rows) && shape.n % line == 0;
 }
 
-/// What a product takes, by tiles and splits such as its heuristics choose. The share of a card's
+/// What a product takes, by tiles and splits such as its heuristics choose. The share of a GPU's
 /// rate was fitted to what an H200 measured (cuda/tuned).
-double product_microseconds(const CardModel& card, MatrixShape shape, const Contraction& c) {
+double product_microseconds(const GpuModel& gpu, MatrixShape shape, const Contraction& c) {
   constexpr std::int64_t kTile = 64, kShortestSplit = 256;
   constexpr double kShare = 0.7;
-  constexpr double kShareOfOthers = 0.12;  // of 16 bits, by kernels for older cards
+  constexpr double kShareOfOthers = 0.12;  // of 16 bits, by kernels for older GPUs
   constexpr double kRounds = 4;  // of loads, until all of a multiprocessor computes and back
   const auto real = [](std::int64_t x) { return static_cast<double>(x); };
   const bool whole = !vendor_is_short(c.compute()) || has_whole_lines(shape, c.compute());
   // By class: an incomplete batch is planned as a whole one is.
   shape.m = power_above(shape.m), shape.k = power_above(shape.k);
-  const double rate = (whole ? kShare : kShareOfOthers) * card.rate(c.compute(), c.tf32());
+  const double rate = (whole ? kShare : kShareOfOthers) * gpu.rate(c.compute(), c.tf32());
   const double tiles = real(divide_up(shape.m, kTile) * divide_up(shape.n, kTile) * shape.batch);
   double best = 0;
   for (std::int64_t splits = 1; splits == 1 || shape.k / splits >= kShortestSplit; splits *= 2) {
-    const double waves = std::max(1.0, tiles * real(splits) / card.multiprocessors);
+    const double waves = std::max(1.0, tiles * real(splits) / gpu.multiprocessors);
     double cycles = waves * kTile * kTile * real(divide_up(shape.k, splits)) / rate;
     if (splits > 1)  // partial results, added by a launch of their own
-      cycles += card.launch_cycles() + 8 * real(shape.m * shape.n * shape.batch * splits) /
-                                           (card.cache * card.multiprocessors);
+      cycles += gpu.launch_cycles() + 8 * real(shape.m * shape.n * shape.batch * splits) /
+                                          (gpu.cache * gpu.multiprocessors);
     if (splits == 1 || cycles < best) best = cycles;
   }
   const double bytes = real(shape.batch * (shape.m * shape.n + (shape.m + shape.n) * shape.k)) *
                        static_cast<double>(item_size(c.compute()));
-  return std::max(card.cycles_to_microseconds(best + card.launch_cycles()),
-                  microseconds(card, {.bytes = bytes})) +
-         card.cycles_to_microseconds(kRounds * card.latency);
+  return std::max(gpu.cycles_to_microseconds(best + gpu.launch_cycles()),
+                  microseconds(gpu, {.bytes = bytes})) +
+         gpu.cycles_to_microseconds(kRounds * gpu.latency);
 }
 
 /// What the library does to a product's results before it stores them, of the type `out` has.
@@ -297,22 +297,22 @@ class LtKernel final : public Kernel {
   }
 
   /// What one takes, with its conversions and a pass of its own for what is not fused.
-  static double microseconds(const CardModel& card, const Region& region,
+  static double microseconds(const GpuModel& gpu, const Region& region,
                              std::span<const Value> values, const MatrixShape& shape) {
     const Contraction& c = region.contraction;
-    double us = product_microseconds(card, shape, c);
+    double us = product_microseconds(gpu, shape, c);
     double others = 0;  // bytes that are neither operands nor the product
     for (const std::vector<ValueId>* list : {&region.reads, &region.writes})
       for (const ValueId id : *list)
         if (id != c.a.value && id != c.b.value) others += static_cast<double>(values[at(id)].bytes);
     if (c.has_epilogue && !fused(region, values))
       us += tenon::microseconds(
-          card,
+          gpu,
           {.bytes = others + static_cast<double>(c.out_shape.numel() *
                                                  static_cast<std::int64_t>(item_size(c.dtype)))});
     for (const auto& [view, operand] : {std::pair(&c.a, &shape.a), std::pair(&c.b, &shape.b)})
       if (const DType from = values[at(view->value)].dtype; from != c.compute())
-        us += conversion_microseconds(card, operand->rows, item_size(from), item_size(c.compute()));
+        us += conversion_microseconds(gpu, operand->rows, item_size(from), item_size(c.compute()));
     return us;
   }
 

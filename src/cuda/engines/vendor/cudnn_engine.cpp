@@ -2,9 +2,9 @@
 // ReLU fused by it where it can, any other epilogue after it. Configurations are the ranks of its
 // plans, "fused-N" where it does the epilogue too, "large-N" of those that need much memory (in
 // full precision Fourier transforms take a third of the time of sums over 5 x 5 filters), "last-N"
-// where all images are turned to channels last and back around it: its fast kernels of 16 bits know
-// no other. Where the plan keeps images so nothing but filters is turned; then of 16-bit operands
-// results of 16 bits are asked for, which is what the fastest of these kernels make, and
+// where all images are transposed to channels last and back around it: its fast kernels of 16 bits
+// know no other. Where the plan keeps images so nothing but filters is transposed; then of 16-bit
+// operands results of 16 bits are asked for, which is what the fastest of these kernels make, and
 // "fused-last-N" does the epilogue too.
 #include "cuda/engines/vendor/cudnn_engine.h"
 
@@ -263,7 +263,7 @@ class CudnnKernel final : public Kernel {
         b_(target, c_.b, c_.b_shape, c_.compute(), values, way.channels_last) {
     if (!plan_fused(target, region, values, way)) plan_plain(target, region, values, way);
     if (way.channels_last && !c_.channels_last) turn_back(target);
-    workspace_bytes = a_.bytes() + b_.bytes() + product_bytes_ + turned_bytes_ +
+    workspace_bytes = a_.bytes() + b_.bytes() + product_bytes_ + transposed_bytes_ +
                       conversion_room(plan_->workspace_bytes());
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
   }
@@ -281,7 +281,7 @@ class CudnnKernel final : public Kernel {
     std::byte* result = out;
     if (turn_) {
       result = place;
-      place += turned_bytes_;
+      place += transposed_bytes_;
     }
     const std::byte* bias = bias_ == kNoValue ? nullptr : binding.values[at(bias_)] + bias_offset_;
     const std::byte* x = c_.op == Op::Conv2dInputGrad ? result : a;
@@ -334,7 +334,7 @@ class CudnnKernel final : public Kernel {
     const Shape planes = planes_of(c_.out_shape);
     if (planes[2] == 1) return;
     turn_.emplace(target, Shape{planes[0], planes[2], planes[1]}, result_, result_);
-    turned_bytes_ = turn_->bytes();
+    transposed_bytes_ = turn_->bytes();
   }
 
   const Contraction c_;
@@ -344,7 +344,7 @@ class CudnnKernel final : public Kernel {
   ValueId out_ = kNoValue, bias_ = kNoValue;
   DType result_ = DType::Float32;
   std::optional<PlaneTurn> turn_;  // of a channels-last result
-  std::size_t bias_offset_ = 0, product_bytes_ = 0, turned_bytes_ = 0;
+  std::size_t bias_offset_ = 0, product_bytes_ = 0, transposed_bytes_ = 0;
 };
 
 class CudnnEngine final : public Engine {

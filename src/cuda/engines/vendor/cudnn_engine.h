@@ -6,7 +6,7 @@
 
 namespace tenon::cuda {
 
-/// Claims convolutions of floating pictures, where the target has the library. Deterministic plans
+/// Claims convolutions of floating images, where the target has the library. Deterministic plans
 /// only; prepare() throws NotSupported where the library has none.
 const Engine& cudnn_engine(const Target& target);
 

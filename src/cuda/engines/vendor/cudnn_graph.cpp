@@ -11,34 +11,34 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "cuda/device/card.h"
+#include "cuda/device/gpu.h"
 #include "cuda/jit/workers.h"
 
 namespace tenon::cuda {
 namespace {
 
 constexpr std::int64_t kMostPlanWorkspace = std::int64_t{64} << 20;
-constexpr std::int64_t kLargeShare = 32;  // of the card's memory, a large workspace at most
+constexpr std::int64_t kLargeShare = 32;  // of the GPU's memory, a large workspace at most
 
 // Names of the tensors in a plan.
 enum Uid : std::int64_t { kX = 1, kW, kY, kBias, kProduct, kBiased };
 
-/// A card's handle; its stream is set at each launch, so launches take turns. More of them would
+/// A GPU's handle; its stream is set at each launch, so launches take turns. More of them would
 /// plan no faster: the library answers one thread at a time.
-struct CardHandle {
+struct GpuHandle {
   std::mutex mutex;
   cudnnHandle_t handle = nullptr;
 };
 
-CardHandle& card_handle(int ordinal) {
+GpuHandle& gpu_handle(int ordinal) {
   static std::mutex mutex;
   // Never destroyed: a job may still make one when the process ends.
-  static auto& handles = *new std::map<int, CardHandle>;
+  static auto& handles = *new std::map<int, GpuHandle>;
   context_of(ordinal);
   const std::lock_guard lock(mutex);
-  CardHandle& card = handles[ordinal];
-  if (card.handle == nullptr) check_cudnn(cudnn().cudnnCreate(&card.handle), "creating its handle");
-  return card;
+  GpuHandle& gpu = handles[ordinal];
+  if (gpu.handle == nullptr) check_cudnn(cudnn().cudnnCreate(&gpu.handle), "creating its handle");
+  return gpu;
 }
 
 int cudnn_type(DType dtype) {
@@ -303,13 +303,13 @@ cudnnStatus_t CudnnDescriptor::finalize() { return cudnn().cudnnBackendFinalize(
 
 CudnnPlan::CudnnPlan(const Target& target, const CudnnConvolution& convolution, int rank)
     : ordinal_(target.ordinal), bias_(convolution.bias) {
-  CardHandle& card = card_handle(ordinal_);
-  const std::lock_guard lock(card.mutex);
+  GpuHandle& gpu = gpu_handle(ordinal_);
+  const std::lock_guard lock(gpu.mutex);
   const auto operations = std::make_shared<const Operations>(convolution);
   operations_ = operations;
   graph_ = std::make_unique<CudnnDescriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   CudnnDescriptor& graph = *graph_;
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &card.handle);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &gpu.handle);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
             static_cast<std::int64_t>(operations->list().size()), operations->list().data());
   // Engines that compile their kernels at run time are slow to start: where there is no other.
@@ -343,7 +343,7 @@ bool CudnnPlan::take(const Target& target, CudnnDescriptor& config,
                             CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behaviour.end()))
     return false;
   auto plan = std::make_unique<CudnnDescriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  const cudnnHandle_t handle = card_handle(ordinal_).handle;
+  const cudnnHandle_t handle = gpu_handle(ordinal_).handle;
   plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
   plan->set_descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
   std::int64_t bytes = 0;
@@ -501,10 +501,10 @@ void CudnnPlan::run(void* stream, const void* x, const void* w, const void* y, c
   pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, addresses);
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
   check_cudnn(pack.finalize(), "binding tensors");
-  CardHandle& card = card_handle(ordinal_);
-  const std::lock_guard lock(card.mutex);
-  check_cudnn(dnn.cudnnSetStream(card.handle, stream), "choosing a stream");
-  check_cudnn(dnn.cudnnBackendExecute(card.handle, plan_->get(), pack.get()),
+  GpuHandle& gpu = gpu_handle(ordinal_);
+  const std::lock_guard lock(gpu.mutex);
+  check_cudnn(dnn.cudnnSetStream(gpu.handle, stream), "choosing a stream");
+  check_cudnn(dnn.cudnnBackendExecute(gpu.handle, plan_->get(), pack.get()),
               "running a convolution");
 }
 

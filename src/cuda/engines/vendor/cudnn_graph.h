@@ -61,7 +61,7 @@ class CudnnDescriptor {
 };
 
 /// A plan that the heuristics propose, among those that repeat bit for bit, keep the precision
-/// asked for and need no more than 64 MiB; the large ones more, up to a share of the card's memory.
+/// asked for and need no more than 64 MiB; the large ones more, up to a share of the GPU's memory.
 class CudnnPlan {
  public:
   /// The one of this rank. Throws NotSupported when there is none.

@@ -108,7 +108,7 @@ __forceinline__ void __threadfence() {}
 __forceinline__ void __threadfence_block() {}
 __forceinline__ void __trap() { tenon_emulator::runtime->trap("__trap()"); }
 
-// Vector types, aligned as on a card.
+// Vector types, aligned as on a GPU.
 #define TENON_VECTOR(type, name, align2, align4)                            \
   struct __align__(align2) name##2 {                                        \
     type x, y;                                                              \

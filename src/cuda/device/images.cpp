@@ -1,0 +1,289 @@
+// Memory for decoded images, the decoder's states, and the launches.
+#include "cuda/device/images.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include <tenon/error.h>
+
+#include "base/index.h"
+#include "cuda/cuda.h"
+#include "cuda/device/driver.h"
+#include "cuda/jit/jit.h"
+#include "cuda/jit/nvrtc.h"
+#include "cuda/kernels/images_args.cuh"
+#include "scalar/image.h"
+
+namespace tenon::cuda {
+namespace {
+
+// Engines of the GPU's that decode JPEG, or its multiprocessors, or the host's cores for the part
+// that is hard to share out.
+constexpr nvjpegBackend_t kBackends[] = {NVJPEG_BACKEND_HARDWARE, NVJPEG_BACKEND_GPU_HYBRID,
+                                         NVJPEG_BACKEND_HYBRID};
+
+struct Handle {
+  nvjpegHandle_t handle = nullptr;
+  nvjpegBackend_t backend{};
+};
+
+Handle new_handle() {
+  const Nvjpeg& jpeg = loaded_nvjpeg();
+  if (!jpeg.problem.empty()) throw DeviceError(cat("nvJPEG cannot be used: ", jpeg.problem));
+  nvjpegStatus_t status = NVJPEG_STATUS_SUCCESS;
+  for (const nvjpegBackend_t backend : kBackends) {
+    Handle out{nullptr, backend};
+    status = jpeg.nvjpegCreateEx(backend, nullptr, nullptr, 0, &out.handle);
+    if (status == NVJPEG_STATUS_SUCCESS) return out;
+  }
+  check_nvjpeg(status, "starting");
+  return {};
+}
+
+std::shared_ptr<const CompiledKernel> image_kernel(int index, const char* name) {
+  return compile(target_of(index),
+                 {cat(name, "_of_images"),
+                  cat("#include \"cuda/kernels/images.cuh\"\n\nusing namespace "
+                      "tenon::cuda;\n\nextern \"C\" __global__ void ",
+                      name, "_of_images(const ImagesArgs args) {\n  ", name, "(args);\n}\n")});
+}
+
+constexpr const char* kKernels[] = {"join_colours", "scale_rows", "scale_columns",
+                                    "transform_images"};
+
+std::size_t aligned(std::int64_t bytes) { return at(round_up(bytes, 256)); }
+
+scalar::TapRange rows_of(const ImageTransform& c) {
+  return scalar::all_taps(
+      scalar::resample_axis(c.numbers[1], c.numbers[3], c.top, c.top + c.height, c.to_height),
+      c.to_height);
+}
+
+// Bytes of the three parts of memory in which an image is changed (ImageOnGpu).
+struct Room {
+  std::size_t planes = 0, pixels = 0, spare = 0, scratch = 0;
+  int moves = 0;
+  std::size_t all() const { return planes + pixels + spare + scratch; }
+};
+
+JpegPlanes planes_of(const ImageJob& job) {
+  return jpeg_planes(job.record.width, job.record.height, job.across, job.down);
+}
+
+Room room_of(const ImageJob& job) {
+  const ImageRecord& record = job.record;
+  Room out;
+  if (job.pixels.empty()) out.planes = aligned(planes_of(job).bytes());
+  std::int64_t width = record.width, height = record.height;
+  const auto grow = [](std::size_t& part, std::int64_t bytes) {
+    part = std::max(part, aligned(bytes));
+  };
+  grow(out.pixels, 3 * width * height);
+  for (const ImageTransform& change : record.changes) {
+    if (!moves_pixels(change.kind)) continue;
+    // What the last one made; the next is the batch's own, as far as is known.
+    if (out.moves > 0) grow(out.moves % 2 != 0 ? out.spare : out.pixels, 3 * width * height);
+    ++out.moves;
+    if (change.kind == ImageTransform::kBlur)
+      grow(out.scratch, 3 * width * height * std::int64_t{sizeof(float)});
+    width = change.to_width, height = change.to_height;
+    if (change.kind == ImageTransform::kScale) {
+      const scalar::TapRange rows = rows_of(change);
+      grow(out.scratch, 3 * width * (rows.end - rows.first));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+ImageDecoder image_decoder(int index) {
+  static std::mutex mutex;
+  static std::map<int, ImageDecoder> known;
+  const Nvjpeg& jpeg = loaded_nvjpeg();
+  if (!nvrtc().problem.empty()) return {false, false, false, nvrtc().problem};
+  context_of(index);
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(index); found != known.end()) return found->second;
+  ImageDecoder& decoder = known[index];
+  // Compiled by the time that the first batch is there.
+  for (const char* name : kKernels) image_kernel(index, name);
+  try {
+    const Handle trial = new_handle();
+    jpeg.nvjpegDestroy(trial.handle);
+    const bool engines = trial.backend == NVJPEG_BACKEND_HARDWARE;
+    decoder = {true, engines, true,
+               cat("nvJPEG ", jpeg.version, engines ? " on engines of its own" : "")};
+  } catch (const DeviceError& error) {
+    decoder = {false, false, true, error.what()};
+  }
+  return decoder;
+}
+
+GpuImages::GpuImages(const Context& context, CUstream stream, int slots)
+    : context_(context), stream_(stream), slots_(at(slots)) {}
+
+GpuImages::~GpuImages() {
+  const Driver& api = loaded_driver().table;
+  const Nvjpeg& jpeg = loaded_nvjpeg();
+  for (Slot& slot : slots_) {
+    if (slot.state != nullptr) jpeg.nvjpegJpegStateDestroy(slot.state);
+    if (slot.records.data != 0) api.cuMemFree(slot.records.data);
+    if (slot.host != nullptr) api.cuMemFreeHost(slot.host);
+  }
+  if (room_.data != 0) api.cuMemFree(room_.data);
+  if (handle_ != nullptr) jpeg.nvjpegDestroy(handle_);
+}
+
+void GpuImages::reserve(Memory& memory, std::size_t bytes) const {
+  if (memory.bytes >= bytes) return;
+  const Driver& api = driver();
+  const std::size_t roomy = bytes + bytes / 4;
+  if (memory.data != 0) {
+    check(api.cuStreamSynchronize(stream_), "waiting for images on ", context_.title());
+    api.cuMemFree(memory.data);
+  }
+  memory = {};
+  check(api.cuMemAlloc(&memory.data, roomy), "allocating ", roomy, " bytes for images on ",
+        context_.title());
+  memory.bytes = roomy;
+}
+
+// What was in the slot has left it.
+void GpuImages::reserve_host(Slot& slot, std::size_t bytes) const {
+  if (slot.host_bytes >= bytes) return;
+  const Driver& api = driver();
+  if (slot.host != nullptr) api.cuMemFreeHost(slot.host);
+  slot.host = nullptr, slot.host_bytes = 0;
+  const std::size_t roomy = bytes + bytes / 4;
+  check(api.cuMemHostAlloc(&slot.host, roomy, CU_MEMHOSTALLOC_PORTABLE),
+        "pinning host memory for images to ", context_.title());
+  slot.host_bytes = roomy;
+}
+
+void GpuImages::decode(Slot& slot, std::span<const ImageJob> jobs,
+                       std::span<unsigned char* const> to, std::byte* pinned) {
+  const Nvjpeg& jpeg = loaded_nvjpeg();
+  std::vector<const unsigned char*> files;
+  std::vector<std::size_t> bytes;
+  std::vector<nvjpegImage_t> images;
+  for (std::size_t k = 0; k < jobs.size(); ++k) {
+    const ImageJob& job = jobs[k];
+    if (!job.pixels.empty()) {
+      std::memcpy(pinned, job.pixels.data(), job.pixels.size());
+      check(driver().cuMemcpyHtoDAsync(address(to[k]), pinned, job.pixels.size(), stream_),
+            "copying an image to ", context_.title());
+      pinned += job.pixels.size();
+      continue;
+    }
+    files.push_back(reinterpret_cast<const unsigned char*>(job.jpeg.data()));
+    bytes.push_back(job.jpeg.size());
+    const JpegPlanes planes = planes_of(job);
+    const std::size_t pitch = at(planes.colour_pitch);
+    images.push_back({{to[k], to[k] + planes.colour(0), to[k] + planes.colour(1)},
+                      {at(planes.pitch), pitch, pitch}});
+  }
+  if (files.empty()) return;
+  if (handle_ == nullptr) handle_ = new_handle().handle;
+  if (slot.state == nullptr)
+    check_nvjpeg(jpeg.nvjpegJpegStateCreate(handle_, &slot.state), "making a state");
+  const int batch = static_cast<int>(files.size());
+  if (slot.batch != batch)
+    check_nvjpeg(
+        jpeg.nvjpegDecodeBatchedInitialize(handle_, slot.state, batch, 1, NVJPEG_OUTPUT_YUV),
+        "preparing for a batch");
+  slot.batch = batch;
+  const nvjpegStatus_t status = jpeg.nvjpegDecodeBatched(handle_, slot.state, files.data(),
+                                                         bytes.data(), images.data(), stream_);
+  if (status != NVJPEG_STATUS_SUCCESS) driver().cuStreamSynchronize(stream_);  // files may go
+  if (status == NVJPEG_STATUS_BAD_JPEG || status == NVJPEG_STATUS_JPEG_NOT_SUPPORTED ||
+      status == NVJPEG_STATUS_INCOMPLETE_BITSTREAM)
+    throw FormatError(cat("nvJPEG refuses one of ", batch, " JPEG files (status ", status, ")"));
+  check_nvjpeg(status, "decoding");
+}
+
+void GpuImages::make(int number, void* to, std::span<const ImageJob> jobs, int height, int width) {
+  if (jobs.empty()) return;
+  const Driver& api = driver();
+  Slot& slot = slots_[at(number)];
+  std::vector<Room> rooms;
+  std::size_t room = 0, changes = 0, pinned_pixels = 0;
+  std::int64_t most_joined = 0;                // rows of planes
+  std::int64_t most_items = 0, most_rows = 0;  // of what begins with scaling
+  bool more = false;                           // than that
+  for (const ImageJob& job : jobs) {
+    const std::vector<ImageTransform>& list = job.record.changes;
+    rooms.push_back(room_of(job));
+    room += rooms.back().all(), changes += list.size(), pinned_pixels += job.pixels.size();
+    if (job.pixels.empty()) most_joined = std::max<std::int64_t>(most_joined, job.record.height);
+    const bool scales = !list.empty() && list[0].kind == ImageTransform::kScale;
+    more = more || list.size() > (scales ? 1 : 0);
+    if (!scales) continue;
+    const scalar::TapRange rows = rows_of(list[0]);
+    most_items =
+        std::max(most_items, divide_up(rows.end - rows.first, kImageRows) * list[0].to_width);
+    most_rows = std::max<std::int64_t>(most_rows, list[0].to_height);
+  }
+  const std::size_t of_records = aligned(std::ssize(jobs) * std::int64_t{sizeof(ImageOnGpu)}),
+                    records = of_records + changes * sizeof(ImageTransform);
+  reserve(room_, room);
+  reserve(slot.records, records);
+  reserve_host(slot, records + pinned_pixels);
+  auto* const host = static_cast<std::byte*>(slot.host);
+  auto* on_gpu = static_cast<ImageOnGpu*>(slot.host);
+  std::byte* next_change = host + of_records;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver gives addresses as integers
+  auto* next = reinterpret_cast<unsigned char*>(room_.data);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  auto* there = reinterpret_cast<const ImageTransform*>(slot.records.data + of_records);
+  std::vector<unsigned char*> decoded;
+  for (std::size_t k = 0; k < jobs.size(); ++k) {
+    const ImageRecord& record = jobs[k].record;
+    const Room& own = rooms[k];
+    unsigned char* const pixels = next + own.planes;
+    const bool planes = own.planes > 0;
+    ::new (on_gpu++) ImageOnGpu{planes ? next : nullptr,
+                                pixels,
+                                pixels + own.pixels,
+                                pixels + own.pixels + own.spare,
+                                there,
+                                static_cast<int>(record.changes.size()),
+                                own.moves,
+                                record.width,
+                                record.height,
+                                jobs[k].across,
+                                jobs[k].down};
+    decoded.push_back(planes ? next : pixels);
+    next += own.all(), there += record.changes.size();
+    for (const ImageTransform& change : record.changes) {
+      ::new (next_change) ImageTransform(change);
+      next_change += sizeof(ImageTransform);
+    }
+  }
+  decode(slot, jobs, decoded, next_change);
+  check(api.cuMemcpyHtoDAsync(slot.records.data, slot.host, records, stream_), "copying to ",
+        context_.title());
+  ImagesArgs args;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  args.images = reinterpret_cast<const ImageOnGpu*>(slot.records.data);
+  args.out = static_cast<unsigned char*>(to);
+  args.height = height, args.width = width;
+  void* params[] = {&args};
+  const auto launch = [&](const char* name, std::int64_t blocks, int threads) {
+    if (blocks == 0) return;
+    image_kernel(context_.gpu->index, name)
+        ->launch(stream_,
+                 {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(jobs.size())},
+                 {static_cast<std::uint32_t>(threads)}, 0, params);
+  };
+  launch(kKernels[0], most_joined, kScaleThreads);
+  launch(kKernels[1], divide_up(most_items, kScaleThreads), kScaleThreads);
+  launch(kKernels[2], most_rows, kScaleThreads);
+  launch(kKernels[3], more ? 1 : 0, kChangeThreads);
+}
+
+}  // namespace tenon::cuda

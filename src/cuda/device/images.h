@@ -1,0 +1,53 @@
+// Images decoded by nvJPEG, scaled and changed by kernels (cuda/kernels/images.cuh).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cuda/device/gpu.h"
+#include "cuda/device/nvjpeg.h"
+#include "device/image_job.h"
+
+namespace tenon::cuda {
+
+ImageDecoder image_decoder(int index);
+
+/// Makes the batches of some slots, all on one stream. Not for several threads at once.
+class GpuImages {
+ public:
+  GpuImages(const Context& context, CUstream stream, int slots);
+  /// The stream has ended its work by then.
+  ~GpuImages();
+  GpuImages(const GpuImages&) = delete;
+  GpuImages& operator=(const GpuImages&) = delete;
+
+  /// As Uploads::make_images().
+  void make(int slot, void* to, std::span<const ImageJob> jobs, int height, int width);
+
+ private:
+  struct Memory {
+    CUdeviceptr data = 0;
+    std::size_t bytes = 0;
+  };
+  struct Slot {
+    nvjpegJpegState_t state = nullptr;
+    int batch = 0;         // that the state is for
+    Memory records;        // and the changes behind them
+    void* host = nullptr;  // pinned, for both, and for pixels that the CPU decoded
+    std::size_t host_bytes = 0;
+  };
+  /// Waits for the stream where it grows.
+  void reserve(Memory& memory, std::size_t bytes) const;
+  void reserve_host(Slot& slot, std::size_t bytes) const;
+  void decode(Slot& slot, std::span<const ImageJob> jobs, std::span<unsigned char* const> to,
+              std::byte* pinned);
+
+  const Context& context_;
+  CUstream stream_;
+  nvjpegHandle_t handle_ = nullptr;  // when the first file came
+  std::vector<Slot> slots_;
+  Memory room_;  // for the images of the batch under way: the stream makes one after another
+};
+
+}  // namespace tenon::cuda

@@ -1,0 +1,25 @@
+// What the kernel of convolutions over images is given; host and device share it.
+#pragma once
+
+#include "cuda/kernels/divisor.cuh"
+
+namespace tenon::cuda {
+
+struct ImageProblem {
+  const void* image = nullptr;    // [N, C, height, width], contiguous, 16 bits
+  const void* filters = nullptr;  // [K, C, R, S] by these strides, of the same type
+  long long filter_stride = 0, channel_stride = 0, row_stride = 0, column_stride = 0;
+  int height = 0, width = 0, pad_h = 0, pad_w = 0;
+  int rows = 0, columns = 0;  // of the result
+  Divisor strips, bands;      // tiles of a row of the result, and of a column
+  int tiles = 0;              // of all images
+};
+
+/// Of the gradient of the filters: `image` and sizes as above.
+struct ImageGradient {
+  ImageProblem at;
+  const void* gradient = nullptr;  // of the result, [N, rows, columns, K], contiguous, 16 bits
+  float* partials = nullptr;       // [block][K][C, R, S]
+};
+
+}  // namespace tenon::cuda

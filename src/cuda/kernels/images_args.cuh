@@ -1,0 +1,46 @@
+// What the kernels of images are given; host and device share it.
+#pragma once
+
+#include "scalar/image_transform.h"
+
+namespace tenon::cuda {
+
+/// Rows of the decoded image that a thread of scale_rows makes a column of, and threads of a
+/// block of it and of scale_columns; of transform_images.
+inline constexpr int kImageRows = 4, kScaleThreads = 256, kChangeThreads = 512;
+
+/// What is made of an image by its changes goes to and fro between `pixels` and `spare`, RGB row
+/// by row, and in the end to the batch.
+struct ImageOnGpu {
+  const unsigned char* planes = nullptr;  // as they were decoded (JpegPlanes); null: RGB is there
+  unsigned char* pixels = nullptr;        // decoded, RGB
+  unsigned char* spare = nullptr;
+  unsigned char* scratch = nullptr;  // aligned to 256 bytes, as all of these
+  const ImageTransform* change = nullptr;
+  int changes = 0, moves = 0;  // that move pixels
+  int width = 0, height = 0;   // decoded
+  int across = 1, down = 1;    // pixels of a colour's sample in `planes`
+};
+
+/// How the light and the two colours of a JPEG lie one behind another.
+struct JpegPlanes {
+  int height, colour_width, colour_height;
+  long long pitch, colour_pitch;
+  constexpr long long colour(int k) const {
+    return pitch * height + k * colour_pitch * colour_height;
+  }
+  constexpr long long bytes() const { return colour(2); }
+};
+constexpr JpegPlanes jpeg_planes(int width, int height, int across, int down) {
+  const int colour_width = (width + across - 1) / across;
+  return {height, colour_width, (height + down - 1) / down, (width + 63ll) / 64 * 64,
+          (colour_width + 63ll) / 64 * 64};
+}
+
+struct ImagesArgs {
+  const ImageOnGpu* images = nullptr;
+  unsigned char* out = nullptr;  // [images, 3, height, width]
+  int height = 0, width = 0;
+};
+
+}  // namespace tenon::cuda

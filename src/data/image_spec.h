@@ -1,0 +1,23 @@
+// Images by name: "folder:DIR,split=0.2,size=96".
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/data.h>
+
+#include "data/part_reader.h"
+
+namespace tenon::data {
+
+/// As Source, for sources of is_image_source(). `class_names` are those of the training
+/// part, when they are known; `strict` is ImageOptions::strict.
+PartReader read_image_source(const std::string& spec,
+                             const std::vector<std::string>& class_names = {}, bool strict = false);
+/// One part.
+std::shared_ptr<Dataset> open_image_source(const std::string& spec, Split split,
+                                           const std::vector<std::string>& class_names = {},
+                                           bool strict = false);
+
+}  // namespace tenon::data

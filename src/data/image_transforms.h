@@ -1,0 +1,28 @@
+// What a list of changes does to an image of some size, drawn: one description (ImageTransform),
+// which the CPU carries out here and a GPU by a kernel.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "data/transforms.h"
+#include "scalar/image_transform.h"
+
+namespace tenon::data {
+
+/// Draws what a step does to an image of this size, which becomes the result's, and appends it.
+void draw_step(const Transform& step, ImageSize& size, const ImageTarget& target, ImageDraws& draws,
+               std::vector<ImageTransform>& out);
+Image changed_by(Image image, const ImageTransform& change);
+
+/// What a GPU makes of an image of this size: the steps from number `first` on, as they are drawn
+/// but for mirrors, which are part of what cuts the image where they can be; at least one is not
+/// in place. False when pixels would be means of too many for a GPU (kMostTaps), or the result not
+/// of the target's size.
+bool draw_for_gpu(const std::vector<Transform>& steps, std::size_t first, ImageSize size,
+                  const ImageTarget& target, ImageDraws& draws, std::vector<ImageTransform>& out);
+/// The same for an encoded image of this size, by a GPU that decodes all of it.
+bool draw_for_gpu(const std::vector<Transform>& steps, ImageSize size, const ImageTarget& target,
+                  ImageDraws& draws, std::vector<ImageTransform>& out);
+
+}  // namespace tenon::data

@@ -1,0 +1,91 @@
+// A layer's result x = a W + b goes through an activation function into the next product, which
+// reads it rounded; the function's slope at x times the gradient is read rounded too. So nothing is
+// lost in kind when x itself is rounded: it is then stored with half the bytes by the first product
+// and read so by the gradient's.
+//
+// Both see the same rounded x. Where sums or normalisations follow, x stays as it is: from there on
+// values are not rounded at once.
+#include "plan/lower_argument_precision.h"
+
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <tenon/ops.h>
+
+#include "graph/node.h"
+#include "ops/table.h"
+#include "plan/node_users.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::int64_t kFewestArguments = 1 << 18;
+constexpr std::size_t kMostNodes = 64;  // between an argument and the casts
+
+/// The type of the operands that a product's float32 sums, or these and a bias, come from; Float32
+/// when it is something else.
+DType operands_of(const Node& node) {
+  const Node* x = &node;
+  if (!x->realised() && x->op == Op::Add && !x->input(1)->realised() &&
+      x->input(1)->op == Op::Expand)
+    x = x->input(0);
+  while (!x->realised() && x->op == Op::Reshape) x = x->input(0);
+  if (x->realised() || x->op != Op::Matmul || x->dtype != DType::Float32) return DType::Float32;
+  const DType dtype = x->input(0)->dtype;
+  const bool half = dtype == DType::BFloat16 || dtype == DType::Float16;
+  return half && x->input(1)->dtype == dtype ? dtype : DType::Float32;
+}
+
+/// Whether all that follows from x element by element ends in casts to `dtype`, two at least.
+bool ends_in_16_bits(const Node& x, DType dtype, const NodeUsers& users,
+                     const std::unordered_set<const Node*>& wanted) {
+  std::vector<const Node*> open{&x};
+  std::unordered_set<const Node*> seen{&x};
+  int casts = 0;
+  while (!open.empty()) {
+    const Node* node = open.back();
+    open.pop_back();
+    if (wanted.count(node) != 0) return false;
+    for (const Node* user : users.of(node)) {
+      if (!seen.insert(user).second) continue;
+      if (user->op == Op::Cast && user->dtype == dtype) {
+        ++casts;
+        continue;
+      }
+      const bool goes_on = op_info(user->op).kind == OpKind::Elementwise || user->op == Op::Reshape;
+      if (!goes_on || user->shape.numel() != x.shape.numel() || seen.size() > kMostNodes)
+        return false;
+      open.push_back(user);
+    }
+  }
+  return casts >= 2;
+}
+
+}  // namespace
+
+Roots lower_argument_precision(Roots roots) {
+  const NumberedOrder& order = roots.order();
+  std::vector<std::pair<const Node*, DType>> candidates;
+  for (const Node* node : order.nodes)
+    if (!node->realised() && node->op == Op::Add && node->shape.numel() >= kFewestArguments)
+      if (const DType dtype = operands_of(*node); dtype != DType::Float32)
+        candidates.emplace_back(node, dtype);
+  if (candidates.empty()) return roots;
+  const NodeUsers users(order);
+  std::unordered_set<const Node*> wanted;
+  for (const Tensor& root : roots) wanted.insert(root.node());
+  std::unordered_map<const Node*, DType> found;
+  for (const auto& [node, dtype] : candidates)
+    if (ends_in_16_bits(*node, dtype, users, wanted)) found.emplace(node, dtype);
+  if (found.empty()) return roots;
+  return rewrite(roots, [&found](Node& node, std::span<const Tensor> inputs) -> Tensor {
+    const auto argument = found.find(&node);
+    if (argument == found.end()) return {};
+    const Tensor sum = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
+    return cast(cast(sum, argument->second), node.dtype);
+  });
+}
+
+}  // namespace tenon

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Words of our own for things that the field has a word for (docs/glossary.md) do not come back: not in pages, help, messages,
+headers or sources. A word counts alone and as part of a name: `card_count`, `CardInfo`.
+
+    tests/guards/words.py [FILE...]     checks the tree, or only these files
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+# Private word: what to write instead.
+WORDS = {
+    r"cards?": "GPU", r"pictures?": "image", r"sweep(s|ing)?": "kernel, loop nest, pass or reduction", r"swept": "iterated over",
+    r"turned": "transposed, permuted, rotated",
+}
+# The same in the rooms where these words were used of precision; elsewhere they say how broad something is.
+PRECISION = {
+    r"narrow(s|ed|er|est|ing)?": "16-bit, of lower precision, rounded", r"widen(s|ed|ing|er)?": "cast to float32, converted, padded",
+}
+PRECISION_ROOMS = ("include/", "src/plan/", "src/ops/", "src/graph/", "src/grad/", "src/cpu/", "src/cuda/", "src/run/", "docs/internals/", "docs/numerics.md")
+PHRASES = {
+    r"(make|makes|made|making) again": "recompute", r"at memory's rate": "memory-bound", r"what comes of": "the result of",
+    r"who changes the weights": "optimizer", r"channels (lie|lies|lying) (last|first)": "NHWC, NCHW (channels-last, channels-first)",
+}
+SKIP = ("bench/results/", "tests/fuzz/corpus/", "tests/e2e/fixtures/", "tests/conformance/data/", "tests/guards/words.py",
+        "docs/glossary.md")
+# A word that is right where it stands: (file, text that holds it). The reason stands beside it.
+RIGHT = (
+    ("*", r"\bnarrow\("),                              # Tensor::narrow, PyTorch's name of the operation
+    ("*", r"::narrow\b|`narrow`|\"narrow\"|'narrow'"),  # the same
+    ("src/data/table_header.cpp", r'"picture"'),       # a column's name in tables of other people
+    ("src/io/unicode*", r"."),                         # names of characters
+)
+CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+SUFFIXES = {".cpp", ".h", ".cuh", ".cu", ".inc", ".py", ".md", ".cmake", ".in", ".txt", ""}
+
+
+def problems(name, text):
+    known = {**WORDS, **PRECISION} if name.startswith(PRECISION_ROOMS) else WORDS
+    words = re.compile("|".join(f"(?:{word})" for word in known))
+    for number, line in enumerate(text.splitlines(), 1):
+        plain = line
+        for pattern, right in RIGHT:
+            if pathlib.PurePath(name).match(pattern):
+                plain = re.sub(right, " ", plain)
+        for phrase, instead in PHRASES.items():
+            if re.search(rf"\b{phrase}\b", plain, re.I):
+                yield f"{name}:{number}: '{phrase}': write {instead}"
+        for token in re.findall(r"[A-Za-z_]\w*", plain):
+            for part in CAMEL.findall(token):
+                if words.fullmatch(part.lower()):
+                    instead = next(v for k, v in known.items() if re.fullmatch(k, part.lower()))
+                    yield f"{name}:{number}: '{token}': write {instead}"
+
+
+def main():
+    assert list(problems("a.cpp", "CardInfo card_count; // two pictures, made again")) and not list(problems("a.cpp", "x.narrow(0, 1, 2); // discard"))
+    names = sys.argv[1:] or subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    found = []
+    for name in names:
+        path = ROOT / name
+        if not name or name.startswith(SKIP) or path.suffix not in SUFFIXES or not path.is_file():
+            continue
+        try:
+            found += [f"{name}: the file's name: {p.split(': ', 1)[1]}" for p in problems(name, name)]
+            found += problems(name, path.read_text(encoding="utf-8"))
+        except UnicodeDecodeError:
+            continue
+    for problem in found[:200]:
+        print(problem, file=sys.stderr)
+    if found:
+        sys.exit(f"words: {len(found)} problem(s); docs/glossary.md says which words are used")
+    print("words: none of our own where the field has one")
+
+
+if __name__ == "__main__":
+    main()
