@@ -209,7 +209,7 @@ TEST_CASE("conversions round to nearest even and keep what is special") {
   Array<float> dx(x), from_bf16(x), from_f16(x);
   Array<std::uint16_t> dbf16(bf16), df16(f16);
   Array<std::uint32_t> pairs(std::vector<std::uint32_t>(2 * x.size()));
-  auto* narrow = gpu->compile(products, "narrow");
+  auto* half = gpu->compile(products, "narrow");
   gpu->check(gpu->launch(half, {1}, {32},
                          {&dx.address(), &dbf16.address(), &df16.address(), &from_bf16.address(),
                           &from_f16.address(), &pairs.address(), &n}));

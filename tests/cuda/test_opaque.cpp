@@ -288,7 +288,7 @@ std::int64_t count_wrong(const std::vector<std::byte>& bytes, const std::vector<
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto number = static_cast<float>(expected[i]);
     const bfloat16 wide(number);
-    const float16 narrow(number);
+    const float16 half(number);
     const auto whole = static_cast<std::uint8_t>(expected[i]);
     const void* exact = dtype == DType::BFloat16  ? static_cast<const void*>(&wide)
                         : dtype == DType::Float16 ? static_cast<const void*>(&half)

@@ -113,12 +113,12 @@ TEST_CASE("activation precision: on a GPU what moves an image moves 16 bits") {
   y = y + conv2d(y, filters.back(), {}, {.padding = {1, 1}});
   const auto p = planned(grad(sum(square(y)), filters));
   INFO(print_steps(*p));
-  int wide = 0, half = 0;
+  int wide = 0, rounded = 0;
   for (const Step& step : p->steps)
     if (contains(step.region.title, "pad"))
       for (const ValueId id : step.region.writes)
-        ++(p->values[static_cast<std::size_t>(id)].dtype == DType::Float32 ? wide : half);
+        ++(p->values[static_cast<std::size_t>(id)].dtype == DType::Float32 ? wide : rounded);
   CHECK(wide == 1);  // a filter
-  CHECK(half == 3);  // channels of the shortcut, rows and columns of its gradient
+  CHECK(rounded == 3);  // channels of the shortcut, rows and columns of its gradient
   CHECK(images(*p).wide == 0);
 }
