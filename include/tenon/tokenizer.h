@@ -41,8 +41,11 @@ class TENON_API Tokenizer {
   static Tokenizer train(std::string_view text, const TokenizerTraining& options = {});
 
   /// Numbers of a text, with those before and behind it that the model expects ([CLS], [SEP])
-  /// unless `special` is false. Throws FormatError for text that is not UTF-8.
-  std::vector<std::int64_t> encode(std::string_view text, bool special = true) const;
+  /// unless `special` is false. `unknown`: how many words (WordPiece) or signs (BPE) the vocabulary
+  /// does not hold is added there; they become the unknown token or, without one, are left out.
+  /// Throws FormatError for text that is not UTF-8.
+  std::vector<std::int64_t> encode(std::string_view text, bool special = true,
+                                   std::int64_t* unknown = nullptr) const;
   /// The text of numbers, special tokens left out unless asked for. Throws ValueError for a number
   /// outside.
   std::string decode(std::span<const std::int64_t> tokens, bool special = false) const;
@@ -53,6 +56,8 @@ class TENON_API Tokenizer {
   std::string token(std::int64_t number) const;
   /// Its number, or -1.
   std::int64_t number(std::string_view token) const;
+  /// The number that stands for words or signs outside the vocabulary, or -1: they are left out.
+  std::int64_t unknown() const;
   /// Writes tokenizer.json atomically, which Hugging Face's tokenizers read.
   void save(const std::string& path) const;
   /// What save() writes.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -10,6 +11,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "data/split.h"
+#include "data/text_parts.h"
 #include "data/unicode.h"
 #include "io/encoding.h"
 #include "io/json.h"
@@ -197,9 +199,10 @@ std::pair<std::int64_t, std::int64_t> tokens_of_answer(const SpanQuestion& asked
 }  // namespace
 
 std::shared_ptr<const SpanText> span_text(const Tokenizer& tokenizer, const std::string& text) {
-  const TokenRow wanted = tokenizer.encode(text, false);
+  std::int64_t unknown = 0;
+  const TokenRow wanted = tokenizer.encode(text, false, &unknown);
   for (const bool signs_apart : {true, false}) {
-    SpanText out{text, {}, {}};
+    SpanText out{text, {}, {}, unknown};
     for (const auto& [from, to] : words_of(text, signs_apart))
       for (const std::int64_t token :
            tokenizer.encode(std::string_view(text).substr(from, to - from), false)) {
@@ -218,7 +221,7 @@ std::vector<SpanQuestion> read_questions(const Tokenizer& tokenizer, std::string
 }
 
 SpanDataset::SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& tokenizer,
-                         const SpanOptions& options, std::string about)
+                         const SpanOptions& options, std::string about, Split part)
     : questions_(std::move(questions)),
       begin_(special(tokenizer, "[CLS]")),
       end_(special(tokenizer, "[SEP]")),
@@ -226,13 +229,26 @@ SpanDataset::SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& t
   if (tokenizer.number("[PAD]") > 0)
     throw ValueError(
         cat("its tokenizer's [PAD] is ", tokenizer.number("[PAD]"), ", must be 0: BERT's"));
+  TextLosses asked_lost, texts_lost;
+  if (tokenizer.unknown() < 0) asked_lost.leave_out_unknown(), texts_lost.leave_out_unknown();
+  std::set<const SpanText*> known;
   for (std::int64_t k = 0; k < std::ssize(questions_); ++k) {
-    TokenRow asked = tokenizer.encode(questions_[at(k)].question, false);
-    asked.resize(std::min(asked.size(), at(std::max<std::int64_t>(0, options.question))));
+    const SpanQuestion& question = questions_[at(k)];
+    const std::string where = cat(question.file, question.file.empty() ? "" : ", ", question.id);
+    std::int64_t unknown = 0;
+    TokenRow asked = tokenizer.encode(question.question, false, &unknown);
+    const std::size_t most = at(std::max<std::int64_t>(0, options.question));
+    asked_lost.add(asked.size() > most, unknown, where);
+    if (known.insert(question.text.get()).second)
+      texts_lost.add(false, question.text->unknown, where);
+    asked.resize(std::min(asked.size(), most));
     asked_.push_back(std::move(asked));
     answers_.push_back(tokens_of_answer(questions_[at(k)], tokenizer));
     add_windows(k, options);
   }
+  notes_ = asked_lost.notes(options.question, part_text("questions", part));
+  for (Note& note : texts_lost.notes(0, part_text("texts", part)))
+    notes_.push_back(std::move(note));
 }
 
 SpanDataset SpanDataset::part(std::int64_t first, std::int64_t count) const {
@@ -337,7 +353,8 @@ std::shared_ptr<Dataset> open_spans(const std::string& file, Split split,
     for (const std::int64_t i : chosen.samples) part.push_back(std::move(all[at(i)]));
     std::string about =
         cat(part.size(), " questions of ", of_files(file, options.test_file, split));
-    return std::make_shared<SpanDataset>(std::move(part), tokenizer, options, std::move(about));
+    return std::make_shared<SpanDataset>(std::move(part), tokenizer, options, std::move(about),
+                                         split);
   } catch (const FormatError& error) {
     throw FormatError(message_of(reading, error.what()));
   } catch (const ValueError& error) {

@@ -22,6 +22,7 @@ class TextDataset final : public Dataset {
     std::string file;
     Split part;
     std::vector<std::int64_t> tokens, begins;  // of windows
+    Notes notes;
   };
   TextDataset(Vocabulary vocabulary, Text text, std::int64_t length, std::string description)
       : vocabulary_(std::move(vocabulary)),
@@ -44,6 +45,7 @@ class TextDataset final : public Dataset {
   }
   std::string text_unit() const override { return name(vocabulary_.unit()); }
   std::string describe() const override { return description_; }
+  Notes notes() const override { return text_.notes; }
   bool in_memory() const override { return true; }
   std::string sample_name(std::int64_t index) const override {
     return window_name(text_.file, text_.part, index);
@@ -88,16 +90,18 @@ Vocabulary vocabulary_of(const std::string& whole, const std::string& train,
 TextDataset::Text windows_of(const std::string& file, Split part, const std::string& text,
                              const Stretches& stretches, const Vocabulary& vocabulary,
                              std::int64_t length) {
-  TextDataset::Text out{file, part, {}, {}};
+  TextDataset::Text out{file, part, {}, {}, {}};
   std::vector<std::int64_t> counts;
+  std::int64_t unknown = 0;
   for (const auto& [from, to] : stretches) {
     const std::vector<std::int64_t> tokens =
-        vocabulary.encode(std::string_view(text).substr(from, to - from));
+        vocabulary.encode(std::string_view(text).substr(from, to - from), &unknown);
     out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
     counts.push_back(std::ssize(tokens));
   }
   // The last window's targets need one token more than its inputs.
   out.begins = window_begins(counts, length, 1);
+  add_unknown_note(out.notes, unknown, {"word", "words"}, part_text("the text", part), false, file);
   return out;
 }
 

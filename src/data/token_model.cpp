@@ -85,20 +85,19 @@ WordEncoder::WordEncoder(const TokenModel& model) : model_(model), merger_(model
   later_sizes_.assign(later.begin(), later.end());
 }
 
-void WordEncoder::append(std::string_view word, std::vector<std::int64_t>& out) const {
-  if (model_.kind == TokenModel::Kind::Bpe)
-    append_pairs(word, out);
-  else
-    append_longest(word, out);
+std::int64_t WordEncoder::append(std::string_view word, std::vector<std::int64_t>& out) const {
+  return model_.kind == TokenModel::Kind::Bpe ? append_pairs(word, out) : append_longest(word, out);
 }
 
-void WordEncoder::append_pairs(std::string_view word, std::vector<std::int64_t>& out) const {
+std::int64_t WordEncoder::append_pairs(std::string_view word,
+                                       std::vector<std::int64_t>& out) const {
   if (model_.whole_words)
     if (const auto whole = model_.numbers.find(word); whole != model_.numbers.end()) {
       out.push_back(whole->second);
-      return;
+      return 0;
     }
   std::vector<std::int64_t> tokens;
+  std::int64_t unknown = 0;
   bool unknown_before = false;
   for (std::size_t from = 0; from < word.size();) {
     const std::size_t count = sign_bytes(word.substr(from));
@@ -109,20 +108,24 @@ void WordEncoder::append_pairs(std::string_view word, std::vector<std::int64_t>&
     else if (model_.unknown && !(model_.join_unknown && unknown_before))
       tokens.push_back(*model_.unknown);
     unknown_before = !known;
+    if (!known) ++unknown;
     from += count;
   }
   merger_.join(tokens);
   out.insert(out.end(), tokens.begin(), tokens.end());
+  return unknown;
 }
 
 // The longest token of the vocabulary, then the longest of the rest; a rest without one makes the
 // whole word unknown. Only sizes that tokens have are looked for, so that a word takes a time in
 // proportion to its length, whatever length a file allows. Tokens are UTF-8: they end with signs.
-void WordEncoder::append_longest(std::string_view word, std::vector<std::int64_t>& out) const {
+std::int64_t WordEncoder::append_longest(std::string_view word,
+                                         std::vector<std::int64_t>& out) const {
   const std::size_t before = out.size();
   const auto unknown = [&] {
     out.resize(before);
     if (model_.unknown) out.push_back(*model_.unknown);
+    return std::int64_t{1};
   };
   const auto signs = std::count_if(word.begin(), word.end(), begins_sign);
   if (static_cast<std::size_t>(signs) > model_.longest) return unknown();
@@ -141,6 +144,7 @@ void WordEncoder::append_longest(std::string_view word, std::vector<std::int64_t
     }
     if (from == start) return unknown();
   }
+  return 0;
 }
 
 }  // namespace tenon::data

@@ -55,12 +55,13 @@ struct TokenModel {
 class WordEncoder {
  public:
   explicit WordEncoder(const TokenModel& model);
-  /// Appends the numbers of a word.
-  void append(std::string_view word, std::vector<std::int64_t>& out) const;
+  /// Appends the numbers of a word. Returns how much of it the vocabulary does not hold: signs, or
+  /// of WordPiece 1 for the word.
+  std::int64_t append(std::string_view word, std::vector<std::int64_t>& out) const;
 
  private:
-  void append_pairs(std::string_view word, std::vector<std::int64_t>& out) const;
-  void append_longest(std::string_view word, std::vector<std::int64_t>& out) const;
+  std::int64_t append_pairs(std::string_view word, std::vector<std::int64_t>& out) const;
+  std::int64_t append_longest(std::string_view word, std::vector<std::int64_t>& out) const;
 
   const TokenModel& model_;
   PairMerger merger_;

@@ -32,11 +32,20 @@ std::int64_t token_of(const Tokenizer& tokenizer, const char* token) {
   return number;
 }
 
-// Tokens of a part of a text, and where its windows begin.
+// What one text lost, where anybody counts it.
+void count_losses(TextLosses* losses, const Tokenizer& tokenizer, bool cut, std::int64_t unknown,
+                  std::string_view where) {
+  if (losses == nullptr) return;
+  if (tokenizer.unknown() < 0) losses->leave_out_unknown();
+  losses->add(cut, unknown, where);
+}
+
+// Tokens of a part of a text, where its windows begin, and what the vocabulary does not hold.
 struct WindowText {
   std::string file;
   Split part;
   TokenRow tokens, begins;
+  Notes notes;
 };
 
 class TokenWindows : public Dataset {
@@ -57,6 +66,7 @@ class TokenWindows : public Dataset {
   DType target_dtype() const override { return DType::Int64; }
   std::int64_t classes() const override { return vocabulary_; }
   std::string describe() const override { return description_; }
+  Notes notes() const override { return text_.notes; }
   bool in_memory() const override { return true; }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
@@ -98,6 +108,7 @@ class HiddenWords : public Dataset {
   DType target_dtype() const override { return DType::Int64; }
   std::int64_t classes() const override { return vocabulary_; }
   double counted_targets() const override { return static_cast<double>(hidden()); }
+  Notes notes() const override { return text_.notes; }
   std::string describe() const override { return description_; }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
@@ -249,9 +260,12 @@ class ClassLines : public Dataset {
     std::vector<TypedTokens> rows;
     rows.reserve(set.lines.size());
     classes_.reserve(set.lines.size());
+    TextLosses losses;
     for (const ClassLine& line : set.lines) {
-      rows.push_back(pairs_ ? encode_pair_within(tokenizer, line.text, line.second, length)
-                            : TypedTokens{encode_within(tokenizer, line.text, length), {}});
+      const std::string where = cat(line.of_test_file ? test_file_ : file_, ", line ", line.line);
+      rows.push_back(
+          pairs_ ? encode_pair_within(tokenizer, line.text, line.second, length, &losses, where)
+                 : TypedTokens{encode_within(tokenizer, line.text, length, &losses, where), {}});
       length_ = std::max(length_, std::ssize(rows.back().tokens));
       const auto name = std::lower_bound(names_.begin(), names_.end(), line.name);
       if (name == names_.end() || *name != line.name)
@@ -259,6 +273,7 @@ class ClassLines : public Dataset {
       classes_.push_back(name - names_.begin());
       lines_.push_back(line.of_test_file ? -line.line : line.line);
     }
+    add(losses.notes(length, part_text(pairs_ ? "pairs of texts" : "texts", part_)));
     inputs_.assign(at(row_size()) * rows.size(), kPad);
     for (std::size_t k = 0; k < rows.size(); ++k) {
       std::int64_t* row = inputs_.data() + k * at(row_size());
@@ -327,8 +342,30 @@ Chosen chosen_lines(const ClassLineSet& all, const std::vector<std::string>& nam
 
 }  // namespace
 
-TokenRow encode_within(const Tokenizer& tokenizer, std::string_view text, std::int64_t length) {
-  TokenRow tokens = tokenizer.encode(text);
+void TextLosses::add(bool cut, std::int64_t unknown, std::string_view where) {
+  ++texts_;
+  if (cut && ++cut_ == 1) first_cut_ = where;
+  if (unknown == 0) return;
+  unknown_ += unknown;
+  if (++with_unknown_ == 1) first_unknown_ = where;
+}
+
+Notes TextLosses::notes(std::int64_t length, std::string_view texts) const {
+  Notes out;
+  if (cut_ > 0)
+    out.push_back({cat(cut_, " of ", texts_, " ", texts, cut_ == 1 ? " has" : " have",
+                       " more than ", length, " tokens, and what follows them was cut off"),
+                   cut_, first_cut_});
+  add_unknown_note(out, unknown_, {"word or sign", "words or signs"},
+                   cat(with_unknown_, " of ", texts_, " ", texts), left_out_, first_unknown_);
+  return out;
+}
+
+TokenRow encode_within(const Tokenizer& tokenizer, std::string_view text, std::int64_t length,
+                       TextLosses* losses, std::string_view where) {
+  std::int64_t unknown = 0;
+  TokenRow tokens = tokenizer.encode(text, true, &unknown);
+  count_losses(losses, tokenizer, std::ssize(tokens) > length, unknown, where);
   if (std::ssize(tokens) <= length) return tokens;
   // What ends a text stays: [SEP].
   const TokenRow around = tokenizer.encode("");
@@ -339,10 +376,14 @@ TokenRow encode_within(const Tokenizer& tokenizer, std::string_view text, std::i
 }
 
 TypedTokens encode_pair_within(const Tokenizer& tokenizer, std::string_view first,
-                               std::string_view second, std::int64_t length) {
-  TokenRow a = tokenizer.encode(first, false), b = tokenizer.encode(second, false);
+                               std::string_view second, std::int64_t length, TextLosses* losses,
+                               std::string_view where) {
+  std::int64_t unknown = 0;
+  TokenRow a = tokenizer.encode(first, false, &unknown),
+           b = tokenizer.encode(second, false, &unknown);
   const std::int64_t begin = token_of(tokenizer, "[CLS]"), end = token_of(tokenizer, "[SEP]");
   const std::int64_t most = std::max<std::int64_t>(0, length - 3);
+  count_losses(losses, tokenizer, std::ssize(a) + std::ssize(b) > most, unknown, where);
   if (std::ssize(a) + std::ssize(b) > most) {
     // The longer one gives; both where neither fits half the places.
     const bool swapped = a.size() > b.size();
@@ -378,23 +419,26 @@ std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
                            open_token_text(file, Split::Test, tokenizer, options)});
   }
   const bool other_file = own_test && split == Split::Test;
-  const std::string& of_part = other_file ? options.test_file : file;
-  const std::string text = io::as_text(io::read_file(of_part), of_part);
+  const std::string& path = other_file ? options.test_file : file;
+  const std::string text = io::as_text(io::read_file(path), path);
   TextParts parts = text_parts(text, options.split, own_test, true, file);
   const std::int64_t words = options.hide_words ? options.length - 2 : options.length,
                      after = options.hide_words ? 0 : 1;
   const auto windows = [&](Split part) {
     const bool whole = other_file || part == Split::All;
-    WindowText out{of_part, part, {}, {}};
+    WindowText out{path, part, {}, {}, {}};
     TokenRow counts;
+    std::int64_t unknown = 0;
     for (const auto& [from, to] : whole ? Stretches{{0, text.size()}} : parts.of(part)) {
       const TokenRow tokens =
-          tokenizer.encode(std::string_view(text).substr(from, to - from), false);
+          tokenizer.encode(std::string_view(text).substr(from, to - from), false, &unknown);
       out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
       counts.push_back(std::ssize(tokens));
     }
     // The last window's targets need one token more than its inputs.
     out.begins = window_begins(counts, words, after);
+    add_unknown_note(out.notes, unknown, {"word or sign", "words or signs"},
+                     part_text("the text", part), tokenizer.unknown() < 0, path);
     return out;
   };
   try {
@@ -407,7 +451,7 @@ std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
       throw ValueError(cat("its ", name(split), " part has ", own.tokens.size(),
                            " tokens, too few for a window of ", options.length,
                            ": give a shorter length"));
-    std::string about = cat(own.tokens.size(), " tokens of ", of_part, " in windows of ",
+    std::string about = cat(own.tokens.size(), " tokens of ", path, " in windows of ",
                             options.length, options.hide_words ? ", with hidden words" : "");
     if (options.hide_words)
       return std::make_shared<HiddenWords>(std::move(own), tokenizer, options.length,
@@ -415,9 +459,9 @@ std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
     return std::make_shared<TokenWindows>(std::move(own), tokenizer.size(), options.length,
                                           std::move(about));
   } catch (const FormatError& error) {
-    throw FormatError(cat(of_part, ": ", error.what()));
+    throw FormatError(cat(path, ": ", error.what()));
   } catch (const ValueError& error) {
-    throw ValueError(cat(of_part, ": ", error.what()));
+    throw ValueError(cat(path, ": ", error.what()));
   }
 }
 

@@ -187,18 +187,21 @@ struct Tokenizer::Impl {
     }
   }
 
-  void encode_words(const std::u32string& text, std::vector<std::int64_t>& out) const {
-    for (const std::string& word : split_into_words(text, parts.splits)) words.append(word, out);
+  void encode_words(const std::u32string& text, std::vector<std::int64_t>& out,
+                    std::int64_t& unknown) const {
+    for (const std::string& word : split_into_words(text, parts.splits))
+      unknown += words.append(word, out);
   }
 
   /// Of a text without added tokens. A long one goes through the steps part by part: all its words
   /// at once take fifty times its bytes.
-  void encode_part(const std::u32string& text, std::vector<std::int64_t>& out) const {
+  void encode_part(const std::u32string& text, std::vector<std::int64_t>& out,
+                   std::int64_t& unknown) const {
     constexpr std::size_t kPartSize = std::size_t{1} << 16;
     const auto encode = [&](const std::u32string& part) {
       uniform.split(
           made_uniform(part, parts.normal),
-          [&](const std::u32string& rest) { encode_words(rest, out); },
+          [&](const std::u32string& rest) { encode_words(rest, out, unknown); },
           [&](const AddedToken& token) { out.push_back(token.number); });
     };
     if (text.size() <= kPartSize || !uniform.empty() || !splits_at_spaces(parts.splits))
@@ -271,14 +274,17 @@ Tokenizer Tokenizer::train(std::string_view text, const TokenizerTraining& optio
   return Tokenizer(std::make_shared<const Impl>(std::move(parts)));
 }
 
-std::vector<std::int64_t> Tokenizer::encode(std::string_view text, bool special) const {
+std::vector<std::int64_t> Tokenizer::encode(std::string_view text, bool special,
+                                            std::int64_t* unknown) const {
   const Impl& is = *impl_;
   std::vector<std::int64_t> out;
+  std::int64_t outside = 0;
   if (special) out = is.parts.before;
   is.raw.split(
-      code_points(text), [&](const std::u32string& part) { is.encode_part(part, out); },
+      code_points(text), [&](const std::u32string& part) { is.encode_part(part, out, outside); },
       [&](const AddedToken& token) { out.push_back(token.number); });
   if (special) out.insert(out.end(), is.parts.behind.begin(), is.parts.behind.end());
+  if (unknown != nullptr) *unknown += outside;
   return out;
 }
 
@@ -331,6 +337,8 @@ std::int64_t Tokenizer::number(std::string_view token) const {
   const auto found = impl_->parts.model.numbers.find(token);
   return found == impl_->parts.model.numbers.end() ? -1 : found->second;
 }
+
+std::int64_t Tokenizer::unknown() const { return impl_->parts.model.unknown.value_or(-1); }
 
 Tokenizer Tokenizer::parse(std::string_view json, const std::string& name) {
   return Tokenizer(std::make_shared<const Impl>(parse_tokenizer_json(json, name)));

@@ -116,20 +116,24 @@ Vocabulary::Vocabulary(TextUnit unit, std::vector<std::string> tokens)
   numbers_ = std::make_shared<const Numbers>(std::move(numbers));
 }
 
-std::vector<std::int64_t> Vocabulary::encode(std::string_view text) const {
+std::vector<std::int64_t> Vocabulary::encode(std::string_view text, std::int64_t* unknown) const {
   const auto& numbers = numbers_->of;
   if (unit_ == TextUnit::Pieces) return PieceEncoder(numbers)(text);
   std::vector<std::int64_t> out;
-  const auto unknown = numbers.find(kUnknown);
+  const auto other = numbers.find(kUnknown);
+  std::int64_t outside = 0;
   split(text, unit_, [&](const std::string& token) {
     const auto found = numbers.find(token);
-    if (found != numbers.end())
+    if (found != numbers.end()) {
       out.push_back(found->second);
-    else if (unit_ == TextUnit::Words && unknown != numbers.end())
-      out.push_back(unknown->second);
-    else
+    } else if (unit_ == TextUnit::Words && other != numbers.end()) {
+      out.push_back(other->second);
+      ++outside;
+    } else {
       throw ValueError(cat("'", token, "' is none of the ", size(), " tokens that are known"));
+    }
   });
+  if (unknown != nullptr) *unknown += outside;
   return out;
 }
 
