@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,9 +44,14 @@ class TENON_API Tokenizer {
   /// Numbers of a text, with those before and behind it that the model expects ([CLS], [SEP])
   /// unless `special` is false. `unknown`: how many words (WordPiece) or signs (BPE) the vocabulary
   /// does not hold is added there; they become the unknown token or, without one, are left out.
-  /// Throws FormatError for text that is not UTF-8.
+  /// Throws FormatError for text that is not UTF-8, ValueError for a word of more than 16 Mi signs.
   std::vector<std::int64_t> encode(std::string_view text, bool special = true,
                                    std::int64_t* unknown = nullptr) const;
+  /// The same of a file of any size in bounded memory: use() takes the numbers in order, some at a
+  /// time. Throws also IoError.
+  void encode_file(const std::string& path,
+                   const std::function<void(std::span<const std::int64_t>)>& use,
+                   bool special = true) const;
   /// The text of numbers, special tokens left out unless asked for. Throws ValueError for a number
   /// outside.
   std::string decode(std::span<const std::int64_t> tokens, bool special = false) const;

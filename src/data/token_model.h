@@ -29,13 +29,16 @@ struct TokenMerge {
 class PairMerger {
  public:
   explicit PairMerger(const std::vector<TokenMerge>& merges);
-  /// Joins in place, in n log n for n signs.
+  /// Joins in place, in n log n for n signs, of which there are fewer than 2^32.
   void join(std::vector<std::int64_t>& tokens) const;
 
  private:
   struct Merge {
-    std::int64_t rank, joined;
+    std::int32_t rank;
+    std::int64_t joined;
   };
+  static constexpr std::size_t kFew = 24;
+  void join_few(std::vector<std::int64_t>& tokens) const;
   const Merge* find(std::int64_t left, std::int64_t right) const;
   std::unordered_map<std::uint64_t, Merge> merges_;
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <tenon/error.h>
@@ -18,6 +20,9 @@ namespace {
 using io::Json;
 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 22;
+// Every text goes through each step and gets each token around it: a small file must not make much
+// work of any text.
+constexpr std::size_t kMostSteps = 64, kMostAround = 4096;
 
 class TokenizerJson {
  public:
@@ -124,6 +129,7 @@ class TokenizerJson {
       step.kind = NormalStep::Kind::Form;
       step.form = form->second;
     }
+    require_room(parts.normal, "normalizer");
     parts.normal.push_back(step);
   }
 
@@ -146,6 +152,7 @@ class TokenizerJson {
     } else {
       unknown("pre-tokenizer", type);
     }
+    require_room(parts.splits, "pre-tokenizer");
     parts.splits.push_back(step);
   }
 
@@ -188,6 +195,12 @@ class TokenizerJson {
     }
   }
 
+  template <class Steps>
+  void require_room(const Steps& steps, const char* what) const {
+    if (steps.size() >= kMostSteps)
+      damaged(cat("has more than ", kMostSteps, " steps of its ", what));
+  }
+
   void post_processor(const Json& json, TokenizerParts& parts, int depth = 0) const {
     if (json.is_null()) return;
     const std::string type = text(json, "type");
@@ -211,15 +224,23 @@ class TokenizerJson {
 
   void template_processing(const Json& json, TokenizerParts& parts) const {
     bool seen = false;
+    std::unordered_map<std::string_view, const Json*> special;
+    if (const Json& tokens = member(json, "special_tokens"); tokens.is_object())
+      for (const auto& [key, value] : tokens.get_ref<const Json::object_t&>())
+        special.insert_or_assign(key, &value);
+    static const Json none;
     for (const Json& piece : list(json, "single")) {
       if (!member(piece, "Sequence").is_null()) {
         if (std::exchange(seen, true)) damaged("has a template that holds its text twice");
         continue;
       }
       const std::string token = text(member(piece, "SpecialToken"), "id");
-      const Json& known = member(member(json, "special_tokens"), token.c_str());
-      for (const Json& number : list(known, "ids"))
-        (seen ? parts.behind : parts.before).push_back(whole(number, "a template"));
+      const auto known = special.find(token);
+      const Json& numbers = list(known == special.end() ? none : *known->second, "ids");
+      std::vector<std::int64_t>& side = seen ? parts.behind : parts.before;
+      if (side.size() + numbers.size() > kMostAround)
+        damaged(cat("has a template of more than ", kMostAround, " tokens on a side of its text"));
+      for (const Json& number : numbers) side.push_back(whole(number, "a template"));
     }
     if (!seen) damaged("has a template that does not hold its text");
   }
@@ -308,12 +329,21 @@ Json json_of_splits(const TokenizerParts& parts) {
   return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
 }
 
-Json json_of_template(const TokenizerParts& parts, const std::vector<std::string>& texts) {
+// Texts by number, of which there may be far fewer than the largest says.
+using TextsByNumber = std::unordered_map<std::int64_t, std::string>;
+
+const std::string& text_of(const TextsByNumber& texts, std::int64_t number) {
+  static const std::string none;
+  const auto found = texts.find(number);
+  return found == texts.end() ? none : found->second;
+}
+
+Json json_of_template(const TokenizerParts& parts, const TextsByNumber& texts) {
   if (parts.before.empty() && parts.behind.empty()) return nullptr;
   Json single = Json::array(), pair = Json::array(), special = Json::object();
   const auto add = [&](Json& list, const std::vector<std::int64_t>& numbers, int type) {
     for (const std::int64_t number : numbers) {
-      const std::string& text = texts[at(number)];
+      const std::string& text = text_of(texts, number);
       list.push_back({{"SpecialToken", {{"id", text}, {"type_id", type}}}});
       special[text] = {{"id", text}, {"ids", {number}}, {"tokens", {text}}};
     }
@@ -348,7 +378,7 @@ Json json_of_decoding(const TokenizerParts& parts) {
   return nullptr;
 }
 
-Json json_of_model(const TokenModel& model, const std::vector<std::string>& texts) {
+Json json_of_model(const TokenModel& model, const TextsByNumber& texts) {
   Json vocabulary = Json::object();
   std::vector<std::pair<std::int64_t, std::string>> order;
   order.reserve(model.numbers.size());
@@ -356,7 +386,7 @@ Json json_of_model(const TokenModel& model, const std::vector<std::string>& text
   std::sort(order.begin(), order.end());
   auto& rows = vocabulary.get_ref<Json::object_t&>();
   for (const auto& [number, token] : order) rows.emplace_back(token, number);
-  const Json unknown = model.unknown ? Json(texts[at(*model.unknown)]) : Json(nullptr);
+  const Json unknown = model.unknown ? Json(text_of(texts, *model.unknown)) : Json(nullptr);
   if (model.kind == TokenModel::Kind::WordPiece)
     return {{"type", "WordPiece"},
             {"unk_token", unknown},
@@ -365,7 +395,7 @@ Json json_of_model(const TokenModel& model, const std::vector<std::string>& text
             {"vocab", std::move(vocabulary)}};
   Json merges = Json::array();
   for (const TokenMerge& merge : model.merges)
-    merges.push_back({texts[at(merge.left)], texts[at(merge.right)]});
+    merges.push_back({text_of(texts, merge.left), text_of(texts, merge.right)});
   return {{"type", "BPE"},
           {"dropout", nullptr},
           {"unk_token", unknown},
@@ -408,11 +438,11 @@ TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& n
 }
 
 std::string tokenizer_json(const TokenizerParts& parts) {
-  std::vector<std::string> texts(at(largest_number(parts) + 1));
-  for (const auto& [token, number] : parts.model.numbers) texts[at(number)] = token;
+  TextsByNumber texts;
+  for (const auto& [token, number] : parts.model.numbers) texts.insert_or_assign(number, token);
   Json added = Json::array();
   for (const AddedToken& token : parts.added) {
-    texts[at(token.number)] = token.text;
+    texts.insert_or_assign(token.number, token.text);
     added.push_back({{"id", token.number},
                      {"content", token.text},
                      {"single_word", token.alone},
