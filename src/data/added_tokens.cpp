@@ -34,6 +34,7 @@ AddedFinder::AddedFinder(const TokenizerParts& parts, bool normalized) {
   const std::size_t slots = std::bit_ceil(signs + signs / 2 + 2);
   keys_.resize(slots);
   ends_.resize(slots);
+  shift_ = 64 - std::countr_zero(slots);
   // A tree of the texts from their ends.
   std::vector<std::int32_t> parents{0}, depths{0};
   std::u32string signs_to{U'\0'};
@@ -72,7 +73,7 @@ AddedFinder::AddedFinder(const TokenizerParts& parts, bool normalized) {
 std::size_t AddedFinder::slot(std::int32_t state, char32_t sign) const {
   const std::uint64_t key = static_cast<std::uint64_t>(state) << 32 | sign;
   const std::size_t mask = keys_.size() - 1;
-  std::size_t place = static_cast<std::size_t>(key * 0x9e3779b97f4a7c15ull >> 20) & mask;
+  std::size_t place = static_cast<std::size_t>(key * 0x9e3779b97f4a7c15ull >> shift_);
   while (keys_[place] != 0 && keys_[place] != key + 1) place = (place + 1) & mask;
   return place;
 }

@@ -54,6 +54,7 @@ class AddedFinder {
   std::vector<std::uint64_t> keys_;  // of edges: state and sign, plus 1
   std::vector<std::int32_t> ends_;
   std::array<std::int32_t, 128> first_ascii_{};  // where edges of ASCII from the first state lead
+  int shift_ = 0;  // of a product, so that the highest bits say the slot
   std::size_t longest_ = 0;
   bool takes_left_ = false;
 };
