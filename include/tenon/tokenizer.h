@@ -47,6 +47,10 @@ class TENON_API Tokenizer {
   /// Throws FormatError for text that is not UTF-8, ValueError for a word of more than 16 Mi signs.
   std::vector<std::int64_t> encode(std::string_view text, bool special = true,
                                    std::int64_t* unknown = nullptr) const;
+  /// The same of a long text, without all numbers at once: use() takes them in order.
+  void encode_parts(std::string_view text,
+                    const std::function<void(std::span<const std::int64_t>)>& use,
+                    bool special = true, std::int64_t* unknown = nullptr) const;
   /// The same of a file of any size in bounded memory: use() takes the numbers in order, some at a
   /// time. Throws also IoError.
   void encode_file(const std::string& path,

@@ -1,6 +1,6 @@
 // Windows of a text.
 #include <algorithm>
-#include <cstring>
+#include <optional>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -9,6 +9,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "data/joined_dataset.h"
+#include "data/narrow_tokens.h"
 #include "data/pieces.h"
 #include "data/text_parts.h"
 #include "io/encoding.h"
@@ -21,7 +22,8 @@ class TextDataset final : public Dataset {
   struct Text {
     std::string file;
     Split part;
-    std::vector<std::int64_t> tokens, begins;  // of windows
+    NarrowTokens tokens;
+    std::vector<std::int64_t> begins;  // of windows
     Notes notes;
   };
   TextDataset(Vocabulary vocabulary, Text text, std::int64_t length, std::string description)
@@ -52,14 +54,11 @@ class TextDataset final : public Dataset {
   }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
-    const std::size_t bytes = at(length_) * sizeof(std::int64_t);
-    auto *input = static_cast<char*>(inputs), *target = static_cast<char*>(targets);
+    auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
     for (const std::int64_t index : indices) {
-      const std::int64_t* window = text_.tokens.data() + text_.begins[at(index)];
-      std::memcpy(input, window, bytes);
-      std::memcpy(target, window + 1, bytes);
-      input += bytes;
-      target += bytes;
+      const std::int64_t begin = text_.begins[at(index)];
+      input = text_.tokens.copy(begin, length_, input);
+      target = text_.tokens.copy(begin + 1, length_, target);
     }
   }
 
@@ -78,27 +77,36 @@ std::string text_of(const std::string& text, const Stretches& stretches) {
 
 // The tokens of a vocabulary that is learnt from the training part. Every character must have a
 // number; which words are common, only the training part says.
-Vocabulary vocabulary_of(const std::string& whole, const std::string& train,
+Vocabulary vocabulary_of(const std::string& whole, const Stretches& train,
                          const TextOptions& options) {
   if (options.vocabulary != nullptr) return *options.vocabulary;
-  if (options.unit == TextUnit::Pieces) return Vocabulary::pieces(train, options.words, whole);
-  return Vocabulary::of(options.unit == TextUnit::Words ? train : whole, options.unit,
-                        options.words);
+  if (options.unit == TextUnit::Pieces)
+    return Vocabulary::pieces(text_of(whole, train), options.words, whole);
+  if (options.unit == TextUnit::Words)
+    return Vocabulary::of(text_of(whole, train), options.unit, options.words);
+  return Vocabulary::of(whole, options.unit, options.words);
 }
 
 // Windows of a file's stretches.
 TextDataset::Text windows_of(const std::string& file, Split part, const std::string& text,
                              const Stretches& stretches, const Vocabulary& vocabulary,
                              std::int64_t length) {
-  TextDataset::Text out{file, part, {}, {}, {}};
+  constexpr std::size_t kAtOnce = std::size_t{1}
+                                  << 20;  // bytes: numbers are wider than what is kept
+  TextDataset::Text out{file, part, NarrowTokens(vocabulary.size()), {}, {}};
   std::vector<std::int64_t> counts;
   std::int64_t unknown = 0;
   for (const auto& [from, to] : stretches) {
-    const std::vector<std::int64_t> tokens =
-        vocabulary.encode(std::string_view(text).substr(from, to - from), &unknown);
-    out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
-    counts.push_back(std::ssize(tokens));
+    const std::int64_t before = out.tokens.size();
+    const std::string_view stretch = std::string_view(text).substr(from, to - from);
+    for (std::size_t begin = 0; begin < stretch.size();) {
+      const std::size_t end = cut_between_words(stretch, begin, kAtOnce);
+      out.tokens.append(vocabulary.encode(stretch.substr(begin, end - begin), &unknown));
+      begin = end;
+    }
+    counts.push_back(out.tokens.size() - before);
   }
+  out.tokens.shrink();
   // The last window's targets need one token more than its inputs.
   out.begins = window_begins(counts, length, 1);
   add_unknown_note(out.notes, unknown, {"word", "words"}, part_text("the text", part), false, file);
@@ -134,16 +142,14 @@ std::shared_ptr<Dataset> open_text(const std::string& file, Split split,
   try {
     // Of whichever part: the place that is named is one of the file.
     if (checked) check_utf8(text);
-    const auto own_vocabulary = [&] {
-      return vocabulary_of(text, text_of(text, parts.train), options);
-    };
+    const auto own_vocabulary = [&] { return vocabulary_of(text, parts.train, options); };
     Vocabulary vocabulary = own_vocabulary();
     const auto windows = [&](Split part) {
       return windows_of(file, part, text,
                         part == Split::All ? Stretches{{0, text.size()}} : parts.of(part),
                         vocabulary, options.length);
     };
-    TextDataset::Text own;
+    std::optional<TextDataset::Text> windowed;
     if (!parts.validation.empty() && !options.split.validation &&
         windows(Split::Validation).begins.empty()) {
       parts = without_validation(parts);
@@ -156,10 +162,11 @@ std::shared_ptr<Dataset> open_text(const std::string& file, Split split,
       of_part = options.test_file;
       const std::string test = io::as_text(io::read_file(of_part), of_part);
       if (checked) check_utf8(test);
-      own = windows_of(of_part, split, test, {{0, test.size()}}, vocabulary, options.length);
+      windowed = windows_of(of_part, split, test, {{0, test.size()}}, vocabulary, options.length);
     } else {
-      own = windows(split);
+      windowed = windows(split);
     }
+    TextDataset::Text& own = *windowed;
     if (own.begins.empty())
       throw ValueError(cat("its ", name(split), " part has ", own.tokens.size(),
                            " tokens, too few for a window of ", options.length,

@@ -2,8 +2,8 @@
 // with a class.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <set>
+#include <span>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "data/joined_dataset.h"
 #include "data/line_reader.h"
+#include "data/narrow_tokens.h"
 #include "data/split.h"
 #include "data/text_parts.h"
 #include "io/encoding.h"
@@ -44,7 +45,8 @@ void count_losses(TextLosses* losses, const Tokenizer& tokenizer, bool cut, std:
 struct WindowText {
   std::string file;
   Split part;
-  TokenRow tokens, begins;
+  NarrowTokens tokens;
+  TokenRow begins;
   Notes notes;
 };
 
@@ -72,9 +74,9 @@ class TokenWindows : public Dataset {
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
     for (const std::int64_t index : indices) {
-      const std::int64_t* window = text_.tokens.data() + text_.begins[at(index)];
-      input = std::copy(window, window + length_, input);
-      target = std::copy(window + 1, window + length_ + 1, target);
+      const std::int64_t begin = text_.begins[at(index)];
+      input = text_.tokens.copy(begin, length_, input);
+      target = text_.tokens.copy(begin + 1, length_, target);
     }
   }
 
@@ -135,8 +137,7 @@ class HiddenWords : public Dataset {
     TokenRow places(at(words()));
     for (const std::int64_t index : indices) {
       input[0] = begin_, input[length_ - 1] = end_;
-      const std::int64_t* window = text_.tokens.data() + text_.begins[at(index)];
-      std::copy(window, window + words(), input + 1);
+      text_.tokens.copy(text_.begins[at(index)], words(), input + 1);
       std::fill(target, target + length_, kIgnoredTarget);
       for (std::int64_t k = 0; k < words(); ++k) places[at(k)] = k + 1;
       for (std::int64_t k = 0; k < hidden(); ++k) {
@@ -426,15 +427,18 @@ std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
                      after = options.hide_words ? 0 : 1;
   const auto windows = [&](Split part) {
     const bool whole = other_file || part == Split::All;
-    WindowText out{path, part, {}, {}, {}};
+    WindowText out{path, part, NarrowTokens(tokenizer.size()), {}, {}};
     TokenRow counts;
     std::int64_t unknown = 0;
     for (const auto& [from, to] : whole ? Stretches{{0, text.size()}} : parts.of(part)) {
-      const TokenRow tokens =
-          tokenizer.encode(std::string_view(text).substr(from, to - from), false, &unknown);
-      out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
-      counts.push_back(std::ssize(tokens));
+      const std::int64_t before = out.tokens.size();
+      tokenizer.encode_parts(
+          std::string_view(text).substr(from, to - from),
+          [&](std::span<const std::int64_t> numbers) { out.tokens.append(numbers); }, false,
+          &unknown);
+      counts.push_back(out.tokens.size() - before);
     }
+    out.tokens.shrink();
     // The last window's targets need one token more than its inputs.
     out.begins = window_begins(counts, words, after);
     add_unknown_note(out.notes, unknown, {"word or sign", "words or signs"},

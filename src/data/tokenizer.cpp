@@ -197,6 +197,24 @@ std::vector<std::int64_t> Tokenizer::encode(std::string_view text, bool special,
   return out;
 }
 
+void Tokenizer::encode_parts(std::string_view text,
+                             const std::function<void(std::span<const std::int64_t>)>& use,
+                             bool special, std::int64_t* unknown) const {
+  const Impl& is = *impl_;
+  std::vector<std::int64_t> out;
+  if (special) out = is.parts.before;
+  TokenStream stream(is.parts, is.words, is.raw, is.uniform, out);
+  for (; !text.empty(); text.remove_prefix(std::min(text.size(), TokenStream::kPartBytes))) {
+    stream.push(text.substr(0, TokenStream::kPartBytes));
+    use(out);
+    out.clear();
+  }
+  stream.end();
+  if (special) out.insert(out.end(), is.parts.behind.begin(), is.parts.behind.end());
+  use(out);
+  if (unknown != nullptr) *unknown += stream.unknown();
+}
+
 void Tokenizer::encode_file(const std::string& path,
                             const std::function<void(std::span<const std::int64_t>)>& use,
                             bool special) const {
