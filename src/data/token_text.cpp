@@ -257,30 +257,30 @@ class ClassLines : public Dataset {
         file_(std::move(file)),
         test_file_(std::move(test_file)),
         part_(part_of),
-        pairs_(set.pairs) {
-    std::vector<TypedTokens> rows;
-    rows.reserve(set.lines.size());
+        pairs_(set.pairs),
+        tokens_(tokenizer.size()) {
     classes_.reserve(set.lines.size());
+    lines_.reserve(set.lines.size());
+    rows_.reserve(set.lines.size());
     TextLosses losses;
     for (const ClassLine& line : set.lines) {
       const std::string where = cat(line.of_test_file ? test_file_ : file_, ", line ", line.line);
-      rows.push_back(
+      const TypedTokens row =
           pairs_ ? encode_pair_within(tokenizer, line.text, line.second, length, &losses, where)
-                 : TypedTokens{encode_within(tokenizer, line.text, length, &losses, where), {}});
-      length_ = std::max(length_, std::ssize(rows.back().tokens));
+                 : TypedTokens{encode_within(tokenizer, line.text, length, &losses, where), {}};
+      const std::int64_t count = std::ssize(row.tokens);
+      rows_.push_back(
+          {tokens_.size(), count, std::count(row.types.begin(), row.types.end(), std::int64_t{1})});
+      tokens_.append(row.tokens);
+      length_ = std::max(length_, count);
       const auto name = std::lower_bound(names_.begin(), names_.end(), line.name);
       if (name == names_.end() || *name != line.name)
         throw ValueError(cat("class '", line.name, "' is not among those of training"));
       classes_.push_back(name - names_.begin());
       lines_.push_back(line.of_test_file ? -line.line : line.line);
     }
+    tokens_.shrink();
     add(losses.notes(length, part_text(pairs_ ? "pairs of texts" : "texts", part_)));
-    inputs_.assign(at(row_size()) * rows.size(), kPad);
-    for (std::size_t k = 0; k < rows.size(); ++k) {
-      std::int64_t* row = inputs_.data() + k * at(row_size());
-      std::copy(rows[k].tokens.begin(), rows[k].tokens.end(), row);
-      std::copy(rows[k].types.begin(), rows[k].types.end(), row + length_);
-    }
   }
 
   std::int64_t size() const override { return std::ssize(classes_); }
@@ -303,20 +303,31 @@ class ClassLines : public Dataset {
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
     for (const std::int64_t index : indices) {
-      const std::int64_t* row = inputs_.data() + index * row_size();
-      input = std::copy(row, row + row_size(), input);
+      const Row& row = rows_[at(index)];
+      std::fill(tokens_.copy(row.begin, row.count, input), input + length_, kPad);
+      input += length_;
+      if (pairs_) {
+        std::fill_n(input, length_, 0);
+        std::fill_n(input + row.count - row.second, row.second, 1);
+        input += length_;
+      }
       *target++ = classes_[at(index)];
     }
   }
 
  private:
-  std::int64_t row_size() const { return pairs_ ? 2 * length_ : length_; }
+  // Tokens of a sample, of which the last ones are of its second text.
+  struct Row {
+    std::int64_t begin, count, second;
+  };
   std::vector<std::string> names_;
   std::string file_, test_file_;
   Split part_;
   bool pairs_;
   std::int64_t length_ = 1;
-  TokenRow inputs_, classes_;
+  NarrowTokens tokens_;
+  std::vector<Row> rows_;
+  TokenRow classes_;
   TokenRow lines_;  // of each sample; below 0: of the test file
   Notes notes_;
 };
