@@ -40,12 +40,17 @@ std::string sum_fault(const KnownFile& known, const std::string& sum) {
                            std::string(known.sum).substr(0, 12));
 }
 
-// "" when the file is the known one, else what is wrong with it.
-std::string fault_of(const KnownFile& known, const std::string& path) {
+// "" when the file is the known one, else what is wrong with it. Of one whose sum is not known here
+// every tensor must lie in the file, and its sum be the one that the server stated, if it did.
+std::string fault_of(const KnownFile& known, const std::string& path,
+                     const std::string& stated = "") {
   try {
-    if (*known.sum == '\0') {  // of which no sum is known: every tensor must lie in the file
+    if (*known.sum == '\0') {
       const io::WeightFile whole(path);
-      return "";
+      const std::string sum = stated.empty() ? "" : sha256_of_file(path);
+      return sum == stated
+                 ? ""
+                 : fmt::format("its SHA-256 is {}, and the server states {}", sum, stated);
     }
     if (known.shape.rank() == 0) return sum_fault(known, sha256_of_file(path));
     const Tensor values = io::load_idx(path);
@@ -58,28 +63,47 @@ std::string fault_of(const KnownFile& known, const std::string& path) {
   }
 }
 
-void download_showing(const std::string& url, const std::string& part, const std::string& name) {
-  download(url, part, [&](std::int64_t done, std::int64_t total) {
+std::string download_showing(const std::string& url, const std::string& part,
+                             const std::string& name) {
+  std::string stated = download(url, part, [&](std::int64_t done, std::int64_t total) {
     const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
     status_line(
         fmt::format("{} {} {}", pad_right(name, 27), bar_text(share, 30), bytes_text(done)));
     return !interrupted();
   });
   clear_status_line();
+  return stated;
 }
 
-// Fetches and checks one file from one address. A part left from before is used, and thrown away
-// when it turns out wrong.
-void fetch_from(const KnownSet& set, const std::string& base, const KnownFile& known,
-                const std::string& target) {
+// How sure it is that a file is the published one; `url` is where it came from, `stated` what the
+// server said of it.
+std::string how_checked(const KnownFile& known, const std::string& path, const std::string& url,
+                        const std::string& stated) {
+  constexpr std::size_t kWholeSum = 64;
+  const std::size_t digits = std::string(known.sum).size();
+  if (known.shape.rank() > 0 || digits == kWholeSum) return "checked";
+  if (digits > 0) return fmt::format("checked by the {} digits of its SHA-256 in its name", digits);
+  // Over another connection anybody may have put both the file and the sum there.
+  const bool trusted = !stated.empty() && url.starts_with("https://");
+  const std::string sum = trusted ? stated : sha256_of_file(path);
+  return fmt::format("{}; its SHA-256 is {}\nto check it by that the next time: --sha256 {}",
+                     trusted ? "checked by the SHA-256 that the server states over https://"
+                             : "NOT checked, though every tensor is there",
+                     sum, sum);
+}
+
+// Fetches and checks one file from one address, and says how it was checked. A part left from
+// before is used, and thrown away when it turns out wrong.
+std::string fetch_from(const KnownSet& set, const std::string& base, const KnownFile& known,
+                       const std::string& target) {
   const std::string part = target + ".part", url = base + "/" + known.name;
   const bool resumed = fs::exists(part) && fs::file_size(part) > 0;
-  download_showing(url, part, known.name);
-  std::string fault = fault_of(known, part);
+  std::string stated = download_showing(url, part, known.name);
+  std::string fault = fault_of(known, part, stated);
   if (!fault.empty() && resumed) {
     fs::remove(part);
-    download_showing(url, part, known.name);
-    fault = fault_of(known, part);
+    stated = download_showing(url, part, known.name);
+    fault = fault_of(known, part, stated);
   }
   if (!fault.empty()) {
     fs::remove(part);
@@ -87,23 +111,23 @@ void fetch_from(const KnownSet& set, const std::string& base, const KnownFile& k
         fmt::format("{}: this is not {}'s {}: {}", url, set.title, known.name, fault));
   }
   fs::rename(part, target);
+  return how_checked(known, target, url, stated);
 }
 
-void fetch_file(const KnownSet& set, const std::vector<std::string>& bases, const KnownFile& known,
-                const std::string& target) {
+std::string fetch_file(const KnownSet& set, const std::vector<std::string>& bases,
+                       const KnownFile& known, const std::string& target) {
   std::string failures;
   std::exception_ptr last;
   for (const std::string& base : bases) {
     try {
-      fetch_from(set, base, known, target);
-      return;
+      return fetch_from(set, base, known, target);
     } catch (const NotSupported&) {
       throw;
     } catch (const Error& error) {
       std::error_code ignored;  // an empty part is of no use to the next attempt
       const std::string part = target + ".part";
       if (fs::file_size(part, ignored) == 0) fs::remove(part, ignored);
-      if (interrupted()) return;
+      if (interrupted()) return "";
       failures += fmt::format("\n  {}", error.what());
       last = std::current_exception();
     }
@@ -171,16 +195,6 @@ std::string next_with_weights(const KnownSet& set, const std::string& folder) {
                      info.masked ? "--text 'the sea is [MASK]'" : "--prompt 'The sea'");
 }
 
-// How sure it is that a file is the published one.
-std::string how_checked(const KnownFile& known, const std::string& path) {
-  constexpr std::size_t kWholeSum = 64;
-  const std::size_t digits = std::string(known.sum).size();
-  if (known.shape.rank() > 0 || digits == kWholeSum) return "checked";
-  if (digits > 0) return fmt::format("checked by the {} digits of its SHA-256 in its name", digits);
-  return fmt::format("NOT checked, though every tensor is there; its SHA-256 is {}",
-                     sha256_of_file(path));
-}
-
 // The set with the sum that the user trusts in the place of one that is not known here. What no sum
 // is known of is fetched only where the user says so.
 KnownSet with_sums(const KnownSet& known, const FetchOptions& options) {
@@ -234,15 +248,14 @@ int fetch(const FetchOptions& options) {
     if (fs::exists(target) && fault_of(known, target).empty()) {
       fmt::print("{} is there already\n", target);
     } else {
-      fetch_file(set, bases, known, target);
+      const std::string checked = fetch_file(set, bases, known, target);
       if (interrupted()) {
         clear_status_line();
         fmt::print("stopped; the same command goes on where it was\n");
         return interrupt_code();
       }
       fmt::print("{}  {}, {}\n", target,
-                 bytes_text(static_cast<std::int64_t>(fs::file_size(target))),
-                 how_checked(known, target));
+                 bytes_text(static_cast<std::int64_t>(fs::file_size(target))), checked);
     }
     if (archive) unpack(set, folder, target);
   }

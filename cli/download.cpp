@@ -13,9 +13,12 @@
 #include <tenon/error.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
@@ -67,6 +70,7 @@ struct Transfer {
   int file = -1;
   int error = 0;  ///< of writing
   std::int64_t start = 0;
+  std::string stated;  ///< SHA-256 of the file, by the first answer that names one
   const std::function<bool(std::int64_t, std::int64_t)>* progress = nullptr;
 };
 
@@ -83,6 +87,31 @@ std::size_t on_data(char* data, std::size_t size, std::size_t count, void* conte
     done += static_cast<std::size_t>(written);
   }
   return done;
+}
+
+// The SHA-256 that a line of an answer's head states: 'X-Linked-Etag: "64 digits"'.
+std::string stated_sum(std::string_view line) {
+  constexpr std::string_view kName = "x-linked-etag:";
+  constexpr std::size_t kDigits = 64;
+  const auto lower = [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  };
+  if (line.size() < kName.size() ||
+      !std::equal(kName.begin(), kName.end(), line.begin(),
+                  [&](char name, char c) { return name == lower(c); }))
+    return "";
+  std::string sum;
+  for (const char c : line.substr(kName.size()))
+    if (c != '"' && c != ' ' && c != '\t' && c != '\r' && c != '\n') sum += lower(c);
+  const bool whole =
+      sum.size() == kDigits && sum.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return whole ? sum : "";
+}
+
+std::size_t on_header(char* data, std::size_t size, std::size_t count, void* context) {
+  auto& transfer = *static_cast<Transfer*>(context);
+  if (transfer.stated.empty()) transfer.stated = stated_sum({data, size * count});
+  return size * count;
 }
 
 int on_progress(void* context, curl_off_t total, curl_off_t now, curl_off_t, curl_off_t) {
@@ -115,10 +144,18 @@ void follow_secure_redirects(const Curl& c, CURL* h) {
   c.set(h, CURLOPT_MAXREDIRS, kMostRedirects);
 }
 
+// Addresses that a user names may be these.
+void take_known_protocols(const Curl& c, CURL* h) {
+  constexpr long kHttpHttpsFile = 1L | 1L << 1 | 1L << 10;     // for libcurl before 7.85
+  constexpr auto kOlderOption = static_cast<CURLoption>(181);  // CURLOPT_PROTOCOLS
+  if (c.set(h, CURLOPT_PROTOCOLS_STR, "http,https,file") != CURLE_OK)
+    c.set(h, kOlderOption, kHttpHttpsFile);
+}
+
 }  // namespace
 
-void download(const std::string& url, const std::string& part,
-              const std::function<bool(std::int64_t, std::int64_t)>& progress) {
+std::string download(const std::string& url, const std::string& part,
+                     const std::function<bool(std::int64_t, std::int64_t)>& progress) {
   const Curl& c = curl();
   Transfer transfer;
   transfer.file = open_part(part);
@@ -132,6 +169,7 @@ void download(const std::string& url, const std::string& part,
   const std::unique_ptr<CURL, decltype(c.cleanup)> handle(c.init(), c.cleanup);
   CURL* h = handle.get();
   c.set(h, CURLOPT_URL, url.c_str());
+  take_known_protocols(c, h);
   follow_secure_redirects(c, h);
   c.set(h, CURLOPT_FAILONERROR, 1L);
   c.set(h, CURLOPT_NOSIGNAL, 1L);
@@ -142,6 +180,8 @@ void download(const std::string& url, const std::string& part,
   c.set(h, CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(transfer.start));
   c.set(h, CURLOPT_WRITEFUNCTION, on_data);
   c.set(h, CURLOPT_WRITEDATA, static_cast<void*>(&transfer));
+  c.set(h, CURLOPT_HEADERFUNCTION, on_header);
+  c.set(h, CURLOPT_HEADERDATA, static_cast<void*>(&transfer));
   c.set(h, CURLOPT_NOPROGRESS, 0L);
   c.set(h, CURLOPT_XFERINFOFUNCTION, on_progress);
   c.set(h, CURLOPT_XFERINFODATA, static_cast<void*>(&transfer));
@@ -158,7 +198,7 @@ void download(const std::string& url, const std::string& part,
   // Nothing is left to fetch, or the part is longer than the file: the checksum will tell which.
   const bool beyond_end =
       answer == 416 || code == CURLE_RANGE_ERROR || code == CURLE_BAD_DOWNLOAD_RESUME;
-  if (code == CURLE_OK || (transfer.start > 0 && beyond_end)) return;
+  if (code == CURLE_OK || (transfer.start > 0 && beyond_end)) return transfer.stated;
   throw IoError(answer >= 400 ? fmt::format("{}: the server answers {}", url, answer)
                               : fmt::format("{}: {}", url, c.text(code)));
 }

@@ -55,15 +55,17 @@ const std::vector<KnownSet>& known_sets() {
   return sets;
 }
 
-// torchvision's names carry the first eight digits of a SHA-256. Hugging Face's addresses carry
-// none: sums stand here where they are known, of a revision that stays. The others are fetched only
-// by a sum that the user gives, or unchecked where the user says so.
+// torchvision's names carry the first eight digits of a SHA-256. Hugging Face's addresses name a
+// revision that stays, whose sums stand here. Of Inception-ResNet-v2 none is known: it is fetched
+// only by a sum that the user gives, or by what the server states where the user says so.
 const std::vector<KnownSet>& known_weights() {
   static const std::string torchvision = "https://download.pytorch.org/models",
                            hub = "https://huggingface.co/", gpt2 = hub + "openai-community/gpt2",
                            bert = hub + "google-bert/bert-";
-  static const KnownFile weights{"model.safetensors", ""},
-      vocabulary{"vocab.json", "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"},
+  const auto weights = [](const char* sum) { return KnownFile{"model.safetensors", sum}; };
+  const auto config = [](const char* sum) { return KnownFile{"config.json", sum}; };
+  static const KnownFile vocabulary{
+      "vocab.json", "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"},
       merges{"merges.txt", "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"},
       words{"vocab.txt", "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"};
   const auto of_torchvision = [](const char* name, const char* size, const char* file,
@@ -83,16 +85,16 @@ const std::vector<KnownSet>& known_weights() {
        "inception_resnet_v2",
        "224 MB",
        "inception_resnet_v2",
-       {hub + "timm/inception_resnet_v2.tf_in1k/resolve/main"},
-       {weights},
+       {hub + "timm/inception_resnet_v2.tf_in1k/resolve/836b07d7d599da247de92f148c7a07fda18afced"},
+       {weights("")},
        {}},
       {"gpt2",
        "gpt2",
        "548 MB",
        "gpt2",
        {gpt2 + "/resolve/607a30d783dfa663caf39e06633721c8d4cfcd7e"},
-       {{"model.safetensors", "248dfc3911869ec493c76e65bf2fcf7f615828b0254c12b473182f0f81d3a707"},
-        vocabulary,
+       {weights("248dfc3911869ec493c76e65bf2fcf7f615828b0254c12b473182f0f81d3a707"),
+        config("0daed7749b4f02b8f76240d5444551d7b08712dab4d0adb8239c56ba823bb7b4"), vocabulary,
         merges},
        {}},
       {"gpt2_medium",
@@ -100,22 +102,26 @@ const std::vector<KnownSet>& known_weights() {
        "1.5 GB",
        "gpt2_medium",
        {gpt2 + "-medium/resolve/6dcaa7a952f72f9298047fd5137cd6e4f05f41da"},
-       {weights, vocabulary, merges},
+       {weights("fc5a354a19255ad494f3d71549390baca1ccf61d1d822b9408971705c687c9cd"),
+        config("ef1a44d889ad1a0acc7731c78134f1b87d2d222f110e97dd10fd4117331caf22"), vocabulary,
+        merges},
        {}},
       {"gpt2_large",
        "gpt2_large",
        "3.2 GB",
        "gpt2_large",
        {gpt2 + "-large/resolve/32b71b12589c2f8d625668d2335a01cac3249519"},
-       {weights, vocabulary, merges},
+       {weights("5f47f3e12f91cd33b662ce7e433b6150ad5512b5884a2cee961b50e9c3bbebce"),
+        config("7fccdcfd6622055342a734c663ee0b61ff4fd697f42467595df0bf4448c8c170"), vocabulary,
+        merges},
        {}},
       {"gpt2_xl",
        "gpt2_xl",
        "6.4 GB",
        "gpt2_xl",
        {gpt2 + "-xl/resolve/15ea56dee5df4983c59b2538573817e1667135e2"},
-       {{"model.safetensors", "0f8b28eb05a8075f48b61b6f35332978c74fc7763fa9fb4051a1c30511736a6a"},
-        vocabulary,
+       {weights("0f8b28eb05a8075f48b61b6f35332978c74fc7763fa9fb4051a1c30511736a6a"),
+        config("be48115d52314bc27327e160bf10197760db02ea689d10adb24db4102edf7a8a"), vocabulary,
         merges},
        {}},
       {"bert",
@@ -123,15 +129,16 @@ const std::vector<KnownSet>& known_weights() {
        "440 MB",
        "bert",
        {bert + "base-uncased/resolve/86b5e0934494bd15c9632b12f734a8a67f723594"},
-       {{"model.safetensors", "68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3"},
-        words},
+       {weights("68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3"),
+        config("7160e1553ad2ca51d8c1cb066be533db31826e12d173824c1bb0cb1a4f187d20"), words},
        {}},
       {"bert_large",
        "bert_large",
        "1.3 GB",
        "bert_large",
        {bert + "large-uncased/resolve/6da4b6a26a1877e173fca3225479512db81a5e5b"},
-       {weights, words},
+       {weights("28349a5c57338d0dca591bb95de533897c2399095c69d61e09604b46f444a4c4"),
+        config("f9a38c9ffa369f288c3206d0bf352dfed11d7bdee93aa5b2de6d7fdc7bff7871"), words},
        {}}};
   return sets;
 }

@@ -5,6 +5,7 @@
 #include <tenon/models.h>
 #include <tenon/ops.h>
 #include <tenon/shapes_only.h>
+#include <tenon/train.h>
 #include <tenon/weights.h>
 
 #include <algorithm>
@@ -284,16 +285,20 @@ Converted converted(const io::TensorMap& tensors, DType dtype) {
   return out;
 }
 
-io::TensorMap as_network(const io::WeightFile& file, const std::string& model, Notes& notes) {
+io::TensorMap as_network(const io::WeightFile& file, const ConvertOptions& options, Notes& notes) {
+  const train::PublishedNetwork network = train::published_network(options.from, options.model);
+  if (!network.config.empty())
+    print_note(fmt::format("the network is {} by {}", network.model, network.config));
+  notes.insert(notes.end(), network.notes.begin(), network.notes.end());
   StateDict own;
   {
     const ShapesOnly shapes_only;
-    own = models::create(model).state_dict();
+    own = models::create(network.model, {.classes = network.classes}).state_dict();
   }
   const io::WeightFit fit = io::fit_weights(file, own);
   if (fit.tensors.empty())
-    throw ValueError(
-        fmt::format("{}: nothing in it fits {}: {}", file.path(), model, fit.differences()));
+    throw ValueError(fmt::format("{}: nothing in it fits {}: {}", file.path(), network.model,
+                                 fit.differences()));
   if (!fit.family.empty()) print_note(fmt::format("by the names of {}", fit.family));
   for (const std::string& deed : fit.done) notes.push_back({deed, 1, ""});
   if (const std::string left = fit.differences(); !left.empty()) notes.push_back({left, 1, ""});
@@ -304,7 +309,7 @@ int convert(const ConvertOptions& options) {
   const io::WeightFile file(options.from);
   Notes notes = file.notes();
   io::TensorMap tensors =
-      options.model.empty() ? file.read_all() : as_network(file, options.model, notes);
+      options.model.empty() ? file.read_all() : as_network(file, options, notes);
   std::string cast_words;
   if (!options.dtype.empty()) {
     const DType dtype = dtype_from_name(options.dtype.c_str());
@@ -461,8 +466,8 @@ Command convert_command() {
   command.examples = {
       {"tenon weights convert resnet18.pth resnet18.safetensors", "To Hugging Face's format."},
       {"tenon weights convert model.safetensors half.pt --dtype bf16", "For torch.load()."},
-      {"tenon weights convert pytorch_model.bin gpt2.safetensors --as gpt2",
-       "By the names that Tenon's network has."}};
+      {"tenon weights convert hub/gpt2 gpt2.safetensors --as gpt2",
+       "By the names that Tenon's network has, whose sizes hub/gpt2/config.json gives."}};
   command.positional(options->from, "FROM", kFormats).completes = Completes::Files;
   command.positional(options->to, "TO", "file to write: .safetensors, .pt, .pth, .bin or .npz")
       .completes = Completes::Files;
@@ -470,7 +475,8 @@ Command convert_command() {
       .choices = {"fp16", "bf16", "fp32", "fp64"};
   command
       .option(options->model, "--as", "MODEL",
-              "rename for this network, and keep what it takes ('tenon models' lists them)")
+              "rename for this network, and keep what it takes ('tenon models' lists them; a "
+              "config.json beside the weights gives its sizes)")
       .suggestions = model_names();
   command.flag(options->strict, "--strict", kStrict);
   command.run = [options] { return convert(*options); };

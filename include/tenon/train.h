@@ -480,6 +480,18 @@ struct Prediction {
   std::vector<float> target{};  ///< its quantities, where they are known
 };
 
+/// The network that weights were published with, by the config.json of Hugging Face's or timm's in
+/// their folder or beside their file.
+struct PublishedNetwork {
+  std::string model;         ///< a name for models::create(), with all that the config decides
+  std::int64_t classes = 0;  ///< outputs; 0: no config was read, and `model` is what was asked for
+  std::string config{};      ///< its path; "": none was read
+  Notes notes{};             ///< what of it is not read, and why
+};
+/// What the config beside `weights` makes of `model`. Throws as TrainedModel::with_weights() does
+/// for a config that says something else than `model`, or a network that Tenon lacks.
+TENON_API PublishedNetwork published_network(const std::string& weights, const std::string& model);
+
 /// A trained model taken from a run folder (or from one model.safetensors).
 class TENON_API TrainedModel {
  public:

@@ -10,13 +10,12 @@ namespace {
 
 constexpr std::size_t kNamesInNote = 5;
 
-void add_note(Notes& notes, const Tally& tally, const char* one, const char* many) {
-  if (tally.count == 0) return;
-  std::string text = cat(tally.count, tally.count == 1 ? one : many);
+Note note_of(const Tally& tally, const char* what) {
+  std::string text = cat(tally.count, " ", what);
   for (std::size_t k = 0; k < tally.names.size(); ++k)
     text += cat(k == 0 ? ": " : ", ", tally.names[k]);
   if (!tally.names.empty() && tally.count > std::ssize(tally.names)) text += ", …";
-  notes.push_back({std::move(text), tally.count, tally.first});
+  return {std::move(text), tally.count, tally.first};
 }
 
 }  // namespace
@@ -27,21 +26,27 @@ void Tally::add(const std::string& where, const std::string& name) {
 }
 
 Notes LeftOut::notes() const {
+  const struct {
+    const Tally& tally;
+    const char *one, *many;
+  } kinds[] = {
+      {empty_classes, "folder holds no images and is no class",
+       "folders hold no images and are no classes"},
+      {not_images, "file is no image by its name and was left out",
+       "files are no images by their names and were left out"},
+      {too_deep, "folder lies too deep below its class and was left out",
+       "folders lie too deep below their classes and were left out"},
+      {beside_classes, "image lies in no class's folder and was left out",
+       "images lie in no class's folder and were left out"},
+      {several_images, "key has several images, of which the first was taken",
+       "keys have several images, of which the first was taken"},
+      {no_image, "key has no image and was left out", "keys have no images and were left out"},
+      {no_files, "member of the archive is neither file nor folder and was left out",
+       "members of the archive are neither files nor folders and were left out"}};
   Notes out;
-  add_note(out, empty_classes, " folder holds no images and is no class",
-           " folders hold no images and are no classes");
-  add_note(out, not_images, " file is no image by its name and was left out",
-           " files are no images by their names and were left out");
-  add_note(out, too_deep, " folder lies too deep below its class and was left out",
-           " folders lie too deep below their classes and were left out");
-  add_note(out, beside_classes, " image lies in no class's folder and was left out",
-           " images lie in no class's folder and were left out");
-  add_note(out, several_images, " key has several images, of which the first was taken",
-           " keys have several images, of which the first was taken");
-  add_note(out, no_image, " key has no image and was left out",
-           " keys have no images and were left out");
-  add_note(out, no_files, " member of the archive is neither file nor folder and was left out",
-           " members of the archive are neither files nor folders and were left out");
+  for (const auto& kind : kinds)
+    if (kind.tally.count > 0)
+      out.push_back(note_of(kind.tally, kind.tally.count == 1 ? kind.one : kind.many));
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <tenon/io.h>
 
 #include "base/str.h"
+#include "io/lfs.h"
 
 namespace tenon::io {
 namespace {
@@ -134,6 +135,7 @@ std::string_view without_mark(std::string_view text) noexcept {
 
 std::string to_utf8(std::string bytes, const std::string& encoding, const std::string& name,
                     const std::string& fallback) {
+  refuse_lfs_pointer(bytes, name);
   const bool marked = bytes.starts_with(kLittleMark) || bytes.starts_with(kBigMark);
   if (encoding == "utf-16" || (encoding.empty() && marked)) return from_utf16(bytes, name);
   if (encoding == "latin1" || encoding == "cp1252")
@@ -152,6 +154,7 @@ std::string read_text(const std::string& file, const std::string& encoding,
 }
 
 std::string as_text(std::string bytes, const std::string& name) {
+  refuse_lfs_pointer(bytes, name);
   if (bytes.starts_with(kLittleMark) || bytes.starts_with(kBigMark)) return from_utf16(bytes, name);
   if (bytes.starts_with(kUtf8Mark)) bytes.erase(0, kUtf8Mark.size());
   return bytes;

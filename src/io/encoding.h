@@ -1,7 +1,8 @@
 // Text files as UTF-8, whatever they are written in.
 //
 // Every reader of text goes through read_text() or to_utf8(), so that a byte order mark is never
-// part of a first field, and no word is kept whose bytes another file would spell differently.
+// part of a first field, and no word is kept whose bytes another file would spell differently. A
+// pointer of Git LFS is refused by all of them (io/lfs.h): it would pass for a table of two rows.
 #pragma once
 
 #include <cstddef>

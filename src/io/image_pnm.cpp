@@ -1,5 +1,6 @@
 // PBM, PGM and PPM, as text (P1, P2, P3) or bytes (P4, P5, P6), up to 16 bits a sample.
 #include <tenon/error.h>
+#include <cmath>
 
 #include "base/str.h"
 #include "io/image.h"
@@ -86,7 +87,9 @@ class PnmParser {
   }
   std::uint8_t scale(std::uint64_t sample) {
     if (sample > max_) fail(cat("a sample is ", sample, ", more than the largest value ", max_));
-    return static_cast<std::uint8_t>((sample * 255 + max_ / 2) / max_);
+    // As Pillow rounds: halves to the even level.
+    return static_cast<std::uint8_t>(
+        std::nearbyint(static_cast<double>(sample) / static_cast<double>(max_) * 255));
   }
   void read_text(Image& image) {
     for (std::uint8_t& pixel : image.pixels) pixel = scale(number("sample", 65535));

@@ -10,6 +10,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "io/lfs.h"
 
 // toml++ states as an assumption, which a release build compiles into undefined behaviour, that a
 // table's name begins with a letter; a line break after "[" breaks it. Here its assertions throw
@@ -264,6 +265,7 @@ const char* TomlValue::kind_name() const noexcept {
 }
 
 TomlValue parse_toml(const std::string& text, const std::string& source) {
+  refuse_lfs_pointer(text, source);
   const std::string ascii = AsciiToml(text, source).escaped();
   try {
     TomlValue out = tree_of(toml::parse(ascii, source), source);

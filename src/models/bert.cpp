@@ -323,22 +323,13 @@ BertSizes bert_sizes(const std::string& name, const std::string& text, BertTask 
   if (task != BertTask::Words) keys.emplace_back("vocabulary");
   if (task == BertTask::Classes) keys.emplace_back("head_dropout");
   const NameValues given(name, text, keys);
-  given.whole("layers", sizes.layers);
-  given.whole("heads", sizes.heads);
-  given.whole("width", sizes.width);
-  given.whole("hidden", sizes.hidden);
-  given.whole("context", sizes.context);
+  given.transformer(sizes);
   given.whole("vocabulary", sizes.vocabulary);
-  given.word("activation", transformer_activations(), sizes.activation);
-  given.number("eps", 0, 1, sizes.eps);
   if (given.number("dropout", 0, kMostBertDropout, sizes.dropout))
     sizes.attention_dropout = sizes.head_dropout = sizes.dropout;
   given.number("attention_dropout", 0, kMostBertDropout, sizes.attention_dropout);
   given.number("head_dropout", 0, kMostBertDropout, sizes.head_dropout);
   if (sizes.hidden == 0) sizes.hidden = 4 * sizes.width;
-  if (sizes.width % sizes.heads != 0)
-    throw ValueError(cat("model '", name, ":", text, "': a width of ", sizes.width,
-                         " does not divide into ", sizes.heads, " heads"));
   return sizes;
 }
 

@@ -49,17 +49,36 @@ class NameValues {
   /// A number from `low` to `high`; true where the name has one.
   bool number(const char* key, double low, double high, double& value) const;
   void word(const char* key, const std::vector<std::string>& choices, std::string& value) const;
+  /// What every transformer has, into fields of these names. Throws ValueError for a width that
+  /// does not divide into the heads.
+  template <class Sizes>
+  void transformer(Sizes& sizes) const;
 
  private:
   const std::string* find(const char* key) const;
   [[noreturn]] void refuse(const char* key, const std::string& what) const;
-
   std::string model_, text_;
   std::vector<std::pair<std::string, std::string>> values_;
 };
 
 /// The activations that a Transformer's name may choose, by Tenon's words for them.
 const std::vector<std::string>& transformer_activations();
+/// Throws ValueError for a width that does not divide into heads, of the network "model:text".
+void require_heads(const std::string& model, const std::string& text, std::int64_t width,
+                   std::int64_t heads);
+
+template <class Sizes>
+void NameValues::transformer(Sizes& sizes) const {
+  whole("layers", sizes.layers);
+  whole("heads", sizes.heads);
+  whole("width", sizes.width);
+  whole("hidden", sizes.hidden);
+  whole("context", sizes.context);
+  word("activation", transformer_activations(), sizes.activation);
+  number("eps", 0, 1, sizes.eps);
+  require_heads(model_, text_, sizes.width, sizes.heads);
+}
+
 /// What one of them makes of x.
 Tensor activated(const std::string& name, const Tensor& x);
 /// The same as layers of a file: `{ gelu = "tanh" }`.

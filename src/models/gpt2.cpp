@@ -232,20 +232,11 @@ GptSizes gpt2_sizes(const std::string& name, const std::string& text, GptSizes s
   const NameValues given(name, text,
                          {"layers", "heads", "width", "context", "hidden", "activation", "eps",
                           "dropout", "attention_dropout", "embedding_dropout"});
-  given.whole("layers", sizes.layers);
-  given.whole("heads", sizes.heads);
-  given.whole("width", sizes.width);
-  given.whole("context", sizes.context);
-  given.whole("hidden", sizes.hidden);
-  given.word("activation", transformer_activations(), sizes.activation);
-  given.number("eps", 0, 1, sizes.eps);
+  given.transformer(sizes);
   given.number("dropout", 0, kMostDropout, sizes.dropout);
   sizes.attention_dropout = sizes.embedding_dropout = sizes.dropout;
   given.number("attention_dropout", 0, kMostDropout, sizes.attention_dropout);
   given.number("embedding_dropout", 0, kMostDropout, sizes.embedding_dropout);
-  if (sizes.width % sizes.heads != 0)
-    throw ValueError(cat("model '", name, ":", text, "': a width of ", sizes.width,
-                         " does not divide into ", sizes.heads, " heads"));
   return sizes;
 }
 

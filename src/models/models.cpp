@@ -129,6 +129,13 @@ void NameValues::word(const char* key, const std::vector<std::string>& choices,
   value = *text;
 }
 
+void require_heads(const std::string& model, const std::string& text, std::int64_t width,
+                   std::int64_t heads) {
+  if (width % heads != 0)
+    throw ValueError(cat("model '", model, ":", text, "': a width of ", width,
+                         " does not divide into ", heads, " heads"));
+}
+
 const std::vector<std::string>& transformer_activations() {
   static const std::vector<std::string> names{"gelu",    "gelu_tanh", "quick_gelu", "relu",
                                               "relu6",   "silu",      "mish",       "tanh",

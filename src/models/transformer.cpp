@@ -119,9 +119,7 @@ TransformerSizes transformer_sizes(const std::string& text) {
     hidden = hidden || key == "hidden";
   }
   if (!hidden) s.hidden = 4 * s.width;
-  if (s.width % s.heads != 0)
-    throw ValueError(cat("model 'transformer:", text, "': a width of ", s.width,
-                         " does not divide into ", s.heads, " heads"));
+  require_heads("transformer", text, s.width, s.heads);
   return s;
 }
 

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "io/lfs.h"
 #include "train/published_fields.h"
 
 namespace tenon::train {
@@ -418,6 +419,7 @@ std::optional<PublishedConfig> published_config(const std::string& weights,
   const std::string path = config_beside(weights);
   if (path.empty() || models::is_network_file(model)) return std::nullopt;
   const std::string text = io::read_file(path, kMostConfig);
+  io::refuse_lfs_pointer(text, path);
   std::error_code ignored;
   if (!fs::is_directory(weights, ignored) && !is_published(text)) return std::nullopt;
   return parse_config(text, path, model);
@@ -444,19 +446,29 @@ Settings as_published(Settings settings) {
   return settings;
 }
 
+PublishedNetwork published_network(const std::string& weights, const std::string& model) {
+  PublishedNetwork out{model};
+  const std::string beside = config_beside(weights);
+  if (beside.empty()) return out;
+  if (models::is_network_file(model)) {
+    out.notes.push_back({cat(beside, " was not compared with the network of a file"), 1, ""});
+    return out;
+  }
+  std::optional<PublishedConfig> config = published_config(weights, model);
+  if (!config) {
+    out.notes.push_back(
+        {cat(beside, " was not read: it has neither 'model_type' nor 'architecture'"), 1, ""});
+    return out;
+  }
+  return {std::move(config->model), config->classes, std::move(config->path),
+          std::move(config->notes)};
+}
+
 std::string config_words(const std::string& weights, const std::string& model) {
-  if (models::is_network_file(model))
-    return config_beside(weights).empty()
-               ? ""
-               : cat("; ", config_beside(weights), " was not compared with the network of a file");
-  const std::optional<PublishedConfig> config = published_config(weights, model);
-  if (!config)
-    return config_beside(weights).empty()
-               ? ""
-               : cat("; ", config_beside(weights),
-                     " was not read: it has neither 'model_type' nor 'architecture'");
-  std::string out = cat("; the network is ", config->model, " by ", config->path);
-  for (const Note& note : config->notes) out += cat("; ", to_string(note));
+  const PublishedNetwork network = published_network(weights, model);
+  std::string out =
+      network.config.empty() ? "" : cat("; the network is ", network.model, " by ", network.config);
+  for (const Note& note : network.notes) out += cat("; ", to_string(note));
   return out;
 }
 

@@ -10,7 +10,10 @@
 #include <tenon/grad.h>
 #include <tenon/ops.h>
 
+#include "cases/engines.h"
+
 using namespace tenon;
+using cases::with_engines;
 
 namespace {
 
@@ -28,16 +31,6 @@ Tensor numbers(const Shape& shape, DType dtype, int seed) {
     v = static_cast<double>(static_cast<int>(state >> 26) - 32) / 16;
   }
   return cast(Tensor::from(values, shape), dtype).eval();
-}
-
-template <class F>
-void with_engines(F&& test) {
-  for (const char* name : {"reference", "fast"}) {
-    CAPTURE(name);
-    set_engine(name);
-    test();
-  }
-  set_engine("fast");
 }
 
 struct Operands {

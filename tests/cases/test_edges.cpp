@@ -14,25 +14,17 @@
 #include <tenon/loops.h>
 #include <tenon/ops.h>
 
+#include "cases/engines.h"
+#include "cases/lists.h"
+
 using namespace tenon;
+using namespace cases;
 
 namespace {
 
-using Floats = std::vector<float>;
-using Longs = std::vector<std::int64_t>;
 const float kNan = std::numeric_limits<float>::quiet_NaN();
 const float kInf = std::numeric_limits<float>::infinity();
 const float kMax = std::numeric_limits<float>::max();
-
-Tensor floats(const Floats& values) {
-  return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
-}
-Tensor longs(const Longs& values, DType dtype = DType::Int64) {
-  return cast(Tensor::from(values, {static_cast<std::int64_t>(values.size())}), dtype);
-}
-Floats list(const Tensor& t) { return cast(t, DType::Float32).to_vector<float>(); }
-Longs whole(const Tensor& t) { return cast(t, DType::Int64).to_vector<std::int64_t>(); }
-Floats slope(const Tensor& y, const Tensor& x) { return list(grad(sum(y), x)); }
 
 /// Equal, NaN to NaN, and zeros by their signs.
 void check_same(const Floats& got, const Floats& want) {
@@ -46,16 +38,6 @@ void check_same(const Floats& got, const Floats& want) {
       CHECK(std::signbit(got[k]) == std::signbit(want[k]));
     }
   }
-}
-
-template <class F>
-void with_engines(F&& test) {
-  for (const char* name : {"reference", "fast"}) {
-    CAPTURE(name);
-    set_engine(name);
-    test();
-  }
-  set_engine("fast");
 }
 
 template <class E, class F>

@@ -12,7 +12,10 @@
 #include <tenon/ops.h>
 #include <tenon/pooling.h>
 
+#include "cases/engines.h"
+
 using namespace tenon;
+using cases::with_engines_and_fusion;
 
 namespace {
 
@@ -27,20 +30,6 @@ Tensor vector_of(const Floats& values, DType dtype = kHalf) {
 }
 Floats list(const Tensor& t) { return cast(t.eval(), DType::Float32).to_vector<float>(); }
 
-template <class F>
-void with_engines(F&& test) {
-  for (const char* name : {"reference", "fast"})
-    for (const bool fused : {true, false}) {
-      CAPTURE(name);
-      CAPTURE(fused);
-      set_engine(name);
-      set_pass_enabled("fuse", fused);
-      test();
-    }
-  set_engine("fast");
-  set_pass_enabled("fuse", true);
-}
-
 // 2 x 1/2 of this type: the next number is `big` + 2, and big + 1 + 1 gets there only if nothing is
 // rounded between the two ones.
 struct Odd {
@@ -52,7 +41,7 @@ constexpr Odd kOdds[] = {{kHalf, 2048}, {kBrain, 256}};
 }  // namespace
 
 TEST_CASE("half: a product is rounded once, behind its bias") {
-  with_engines([] {
+  with_engines_and_fusion([] {
     for (const auto& [t, big] : kOdds) {
       const Tensor x = stored({big, 1}, {1, 2}, t), w = stored({1, 1}, {1, 2}, t),
                    b = vector_of({1}, t);
@@ -81,7 +70,7 @@ TEST_CASE("half: a product is rounded once, behind its bias") {
 }
 
 TEST_CASE("half: parts of a filter's depth are summed before they are rounded") {
-  with_engines([] {
+  with_engines_and_fusion([] {
     const Tensor x = stored({2048, 1, 1}, {1, 1, 3, 1, 1}, kHalf),
                  w = stored({1, 1, 1}, {1, 1, 3, 1, 1}, kHalf);
     CHECK(list(conv_transpose3d(x, w, {}, {.padding = {2, 0, 0}})) == Floats{2050});
@@ -90,7 +79,7 @@ TEST_CASE("half: parts of a filter's depth are summed before they are rounded") 
 }
 
 TEST_CASE("half: pools over three axes round what they give once") {
-  with_engines([] {
+  with_engines_and_fusion([] {
     for (const auto& [t, big] : kOdds) {
       const Tensor x = randn({2, 3, 5, 4, 7}).eval(), narrow = cast(x, t).eval();
       const Tensor g = randn({2, 3, 3, 5, 4}).eval(), h = cast(g, t).eval();
@@ -116,7 +105,7 @@ TEST_CASE("half: pools over three axes round what they give once") {
 }
 
 TEST_CASE("half: gradients of biased products have their operands' dtypes") {
-  with_engines([] {
+  with_engines_and_fusion([] {
     for (const auto& [t, big] : kOdds) {
       const Tensor x = stored({big, 1, 3, 2}, {2, 2}, t), w = stored({1, 2, 4, 1}, {2, 2}, t),
                    b = vector_of({1, 1}, t);
@@ -136,7 +125,7 @@ TEST_CASE("half: gradients of biased products have their operands' dtypes") {
 }
 
 TEST_CASE("half: a broadcast operand's gradient is summed in float32") {
-  with_engines([] {
+  with_engines_and_fusion([] {
     constexpr std::int64_t kRows = 4096;  // where float16 would stop adding ones at 2,048
     const Tensor b = vector_of({1});
     CHECK(list(grad(sum(cast(b + zeros({kRows, 1}, kHalf), DType::Float32)), b))[0] == kRows);

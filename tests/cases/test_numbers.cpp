@@ -10,7 +10,10 @@
 #include <tenon/eval.h>
 #include <tenon/ops.h>
 
+#include "cases/engines.h"
+
 using namespace tenon;
+using cases::with_engines_and_fusion;
 
 namespace {
 
@@ -26,24 +29,10 @@ Tensor longs(const Longs& values) {
 }
 double only(const Tensor& t) { return cast(t.eval(), DType::Float64).to_vector<double>().at(0); }
 
-template <class F>
-void with_engines(F&& test) {
-  for (const char* name : {"reference", "fast"})
-    for (const bool fused : {true, false}) {
-      CAPTURE(name);
-      CAPTURE(fused);
-      set_engine(name);
-      set_pass_enabled("fuse", fused);
-      test();
-    }
-  set_engine("fast");
-  set_pass_enabled("fuse", true);
-}
-
 }  // namespace
 
 TEST_CASE("numbers: whole ones are exact") {
-  with_engines([] {
+  with_engines_and_fusion([] {
     CHECK(list(full({2}, kOdd, DType::Int64)) == Longs{kOdd, kOdd});
     CHECK(list(full({1}, kMost, DType::Int64)) == Longs{kMost});
     CHECK(list(scalar(kLeast, DType::Int64)) == Longs{kLeast});
@@ -80,7 +69,7 @@ TEST_CASE("numbers: what no int64 is, and ranges of narrow types") {
 }
 
 TEST_CASE("numbers: a zero keeps its sign") {
-  with_engines([] {
+  with_engines_and_fusion([] {
     for (const DType dtype : {DType::Float16, DType::BFloat16, DType::Float32, DType::Float64}) {
       const Tensor x = cast(longs({2}), dtype).eval(), zero = zeros({1}, dtype);
       CHECK(only(x / -0.0) == -HUGE_VAL);

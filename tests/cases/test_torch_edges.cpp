@@ -15,30 +15,13 @@
 #include <tenon/ops.h>
 #include <tenon/pooling.h>
 
+#include "cases/engines.h"
+#include "cases/lists.h"
+
 using namespace tenon;
+using namespace cases;
 
-namespace {
-
-using Floats = std::vector<float>;
-using Longs = std::vector<std::int64_t>;
-
-Tensor longs(const Longs& values) {
-  return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
-}
-Floats list(const Tensor& t) { return cast(t, DType::Float32).to_vector<float>(); }
-Longs whole(const Tensor& t) { return cast(t, DType::Int64).to_vector<std::int64_t>(); }
-
-template <class F>
-void with_engines(F&& test) {
-  for (const char* name : {"reference", "fast"}) {
-    CAPTURE(name);
-    set_engine(name);
-    test();
-  }
-  set_engine("fast");
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("torch edges: chunks of an axis without elements are as many as were asked for") {
   const Tensor x = zeros({0, 2});

@@ -66,6 +66,11 @@ class CommandTest(unittest.TestCase):
     def json(self, *words, **more):
         return json.loads(self.ok(*words, **more).out)
 
+    def samples(self, spec):
+        """How many samples a source has of each class, whatever the part they are in."""
+        parts = [part["counts"] for part in self.json("data", "info", spec, "--json").values() if isinstance(part, dict) and "counts" in part]
+        return [sum(counts) for counts in zip(*parts)]
+
     def fails(self, code, *words, says=(), **more):
         """The exit code, one line that begins with 'error:', and the essential words."""
         result = self.run_command(*words, **more)

@@ -3,6 +3,7 @@ import json
 import os
 import resource
 import signal
+import struct
 import subprocess
 import unittest
 
@@ -191,6 +192,40 @@ class WrongData(CommandTest):
         self.fails(4, "train", "lenet5", "--data", "csv:none.csv", says="none.csv")
         self.fails(4, "train", "lenet5", "--data", "mnist", says="tenon data fetch mnist")
         self.assertFalse((self.folder / "runs").exists(), "a refused run leaves no folder behind")
+
+    def test_pointers_of_git_lfs_are_named(self):
+        """They would be a table of two rows, a text of 20 words, a vocabulary of three."""
+        folder = self.folder / "pointers"
+        folder.mkdir()
+        pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d7a' * 16}\nsize 12345\n"
+        for name in ("rows.csv", "lines.txt", "tokenizer.json", "vocab.txt", "net.toml", "photo.png", "model.pt", "rows.npy", "shard.tar"):
+            (folder / name).write_text(pointer)
+        (folder / "bytes.json").write_text('{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}')
+        says = "is a Git LFS pointer, not the file itself: run 'git lfs pull'"
+        text = ("--tokenizer", "pointers/bytes.json")
+        for words in (["csv:pointers/rows.csv"], ["lines:pointers/lines.txt", *text], ["text:pointers/lines.txt", *text], ["list:pointers/lines.txt"],
+                      ["npy:pointers/rows.npy,labels=pointers/rows.npy"], ["shards:pointers/shard.tar,size=8"], ["text:pointers/lines.txt"]):
+            self.fails(3, "data", "info", *words, says=says)
+        for words in (["tokenizer", "encode", "pointers/tokenizer.json", "hi"], ["tokenizer", "encode", "pointers/vocab.txt", "hi"],
+                      ["summary", "pointers/net.toml"], ["weights", "show", "pointers/model.pt"]):
+            self.fails(3, *words, says=says)
+
+    def test_a_small_model_file_takes_little(self):
+        """Its metadata may describe a network of any size, and may name any file as its data."""
+        def model(name, network, data):
+            description = json.dumps({"model": "net.toml", "network": network, "classes": 10, "input_mean": 0, "input_std": 1, "data": data})
+            header = json.dumps({"__metadata__": {"tenon.model": description},
+                                 "0.weight": {"dtype": "F32", "shape": [10, 4], "data_offsets": [0, 160]},
+                                 "0.bias": {"dtype": "F32", "shape": [10], "data_offsets": [160, 200]}}).encode()
+            (self.folder / name).write_bytes(struct.pack("<Q", len(header)) + header + bytes(200))
+        model("wide.safetensors", 'input = [4]\nclasses = 10\nlayers = [ { linear = 1000000 }, { linear = 1000 }, { linear = "classes" } ]\n', "digits")
+        done = subprocess.run([TENON, "eval", "wide.safetensors"], cwd=self.folder, env=self.environment, text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30)))
+        self.assertEqual(done.returncode, 3, done)
+        self.assertIn("in place of [1000000", done.stderr)
+        model("path.safetensors", 'input = [4]\nclasses = 10\nlayers = [ { linear = "classes" } ]\n', "csv:/etc/passwd")
+        self.fails(3, "eval", "path.safetensors", says=["names the data 'csv:/etc/passwd'", "no files of this machine"])
 
     def test_corrupt_and_absurd_files(self):
         folder = self.folder / "idx"

@@ -1,6 +1,8 @@
 """Photographs of any size, in folders: looked at, trained on, and judged by the model file alone."""
+import io
 import pathlib
 import shutil
+import tarfile
 import unittest
 
 from command import CommandTest, write_png
@@ -153,6 +155,56 @@ class Pictures(CommandTest):
         loose.mkdir()
         photo(loose / "1.png", 20, 20, (200, 40, 60), True)
         self.fails(3, "data", "info", "folder:loose", says=["sub-folders are the classes", "loose/cats/1.png"])
+
+    def test_every_format_in_one_folder(self):
+        """GIF was no image by its name; of animations the first image is taken."""
+        source = pathlib.Path(__file__).resolve().parents[1] / "io" / "images"
+        names = ["p.gif", "animated.gif", "interlaced.gif", "rgb.png", "la.png", "down.bmp", "bytes.ppm", "exif6.jpg"]
+        for kind in ("one", "two"):
+            folder = self.folder / "formats" / kind
+            folder.mkdir(parents=True)
+            for k, name in enumerate(names):
+                ending = name.split(".")[1]
+                shutil.copy(source / name, folder / f"{k}.{ending.upper() if k == 0 else ending}")
+        self.assertEqual(self.samples("folder:formats,size=8,split=0.25"), [len(names)] * 2)
+
+    def test_order_of_classes_and_what_is_left_out(self):
+        """Plain string order, as torchvision's; a folder without images was no class in silence."""
+        for kind in ("1", "2", "10", "11"):
+            (self.folder / "numbered" / kind).mkdir(parents=True)
+            for k in range(10):
+                photo(self.folder / "numbered" / kind / f"{k}.png", 9, 8, (200, 20 * k, 60), True)
+        (self.folder / "numbered" / "empty").mkdir()
+        (self.folder / "numbered" / "10" / "notes").write_text("no image")
+        told = self.ok("data", "info", "folder:numbered,size=8")
+        words = " ".join(told.out.split())
+        self.assertIn("of class 1: 8, 10: 8, 11: 8, 2: 8", words)
+        self.assertIn("1 folder holds no images and is no class: empty", words)
+        self.assertIn("1 file is no image by its name and was left out", words)
+        self.assertIn("of class 1: 8, 2: 8, 10: 8, 11: 8", self.ok("data", "info", "folder:numbered,size=8,order=natural").out)
+        self.fails(3, "data", "info", "folder:numbered,size=8", "--strict", says="refused, for 'strict' is on")
+
+    def test_lists_with_headers_quotes_and_marks(self):
+        """A header was a picture and a class of its own; quotes and a byte order mark belonged to paths."""
+        rows = [(f"photos/{kind}/{k:02}.png", kind) for kind in ("across", "down") for k in range(10, 20)]
+        plain = "".join(f"{path},{kind}\n" for path, kind in rows)
+        quoted = "".join(f'"{path}","{kind}"\n' for path, kind in rows)
+        for text in (plain, "filename,label\n" + plain, "\ufefffilename,label\n" + plain, "\ufeff" + plain, quoted, '"path","class"\n' + quoted,
+                     "path\tlabel\n" + plain.replace(",", "\t")):
+            (self.folder / "list.csv").write_text(text, encoding="utf-8")
+            self.assertEqual(self.samples("list:list.csv,size=8"), [10, 10], text[:40])
+
+    def test_shards_with_long_names(self):
+        """Members with names over 100 bytes were left out in silence."""
+        image = (self.folder / "photos" / "down" / "05.png").read_bytes()
+        for name, kind in (("pax.tar", tarfile.PAX_FORMAT), ("gnu.tar", tarfile.GNU_FORMAT)):
+            with tarfile.open(self.folder / name, "w", format=kind) as shard:
+                for k in range(20):
+                    for ending, data in ((".png", image), (".cls", str(k % 2).encode())):
+                        member = tarfile.TarInfo("d" * 120 + f"/{k:03}{ending}")
+                        member.size = len(data)
+                        shard.addfile(member, io.BytesIO(data))
+            self.assertEqual(self.samples(f"shards:{name},size=8"), [10, 10], name)
 
     def test_show(self):
         out = self.ok("data", "show", "folder:photos", "sheet.png", "--rows", "2", "--columns", "3", "--size", "32",

@@ -12,6 +12,33 @@ class Tables(CommandTest):
     def accuracy(self, *words):
         return self.json("eval", *words, "--json")["accuracy"]
 
+    def test_one_table_in_every_dress(self):
+        """Headers of words and of numbers, separators, marks and line ends: 40 rows of two numbers and two classes in all of them."""
+        rows = [f"{k},{k * 3 % 7},{'xy'[k % 2]}" for k in range(40)]
+        plain = "\n".join(["a,b,label", *rows, ""])
+        numbered = "\n".join(["0,1,label", *rows, ""])
+        texts = {"plain": plain, "numbers above numbers": numbered, "no header": "\n".join([*rows, ""]), "mark": "\ufeff" + plain,
+                 "sep": "sep=;\n" + plain.replace(",", ";"), "bars": plain.replace(",", "|"), "tabs": plain.replace(",", "\t"),
+                 "spaces": plain.replace(",", " "), "carriage returns": plain.replace("\n", "\r"), "a comment with a comma": "# a, b\n" + plain.replace(",", ";")}
+        for name, text in texts.items():
+            self.write("dress.csv", text)
+            self.assertEqual(self.samples("csv:dress.csv"), [20, 20], name)
+            self.assertEqual(self.json("data", "info", "csv:dress.csv", "--json")["train"]["input"], [2], name)
+        self.write("utf16.csv", plain, "utf-16")
+        self.assertEqual(self.json("data", "info", "csv:utf16.csv", "--json")["train"]["input"], [2])
+        self.fails(3, "data", "info", "csv:dress.csv,header=no", says="is not a finite number")
+
+    def test_words_that_training_has_not_seen_are_counted(self):
+        towns = ["paris", "lyon", "nice"]
+        text = "town,n,label\n" + "".join(f"{towns[k % 3]},{k % 5},{k % 2}\n" for k in range(60))
+        self.write("towns.csv", text)
+        self.ok("train", "mlp:4-4-2", "--data", "csv:towns.csv", "--epochs", "1", "--quiet", "--out", "towns")
+        self.write("others.csv", text.replace("paris", "berlin"))
+        says = "others.csv, line 2: column 'town': 20 fields hold words that training has not seen, such as 'berlin'"
+        for words in (["eval", "towns", "--data", "csv:others.csv"], ["predict", "towns", "others.csv"]):
+            self.assertIn(says, " ".join(self.ok(*words).err.split()), words)
+            self.fails(3, *words, "--strict", says=["has not seen", "refused, for 'strict' is on"])
+
     def test_two_columns_of_one_name_stay_two(self):
         draw = random.Random(5)
         rows = "".join(f"{a:.3f},{b:.3f},{int(b > 0.5)}\n" for a, b in ((draw.random(), draw.random()) for _ in range(400)))

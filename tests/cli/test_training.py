@@ -157,14 +157,16 @@ class Folds(Runs):
         self.ok(*self.words("timed"))
         seconds = time.time() - start
         draws = random.Random(5)
+        resumed = 0
         for _ in range(4):
             shutil.rmtree(self.folder / "killed", ignore_errors=True)
             process = self.start(*self.words("killed"))
             time.sleep(draws.uniform(0.05, 0.9) * seconds)
             process.kill()
             process.communicate()
-            if not (self.folder / "killed" / "folds.toml").exists():
-                continue  # before it had a folder
+            if not (self.folder / "killed" / "fold-1").exists():
+                continue  # before it had begun a fold
+            resumed += 1
             # Once more while it goes on.
             process = self.start("train", "--resume", "killed", "--quiet")
             time.sleep(draws.uniform(0.05, 0.6) * seconds)
@@ -180,6 +182,7 @@ class Folds(Runs):
                 self.assertEqual(len(self.lines(f"killed/fold-{fold}", "test")), 1)
                 self.assertEqual((self.folder / f"killed/fold-{fold}/model.safetensors").read_bytes()[-500:],
                                  (self.folder / f"whole/fold-{fold}/model.safetensors").read_bytes()[-500:])
+        self.assertGreater(resumed, 0)
 
     def test_interrupted_they_say_how_to_go_on(self):
         self.noise("noise.csv", rows=2000)

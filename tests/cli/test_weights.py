@@ -178,6 +178,19 @@ class Weights(CommandTest):
             self.assertNotEqual(loss("gpt2"), plain, field)
             config[field] = before
         loss("gpt2")
+        # Renaming needs its sizes as well.
+        named = self.ok("weights", "convert", "hub", "renamed.safetensors", "--as", "gpt2")
+        self.assertIn("the network is gpt2:layers=1,heads=4,width=24,context=8", " ".join(named.err.split()))
+        self.assertIn("16 tensors from hub", named.out)
+        sized = ("gpt2:layers=1,heads=4,width=24,context=8", "--classes", str(vocabulary))
+        self.assertEqual(self.json("eval", *sized, "--weights", "renamed.safetensors", *words)["loss"], plain)
+        config["an_unknown_field"] = 1
+        (folder / "config.json").write_text(json.dumps(config))
+        self.fails(3, "weights", "convert", "hub", "no.safetensors", "--as", "gpt2", "--strict", says="'an_unknown_field'")
+        self.assertFalse((self.folder / "no.safetensors").exists())
+        del config["an_unknown_field"]
+        (folder / "config.json").write_text(json.dumps(config))
+        self.fails(2, "weights", "convert", "hub", "no.safetensors", "--as", "gpt2:heads=6", says=["heads = 6", "n_head = 4"])
         self.fails(2, "eval", "gpt2:heads=6", "--weights", "hub", *words, says=["heads = 6", "n_head = 4", "write gpt2"])
         self.fails(2, "train", "gpt2:heads=6", "--weights", "hub", *words[:2], says=["heads = 6", "n_head = 4"])
         config["scale_attn_by_inverse_layer_idx"] = True

@@ -16,26 +16,19 @@
 
 #include "base/str.h"
 #include "data/line_reader.h"
+#include "data/said.h"
 #include "io/folder.h"
 
 using namespace tenon;
 using data::LineForm;
 using data::RowFormat;
 using data::Split;
+using said::has;
+using said::note;
 
 namespace {
 
 using Words = std::vector<std::string>;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::string note(const Notes& notes, const std::string& words) {
-  for (const Note& one : notes)
-    if (has(one.text, words)) return to_string(one);
-  return "";
-}
 
 struct Files {
   TestFolder dir;

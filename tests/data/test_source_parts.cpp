@@ -15,10 +15,12 @@
 #include <tenon/text.h>
 #include <tenon/tokenizer.h>
 
+#include "data/said.h"
 #include "io/folder.h"
 
 using namespace tenon;
 using data::Split;
+using said::has;
 using Set = std::shared_ptr<data::Dataset>;
 
 namespace {
@@ -172,10 +174,6 @@ std::string refusal(const std::string& spec, Split part = Split::Train, bool str
     return error.what();
   }
   return "";
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 // Which part each group is in: one for each.

@@ -14,18 +14,16 @@
 #include <tenon/error.h>
 #include <tenon/io.h>
 
+#include "data/said.h"
 #include "data/split.h"
 
 using namespace tenon;
 using data::Parts;
 using data::SampleMarks;
 using data::Split;
+using said::has;
 
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::int64_t count_of(const Parts& parts, Split part) {
   return std::count(parts.begin(), parts.end(), part);

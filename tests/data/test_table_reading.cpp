@@ -13,10 +13,15 @@
 
 #include "base/str.h"
 #include "data/csv_dataset.h"
+#include "data/said.h"
+#include "data/tables.h"
 #include "io/folder.h"
 
 using namespace tenon;
+using namespace tables;
 using data::CsvOptions;
+using said::has;
+using said::note;
 
 namespace {
 
@@ -24,32 +29,8 @@ using Floats = std::vector<float>;
 using Words = std::vector<std::string>;
 using Classes = std::vector<std::int64_t>;
 
-data::TensorDatasetParts parse(const std::string& text, const CsvOptions& options = {}) {
-  return data::parse_csv(text, "t.csv", options);
-}
-Floats inputs(const data::TensorDatasetParts& parts) { return parts.input.to_vector<float>(); }
 Classes targets(const data::TensorDatasetParts& parts) {
   return parts.target.to_vector<std::int64_t>();
-}
-
-std::string refusal(const std::string& text, const CsvOptions& options = {}) {
-  try {
-    parse(text, options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-// The note that has these words, as a line; "" where there is none.
-std::string note(const Notes& notes, const std::string& words) {
-  for (const Note& one : notes)
-    if (has(one.text, words)) return to_string(one);
-  return "";
 }
 
 Words names(const data::TensorDatasetParts& parts) {

@@ -14,36 +14,15 @@
 
 #include "base/str.h"
 #include "data/csv_dataset.h"
+#include "data/said.h"
+#include "data/tables.h"
 #include "io/folder.h"
 
 using namespace tenon;
+using namespace tables;
 using data::CsvOptions;
 using data::Split;
-
-namespace {
-
-std::vector<float> inputs(const data::TensorDatasetParts& parts) {
-  return parts.input.to_vector<float>();
-}
-
-data::TensorDatasetParts parse(const std::string& text, const CsvOptions& options = {}) {
-  return data::parse_csv(text, "t.csv", options);
-}
-
-std::string refusal(const std::string& text, const CsvOptions& options = {}) {
-  try {
-    parse(text, options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
+using said::has;
 
 TEST_CASE("tables: a column of words is an input for each word, a missing number the mean") {
   const std::string text =

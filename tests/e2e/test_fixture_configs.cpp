@@ -208,3 +208,50 @@ TEST_CASE("configs: a run learns by what the config says, and its folder says so
   train::start_run(s, folder / "run");
   CHECK(TrainedModel::open(folder / "run").settings().model == s.model);
 }
+
+// The files that `tenon data fetch weights` brings along, in the form in which they were published:
+// nothing in them is unknown.
+TEST_CASE("configs: those that lie beside GPT-2 and BERT are read without a note") {
+  const auto gpt2 = [](int width, int heads, int layers, const char* more) {
+    return cat(R"({"activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"],
+      "attn_pdrop": 0.1, "bos_token_id": 50256, "embd_pdrop": 0.1, "eos_token_id": 50256,
+      "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "gpt2", "n_ctx": 1024,
+      "n_embd": )",
+               width, R"(, "n_head": )", heads, R"(, "n_layer": )", layers,
+               R"(, "n_positions": 1024, )", more,
+               R"("resid_pdrop": 0.1, "summary_activation": null,
+      "summary_first_dropout": 0.1, "summary_proj_to_labels": true, "summary_type": "cls_index",
+      "summary_use_proj": true, "task_specific_params": {"text-generation": {"do_sample": true,
+      "max_length": 50}}, "vocab_size": 50257})");
+  };
+  const auto bert = [](int width, int heads, int layers) {
+    return cat(R"({"architectures": ["BertForMaskedLM"], "attention_probs_dropout_prob": 0.1,
+      "gradient_checkpointing": false, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
+      "hidden_size": )",
+               width, R"(, "initializer_range": 0.02, "intermediate_size": )", 4 * width,
+               R"(, "layer_norm_eps": 1e-12, "max_position_embeddings": 512, "model_type": "bert",
+      "num_attention_heads": )",
+               heads, R"(, "num_hidden_layers": )", layers,
+               R"(, "pad_token_id": 0, "position_embedding_type": "absolute",
+      "transformers_version": "4.6.0.dev0", "type_vocab_size": 2, "use_cache": true,
+      "vocab_size": 30522})");
+  };
+  const char* old = R"("n_special": 0, "predict_special_tokens": true, )";
+  const std::pair<const char*, std::string> published[] = {
+      {"gpt2", gpt2(768, 12, 12, "")},
+      {"gpt2_medium", gpt2(1024, 16, 24, old)},
+      {"gpt2_large", gpt2(1280, 20, 36, "")},
+      {"gpt2_xl", gpt2(1600, 25, 48, R"("output_past": true, )")},
+      {"bert", bert(768, 12, 12)},
+      {"bert_large", bert(1024, 16, 24)}};
+  const TestFolder folder;
+  for (const auto& [model, config] : published) {
+    CAPTURE(model);
+    io::write_file(folder / "config.json", config);
+    const train::PublishedNetwork network = train::published_network(folder.path(), model);
+    CHECK(network.notes.empty());
+    CHECK(network.model.starts_with(model));
+    CHECK(network.classes == models::info(model).classes);
+    CHECK(network.config == folder / "config.json");
+  }
+}

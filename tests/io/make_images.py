@@ -340,6 +340,7 @@ def pnm_files():
     add("bytes.pgm", b"P5\n" + size + b"255\n" + GREY.tobytes())
     add("text.ppm", b"P3\n" + size + b"255\n" + text(COLOURS))
     add("bytes.ppm", b"P6\n" + size + b"255\n" + COLOURS.tobytes())
+    add("levels.pgm", b"P5\n171 1\n170\n" + bytes(range(171)))  # half-way cases among them
     deep = GREY.astype(np.uint16) * 257 - np.where(GREY > 0, 100, 0)
     add("deep.pgm", b"P5\n" + size + b"65535\n" + deep.astype(">u2").tobytes(),
         expected=level((deep.astype(np.int64) * 255 + 32767) // 65535))

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Writes the tables of measurements into docs/performance.md and README.md from bench/results/*.json.
+
+    bench/tables.py             writes the tables
+    bench/tables.py --check     fails when a page is not what the results say
+
+A page holds `<!-- table FILE [phase=train,infer] [precision=bf16,…] [columns=…] -->` … `<!-- end -->`; everything between the two
+lines is generated. FILE is a record of bench/compare.py, of bench/gpu.py, or one with these fields:
+
+    question, machine, method, peers {name: version}, notes [sentence], rows [{workload, phase, precision, tenon_ms, spread,
+    peer, peer_ms, memory_mib, peer_memory_mib, commit, date, same_run}]
+
+`same_run: false` marks a row whose peer was timed in another run on the same kind of machine. `<!-- figure FILE workload phase
+precision FIELD -->` … `<!-- end -->` stands for one number within a sentence: ratio, tenon_ms or peer_ms.
+"""
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"
+PAGES = ["README.md", "docs/performance.md"]
+BLOCK = re.compile(r"(<!-- (table|figure) ([^>]*?) -->)(.*?)(<!-- end -->)", re.S)
+PHASES = {"train": "training", "infer": "inference"}
+PEER_MODES = {"eager": "eager", "compile": "compiled", "fused": "eager, fused optimizer", "last": "channels-last",
+              "compile-last": "compiled, channels-last", "max": "compiled, max-autotune",
+              "max-last": "compiled, max-autotune, channels-last", "max-opt": "compiled, max-autotune, with the update",
+              "max-fused": "compiled, max-autotune, fused optimizer", "jit": "jit", "scan32": "32 steps a call", "scan16": "16 steps a call",
+              "scan4": "4 steps a call"}
+PEER_NAMES = {"jax": "JAX", "torch": "PyTorch"}
+HEADS = {"workload": "workload", "phase": "phase", "precision": "precision", "tenon": "Tenon ms", "peer": "best peer",
+         "peer_ms": "peer ms", "ratio": "peer / Tenon", "memory": "memory MiB", "peer_memory": "peer memory MiB", "commit": "commit",
+         "date": "date"}
+
+
+def from_compare(record):
+    """A run of bench/compare.py."""
+    rows = [{"workload": row["workload"], "phase": row["phase"], "precision": row["precision"], "tenon_ms": row["tenon"]["ms"],
+             "spread": row["tenon"]["spread"], "peer": f"PyTorch {PEER_MODES[row['torch']['mode']]}", "peer_ms": row["torch"]["ms"],
+             "memory_mib": row["tenon"]["peak_mb"], "peer_memory_mib": row["torch"]["peak_mb"], "commit": record["commit"][:8],
+             "date": record["date"][:10]} for row in record["results"]]
+    return {"machine": f"{record['cpu']} ({record['isa']}), {record['threads']} threads",
+            "peers": {"PyTorch": record["torch"]["torch"].split("+")[0]},
+            "method": f"bench/compare.py: both sides in turn, {record['rounds']} rounds, medians; memory is the process's peak",
+            "notes": [], "rows": rows}
+
+
+def from_gpu(record):
+    """A run of bench/gpu.py."""
+    rows = []
+    for row in record["rows"]:
+        peer = row["best_peer"]
+        rows.append({"workload": row["workload"], "phase": row["phase"], "precision": row["precision"], "tenon_ms": row["ms"],
+                     "spread": row["spread"], "peer": f"{PEER_NAMES[peer['peer']]} {PEER_MODES[peer['mode']]}", "peer_ms": peer["ms"],
+                     "memory_mib": row["tenon"][0].get("planned_mb"), "commit": record["commit"][:8], "date": record["date"][:10]})
+    return {"machine": record["doctor"]["cuda"]["cards"][0]["name"], "peers": {"PyTorch": "2.11", "JAX": "0.11"},
+            "method": "bench/gpu.py: Tenon and the peers in turn in one run, medians; memory is what Tenon plans", "notes": [],
+            "rows": rows}
+
+
+def read(name):
+    record = json.loads((RESULTS / name).read_text(encoding="utf-8"))
+    if "runs" in record:
+        parts = [from_compare(run) for run in record["runs"]]
+        return {**parts[0], "rows": [row for part in parts for row in part["rows"]]}
+    if "results" in record:
+        return from_compare(record)
+    return from_gpu(record) if "doctor" in record else record
+
+
+def number(value):
+    """Three digits that count, as people write them."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"
+
+
+def ratio(row):
+    return row["peer_ms"] / row["tenon_ms"] if row.get("peer_ms") else None
+
+
+def cell(column, row):
+    if column == "ratio":
+        value = ratio(row)
+        return "–" if value is None else f"{value:.2f}" if value >= 1 else f"**{value:.2f}**"
+    if column == "phase":
+        return PHASES.get(row["phase"], row["phase"])
+    if column == "tenon":
+        return number(row["tenon_ms"])
+    if column in ("peer_ms", "memory", "peer_memory"):
+        return number(row.get({"peer_ms": "peer_ms", "memory": "memory_mib", "peer_memory": "peer_memory_mib"}[column]))
+    text = str(row.get(column) or "–")
+    return text + " (earlier run)" if column == "peer" and row.get("same_run") is False and text != "–" else text
+
+
+def chosen(record, options):
+    rows = record["rows"]
+    for field in ("phase", "precision", "workload"):
+        if field in options:
+            wanted = options[field].split(",")
+            rows = [row for row in rows if row[field] in wanted]
+    return rows
+
+
+def table(arguments):
+    name, *words = arguments.split()
+    options = dict(word.split("=", 1) for word in words)
+    record = read(name)
+    rows = chosen(record, options)
+    if not rows:
+        sys.exit(f"tables.py: no row of bench/results/{name} is {arguments}")
+    columns = options["columns"].split(",") if "columns" in options else list(HEADS)
+    if "columns" not in options:
+        # A column that says the same in every row, or nothing, moves into the line below the table.
+        empty = {"memory": "memory_mib", "peer_memory": "peer_memory_mib"}
+        columns = [c for c in columns if c not in empty or any(row.get(empty[c]) for row in rows)]
+    same = {c: {cell(c, row) for row in rows} for c in ("phase", "precision", "commit", "date")}
+    told = [c for c in columns if len(same.get(c, "two")) == 1]
+    columns = [c for c in columns if c not in told]
+    lines = ["| " + " | ".join(HEADS[c] for c in columns) + " |", "|" + " --- |" * len(columns)]
+    lines += ["| " + " | ".join(cell(c, row) for c in columns) + " |" for row in rows]
+    facts = [f"{c} {next(iter(same[c]))}" for c in told]
+    peers = ", ".join(f"{peer} {version}" for peer, version in record["peers"].items())
+    lines += ["", f"{record['machine']}; {', '.join([*facts, peers])}. Method: {record['method']}. Raw file: `bench/results/{name}`."]
+    lines += record["notes"]
+    return "\n\n" + "\n".join(lines) + "\n\n"
+
+
+def figure(arguments):
+    name, workload, phase, precision, field = arguments.split()
+    rows = chosen(read(name), {"workload": workload, "phase": phase, "precision": precision})
+    if len(rows) != 1:
+        sys.exit(f"tables.py: {len(rows)} rows of bench/results/{name} are {arguments}")
+    return f"{ratio(rows[0]):.2f}" if field == "ratio" else number(rows[0][field])
+
+
+def filled(text):
+    def block(match):
+        return match[1] + (table(match[3]) if match[2] == "table" else figure(match[3])) + match[5]
+    return BLOCK.sub(block, text)
+
+
+def main():
+    check, stale = "--check" in sys.argv, []
+    for page in PAGES:
+        path = ROOT / page
+        old = path.read_text(encoding="utf-8")
+        new = filled(old)
+        if new != old:
+            stale.append(page)
+            if not check:
+                path.write_text(new, encoding="utf-8")
+    if check and stale:
+        sys.exit(f"tables.py: {', '.join(stale)} is not what bench/results says: run bench/tables.py")
+    print(f"tables: {', '.join(PAGES)} {'agree with bench/results' if check or not stale else 'written'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+// What errors and notes of readers say.
+#pragma once
+
+#include <string>
+
+#include <tenon/notes.h>
+
+namespace said {
+
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// The note that has these words, as a line; "" where there is none.
+inline std::string note(const tenon::Notes& notes, const std::string& words) {
+  for (const tenon::Note& one : notes)
+    if (has(one.text, words)) return to_string(one);
+  return "";
+}
+
+}  // namespace said
