@@ -251,7 +251,9 @@ ClassLineSet parse_class_lines(const std::string& file, const ClassLineOptions& 
 
 class ClassLines : public Dataset {
  public:
-  ClassLines(std::vector<std::string> names, const ClassLineSet& set, const Tokenizer& tokenizer,
+  // Of the lines that `samples` names.
+  ClassLines(std::vector<std::string> names, const ClassLineSet& set,
+             const std::vector<std::int64_t>& samples, const Tokenizer& tokenizer,
              std::int64_t length, Split part_of, std::string file, std::string test_file)
       : names_(std::move(names)),
         file_(std::move(file)),
@@ -259,11 +261,12 @@ class ClassLines : public Dataset {
         part_(part_of),
         pairs_(set.pairs),
         tokens_(tokenizer.size()) {
-    classes_.reserve(set.lines.size());
-    lines_.reserve(set.lines.size());
-    rows_.reserve(set.lines.size());
+    classes_.reserve(samples.size());
+    lines_.reserve(samples.size());
+    rows_.reserve(samples.size());
     TextLosses losses;
-    for (const ClassLine& line : set.lines) {
+    for (const std::int64_t sample : samples) {
+      const ClassLine& line = set.lines[at(sample)];
       const std::string where = cat(line.of_test_file ? test_file_ : file_, ", line ", line.line);
       const TypedTokens row =
           pairs_ ? encode_pair_within(tokenizer, line.text, line.second, length, &losses, where)
@@ -515,10 +518,8 @@ std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
       throw ValueError(cat("two texts of ", options.length, " tokens: give 4 or more"));
     const Chosen chosen = chosen_lines(all, names, split, options, file);
     if (chosen.samples.empty()) return nullptr;
-    ClassLineSet part{{}, all.pairs, {}};
-    for (const std::int64_t i : chosen.samples) part.lines.push_back(std::move(all.lines[at(i)]));
-    auto set = std::make_shared<ClassLines>(names, part, tokenizer, options.length, split, file,
-                                            options.test_file);
+    auto set = std::make_shared<ClassLines>(names, all, chosen.samples, tokenizer, options.length,
+                                            split, file, options.test_file);
     set->add(all.notes);
     set->add(chosen.notes);
     return set;
