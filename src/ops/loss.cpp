@@ -134,6 +134,16 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
   return reduced_loss(abs(input - target), reduction);
 }
 
+namespace {
+
+// Of what is far 0, so that an infinite distance leaves no NaN in the gradient of the branch that
+// it does not take. A difference that is NaN is not far, and its gradient is NaN.
+Tensor square_of_near(const Tensor& difference, const Tensor& is_far) {
+  return square(where(is_far, 0, difference));
+}
+
+}  // namespace
+
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
   const Called called("smooth_l1_loss");
   require_equal_shapes("smooth_l1_loss", input, target);
@@ -141,8 +151,9 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduc
     throw ValueError(cat(where("smooth_l1_loss"), ": beta is ", beta, "; it must not be negative"));
   const Tensor difference = input - target, distance = abs(difference);
   if (beta == 0) return reduced_loss(distance, reduction);
+  const Tensor is_far = ge(distance, beta);
   return reduced_loss(
-      where(lt(distance, beta), square(difference) * (0.5 / beta), distance - 0.5 * beta),
+      where(is_far, distance - 0.5 * beta, square_of_near(difference, is_far) * (0.5 / beta)),
       reduction);
 }
 
@@ -152,8 +163,9 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
   if (!(delta > 0))
     throw ValueError(cat(where("huber_loss"), ": delta is ", delta, "; it must be positive"));
   const Tensor difference = input - target, distance = abs(difference);
+  const Tensor is_far = ge(distance, delta);
   return reduced_loss(
-      where(lt(distance, delta), square(difference) * 0.5, (distance - 0.5 * delta) * delta),
+      where(is_far, (distance - 0.5 * delta) * delta, square_of_near(difference, is_far) * 0.5),
       reduction);
 }
 

@@ -105,6 +105,16 @@ TEST_CASE("edges: gradients where an intermediate would overflow") {
   });
 }
 
+TEST_CASE("edges: losses by distance have gradients at infinite distances, and NaN at NaN") {
+  with_engines([] {
+    const Tensor x = floats({kInf, -kInf, kMax, 0.5F, -2, kNan}), y = floats({0, 0, 0, 0, 0, 0});
+    const auto gradient = [&](const Tensor& loss) { return slope(loss, x); };
+    check_same(gradient(huber_loss(x, y, Reduction::None, 1.5)),
+               {1.5F, -1.5F, 1.5F, 0.5F, -1.5F, kNan});
+    check_same(gradient(smooth_l1_loss(x, y, Reduction::None, 2)), {1, -1, 1, 0.25F, -1, kNan});
+  });
+}
+
 TEST_CASE("edges: floor_divide and remainder by infinities and to zeros of either sign") {
   with_engines([] {
     const Tensor a = floats({1, -1, 1, -1, 0, -0.0F, kInf, -kMax, -kMax, 7});

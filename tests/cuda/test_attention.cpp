@@ -134,26 +134,79 @@ TEST_CASE("card attention: a query that a mask hides from all keys gives 0 and h
 
 TEST_CASE("card attention: a query of 16 bits that sees one key has no gradient") {
   if (!test::has_card()) return;
-  Context context = current_context();
-  context.device = device("cuda");
-  const ContextScope scope(context);
+  // Of one tile, of several by warps and by warpgroups, and sizes that are written out.
+  const std::pair<std::int64_t, std::int64_t> sizes[] = {
+      {40, 16}, {130, 16}, {130, 128}, {320, 64}, {320, 128}, {6, 1}, {70, 1}, {70, 36}};
+  for (const Precision precision : {Precision::Fp32, Precision::Bf16, Precision::Fp16})
+    for (const DType dtype : {DType::BFloat16, DType::Float16, DType::Float32})
+      for (const auto& [length, size] : sizes) {
+        if ((dtype == DType::Float32) != (precision != Precision::Fp32)) continue;
+        CAPTURE(name(dtype));
+        CAPTURE(static_cast<int>(precision));
+        CAPTURE(length);
+        CAPTURE(size);
+        const PrecisionScope scope(precision);
+        const Tensors all = results_on(
+            device("cuda"), operands({1, 2, 2, length, length, size, size}, Masked::Causal),
+            Masked::Causal, dtype, 0);
+        for (const float number : cast(slice(all[1], 2, 0, 1), DType::Float32).to_vector<float>())
+          CHECK(std::abs(number) < 2e-5F);
+      }
+}
+
+TEST_CASE("card attention: gradients of 16 bits where one weight outweighs the others") {
+  if (!test::has_card()) return;
+  const std::pair<std::int64_t, std::int64_t> sizes[] = {
+      {3, 8}, {40, 16}, {130, 64}, {150, 128}, {320, 64}, {320, 128}, {70, 36}};
   for (const DType dtype : {DType::BFloat16, DType::Float16})
-    for (const std::int64_t length : {40, 130}) {
+    for (const Masked masked : {Masked::No, Masked::Causal})
+      for (const auto& [length, size] : sizes) {
+        CAPTURE(name(dtype));
+        CAPTURE(static_cast<int>(masked));
+        CAPTURE(length);
+        CAPTURE(size);
+        // Each query is near its own key, whose score is 10 above what the others' are about.
+        Operands o = operands({1, 2, 2, length, length, size, size}, masked);
+        const Tensor unit = o.k / sqrt(sum(o.k * o.k, {-1}, true));
+        const double root = std::sqrt(static_cast<double>(size));
+        o.k = unit * root;
+        o.q = unit * 10;
+        for (Tensor* const x : {&o.q, &o.k, &o.v, &o.seed})
+          *x = cast(cast(*x, dtype), DType::Float32).eval();
+        const Tensors ours = results_on(device("cuda"), o, masked, dtype, 0),
+                      exact = results(o, masked, DType::Float64);
+        for (std::size_t k = 0; k < exact.size(); ++k) {
+          CAPTURE(k);
+          CHECK(distance(ours[k], exact[k]) < (dtype == DType::BFloat16 ? 1e-2 : 1.5e-3));
+        }
+      }
+}
+
+TEST_CASE("card attention: results of 16 bits are off by roundings of weights and their own") {
+  if (!test::has_card()) return;
+  // With u the half of the last digit's step beside 1: u times the sum of weights by sizes of
+  // values, and u times the result.
+  const std::pair<std::int64_t, std::int64_t> sizes[] = {{40, 16}, {130, 64}, {320, 64}, {70, 36}};
+  for (const DType dtype : {DType::BFloat16, DType::Float16})
+    for (const auto& [length, size] : sizes) {
       CAPTURE(name(dtype));
       CAPTURE(length);
-      const auto part = [&](double phase) {
-        return cast(sin(arange(0, 2 * length * 16, 1, DType::Float32) + phase), dtype);
-      };
-      const Ints shape{1, 2, length, 16};
-      const Tensor q = variable(part(0)), k = variable(part(1)), v = variable(part(2));
+      CAPTURE(size);
+      Operands o = operands({1, 2, 2, length, length, size, size}, Masked::Causal);
+      for (Tensor* const x : {&o.q, &o.k, &o.v}) *x = cast(*x, dtype).eval();
+      const double u = dtype == DType::BFloat16 ? 0x1p-8 : 0x1p-11;
       AttentionOptions options;
-      options.causal = true;  // the first query sees the first key
-      const Tensor y = scaled_dot_product_attention(reshape(q, shape), reshape(k, shape),
-                                                    reshape(v, shape), {}, options);
-      const Tensor slope = grad(sum(y * y), q);
-      const std::vector<float> first =
-          cast(slice(reshape(slope, shape), 2, 0, 1), DType::Float32).to_vector<float>();
-      for (const float number : first) CHECK(std::abs(number) < 1e-5F);
+      options.causal = true;
+      const auto wide = [](const Tensor& x) { return cast(x, DType::Float64); };
+      const Tensor exact =
+                       scaled_dot_product_attention(wide(o.q), wide(o.k), wide(o.v), {}, options),
+                   most = scaled_dot_product_attention(wide(o.q), wide(o.k), abs(wide(o.v)), {},
+                                                       options);
+      const Operands there = on(o, device("cuda"));
+      const Tensor ours =
+          to(scaled_dot_product_attention(there.q, there.k, there.v, {}, options), device("cpu"));
+      const Tensor allowed = (most + abs(exact)) * (1.02 * u) + 1e-6;
+      CHECK(all(le(abs(wide(ours) - exact), allowed)).item<bool>());
     }
 }
 

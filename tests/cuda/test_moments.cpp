@@ -143,6 +143,24 @@ TEST_CASE("moments: a mean a hundred thousand deviations from zero costs no digi
   }
 }
 
+TEST_CASE("moments: numbers whose squares overflow, with no deviation or an infinite one") {
+  if (!DeviceCheck::can_run()) return;
+  for (const std::int64_t count : {3, 40, 300, 5000}) {
+    CAPTURE(count);
+    const auto variance = [&](const Tensor& x) { return var(to(x, device("cuda")), {0}).item(); };
+    const Tensor same = full({count}, 1e20);
+    CHECK(variance(same.eval()) < 1e28);  // a rounding of the mean, squared
+    CHECK(std::isinf(variance(where(eq(arange(0, count), 1), -1e20, same).eval())));
+    CHECK(std::isnan(variance(where(eq(arange(0, count), 1), HUGE_VAL, same).eval())));
+  }
+  // Columns that a thread gathers, as distances from their first number.
+  const Tensor one_large = where(eq(unsqueeze(arange(0, 17), 1), 5), 3e38, full({17, 16}, 0.5));
+  const Tensor x = to(cast(one_large, BF).eval(), device("cuda")), spread = stddev(x, {0});
+  std::vector<Tensor> both = {spread, grad(sum(spread), x)};
+  eval(both);
+  for (const float v : cast(spread, F).to_vector<float>()) CHECK(std::isinf(v));
+}
+
 TEST_CASE("moments: gradients of normalised batches, and theirs, are the CPU's") {
   if (!DeviceCheck::can_run()) return;
   const Shape shape{6, 8, 5, 5};

@@ -324,7 +324,7 @@ __device__ __forceinline__ void attention_delta(const AttentionArgs& a) {
   TENON_DYNAMIC_SHARED(shared);
   Element* const memory = reinterpret_cast<Element*>(shared);
   const Tile y{memory}, dy{memory + Tile::kElements};
-  const long long q0 = static_cast<long long>(blockIdx.x) * kAttentionRows,
+  const long long q0 = static_cast<long long>(gridDim.x - 1 - blockIdx.x) * kAttentionRows,
                   h = static_cast<long long>(blockIdx.y) % a.heads,
                   b = static_cast<long long>(blockIdx.y) / a.heads;
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4,
@@ -591,6 +591,16 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
 template <class C>
 __device__ __forceinline__ void attention_weighted_delta(const AttentionArgs& a) {
   attention_queries<C, true>(a);
+}
+
+/// Queries that see one tile of keys, the first of a causal text, have theirs from the weights, at
+/// no cost that counts: among them those that one key has to itself.
+template <class C>
+__device__ __forceinline__ void attention_causal_delta(const AttentionArgs& a) {
+  if (blockIdx.x + 1 == gridDim.x)
+    attention_queries<C, true>(a);
+  else
+    attention_delta<C>(a);
 }
 
 }  // namespace tenon::cuda

@@ -20,11 +20,12 @@
 
 namespace tenon::cuda {
 
-template <class T, int size, bool causal>
+/// `weighs`: deltas come from weights and their gradients, else from results as they are stored.
+template <class T, int size, bool causal, bool weighs = false>
 struct AttentionWgmmaConfig {
   using Type = T;
   static constexpr int kSize = size, kThreads = kAttentionThreads;
-  static constexpr bool kCausal = causal;
+  static constexpr bool kCausal = causal, kWeighs = weighs;
   static constexpr AttentionMask kMask = AttentionMask::None;
   static constexpr int kBoxes = size / 64;  // of 64 x 64 elements: lines of 128 bytes, swizzled
   static constexpr int kTileBytes = kBoxes * kAttentionBoxBytes;  // 64 rows
@@ -316,8 +317,8 @@ TENON_DEVICE float weight_of(float score, float scale, float log) {
 }
 
 /// What a head's scores and its weights' gradients are taken off by: of each 64 queries the 64
-/// logarithms (in units of log2), then the 64 rowsum(dy y). Written by the sweep for queries, read
-/// by that for keys.
+/// logarithms (in units of log2), then the 64 deltas. Written by the sweep for queries, read by that
+/// for keys.
 TENON_DEVICE float* taken_of(const AttentionArgs& a, long long b, long long h) {
   return a.delta + (b * a.heads + h) * ((a.queries + 63) / 64) * kAttentionTaken;
 }
@@ -451,6 +452,11 @@ TENON_DEVICE void row_products(float (&sums)[2], const AttentionArgs& a, long lo
 
 /// The gradient of 64 queries a warpgroup: a sweep over the keys that they see. First what is taken
 /// off; with no gradient to write that is all.
+///
+/// A delta, a query's sum of weights by their gradients, is rowsum(dy y) too, but for the rounding of
+/// y, which stays where the gradient cancels: of a query that one key has to itself it is all there
+/// is. With `weighs` a sweep of its own makes deltas from the weights: two products more for the
+/// seven of backward. So does a block whose queries see one tile of keys, where that costs nothing.
 template <class C>
 __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a,
                                                         const AttentionMaps& maps) {
@@ -465,48 +471,72 @@ __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a,
                   b = static_cast<long long>(blockIdx.y) / a.heads, of = h / (a.heads / a.kv_heads);
   const long long q0 = block * 64, mine = q0 + at.warp_row;
   const long long end = q0 + 64, seen = C::kCausal && end < a.keys ? end : a.keys;
-  const int blocks = a.out.data != nullptr ? static_cast<int>((seen + 63) / 64) : 0;
+  const int blocks = static_cast<int>((seen + 63) / 64),
+            weighing = C::kWeighs || blocks == 1 ? blocks : 0,  // steps, ahead of the gradient's
+            steps = weighing + (a.out.data != nullptr ? blocks : 0);
   const AttentionSlots slots(v.next(2).address);
-  const auto stage = [&](int j) {
+  const auto first_key = [&](int step) {
+    return static_cast<long long>(step < weighing ? step : step - weighing) * 64;
+  };
+  const auto stage = [&](int step) {
     if (!slots.fills) return;
-    const unsigned there = slots.expect(j, (j == 0 ? 4 : 2) * C::kTileBytes);
-    if (j == 0) {
+    const unsigned there = slots.expect(step, (step == 0 ? 4 : 2) * C::kTileBytes);
+    if (step == 0) {
       q.bring(maps.q, q0, h, b, there);
       dy.bring(maps.dy, q0, h, b, there);
     }
-    k.next(j % 2).bring(maps.k, static_cast<long long>(j) * 64, of, b, there);
-    v.next(j % 2).bring(maps.v, static_cast<long long>(j) * 64, of, b, there);
+    k.next(step % 2).bring(maps.k, first_key(step), of, b, there);
+    v.next(step % 2).bring(maps.v, first_key(step), of, b, there);
   };
-  if (blocks > 0) stage(0);
-  float log[2], delta[2];
-  row_products<C>(delta, a, b, h, mine);
+  if (steps > 0) stage(0);
+  float log[2], delta[2] = {0.0f, 0.0f};
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const long long row = mine + at.g + 8 * half;
     log[half] = row < a.queries ? a.log[(b * a.heads + h) * a.queries + row] * kLog2E : 0.0f;
-    if (at.t == 0) {
+  }
+  const auto keep_taken = [&] {
+    if (at.t != 0) return;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const long long row = mine + at.g + 8 * half;
       float* const to = taken_of(a, b, h) + row / 64 * kAttentionTaken + row % 64;
       to[0] = log[half];
       to[64] = delta[half];
     }
+  };
+  if (weighing == 0) {
+    row_products<C>(delta, a, b, h, mine);
+    keep_taken();
   }
   const float scale = a.scale * kLog2E;
   float dq[C::kBoxes][32];
   clear_all(dq);
-  for (int j = 0; j < blocks; ++j) {
-    slots.await(j);
-    if (j + 1 < blocks) stage(j + 1);
-    const long long k0 = static_cast<long long>(j) * 64;
+  for (int step = 0; step < steps; ++step) {
+    slots.await(step);
+    if (step + 1 < steps) stage(step + 1);
+    const long long k0 = first_key(step);
     float s[32], ds[32];
     pin(s);
     pin(ds);
     wgmma_fence();
-    begin_scores<C>(s, q, k.next(j % 2));
-    begin_scores<C>(ds, dy, v.next(j % 2));
+    begin_scores<C>(s, q, k.next(step % 2));
+    begin_scores<C>(ds, dy, v.next(step % 2));
     wgmma_wait<0>();
     pin(s);
     pin(ds);
     if (k0 + 64 > a.keys || (C::kCausal && k0 + 63 > mine)) hide<C>(s, at, mine, k0, a.keys);
+    if (step < weighing) {
+#pragma unroll
+      for (int i = 0; i < 32; ++i)
+        delta[i % 4 / 2] += weight_of(s[i], scale, log[i % 4 / 2]) * ds[i];
+      if (step + 1 < weighing) continue;
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        for (int other = 1; other < 4; other *= 2) delta[half] += shuffle_xor(delta[half], other);
+      keep_taken();
+      continue;
+    }
     unsigned d[4][4];
 #pragma unroll
     for (int i = 0; i < 32; i += 2) {
@@ -517,7 +547,7 @@ __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a,
     }
     pin_all(dq);
     wgmma_fence();
-    begin_weighted<C>(dq, d, k.next(j % 2));
+    begin_weighted<C>(dq, d, k.next(step % 2));
     wgmma_wait<0>();
     pin_all(dq);
   }

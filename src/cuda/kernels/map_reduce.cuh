@@ -80,7 +80,9 @@ struct MomentsOf {
   static __device__ __forceinline__ Moments<T> combine(Moments<T> a, Moments<T> b) {
     const T count = a.count + b.count, share = count == T(0) ? T(0) : b.count / count;
     const T apart = b.mean - a.mean;
-    return {count, a.mean + apart * share, a.squares + b.squares + apart * apart * a.count * share};
+    // In this order nothing overflows beside an empty set.
+    const T added = apart * (a.count * share * apart);
+    return {count, a.mean + apart * share, a.squares + b.squares + added};
   }
 };
 /// What a thread gathers of the numbers that it meets, as distances from the first of them: however
@@ -105,7 +107,10 @@ struct Spread {
   }
   __device__ __forceinline__ Moments<T> moments(T count) const {
     if (count == T(0)) return {0, 0, 0};
-    const T shift = sum * (T(1) / count), deviations = squares - sum * shift;
+    const T shift = sum * (T(1) / count);
+    T deviations = squares - sum * shift;
+    // Of finite numbers whose squares overflow: infinite, not NaN.
+    if (deviations != deviations && sum - sum == T(0)) deviations = squares;
     return {count, first + shift, deviations < T(0) ? T(0) : deviations};
   }
 };

@@ -124,7 +124,11 @@ class AttentionKernel final : public Kernel {
     }
     // Of tensors that are 16 bits wide in the graph; those of 16-bit precision are float32 there.
     weighs_delta_ = item_ == 2 && attrs.precision == Precision::Fp32;
-    if (!by_warpgroups_) delta_ = compiled(call.target, weighs_delta_ ? "weighted_delta" : "delta");
+    weighs_first_ = item_ == 2 && !weighs_delta_ && causal_;
+    if (!by_warpgroups_)
+      delta_ = compiled(call.target, weighs_delta_   ? "weighted_delta"
+                                     : weighs_first_ ? "causal_delta"
+                                                     : "delta");
     if (outs_[0] != kNoValue || by_warpgroups_ || item_ == 4)
       queries_ = compiled(call.target, "queries");
     if (outs_[1] != kNoValue || outs_[2] != kNoValue) keys_ = compiled(call.target, "keys");
@@ -172,7 +176,8 @@ class AttentionKernel final : public Kernel {
     if (is_wide() && other > 16) other /= 2;
     const std::int64_t shared =
         tile + value_tile + 2 * rows(other, size_) + 2 * rows(other, value_size_);
-    launch(*delta_, binding, of_queries, weighs_delta_ ? shared : 2 * value_tile, args);
+    launch(*delta_, binding, of_queries, weighs_delta_ || weighs_first_ ? shared : 2 * value_tile,
+           args);
     if (queries_ != nullptr) launch(*queries_, binding, of_queries, shared, args);
     if (keys_ != nullptr) launch(*keys_, binding, of_keys, shared, args);
   }
@@ -207,7 +212,9 @@ class AttentionKernel final : public Kernel {
                               "(const AttentionArgs a, const __grid_constant__ AttentionMaps "
                               "maps) {\n",
                               kAwaitKernels, "  attention_wgmma_", part, "<AttentionWgmmaConfig<",
-                              type_, ", ", size_, ", ", truth(causal_), ">>(a, maps);\n}\n")});
+                              type_, ", ", size_, ", ", truth(causal_),
+                              weighs_delta_ && part == std::string_view("queries") ? ", true" : "",
+                              ">>(a, maps);\n}\n")});
     }
     if (is_short_)
       return compile(target,
@@ -320,7 +327,7 @@ class AttentionKernel final : public Kernel {
   const std::size_t mask_;          // its number among the inputs, where there is one
   std::vector<std::size_t> items_;  // bytes of an element of each input
   bool has_mask_ = false, drops_ = false, is_short_ = false, by_warpgroups_ = false,
-       causal_ = false, weighs_delta_ = false;
+       causal_ = false, weighs_delta_ = false, weighs_first_ = false;
   const char* type_ = "";
   std::int64_t size_ = 0, value_size_ = 0;
   std::int64_t item_ = 2;  // bytes of an element of operands and results
