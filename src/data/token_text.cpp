@@ -2,6 +2,7 @@
 // with a class.
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <set>
 #include <span>
 
@@ -172,7 +173,7 @@ struct ClassLine {
 
 // Lines of a class and as many texts as the first line has.
 struct ClassLineSet {
-  std::vector<ClassLine> lines;
+  std::deque<ClassLine> lines;  // which grows without a copy
   bool pairs = false;
   Notes notes;
 };
