@@ -91,6 +91,7 @@ double seconds_since(Clock::time_point start) {
 struct Timing {
   double median_ms, least_ms;
   int steps_per_launch;
+  std::int64_t steps;  // that were timed
 };
 
 template <class Launch>
@@ -136,7 +137,7 @@ Timing measure(Step& step, double budget_s, bool on_card) {
   const std::size_t middle = times.size() / 2;
   const double median =
       times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
-  return {median, times.front(), steps};
+  return {median, times.front(), steps, std::ssize(times) * inner};
 }
 
 // The highest resident memory of the process since reset_peak(), in MiB; 0 where the system does
@@ -185,7 +186,9 @@ std::string run_row(const std::string& name, const std::string& phase, const std
             {"phase", phase},
             {"precision", precision},
             {"mode", "tenon"},
+            {"data", "random"},
             {"batch", wanted.batch},
+            {"steps", timing.steps},
             {"ms", rounded(timing.median_ms, 4)},
             {"ms_min", rounded(timing.least_ms, 4)},
             {"items_per_s", rounded(static_cast<double>(wanted.batch) / timing.median_ms * 1e3, 1)},

@@ -254,7 +254,7 @@ std::string columns_text(const data::TableColumns& table) {
   std::vector<std::string> parts;
   for (std::size_t k = 0; k < table.columns.size(); ++k) {
     const data::TableColumn& column = table.columns[k];
-    std::string text = column.name.empty() ? std::to_string(k + 1) : column.name;
+    std::string text = column.name.empty() ? std::to_string(column.number) : column.name;
     if (!column.values.empty()) {
       const std::size_t shown = std::min(kShown, column.values.size());
       const std::vector<std::string> first(
@@ -323,6 +323,7 @@ Json json_of(const data::Dataset* given) {
           {"mean", s.mean},
           {"std", s.deviation},
           {"counts", s.counts},
+          {"label", set.table() ? set.table()->label_text() : ""},
           {"broken", set.broken()},
           {"notes", note_lines(given)}};
 }
@@ -333,9 +334,10 @@ int info(const InfoOptions& options) {
     how.tokenizer =
         std::make_shared<const data::Tokenizer>(data::Tokenizer::open(options.tokenizer));
   how.strict = options.strict;
-  const auto train = data::open_dataset(options.spec, data::Split::Train, how),
-             validation = data::open_dataset(options.spec, data::Split::Validation, how),
-             test = data::open_dataset(options.spec, data::Split::Test, how);
+  const data::Source source(options.spec, how);
+  const auto train = source.open(data::Split::Train),
+             validation = source.open(data::Split::Validation),
+             test = source.open(data::Split::Test);
   if (options.json) {
     print(Json{{"train", json_of(train.get())},
                {"validation", json_of(validation.get())},
@@ -343,6 +345,8 @@ int info(const InfoOptions& options) {
           2);
     return kOk;
   }
+  if (const auto table = train->table(); table != nullptr && !table->label_text().empty())
+    fmt::print("{}", wrap("label: " + printable(table->label_text()), stdout_terminal().width, 7));
   print_split("train", train.get());
   print_split("validation", validation.get());
   print_split("test", test.get());

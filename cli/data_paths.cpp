@@ -79,7 +79,9 @@ void require_run(const std::string& folder) {
     throw IoError(folder + " holds " + std::to_string(folds) +
                   " folds, each of which is a run: name one, as " + folder + "/fold-1");
   if (!std::filesystem::exists(file, ignored))
-    throw IoError(folder + " holds no run: there is no " + file);
+    throw IoError(folder + " holds no run: there is no " + file +
+                  ", which a run writes behind its first checkpoint. Of one that was stopped "
+                  "before, nothing is lost: start it again");
 }
 
 }  // namespace tenon::cli

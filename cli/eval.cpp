@@ -62,6 +62,8 @@ void print_measured(const train::Evaluation& e, const std::string& data,
                     const std::function<void(const char*, const std::string&)>& fact) {
   fact("data", fmt::format("{}: {}", part_text(*e.part, printable(data)),
                            part_size_text(e.items, e.of_items)));
+  fact("seen in training",
+       printable(e.seen ? to_string(*e.seen) : fmt::format("not known: {}", e.seen_unknown)));
   if (e.targets != e.items && e.errors == std::nullopt)
     fact("targets", fmt::format("{} counted", thousands(e.targets)));
   if (e.ignored > 0)
@@ -76,7 +78,7 @@ void print_figures(const train::Evaluation& evaluation, const train::TrainedMode
   const Terminal& terminal = stdout_terminal();
   const std::function<void(const char*, const std::string&)> fact = [&](const char* name,
                                                                         const std::string& text) {
-    fmt::print("{} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 15)), text);
+    fmt::print("{} {}\n", terminal.paint(TextStyle::Cyan, pad_right(name, 16)), text);
   };
   fact("model", fmt::format("{} ({})", model.settings().model, printable(model.file())));
   print_measured(evaluation, evaluation.data, fact);
@@ -236,6 +238,11 @@ Json json_of(const train::Evaluation& evaluation, const train::TrainedModel& mod
             {"part", data::name(*evaluation.part)},
             {"items", evaluation.items}};
   if (evaluation.of_items > 0) json["of_items"] = evaluation.of_items;
+  json["seen"] = nullptr;
+  if (evaluation.seen) {
+    json["seen"] = evaluation.seen->about();
+    json["seen_exact"] = evaluation.seen->is_exact();
+  }
   json["targets"] = evaluation.targets;
   json["ignored"] = evaluation.ignored;
   json["broken"] = evaluation.broken;
@@ -324,7 +331,6 @@ int run_eval(const EvalOptions& options) {
     status_line(fmt::format("testing {} {:3.0f} %", bar_text(done, 30), done * 100));
   };
   const std::optional<data::Split> part = options.part.split();
-  if (!options.data.empty()) print_own(model.select_data(options.data, part), options.data);
   const train::Evaluation evaluation =
       model.evaluate(options.data, {.part = part,
                                     .batch = options.batch.value_or(0),
@@ -332,8 +338,6 @@ int run_eval(const EvalOptions& options) {
                                     .progress = progress});
   clear_status_line();
   print_notes(evaluation.notes);
-  if (!std::isfinite(evaluation.loss))
-    print_note("what the network gives is not finite: these figures say nothing");
   const bool classes = !evaluation.errors && !evaluation.exact && !is_language(model);
   if (!options.confusion.empty() && !classes)
     throw UsageError(

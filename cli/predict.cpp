@@ -87,6 +87,19 @@ void print_right(std::int64_t right, std::int64_t labelled, std::int64_t samples
   fmt::print("{}\n", wrap(text, stdout_terminal().width, 0));
 }
 
+void take_notes(const Notes& notes, const PredictOptions& options) {
+  if (options.part.strict) refuse_notes(notes);
+  print_notes(notes);
+}
+
+// Says how many of the samples that are predicted training has seen.
+void add_seen(const std::optional<train::SeenSamples>& seen, const std::string& name,
+              Notes& notes) {
+  if (seen && seen->seen > 0)
+    notes.push_back(
+        {fmt::format("training has seen {} of {}", to_string(*seen), name), seen->about(), {}});
+}
+
 using Named = std::function<std::string(const train::Prediction&)>;
 
 // Names of samples that a set only numbers say where they are from.
@@ -99,12 +112,19 @@ struct SetPredictor {
   const train::TrainedModel& model;
   const PredictOptions& options;
   PredictOutput& output;
+  train::SeenSamples& images;  ///< of files of one image each
+  bool own = false;  ///< whether the samples are a part that the user chose of the run's own data
 
   void operator()(const data::Dataset& set, const std::string& name, const Named& named,
                   const std::function<Glyph(const Tensor& input)>& glyph_of = {}) const {
     if (options.start >= set.size())
       throw UsageError(
           fmt::format("--start: {} has {}, numbered from 0", name, part_size_text(set.size(), 0)));
+    Notes seen;
+    if (!own)
+      add_seen(model.seen_samples(set, options.start, options.all() ? -1 : options.count), name,
+               seen);
+    if (options.part.strict) refuse_notes(set.notes()), refuse_notes(seen);
     std::int64_t shown = 0;
     const std::int64_t right = -output.right(), labelled = -output.labelled();
     model.predict(set, options.start, options.all() ? -1 : options.count,
@@ -120,8 +140,9 @@ struct SetPredictor {
                     ++shown;
                   });
     if (!set.broken().empty()) fmt::print(stderr, "left out: {}\n", broken_text(set.broken()));
-    if (options.part.strict) refuse_notes(set.notes());
-    print_notes(set.notes());
+    Notes notes = set.notes();  // decoding may have added some
+    notes.insert(notes.end(), seen.begin(), seen.end());
+    take_notes(notes, options);
     if (options.json) return;
     print_right(right + output.right(), labelled + output.labelled(), set.size(), name);
     print_not_shown(set.size() - options.start, name, options);
@@ -182,37 +203,7 @@ bool looks_like_idx(const std::string& file) {
 
 void predict_table(const SetPredictor& predict, const std::string& file) {
   const auto set = predict.model.open_rows(file);
-  if (predict.model.select_data("csv:" + file).own)
-    print_note(fmt::format(
-        "{} is the data that the run was trained on: training has seen rows of it", file));
   predict(*set, file, [&](const train::Prediction& p) { return name_within(file, p.name); });
-}
-
-struct TextLine {
-  std::string name, text;
-  std::int64_t label = -1;
-};
-
-// Lines of a text file from --start on. Empty ones have no prediction, which is said.
-std::vector<TextLine> lines_of(const std::string& file, const PredictOptions& options) {
-  const std::string text = io::read_file(file);
-  std::vector<TextLine> out;
-  std::int64_t line = 0, empty = 0;
-  for (std::size_t from = text.starts_with("\xef\xbb\xbf") ? 3 : 0; from < text.size(); ++line) {
-    const std::size_t end = std::min(text.find('\n', from), text.size());
-    std::string words = text.substr(from, end - from);
-    if (words.ends_with('\r')) words.pop_back();
-    from = end + 1;
-    if (line < options.start) continue;
-    if (words.empty())
-      ++empty;
-    else
-      out.push_back({fmt::format("{}, line {}", file, line + 1), std::move(words), -1});
-  }
-  if (empty > 0)
-    print_note(fmt::format("{}: {} empty {} without a prediction", file, thousands(empty),
-                           empty == 1 ? "line is" : "lines are"));
-  return out;
 }
 
 // Of pictures small enough, what is drawn beside the words; of all of them, what was done. Of
@@ -285,82 +276,62 @@ Predicted text_of(const train::TrainedModel& model, const std::string& name,
           .values = model.predict_text(text).to_vector<float>()};
 }
 
-// Lines as a classifier learns from them, CLASS TAB TEXT, have their labels taken off. They are
-// known by their first fields, which are all names of classes.
-void take_labels(std::vector<TextLine>& lines, const train::TrainedModel& model,
-                 const std::string& file) {
-  if (model.settings().model_info().masked) return;
-  const std::vector<std::string>& names = model.class_names();
-  const auto label_of = [&](const TextLine& line) -> std::int64_t {
-    const std::size_t tab = line.text.find('\t');
-    if (tab == std::string::npos) return -1;
-    const auto found = std::find(names.begin(), names.end(), line.text.substr(0, tab));
-    return found == names.end() ? -1 : found - names.begin();
-  };
-  if (lines.empty() || !std::all_of(lines.begin(), lines.end(),
-                                    [&](const TextLine& line) { return label_of(line) >= 0; }))
-    return;
-  for (TextLine& line : lines) {
-    line.label = label_of(line);
-    line.text.erase(0, line.text.find('\t') + 1);
-  }
-  print_note(
-      fmt::format("{}: the first field of each line is a class, and is taken as its label", file));
+// The lines of a file from --start on.
+std::vector<train::TextLine> lines_of(const train::TrainedModel& model, const std::string& file,
+                                      const PredictOptions& options) {
+  train::TextLines read = model.read_texts(file);
+  take_notes(read.notes, options);
+  const auto start = std::min(options.start, std::ssize(read.lines));
+  read.lines.erase(read.lines.begin(), read.lines.begin() + start);
+  return std::move(read.lines);
 }
 
 void predict_lines(const SetPredictor& predict, const std::string& file) {
   const PredictOptions& options = predict.options;
-  std::vector<TextLine> lines = lines_of(file, options);
-  take_labels(lines, predict.model, file);
+  std::vector<train::TextLine> lines = lines_of(predict.model, file, options);
+  const std::int64_t all = std::ssize(lines);
+  if (!options.all()) lines.resize(static_cast<std::size_t>(std::min(all, options.count)));
+  take_notes(predict.model.notes_on_texts(lines), options);
   const std::int64_t right = -predict.output.right(), labelled = -predict.output.labelled();
   for (std::size_t k = 0; k < lines.size(); ++k) {
-    const bool shown = static_cast<std::int64_t>(k) < options.count;
-    if (!shown && !options.all()) break;
     Predicted sample = text_of(predict.model, lines[k].name, lines[k].text);
     sample.label = lines[k].label;
-    predict.output.add(sample, shown);
+    predict.output.add(sample, static_cast<std::int64_t>(k) < options.count);
   }
   if (options.json) return;
-  print_right(right + predict.output.right(), labelled + predict.output.labelled(),
-              std::ssize(lines), file);
-  print_not_shown(std::ssize(lines), file, options);
+  print_right(right + predict.output.right(), labelled + predict.output.labelled(), all, file);
+  print_not_shown(all, file, options);
 }
 
-// What kind of file it is, is told from its ending or its first bytes.
-void predict_file(const SetPredictor& predict, const std::string& file) {
+// The kind of a data source, "csv" of "csv:rows.csv,separator=;"; "" of the name of a file.
+std::string source_kind(const std::string& name) {
+  const std::string kind = name.substr(0, std::min(name.find(':'), name.size()));
+  constexpr const char* kKinds[] = {"digits",  "scenes", "random", "mnist",   "idx",     "csv",
+                                    "npy",     "text",   "lines",  "pairs",   "spans",   "folder",
+                                    "numbers", "list",   "shards", "cifar10", "cifar100"};
   std::error_code ignored;
-  if (std::filesystem::is_directory(file, ignored))
-    throw IoError(
-        fmt::format("{}: this is a folder; give image files, or --data folder:{}", file, file));
-  if (file.ends_with(".txt")) return predict_lines(predict, file);
-  if (file.ends_with(".csv")) return predict_table(predict, file);
-  if (file.ends_with(".npy")) return predict_array(predict, file, io::load_npy(file));
-  if (io::looks_like_video(file)) return predict_video(predict, file);
-  if (looks_like_idx(file)) return predict_idx(predict, file);
-  predict.output.add(image_of_file(predict.model, file), true);
+  const bool known =
+      kind != name && std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds);
+  return known && !std::filesystem::exists(name, ignored) ? kind : "";
 }
 
-// Rows of a table keep their fields; of other files there is a row for each sample.
-void write_file(const SetPredictor& predict, const std::string& file) {
-  const std::string beside = file_beside(file);
-  std::int64_t rows = 0;
-  if (file.ends_with(".csv")) {
-    rows = predict.model.predict_csv(file, beside);
-  } else {
-    predict_file(predict, file);
-    rows = predict.output.write_table(beside);
-  }
-  if (predict.options.json)
-    predict.output.add_json({{"name", file}, {"rows", rows}, {"written", beside}});
-  else
-    fmt::print("{}: {} {}, with predictions in {}\n", printable(file), thousands(rows),
-               rows == 1 ? "row" : "rows", printable(beside));
+// "rows.csv" of "csv:rows.csv,separator=;": what is there of it, with commas or without.
+std::string file_of(const std::string& name) {
+  if (source_kind(name).empty()) return name;
+  const std::string rest = name.substr(name.find(':') + 1);
+  std::error_code ignored;
+  for (std::size_t end = rest.size(); end != std::string::npos && end > 0;
+       end = rest.rfind(',', end - 1))
+    if (std::filesystem::exists(rest.substr(0, end), ignored)) return rest.substr(0, end);
+  return rest.substr(0, rest.find(','));
 }
 
-void predict_data(const SetPredictor& predict) {
+// A part of a data source.
+void predict_source(SetPredictor predict, const std::string& source) {
   const PredictOptions& options = predict.options;
-  const train::Selection selection = predict.model.select_data(options.data, options.part.split());
-  print_own(selection, options.data);
+  const train::Selection selection = predict.model.select_data(source, options.part.split());
+  predict.own = selection.own;
+  print_notes(selection.notes);
   const auto set = predict.model.open_set(selection, options.part.strict);
   const std::string what = part_text(selection.part, selection.data);
   if (!options.json)
@@ -377,6 +348,52 @@ void predict_data(const SetPredictor& predict) {
       [&](const train::Prediction& p) { return name_within(selection.data, p.name); },
       drawn && (shape[0] == 1 || shape[0] == 3) ? glyph
                                                 : std::function<Glyph(const Tensor& input)>());
+}
+
+// What kind of file it is, is told from its ending or its first bytes.
+void predict_file(const SetPredictor& predict, const std::string& file) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored))
+    throw IoError(
+        fmt::format("{}: this is a folder; give image files, or --data folder:{}", file, file));
+  const std::string kind = source_kind(file);
+  if (kind == "lines" || (kind.empty() && file.ends_with(".txt")))
+    return predict_lines(predict, file);
+  if (kind == "csv" || (kind.empty() && file.ends_with(".csv")))
+    return predict_table(predict, file);
+  if (!kind.empty()) return predict_source(predict, file);
+  if (file.ends_with(".npy")) return predict_array(predict, file, io::load_npy(file));
+  if (io::looks_like_video(file)) return predict_video(predict, file);
+  if (looks_like_idx(file)) return predict_idx(predict, file);
+  predict.output.add(image_of_file(predict.model, file), true);
+  if (const auto seen = predict.model.seen_image(io::read_file(file))) {
+    predict.images.samples += seen->samples, predict.images.compared += seen->compared;
+    predict.images.seen += seen->seen, predict.images.every = seen->every;
+  }
+}
+
+// Rows of a table keep their fields; of other files there is a row for each sample.
+void write_file(const SetPredictor& predict, const std::string& file) {
+  const std::string kind = source_kind(file);
+  if (!kind.empty() && kind != "csv" && kind != "lines")
+    throw UsageError(fmt::format("--write: {} is no file", file), "--out FILE.csv names one");
+  const std::string beside = file_beside(file_of(file));
+  std::int64_t rows = 0;
+  if (kind == "csv" || (kind.empty() && file.ends_with(".csv"))) {
+    const auto set = predict.model.open_rows(file);
+    Notes notes = set->notes();
+    add_seen(predict.model.seen_samples(*set), file, notes);
+    take_notes(notes, predict.options);
+    rows = predict.model.predict_csv(file, beside);
+  } else {
+    predict_file(predict, file);
+    rows = predict.output.write_table(beside);
+  }
+  if (predict.options.json)
+    predict.output.add_json({{"name", file}, {"rows", rows}, {"written", beside}});
+  else
+    fmt::print("{}: {} {}, with predictions in {}\n", printable(file), thousands(rows),
+               rows == 1 ? "row" : "rows", printable(beside));
 }
 
 TextQuestions questions_of(const PredictOptions& o) {
@@ -412,7 +429,7 @@ int run_answers(const train::TrainedModel& model, const PredictOptions& options)
 int run_language(const train::TrainedModel& model, const PredictOptions& options) {
   TextQuestions asked = questions_of(options);
   for (const std::string& file : options.files) {
-    if (!file.ends_with(".txt"))
+    if (!file.ends_with(".txt") && source_kind(file) != "lines")
       throw UsageError(
           fmt::format("{}: {} {} texts", file, model.settings().model,
                       model.is_translator() ? "translates" : "goes on from"),
@@ -420,7 +437,7 @@ int run_language(const train::TrainedModel& model, const PredictOptions& options
                       "--prompt WORDS writes on",
                       shell_word(options.trained.run)));
     std::int64_t line = 0;
-    for (TextLine& one : lines_of(file, options))
+    for (train::TextLine& one : lines_of(model, file, options))
       asked.texts.push_back({std::move(one.name), std::move(one.text), line++ < options.count});
     asked.left_out += std::max<std::int64_t>(0, line - options.count);
   }
@@ -490,7 +507,11 @@ int run_predict(const PredictOptions& options) {
                                .plain = options.plain,
                                .table = options.write,
                                .file = options.out});
-  const SetPredictor predict{model, options, output};
+  train::SeenSamples images;
+  const SetPredictor predict{model, options, output, images};
+  std::vector<train::TextLine> given;
+  for (const std::string& text : options.texts) given.push_back({"", text});
+  take_notes(model.notes_on_texts(given), options);
   for (const std::string& text : options.texts) output.add(text_of(model, "", text), true);
   int code = kOk;
   for (const std::string& file : options.files) {
@@ -503,7 +524,10 @@ int run_predict(const PredictOptions& options) {
       code = report(error);
     }
   }
-  if (!options.data.empty()) predict_data(predict);
+  Notes seen;
+  add_seen(images, "the images", seen);
+  take_notes(seen, options);
+  if (!options.data.empty()) predict_source(predict, options.data);
   if (options.json) output.print_json();
   if (!options.out.empty()) {
     output.write_file();
@@ -553,8 +577,9 @@ Command predict_command() {
   command
       .positional(
           options->files, "FILE",
-          "PNG, JPEG, GIF and others, IDX, NPY, a video, CSV of rows with or without labels, or "
-          ".txt of lines",
+          "PNG, JPEG, GIF and others, IDX, NPY, a video, CSV of rows with or without labels, "
+          ".txt of lines; or one with options, as csv:FILE,separator=; or "
+          "lines:FILE,encoding=latin1",
           false)
       .completes = Completes::Files;
   command.option(options->texts, "--text", "WORDS",

@@ -167,7 +167,7 @@ struct Samples {
 Samples open_samples(const train::TrainedModel& model, const TextQuestions& asked) {
   Samples out;
   out.selection = model.select_data(asked.data, asked.part.split());
-  print_own(out.selection, asked.data);
+  print_notes(out.selection.notes);
   out.set = model.open_set(out.selection, asked.part.strict);
   if (asked.start >= out.set->size())
     throw UsageError(fmt::format("--start: {} has {}, numbered from 0",
@@ -247,7 +247,7 @@ int predict_answers(const train::TrainedModel& model, const TextQuestions& asked
     }
   if (!asked.data.empty()) {
     const train::Selection selection = model.select_data(asked.data, asked.part.split());
-    print_own(selection, asked.data);
+    print_notes(selection.notes);
     const std::vector<train::AskedQuestion> answers =
         model.answers(selection, asked.start, asked.json ? -1 : asked.count);
     double exact = 0;

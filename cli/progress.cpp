@@ -87,24 +87,25 @@ void Progress::on_epoch(const train::EpochReport& report) {
   clear_status_line();
   const Terminal& terminal = stdout_terminal();
   const std::string total = std::to_string(epochs_);
-  std::string line =
-      fmt::format("epoch {}/{}  loss {}", pad_left(std::to_string(report.epoch), columns(total)),
-                  total, figure_text(report.train_loss));
-  if (report.train_accuracy) line += fmt::format("  accuracy {}", percent(*report.train_accuracy));
+  std::string line = fmt::format("epoch {}/{}  training loss {}",
+                                 pad_left(std::to_string(report.epoch), columns(total)), total,
+                                 figure_text(report.train_loss));
+  if (report.train_accuracy) line += fmt::format(", accuracy {}", percent(*report.train_accuracy));
   if (report.validation_accuracy)
-    line += fmt::format("  validation {}",
+    line += fmt::format("  validation accuracy {}",
                         terminal.paint(TextStyle::Bold, percent(*report.validation_accuracy)));
   else if (report.validation_loss)
     line += fmt::format("  validation loss {}",
                         terminal.paint(TextStyle::Bold, figure_text(*report.validation_loss)));
   if (report.validation_r2 && report.validation_mae)
-    line += fmt::format("  R2 {}  MAE {}", figure_text(*report.validation_r2),
+    line += fmt::format(", R2 {}, MAE {}", figure_text(*report.validation_r2),
                         quantity_text(*report.validation_mae));
   line += fmt::format("  lr {:.2g}  {} items/s  {}", report.lr, rate(report.items_per_s),
                       duration_text(report.seconds));
   if (const double waited = report.data_seconds / std::max(report.seconds, 1e-9); waited >= 0.01)
     line += fmt::format("  waited {:.0f} % for data", 100 * waited);
-  if (report.best) line += terminal.paint(TextStyle::Green, "  best");
+  const bool compared = report.validation_loss || report.validation_accuracy;
+  if (report.best && compared) line += terminal.paint(TextStyle::Green, "  best");
   fmt::print("{}\n", line);
   flush_output();
 }

@@ -198,20 +198,39 @@ train::Settings make_settings(const TrainOptions& options) {
   return settings;
 }
 
-// "mlp:784-300-10" makes the folder "mlp-784-300-10"; the first free number is added when it is
-// taken.
-std::string free_folder(const std::string& model) {
-  std::string name =
-      models::is_network_file(model) ? std::filesystem::path(model).stem().string() : model;
-  for (char& c : name)
-    if (c == ':' || c == '/') c = '-';
-  for (int number = 1;; ++number) {
-    std::string folder =
-        number == 1 ? fmt::format("runs/{}", name) : fmt::format("runs/{}-{}", name, number);
-    std::error_code ignored;
-    if (!std::filesystem::exists(folder, ignored)) return folder;
+// The folder that was asked for, or a new one: "mlp:784-300-10" makes "mlp-784-300-10", and the
+// first free number is added when that is taken. A new one is made here, so that no other run
+// started at the same time has it too; it does not stay where the run leaves nothing in it.
+class RunPlace {
+ public:
+  RunPlace(const std::string& asked_for, const std::string& model) : path_(asked_for) {
+    if (!path_.empty()) return;
+    std::string name =
+        models::is_network_file(model) ? std::filesystem::path(model).stem().string() : model;
+    for (char& c : name)
+      if (c == ':' || c == '/') c = '-';
+    std::error_code error;
+    made_all_ = std::filesystem::create_directory("runs", error);
+    for (int number = 1; !made_; ++number) {
+      path_ = number == 1 ? fmt::format("runs/{}", name) : fmt::format("runs/{}-{}", name, number);
+      made_ = std::filesystem::create_directory(path_, error);
+      // What cannot be made is for the run to say.
+      if (std::error_code ignored; error && !std::filesystem::exists(path_, ignored)) return;
+    }
   }
-}
+  ~RunPlace() {
+    std::error_code not_empty;
+    if (made_) std::filesystem::remove(path_, not_empty);
+    if (made_all_) std::filesystem::remove("runs", not_empty);
+  }
+  RunPlace(const RunPlace&) = delete;
+  RunPlace& operator=(const RunPlace&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool made_ = false, made_all_ = false;  // the folder; the one of all runs
+};
 
 std::string intro(const train::Settings& settings, const std::string& folder,
                   std::int64_t parameters) {
@@ -324,6 +343,11 @@ std::vector<std::string> what_was_measured(const train::TrainResult& result) {
   if (result.validation_samples == 0)
     lines.push_back(fmt::format("no validation part: the weights of the last epoch ({}) are kept",
                                 result.kept_epoch));
+  else if (!result.best && !result.best_figure.empty())
+    lines.push_back(
+        fmt::format("no epoch is the best: the validation loss was no number (NaN); the "
+                    "weights of the last epoch ({}) are kept",
+                    result.kept_epoch));
   else if (result.best)
     lines.push_back(fmt::format("best {} {} (epoch {}, {})", result.best_figure,
                                 shown(result.best_figure, *result.best), result.best_epoch,
@@ -440,7 +464,7 @@ void print_folds(const std::vector<train::TrainResult>& results, const std::stri
 // The library would speak of its own option.
 void refuse_folder_of_a_run(const std::string& folder) {
   std::error_code ignored;
-  if (std::filesystem::exists(folder + "/log.csv", ignored))
+  if (std::filesystem::exists(folder + "/settings.toml", ignored))
     throw UsageError(
         fmt::format("--out: {} already holds a run", folder),
         fmt::format("go on with it by --resume {}, or choose another folder", shell_word(folder)));
@@ -471,7 +495,8 @@ train::FoldOptions fold_options(bool quiet) {
 // A run for each part of the samples, which is tested on it and trained on the others.
 int start_folds(const TrainOptions& options, const train::Settings& settings) {
   if (options.folds < 2) throw UsageError("--folds: give 2 or more");
-  const std::string folder = options.out.empty() ? free_folder(settings.model) : options.out;
+  const RunPlace place(options.out, settings.model);
+  const std::string& folder = place.path();
   if (train::folds_in(folder) > 0)
     throw UsageError(fmt::format("--out: {} already holds folds", folder),
                      fmt::format("go on with them by --resume {}, or choose another folder",
@@ -490,7 +515,8 @@ int start(const TrainOptions& options) {
   }
   set_threads(settings.threads);
   if (options.folds != 0) return start_folds(options, settings);
-  const std::string folder = options.out.empty() ? free_folder(settings.model) : options.out;
+  const RunPlace place(options.out, settings.model);
+  const std::string& folder = place.path();
   refuse_folder_of_a_run(folder);
   const auto progress = make_progress(settings, folder, options.quiet);
   const train::TrainResult result =

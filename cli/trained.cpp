@@ -37,6 +37,9 @@ void add_picture(Command& command, TrainedOptions& options) {
                  "how pictures are fitted, as resize,ten_crop: the mean of what is said of ten "
                  "crops",
                  "the run's own");
+  command.option(options.background, "--background", "COLOUR",
+                 "what transparent parts of images lie on: white, black, grey, #rrggbb or none",
+                 "the run's own");
 }
 
 void add_part(Command& command, PartOptions& options) {
@@ -68,14 +71,6 @@ std::string part_size_text(std::int64_t samples, std::int64_t of) {
 
 void print_notes(const Notes& notes) {
   for (const Note& note : notes) print_note(to_string(note));
-}
-
-void print_own(const train::Selection& selection, const std::string& given) {
-  if (selection.own && !given.empty() && given != selection.data)
-    print_note(
-        fmt::format("{} is the data that the run was trained on: it is read and divided as "
-                    "the run did, as {}",
-                    given, selection.data));
 }
 
 namespace {
@@ -121,11 +116,13 @@ std::string use_of(const train::TrainedModel& model, const TrainedOptions& optio
 
 train::TrainedModel open_trained(const TrainedOptions& options) {
   train::TrainedModel model = open_model(options);
-  if (options.picture.empty()) return model;
+  const char* option = "--picture";
   try {
-    model.set_picture(options.picture);
+    if (!options.picture.empty()) model.set_picture(options.picture);
+    option = "--background";
+    if (!options.background.empty()) model.set_background(options.background);
   } catch (const ValueError& error) {
-    throw UsageError(fmt::format("--picture: {}", error.what()));
+    throw UsageError(fmt::format("{}: {}", option, error.what()));
   }
   return model;
 }

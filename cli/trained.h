@@ -16,12 +16,13 @@ struct TrainedOptions {
   std::string weights;    ///< a file of weights, or ""
   std::string tokenizer;  ///< of text, with `weights`
   std::int64_t classes = 0;
-  std::string picture;  ///< how pictures are fitted, where not as the run says; or ""
+  std::string picture;     ///< how pictures are fitted, where not as the run says; or ""
+  std::string background;  ///< of transparent images, where not as the run says; or ""
 };
 
 /// Adds RUN, --weights, --tokenizer and --classes.
 void add_trained(Command& command, TrainedOptions& options);
-/// Adds --picture.
+/// Adds --picture and --background.
 void add_picture(Command& command, TrainedOptions& options);
 /// Which part of data is read, and what its notes are.
 struct PartOptions {
@@ -37,8 +38,6 @@ std::string part_text(data::Split part, const std::string& data);
 std::string part_size_text(std::int64_t samples, std::int64_t of);
 /// Prints notes of the data on stderr.
 void print_notes(const Notes& notes);
-/// Notes that the run's own data is read with the run's own options, where others were given.
-void print_own(const train::Selection& selection, const std::string& given);
 
 /// Opens it; what was done to other people's weights is said on stderr.
 train::TrainedModel open_trained(const TrainedOptions& options);

@@ -10,6 +10,7 @@ tenon_add_test(guard.tables 60 ${python} ${PROJECT_SOURCE_DIR}/bench/tables.py -
 tenon_add_test(guard.chart 60 ${python} ${PROJECT_SOURCE_DIR}/bench/chart.py --check)
 tenon_add_test(guard.times 60 ${python} ${guards}/times.py)
 tenon_add_test(guard.op_cost 60 ${python} ${guards}/op_cost.py)
+tenon_add_test(guard.options 60 ${python} ${guards}/options.py)
 tenon_add_test(guard.header_time 120 ${python} ${guards}/header_time.py --compiler ${CMAKE_CXX_COMPILER} --limit 0.7)
 tenon_add_test(guard.scalar_headers 120 ${python} ${guards}/scalar_headers.py --compiler ${CMAKE_CXX_COMPILER})
 tenon_add_test(guard.lab 300 ${python} ${guards}/lab.py)
@@ -40,4 +41,10 @@ if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS AND CMAKE_SYSTEM_NAME STREQUAL
   add_executable(tenon_allocations ${guards}/allocations.cpp)
   target_link_libraries(tenon_allocations PRIVATE tenon tenon_options)
   tenon_add_test(guard.allocations 60 tenon_allocations)
+  # Some of the sequences of callers; all of them without options, in an hour.
+  add_executable(tenon_failing_allocations ${guards}/failing_allocations.cpp)
+  target_compile_definitions(tenon_failing_allocations PRIVATE TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(tenon_failing_allocations PRIVATE tenon tenon_options)
+  set_target_properties(tenon_failing_allocations PROPERTIES ENABLE_EXPORTS ON) # names in stacks
+  tenon_add_test(guard.failing_allocations 120 tenon_failing_allocations --seconds 20 --samples 40)
 endif()

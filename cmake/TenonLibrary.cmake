@@ -54,7 +54,8 @@ if(TENON_SANITIZE)
 endif()
 # Tables that are resolved at the start are read-only from then on. What reads files and names also sees whether an array on the stack
 # was written beyond its end, and has buffers of known sizes checked by the C library: a twentieth more code. What works on graphs and
-# elements does without: its bounds are shapes that were checked. Sanitizers check more themselves.
+# elements does without: its bounds are shapes that were checked, and the whole of src/ but for the CPU's kernels would grow by about
+# 160 kB. Sanitizers check more themselves.
 if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
   target_link_options(tenon_options INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
   set(TENON_HARDENED "$<$<CONFIG:Release,RelWithDebInfo,MinSizeRel>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2;-fstack-protector-strong>")
@@ -181,6 +182,12 @@ function(tenon_add_objects target optimisation)
     tenon_compile_together("${ARGN}")
   endif()
 endfunction()
+# Names of folders, files of caches and the environment are read there.
+set(TENON_BASE_SOURCES ${TENON_HOT_SOURCES})
+list(FILTER TENON_BASE_SOURCES INCLUDE REGEX "/src/base/(cache_file|env|folder_names)\\.cpp$")
+if(TENON_HARDENED)
+  set_property(SOURCE ${TENON_BASE_SOURCES} APPEND PROPERTY COMPILE_OPTIONS "${TENON_HARDENED}")
+endif()
 tenon_add_objects(tenon_hot_objects -O3 ${TENON_HOT_SOURCES})
 tenon_add_objects(tenon_cold_objects -O1 ${TENON_COLD_SOURCES})
 tenon_add_objects(tenon_small_objects -Os ${TENON_SMALL_SOURCES} ${TENON_EMBEDDED_SOURCE})

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/env.h"
+#include "base/cache_file.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "cuda/cuda.h"
@@ -141,7 +141,7 @@ void write_store(const std::string& path, const std::string& other) {
   const int toolkit = 1000 * cuda::nvrtc().major + 10 * cuda::nvrtc().minor;
   std::vector<cuda::BuiltIn> kernels;
   if (!other.empty()) kernels = cuda::read_store(io::read_file(other));
-  const cuda::KernelCache cache(user_cache_folder() + "/kernels");
+  const cuda::KernelCache cache(cache_folder_of("kernels"));
   for (const int card : {0, 1}) {
     set_device(cat("cuda:", card));
     for (const Tune mode : {Tune::Read, Tune::Off}) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,6 +36,7 @@ struct TableColumn {
   /// their fraction): what of the dates that the column holds; "" for numbers and words.
   std::string date{};
   std::string date_order{};  ///< of such dates: "ymd", "dmy" or "mdy"
+  std::int64_t number = -1;  ///< in the table that was read, from 0; -1 where that is not known
   /// Numbers that it gives a network: one, or one for each word, which is 1 where the word stands.
   std::int64_t inputs() const {
     return values.empty() ? 1 : static_cast<std::int64_t>(values.size());
@@ -44,10 +46,14 @@ struct TableColumn {
 struct TableColumns {
   std::vector<TableColumn> columns{};  ///< those that are inputs, in order
   std::string label{};                 ///< the label's column; "" without a header
+  std::int64_t label_column = -1;      ///< its number from 0; -1: rows have no labels
   std::vector<std::string> class_names{};
   std::string encoding{};   ///< RowFormat::encoding of the table, for files that are no UTF-8
   std::string decimal{};    ///< CsvOptions::decimal of the table
   std::string thousands{};  ///< CsvOptions::thousands of the table
+  /// "column 'species' (number 4, counted from 0)": the label's, for people; "" where there is
+  /// none.
+  TENON_API std::string label_text() const;
 };
 
 class Tokenizer;
@@ -172,7 +178,8 @@ TENON_API std::shared_ptr<Dataset> open_idx(const std::string& folder, Split par
 /// How the rows of a text file are written: of tables, lists of images, lines with a class and
 /// pairs of texts. Lines end in LF, CRLF or CR, and a byte order mark is no part of the text.
 struct RowFormat {
-  /// "utf-8", "latin1", "cp1252" or "utf-16"; "": UTF-8, or UTF-16 where its byte order mark says
+  /// "utf-8", "latin1", "cp1252", "utf-16" (without a byte order mark its zeros tell the order),
+  /// "utf-16-le" or "utf-16-be"; "": UTF-8, or UTF-16 where its byte order mark says
   /// so. What does not fit is a FormatError with the line.
   std::string encoding{};
   /// One character, or "tab", "space" (runs of spaces and tabs), "comma", "semicolon", "pipe"; "":
@@ -191,7 +198,7 @@ struct CsvOptions {
   int label_column = -1;     ///< counted from 0; negative from the end; used when label_name is ""
   std::string label_name{};  ///< the header's name for the label's column
   /// Labels are classes, named by their texts: in the order of their values where all are numbers,
-  /// else in alphabetical order.
+  /// else in alphabetical order. Off: targets are float32 [1], as a layer with one output gives.
   bool classes = true;
   /// Names of the classes in their order, when known: a test set takes the training set's.
   std::vector<std::string> class_names{};
@@ -202,13 +209,18 @@ struct CsvOptions {
   std::string decimal{};    ///< "." or ","; "": as `columns` say, else "."
   std::string thousands{};  ///< "", ".", ",", "'" or " ": between groups of three digits
   /// Columns by their names; where there is no header by their numbers from 0.
-  std::vector<std::string> categories{};  ///< columns whose numbers are words too
-  std::vector<std::string> left_out{};    ///< columns that are no inputs
+  /// Columns whose numbers are words too. Of the label's column every text that is not empty is
+  /// then a class, in alphabetical order: "NA" and 2.5 too.
+  std::vector<std::string> categories{};
+  std::vector<std::string> left_out{};  ///< columns that are no inputs
   /// Columns of dates or of dates with times: each is five inputs (TableColumn::date).
   std::vector<std::string> dates{};
   std::optional<bool> day_first{};  ///< of dates as 3/4/2020; unset: told from the column's dates
   /// The most bytes that inputs take; 0: 1 GiB, or 16 times the file's size where that is more.
   std::uint64_t memory = 0;
+  /// Rows without a label (empty, or NA and its like) stay, with the target kIgnoredTarget or, of
+  /// quantities, NaN: for predictions, not with a part. Off: they are left out, with a note.
+  bool keep_unlabelled = false;
   bool strict = false;   ///< what would be a note (Dataset::notes()) is a FormatError
   SplitOptions split{};  ///< of open_csv() with a part
   /// Columns are found by name, in whatever order and among others, and read as these say; without
@@ -270,11 +282,28 @@ struct SourceOptions {
   /// The tokens of a text without one and of pairs, as a trained model knows them; unset: those of
   /// the source itself.
   std::shared_ptr<const Vocabulary> vocabulary{};
+  /// Of images of sizes of their own the names of the classes in their order, as a trained model
+  /// knows them; empty: those of the training part.
+  std::vector<std::string> class_names{};
 };
 /// The same, and with a tokenizer "lines:FILE[,length=N][,test=FILE]" (open_class_lines()), and
 /// text by it (open_token_text()).
 TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
                                                 const SourceOptions& options);
+
+/// A source whose files are read once, when a part first needs them: its parts are views of what
+/// was read. May be used from several threads at a time.
+class TENON_API Source {
+ public:
+  /// Throws ValueError as open_dataset() does for a name; files are not opened yet.
+  explicit Source(const std::string& spec, const SourceOptions& options = {});
+  /// As open_dataset() gives it.
+  std::shared_ptr<Dataset> open(Split part) const;
+
+ private:
+  std::function<std::shared_ptr<Dataset>(Split)> open_;
+  bool strict_;
+};
 
 /// Where data is kept that the command fetched: $TENON_DATA_DIR, or tenon/ in the user's cache
 /// folder.

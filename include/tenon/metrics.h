@@ -1,8 +1,12 @@
 // Metrics: how predictions compare with targets, computed on the host in float64.
 //
 // Definitions are scikit-learn's; docs/evaluation.md has a table of the names. A metric of no
-// samples is NaN. Of equal scores the lower class index comes first. A row of scores that holds NaN
-// predicts no class (kNoClass) and never counts as right.
+// samples is NaN. Of equal scores the lower class index comes first.
+//
+// One rule for NaN: a row of scores that holds NaN, in any column, predicts no class (kNoClass).
+// What counts predictions (accuracy, top-k, precision, recall, F1, Matthews, the confusion matrix)
+// counts the row as wrong; what is computed from the scores themselves (log loss, ROC AUC, average
+// precision) is NaN. Errors of quantities and R2 are NaN where a prediction or a target is.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +39,7 @@ TENON_API double log_loss(const Tensor& scores, const Tensor& targets);
 /// Area under the ROC curve. Scores are [N], or [N, 2] of which column 1 ranks the samples, with
 /// targets 0 and 1; or [N, C]: column c ranks the samples for class c, and the result is the
 /// unweighted mean over the classes, each against the rest, that have both samples and others. NaN
-/// where there is no such class, or a score is NaN. Throws as accuracy().
+/// where there is no such class, or any score, of whichever column, is NaN. Throws as accuracy().
 TENON_API double roc_auc(const Tensor& scores, const Tensor& targets);
 /// Average precision, the sum of (R_k - R_k-1) P_k over the thresholds k; of [N, C] the unweighted
 /// mean over the classes that have samples. Arguments, NaN and errors as roc_auc().

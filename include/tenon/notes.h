@@ -18,6 +18,8 @@ struct Note {
   std::string text{};      ///< "12 lines that begin with '#' were skipped", without a place
   std::int64_t count = 0;  ///< how often it was done; 1 for a decision about the whole file
   std::string first{};     ///< where it was done first: "rows.csv, line 17"; "" for a whole file
+  /// Tells what a reader found where nothing was lost or assumed: refuse_notes() lets it pass.
+  bool information = false;
 };
 
 /// Notes in the order in which they first occurred.
@@ -27,7 +29,7 @@ using Notes = std::vector<Note>;
 TENON_API std::string to_string(const Note& note);
 
 /// Throws FormatError with the first note and the number of the others; returns where there are
-/// none.
+/// none but information.
 TENON_API void refuse_notes(const Notes& notes);
 
 }  // namespace tenon

@@ -24,6 +24,10 @@ class TENON_API Pictures {
   /// The encoded picture: JPEG, PNG or another kind that io::load_image() reads; of a video's
   /// frame its pixels, as PPM.
   virtual std::string bytes(std::int64_t number) const = 0;
+  /// Of what it is read from, without decoding: equal for copies. Of a frame that of its video.
+  virtual std::uint64_t checksum(std::int64_t number) const;
+  /// Bytes of what it is read from.
+  virtual std::uint64_t stored_size(std::int64_t number) const;
   /// Its class.
   virtual std::int64_t label(std::int64_t number) const = 0;
   /// Its path, for people; of a frame also which it is.

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct ImageReading;
 }  // namespace tenon::io
 
 namespace tenon::train {
+
+class SampleRecord;
 
 // ---- What happens during training
 
@@ -82,7 +85,8 @@ enum class StopReason { Finished, EarlyStop, Interrupted };
 class TENON_API Callback {
  public:
   virtual ~Callback();
-  /// Of start_run() and resume_run(), before training: a sentence for people on what was decided.
+  /// A sentence for people on what was decided: of start_run() and resume_run() before training, of
+  /// fit() where the figure that chooses among epochs was no number.
   virtual void on_note(const std::string& note);
   /// Of start_run() and resume_run(), before training: what frozen parts give has been computed of
   /// so many examples; 0 when that begins.
@@ -99,6 +103,20 @@ class TENON_API Callback {
   virtual bool should_stop(const EpochReport& report);
 };
 
+/// How many samples are among those that a run has learnt from.
+struct SeenSamples {
+  std::int64_t samples = 0;   ///< that were asked about
+  std::int64_t seen = 0;      ///< of `compared`: those that are among the training samples
+  std::int64_t compared = 0;  ///< of `samples`: fewer where windows of a text are too short
+  std::int64_t every = 1;     ///< the record holds one of so many training samples
+  bool is_exact() const { return every == 1 && compared == samples; }
+  /// How many of `samples` have been seen, estimated where it is not exact.
+  TENON_API std::int64_t about() const;
+};
+/// "150 of 200 samples", "none of 50 samples", "about 90 of 100 samples (30, compared with one of
+/// every 3 training samples)".
+TENON_API std::string to_string(const SeenSamples& seen);
+
 struct Evaluation {
   // What was measured.
   std::string data{};  ///< the source: "csv:rows.csv"; "" of Trainer::evaluate()
@@ -109,7 +127,11 @@ struct Evaluation {
   std::int64_t targets = 0;           ///< that were counted: one a sample, or one a token
   std::int64_t ignored = 0;           ///< samples or tokens whose target the loss leaves out
   std::vector<std::string> broken{};  ///< samples left out, as their files cannot be decoded
-  Notes notes{};                      ///< of the data (Dataset::notes())
+  /// Of the samples those that the run has learnt from; unset where that is not known, for which
+  /// `seen_unknown` says why.
+  std::optional<SeenSamples> seen{};
+  std::string seen_unknown{};
+  Notes notes{};  ///< of the data (Dataset::notes()), of its place and of what the network gives
   double seconds = 0, items_per_s = 0;
 
   // How well. Everything is a mean over what counts, whatever batches it comes in. What does not
@@ -151,8 +173,11 @@ struct TrainResult {
   std::int64_t steps = 0;
   double seconds = 0;             ///< of this session
   double first_step_seconds = 0;  ///< from the call of fit() to the end of the first step
-  std::optional<double> best;     ///< the monitored figure at its best, as it is
-  /// "validation accuracy" or "validation loss"; "training loss" without a validation part.
+  /// The monitored figure at its best, as it is. NaN is never the best: unset where every epoch
+  /// gave it.
+  std::optional<double> best;
+  /// "validation accuracy" or "validation loss"; "training loss" without a validation part. ""
+  /// where no epoch has ended.
   std::string best_figure;
   int best_epoch = 0;
   /// Whose weights are left in the model when training has ended: best_epoch where they were chosen
@@ -241,9 +266,12 @@ struct TrainOptions {
   /// steps are queued ahead, and a callback hears of one when later ones have begun.)
   std::int64_t stop_after = 0;
   std::vector<std::pair<std::string, std::string>>
-      model_metadata{};          ///< added to model.safetensors
-  std::string settings_toml{};   ///< written to settings.toml
+      model_metadata{};  ///< added to model.safetensors
+  /// Kept in checkpoints, and written to settings.toml when the first checkpoint is there.
+  std::string settings_toml{};
   std::string tokenizer_json{};  ///< written to tokenizer.json unless it is empty
+  /// Writes more files into the run's folder, which it gets, before the settings are written.
+  std::function<void(const std::string& dir)> write_beside{};
 };
 
 /// Scores [N, classes] of N examples from those of their views, [N * views, classes], view after
@@ -277,8 +305,9 @@ class TENON_API Trainer {
   /// ended, by the weights that are kept (TrainResult::test); of a run that is resumed after its
   /// end it is not measured again. It changes nothing else. Throws ValueError before the first step
   /// where the epoch's last batch has one sample and the network cannot train on one, as batch
-  /// normalization cannot. Training or evaluation mode of the network's modules is left as it was
-  /// found.
+  /// normalization cannot; and ShapeError, DTypeError or ValueError that names the validation or
+  /// the test part where the network or the loss cannot take its samples. Training or evaluation
+  /// mode of the network's and the teacher's modules is left as it was found, whatever is thrown.
   TrainResult fit(data::Loader& train, data::Loader* validation = nullptr,
                   data::Loader* test = nullptr);
   TrainResult fit(data::Loader& train, data::Loader& validation) { return fit(train, &validation); }
@@ -384,6 +413,8 @@ struct TENON_API Settings {
   /// Throws FormatError where it does, and as apply_file().
   static Settings of_run(const std::string& dir);
   std::string toml() const;
+  /// Of what toml() gave; throws as of_run(), naming `source`.
+  static Settings of_text(const std::string& toml, const std::string& source);
   struct Key {
     std::string name, help, value;  ///< value: the one in force
   };
@@ -409,9 +440,10 @@ TENON_API TrainResult start_run(const Settings& settings, const std::string& dir
                                 const RunOptions& options = {});
 /// Goes on with a run by its own settings, from its latest checkpoint. `overrides` may change what
 /// does not shape the results (threads, workers, checkpoint_*, keep_checkpoints), epochs (not fewer
-/// than are done), drop_last from where the run stands, and where the data lies. A run that has no
-/// checkpoint yet begins anew, with the weights that its settings name; throws IoError where these
-/// are gone.
+/// than are done), drop_last from where the run stands, and where the data lies. Throws IoError for
+/// a run that has no checkpoint (what was stopped before its first one is begun anew by
+/// start_run()), and ValueError where settings.toml was changed since the newest checkpoint in what
+/// shapes the results.
 TENON_API TrainResult
 resume_run(const std::string& dir, const RunOptions& options = {},
            const std::vector<std::pair<std::string, std::string>>& overrides = {});
@@ -461,6 +493,7 @@ struct Selection {
   std::string data{};                   ///< the source, as it is opened
   data::Split part = data::Split::All;  ///< of it
   bool own = false;                     ///< the run's own data
+  Notes notes{};                        ///< where it is read otherwise than it was named
 };
 
 struct EvaluateOptions {
@@ -469,6 +502,17 @@ struct EvaluateOptions {
   bool strict = false;                ///< a note of the data is a FormatError
   /// Gets (batch, batches).
   std::function<void(std::int64_t, std::int64_t)> progress{};
+};
+
+/// A text to be predicted.
+struct TextLine {
+  std::string name{};       ///< "texts.txt, line 17"
+  std::string text{};       ///< two texts have a tab between them
+  std::int64_t label = -1;  ///< its class, where it is known
+};
+struct TextLines {
+  std::vector<TextLine> lines{};
+  Notes notes{};
 };
 
 /// What a model makes of one sample of a set.
@@ -517,6 +561,9 @@ class TENON_API TrainedModel {
   /// Fits pictures of sizes of their own otherwise than the run did, as "resize,ten_crop". Throws
   /// ValueError.
   void set_picture(const std::string& steps);
+  /// Puts transparent parts of images on another background than the run did: a colour
+  /// (io::parse_colour()), or "none". Throws ValueError.
+  void set_background(const std::string& colour);
   const nn::AnyModule& net() const { return net_; }
   const std::string& file() const { return file_; }
   /// As many as there are classes: the words that the training data used, or numbers; "<N>" for an
@@ -530,14 +577,23 @@ class TENON_API TrainedModel {
   Evaluation evaluate(const std::string& data = "", const EvaluateOptions& options = {}) const;
   /// The data and the part of it that evaluate() measures. "" : the run's own data, looked for anew
   /// when the run was moved. Data of the same files as the run's own are the run's own, with the
-  /// run's options, whatever options they are given with. Unless `part` is set, the part is Test of
-  /// the run's own data, of data that is drawn, and of data that names a test file; All of others.
+  /// run's options, whatever options they are given with. Where the run's files are gone, those of
+  /// the same names are the run's when they hold the same training samples. Unless `part` is set,
+  /// the part is Test of the run's own data, of data that is drawn, and of data that names a test
+  /// file; All of others.
   /// Throws IoError for a run's data that is not there.
   Selection select_data(const std::string& data, std::optional<data::Split> part = {}) const;
   /// A part of a data source as this model takes it, with the classes that it knows.
   /// Throws ValueError where the source has no such part; with `strict`, FormatError for what else
   /// would be a note.
   std::shared_ptr<data::Dataset> open_set(const Selection& selection, bool strict = false) const;
+  /// How many of so many samples from `start` on (-1: all) the run has learnt from, as far as its
+  /// folder keeps a record of them, whatever path or source they come from. Unset where it is not
+  /// known: no record, or one of samples of another kind.
+  std::optional<SeenSamples> seen_samples(const data::Dataset& set, std::int64_t start = 0,
+                                          std::int64_t count = -1) const;
+  /// The same of one image by its file's bytes.
+  std::optional<SeenSamples> seen_image(std::string_view file) const;
   /// The same of the test part.
   std::shared_ptr<data::Dataset> test_set(const std::string& data) const;
   /// Whether pictures of any size are brought to the network's by fit().
@@ -580,10 +636,20 @@ class TENON_API TrainedModel {
   /// ShapeError for other data, ValueError for another model.
   std::vector<AskedQuestion> answers(const Selection& data, std::int64_t start,
                                      std::int64_t count) const;
-  /// All rows of a table, whose columns are found by name where both it and the training data have
-  /// a header. Where the table has the label's column and its words are those of the model, targets
-  /// are the labels; otherwise they are no classes. Throws IoError, and FormatError, ValueError or
-  /// ShapeError for rows that do not fit.
+  /// Texts of a file, one a line, as "lines:FILE" with the options of that source, or FILE alone;
+  /// what is not said is as in the run's data. Of a classifier lines may hold their class, as the
+  /// run's do: they do where at least half of them hold one that the model knows. A class that it
+  /// does not know, or none, is a label of -1 and a note. Throws IoError, FormatError, ValueError
+  /// for an option that is none.
+  TextLines read_texts(const std::string& source) const;
+  /// What predict_text() loses of these texts, tokens that are unknown and those beyond the model's
+  /// length, and how many of them training has seen.
+  Notes notes_on_texts(const std::vector<TextLine>& texts) const;
+  /// All rows of a table, "csv:FILE" with the options of that source or FILE alone, read as the
+  /// run's data where they do not say otherwise. Columns are found by name where both it and the
+  /// training data have a header. Where the table has the label's column and its words are those of
+  /// the model, targets are the labels; otherwise they are no classes. Throws IoError, and
+  /// FormatError, ValueError or ShapeError for rows that do not fit.
   std::shared_ptr<data::Dataset> open_rows(const std::string& file) const;
   /// Predicts every row of open_rows() and writes them to `out`: the rows as they are with a column
   /// "prediction" behind them, of classes also "probability". Returns the number of rows.
@@ -604,7 +670,11 @@ class TENON_API TrainedModel {
   void compute_here();
   std::shared_ptr<data::Dataset> open_part(const Selection& selection, bool strict) const;
   std::int64_t size_of_whole(const Selection& selection) const;
-  void note_other_samples(const Selection& selection, Notes& notes) const;
+  std::optional<std::string> own_selection(const std::string& data) const;
+  std::optional<bool> trained_on(const std::string& data) const;
+  std::string locate_own() const;
+  void note_seen(const Selection& selection, const data::Dataset& set, Evaluation& out) const;
+  void load_record();
   void predict_batch(const data::Dataset& set, std::int64_t first, std::int64_t end,
                      const std::function<void(Prediction&&, const Tensor& input)>& take) const;
   void name_classes(std::int64_t classes);
@@ -623,6 +693,9 @@ class TENON_API TrainedModel {
   std::shared_ptr<const data::TableColumns> table_;
   std::shared_ptr<const data::Tokenizer> tokenizer_;
   std::string data_digest_;  // of the samples that the run learnt from; "" where it is not known
+  std::shared_ptr<const SampleRecord> record_;  // of them; null where there is none
+  std::string record_problem_;                  // why
+  Notes record_notes_;                          // where it is damaged
 };
 
 struct VerifyCheck {

@@ -36,6 +36,8 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
 }
 
+std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
 // Root's files are as good as one's own: who is root needs no cache to run code.
 bool is_trusted(uid_t owner) { return owner == ::geteuid() || owner == 0; }
 
@@ -62,6 +64,10 @@ class Roots {
   void add(const std::string& root) {
     const std::lock_guard lock(mutex_);
     roots_.insert(root);
+  }
+  bool holds(const std::string& folder) const {
+    const std::lock_guard lock(mutex_);
+    return roots_.contains(folder);
   }
   // Those that hold the folder, from the outermost one on.
   std::vector<std::string> above(const std::string& folder) const {
@@ -93,18 +99,25 @@ bool make_folders(const std::string& folder) {
   return true;
 }
 
-// Why a folder that is there is no place for a cache, or "". One of this user's own that others may
-// write into is left with these bits of its mode instead; but never one whose names are protected
-// from each other, as /tmp's are, which is meant to be shared.
-std::string why_not_trusted(const std::string& folder, mode_t left) {
+// Opens a folder in an open one, or by its whole name in AT_FDCWD; -1 where it is not there, or is
+// no place for a cache: then `why` says so. What is looked at is what is opened, whatever is
+// renamed meanwhile. One of this user's own that others may write into is left with these bits of
+// its mode instead; but never one whose names are protected from each other, as /tmp's are, which
+// is meant to be shared.
+int open_trusted(int in, const std::string& name, mode_t left, std::string& why) {
   struct stat link {
   }, target{};
-  if (::lstat(folder.c_str(), &link) != 0) return "";
-  if (!is_trusted(link.st_uid)) return belongs_to("it", link.st_uid);
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0 && errno == ENOTDIR) return "";  // it holds nothing, and nothing can be made in it
-  if (fd < 0) return cat("it cannot be opened: ", std::generic_category().message(errno));
-  std::string why;
+  if (::fstatat(in, name.c_str(), &link, AT_SYMLINK_NOFOLLOW) != 0) return -1;
+  if (!is_trusted(link.st_uid)) {
+    why = belongs_to("it", link.st_uid);
+    return -1;
+  }
+  const int fd = ::openat(in, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) {  // what is no folder holds nothing, and nothing can be made in it
+    if (errno != ENOTDIR && errno != ENOENT)
+      why = cat("it cannot be opened: ", std::generic_category().message(errno));
+    return -1;
+  }
   if (::fstat(fd, &target) != 0)
     why = "it cannot be looked at";
   else if (!is_trusted(target.st_uid))
@@ -113,23 +126,9 @@ std::string why_not_trusted(const std::string& folder, mode_t left) {
            (target.st_uid != ::geteuid() || (target.st_mode & S_ISVTX) != 0 ||
             ::fchmod(fd, target.st_mode & left) != 0))
     why = "others may write into it";
+  if (why.empty()) return fd;
   ::close(fd);
-  return why;
-}
-
-// Logs a folder that is refused, and says so.
-std::string refusal_of(const std::string& folder, mode_t left) {
-  const std::string why = why_not_trusted(folder, left);
-  if (why.empty()) return "";
-  warn_once(folder, why);
-  return cat(folder, ": ", why);
-}
-
-// Of the folders that hold a cache's folder.
-std::string refusal_above(const std::string& folder) {
-  for (const std::string& root : known_roots().above(folder))
-    if (std::string why = refusal_of(root, kAllButWriting); !why.empty()) return why;
-  return "";
+  return -1;
 }
 
 }  // namespace
@@ -165,17 +164,43 @@ std::string unguessable() {
   return text;
 }
 
+CacheFolder::CacheFolder(const std::string& path) {
+  std::vector<std::string> folders = known_roots().above(path);
+  folders.push_back(path);
+  int in = AT_FDCWD;
+  std::size_t begin = 0;  // of the name in the folder that is open
+  for (const std::string& each : folders) {
+    std::string why;
+    const int fd = open_trusted(in, each.substr(begin),
+                                known_roots().holds(each) ? kAllButWriting : kOwnBits, why);
+    if (in != AT_FDCWD) ::close(in);
+    if (!why.empty()) {
+      warn_once(each, why);
+      refusal_ = cat(each, ": ", why);
+    }
+    if (fd < 0) return;
+    in = fd;
+    begin = each.size() + 1;
+  }
+  fd_ = in;
+}
+
+CacheFolder::~CacheFolder() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
 std::string why_refused(const std::string& folder) noexcept try {
-  std::string why = refusal_above(folder);
-  return why.empty() ? refusal_of(folder, kOwnBits) : why;
+  return CacheFolder(folder).refusal();
 } catch (const std::exception&) {
   return "out of memory";
 }
 
 int open_cache_file(const std::string& path) noexcept try {
   const std::string folder = folder_of(path);
-  if (!why_refused(folder).empty()) return -1;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const CacheFolder open(folder);
+  if (open.fd() < 0) return -1;
+  const int fd =
+      ::openat(open.fd(), name_of(path).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) {
     if (errno == ELOOP) warn_once(folder, cat(path, " is a link"));
     return -1;
@@ -229,19 +254,19 @@ CacheFileWriter::CacheFileWriter(std::string path) : path_(std::move(path)) {
       fail("make the folder of");
       return;
     }
-    if (problem_ = refusal_of(each, each == folder ? kOwnBits : kAllButWriting); !problem_.empty())
-      return;
+    folder_.emplace(each);
+    if (problem_ = folder_->refusal(); !problem_.empty()) return;
   }
-  name_ = cat(path_, ".", unguessable(), ".tmp");
-  fd_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-               S_IRUSR | S_IWUSR);
+  name_ = cat(name_of(path_), ".", unguessable(), ".tmp");
+  fd_ = ::openat(folder_->fd(), name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                 S_IRUSR | S_IWUSR);
   if (fd_ < 0) fail("make");
 }
 
 CacheFileWriter::~CacheFileWriter() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(name_.c_str());
+  ::unlinkat(folder_->fd(), name_.c_str(), 0);
 }
 
 void CacheFileWriter::fail(const char* action) {
@@ -268,9 +293,11 @@ void CacheFileWriter::commit() {
   flush();
   if (!problem_.empty()) return;
   const int closed = ::close(std::exchange(fd_, -1));
-  if (closed == 0 && ::rename(name_.c_str(), path_.c_str()) == 0) return;
+  if (closed == 0 &&
+      ::renameat(folder_->fd(), name_.c_str(), folder_->fd(), name_of(path_).c_str()) == 0)
+    return;
   fail("write");
-  ::unlink(name_.c_str());
+  ::unlinkat(folder_->fd(), name_.c_str(), 0);
 }
 
 bool write_cache_file(const std::string& path,

@@ -23,6 +23,25 @@ std::string cache_folder_of(const char* name);
 /// 64 random bits as text, for names that no other user foresees.
 std::string unguessable();
 
+/// A folder of a cache, held open: names in it are those of the folder that was looked at, whatever
+/// is renamed meanwhile. Throws std::bad_alloc.
+class CacheFolder {
+ public:
+  explicit CacheFolder(const std::string& path);
+  ~CacheFolder();
+  CacheFolder(const CacheFolder&) = delete;
+  CacheFolder& operator=(const CacheFolder&) = delete;
+
+  /// For openat() and its like; -1 where the folder is not there, or is refused.
+  int fd() const noexcept { return fd_; }
+  /// As why_refused().
+  const std::string& refusal() const noexcept { return refusal_; }
+
+ private:
+  int fd_ = -1;
+  std::string refusal_;
+};
+
 /// Why nothing may be read, written, listed or removed in a folder, or "": it, or a link to it, or
 /// the folder of all caches that holds it, belongs to another user, or others may write into it.
 /// One of this user's own is closed to others instead, unless it is sticky, as /tmp is. Each folder
@@ -53,7 +72,8 @@ class CacheFileWriter {
  private:
   void fail(const char* action);
   void flush();
-  std::string path_, name_, problem_, buffer_;
+  std::optional<CacheFolder> folder_;
+  std::string path_, name_, problem_, buffer_;  // name_: in the folder
   int fd_ = -1;
 };
 

@@ -1,6 +1,9 @@
 // Notes as lines and as errors.
 #include <tenon/notes.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include <tenon/error.h>
 
 #include "base/str.h"
@@ -12,9 +15,12 @@ std::string to_string(const Note& note) {
 }
 
 void refuse_notes(const Notes& notes) {
-  if (notes.empty()) return;
-  std::string message = to_string(notes.front());
-  if (notes.size() > 1) message += cat(" (and ", notes.size() - 1, " more)");
+  const auto refused = [](const Note& note) { return !note.information; };
+  const auto first = std::find_if(notes.begin(), notes.end(), refused);
+  if (first == notes.end()) return;
+  std::string message = to_string(*first);
+  const auto more = std::count_if(std::next(first), notes.end(), refused);
+  if (more > 0) message += cat(" (and ", more, " more)");
   throw FormatError(message + ": refused, for 'strict' is on");
 }
 

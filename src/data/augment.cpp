@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/index.h"
+#include "base/per_thread.h"
 #include "base/philox.h"
 
 namespace tenon::data {
@@ -62,7 +63,8 @@ void augment(const Augmentation& how, std::uint64_t seed, std::int64_t epoch,
              std::uint8_t* pictures) {
   const Plane size{picture[1], picture[2]};
   const std::int64_t plane = size.height * size.width;
-  thread_local std::vector<std::uint8_t> room;
+  static const PerThread<std::vector<std::uint8_t>> room_of_thread;
+  std::vector<std::uint8_t>& room = room_of_thread.get();
   for (const std::int64_t number : numbers) {
     const Philox4 draw = philox(seed ^ kKey, static_cast<std::uint64_t>(number),
                                 static_cast<std::uint64_t>(epoch)),

@@ -2,6 +2,7 @@
 // and fine) and 3 x 32 x 32 bytes, red, green, blue.
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include <tenon/data.h>
 #include <tenon/error.h>
@@ -10,8 +11,10 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "data/joined_dataset.h"
+#include "data/published_sets.h"
 #include "data/split.h"
 #include "data/tensor_dataset.h"
+#include "io/encoding.h"
 #include "io/file.h"
 
 namespace tenon::data {
@@ -37,8 +40,9 @@ Format format_of(const std::string& folder) {
           "batches.meta.txt"};
 }
 
-// One name a line; none where the file is missing or holds another number of names.
-std::vector<std::string> read_names(const std::string& path, std::int64_t classes) {
+// One name a line. Without the file, or where it holds another number of names, which is noted,
+// classes are called by their numbers.
+std::vector<std::string> read_names(const std::string& path, std::int64_t classes, Notes& notes) {
   if (!io::file_exists(path)) return {};
   constexpr std::int64_t longest = 1 << 20;
   const std::string text = io::read_file(path, longest);
@@ -50,7 +54,19 @@ std::vector<std::string> read_names(const std::string& path, std::int64_t classe
     if (!line.empty()) names.push_back(line);
     at = end + 1;
   }
-  if (static_cast<std::int64_t>(names.size()) != classes) names.clear();
+  const auto refuse = [&](const std::string& what) {
+    notes.push_back({cat(what, ", so that classes are called by their numbers"), 1, path});
+    names.clear();
+  };
+  const auto bad = std::find_if(names.begin(), names.end(), [](const std::string& name) {
+    return io::not_utf8(name) != std::string::npos;
+  });
+  if (bad != names.end())
+    refuse("a name of a class is no UTF-8");
+  else if (std::ssize(names) != classes)
+    refuse(cat("holds ", names.size(), " names of ", classes, " classes"));
+  else if (std::set<std::string>(names.begin(), names.end()).size() != names.size())
+    refuse("holds a name twice");
   return names;
 }
 
@@ -82,7 +98,7 @@ TensorDatasetParts load_cifar(const std::string& folder, bool test) {
   parts.classes = format.classes;
   parts.target =
       class_targets(Tensor::from_data(labels.data(), {count}, DType::UInt8), parts.classes, folder);
-  parts.class_names = read_names(cat(folder, "/", format.names), format.classes);
+  parts.class_names = read_names(cat(folder, "/", format.names), format.classes, parts.notes);
   parts.description = cat(count, " pictures of CIFAR-", format.classes, " in ", folder);
   parts.place = [begins](std::int64_t number) {
     const auto behind =
@@ -95,14 +111,21 @@ TensorDatasetParts load_cifar(const std::string& folder, bool test) {
 
 }  // namespace
 
+PartReader read_cifar(const std::string& folder, const SplitOptions& split) {
+  const auto train = once([folder] { return load_cifar(folder, false); });
+  const auto test = once([folder] { return load_cifar(folder, true); });
+  return [=](Split part) -> std::shared_ptr<Dataset> {
+    if (part == Split::Train || part == Split::Validation)
+      return part_or_null(part_of(train(), part, without_test(split, folder)));
+    if (part == Split::All)
+      return joined_dataset({make_tensor_dataset(train()), make_tensor_dataset(test())});
+    return make_tensor_dataset(test());
+  };
+}
+
 std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split part,
                                     const SplitOptions& split) {
-  if (part == Split::Test) return make_tensor_dataset(load_cifar(folder, true));
-  const SplitOptions how = without_test(split, folder);
-  if (part == Split::All)
-    return joined_dataset({make_tensor_dataset(load_cifar(folder, false)),
-                           make_tensor_dataset(load_cifar(folder, true))});
-  return part_or_null(part_of(load_cifar(folder, false), part, how));
+  return read_cifar(folder, split)(part);
 }
 
 }  // namespace tenon::data

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <set>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
 
 #include "base/str.h"
+#include "data/joined_dataset.h"
 #include "data/split.h"
 #include "data/table.h"
 #include "data/table_columns.h"
@@ -28,6 +30,45 @@ io::NumberFormat numbers_of(const CsvOptions& options, const std::string& name) 
   const bool told = !options.decimal.empty() || !options.thousands.empty();
   if (told || !options.columns) return number_format(options.decimal, options.thousands, name);
   return number_format(options.columns->decimal, options.columns->thousands, name);
+}
+
+// A file's rows, encoded by what those for training say.
+struct ReadTable {
+  TensorDatasetParts all{};
+  Samples samples{};
+  std::vector<std::int32_t> missing{};  // fields of each row; empty where none is
+  std::vector<std::int64_t> lines{};    // of each row
+};
+
+std::int64_t missing_fields(const ReadTable& table, const std::vector<std::int64_t>& rows) {
+  std::int64_t count = 0;
+  if (table.missing.empty()) return count;
+  for (const std::int64_t row : rows) count += table.missing[static_cast<std::size_t>(row)];
+  return count;
+}
+
+std::string describe(const ReadTable& table, const std::vector<std::int64_t>& rows) {
+  const std::int64_t all = table.samples.count, missing = missing_fields(table, rows);
+  return cat(
+      rows.size(), std::ssize(rows) == all ? "" : cat(" of ", all), " rows of ", table.samples.name,
+      missing == 0
+          ? ""
+          : cat(" (", missing, missing == 1 ? " missing field" : " missing fields", " filled)"));
+}
+
+// Of the rows that are asked for.
+void note_missing(const ReadTable& table, const std::vector<std::int64_t>& rows, Split part,
+                  Notes& notes) {
+  const std::int64_t count = missing_fields(table, rows);
+  if (count == 0) return;
+  const auto first = std::find_if(rows.begin(), rows.end(), [&](std::int64_t row) {
+    return table.missing[static_cast<std::size_t>(row)] > 0;
+  });
+  const std::string of_part = part == Split::All ? "" : cat(" of the ", name(part), " part");
+  notes.push_back(
+      {cat(count, count == 1 ? " missing field" : " missing fields", of_part,
+           count == 1 ? " is" : " are", " filled: numbers with their column's mean"),
+       count, cat(table.samples.name, ", line ", table.lines[static_cast<std::size_t>(*first)])});
 }
 
 class CsvTable {
@@ -53,16 +94,19 @@ class CsvTable {
     if (inputs_.empty()) throw FormatError(cat(name_, ": no column is left as an input"));
   }
 
-  TensorDatasetParts read(std::optional<Split> part) {
+  ReadTable read(bool divided) {
+    rule_.keep_rows = options_.keep_unlabelled && !divided;
     read_columns();
-    SampleMarks marks;
-    TensorDatasetParts out;
-    if (options_.labelled && options_.classes) marks.classes = number_classes(out);
+    ReadTable table_read;
+    TensorDatasetParts& out = table_read.all;
+    Samples& samples = table_read.samples;
+    if (options_.labelled && options_.classes) samples.marks.classes = number_classes(out);
     if (group_ != kNone)
-      marks.groups.assign(raw_[group_].places.begin(), raw_[group_].places.end());
-    Samples samples{.name = name_, .count = rows_, .marks = std::move(marks)};
+      samples.marks.groups.assign(raw_[group_].places.begin(), raw_[group_].places.end());
+    samples.name = name_, samples.count = rows_;
     samples.class_names = out.class_names;
-    const Chosen chosen = part ? choose_samples(options_.split, *part, samples) : every_row();
+    const Chosen chosen =
+        divided ? choose_samples(options_.split, Split::All, samples) : every_row();
     const std::vector<std::int64_t>& rows = chosen.samples;
     // What words and missing numbers become is learnt from the training part alone.
     std::vector<bool> held_out(chosen.parts.size());
@@ -72,13 +116,13 @@ class CsvTable {
     out.input = input_tensor(*table, rows);
     if (options_.image_shape.rank() == 0) out.table = table;
     out.target = target_tensor(samples.marks.classes, rows);
-    out.description = describe(rows);
+    table_read.missing = missing_of_rows();
+    table_read.lines = lines_;
+    out.description = describe(table_read, rows);
     out.notes = std::move(notes_);
-    out.notes.insert(out.notes.end(), chosen.notes.begin(), chosen.notes.end());
     out.place = [name = name_](std::int64_t line) { return cat(name, ", line ", line); };
-    for (const std::int64_t row : rows)
-      out.numbers.push_back(lines_[static_cast<std::size_t>(row)]);
-    return out;
+    out.numbers = std::move(lines_);
+    return table_read;
   }
 
  private:
@@ -118,10 +162,15 @@ class CsvTable {
     if (!options_.rows.header && !holds_known_names(names) && !names_are_told())
       guess = guess_header(file_, options_.labelled ? default_label() : kNone);
     header_ = guess.header;
-    if (!header_) return;
-    names_ = names;
-    notes_ = std::move(of_names);
-    told_by_label_ = guess.by_label_name;
+    if (header_) {
+      names_ = names;
+      notes_ = std::move(of_names);
+      told_by_label_ = guess.by_label_name;
+    }
+    if (!header_ && !options_.rows.header && file_.next_rows().empty() && !options_.columns)
+      guess.assumed = "the only row is no header (header=yes says otherwise)";
+    // Of a model's columns the names would be known.
+    if (!header_ && options_.columns) guess.assumed.clear();
     if (!guess.assumed.empty()) notes_.push_back({guess.assumed, 1, first_line()});
   }
   bool holds_known_names(const ColumnNames& names) const {
@@ -172,12 +221,18 @@ class CsvTable {
         throw FormatError(cat(no_column(options_.columns->label),
                               ", which holds the labels that the model learnt: say which one "
                               "does (label=NAME)"));
+      const bool same_place = options_.columns && !known && !header_ &&
+                              options_.columns->label_column >= 0 &&
+                              options_.columns->label_column < std::ssize(file_.first_row());
+      if (same_place) label_ = static_cast<std::size_t>(options_.columns->label_column);
       if (!known && found.size() > 1 && found[1] != found[0])
         notes_.push_back({cat("the label is the column '", names_[found[0]], "', and '",
                               names_[found[1]], "' is an input (label=NAME says otherwise)"),
                           1, first_line()});
     }
     how_[label_] = options_.classes ? Reading::Labels : Reading::Numbers;
+    rule_.column = label_;
+    rule_.known.insert(known_classes().begin(), known_classes().end());
   }
   void find_inputs() {
     std::vector<bool> left_out(file_.columns());
@@ -189,6 +244,10 @@ class CsvTable {
     const auto ask = [&](const std::vector<std::string>& columns, Reading how) {
       for (const std::string& column : columns) {
         const std::size_t at = find(column);
+        if (at == label_ && how == Reading::Words && options_.classes) {
+          rule_.only_empty = true;
+          continue;
+        }
         if (left_out[at])
           throw ValueError(cat(name_, ": the column ", in_quotes(column), " is no input"));
         how_[at] = how;
@@ -199,7 +258,7 @@ class CsvTable {
     };
     ask(options_.categories, Reading::Words);
     ask(options_.dates, Reading::Dates);
-    if (group_ != kNone && group_ != label_) how_[group_] = Reading::Labels;
+    if (group_ != kNone && group_ != label_) how_[group_] = Reading::Groups;
     if (group_ != kNone && group_ == label_ && !options_.classes)
       throw ValueError(cat(name_, ": the target cannot be what groups rows"));
   }
@@ -232,13 +291,13 @@ class CsvTable {
     }
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       if (inputs_[k] == label_)
-        throw FormatError(cat(name_, ": the label's column ", label_ + 1, " is an input too"));
+        throw FormatError(cat(name_, ": the label's ", title(label_).text(), " is an input too"));
       how_[inputs_[k]] = !known[k].date.empty()    ? Reading::Dates
                          : known[k].values.empty() ? Reading::Numbers
                                                    : Reading::Words;
       if (!known[k].date.empty()) orders_[inputs_[k]] = date_order(known[k].date_order);
     }
-    if (group_ != kNone) how_[group_] = Reading::Labels;
+    if (group_ != kNone && group_ != label_) how_[group_] = Reading::Groups;
   }
   void find_known_places() {
     const std::vector<TableColumn>& known = options_.columns->columns;
@@ -266,28 +325,39 @@ class CsvTable {
   // ---- Reading
 
   void read_columns() {
-    TableRows rows = file_.read(how_, orders_, header_);
+    TableRows rows = file_.read(how_, orders_, rule_, header_);
     raw_ = std::move(rows.columns);
     lines_ = std::move(rows.lines);
     rows_ = std::ssize(lines_);
+    if (rows_ == 0 && rows.unlabelled.count > 0)
+      throw FormatError(cat(name_, ": none of its ", rows.unlabelled.count, " rows has a label in ",
+                            title(label_).text(), " (label=NAME says which column holds them)"));
     if (rows_ == 0) throw FormatError(cat(name_, ": holds a header but no rows"));
     note_skipped(notes_, name_, rows.comments, rows.blank, options_.rows.comment.size() == 1);
+    note_unlabelled(rows.unlabelled);
     read_again();
     refuse_odd();
     refuse_header();
+    note_spaces();
+    note_short_years();
     note_conversions(rows.conversions);
     note_index();
-    std::int64_t missing = 0, line = 0;
+  }
+  // How many fields of each row are missing; empty where none is.
+  std::vector<std::int32_t> missing_of_rows() const {
+    std::vector<std::int32_t> out;
     for (const std::size_t c : std::set<std::size_t>(inputs_.begin(), inputs_.end())) {
-      const OddField& field = raw_[c].missing;
-      if (field.count > 0 && (missing == 0 || field.line < line)) line = field.line;
-      missing += field.count;
+      const RawColumn& column = raw_[c];
+      if (column.missing.count == 0) continue;
+      out.resize(static_cast<std::size_t>(rows_));
+      for (std::size_t row = 0; row < out.size(); ++row) {
+        const bool there = how_[c] == Reading::Words   ? column.places[row] >= 0
+                           : how_[c] == Reading::Dates ? !std::isnan(column.dates[row])
+                                                       : !std::isnan(column.numbers[row]);
+        if (!there) ++out[row];
+      }
     }
-    missing_ = missing;
-    if (missing > 0)
-      notes_.push_back({cat(missing, missing == 1 ? " missing field is" : " missing fields are",
-                            " filled: numbers with their column's mean"),
-                        missing, cat(name_, ", line ", line)});
+    return out;
   }
   // Columns whose fields are for the larger part no numbers are read again, as words; dates whose
   // month comes first too.
@@ -310,7 +380,7 @@ class CsvTable {
       again[c] = Reading::Words, any = true;
     }
     if (!any) return;
-    TableRows rows = file_.read(again, orders, header_);
+    TableRows rows = file_.read(again, orders, rule_, header_);
     for (std::size_t c = 0; c < again.size(); ++c)
       if (again[c] != Reading::Skipped) raw_[c] = std::move(rows.columns[c]), how_[c] = again[c];
   }
@@ -324,46 +394,44 @@ class CsvTable {
   }
   [[noreturn]] void refuse_words(std::size_t column) const {
     const OddField& field = raw_[column].odd;
-    throw FormatError(cat(name_, ": line ", field.line, ", column ", column + 1, ": ",
+    throw FormatError(cat(name_, ": line ", field.line, ", ", title(column).text(), ": ",
                           in_quotes(field.text), " is no number, and ", field.count, " of ", rows_,
                           " fields of the column are like it: ",
                           reading_hint(field.text, title(column), file_.numbers())));
   }
   [[noreturn]] void refuse(std::size_t column, const OddField& field,
                            const std::string& what) const {
-    throw FormatError(cat(name_, ": line ", field.line, ", column ", column + 1, ": ",
+    throw FormatError(cat(name_, ": line ", field.line, ", ", title(column).text(), ": ",
                           in_quotes(field.text), " ", what));
   }
   [[noreturn]] void refuse_number(std::size_t column, const char* more = "") const {
     const OddField &odd = raw_[column].odd, &large = raw_[column].too_large;
     if (large.count > 0 && large.line == odd.line)
       refuse(column, large, cat("is not a finite number of float32", more));
+    const bool second_header = header_ && odd.count == 1 && odd.line == lines_[0];
     refuse(column, odd,
            cat("is not a finite number", more, "; ",
-               reading_hint(odd.text, title(column), file_.numbers())));
+               second_header ? "where the line is a second header, leave one of the two out"
+                             : reading_hint(odd.text, title(column), file_.numbers())));
+  }
+  [[noreturn]] void refuse_date(std::size_t column) const {
+    const OddField& odd = raw_[column].odd;
+    const std::string why = not_a_date(odd.text, title(column).option());
+    refuse(column, odd,
+           why.empty() ? "is no date, or has day and month in another order than others" : why);
   }
   void refuse_odd() const {
     for (const std::size_t c : inputs_) {
       if (raw_[c].odd.count > 0 && how_[c] == Reading::Numbers) refuse_number(c);
-      if (raw_[c].odd.count > 0 && how_[c] == Reading::Dates)
-        refuse(c, raw_[c].odd, "is no date, or has day and month in another order than others");
+      if (raw_[c].odd.count > 0 && how_[c] == Reading::Dates) refuse_date(c);
       if (raw_[c].missing.count > 0 && options_.image_shape.rank() > 0)
         refuse(c, raw_[c].missing, "is missing, and pictures have all their pixels");
     }
     if (group_ != kNone && raw_[group_].missing.count > 0)
       refuse(group_, raw_[group_].missing, "names no group");
     if (label_ == kNone) return;
-    const RawColumn& label = raw_[label_];
-    if (options_.classes) {
-      if (label.missing.count > 0) refuse(label_, label.missing, "is no label");
-      return;
-    }
-    const char* targets = ", as targets must be";
-    const bool odd_first =
-        label.odd.count > 0 && (label.missing.count == 0 || label.odd.line < label.missing.line);
-    if (odd_first) refuse_number(label_, targets);
-    if (label.missing.count > 0)
-      refuse(label_, label.missing, cat("is not a finite number", targets));
+    if (!options_.classes && raw_[label_].odd.count > 0)
+      refuse_number(label_, ", as targets must be");
   }
   // A name of the label's column that is a label below it is none.
   void refuse_header() const {
@@ -378,7 +446,7 @@ class CsvTable {
     const auto note = [&](const Conversions::Kind& kind, const char* what) {
       if (kind.count > 0)
         notes_.push_back({cat(kind.count, " ", what), kind.count,
-                          cat(name_, ", line ", kind.line, ", column ", kind.column + 1)});
+                          cat(name_, ", line ", kind.line, ", ", title(kind.column).text())});
     };
     note(done.percent, "percentages are read as hundredths (12 % is 0.12)");
     note(done.minus, "numbers have a typographic minus sign (U+2212)");
@@ -395,10 +463,11 @@ class CsvTable {
     const std::vector<float>& numbers = raw_[0].numbers;
     for (std::size_t i = 1; i < numbers.size(); ++i)
       if (numbers[i] != numbers[i - 1] + 1) return;
-    notes_.push_back({cat("column 1 has no name and counts the rows, as the index of a data frame "
-                          "does; it is an input (drop=",
-                          names_[0], " leaves it out)"),
-                      1, first_line()});
+    notes_.push_back(
+        {cat("the first column has no name and counts the rows, as the index of a data frame "
+             "does; it is an input (drop=",
+             names_[0], " leaves it out)"),
+         1, first_line()});
   }
 
   // ---- Labels
@@ -407,25 +476,57 @@ class CsvTable {
     return options_.class_names.empty() && options_.columns ? options_.columns->class_names
                                                             : options_.class_names;
   }
-  // "NA" may be a class, or stand for a label that is not known.
-  void note_missing_labels() {
-    const RawColumn& labels = raw_[label_];
-    for (std::size_t k = 0; k < labels.texts.size(); ++k) {
-      if (!is_missing(labels.texts[k])) continue;
-      const auto rows =
-          std::count(labels.places.begin(), labels.places.end(), static_cast<std::int32_t>(k));
-      notes_.push_back({cat("the label ", in_quotes(labels.texts[k]), " is a class of its own, of ",
-                            rows, rows == 1 ? " row" : " rows",
-                            ": leave these rows out where it stands for a missing label"),
-                        rows, name_});
+  // An empty label never is a class; "NA" is where the column is said to hold words alone.
+  void note_unlabelled(const OddField& left_out) {
+    const OddField& kept = label_ == kNone ? OddField{} : raw_[label_].missing;
+    const OddField& rows = left_out.count > 0 ? left_out : kept;
+    if (rows.count == 0) return;
+    const bool word = options_.classes && !trimmed(rows.text).empty();
+    const char* const left = left_out.count == 0 ? ""
+                             : rows.count == 1   ? " and is left out"
+                                                 : " and are left out";
+    notes_.push_back(
+        {cat(rows.count, rows.count == 1 ? " row has" : " rows have", " no label (",
+             in_quotes(rows.text), ")", left,
+             word ? cat("; category=", title(label_).option(), " takes such words for classes")
+                  : ""),
+         rows.count, cat(name_, ", line ", rows.line)});
+  }
+  // What stands with spaces around it and without is one word, of labels and of inputs.
+  void note_spaces() {
+    for (std::size_t c = 0; c < raw_.size(); ++c) {
+      Note note;
+      std::int64_t line = 0;
+      const std::string* text = nullptr;
+      for (std::size_t k = 0; k < raw_[c].texts.size(); ++k) {
+        const SpacedWord& word = raw_[c].spaced[k];
+        if (!word.bare || word.count == 0) continue;
+        if (note.count == 0 || word.line < line) line = word.line, text = &raw_[c].texts[k];
+        note.count += word.count;
+      }
+      if (note.count == 0) continue;
+      note.text = cat(title(c).text(), ": ", note.count, note.count == 1 ? " field" : " fields",
+                      " with spaces around a word, such as ", in_quotes(*text),
+                      ", are taken for the same word without");
+      note.first = cat(name_, ", line ", line);
+      notes_.push_back(std::move(note));
     }
+  }
+  void note_short_years() {
+    for (const std::size_t c : std::set<std::size_t>(inputs_.begin(), inputs_.end()))
+      if (const OddField& years = raw_[c].short_years; years.count > 0)
+        notes_.push_back({cat(title(c).text(), ": ", years.count,
+                              years.count == 1 ? " date has a year" : " dates have years",
+                              " of two digits: 69 to 99 are 1969 to 1999, 00 to 68 are 2000 to "
+                              "2068"),
+                          years.count, cat(name_, ", line ", years.line)});
   }
   // Each row's class. Names that are known come first: a test set must number its classes as the
   // training set does.
   std::vector<std::int64_t> number_classes(TensorDatasetParts& parts) {
-    TableClasses classes = number_labels(raw_[label_], known_classes(), file_.numbers(),
-                                         cat(name_, ": ", title(label_).text()), notes_);
-    note_missing_labels();
+    TableClasses classes =
+        number_labels(raw_[label_], known_classes(), file_.numbers(),
+                      cat(name_, ": ", title(label_).text()), rule_.only_empty, notes_);
     parts.class_names = std::move(classes.names);
     parts.classes = std::ssize(parts.class_names);
     return std::move(classes.of_rows);
@@ -438,6 +539,7 @@ class CsvTable {
     auto out = std::make_shared<TableColumns>();
     out->class_names = class_names;
     if (header_ && label_ != kNone) out->label = names_[label_];
+    if (label_ != kNone) out->label_column = static_cast<std::int64_t>(label_);
     out->encoding = options_.rows.encoding;
     out->decimal = options_.decimal;
     out->thousands = options_.thousands;
@@ -445,6 +547,7 @@ class CsvTable {
     for (const std::size_t c : inputs_)
       for (TableColumn& column : fit_column(raw_[c], title(c), how_[c], held_out, name_, notes_)) {
         out->columns.push_back(std::move(column));
+        out->columns.back().number = static_cast<std::int64_t>(c);
         sources.push_back(c);
       }
     inputs_ = std::move(sources);
@@ -487,7 +590,9 @@ class CsvTable {
   }
   Tensor target_tensor(const std::vector<std::int64_t>& classes,
                        const std::vector<std::int64_t>& rows) const {
-    const Shape shape{std::ssize(rows)};
+    // A quantity is a row of one number, as a layer with one output gives it.
+    const Shape shape = options_.labelled && !options_.classes ? Shape{std::ssize(rows), 1}
+                                                               : Shape{std::ssize(rows)};
     if (!classes.empty()) {
       std::vector<std::int64_t> chosen;
       chosen.reserve(rows.size());
@@ -500,15 +605,6 @@ class CsvTable {
         chosen[i] = raw_[label_].numbers[static_cast<std::size_t>(rows[i])];
     return Tensor::from(chosen, shape);
   }
-  std::string describe(const std::vector<std::int64_t>& rows) const {
-    const bool all = std::ssize(rows) == rows_;
-    return cat(rows.size(), all ? "" : cat(" of ", rows_), " rows of ", name_,
-               missing_ == 0
-                   ? ""
-                   : cat(" (", missing_, missing_ == 1 ? " missing field" : " missing fields",
-                         " filled)"));
-  }
-
   TableFile file_;
   const std::string& name_;
   const CsvOptions& options_;
@@ -517,23 +613,81 @@ class CsvTable {
   bool header_ = false, told_by_label_ = false;
   ColumnNames names_;
   std::size_t label_ = kNone, group_ = kNone;
+  LabelRule rule_;
   std::vector<std::size_t> inputs_;  // of each TableColumn, the file's column
   std::vector<std::size_t> categories_;
   std::vector<RawColumn> raw_;
   std::vector<std::int64_t> lines_;  // of the file, where rows begin
-  std::int64_t rows_ = 0, missing_ = 0;
+  std::int64_t rows_ = 0;
   Notes notes_;
 };
 
+ReadTable read_table(std::string bytes, const std::string& name, const CsvOptions& options,
+                     bool divided) {
+  const std::string text = io::to_utf8(std::move(bytes), options.rows.encoding, name,
+                                       options.columns ? options.columns->encoding : "");
+  ReadTable table = CsvTable(text, name, options).read(divided);
+  if (options.strict) refuse_notes(table.all.notes);
+  return table;
+}
+
+TensorDatasetParts part_of_table(const ReadTable& table, Split part, const CsvOptions& options) {
+  Chosen chosen = choose_samples(options.split, part, table.samples);
+  TensorDatasetParts out = rows_of(table.all, std::move(chosen.samples), chosen.notes);
+  out.description = describe(table, *out.rows);
+  note_missing(table, *out.rows, part, out.notes);
+  if (options.strict) refuse_notes(out.notes);
+  return out;
+}
+
+// The rows of a file of its own are the test part, read as those for training were: by what a model
+// has learnt, or else by the training file.
+template <class Table>
+TensorDatasetParts test_table(const std::string& file, CsvOptions options, const Table& table) {
+  const bool known = options.columns != nullptr;
+  options.split = {};
+  if (known) return parse_csv(io::read_file(file), file, options);
+  const TensorDatasetParts& learnt = table().all;
+  options.class_names = learnt.class_names;
+  options.columns = learnt.table;
+  TensorDatasetParts out = parse_csv(io::read_file(file), file, options);
+  out.classes = std::max(out.classes, learnt.classes);
+  add_lacking_classes(out, learnt, file);
+  return out;
+}
+
 }  // namespace
+
+std::string TableColumns::label_text() const {
+  if (label_column < 0) return {};
+  if (label.empty()) return column_text("", static_cast<std::size_t>(label_column));
+  return cat("column '", label, "' (number ", label_column, ", counted from 0)");
+}
 
 TensorDatasetParts parse_csv(std::string bytes, const std::string& name, const CsvOptions& options,
                              std::optional<Split> part) {
-  const std::string text = io::to_utf8(std::move(bytes), options.rows.encoding, name,
-                                       options.columns ? options.columns->encoding : "");
-  TensorDatasetParts parts = CsvTable(text, name, options).read(part);
-  if (options.strict) refuse_notes(parts.notes);
-  return parts;
+  ReadTable table = read_table(std::move(bytes), name, options, part.has_value());
+  if (part) return part_of_table(table, *part, options);
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(table.samples.count));
+  std::iota(rows.begin(), rows.end(), std::int64_t{0});
+  note_missing(table, rows, Split::All, table.all.notes);
+  if (options.strict) refuse_notes(table.all.notes);
+  return std::move(table.all);
+}
+
+PartReader read_csv(const std::string& file, const std::string& test_file,
+                    const CsvOptions& options) {
+  CsvOptions how = options;
+  if (!test_file.empty()) how.split.test = 0;
+  const auto table = once([=] { return read_table(io::read_file(file), file, how, true); });
+  if (test_file.empty())
+    return [=](Split part) { return part_or_null(part_of_table(table(), part, how)); };
+  const auto test = once([=] { return test_table(test_file, options, table); });
+  return [=](Split part) {
+    if (part == Split::Test) return make_tensor_dataset(test());
+    auto rows = part_or_null(part_of_table(table(), part, how));
+    return part == Split::All ? joined_dataset({rows, make_tensor_dataset(test())}) : rows;
+  };
 }
 
 std::shared_ptr<Dataset> open_csv(const std::string& file, const CsvOptions& options) {
@@ -541,7 +695,7 @@ std::shared_ptr<Dataset> open_csv(const std::string& file, const CsvOptions& opt
 }
 
 std::shared_ptr<Dataset> open_csv(const std::string& file, Split part, const CsvOptions& options) {
-  return part_or_null(parse_csv(io::read_file(file), file, options, part));
+  return read_csv(file, "", options)(part);
 }
 
 }  // namespace tenon::data

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "base/digit.h"
+#include "base/str.h"
 #include "data/table.h"
 
 namespace tenon::data {
@@ -102,7 +103,21 @@ std::int64_t month_named(const std::string& word) {
 struct ReadDate {
   std::int64_t year = 0, first = 0, second = 0;  // month and day where `orders` has kYearFirst
   unsigned orders = 0;
+  bool short_year = false;
 };
+
+// A year of four digits, or of two as strptime() has them.
+bool read_year(Text& text, std::int64_t& year, bool& short_year) {
+  const int digits = text.number(year, 4);
+  short_year = digits == 2;
+  if (short_year) year += year < 69 ? 2000 : 1900;
+  return digits == 4 || short_year;
+}
+
+ReadDate with_year(ReadDate date, bool short_year) {
+  date.short_year = short_year && date.orders != 0;
+  return date;
+}
 
 ReadDate dated(std::int64_t year, std::int64_t month, std::int64_t day) {
   return {year, month, day, is_date(year, month, day) ? kAnyOrder : 0u};
@@ -116,7 +131,9 @@ ReadDate month_first_by_name(Text& text) {
   if (month == 0 || text.number(day, 2) == 0) return {};
   text.take(',');
   text.skip_spaces();
-  return text.number(year, 4) == 4 ? dated(year, month, day) : ReadDate{};
+  bool short_year = false;
+  return read_year(text, year, short_year) ? with_year(dated(year, month, day), short_year)
+                                           : ReadDate{};
 }
 
 ReadDate year_first(Text& text, std::int64_t year) {
@@ -135,18 +152,21 @@ ReadDate day_or_month_first(Text& text, std::int64_t first) {
   if (!text.take_any_of("-/. ")) return {};
   text.skip_spaces();
   std::int64_t second = 0, year = 0;
+  bool short_year = false;
   if (text.number(second, 2) == 0) {
     second = month_named(text.word());
     text.take('.');
     text.take_any_of("-/,");
     text.skip_spaces();
-    return second > 0 && text.number(year, 4) == 4 ? dated(year, second, first) : ReadDate{};
+    return second > 0 && read_year(text, year, short_year)
+               ? with_year(dated(year, second, first), short_year)
+               : ReadDate{};
   }
-  if (separator == ' ' || !text.take(separator) || text.number(year, 4) != 4) return {};
-  if (separator == '.') return dated(year, second, first);
+  if (separator == ' ' || !text.take(separator) || !read_year(text, year, short_year)) return {};
+  if (separator == '.') return with_year(dated(year, second, first), short_year);
   const unsigned orders = (is_date(year, second, first) ? kDayFirst : 0u) |
                           (is_date(year, first, second) ? kMonthFirst : 0u);
-  return {year, first, second, orders};
+  return with_year({year, first, second, orders}, short_year);
 }
 
 // Seconds of a day; false for what is no time.
@@ -209,9 +229,10 @@ DateOrder date_order(std::string_view text) {
   return kAnyOrder;
 }
 
-unsigned read_date(std::string_view field, DateOrder order, double& seconds) {
+unsigned read_date(std::string_view field, DateOrder order, double& seconds, bool& short_year) {
   Text text(trimmed(field));
   const ReadDate date = read_day(text);
+  short_year = date.short_year;
   if (date.orders == 0) return 0;
   double time = 0;
   if (text.front() == ',') text.take(',');
@@ -220,12 +241,36 @@ unsigned read_date(std::string_view field, DateOrder order, double& seconds) {
     text.skip_spaces();
     if (!read_time(text, time) || !read_offset(text, time)) return 0;
   }
+  // 24-03-09 may begin with the year as well as with the day, which no other date tells.
+  if (short_year && (order == kAnyOrder || order == kYearFirst)) return 0;
   const bool month_first = date.orders == kAnyOrder || (date.orders & order) == kMonthFirst;
   const std::int64_t month = month_first ? date.first : date.second,
                      day = month_first ? date.second : date.first;
   if ((date.orders & order) != 0)
     seconds = static_cast<double>(days_from(date.year, month, day) * kDaySeconds) + time;
   return date.orders;
+}
+
+unsigned read_date(std::string_view field, DateOrder order, double& seconds) {
+  bool short_year = false;
+  return read_date(field, order, seconds, short_year);
+}
+
+std::string not_a_date(std::string_view field, const std::string& option) {
+  Text text(trimmed(field));
+  double seconds = 0;
+  if (read_time(text, seconds) && text.done())
+    return cat(
+        "is a time without a date: make columns of numbers of it, such as hours and "
+        "minutes, or leave it out (drop=",
+        option, ")");
+  for (const DateOrder order : {kDayFirst, kMonthFirst})
+    if (bool short_year = false; read_date(field, order, seconds, short_year) != 0 && short_year)
+      return cat(
+          "has a year of two digits: dayfirst=yes or dayfirst=no reads it, where the year "
+          "stands last (69 to 99 are 1969 to 1999, 00 to 68 are 2000 to 2068); else write "
+          "years with four digits");
+  return {};
 }
 
 bool is_date_part(std::string_view part) {

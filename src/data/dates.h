@@ -19,8 +19,16 @@ DateOrder date_order(std::string_view name);
 ///   2024-03-09, 2024/3/9, 20240309, 2024-03         in any order: the year has four digits
 ///   9.3.2024, 9 March 2024, 9-Mar-2024, Mar 9, 2024 in any order: day before month, or by name
 ///   9/3/2024, 9-3-2024                              day or month first
+///   9/3/24, 9.3.24, 9-Mar-24                        where `order` says which: 69 to 99 are 1969 to
+///                                                   1999, 00 to 68 are 2000 to 2068
 /// each with "T" or spaces and 14:05, 14:05:30.25, 2:05 PM, and Z, UTC, +02:00 or +0200 behind it.
+/// `short_year` is set for a year of two digits, in whatever order.
+unsigned read_date(std::string_view text, DateOrder order, double& seconds, bool& short_year);
 unsigned read_date(std::string_view text, DateOrder order, double& seconds);
+
+/// Why a text that is no date is none, and what to do: of a time without a date, of a year of two
+/// digits; "" for another text. `option` is what an option calls its column.
+std::string not_a_date(std::string_view text, const std::string& option);
 
 /// The parts of a date that become inputs, in order: "year", "month", "weekday", "hour", "days".
 inline constexpr const char* kDateParts[] = {"year", "month", "weekday", "hour", "days"};

@@ -197,6 +197,19 @@ bool LineReader::next(std::vector<std::string_view>& fields) {
   return true;
 }
 
+std::string_view LineReader::label(std::string_view field) {
+  const std::string_view text = trimmed(field);
+  auto found = labels_.find(text);
+  if (found == labels_.end()) found = labels_.emplace(text, LabelCount{}).first;
+  ++found->second.rows;
+  SpacedWord& spaces = found->second.spaces;
+  if (text.size() == field.size())
+    spaces.bare = true;
+  else if (spaces.count++ == 0)
+    spaces.line = line();
+  return text;
+}
+
 std::string LineReader::where() const { return cat(file_, ", line ", line()); }
 
 std::string_view LineReader::between(std::string_view first, std::string_view last) const {
@@ -212,6 +225,17 @@ std::string_view LineReader::between(std::string_view first, std::string_view la
 Notes LineReader::notes() const {
   Notes out = notes_;
   note_skipped(out, file_, reader_->comments(), reader_->blank(), comments_told_);
+  for (const auto& [text, label] : labels_) {
+    if (label.spaces.bare && label.spaces.count > 0)
+      out.push_back({cat(label.spaces.count, label.spaces.count == 1 ? " row has" : " rows have",
+                         " a class with spaces around it, which is taken for the class '",
+                         text.substr(0, 60), "' without them"),
+                     label.spaces.count, cat(file_, ", line ", label.spaces.line)});
+    if (is_missing(text) && !text.empty())
+      out.push_back({cat(label.rows, label.rows == 1 ? " row has" : " rows have", " the class '",
+                         text, "': leave them out where it stands for a missing one"),
+                     label.rows, file_});
+  }
   if (quoted_.count > 0)
     out.push_back(
         {cat(quoted_.count,

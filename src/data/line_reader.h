@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,6 +38,9 @@ class LineReader {
   /// The next row without its group; fields stay valid until the next call. Throws FormatError for
   /// a row that has not as many columns as a header, or no group.
   bool next(std::vector<std::string_view>& fields);
+  /// A class as a row's field holds it, without spaces around it. What is one class with them and
+  /// without, and what may stand for a missing one, is noted.
+  std::string_view label(std::string_view field);
   const std::string& file() const { return file_; }
   const std::string& group() const { return of_group_; }
   std::int64_t line() const { return reader_->line(); }
@@ -47,6 +52,10 @@ class LineReader {
   Notes notes() const;
 
  private:
+  struct LabelCount {
+    std::int64_t rows = 0;
+    SpacedWord spaces{};
+  };
   void choose_format(const RowFormat& rows);
   void sample();
   void find_group(const std::string& group);
@@ -66,6 +75,7 @@ class LineReader {
   std::unique_ptr<io::CsvReader> reader_;
   Notes notes_;
   Note quoted_{};
+  std::map<std::string, LabelCount, std::less<>> labels_;
 };
 
 }  // namespace tenon::data

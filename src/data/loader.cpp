@@ -14,6 +14,8 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
+#include "base/option_ranges.h"
+#include "base/per_thread.h"
 #include "base/str.h"
 #include "data/augment.h"
 #include "data/order.h"
@@ -27,20 +29,27 @@
 namespace tenon::data {
 namespace {
 
+constexpr double kMostPixels = 4096;
+
+constexpr OptionRange<LoaderOptions> kLoaderRanges[] = {
+    {"batch", &LoaderOptions::batch, from_to(1, 1 << 24)},
+    {"workers", &LoaderOptions::workers, from_to(0, kMostWorkers)},
+    {"prefetch", &LoaderOptions::prefetch, from_to(1, 4096)},
+    {"mean", &LoaderOptions::mean, any_finite()},
+    {"std", &LoaderOptions::std, finite_above(0)},
+};
+constexpr OptionRange<Augmentation> kAugmentationRanges[] = {
+    {"crop", &Augmentation::crop, from_to(0, kMostPixels)},
+    {"cutout", &Augmentation::cutout, from_to(0, kMostPixels)},
+};
+
 void check(const LoaderOptions& o) {
-  const auto refuse = [](const char* name, auto value, const char* range) {
-    throw ValueError(cat("Loader: ", name, " is ", value, "; it must be ", range));
-  };
-  if (o.batch < 1 || o.batch > (1 << 24)) refuse("batch", o.batch, "1 to 16777216");
-  if (o.workers < 0 || o.workers > kMostWorkers)
-    refuse("workers", o.workers, cat("0 to ", kMostWorkers).c_str());
-  if (o.prefetch < 1 || o.prefetch > 4096) refuse("prefetch", o.prefetch, "1 to 4096");
-  if (!std::isfinite(o.mean)) refuse("mean", o.mean, "finite");
-  if (!(std::isfinite(o.std) && o.std > 0)) refuse("std", o.std, "finite and above 0");
-  constexpr std::int64_t kMost = 4096;
-  if (o.augment.crop < 0 || o.augment.crop > kMost) refuse("crop", o.augment.crop, "0 to 4096");
-  if (o.augment.cutout < 0 || o.augment.cutout > kMost)
-    refuse("cutout", o.augment.cutout, "0 to 4096");
+  check_options("Loader", o, kLoaderRanges);
+  check_options("Loader", o.augment, kAugmentationRanges);
+  for (const double mean : o.channel_mean)
+    require_range("Loader", "channel_mean", mean, any_finite());
+  for (const double std : o.channel_std)
+    require_range("Loader", "channel_std", std, finite_above(0));
 }
 
 // A shift by more than a picture, or a square larger than it, would leave nothing to learn from.
@@ -61,10 +70,6 @@ void check_channels(const LoaderOptions& o, const Shape& picture) {
       picture[picture.rank() - 3] != static_cast<std::int64_t>(o.channel_mean.size()))
     throw ValueError(cat("Loader: ", o.channel_mean.size(), " means and ", o.channel_std.size(),
                          " deviations of channels do not fit examples of ", picture));
-  for (const double std : o.channel_std)
-    if (!(std::isfinite(std) && std > 0))
-      throw ValueError(
-          cat("Loader: a channel's deviation is ", std, "; it must be finite and above 0"));
 }
 
 std::shared_ptr<Buffer> on_default_device(const std::shared_ptr<Buffer>& host, const Shape& shape) {
@@ -390,7 +395,8 @@ struct Loader::Impl {
     const PictureJobs* const jobs = picture_jobs();
     Prefetcher::Work work;
     work.fill = [this, examples, parts, jobs](std::int64_t number, int part, int slot) {
-      thread_local std::vector<std::uint8_t> room;  // each worker's own
+      static const PerThread<std::vector<std::uint8_t>> room_of_thread;  // each worker's own
+      std::vector<std::uint8_t>& room = room_of_thread.get();
       if (slots->uploads) slots->uploads->await(slot);
       const Examples whole = examples(number);
       const std::int64_t from = whole.count * part / parts, to = whole.count * (part + 1) / parts;

@@ -5,12 +5,18 @@
 #include <tenon/data.h>
 #include <tenon/error.h>
 
+#include "base/option_ranges.h"
 #include "data/transforms.h"
 
 namespace tenon::data {
 namespace {
 
 constexpr std::uint64_t kMixingStep = 0xff;  // beyond the steps that a list may have
+
+constexpr OptionRange<Mixing> kMixRanges[] = {
+    {"mixup", &Mixing::mixup, finite_from(0)},
+    {"cutmix", &Mixing::cutmix, finite_from(0)},
+};
 
 // The logarithm of a number drawn from Gamma(alpha): that of a small alpha is often too small for
 // a double. Marsaglia and Tsang, "A simple method for generating gamma variables", 2000.
@@ -35,6 +41,9 @@ double beta_draw(double alpha, PictureDraws& draws) {
 }  // namespace
 
 MixDraw cut_mix(double share, int x, int y, int height, int width) {
+  require_range("cut_mix", "share", share, from_to(0, 1));
+  require_range("cut_mix", "height", std::int64_t{height}, at_least(1));
+  require_range("cut_mix", "width", std::int64_t{width}, at_least(1));
   const double half = 0.5 * std::sqrt(1 - share);
   const int across = static_cast<int>(half * width), down = static_cast<int>(half * height);
   MixDraw out;
@@ -47,6 +56,7 @@ MixDraw cut_mix(double share, int x, int y, int height, int width) {
 
 MixDraw draw_mix(const Mixing& mixing, int height, int width, std::uint64_t seed,
                  std::int64_t epoch, std::int64_t batch) {
+  check_options("draw_mix", mixing, kMixRanges);
   if (!mixing.any()) throw ValueError("draw_mix: neither mixup nor cutmix is on");
   PictureDraws draws(seed, epoch, batch);
   draws.begin_step(kMixingStep);

@@ -15,6 +15,7 @@
 #include "data/line_reader.h"
 #include "data/pieces.h"
 #include "data/split.h"
+#include "data/text_readers.h"
 
 namespace tenon::data {
 namespace {
@@ -217,63 +218,102 @@ Chosen chosen_pairs(const std::vector<TextPair>& pairs, std::size_t of_file, Spl
       options.test_file.empty() ? options.split : without_test(options.split, file), part, samples);
 }
 
+// All pairs of a source, those of its own file first.
+struct PairFiles {
+  std::vector<TextPair> pairs{};
+  std::size_t of_file = 0;
+  Notes notes{};
+};
+
+PairFiles read_pair_files(const std::string& file, const PairOptions& options) {
+  PairFiles out;
+  const auto add = [&](const std::string& path) {
+    const std::size_t before = out.pairs.size();
+    try {
+      for (TextPair& pair : parse_pairs(path, options, out.notes))
+        out.pairs.push_back(std::move(pair));
+      if (out.pairs.size() == before) throw FormatError("holds no lines");
+    } catch (const FormatError& error) {
+      throw FormatError(message_of(path, error.what()));
+    } catch (const ValueError& error) {
+      throw ValueError(message_of(path, error.what()));
+    }
+  };
+  add(file);
+  out.of_file = out.pairs.size();
+  if (!options.test_file.empty()) add(options.test_file);
+  return out;
+}
+
+// Every character must have a number; which pieces are common, only the training part says.
+Vocabulary vocabulary_of_pairs(const PairFiles& files, const std::string& file,
+                               const PairOptions& options) {
+  if (options.vocabulary != nullptr) return *options.vocabulary;
+  const Chosen chosen = chosen_pairs(files.pairs, files.of_file, Split::All, options, file);
+  std::vector<TextPair> train, others;
+  for (std::size_t k = 0; k < files.pairs.size(); ++k)
+    (chosen.parts[k] == Split::Train ? train : others).push_back(files.pairs[k]);
+  return Vocabulary::pieces(text_of(train), options.pieces, text_of(others), kMarks);
+}
+
+template <class VocabularyOf>
+std::shared_ptr<Dataset> part_of_pairs(const PairFiles& files, const VocabularyOf& vocabulary_of,
+                                       const std::string& file, Split split,
+                                       const PairOptions& options) {
+  const Chosen chosen = chosen_pairs(files.pairs, files.of_file, split, options, file);
+  if (chosen.samples.empty()) return nullptr;
+  std::vector<TextPair> own;
+  for (const std::int64_t i : chosen.samples) own.push_back(files.pairs[at(i)]);
+  const Vocabulary& vocabulary = vocabulary_of();
+  std::vector<TokenPair> pairs = encode(own, vocabulary);
+  const std::size_t count = pairs.size();
+  if (options.length > 0)
+    std::erase_if(pairs, [&](const TokenPair& pair) {
+      return std::max(std::ssize(pair.source), std::ssize(pair.target)) > options.length;
+    });
+  if (pairs.empty())
+    throw ValueError(cat("no pair has at most ", options.length, " tokens a side"));
+  Notes notes = files.notes;
+  notes.insert(notes.end(), chosen.notes.begin(), chosen.notes.end());
+  if (pairs.size() < count)
+    notes.push_back({cat(count - pairs.size(), " pairs with more than ", options.length,
+                         " tokens a side are left out"),
+                     static_cast<std::int64_t>(count - pairs.size()), file});
+  std::string description =
+      cat(pairs.size(), " pairs of ", of_files(file, options.test_file, split), " (",
+          vocabulary.size(), " pieces");
+  description += pairs.size() == count ? ")" : cat("; ", count - pairs.size(), " are too long)");
+  std::vector<std::string> places;
+  places.reserve(pairs.size());
+  for (const TokenPair& pair : pairs) places.push_back(pair.place);
+  return std::make_shared<PairsDataset>(vocabulary.tokens(), pairs, std::move(description),
+                                        std::move(places), std::move(notes));
+}
+
 }  // namespace
+
+PartReader read_pairs(const std::string& file, const PairOptions& options) {
+  const auto files = once([=] { return read_pair_files(file, options); });
+  const auto vocabulary = once([=] { return vocabulary_of_pairs(files(), file, options); });
+  return [=](Split part) {
+    try {
+      return part_of_pairs(files(), vocabulary, file, part, options);
+    } catch (const FormatError& error) {
+      throw FormatError(message_of(file, error.what()));
+    } catch (const ValueError& error) {
+      throw ValueError(message_of(file, error.what()));
+    }
+  };
+}
 
 std::shared_ptr<Dataset> open_pairs(const std::string& file, Split split,
                                     const PairOptions& options) {
-  std::string reading = file;
-  try {
-    Notes notes;
-    std::vector<TextPair> all = parse_pairs(file, options, notes);
-    if (all.empty()) throw FormatError("holds no lines");
-    const std::size_t of_file = all.size();
-    if (!options.test_file.empty()) {
-      reading = options.test_file;
-      for (TextPair& pair : parse_pairs(reading, options, notes)) all.push_back(std::move(pair));
-      if (all.size() == of_file) throw FormatError("holds no lines");
-    }
-    reading = file;
-    const Chosen chosen = chosen_pairs(all, of_file, split, options, file);
-    if (chosen.samples.empty()) return nullptr;
-    // Every character must have a number; which pieces are common, only the training part says.
-    std::vector<TextPair> train, others, own;
-    for (std::size_t k = 0; k < all.size(); ++k)
-      (chosen.parts[k] == Split::Train ? train : others).push_back(all[k]);
-    for (const std::int64_t i : chosen.samples) own.push_back(all[at(i)]);
-    const Vocabulary vocabulary =
-        options.vocabulary != nullptr
-            ? *options.vocabulary
-            : Vocabulary::pieces(text_of(train), options.pieces, text_of(others), kMarks);
-    std::vector<TokenPair> pairs = encode(own, vocabulary);
-    const std::size_t count = pairs.size();
-    if (options.length > 0)
-      std::erase_if(pairs, [&](const TokenPair& pair) {
-        return std::max(std::ssize(pair.source), std::ssize(pair.target)) > options.length;
-      });
-    if (pairs.empty())
-      throw ValueError(cat("no pair has at most ", options.length, " tokens a side"));
-    notes.insert(notes.end(), chosen.notes.begin(), chosen.notes.end());
-    if (pairs.size() < count)
-      notes.push_back({cat(count - pairs.size(), " pairs with more than ", options.length,
-                           " tokens a side are left out"),
-                       static_cast<std::int64_t>(count - pairs.size()), file});
-    std::string description =
-        cat(pairs.size(), " pairs of ", of_files(file, options.test_file, split), " (",
-            vocabulary.size(), " pieces");
-    description += pairs.size() == count ? ")" : cat("; ", count - pairs.size(), " are too long)");
-    std::vector<std::string> places;
-    places.reserve(pairs.size());
-    for (const TokenPair& pair : pairs) places.push_back(pair.place);
-    return std::make_shared<PairsDataset>(vocabulary.tokens(), pairs, std::move(description),
-                                          std::move(places), std::move(notes));
-  } catch (const FormatError& error) {
-    throw FormatError(message_of(reading, error.what()));
-  } catch (const ValueError& error) {
-    throw ValueError(message_of(reading, error.what()));
-  }
+  return read_pairs(file, options)(split);
 }
 
-std::shared_ptr<Dataset> number_pairs(Split split, const NumberPairOptions& options) {
+namespace {
+
+void check_number_pairs(const NumberPairOptions& options) {
   constexpr std::int64_t most = 1'000'000'000, least = 200;
   if (options.below < least || options.below > most)
     throw ValueError(
@@ -282,18 +322,29 @@ std::shared_ptr<Dataset> number_pairs(Split split, const NumberPairOptions& opti
     throw ValueError("number_pairs: each part needs at least one pair");
   if (options.to.empty() || std::count(options.to.begin(), options.to.end(), Language::English) > 0)
     throw ValueError("number_pairs: translate to French, to German or to both");
-  const std::int64_t validation =
-      drawn_validation({.validation = options.validation}, options.train, "number_pairs");
-  if (split == Split::Validation && validation == 0) return nullptr;
+}
+
+// The pairs of the training part, and the pieces that they teach.
+struct TrainingNumbers {
+  std::vector<TextPair> pairs;
+  Vocabulary vocabulary;
+};
+
+TrainingNumbers training_numbers(const NumberPairOptions& options) {
   std::vector<TextPair> pairs = draw_pairs(Split::Train, options.train, options).pairs;
+  if (options.vocabulary != nullptr) return {std::move(pairs), *options.vocabulary};
   const auto some = std::span(pairs).first(std::min(pairs.size(), kPairsThatTeachPieces));
   // Whatever was drawn, all characters of the three languages are known.
-  const Vocabulary vocabulary =
-      options.vocabulary != nullptr
-          ? *options.vocabulary
-          : Vocabulary::pieces(text_of(some), options.pieces,
-                               "FrenchGerman: -abcdefghijklmnopqrstuvwxyzßäéöüM", kMarks);
-  if (split == Split::Validation || split == Split::Test) pairs.clear();
+  Vocabulary vocabulary = Vocabulary::pieces(
+      text_of(some), options.pieces, "FrenchGerman: -abcdefghijklmnopqrstuvwxyzßäéöüM", kMarks);
+  return {std::move(pairs), std::move(vocabulary)};
+}
+
+std::shared_ptr<Dataset> part_of_numbers(const TrainingNumbers& training, Split split,
+                                         std::int64_t validation,
+                                         const NumberPairOptions& options) {
+  std::vector<TextPair> pairs;
+  if (split == Split::Train || split == Split::All) pairs = training.pairs;
   Notes notes;
   const auto add = [&](Split part, std::int64_t count) {
     DrawnPairs drawn = draw_pairs(part, count, options);
@@ -308,9 +359,26 @@ std::shared_ptr<Dataset> number_pairs(Split split, const NumberPairOptions& opti
     add(Split::Validation, validation);
   if (split == Split::Test || split == Split::All) add(Split::Test, options.test);
   return std::make_shared<PairsDataset>(
-      vocabulary.tokens(), encode(pairs, vocabulary),
+      training.vocabulary.tokens(), encode(pairs, training.vocabulary),
       cat(pairs.size(), " numbers below ", options.below, " in words (seed ", options.seed, ")"),
       std::vector<std::string>(), std::move(notes));
+}
+
+}  // namespace
+
+PartReader draw_number_pairs(const NumberPairOptions& options) {
+  check_number_pairs(options);
+  const std::int64_t validation =
+      drawn_validation({.validation = options.validation}, options.train, "number_pairs");
+  const auto training = once([=] { return training_numbers(options); });
+  return [=](Split part) -> std::shared_ptr<Dataset> {
+    if (part == Split::Validation && validation == 0) return nullptr;
+    return part_of_numbers(training(), part, validation, options);
+  };
+}
+
+std::shared_ptr<Dataset> number_pairs(Split split, const NumberPairOptions& options) {
+  return draw_number_pairs(options)(split);
 }
 
 }  // namespace tenon::data

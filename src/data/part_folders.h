@@ -10,18 +10,23 @@
 namespace tenon::data {
 
 /// The part that a folder's name stands for, in any case: train or training; val, valid, validation
-/// or dev; test or testing.
+/// or dev; test or testing. Beside these may stand numbers, single letters and words that say what
+/// any part holds: train_images, TestSet, val2017, images_train. trainval is training.
 std::optional<Split> part_named(const std::string& folder_name);
 
 /// Sub-folders that are parts; "" where there is none.
 struct PartFolders {
   std::string train, validation, test;
   std::vector<std::string> beside;  ///< sub-folders that are none
+  bool by_words = false;            ///< some are named by more than the part's own word
   bool any() const { return !train.empty(); }
+  /// "train_images (training), test_images (test)".
+  std::string text() const;
 };
 /// Of the names of a folder's sub-folders. None are parts unless there is one for training and one
-/// beside it. Throws FormatError, beginning with `folder`, for two of one part, and where names of
-/// parts would be classes.
+/// beside it. Names that have another word too are parts where they differ in the part alone, as
+/// mnist_train and mnist_test do. Throws FormatError, beginning with `folder`, for two of one part,
+/// and where names of parts would be classes.
 PartFolders part_folders(const std::string& folder, const std::vector<std::string>& sub_folders);
 
 /// "patient3" of "photos/patient3_017.jpg": a file's name up to its last '_', '-', ' ' or '.'

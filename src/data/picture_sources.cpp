@@ -1,8 +1,8 @@
-// Where pictures lie: folders, lists, tar shards; and which of them are for testing.
+// Images of sizes of their own: which of a folder's, a list's or a shard's items are of which part.
+//
+// The items are gathered once; parts are lists of their numbers.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,57 +13,31 @@
 #include <tenon/error.h>
 #include <tenon/pictures.h>
 
+#include "base/digest.h"
 #include "base/index.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "data/class_order.h"
-#include "data/left_out.h"
-#include "data/line_reader.h"
+#include "data/image_items.h"
+#include "data/image_parts.h"
 #include "data/part_folders.h"
 #include "data/split.h"
 #include "io/encoding.h"
 #include "io/file.h"
 #include "io/image.h"
-#include "io/tar.h"
 #include "io/video.h"
 
 namespace tenon::data {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::uint64_t kMostPictureBytes = 1ull << 30;
 constexpr std::size_t kMostClasses = 1'000'000;
 constexpr int kMostFrames = 100'000;  // of a video
 
-struct Labelled {
-  std::string name, word{};        // of the class
-  bool by_folder = false;          // the word is the folder's name
-  std::string group{};             // what stays with others of the same; "": nothing does
-  std::optional<Split> lies_in{};  // the part whose files it is one of; unset: it is divided
-};
-
-bool looks_like_picture(const std::string& path) {
-  static const std::set<std::string> kEndings = {".jpg", ".jpeg", ".jpe", ".jfif", ".png",
-                                                 ".gif", ".webp", ".tif", ".tiff", ".bmp",
-                                                 ".pbm", ".pgm",  ".ppm", ".pnm"};
-  std::string ending = fs::path(path).extension().string();
-  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return kEndings.contains(ending);
-}
-
-std::optional<std::int64_t> whole_number_of(const std::string& word) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size() || value < 0) return {};
-  return value;
-}
-
 // Classes of what is for training, in their order.
-std::vector<std::string> names_of(const std::vector<Labelled>& items, ClassOrder order) {
+std::vector<std::string> names_of(const std::vector<ImageItem>& items, ClassOrder order) {
   std::set<std::string> words;
   bool by_folder = false;
-  for (const Labelled& item : items) {
+  for (const ImageItem& item : items) {
     if (item.lies_in.value_or(Split::Train) != Split::Train) continue;
     words.insert(item.word);
     by_folder = by_folder || item.by_folder;
@@ -71,96 +45,115 @@ std::vector<std::string> names_of(const std::vector<Labelled>& items, ClassOrder
   return ordered_classes({words.begin(), words.end()}, order, by_folder);
 }
 
-// A list of pictures with its classes and its part; where they lie is the subclass's.
+// The images of a source, whatever parts they are of.
+struct ImageList {
+  std::vector<ImageItem> items{};
+  std::string what{};
+  Notes notes{};
+  PictureSplit split{};
+  bool files_may_repeat = false;  // lines about one file, as crops of it, are never apart
+  std::vector<std::string> class_names{};
+  std::vector<std::int64_t> labels{};
+};
+
+void number_classes(ImageList& list) {
+  std::vector<std::string>& names = list.class_names;
+  names = list.split.class_names.empty() ? names_of(list.items, list.split.order)
+                                         : list.split.class_names;
+  for (const std::string& name : names)
+    if (io::not_utf8(name) != std::string::npos)
+      throw FormatError(cat(list.what, ": the name of a class is no UTF-8: '", name.substr(0, 60),
+                            "': rename it, for models keep it as UTF-8"));
+  if (names.size() > kMostClasses)
+    throw FormatError(cat(list.what, ": has ", names.size(), " classes"));
+  std::map<std::string, std::int64_t> order;
+  for (std::size_t k = 0; k < names.size(); ++k)
+    order.emplace(names[k], static_cast<std::int64_t>(k));
+  list.labels.reserve(list.items.size());
+  for (const ImageItem& item : list.items) {
+    const auto found = order.find(item.word);
+    if (found == order.end())
+      throw FormatError(
+          cat(item.name, ": its class '", item.word, "' is none that training images have"));
+    list.labels.push_back(found->second);
+  }
+}
+
+std::shared_ptr<const ImageList> finished(ImageList list) {
+  if (list.items.empty()) throw FormatError(cat(list.what, ": holds no images"));
+  number_classes(list);
+  return std::make_shared<const ImageList>(std::move(list));
+}
+
+Chosen choose(const ImageList& list, Split part) {
+  const PictureSplit& split = list.split;
+  Samples samples{.name = list.what, .count = std::ssize(list.items)};
+  samples.class_names = list.class_names;
+  samples.marks.classes = list.labels;
+  std::vector<std::string_view> names, groups;
+  for (const ImageItem& item : list.items) {
+    samples.lies_in.push_back(item.lies_in);
+    names.emplace_back(item.name);
+    if (!split.split.group.empty()) groups.emplace_back(item.group);
+  }
+  samples.marks.groups = numbers_of_words(groups);
+  if (list.files_may_repeat && groups.empty()) samples.marks.units = numbers_of_words(names);
+  const SplitOptions options =
+      split.test_path.empty() ? split.split : without_test(split.split, list.what);
+  return choose_samples(options, part, samples);
+}
+
+// One part of a list of images; where their bytes lie is the subclass's.
 class ListedPictures : public Pictures {
  public:
-  ListedPictures(std::vector<Labelled> items, std::string what)
-      : items_(std::move(items)), what_(std::move(what)) {
-    if (items_.empty()) throw FormatError(cat(what_, ": holds no pictures"));
-    for (std::size_t i = 0; i < items_.size(); ++i) numbers_.push_back({i});
+  ListedPictures(std::shared_ptr<const ImageList> list, Split part)
+      : list_(std::move(list)), part_(list_->split.whole ? Split::All : part) {
+    Chosen chosen = choose(*list_, part_);
+    for (const std::int64_t i : chosen.samples) numbers_.push_back({at(i)});
+    notes_ = list_->notes;
+    notes_.insert(notes_.end(), chosen.notes.begin(), chosen.notes.end());
   }
-  std::int64_t size() const override { return static_cast<std::int64_t>(numbers_.size()); }
-  std::int64_t label(std::int64_t number) const override { return labels_[place(number)]; }
+  std::int64_t size() const override { return std::ssize(numbers_); }
+  std::int64_t label(std::int64_t number) const override { return list_->labels[place(number)]; }
   std::string name(std::int64_t number) const override {
     const Entry& entry = numbers_[at(number)];
-    const std::string& path = items_[entry.item].name;
+    const std::string& path = item(number).name;
     return entry.frames == 0 ? path : cat(path, ", frame ", entry.frame + 1, " of ", entry.frames);
   }
-  std::vector<std::string> class_names() const override { return names_; }
-  std::string describe() const override { return cat(size(), " pictures of ", what_); }
-
-  const std::vector<Labelled>& items() const { return items_; }
-  void number_classes(const std::vector<std::string>& known, ClassOrder by) {
-    names_ = known.empty() ? names_of(items_, by) : known;
-    for (const std::string& name : names_)
-      if (io::not_utf8(name) != std::string::npos)
-        throw FormatError(cat(what_, ": the name of a class is no UTF-8: '", name.substr(0, 60),
-                              "': rename it, for models keep it as UTF-8"));
-    if (names_.size() > kMostClasses)
-      throw FormatError(cat(what_, ": has ", names_.size(), " classes"));
-    std::map<std::string, std::int64_t> order;
-    for (std::size_t k = 0; k < names_.size(); ++k)
-      order.emplace(names_[k], static_cast<std::int64_t>(k));
-    labels_.reserve(items_.size());
-    for (const Labelled& item : items_) {
-      const auto found = order.find(item.word);
-      if (found == order.end())
-        throw FormatError(
-            cat(item.name, ": its class '", item.word, "' is none that training pictures have"));
-      labels_.push_back(found->second);
-    }
-  }
-  // False where the source has no such part.
-  bool keep_part(Split part, const PictureSplit& split, bool files_may_repeat) {
-    Samples samples{.name = what_, .count = std::ssize(items_)};
-    samples.class_names = names_;
-    samples.marks.classes = labels_;
-    std::vector<std::string_view> names, groups;
-    for (const Labelled& item : items_) {
-      samples.lies_in.push_back(item.lies_in);
-      names.emplace_back(item.name);
-      if (!split.split.group.empty()) groups.emplace_back(item.group);
-    }
-    samples.marks.groups = numbers_of_words(groups);
-    // Lines about one file, as crops of it, are never apart.
-    if (files_may_repeat && groups.empty()) samples.marks.units = numbers_of_words(names);
-    const SplitOptions options =
-        split.test_path.empty() ? split.split : without_test(split.split, what_);
-    const Chosen chosen = choose_samples(options, split.whole ? Split::All : part, samples);
-    numbers_.clear();
-    for (const std::int64_t i : chosen.samples) numbers_.push_back({at(i)});
-    add(chosen.notes);
-    what_ = of_files(what_, split.test_path, split.whole ? Split::All : part);
-    return !numbers_.empty();
+  std::vector<std::string> class_names() const override { return list_->class_names; }
+  std::string describe() const override {
+    return cat(size(), " pictures of ", of_files(list_->what, list_->split.test_path, part_));
   }
   Notes notes() const override { return notes_; }
-  void add(const Notes& notes) { notes_.insert(notes_.end(), notes.begin(), notes.end()); }
 
  protected:
-  // A picture of the list, or one of a video's frames.
+  // An image of the list, or one of a video's frames.
   struct Entry {
     std::size_t item;
     int frame = 0, frames = 0;
   };
   const Entry& entry(std::int64_t number) const { return numbers_[at(number)]; }
   std::size_t place(std::int64_t number) const { return numbers_[at(number)].item; }
-  std::vector<Labelled> items_;
+  const ImageItem& item(std::int64_t number) const { return list_->items[place(number)]; }
   std::vector<Entry> numbers_;
 
  private:
-  std::string what_;
-  std::vector<std::string> names_;
-  std::vector<std::int64_t> labels_;
+  std::shared_ptr<const ImageList> list_;
+  Split part_;
   Notes notes_;
 };
 
 class PictureFiles final : public ListedPictures {
  public:
-  using ListedPictures::ListedPictures;
+  // Frames stand in the place of videos.
+  PictureFiles(std::shared_ptr<const ImageList> list, Split part, const VideoFrames& frames)
+      : ListedPictures(std::move(list), part) {
+    expand(frames);
+  }
   std::string bytes(std::int64_t number) const override {
     const Entry& from = entry(number);
-    const std::string& path = items_[from.item].name;
-    if (from.frames == 0) return io::read_file(path, kMostPictureBytes);
+    const std::string& path = item(number).name;
+    if (from.frames == 0) return io::read_file(path, kMostImageBytes);
     if (std::shared_ptr<const std::string> kept = kept_frame(number)) return *kept;
     // Opened for each: what a frame looks like depends on none that was decoded before.
     io::Video video(path);
@@ -169,14 +162,27 @@ class PictureFiles final : public ListedPictures {
     keep_frame(number, out);
     return out;
   }
-  // Puts frames in the place of videos.
+  // Of a video its size, beginning and end: to read all of it would take as long as to decode it.
+  std::uint64_t checksum(std::int64_t number) const override {
+    if (entry(number).frames == 0) return ListedPictures::checksum(number);
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 16;
+    const io::InputFile file(item(number).name);
+    std::string ends(static_cast<std::size_t>(std::min(file.size(), 2 * kMost)), '\0');
+    const std::uint64_t half = ends.size() / 2;
+    file.read_at(0, ends.data(), half);
+    file.read_at(file.size() - (ends.size() - half), ends.data() + half, ends.size() - half);
+    return tenon::checksum(ends) + file.size();
+  }
+  std::uint64_t stored_size(std::int64_t number) const override {
+    return io::InputFile(item(number).name).size();
+  }
+
+ private:
   void expand(const VideoFrames& frames) {
     std::vector<int> counts(numbers_.size());
-    const auto is_video = [&](std::size_t k) {
-      return io::looks_like_video(items_[numbers_[k].item].name);
-    };
     parallel_for(std::ssize(numbers_), [&](std::int64_t k, int) {
-      if (is_video(at(k))) counts[at(k)] = frames_of(items_[numbers_[at(k)].item].name, frames);
+      const std::string& path = item(k).name;
+      if (io::looks_like_video(path)) counts[at(k)] = frames_of(path, frames);
     });
     std::vector<Entry> all;
     for (std::size_t k = 0; k < numbers_.size(); ++k) {
@@ -186,8 +192,6 @@ class PictureFiles final : public ListedPictures {
     }
     numbers_ = std::move(all);
   }
-
- private:
   // Seconds of a video may have to be decoded for one of its frames, so those of the first epoch
   // stay while there is room.
   std::shared_ptr<const std::string> kept_frame(std::int64_t number) const {
@@ -202,7 +206,7 @@ class PictureFiles final : public ListedPictures {
     if (kept_.emplace(number, std::make_shared<const std::string>(frame)).second)
       kept_bytes_ += frame.size();
   }
-  // What cannot be opened is one broken picture.
+  // What cannot be opened is one broken image.
   static int frames_of(const std::string& path, const VideoFrames& frames) {
     if (frames.every <= 0) return frames.count;
     try {
@@ -222,139 +226,25 @@ class PictureFiles final : public ListedPictures {
 
 class PictureShards final : public ListedPictures {
  public:
-  struct Place {
-    std::size_t file;
-    std::uint64_t offset, size;
-  };
-  PictureShards(std::vector<Labelled> items, std::vector<Place> places,
-                std::vector<std::unique_ptr<io::InputFile>> files, const std::string& what)
-      : ListedPictures(std::move(items), what),
-        places_(std::move(places)),
-        files_(std::move(files)) {}
+  PictureShards(std::shared_ptr<const ImageList> list, Split part,
+                std::shared_ptr<const ShardIndex> index)
+      : ListedPictures(std::move(list), part), index_(std::move(index)) {}
   std::string bytes(std::int64_t number) const override {
-    const Place& from = places_[place(number)];
+    const ShardPlace& from = index_->places[place(number)];
     std::string out(static_cast<std::size_t>(from.size), '\0');
-    files_[from.file]->read_at(from.offset, out.data(), from.size);
+    index_->files[from.file]->read_at(from.offset, out.data(), from.size);
     return out;
+  }
+  std::uint64_t stored_size(std::int64_t number) const override {
+    return index_->places[place(number)].size;
   }
 
  private:
-  std::vector<Place> places_;
-  std::vector<std::unique_ptr<io::InputFile>> files_;
+  std::shared_ptr<const ShardIndex> index_;
 };
 
-// What lies in a folder, in the order of names; the system's own order is none.
-std::vector<fs::path> entries(const fs::path& folder) {
-  std::error_code error;
-  std::vector<fs::path> out;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error))
-    if (!entry->path().filename().string().starts_with('.')) out.push_back(entry->path());
-  if (error) throw IoError(cat(folder.string(), ": ", error.message()));
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-bool is_folder_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
-std::vector<std::string> sub_folders(const fs::path& folder) {
-  std::vector<std::string> out;
-  for (const fs::path& path : entries(folder))
-    if (is_folder_there(path)) out.push_back(path.filename().string());
-  return out;
-}
-
-std::string joined_names(const std::vector<std::string>& names) {
-  constexpr std::size_t kMostNamed = 5;
-  std::string out;
-  for (std::size_t k = 0; k < std::min(names.size(), kMostNamed); ++k)
-    out += cat(k == 0 ? "" : ", ", names[k]);
-  return names.size() > kMostNamed ? out + ", …" : out;
-}
-
-std::string group_below(const fs::path& folder, const Labelled& item, const std::string& rule) {
-  const fs::path below = fs::path(item.name).lexically_relative(folder / item.word);
-  const bool nested = std::distance(below.begin(), below.end()) > 1;
-  return group_by_rule(item.name, nested ? below.begin()->string() : "", rule);
-}
-
-void gather(const fs::path& folder, const std::string& word, bool videos, int depth,
-            std::vector<Labelled>& items, LeftOut& left_out) {
-  constexpr int kMostDepth = 8;
-  for (const fs::path& path : entries(folder)) {
-    if (is_folder_there(path)) {
-      if (depth < kMostDepth)
-        gather(path, word, videos, depth + 1, items, left_out);
-      else
-        left_out.too_deep.add(path.string());
-    } else if (io::looks_like_video(path.string())) {
-      if (videos) items.push_back({path.string(), word, true});
-    } else if (looks_like_picture(path.string())) {
-      items.push_back({path.string(), word, true});
-    } else {
-      left_out.not_images.add(path.string());
-    }
-  }
-}
-
-std::vector<Labelled> classes_in(const fs::path& folder, bool videos, const std::string& group_rule,
-                                 Notes& notes) {
-  std::vector<Labelled> items;
-  LeftOut left_out;
-  std::string beside;  // a picture that is in no class
-  for (const fs::path& path : entries(folder)) {
-    const std::string name = path.filename().string();
-    if (is_folder_there(path)) {
-      const std::size_t before = items.size();
-      gather(path, name, videos, 0, items, left_out);
-      if (items.size() == before) left_out.empty_classes.add(folder.string(), name);
-    } else if (looks_like_picture(path.string())) {
-      left_out.beside_classes.add(path.string());
-      if (beside.empty()) beside = name;
-    }
-  }
-  const Notes found = left_out.notes();
-  notes.insert(notes.end(), found.begin(), found.end());
-  if (items.empty() && !beside.empty())
-    throw FormatError(cat(folder.string(), ": sub-folders are the classes, and ", beside,
-                          " is in none: move it into one, as in ",
-                          (folder / "cats" / beside).string()));
-  for (Labelled& item : items)
-    if (!group_rule.empty()) item.group = group_below(folder, item, group_rule);
-  return items;
-}
-
-// The sub-folders' items, each of its part where the sub-folders are parts.
-std::vector<Labelled> folder_items(const std::string& folder, const fs::path& root, bool videos,
-                                   const PictureSplit& split, Notes& notes) {
-  if (!is_folder_there(root)) throw IoError(cat(folder, ": there is no such folder"));
-  PartFolders parts;
-  if (split.part_folders) parts = part_folders(folder, sub_folders(root));
-  if (!parts.any()) return classes_in(root, videos, split.split.group, notes);
-  if (!parts.test.empty() && !split.test_path.empty())
-    throw ValueError(cat(folder, ": holds ", parts.test,
-                         ", and the test part is to lie elsewhere: leave out one of them"));
-  if (!parts.beside.empty())
-    notes.push_back({cat(parts.beside.size(), parts.beside.size() == 1 ? " folder" : " folders",
-                         " beside ", parts.train, " left out: ", joined_names(parts.beside)),
-                     std::ssize(parts.beside), folder});
-  std::vector<Labelled> all;
-  const auto add = [&](const std::string& name, std::optional<Split> part) {
-    if (name.empty()) return;
-    std::vector<Labelled> items = classes_in(root / name, videos, split.split.group, notes);
-    if (items.empty()) throw FormatError(cat((root / name).string(), ": holds no pictures"));
-    for (Labelled& item : items) {
-      item.lies_in = part;
-      all.push_back(std::move(item));
-    }
-  };
-  add(parts.train, std::nullopt);
-  add(parts.validation, Split::Validation);
-  add(parts.test, Split::Test);
-  return all;
+std::shared_ptr<Pictures> images_or_null(std::shared_ptr<Pictures> images) {
+  return images->size() == 0 ? nullptr : std::move(images);
 }
 
 bool takes_videos(const VideoFrames& frames) {
@@ -364,290 +254,126 @@ bool takes_videos(const VideoFrames& frames) {
   return frames.count > 0 || frames.every > 0;
 }
 
-std::string trimmed_text(std::string text) {
-  const auto space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
-  while (!text.empty() && space(text.back())) text.pop_back();
-  while (!text.empty() && space(text.front())) text.erase(0, 1);
-  return text;
-}
-
-// "a{00..12}b" as its texts, and a star in the last part of a path as what is there.
-std::vector<std::string> shards_of(const std::string& pattern) {
-  const std::size_t open = pattern.find('{'), dots = pattern.find("..", open),
-                    close = pattern.find('}', dots);
-  std::vector<std::string> out;
-  if (open != std::string::npos && close != std::string::npos) {
-    const std::string low = pattern.substr(open + 1, dots - open - 1),
-                      high = pattern.substr(dots + 2, close - dots - 2);
-    const auto first = whole_number_of(low), last = whole_number_of(high);
-    if (!first || !last || *last < *first || *last - *first > 1'000'000)
-      throw ValueError(
-          cat("shards:", pattern, ": between braces stand two numbers, as {000..012}"));
-    for (std::int64_t k = *first; k <= *last; ++k) {
-      std::string digits = std::to_string(k);
-      if (digits.size() < low.size()) digits.insert(0, low.size() - digits.size(), '0');
-      out.push_back(pattern.substr(0, open) + digits + pattern.substr(close + 1));
-    }
-    return out;
-  }
-  const fs::path path(pattern);
-  const std::string last = path.filename().string();
-  const std::size_t star = last.find('*');
-  if (star == std::string::npos) return {pattern};
-  const std::string before = last.substr(0, star), after = last.substr(star + 1);
-  for (const fs::path& file : entries(path.has_parent_path() ? path.parent_path() : "."))
-    if (const std::string name = file.filename().string();
-        name.size() >= before.size() + after.size() && name.starts_with(before) &&
-        name.ends_with(after))
-      out.push_back(file.string());
-  if (out.empty()) throw IoError(cat("shards:", pattern, ": there are no such files"));
-  return out;
-}
-
-// One example of a shard: its picture and its class, which come in either order.
-struct ShardParts {
-  std::string name, word, folder;
-  PictureShards::Place place{};
-  int pictures = 0;
-};
-
-struct ShardIndex {
-  LeftOut left_out;
-  std::string group_rule;
-  std::optional<Split> lies_in;  // of what is indexed now
-  std::vector<Labelled> items;
-  std::vector<PictureShards::Place> places;
-};
-
-void add_example(ShardParts& parts, const std::string& shard, const std::string& key,
-                 ShardIndex& index) {
-  if (parts.pictures > 1) index.left_out.several_images.add(parts.name);
-  if (parts.pictures == 0 && !key.empty()) index.left_out.no_image.add(cat(shard, ":", key));
-  if (parts.pictures > 0) {
-    const std::string& word = parts.word.empty() ? parts.folder : parts.word;
-    if (word.empty())
-      throw FormatError(cat(parts.name, ": has no class: neither a .cls beside it nor a folder"));
-    index.items.push_back({parts.name, word, parts.word.empty()});
-    index.items.back().lies_in = index.lies_in;
-    if (!index.group_rule.empty())
-      index.items.back().group = group_by_rule(parts.name, parts.folder, index.group_rule);
-    index.places.push_back(parts.place);
-  }
-  parts = {};
-}
-
-void index_shard(const io::InputFile& shard, std::size_t file, ShardIndex& index) {
-  const std::string& path = shard.path();
-  char start[2] = {};
-  if (shard.size() >= sizeof start) shard.read_at(0, start, sizeof start);
-  if (io::is_gzip({start, sizeof start}))
-    throw NotSupported(cat(path,
-                           ": a compressed shard cannot be read in any order: unpack it with "
-                           "gunzip"));
-  io::TarReader reader(shard);
-  std::string key;
-  ShardParts parts;
-  while (reader.next()) {
-    const std::string& member = reader.path();
-    const std::size_t slash = member.rfind('/') + 1, dot = member.find('.', slash);
-    if (const std::string now = member.substr(0, dot); now != key) {
-      add_example(parts, path, key, index);
-      key = now;
-    }
-    if (looks_like_picture(member)) {
-      if (++parts.pictures > 1) continue;
-      parts.name = cat(path, ":", member);
-      parts.place = {file, reader.place(), reader.size()};
-      if (reader.size() > kMostPictureBytes)
-        throw FormatError(cat(parts.name, ": a picture of ", reader.size(), " bytes"));
-      const std::string folder = slash > 0 ? member.substr(0, slash - 1) : "";
-      parts.folder = folder.substr(folder.rfind('/') + 1);
-      if (parts.folder == ".") parts.folder.clear();
-    } else if (member.ends_with(".cls")) {
-      parts.word = trimmed_text(reader.read(1 << 16));
-    }
-  }
-  add_example(parts, path, key, index);
-  for (std::int64_t k = 0; k < reader.passed_over(); ++k) index.left_out.no_files.add(path);
-}
-
-// The images of one part as a set; nullptr where there are none.
-template <class Set>
-std::shared_ptr<Set> part_of_set(std::shared_ptr<Set> set, Split part, const PictureSplit& split,
-                                 bool files_may_repeat) {
-  set->number_classes(split.class_names, split.order);
-  return set->keep_part(part, split, files_may_repeat) ? std::move(set) : nullptr;
-}
-
-// Where a list's paths and classes stand; kNone: the class is the last field.
-struct ListColumns {
-  std::size_t path = 0, word = kNone;
-};
-
-ListColumns list_columns(const LineReader& lines) {
-  const ColumnNames& header = lines.header();
-  if (header.empty()) return {};
-  ListColumns out{kNone, kNone};
-  for (const std::string& name : path_names())
-    if (out.path == kNone) out.path = header.find(name, lines.file());
-  for (std::size_t c = 0; c < lines.columns(); ++c)
-    if (out.word == kNone && c != out.path && is_label_name(header[c])) out.word = c;
-  if (lines.columns() == 2) {
-    if (out.path == kNone) out.path = out.word == 0 ? 1 : 0;
-    if (out.word == kNone) out.word = 1 - out.path;
-  }
-  if (out.path == kNone || out.word == kNone)
-    throw FormatError(cat(lines.file(), ": of its ", lines.columns(), " columns none is called ",
-                          out.path == kNone ? "filename, path or image" : "label or class",
-                          ": rename the header's field"));
-  return out;
-}
-
-// The path of a row; without a header it may hold the separator.
-std::string_view listed_path(const LineReader& lines, const std::vector<std::string_view>& fields,
-                             const ListColumns& columns) {
-  if (fields.size() < 2)
-    throw FormatError(cat(lines.where(), ": '", fields[0].substr(0, 60),
-                          "' has no class; as in cats/1.jpg,cat. All lines have the same sign "
-                          "between path and class (separator=SIGN says which)"));
-  if (!lines.header().empty() || fields.size() == 2) return trimmed(fields[columns.path]);
-  const std::string_view path = lines.between(fields[0], fields[fields.size() - 2]);
-  if (path.empty())
-    throw FormatError(
-        cat(lines.where(), ": has ", fields.size(), " fields where a path and a class are needed"));
-  return trimmed(path);
-}
-
-std::vector<Labelled> list_items(const std::string& file, bool videos, const std::string& group,
-                                 const RowFormat& rows, Notes& notes) {
-  const fs::path base = fs::path(file).parent_path();
-  const bool by_rule = group == "prefix" || group == "folder";
-  LineReader lines(file, LineForm::List, rows, by_rule ? "" : group);
-  const ListColumns columns = list_columns(lines);
-  std::vector<Labelled> items;
-  Note left_out;
-  std::vector<std::string_view> fields;
-  while (lines.next(fields)) {
-    const std::string path(listed_path(lines, fields, columns));
-    const std::string word(trimmed(columns.word == kNone ? fields.back() : fields[columns.word]));
-    if (path.empty() || word.empty())
-      throw FormatError(cat(lines.where(), ": the path or the class is empty"));
-    if (!videos && io::looks_like_video(path)) {
-      if (left_out.count++ == 0) left_out.first = lines.where();
-      continue;
-    }
-    items.push_back({(base / path).string(), word, false, lines.group()});
-    if (by_rule)
-      items.back().group = group_by_rule(path, fs::path(path).parent_path().string(), group);
-  }
-  const Notes more = lines.notes();
-  notes.insert(notes.end(), more.begin(), more.end());
-  if (left_out.count > 0) {
-    left_out.text = cat(left_out.count, left_out.count == 1 ? " video is" : " videos are",
-                        " left out, for no frames of videos are asked for");
-    notes.push_back(left_out);
-  }
-  return items;
-}
-
 // Adds what has files of its own for testing.
-void add_test_items(std::vector<Labelled>& items, std::vector<Labelled> test,
-                    const std::string& path) {
-  if (test.empty()) throw FormatError(cat(path, ": holds no pictures"));
-  for (Labelled& item : test) {
+void add_test_items(ImageList& list, std::vector<ImageItem> test) {
+  if (test.empty()) throw FormatError(cat(list.split.test_path, ": holds no images"));
+  for (ImageItem& item : test) {
     item.lies_in = Split::Test;
-    items.push_back(std::move(item));
+    list.items.push_back(std::move(item));
   }
+}
+
+std::shared_ptr<const ImageList> gather_folder(const std::string& folder, const PictureSplit& split,
+                                               bool videos) {
+  ImageList list{.what = folder, .split = split};
+  list.items = folder_items(folder, videos, split, list.notes);
+  // Without a test folder beside train and val, nothing is tested unless a share is asked for.
+  const auto lies_in = [&](Split own) {
+    return std::any_of(list.items.begin(), list.items.end(),
+                       [&](const ImageItem& item) { return item.lies_in == own; });
+  };
+  SplitOptions& how = list.split.split;
+  if (lies_in(Split::Validation) && !lies_in(Split::Test) && !how.test && how.folds == 0)
+    how.test = 0;
+  if (!split.test_path.empty()) {
+    PictureSplit whole = split;
+    whole.test_path.clear();
+    std::vector<ImageItem> test = folder_items(split.test_path, videos, whole, list.notes);
+    if (std::any_of(test.begin(), test.end(), [](const ImageItem& item) { return item.lies_in; }))
+      throw FormatError(
+          cat(split.test_path, ": holds parts of its own: name the folder of the classes to test"));
+    add_test_items(list, std::move(test));
+  }
+  return finished(std::move(list));
+}
+
+std::shared_ptr<const ImageList> gather_list(const std::string& file, const PictureSplit& split,
+                                             bool videos, const RowFormat& rows) {
+  ImageList list{.what = file, .split = split, .files_may_repeat = true};
+  try {
+    list.items = list_items(file, videos, split.split.group, rows, list.notes);
+    if (!split.test_path.empty())
+      add_test_items(list,
+                     list_items(split.test_path, videos, split.split.group, rows, list.notes));
+  } catch (const ValueError& error) {
+    throw ValueError(message_of(file, error.what()));
+  }
+  return finished(std::move(list));
 }
 
 }  // namespace
 
 Pictures::~Pictures() = default;
 
+std::uint64_t Pictures::checksum(std::int64_t number) const {
+  return tenon::checksum(bytes(number));
+}
+
+std::uint64_t Pictures::stored_size(std::int64_t number) const { return bytes(number).size(); }
+
+ImagePartReader read_image_folder(const std::string& folder, const PictureSplit& split,
+                                  const VideoFrames& frames) {
+  const bool videos = takes_videos(frames);
+  check_group_rule(split.split.group, folder);
+  const auto list = once([=] { return gather_folder(folder, split, videos); });
+  return [=](Split part) {
+    return images_or_null(std::make_shared<PictureFiles>(list(), part, frames));
+  };
+}
+
+ImagePartReader read_image_list(const std::string& file, const PictureSplit& split,
+                                const VideoFrames& frames, const RowFormat& rows) {
+  const bool videos = takes_videos(frames);
+  const auto list = once([=] { return gather_list(file, split, videos, rows); });
+  return [=](Split part) {
+    return images_or_null(std::make_shared<PictureFiles>(list(), part, frames));
+  };
+}
+
+ImagePartReader read_image_shards(const std::string& pattern, const PictureSplit& split) {
+  check_group_rule(split.split.group, pattern);
+  struct Shards {
+    std::shared_ptr<const ImageList> list;
+    std::shared_ptr<const ShardIndex> index;
+  };
+  const auto shards = once([=] {
+    auto index = std::make_shared<ShardIndex>();
+    index->group_rule = split.split.group;
+    index_shards(pattern, std::nullopt, *index);
+    if (!split.test_path.empty()) index_shards(split.test_path, Split::Test, *index);
+    ImageList list{.items = std::move(index->items),
+                   .what = pattern,
+                   .notes = index->left_out.notes(),
+                   .split = split};
+    return Shards{finished(std::move(list)), std::move(index)};
+  });
+  return [=](Split part) {
+    return images_or_null(std::make_shared<PictureShards>(shards().list, part, shards().index));
+  };
+}
+
 std::shared_ptr<Pictures> open_picture_folder(const std::string& folder, Split part,
                                               const PictureSplit& split,
                                               const VideoFrames& frames) {
-  const bool videos = takes_videos(frames);
-  check_group_rule(split.split.group, folder);
-  Notes notes;
-  std::vector<Labelled> items = folder_items(folder, io::system_path(folder), videos, split, notes);
-  // Without a test folder beside train and val, nothing is tested unless a share is asked for.
-  PictureSplit how = split;
-  const auto lies_in = [&](Split own) {
-    return std::any_of(items.begin(), items.end(),
-                       [&](const Labelled& item) { return item.lies_in == own; });
-  };
-  if (lies_in(Split::Validation) && !lies_in(Split::Test) && !how.split.test &&
-      how.split.folds == 0)
-    how.split.test = 0;
-  if (!split.test_path.empty()) {
-    PictureSplit whole = split;
-    whole.test_path.clear();
-    std::vector<Labelled> test =
-        folder_items(split.test_path, io::system_path(split.test_path), videos, whole, notes);
-    if (std::any_of(test.begin(), test.end(), [](const Labelled& item) { return item.lies_in; }))
-      throw FormatError(
-          cat(split.test_path, ": holds parts of its own: name the folder of the classes to test"));
-    add_test_items(items, std::move(test), split.test_path);
-  }
-  auto set = std::make_shared<PictureFiles>(std::move(items), folder);
-  set->add(notes);
-  set = part_of_set(std::move(set), part, how, false);
-  if (set != nullptr) set->expand(frames);
-  return set;
+  return read_image_folder(folder, split, frames)(part);
 }
 
 std::shared_ptr<Pictures> open_picture_list(const std::string& file, Split part,
                                             const PictureSplit& split, const VideoFrames& frames,
                                             const RowFormat& rows) {
-  const bool videos = takes_videos(frames);
-  std::vector<Labelled> items;
-  Notes notes;
-  try {
-    items = list_items(file, videos, split.split.group, rows, notes);
-    if (!split.test_path.empty())
-      add_test_items(items, list_items(split.test_path, videos, split.split.group, rows, notes),
-                     split.test_path);
-  } catch (const ValueError& error) {
-    throw ValueError(message_of(file, error.what()));
-  }
-  auto set = std::make_shared<PictureFiles>(std::move(items), file);
-  set->add(notes);
-  set = part_of_set(std::move(set), part, split, true);
-  if (set != nullptr) set->expand(frames);
-  return set;
+  return read_image_list(file, split, frames, rows)(part);
 }
 
 std::shared_ptr<Pictures> open_video(const std::string& file, const VideoFrames& frames) {
   if (!takes_videos(frames)) throw ValueError(cat(file, ": no frames of it are asked for"));
   (void)io::Video(file);  // what is wrong with it is said now
-  auto set = std::make_shared<PictureFiles>(std::vector<Labelled>{{file, "video"}}, file);
-  set = part_of_set(std::move(set), Split::All, {}, false);
-  set->expand(frames);
-  return set;
+  return std::make_shared<PictureFiles>(finished({.items = {{file, "video"}}, .what = file}),
+                                        Split::All, frames);
 }
 
 std::shared_ptr<Pictures> open_picture_shards(const std::string& pattern, Split part,
                                               const PictureSplit& split) {
-  check_group_rule(split.split.group, pattern);
-  ShardIndex index;
-  index.group_rule = split.split.group;
-  std::vector<std::unique_ptr<io::InputFile>> files;
-  const auto add = [&](const std::string& shards, std::optional<Split> lies_in) {
-    index.lies_in = lies_in;
-    const std::size_t before = index.items.size();
-    for (const std::string& path : shards_of(shards)) {
-      files.push_back(std::make_unique<io::InputFile>(path));
-      index_shard(*files.back(), files.size() - 1, index);
-    }
-    if (index.items.size() == before) throw FormatError(cat(shards, ": holds no pictures"));
-  };
-  add(pattern, std::nullopt);
-  if (!split.test_path.empty()) add(split.test_path, Split::Test);
-  auto set = std::make_shared<PictureShards>(std::move(index.items), std::move(index.places),
-                                             std::move(files), pattern);
-  set->add(index.left_out.notes());
-  return part_of_set(std::move(set), part, split, false);
+  return read_image_shards(pattern, split)(part);
 }
 
 }  // namespace tenon::data

@@ -7,6 +7,7 @@
 #include <tenon/pictures.h>
 
 #include "base/str.h"
+#include "data/image_parts.h"
 #include "data/row_options.h"
 #include "data/source_parts.h"
 #include "data/split_spec.h"
@@ -85,12 +86,11 @@ PictureSource parse_picture_spec(const std::string& spec) {
   return source;
 }
 
-std::shared_ptr<Pictures> open_pictures(const PictureSource& source, Split part) {
-  if (source.kind == "folder")
-    return open_picture_folder(source.path, part, source.split, source.frames);
+ImagePartReader read_images(const PictureSource& source) {
+  if (source.kind == "folder") return read_image_folder(source.path, source.split, source.frames);
   if (source.kind == "list")
-    return open_picture_list(source.path, part, source.split, source.frames, source.rows);
-  return open_picture_shards(source.path, part, source.split);
+    return read_image_list(source.path, source.split, source.frames, source.rows);
+  return read_image_shards(source.path, source.split);
 }
 
 }  // namespace
@@ -99,14 +99,21 @@ bool is_picture_source(const std::string& spec) {
   return spec.starts_with("folder:") || spec.starts_with("list:") || spec.starts_with("shards:");
 }
 
-std::shared_ptr<Dataset> open_picture_source(const std::string& spec, Split split,
-                                             const std::vector<std::string>& class_names,
-                                             bool strict) {
+PartReader read_picture_source(const std::string& spec, const std::vector<std::string>& class_names,
+                               bool strict) {
   PictureSource source = parse_picture_spec(spec);
   source.options.strict = strict;
   source.split.class_names = class_names;
-  std::shared_ptr<Pictures> pictures = open_pictures(source, split);
-  return pictures == nullptr ? nullptr : picture_dataset(std::move(pictures), source.options);
+  return [images = read_images(source), options = source.options](Split part) {
+    std::shared_ptr<Pictures> own = images(part);
+    return own == nullptr ? nullptr : picture_dataset(std::move(own), options);
+  };
+}
+
+std::shared_ptr<Dataset> open_picture_source(const std::string& spec, Split split,
+                                             const std::vector<std::string>& class_names,
+                                             bool strict) {
+  return read_picture_source(spec, class_names, strict)(split);
 }
 
 }  // namespace tenon::data

@@ -7,10 +7,16 @@
 
 #include <tenon/data.h>
 
+#include "data/part_reader.h"
+
 namespace tenon::data {
 
-/// As open_dataset(), for sources of is_picture_source(). `class_names` are those of the training
+/// As Source, for sources of is_picture_source(). `class_names` are those of the training
 /// part, when they are known; `strict` is PictureOptions::strict.
+PartReader read_picture_source(const std::string& spec,
+                               const std::vector<std::string>& class_names = {},
+                               bool strict = false);
+/// One part.
 std::shared_ptr<Dataset> open_picture_source(const std::string& spec, Split split,
                                              const std::vector<std::string>& class_names = {},
                                              bool strict = false);

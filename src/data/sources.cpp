@@ -15,16 +15,19 @@
 #include "base/env.h"
 #include "base/str.h"
 #include "data/csv_dataset.h"
+#include "data/csv_spec.h"
 #include "data/joined_dataset.h"
+#include "data/part_reader.h"
 #include "data/picture_spec.h"
+#include "data/published_sets.h"
 #include "data/row_options.h"
 #include "data/scenes.h"
 #include "data/source_parts.h"
 #include "data/split.h"
 #include "data/split_spec.h"
 #include "data/tensor_dataset.h"
+#include "data/text_readers.h"
 #include "io/file.h"
-#include "io/idx.h"
 #include "io/numbers.h"
 
 namespace tenon::data {
@@ -102,52 +105,44 @@ std::shared_ptr<Dataset> drawn_part(const DrawnSpec& drawn, const std::string& s
       {one(Split::Train, drawn.numbers[0]), held, one(Split::Test, drawn.numbers[1])});
 }
 
-std::shared_ptr<Dataset> open_digits(const std::string& rest, const std::string& spec,
-                                     Split split) {
+PartReader read_digits(const std::string& rest, const std::string& spec) {
   DrawnSpec drawn{{kTrainDigits, kTestDigits, 0}};
   read_numbers(rest, spec, "digits takes at most three numbers: digits:TRAIN,TEST,SEED", drawn, {});
-  return drawn_part(drawn, spec, split, drawn_digits);
+  return [=](Split part) { return drawn_part(drawn, spec, part, drawn_digits); };
 }
 
 // "scenes:TRAIN,TEST,SEED,size=SIDE": as digits, and the images' side.
-std::shared_ptr<Dataset> open_scenes(const std::string& rest, const std::string& spec,
-                                     Split split) {
+PartReader read_scenes(const std::string& rest, const std::string& spec) {
   DrawnSpec drawn{{kTrainScenes, kTestScenes, 0}};
   std::int64_t side = kSceneSide;
   read_numbers(rest, spec,
                "scenes takes at most three numbers and a size: scenes:TRAIN,TEST,SEED,size=SIDE",
                drawn, {{"size=", &side}});
-  return drawn_part(drawn, spec, split, [&](std::uint64_t seed, std::int64_t count) {
-    return drawn_scenes(seed, count, side);
-  });
+  return [=](Split part) {
+    return drawn_part(drawn, spec, part, [side](std::uint64_t seed, std::int64_t count) {
+      return drawn_scenes(seed, count, side);
+    });
+  };
 }
 
 // "random:TRAIN,TEST,SEED,size=N,classes=N".
-std::shared_ptr<Dataset> open_random(const std::string& rest, const std::string& spec,
-                                     Split split) {
+PartReader read_random(const std::string& rest, const std::string& spec) {
   DrawnSpec drawn{{kTrainVectors, kTestVectors, 0}};
   std::int64_t size = kVectorSize, classes = kVectorSize;
   read_numbers(rest, spec,
                "random takes at most three numbers, a size and classes: "
                "random:TRAIN,TEST,SEED,size=N,classes=N",
                drawn, {{"size=", &size}, {"classes=", &classes}});
-  return drawn_part(drawn, spec, split, [&](std::uint64_t seed, std::int64_t count) {
-    return random_vectors(seed, count, size, classes);
-  });
+  return [=](Split part) {
+    return drawn_part(drawn, spec, part, [=](std::uint64_t seed, std::int64_t count) {
+      return random_vectors(seed, count, size, classes);
+    });
+  };
 }
 
 constexpr const char* kTextSplitOptions = "validation split test fold chronological";
 constexpr const char* kTextIsWhole =
     "parts of a text are stretches of it, neither shuffled nor grouped";
-
-std::string find_idx(const std::string& folder, const std::string& stem, const std::string& kind) {
-  for (const char* joint : {"-", "."})
-    for (const char* ending : {"", ".gz"}) {
-      std::string path = cat(folder, "/", stem, joint, kind, ending);
-      if (io::file_exists(path)) return path;
-    }
-  return "";
-}
 
 // "FOLDER,validation=0.1": a folder whose test part has files of its own.
 struct FolderSpec {
@@ -168,18 +163,18 @@ FolderSpec read_folder_spec(const std::string& rest, const std::string& spec) {
   return out;
 }
 
-std::shared_ptr<Dataset> open_mnist(const std::string& rest, const std::string& spec, Split split) {
+PartReader read_mnist(const std::string& rest, const std::string& spec) {
   const FolderSpec given = read_folder_spec(rest, spec);
   const std::string folder = given.folder.empty() ? default_data_dir() + "/mnist" : given.folder;
   if (given.folder.empty() && find_idx(folder, "train-images", "idx3-ubyte").empty())
     throw IoError(cat("MNIST is not in ", folder,
                       ": run 'tenon data fetch mnist', or name its folder: mnist:FOLDER"));
-  return open_idx(folder, split, given.split);
+  return read_idx(folder, given.split);
 }
 
 // "cifar10" and "cifar100": the fetched files, or a folder that holds them.
-std::shared_ptr<Dataset> open_cifar_spec(const std::string& kind, const std::string& rest,
-                                         const std::string& spec, Split split) {
+PartReader read_cifar_spec(const std::string& kind, const std::string& rest,
+                           const std::string& spec) {
   const FolderSpec given = read_folder_spec(rest, spec);
   const std::string folder =
       given.folder.empty() ? cat(default_data_dir(), "/", kind) : given.folder;
@@ -189,7 +184,7 @@ std::shared_ptr<Dataset> open_cifar_spec(const std::string& kind, const std::str
                       given.folder.empty() ? cat("run 'tenon data fetch ", kind,
                                                  "', or name its folder: ", kind, ":FOLDER")
                                            : "name the folder of its binary version"));
-  return open_cifar(folder, split, given.split);
+  return read_cifar(folder, given.split);
 }
 
 // "500M", "4G": bytes.
@@ -239,53 +234,12 @@ bool set_csv_option(CsvOptions& options, const std::string& key, const std::stri
   return true;
 }
 
-// The rows of a file of its own are the test part, read as those for training were.
-TensorDatasetParts read_csv_test(const std::string& test, const std::string& train,
-                                 CsvOptions options) {
-  const bool known = options.columns != nullptr;
-  TensorDatasetParts learnt;
-  if (!known) {
-    learnt = parse_csv(io::read_file(train), train, options, Split::Train);
-    options.class_names = learnt.class_names;
-    options.columns = learnt.table;
-  }
-  options.split = {};
-  TensorDatasetParts rows = parse_csv(io::read_file(test), test, options);
-  if (known) return rows;
-  rows.classes = std::max(rows.classes, learnt.classes);
-  add_lacking_classes(rows, learnt, test);
-  return rows;
-}
-
-std::shared_ptr<Dataset> open_csv_spec(const std::string& rest, const std::string& spec,
-                                       Split split, bool classes,
-                                       std::shared_ptr<const TableColumns> columns) {
-  const std::vector<std::string> parts = source_parts(rest);
-  CsvOptions options;
-  options.classes = classes;
-  options.columns = std::move(columns);
-  SplitSpec divided;
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    const std::size_t equals = parts[i].find('=');
-    const std::string key = parts[i].substr(0, equals);
-    const std::string value = equals == std::string::npos ? "" : parts[i].substr(equals + 1);
-    if (!set_csv_option(options, key, value, spec) && !read_split_option(parts[i], spec, divided))
-      refuse_part(spec, parts, i,
-                  cat("label=NAME, column=NUMBER, drop=NAME, category=NAME, date=NAME, "
-                      "dayfirst=yes|no, decimal=SIGN, thousands=SIGN, memory=SIZE, shape=CxHxW, ",
-                      kRowOptions, ", ", kSplitOptions));
-  }
-  check_split_spec(divided, spec);
+PartReader read_csv_spec(const std::string& spec, const SourceOptions& source) {
+  auto [file, options, divided] = parse_csv_spec(spec);
+  options.classes = source.classes;
+  options.columns = source.columns;
   options.split = divided.options;
-  if (divided.test.empty()) return open_csv(parts[0], split, options);
-  options.split.test = 0;
-  if (split != Split::Test) {
-    auto rows = open_csv(parts[0], split, options);
-    if (split != Split::All) return rows;
-    return joined_dataset(
-        {rows, make_tensor_dataset(read_csv_test(divided.test, parts[0], options))});
-  }
-  return make_tensor_dataset(read_csv_test(divided.test, parts[0], options));
+  return read_csv(file, divided.test, options);
 }
 
 // What says how a source of text is divided, beside its own options: those that read_own() takes.
@@ -304,8 +258,8 @@ SplitSpec read_text_spec(const std::vector<std::string>& parts, const std::strin
   return split;
 }
 
-std::shared_ptr<Dataset> open_token_text_spec(const std::string& rest, const std::string& spec,
-                                              Split split, const SourceOptions& source) {
+PartReader read_token_text_spec(const std::string& rest, const std::string& spec,
+                                const SourceOptions& source) {
   const std::vector<std::string> parts = source_parts(rest);
   TokenTextOptions options{.hide_words = source.hide_words};
   const SplitSpec divided =
@@ -316,7 +270,7 @@ std::shared_ptr<Dataset> open_token_text_spec(const std::string& rest, const std
                      });
   allow_split_options(divided, kTextSplitOptions, spec, kTextIsWhole);
   options.split = divided.options, options.test_file = divided.test;
-  return open_token_text(parts[0], split, *source.tokenizer, options);
+  return read_token_text(parts[0], source.tokenizer, options);
 }
 
 void require_tokenizer(const std::string& spec, const SourceOptions& source) {
@@ -326,8 +280,8 @@ void require_tokenizer(const std::string& spec, const SourceOptions& source) {
                          "vocab.txt"));
 }
 
-std::shared_ptr<Dataset> open_lines_spec(const std::string& rest, const std::string& spec,
-                                         Split split, const SourceOptions& source) {
+PartReader read_lines_spec(const std::string& rest, const std::string& spec,
+                           const SourceOptions& source) {
   require_tokenizer(spec, source);
   const std::vector<std::string> parts = source_parts(rest);
   ClassLineOptions options;
@@ -340,11 +294,11 @@ std::shared_ptr<Dataset> open_lines_spec(const std::string& rest, const std::str
         return key == "length" || (key == "class" && (value == "first" || value == "last"));
       });
   options.split = divided.options, options.test_file = divided.test;
-  return open_class_lines(parts[0], split, *source.tokenizer, options);
+  return read_class_lines(parts[0], source.tokenizer, options);
 }
 
-std::shared_ptr<Dataset> open_spans_spec(const std::string& rest, const std::string& spec,
-                                         Split split, const SourceOptions& source) {
+PartReader read_spans_spec(const std::string& rest, const std::string& spec,
+                           const SourceOptions& source) {
   require_tokenizer(spec, source);
   const std::vector<std::string> parts = source_parts(rest);
   SpanOptions options;
@@ -362,11 +316,11 @@ std::shared_ptr<Dataset> open_spans_spec(const std::string& rest, const std::str
   allow_split_options(divided, "validation split test fold seed chronological", spec,
                       "questions about one text stay together, and have no classes");
   options.split = divided.options, options.test_file = divided.test;
-  return open_spans(parts[0], split, *source.tokenizer, options);
+  return read_spans(parts[0], source.tokenizer, options);
 }
 
-std::shared_ptr<Dataset> open_text_spec(const std::string& rest, const std::string& spec,
-                                        Split split, const SourceOptions& source) {
+PartReader read_text_spec(const std::string& rest, const std::string& spec,
+                          const SourceOptions& source) {
   const std::vector<std::string> parts = source_parts(rest);
   TextOptions options{.vocabulary = source.vocabulary};
   const SplitSpec divided = read_text_spec(
@@ -384,12 +338,12 @@ std::shared_ptr<Dataset> open_text_spec(const std::string& rest, const std::stri
       });
   allow_split_options(divided, kTextSplitOptions, spec, kTextIsWhole);
   options.split = divided.options, options.test_file = divided.test;
-  return open_text(parts[0], split, options);
+  return read_text(parts[0], options);
 }
 
 // "numbers:TRAIN,TEST,SEED,below=N,to=LANGUAGE,pieces=N".
-std::shared_ptr<Dataset> open_numbers(const std::string& rest, const std::string& spec, Split split,
-                                      const SourceOptions& source) {
+PartReader read_numbers_spec(const std::string& rest, const std::string& spec,
+                             const SourceOptions& source) {
   NumberPairOptions options{.vocabulary = source.vocabulary};
   DrawnSpec drawn{{options.train, options.test, 0}};
   read_drawn(rest, spec,
@@ -411,11 +365,11 @@ std::shared_ptr<Dataset> open_numbers(const std::string& rest, const std::string
   options.train = drawn.numbers[0], options.test = drawn.numbers[1];
   options.seed = static_cast<std::uint64_t>(drawn.numbers[2]);
   options.validation = drawn.split.options.validation;
-  return number_pairs(split, options);
+  return draw_number_pairs(options);
 }
 
-std::shared_ptr<Dataset> open_pairs_spec(const std::string& rest, const std::string& spec,
-                                         Split split, const SourceOptions& source) {
+PartReader read_pairs_spec(const std::string& rest, const std::string& spec,
+                           const SourceOptions& source) {
   const std::vector<std::string> parts = source_parts(rest);
   PairOptions options{.vocabulary = source.vocabulary};
   const SplitSpec divided = read_text_spec(parts, spec, cat("pieces=N, length=N, ", kRowOptions),
@@ -431,12 +385,13 @@ std::shared_ptr<Dataset> open_pairs_spec(const std::string& rest, const std::str
   allow_split_options(divided, "validation split test fold seed group chronological", spec,
                       "translations have no classes");
   options.split = divided.options, options.test_file = divided.test;
-  return open_pairs(parts[0], split, options);
+  return read_pairs(parts[0], options);
 }
 
-// Arrays of inputs and targets.
+// Arrays of inputs and targets. Labels are classes by their values: `values` empty, they are those
+// of these labels.
 TensorDatasetParts load_arrays(const std::string& inputs, const std::string& targets, bool classes,
-                               std::int64_t known_classes) {
+                               std::vector<std::int64_t>& values) {
   TensorDatasetParts set;
   set.input = io::load_npy(inputs);
   set.target = io::load_npy(targets);
@@ -446,16 +401,20 @@ TensorDatasetParts load_arrays(const std::string& inputs, const std::string& tar
   set.description = inputs;
   set.place = [inputs](std::int64_t number) { return cat(inputs, ", row ", number + 1); };
   if (classes && set.target.rank() == 1 && is_integral(set.target.dtype())) {
-    set.classes = known_classes;
-    set.target = class_targets(set.target, set.classes, targets);
+    set.target = valued_targets(set.target, values, targets);
+    name_by_values(set, values, targets);
   }
   make_tensor_dataset(set);  // refuses what does not belong together before it is divided
   return set;
 }
 
+struct Arrays {
+  TensorDatasetParts set;
+  std::vector<std::int64_t> values, groups;
+};
+
 // "npy:INPUTS,TARGETS", and the test part's two files behind them.
-std::shared_ptr<Dataset> open_npy_spec(const std::string& rest, const std::string& spec,
-                                       Split split, bool classes) {
+PartReader read_npy_spec(const std::string& rest, const std::string& spec, bool classes) {
   const std::vector<std::string> parts = source_parts(rest, true);
   std::vector<std::string> files;
   SplitSpec divided;
@@ -477,47 +436,25 @@ std::shared_ptr<Dataset> open_npy_spec(const std::string& rest, const std::strin
   check_split_spec(divided, spec);
   SplitOptions how = divided.options;
   if (own_test) how.test = 0;
-  const TensorDatasetParts set = load_arrays(files[0], files[1], classes, 0);
-  std::vector<std::int64_t> groups;
-  if (!how.group.empty()) groups = whole_numbers(io::load_npy(how.group), how.group);
-  if (!own_test || split == Split::Train || split == Split::Validation)
-    return part_or_null(part_of(set, split, how, std::move(groups)));
-  TensorDatasetParts test = load_arrays(files[2], files[3], classes, set.classes);
-  if (split == Split::All)
-    return joined_dataset({make_tensor_dataset(set), make_tensor_dataset(std::move(test))});
-  add_lacking_classes(test, set, files[2]);
-  return make_tensor_dataset(std::move(test));
-}
-
-std::string idx_file(const std::string& folder, const std::string& stem, const char* kind) {
-  const std::string ending = std::string(kind) == "images" ? "idx3-ubyte" : "idx1-ubyte";
-  std::string path = find_idx(folder, cat(stem, "-", kind), ending);
-  if (path.empty())
-    throw IoError(cat(folder, ": holds no ", stem, "-", kind, "-", ending,
-                      " (with or without .gz): check the folder"));
-  return path;
-}
-
-TensorDatasetParts load_idx(const std::string& folder, const std::string& stem,
-                            std::int64_t classes) {
-  const std::string images = idx_file(folder, stem, "images"),
-                    labels = idx_file(folder, stem, "labels");
-  TensorDatasetParts parts;
-  io::IdxOptions options;
-  options.channel_axis = true;
-  parts.input = io::parse_idx(io::read_file(images), images, options);
-  if (parts.input.rank() != 4 || parts.input.dtype() != DType::UInt8)
-    throw FormatError(cat(images, ": holds ", parts.input.dtype(), " ", parts.input.shape(),
-                          ", not uint8 pictures [N, height, width]"));
-  const Tensor given = io::load_idx(labels);
-  if (given.rank() != 1)
-    throw FormatError(cat(labels, ": holds ", given.shape(), ", not one label for each picture"));
-  parts.classes = classes;
-  parts.target = class_targets(given, parts.classes, labels);
-  parts.description = cat(parts.input.shape()[0], " pictures of ", images);
-  parts.place = [images](std::int64_t number) { return cat(images, ", image ", number + 1); };
-  make_tensor_dataset(parts);  // refuses what does not belong together before it is divided
-  return parts;
+  const auto arrays = once([=] {
+    Arrays out;
+    out.set = load_arrays(files[0], files[1], classes, out.values);
+    if (!how.group.empty()) out.groups = whole_numbers(io::load_npy(how.group), how.group);
+    return out;
+  });
+  const auto test = once([=] {
+    std::vector<std::int64_t> values = arrays().values;
+    TensorDatasetParts out = load_arrays(files[2], files[3], classes, values);
+    add_lacking_classes(out, arrays().set, files[2]);
+    return out;
+  });
+  return [=](Split part) {
+    const Arrays& own = arrays();
+    if (!own_test || part == Split::Train || part == Split::Validation)
+      return part_or_null(part_of(own.set, part, how, own.groups));
+    if (part == Split::Test) return make_tensor_dataset(test());
+    return joined_dataset({make_tensor_dataset(own.set), make_tensor_dataset(test())});
+  };
 }
 
 }  // namespace
@@ -531,22 +468,22 @@ std::string default_data_dir() {
   return home.empty() ? "tenon-data" : home + "/.cache/tenon";
 }
 
-std::shared_ptr<Dataset> open_idx(const std::string& folder, Split part,
-                                  const SplitOptions& split) {
-  if (part == Split::All)
-    return joined_dataset(
-        {make_tensor_dataset(load_idx(folder, "train", 0)), open_idx(folder, Split::Test, split)});
-  if (part == Split::Test) {
-    // Classes are those of the training part, whichever of them the test part has.
-    const std::string labels = idx_file(folder, "train", "labels");
-    TensorDatasetParts train;
-    train.target = class_targets(io::load_idx(labels), train.classes, labels);
-    TensorDatasetParts test = load_idx(folder, "t10k", train.classes);
-    add_lacking_classes(test, train, folder);
-    return make_tensor_dataset(std::move(test));
+CsvSpec parse_csv_spec(const std::string& spec) {
+  const std::vector<std::string> parts = source_parts(spec.substr(spec.find(':') + 1));
+  CsvSpec out{.file = parts[0], .options = {}, .divided = {}};
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::size_t equals = parts[i].find('=');
+    const std::string key = parts[i].substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : parts[i].substr(equals + 1);
+    if (!set_csv_option(out.options, key, value, spec) &&
+        !read_split_option(parts[i], spec, out.divided))
+      refuse_part(spec, parts, i,
+                  cat("label=NAME, column=NUMBER, drop=NAME, category=NAME, date=NAME, "
+                      "dayfirst=yes|no, decimal=SIGN, thousands=SIGN, memory=SIZE, shape=CxHxW, ",
+                      kRowOptions, ", ", kSplitOptions));
   }
-  const SplitOptions how = without_test(split, folder);
-  return part_or_null(part_of(load_idx(folder, "train", 0), part, how));
+  check_split_spec(out.divided, spec);
+  return out;
 }
 
 std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool classes) {
@@ -561,8 +498,7 @@ std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool
 
 namespace {
 
-std::shared_ptr<Dataset> open_kind(const std::string& spec, Split split,
-                                   const SourceOptions& options) {
+PartReader reader_of(const std::string& spec, const SourceOptions& options) {
   const bool classes = options.classes;
   // "digits,validation=0.2" and "mnist,seed=1": options without numbers or a folder before them.
   const std::size_t cut = spec.find_first_of(":,");
@@ -573,13 +509,14 @@ std::shared_ptr<Dataset> open_kind(const std::string& spec, Split split,
       cut == std::string::npos ? "" : spec.substr(no_path && !drawn ? cut : cut + 1);
   if (!classes && kind != "csv" && kind != "npy")
     throw ValueError(cat("data '", spec, "': its targets are classes, not quantities"));
-  if (is_picture_source(spec)) return open_picture_source(spec, split, {}, options.strict);
-  if (kind == "digits") return open_digits(rest, spec, split);
-  if (kind == "scenes") return open_scenes(rest, spec, split);
-  if (kind == "random") return open_random(rest, spec, split);
-  if (kind == "numbers") return open_numbers(rest, spec, split, options);
-  if (kind == "mnist") return open_mnist(rest, spec, split);
-  if (kind == "cifar10" || kind == "cifar100") return open_cifar_spec(kind, rest, spec, split);
+  if (is_picture_source(spec))
+    return read_picture_source(spec, options.class_names, options.strict);
+  if (kind == "digits") return read_digits(rest, spec);
+  if (kind == "scenes") return read_scenes(rest, spec);
+  if (kind == "random") return read_random(rest, spec);
+  if (kind == "numbers") return read_numbers_spec(rest, spec, options);
+  if (kind == "mnist") return read_mnist(rest, spec);
+  if (kind == "cifar10" || kind == "cifar100") return read_cifar_spec(kind, rest, spec);
   const bool known = kind == "idx" || kind == "csv" || kind == "npy" || kind == "text" ||
                      kind == "lines" || kind == "pairs" || kind == "spans";
   if (known && rest.empty())
@@ -587,16 +524,16 @@ std::shared_ptr<Dataset> open_kind(const std::string& spec, Split split,
         cat("data '", spec, "': name what to read: ", kind, kind == "idx" ? ":FOLDER" : ":FILE"));
   if (kind == "idx") {
     const FolderSpec given = read_folder_spec(rest, spec);
-    return open_idx(given.folder, split, given.split);
+    return read_idx(given.folder, given.split);
   }
-  if (kind == "csv") return open_csv_spec(rest, spec, split, classes, options.columns);
-  if (kind == "npy") return open_npy_spec(rest, spec, split, classes);
+  if (kind == "csv") return read_csv_spec(spec, options);
+  if (kind == "npy") return read_npy_spec(rest, spec, classes);
   if (kind == "text" && options.tokenizer != nullptr)
-    return open_token_text_spec(rest, spec, split, options);
-  if (kind == "text") return open_text_spec(rest, spec, split, options);
-  if (kind == "lines") return open_lines_spec(rest, spec, split, options);
-  if (kind == "pairs") return open_pairs_spec(rest, spec, split, options);
-  if (kind == "spans") return open_spans_spec(rest, spec, split, options);
+    return read_token_text_spec(rest, spec, options);
+  if (kind == "text") return read_text_spec(rest, spec, options);
+  if (kind == "lines") return read_lines_spec(rest, spec, options);
+  if (kind == "pairs") return read_pairs_spec(rest, spec, options);
+  if (kind == "spans") return read_spans_spec(rest, spec, options);
   const std::string kinds[] = {"digits", "scenes", "random", "mnist", "cifar10", "cifar100",
                                "idx",    "csv",    "npy",    "text",  "lines",   "numbers",
                                "pairs",  "spans",  "folder", "list",  "shards"};
@@ -612,11 +549,18 @@ std::shared_ptr<Dataset> open_kind(const std::string& spec, Split split,
 
 }  // namespace
 
+Source::Source(const std::string& spec, const SourceOptions& options)
+    : open_(reader_of(spec, options)), strict_(options.strict) {}
+
+std::shared_ptr<Dataset> Source::open(Split part) const {
+  std::shared_ptr<Dataset> set = open_(part);
+  if (set != nullptr && strict_) refuse_notes(set->notes());
+  return set;
+}
+
 std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
                                       const SourceOptions& options) {
-  std::shared_ptr<Dataset> set = open_kind(spec, split, options);
-  if (set != nullptr && options.strict) refuse_notes(set->notes());
-  return set;
+  return Source(spec, options).open(split);
 }
 
 }  // namespace tenon::data

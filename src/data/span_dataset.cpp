@@ -2,7 +2,6 @@
 #include "data/span_dataset.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include <tenon/error.h>
@@ -12,6 +11,7 @@
 #include "base/str.h"
 #include "data/split.h"
 #include "data/text_parts.h"
+#include "data/text_readers.h"
 #include "data/unicode.h"
 #include "io/encoding.h"
 #include "io/json.h"
@@ -143,11 +143,11 @@ class QuestionReader {
             for (const Json& answer : list(asked, "answers", id)) {
               answers.push_back(text(answer, "text", id));
               if (answers.size() > 1) continue;
-              const Json& start = answer.value("answer_start", Json());
-              if (!start.is_number_integer() || start.get<double>() < 0 ||
-                  start.get<double>() > 1e9)
+              const Json* start = answer.find("answer_start");
+              if (start == nullptr || !start->is_number_integer() || start->get<double>() < 0 ||
+                  start->get<double>() > 1e9)
                 throw FormatError(cat(id, " has no 'answer_start'"));
-              place = start.get<std::int64_t>();
+              place = start->get<std::int64_t>();
             }
           if (!answers.empty() && answers[0].empty())
             throw FormatError(cat(id, ": its answer is empty"));
@@ -319,47 +319,70 @@ void SpanDataset::get(std::span<const std::int64_t> indices, void* inputs, void*
   }
 }
 
+namespace {
+
+std::vector<SpanQuestion> questions_of(const std::string& file, const Tokenizer& tokenizer) {
+  std::vector<SpanQuestion> questions = naming_file(file, [&] {
+    std::vector<SpanQuestion> out = read_questions(tokenizer, io::read_text(file));
+    if (out.empty()) throw FormatError("has no questions");
+    return out;
+  });
+  for (SpanQuestion& question : questions) question.file = file;
+  return questions;
+}
+
+// Which questions a part has.
+std::vector<SpanQuestion> chosen_questions(const std::vector<const SpanQuestion*>& all,
+                                           Samples samples, const std::string& file, Split split,
+                                           const SpanOptions& options) {
+  samples.name = file, samples.count = std::ssize(all);
+  std::vector<std::string_view> texts;
+  texts.reserve(all.size());
+  for (const SpanQuestion* question : all) texts.push_back(question->text->text);
+  samples.marks.units = numbers_of_words(texts);
+  const Chosen chosen =
+      choose_samples(options.test_file.empty() ? options.split : without_test(options.split, file),
+                     split, samples);
+  std::vector<SpanQuestion> part;
+  for (const std::int64_t i : chosen.samples) part.push_back(*all[at(i)]);
+  return part;
+}
+
+}  // namespace
+
+PartReader read_spans(const std::string& file, std::shared_ptr<const Tokenizer> kept,
+                      const SpanOptions& options) {
+  if (!options.split.group.empty())
+    throw ValueError(cat(file, ": questions about one text stay in one part: leave out 'group'"));
+  const bool own_test = !options.test_file.empty();
+  const auto own = once([=] { return questions_of(file, *kept); });
+  const auto test = once([=] { return questions_of(options.test_file, *kept); });
+  return [=](Split split) -> std::shared_ptr<Dataset> {
+    const Tokenizer& tokenizer = *kept;
+    Samples samples;
+    std::vector<const SpanQuestion*> all;
+    const auto add = [&](const std::vector<SpanQuestion>& questions, std::optional<Split> lies_in) {
+      for (const SpanQuestion& question : questions)
+        all.push_back(&question), samples.lies_in.push_back(lies_in);
+    };
+    if (!own_test || split != Split::Test) add(own(), std::nullopt);
+    if (own_test && (split == Split::Test || split == Split::All)) add(test(), Split::Test);
+    const std::string& reading = own_test && split == Split::Test ? options.test_file : file;
+    return naming_file(reading, [&]() -> std::shared_ptr<Dataset> {
+      std::vector<SpanQuestion> part =
+          chosen_questions(all, std::move(samples), file, split, options);
+      if (part.empty()) return nullptr;
+      std::string about =
+          cat(part.size(), " questions of ", of_files(file, options.test_file, split));
+      return std::make_shared<SpanDataset>(std::move(part), tokenizer, options, std::move(about),
+                                           split);
+    });
+  };
+}
+
 std::shared_ptr<Dataset> open_spans(const std::string& file, Split split,
                                     const Tokenizer& tokenizer, const SpanOptions& options) {
-  const bool own_test = !options.test_file.empty();
-  std::string reading = file;
-  try {
-    if (!options.split.group.empty())
-      throw ValueError("questions about one text stay in one part: leave out 'group'");
-    std::vector<SpanQuestion> all;
-    Samples samples{.name = file};
-    const auto read = [&](const std::string& path, std::optional<Split> lies_in) {
-      reading = path;
-      std::vector<SpanQuestion> questions = read_questions(tokenizer, io::read_text(path));
-      for (SpanQuestion& question : questions) {
-        question.file = path;
-        all.push_back(std::move(question));
-        samples.lies_in.push_back(lies_in);
-      }
-      if (questions.empty()) throw FormatError("has no questions");
-    };
-    if (!own_test || split != Split::Test) read(file, std::nullopt);
-    if (own_test && (split == Split::Test || split == Split::All))
-      read(options.test_file, Split::Test);
-    samples.count = std::ssize(all);
-    std::vector<std::string_view> texts;
-    texts.reserve(all.size());
-    for (const SpanQuestion& question : all) texts.push_back(question.text->text);
-    samples.marks.units = numbers_of_words(texts);
-    const Chosen chosen = choose_samples(
-        own_test ? without_test(options.split, file) : options.split, split, samples);
-    if (chosen.samples.empty()) return nullptr;
-    std::vector<SpanQuestion> part;
-    for (const std::int64_t i : chosen.samples) part.push_back(std::move(all[at(i)]));
-    std::string about =
-        cat(part.size(), " questions of ", of_files(file, options.test_file, split));
-    return std::make_shared<SpanDataset>(std::move(part), tokenizer, options, std::move(about),
-                                         split);
-  } catch (const FormatError& error) {
-    throw FormatError(message_of(reading, error.what()));
-  } catch (const ValueError& error) {
-    throw ValueError(message_of(reading, error.what()));
-  }
+  return read_spans(file, kept_elsewhere(tokenizer), options)(split);
 }
 
 }  // namespace tenon::data

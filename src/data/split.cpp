@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <set>
 #include <unordered_map>
@@ -50,6 +51,24 @@ std::int64_t quota(double share, std::int64_t count) {
   if (share <= 0 || count < 2) return 0;
   const auto rounded = static_cast<std::int64_t>(std::llround(share * static_cast<double>(count)));
   return std::clamp<std::int64_t>(rounded, 1, count - 1);
+}
+
+// A share of nearly one may be all samples when it is rounded.
+void require_rest(double share, std::int64_t count, const char* part, const std::string& name) {
+  if (share > 0.5 && count > 1 && std::llround(share * static_cast<double>(count)) >= count)
+    throw ValueError(cat(name, ": the ", part, " part's share, ", share, " of ", count,
+                         " samples, leaves none for training: choose a smaller one"));
+}
+
+// There are as many folds as things that may be apart, at most. A chronological fold is trained on
+// the block before it.
+void require_folds(const SplitOptions& o, std::int64_t things, const char* called,
+                   const std::string& name) {
+  const std::int64_t most = things - (o.chronological ? 1 : 0);
+  if (o.folds <= most) return;
+  throw ValueError(cat(name, ": fold ", o.fold, " of ", o.folds, ": there are ", things, called,
+                       most < 2 ? ", too few for folds"
+                                : cat(", which make ", most, " folds at most: give fewer folds")));
 }
 
 // A class's samples in `list`, and how many of them a part takes.
@@ -146,13 +165,15 @@ std::vector<bool> group_fold(const SplitOptions& o, Indices order, const Indices
   return out;
 }
 
-Parts divide_groups(const SplitOptions& o, std::int64_t samples, const SampleMarks& marks) {
+Parts divide_groups(const SplitOptions& o, std::int64_t samples, const SampleMarks& marks,
+                    const std::string& name) {
   const std::int64_t groups =
       samples == 0 ? 0 : *std::max_element(marks.groups.begin(), marks.groups.end()) + 1;
   Indices sizes(at(groups));
   for (const std::int64_t group : marks.groups) ++sizes[at(group)];
   const Indices order = epoch_order(o.seed, 0, groups);
   const std::vector<bool> none(sizes.size());
+  if (o.folds != 0) require_folds(o, groups, cat(" groups of '", o.group, "'").c_str(), name);
   const std::vector<bool> test = o.folds != 0 ? group_fold(o, order, sizes)
                                               : take_groups(order, sizes, none, test_share(o), 2);
   const std::vector<bool> validation =
@@ -167,13 +188,16 @@ Parts divide_groups(const SplitOptions& o, std::int64_t samples, const SampleMar
 
 // Fold i of k is the i-th of the last k of k + 1 blocks, trained on all that comes before, as
 // scikit-learn's TimeSeriesSplit.
-Parts divide_in_time(const SplitOptions& o, std::int64_t samples) {
+Parts divide_in_time(const SplitOptions& o, std::int64_t samples, const std::string& name) {
+  if (o.folds == 0) require_rest(test_share(o), samples, "test", name);
   std::int64_t from = samples - quota(test_share(o), samples), to = samples;
   if (o.folds != 0) {
+    require_folds(o, samples, " samples in order", name);
     const std::int64_t block = samples / (o.folds + 1);
     from = samples - (o.folds + 1 - o.fold) * block;
     to = from + block;
   }
+  require_rest(validation_share(o), from, "validation", name);
   const std::int64_t validation = from >= kFewest ? quota(validation_share(o), from) : 0;
   Parts out(at(samples));
   for (std::int64_t i = 0; i < to; ++i)
@@ -183,7 +207,12 @@ Parts divide_in_time(const SplitOptions& o, std::int64_t samples) {
   return out;
 }
 
-Parts divide_shuffled(const SplitOptions& o, std::int64_t samples, const SampleMarks& marks) {
+Parts divide_shuffled(const SplitOptions& o, std::int64_t samples, const SampleMarks& marks,
+                      const std::string& name) {
+  if (o.folds != 0)
+    require_folds(o, samples, " samples", name);
+  else
+    require_rest(test_share(o), samples, "test", name);
   const bool stratify = o.stratify.value_or(!marks.classes.empty());
   const Indices* classes = stratify ? &marks.classes : nullptr;
   Indices list = epoch_order(o.seed, 0, samples);
@@ -200,6 +229,7 @@ Parts divide_shuffled(const SplitOptions& o, std::int64_t samples, const SampleM
       out[at(i)] = Split::Test;
   }
   std::erase_if(list, [&](std::int64_t i) { return out[at(i)] == Split::Test; });
+  require_rest(validation_share(o), std::ssize(list), "validation", name);
   if (std::ssize(list) < kFewest) return out;
   for (const std::int64_t i : take_share(list, validation_share(o), classes, o.seed))
     out[at(i)] = Split::Validation;
@@ -253,6 +283,15 @@ bool any_lies_in(const Samples& samples, Split part) {
   return std::find(samples.lies_in.begin(), samples.lies_in.end(), part) != samples.lies_in.end();
 }
 
+// "'cat', 'dog'", and an ellipsis behind ten.
+std::string quoted_names(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 10;
+  std::string out;
+  for (std::size_t k = 0; k < std::min(names.size(), kMostNamed); ++k)
+    out += cat(k == 0 ? "" : ", ", "'", names[k], "'");
+  return names.size() > kMostNamed ? out + ", …" : out;
+}
+
 // Which of the classes the part's samples lack.
 std::vector<std::string> lacking(const Indices& classes, const Indices& own,
                                  const std::vector<std::string>& class_names) {
@@ -269,6 +308,53 @@ std::vector<std::string> lacking(const Indices& classes, const Indices& own,
     if (anywhere[c] && !here[c])
       out.push_back(c < class_names.size() ? class_names[c] : std::to_string(c));
   return out;
+}
+
+// How what stays together came into parts: a group that groups nothing looks like any other in the
+// samples' numbers.
+void note_wholes(const SplitOptions& o, const Parts& parts, const SampleMarks& marks,
+                 const std::string& source, Notes& notes) {
+  const bool grouped = !o.group.empty() && !marks.groups.empty();
+  const Indices& wholes = grouped ? marks.groups : marks.units;
+  if (wholes.empty()) return;
+  const std::int64_t count = *std::max_element(wholes.begin(), wholes.end()) + 1;
+  const bool alone = count == std::ssize(wholes);
+  if (alone && !grouped) return;
+  std::vector<std::optional<Split>> part_of(at(count));
+  for (std::size_t i = 0; i < wholes.size(); ++i) part_of[at(wholes[i])] = parts[i];
+  const auto of = [&](Split part) { return std::count(part_of.begin(), part_of.end(), part); };
+  const std::string shares = cat(of(Split::Train), " for training, ", of(Split::Validation),
+                                 " for validation, ", of(Split::Test), " for testing");
+  if (alone)
+    notes.push_back({cat("split by group '", o.group, "' keeps nothing together: each of ", count,
+                         " groups is one sample (", shares, ")"),
+                     count, source});
+  else
+    notes.push_back({cat(grouped ? cat("split by group '", o.group, "': ", count, " groups, ")
+                                 : cat("samples of one file or text stay together: ", count,
+                                       " files or texts, "),
+                         shares),
+                     count, source, true});
+}
+
+// Classes with fewer samples than there are folds are in the test part of some folds alone.
+void note_rare_classes(const SplitOptions& o, const SampleMarks& marks, const Samples& samples,
+                       Notes& notes) {
+  if (o.folds == 0 || o.chronological || !o.group.empty() || !o.stratify.value_or(true)) return;
+  std::map<std::int64_t, std::int64_t> counts;
+  for (const std::int64_t c : marks.classes)
+    if (c >= 0) ++counts[c];
+  std::vector<std::string> rare;
+  for (const auto& [c, count] : counts)
+    if (count < o.folds)
+      rare.push_back(at(c) < samples.class_names.size() ? samples.class_names[at(c)]
+                                                        : std::to_string(c));
+  if (rare.empty()) return;
+  notes.push_back(
+      {cat(rare.size(), rare.size() == 1 ? " class has" : " classes have",
+           " fewer samples than the ", o.folds, " folds, so that some folds test none of ",
+           rare.size() == 1 ? "it: " : "them: ", quoted_names(rare)),
+       std::ssize(rare), samples.name});
 }
 
 constexpr std::uint64_t kTestSeeds = 0x7e57'0000'0000'0000ull;
@@ -306,9 +392,9 @@ Parts divide(const SplitOptions& options, std::int64_t samples, const SampleMark
     return out;
   }
   check(options, marks, name);
-  Parts out = !options.group.empty()  ? divide_groups(options, samples, marks)
-              : options.chronological ? divide_in_time(options, samples)
-                                      : divide_shuffled(options, samples, marks);
+  Parts out = !options.group.empty()  ? divide_groups(options, samples, marks, name)
+              : options.chronological ? divide_in_time(options, samples, name)
+                                      : divide_shuffled(options, samples, marks, name);
   const auto count = [&](Split part) { return std::count(out.begin(), out.end(), part); };
   const bool tests = options.folds != 0 || test_share(options) > 0;
   if (count(Split::Train) == 0 || (tests && count(Split::Test) == 0))
@@ -374,24 +460,25 @@ Chosen choose_samples(const SplitOptions& options, Split part, const Samples& sa
                               : divide(how, std::ssize(divided), marks, samples.name);
   for (std::size_t k = 0; k < divided.size(); ++k) out.parts[at(divided[k])] = parts[k];
   out.samples = samples_of(out.parts, part);
-  out.notes =
+  if (!too_few && part != Split::All) {
+    note_wholes(how, parts, marks, samples.name, out.notes);
+    note_rare_classes(how, marks, samples, out.notes);
+  }
+  const Notes of_classes =
       notes_of_classes(samples.name, part, samples.marks.classes, out.samples, samples.class_names);
+  out.notes.insert(out.notes.end(), of_classes.begin(), of_classes.end());
   return out;
 }
 
 Notes notes_of_classes(const std::string& source, Split part, const Indices& classes,
                        const Indices& own, const std::vector<std::string>& class_names) {
   if (classes.empty() || own.empty() || part == Split::All) return {};
-  constexpr std::size_t kMostNamed = 10;
   const std::vector<std::string> missing = lacking(classes, own, class_names);
   if (missing.empty()) return {};
-  std::string named;
-  for (std::size_t k = 0; k < std::min(missing.size(), kMostNamed); ++k)
-    named += cat(k == 0 ? "" : ", ", "'", missing[k], "'");
   const bool one = missing.size() == 1;
   return {{cat("the ", name(part), " part has no sample of ", missing.size(),
-               one ? " class that another part has: " : " classes that another part has: ", named,
-               missing.size() > kMostNamed ? ", …" : ""),
+               one ? " class that another part has: " : " classes that another part has: ",
+               quoted_names(missing)),
            std::ssize(missing), source}};
 }
 
@@ -406,6 +493,7 @@ std::string message_of(const std::string& file, const std::string& message) {
 
 Indices numbers_of_words(const std::vector<std::string_view>& words) {
   std::unordered_map<std::string_view, std::int64_t> numbers;
+  numbers.reserve(words.size());
   Indices out;
   out.reserve(words.size());
   for (const std::string_view word : words)

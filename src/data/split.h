@@ -50,7 +50,7 @@ struct Samples {
 struct Chosen {
   Parts parts{};                        ///< of every sample
   std::vector<std::int64_t> samples{};  ///< of the part that was asked for
-  Notes notes{};                        ///< classes that this part lacks
+  Notes notes{};  ///< how groups came into parts, and classes that this part lacks
 };
 /// Divides the samples that have no files of their own and chooses those of `part`. Samples whose
 /// part lies elsewhere are never divided: `options.test` and folds (`options.validation`) are then

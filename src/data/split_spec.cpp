@@ -7,6 +7,8 @@
 
 #include "base/str.h"
 #include "data/source_parts.h"
+#include "io/file.h"
+#include "io/numbers.h"
 
 namespace tenon::data {
 namespace {
@@ -28,6 +30,19 @@ void read_fold(const std::string& value, const std::string& spec, SplitOptions& 
     throw ValueError(cat("data '", spec, "': fold=", value, ": as 1/5, the first of five"));
 }
 
+// "test=0.2" is meant as a share, where there is no file of such a name.
+void refuse_share_as_path(const std::string& value, const std::string& spec) {
+  const bool percent = value.ends_with('%');
+  double share = 0;
+  if (!io::parse_number(percent ? value.substr(0, value.size() - 1) : value, share) ||
+      io::is_there(value))
+    return;
+  throw ValueError(cat("data '", spec, "': test=", value,
+                       " names files for testing, and there are none: a share of the samples is "
+                       "split=",
+                       value));
+}
+
 }  // namespace
 
 bool read_split_option(const std::string& part, const std::string& spec, SplitSpec& out) {
@@ -44,6 +59,7 @@ bool read_split_option(const std::string& part, const std::string& spec, SplitSp
   } else if (key == "split" && !value.empty()) {
     options.test = spec_share(value, spec);
   } else if (key == "test" && !value.empty()) {
+    refuse_share_as_path(value, spec);
     out.test = value;
   } else if (key == "fold" && !value.empty()) {
     read_fold(value, spec, options);
@@ -68,7 +84,8 @@ void allow_split_options(const SplitSpec& split, std::string_view allowed, const
                          const char* why) {
   for (const std::string& key : split.given)
     if (cat(" ", allowed, " ").find(cat(" ", key, " ")) == std::string::npos)
-      throw ValueError(cat("data '", spec, "': ", why, ": leave out '", key, "'"));
+      throw ValueError(cat("data '", spec, "': ", why, ": leave out '", key, "'",
+                           key == "fold" ? ", for there are no folds of such a source" : ""));
 }
 
 }  // namespace tenon::data

@@ -32,14 +32,16 @@ bool has_digit(std::string_view text) {
 // A pass over the rows.
 class Pass {
  public:
-  Pass(const std::string& name, const io::NumberFormat& numbers, std::size_t columns)
-      : name_(name), numbers_(numbers), known_(columns) {
+  Pass(const std::string& name, const io::NumberFormat& numbers, const LabelRule& label,
+       std::size_t columns)
+      : name_(name), numbers_(numbers), label_(label), known_(columns) {
     rows.columns.resize(columns);
   }
   void add(std::size_t c, Reading how, DateOrder order, std::string_view field, std::int64_t line) {
     if (how == Reading::Numbers) add_number(c, field, line);
     if (how == Reading::Words) add_word(c, field, is_missing(field), line);
-    if (how == Reading::Labels) add_word(c, field, trimmed(field).empty(), line);
+    if (how == Reading::Labels) add_word(c, field, label_.is_missing(field), line);
+    if (how == Reading::Groups) add_word(c, field, trimmed(field).empty(), line);
     if (how == Reading::Dates) add_date(c, order, field, line);
   }
   TableRows rows;
@@ -90,8 +92,14 @@ class Pass {
                               " different words: is it an input or the label's column?"));
       found = known_[c].emplace(text, static_cast<std::int32_t>(column.texts.size())).first;
       column.texts.emplace_back(text);
+      column.spaced.emplace_back();
     }
     column.places.push_back(found->second);
+    SpacedWord& word = column.spaced[static_cast<std::size_t>(found->second)];
+    if (text.size() == field.size())
+      word.bare = true;
+    else if (word.count++ == 0)
+      word.line = line;
   }
   void add_date(std::size_t c, DateOrder order, std::string_view field, std::int64_t line) {
     RawColumn& column = rows.columns[c];
@@ -99,7 +107,9 @@ class Pass {
     if (is_missing(field)) {
       column.missing.add(line, field);
     } else {
-      const unsigned orders = read_date(field, order, seconds);
+      bool short_year = false;
+      const unsigned orders = read_date(field, order, seconds, short_year);
+      if (short_year) column.short_years.add(line, field);
       if ((orders & order & column.date_orders) == 0) column.odd.add(line, field);
       if ((orders & column.date_orders) != 0) column.date_orders &= orders;
     }
@@ -108,6 +118,7 @@ class Pass {
 
   const std::string& name_;
   const io::NumberFormat& numbers_;
+  const LabelRule& label_;
   std::vector<Known> known_;
 };
 
@@ -161,6 +172,12 @@ bool is_missing(std::string_view field) {
   for (const char* known : {"", "?", "na", "n/a", "nan", "null", "none", "<na>", "#n/a"})
     if (small == known) return true;
   return false;
+}
+
+bool LabelRule::is_missing(std::string_view field) const {
+  const std::string_view text = trimmed(field);
+  return text.empty() ||
+         (!only_empty && data::is_missing(text) && !known.contains(std::string(text)));
 }
 
 std::string folded(std::string_view text) {
@@ -248,15 +265,20 @@ bool TableFile::is_number(std::string_view field) const {
 }
 
 TableRows TableFile::read(const std::vector<Reading>& how, const std::vector<DateOrder>& orders,
-                          bool header) const {
+                          const LabelRule& label, bool header) const {
   io::CsvReader reader(text_, name_, format_);
   std::vector<std::string_view> fields;
-  Pass pass(name_, numbers_, columns());
+  Pass pass(name_, numbers_, label, columns());
   if (header) (void)reader.next(fields);
   while (reader.next(fields)) {
     if (fields.size() != columns())
       throw FormatError(cat(name_, ": line ", reader.line(), " has ", fields.size(),
                             " columns where the first row has ", columns()));
+    if (label.column < fields.size() && !label.keep_rows &&
+        label.is_missing(fields[label.column])) {
+      pass.rows.unlabelled.add(reader.line(), fields[label.column]);
+      continue;
+    }
     pass.rows.lines.push_back(reader.line());
     for (std::size_t c = 0; c < fields.size(); ++c)
       if (how[c] != Reading::Skipped) pass.add(c, how[c], orders[c], fields[c], reader.line());

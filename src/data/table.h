@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +17,9 @@
 
 namespace tenon::data {
 
-/// How the fields of a column are read. Labels are words among which only "" is missing.
-enum class Reading { Skipped, Numbers, Words, Labels, Dates };
+/// How the fields of a column are read. Groups are words among which only "" is missing; of labels
+/// LabelRule says which are.
+enum class Reading { Skipped, Numbers, Words, Labels, Groups, Dates };
 
 /// A field whose line a message names.
 struct OddField {
@@ -26,15 +28,32 @@ struct OddField {
   void add(std::int64_t at, std::string_view field);
 };
 
+/// A word that stands in fields with spaces around it, and in others without.
+struct SpacedWord {
+  bool bare = false;
+  std::int64_t count = 0, line = 0;  ///< of the fields with spaces
+};
+
 struct RawColumn {
   std::vector<float> numbers;        ///< NaN where the field is no number
   std::vector<std::int32_t> places;  ///< of words: place in `texts`, -1 where the field is missing
   std::vector<std::string> texts;    ///< different words in order of appearance
+  std::vector<SpacedWord> spaced;    ///< of each of them
   std::vector<double> dates;         ///< seconds (data/dates.h); NaN where the field is no date
   unsigned date_orders = kAnyOrder;  ///< in which all of them are dates
   OddField missing, odd;             ///< odd: neither missing nor what the column is read as
   OddField too_large;                ///< of those: infinities and what is beyond float32
   std::int64_t odd_with_digits = 0;  ///< of the others: words with a digit in them
+  OddField short_years;              ///< dates with two digits for the year
+};
+
+/// Which labels are missing, and what becomes of their rows.
+struct LabelRule {
+  std::size_t column = static_cast<std::size_t>(-1);  ///< none
+  bool keep_rows = false;                             ///< else rows without a label are left out
+  bool only_empty = false;                            ///< words as "NA" are labels
+  std::set<std::string> known{};                      ///< these are labels, whatever they are
+  bool is_missing(std::string_view field) const;
 };
 
 /// What was done to numbers to read them, over all columns.
@@ -51,6 +70,7 @@ struct TableRows {
   std::vector<RawColumn> columns;
   std::vector<std::int64_t> lines;  ///< of each row
   Conversions conversions;
+  OddField unlabelled;  ///< rows that were left out
   io::SkippedLines comments, blank;
 };
 
@@ -92,7 +112,7 @@ class TableFile {
   /// kAnyOrder where it is to be found. Throws FormatError, with the line, for rows of other
   /// lengths and for columns of more than 100,000 different words.
   TableRows read(const std::vector<Reading>& how, const std::vector<DateOrder>& orders,
-                 bool header) const;
+                 const LabelRule& label, bool header) const;
 
  private:
   std::string_view text_;

@@ -8,6 +8,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
+#include "data/table_header.h"
 
 namespace tenon::data {
 namespace {
@@ -23,7 +24,7 @@ TableColumn fit_numbers(const std::vector<Number>& numbers, const std::vector<bo
   for (std::size_t i = 0; i < numbers.size(); ++i)
     if (!held_out[i] && !std::isnan(numbers[i]))
       sum += part(static_cast<double>(numbers[i])), ++count;
-  return {name, count > 0 ? sum / static_cast<double>(count) : 0, {}, {}, {}};
+  return {.name = name, .fill = count > 0 ? sum / static_cast<double>(count) : 0};
 }
 
 std::vector<std::string> values_of(const RawColumn& raw, const std::vector<bool>& held_out) {
@@ -89,9 +90,7 @@ std::size_t width_of(const std::vector<TableColumn>& columns) {
 
 }  // namespace
 
-std::string ColumnTitle::text() const {
-  return name.empty() ? cat("column ", column + 1) : cat("column '", name.substr(0, 60), "'");
-}
+std::string ColumnTitle::text() const { return column_text(name, column); }
 std::string ColumnTitle::option() const {
   return name.empty() ? std::to_string(column) : name.substr(0, 60);
 }
@@ -125,7 +124,7 @@ std::vector<TableColumn> fit_column(const RawColumn& raw, const ColumnTitle& tit
     if (count == 0) empty();
     return {out};
   }
-  TableColumn out{title.name, 0, values_of(raw, held_out), {}, {}};
+  TableColumn out{.name = title.name, .values = values_of(raw, held_out)};
   if (out.values.empty()) empty();
   if (!title.category &&
       (out.values.size() > kMostValues ||
@@ -197,6 +196,9 @@ std::string reading_hint(const std::string& field, const ColumnTitle& title,
   double seconds = 0;
   if (read_date(field, kAnyOrder, seconds) != 0)
     return cat("date=", title.option(), " reads dates");
+  if (const std::string why = not_a_date(field, title.option()); !why.empty())
+    return cat("it ", why,
+               why.starts_with("has") ? cat(", and date=", title.option(), " reads dates") : "");
   return cat("category=", title.option(), " takes its fields for words, drop=", title.option(),
              " leaves it out");
 }

@@ -23,7 +23,7 @@ struct ColumnTitle {
   std::string name{};
   std::size_t column = 0;
   bool category = false;
-  /// "column 'town'", or "column 3" where there is no header.
+  /// "column 'town'", or "column 3 (counted from 0)" where there is none.
   std::string text() const;
   /// What an option calls it: its name, or its number from 0.
   std::string option() const;

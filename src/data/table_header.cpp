@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <set>
 
 #include <tenon/error.h>
 
+#include "base/digit.h"
 #include "base/str.h"
 
 namespace tenon::data {
@@ -29,10 +31,43 @@ bool above_numbers(const TableFile& file, std::size_t column) {
   return any;
 }
 
+bool above_words(const TableFile& file, std::size_t column) {
+  bool any = false;
+  for (const auto& row : file.next_rows()) {
+    if (column >= row.size() || is_missing(row[column])) continue;
+    if (file.is_number(row[column])) return false;
+    any = true;
+  }
+  return any;
+}
+
+bool comes_again(const TableFile& file, std::size_t column) {
+  const std::string_view field = trimmed(file.first_row()[column]);
+  return !none_below(file, column, [&](auto below) { return trimmed(below) == field; });
+}
+
+// 0, 1, 2 … as pandas calls columns that have no names, perhaps behind an index without a name.
+bool counts_columns(const std::vector<std::string>& row) {
+  const std::size_t from = trimmed(row[0]).empty() ? 1 : 0;
+  for (std::size_t c = from; c < row.size(); ++c)
+    if (trimmed(row[c]) != std::to_string(c - from)) return false;
+  return row.size() >= from + 2;
+}
+
+// Whole numbers of which none stands twice, as names of columns are; spaces and words beside them.
+bool may_be_names(const TableFile& file) {
+  std::set<std::string_view> seen;
+  return std::all_of(file.first_row().begin(), file.first_row().end(), [&](const auto& field) {
+    const std::string_view name = trimmed(field);
+    const bool whole = std::all_of(name.begin(), name.end(), [](char c) { return is_digit(c); });
+    return (whole || !file.is_number(name)) && (name.empty() || seen.insert(name).second);
+  });
+}
+
 // What the first row has beside its label.
 struct FirstRow {
   std::size_t words = 0, numbers = 0;
-  bool above_number = false, comes_again = false;
+  bool above_number = false, above_word = false, comes_again = false;
 };
 
 FirstRow look_at(const TableFile& file, std::size_t label) {
@@ -42,15 +77,40 @@ FirstRow look_at(const TableFile& file, std::size_t label) {
     const std::string_view field = trimmed(file.first_row()[c]);
     if (file.is_number(field)) {
       ++out.numbers;
+      out.above_word = out.above_word || above_words(file, c);
       continue;
     }
     ++out.words;
     if (is_missing(field)) continue;
     out.above_number = out.above_number || above_numbers(file, c);
-    out.comes_again = out.comes_again ||
-                      !none_below(file, c, [&](auto below) { return trimmed(below) == field; });
+    out.comes_again = out.comes_again || comes_again(file, c);
   }
   return out;
+}
+
+// Of a first row with numbers, none of whose words stands above numbers.
+HeaderGuess guess_numbers(const TableFile& file, const FirstRow& first, std::size_t label) {
+  const std::vector<std::string>& row = file.first_row();
+  const bool counts = counts_columns(row);
+  const bool label_above_word =
+      label != kNone && file.is_number(trimmed(row[label])) && above_words(file, label);
+  const bool again = first.comes_again || (label != kNone && comes_again(file, label));
+  const bool above_word = (first.above_word || label_above_word) && !again;
+  if ((counts && row.size() > 2) || (above_word && may_be_names(file)))
+    return {true, false,
+            cat("the first row ('", trimmed(row[0]).substr(0, 40),
+                "' …) is taken for a header, though it has numbers, for ",
+                counts ? "it counts the columns" : "numbers of it stand above words",
+                " (header=no says otherwise)")};
+  const bool word = first.words > 0 || (label != kNone && !file.is_number(trimmed(row[label])));
+  const bool new_words = word && !again && !file.next_rows().empty();
+  if (!counts && !above_word && !new_words) return {};
+  return {false, false,
+          cat("the first row ('", trimmed(row[0]).substr(0, 40), "' …) is read as a row, though ",
+              counts       ? "it counts the columns"
+              : above_word ? "a number of it stands above words"
+                           : "no word of it comes again",
+              " (header=yes says otherwise)")};
 }
 
 }  // namespace
@@ -87,6 +147,11 @@ bool is_text_name(std::string_view name) {
                     "text2",    "text_a",    "text_b",    "description"});
 }
 
+std::string column_text(std::string_view name, std::size_t column) {
+  return name.empty() ? cat("column ", column, " (counted from 0)")
+                      : cat("column '", name.substr(0, 60), "'");
+}
+
 HeaderGuess guess_header(const TableFile& file, std::size_t label) {
   const FirstRow first = look_at(file, label);
   const auto numbered = [&](bool by_label_name) {
@@ -103,10 +168,15 @@ HeaderGuess guess_header(const TableFile& file, std::size_t label) {
     if (is_label_name(name) &&
         none_below(file, label, [&](auto below) { return trimmed(below) == name; }))
       return numbered(true);
-    if (number && !first.above_number) return {};
+    // Labels may stand in another column.
+    for (std::size_t c = 0; c < file.columns(); ++c)
+      if (is_one_of(file.first_row()[c], {"label", "class", "target"}) && !comes_again(file, c))
+        return numbered(true);
+    if (number && !first.above_number) return guess_numbers(file, first, label);
   }
   if (first.above_number) return numbered(false);
-  if (first.words == 0 || first.numbers > 0 || first.comes_again) return {};
+  if (first.numbers > 0) return guess_numbers(file, first, label);
+  if (first.words == 0 || first.comes_again) return {};
   const bool usual =
       std::any_of(file.first_row().begin(), file.first_row().end(), [](const std::string& name) {
         return is_label_name(name) || is_text_name(name) || is_path_name(name);
@@ -133,7 +203,7 @@ ColumnNames::ColumnNames(const std::vector<std::string>& row, const std::string&
     unnamed_[c] = name.empty();
     if (name.empty()) name = cat("Unnamed: ", c);
     if (unnamed_[c] && empty.count++ == 0)
-      empty.text = cat("column ", c + 1, " has no name and is called '", name, "'");
+      empty.text = cat(column_text("", c), " has no name and is called '", name, "'");
     const auto found = exact_.find(name);
     if (found != exact_.end() && found->second != kNone) {
       std::string free;
@@ -145,8 +215,8 @@ ColumnNames::ColumnNames(const std::vector<std::string>& row, const std::string&
         break;
       }
       if (again.count++ == 0)
-        again.text = cat("column ", c + 1, " is called '", name, "' as column ", found->second + 1,
-                         " is, and becomes '", free, "'");
+        again.text = cat("column ", c, " is called '", name, "' as column ", found->second,
+                         " is (counted from 0), and becomes '", free, "'");
       name = free;
     }
     exact_[name] = c;

@@ -37,9 +37,15 @@ struct HeaderGuess {
   std::string assumed{};  ///< what a note says of the guess; "" where the rows leave no doubt
 };
 /// Whether the first row is names. It is when, in some column, a word stands above numbers; when
-/// the label's column has a usual name; or when all of its fields but the label's are words that do
-/// not come again below.
+/// the label's column has a usual name, or another one is called label, class or target; when all
+/// of its fields but the label's are words that do not come again below; when a number stands above
+/// words, and neither another number above numbers nor a word that comes again says otherwise; or
+/// when it counts three or more columns: 0, 1, 2.
 HeaderGuess guess_header(const TableFile& file, std::size_t label);
+
+/// A column that a message names: "column 'town'", or "column 3 (counted from 0)" where it has no
+/// name.
+std::string column_text(std::string_view name, std::size_t column);
 
 /// Columns by name.
 class ColumnNames {

@@ -27,10 +27,12 @@ std::optional<double> number_of(const std::string& text, const io::NumberFormat&
 
 [[noreturn]] void refuse_quantities(const std::string& where, const std::string& label,
                                     const std::string& what) {
-  throw FormatError(cat(where, " holds numbers such as '", label, "', ", what,
-                        ", which are no classes: classes are whole numbers or words. Is another "
-                        "column the label (label=NAME)? Quantities are for a regression: tenon "
-                        "train … --task regression, or open_csv with classes = false"));
+  throw FormatError(
+      cat(where, " holds numbers such as '", label, "', ", what,
+          ", which are no classes: classes are whole numbers or words. Is another "
+          "column the label (label=NAME)? Quantities are for a regression: tenon "
+          "train … --task regression, or open_csv with classes = false. category=NAME takes "
+          "the texts of a column for classes"));
 }
 
 // The class of each text; names are the shortest texts of their values.
@@ -64,7 +66,8 @@ std::vector<std::string> numbered_names(const std::vector<std::string>& texts,
 }  // namespace
 
 TableClasses number_labels(const RawColumn& column, const std::vector<std::string>& known,
-                           const io::NumberFormat& format, const std::string& where, Notes& notes) {
+                           const io::NumberFormat& format, const std::string& where, bool words,
+                           Notes& notes) {
   const std::vector<std::string>& texts = column.texts;
   TableClasses out;
   out.names = known;
@@ -72,7 +75,7 @@ TableClasses number_labels(const RawColumn& column, const std::vector<std::strin
     std::vector<double> values;
     for (const std::string& text : texts)
       if (const auto value = number_of(text, format)) values.push_back(*value);
-    if (values.size() == texts.size()) {
+    if (!words && values.size() == texts.size()) {
       out.names = numbered_names(texts, values, column.places.size(), where, notes);
     } else {
       out.names = texts;
@@ -102,7 +105,7 @@ TableClasses number_labels(const RawColumn& column, const std::vector<std::strin
   }
   out.of_rows.reserve(column.places.size());
   for (const std::int32_t place : column.places)
-    out.of_rows.push_back(class_of[static_cast<std::size_t>(place)]);
+    out.of_rows.push_back(place < 0 ? kIgnoredTarget : class_of[static_cast<std::size_t>(place)]);
   return out;
 }
 

@@ -17,11 +17,13 @@ struct TableClasses {
 };
 
 /// Numbers the labels of a column. Where `known` has names, by these; else labels that are all
-/// numbers are classes in the order of their values, others in alphabetical order, as in
-/// scikit-learn. Labels of one value ("1", "1.0") are one class. Throws FormatError that begins
-/// with `where` ("t.csv: column 3") for a label that is none of the known ones, and for quantities:
-/// numbers that are not whole, or of which more than every second row has its own.
+/// numbers, unless they are `words`, are classes in the order of their values, others in
+/// alphabetical order, as in scikit-learn. Labels of one value ("1", "1.0") are one class. A
+/// missing label gives kIgnoredTarget. Throws FormatError that begins with `where` ("t.csv: column
+/// 3") for a label that is none of the known ones, and for quantities: numbers that are not whole,
+/// or of which more than every second row has its own.
 TableClasses number_labels(const RawColumn& column, const std::vector<std::string>& known,
-                           const io::NumberFormat& format, const std::string& where, Notes& notes);
+                           const io::NumberFormat& format, const std::string& where, bool words,
+                           Notes& notes);
 
 }  // namespace tenon::data

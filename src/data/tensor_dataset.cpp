@@ -8,11 +8,14 @@
 
 #include <tenon/error.h>
 
+#include "base/option_ranges.h"
 #include "base/str.h"
 #include "data/split.h"
 
 namespace tenon::data {
 namespace {
+
+constexpr std::int64_t kMostLabels = 1'000'000;
 
 Shape without_first(const Shape& shape) { return Shape(shape.begin() + 1, shape.rank() - 1); }
 
@@ -29,7 +32,7 @@ class TensorDataset final : public Dataset {
         input_bytes_(row_bytes(parts_.input)),
         target_bytes_(row_bytes(parts_.target)) {}
 
-  std::int64_t size() const override { return parts_.input.shape()[0]; }
+  std::int64_t size() const override { return parts_.size(); }
   Shape input_shape() const override { return without_first(parts_.input.shape()); }
   DType input_dtype() const override { return parts_.input.dtype(); }
   Shape target_shape() const override { return without_first(parts_.target.shape()); }
@@ -53,7 +56,8 @@ class TensorDataset final : public Dataset {
     char* input = static_cast<char*>(inputs);
     char* target = static_cast<char*>(targets);
     for (std::int64_t index : indices) {
-      const auto at = static_cast<std::size_t>(index);
+      const auto sample = static_cast<std::size_t>(index);
+      const auto at = parts_.rows ? static_cast<std::size_t>((*parts_.rows)[sample]) : sample;
       // Examples of no elements have no memory either, and memcpy takes no null.
       if (input_bytes_ > 0) std::memcpy(input, input_ + at * input_bytes_, input_bytes_);
       if (target_bytes_ > 0) std::memcpy(target, target_ + at * target_bytes_, target_bytes_);
@@ -68,18 +72,6 @@ class TensorDataset final : public Dataset {
   const char* target_;
   std::size_t input_bytes_, target_bytes_;
 };
-
-Tensor take_rows(const Tensor& from, const std::vector<std::int64_t>& rows) {
-  const std::size_t bytes = row_bytes(from);
-  std::string values(rows.size() * bytes, '\0');
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    std::memcpy(values.data() + i * bytes,
-                static_cast<const char*>(from.data()) + static_cast<std::size_t>(rows[i]) * bytes,
-                bytes);
-  Shape shape = from.shape();
-  shape[0] = static_cast<std::int64_t>(rows.size());
-  return Tensor::from_data(values.data(), shape, from.dtype(), Device{});
-}
 
 std::vector<std::int64_t> to_int64(const Tensor& labels, const std::string& what,
                                    const char* kind) {
@@ -109,6 +101,7 @@ TensorDatasetParts tensors_as_parts(const Tensor& input, const Tensor& target,
   if (!input.defined() || !target.defined())
     throw ValueError(cat("from_tensors: the ", input.defined() ? "target" : "input",
                          " has no value: it was never assigned"));
+  require_range("from_tensors", "classes", classes, from_to(0, kMostLabels));
   TensorDatasetParts parts{input, target, 0, {}, ""};
   if (input.rank() < 1)
     throw ShapeError(cat("from_tensors: input ", input.shape(), " has no axis of examples"));
@@ -157,12 +150,51 @@ Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::str
                            " is not below the number of classes, ", classes));
     most = std::max(most, values[i]);
   }
-  constexpr std::int64_t limit = 1'000'000;
-  if (most >= limit)
+  if (most >= kMostLabels)
     throw ValueError(
-        cat(what, ": label ", most, " is beyond ", limit, " classes: are these labels?"));
+        cat(what, ": label ", most, " is beyond ", kMostLabels, " classes: are these labels?"));
   if (classes == 0) classes = most + 1;
   return Tensor::from(values, labels.shape());
+}
+
+Tensor valued_targets(const Tensor& labels, std::vector<std::int64_t>& values,
+                      const std::string& what) {
+  constexpr std::size_t kMostLabels = 1'000'000;
+  std::vector<std::int64_t> found = to_int64(labels, what, "class labels");
+  const bool known = !values.empty();
+  if (!known) {
+    values = found;
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    std::erase(values, kIgnoredTarget);
+    if (values.size() > kMostLabels)
+      throw ValueError(cat(what, ": has ", values.size(), " different labels: are these classes?"));
+  }
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i] == kIgnoredTarget) continue;
+    const auto at = std::lower_bound(values.begin(), values.end(), found[i]);
+    if (at == values.end() || *at != found[i])
+      throw ValueError(cat(what, ": label ", found[i], " of example ", i,
+                           " is none that the training part has"));
+    found[i] = at - values.begin();
+  }
+  return Tensor::from(found, labels.shape());
+}
+
+void name_by_values(TensorDatasetParts& set, const std::vector<std::int64_t>& values,
+                    const std::string& what) {
+  set.classes = std::ssize(values);
+  if (values.empty() || (values.front() == 0 && values.back() == set.classes - 1)) return;
+  std::string shown;
+  constexpr std::size_t kMostShown = 10;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    set.class_names.push_back(std::to_string(values[k]));
+    if (k < kMostShown) shown += cat(k == 0 ? "" : ", ", values[k]);
+  }
+  if (values.size() > kMostShown) shown += ", …";
+  set.notes.push_back({cat("the labels are the names of ", set.classes,
+                           set.classes == 1 ? " class: " : " classes: ", shown),
+                       set.classes, what, true});
 }
 
 std::shared_ptr<Dataset> make_tensor_dataset(TensorDatasetParts parts) {
@@ -185,20 +217,22 @@ TensorDatasetParts part_of(const TensorDatasetParts& set, Split part, const Spli
                          samples.count, " samples"));
   samples.marks.groups = std::move(groups);
   Chosen chosen = choose_samples(split, part, samples);
+  return rows_of(set, std::move(chosen.samples), chosen.notes);
+}
+
+TensorDatasetParts rows_of(const TensorDatasetParts& set, std::vector<std::int64_t> rows,
+                           const Notes& notes) {
   TensorDatasetParts out = set;
-  if (part != Split::All) {
-    out.input = take_rows(set.input, chosen.samples);
-    out.target = take_rows(set.target, chosen.samples);
-  }
   out.numbers.clear();
-  for (const std::int64_t i : chosen.samples)
-    out.numbers.push_back(set.numbers.empty() ? i : set.numbers[static_cast<std::size_t>(i)]);
-  out.notes.insert(out.notes.end(), chosen.notes.begin(), chosen.notes.end());
+  for (const std::int64_t row : rows)
+    out.numbers.push_back(set.numbers.empty() ? row : set.numbers[static_cast<std::size_t>(row)]);
+  out.rows = std::move(rows);
+  out.notes.insert(out.notes.end(), notes.begin(), notes.end());
   return out;
 }
 
 std::shared_ptr<Dataset> part_or_null(TensorDatasetParts parts) {
-  return parts.input.shape()[0] == 0 ? nullptr : make_tensor_dataset(std::move(parts));
+  return parts.size() == 0 ? nullptr : make_tensor_dataset(std::move(parts));
 }
 
 void add_lacking_classes(TensorDatasetParts& test, const TensorDatasetParts& train,

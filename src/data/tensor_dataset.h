@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,11 @@ struct TensorDatasetParts {
   std::function<std::string(std::int64_t number)> place{};
   std::vector<std::int64_t> numbers{};
   Notes notes{};
+  /// Which rows of the tensors are the samples, in order; unset: all. Parts of a source share its
+  /// tensors.
+  std::optional<std::vector<std::int64_t>> rows{};
+
+  std::int64_t size() const { return rows ? std::ssize(*rows) : input.shape()[0]; }
 };
 
 /// Checks that the parts belong together: throws ShapeError or ValueError naming the description.
@@ -32,10 +38,24 @@ std::shared_ptr<Dataset> make_tensor_dataset(TensorDatasetParts parts);
 /// that is 0.
 Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::string& what);
 
+/// Labels that are names of classes, as 10 and 20 or -1 and 1 are: each value that there is becomes
+/// a class, in the order of values. `values` empty: those of `labels`, which it gets; else a label
+/// that is none of them is a ValueError. kIgnoredTarget stays as it is.
+Tensor valued_targets(const Tensor& labels, std::vector<std::int64_t>& values,
+                      const std::string& what);
+/// Names of such classes, and a note that says how they are numbered; none where the labels are the
+/// numbers themselves, from 0 on.
+void name_by_values(TensorDatasetParts& set, const std::vector<std::int64_t>& values,
+                    const std::string& what);
+
 /// The rows of one part, divided as `split` says; no rows where there is no such part. `groups` are
-/// any numbers, equal ones of which stay together; empty where split.group says nothing.
+/// any numbers, equal ones of which stay together; empty where split.group says nothing. The
+/// tensors stay those of the set.
 TensorDatasetParts part_of(const TensorDatasetParts& set, Split part, const SplitOptions& split,
                            std::vector<std::int64_t> groups = {});
+/// The same where it is known which rows those are.
+TensorDatasetParts rows_of(const TensorDatasetParts& set, std::vector<std::int64_t> rows,
+                           const Notes& notes);
 
 /// make_tensor_dataset(), and nullptr where there are no rows.
 std::shared_ptr<Dataset> part_or_null(TensorDatasetParts parts);

@@ -1,6 +1,5 @@
 // Windows of a text.
 #include <algorithm>
-#include <optional>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -11,7 +10,9 @@
 #include "data/joined_dataset.h"
 #include "data/narrow_tokens.h"
 #include "data/pieces.h"
+#include "data/split.h"
 #include "data/text_parts.h"
+#include "data/text_readers.h"
 #include "io/encoding.h"
 
 namespace tenon::data {
@@ -125,61 +126,84 @@ TextOptions whole_text(const TextOptions& options) {
   return out;
 }
 
+// A text, its stretches, and the vocabulary that the training part teaches.
+struct ReadText {
+  std::string text;
+  TextParts parts;
+  Vocabulary vocabulary;
+};
+
+bool needs_utf8(const TextOptions& options) {
+  return options.unit == TextUnit::Characters || options.unit == TextUnit::Pieces;
+}
+
+std::string checked_text(const std::string& file, const TextOptions& options) {
+  std::string text = io::as_text(io::read_file(file), file);
+  // Of whichever part: the place that is named is one of the file.
+  if (needs_utf8(options)) check_utf8(text);
+  return text;
+}
+
+TextDataset::Text windows_of_part(const ReadText& read, const std::string& file, Split part,
+                                  const TextOptions& options) {
+  return windows_of(file, part, read.text,
+                    part == Split::All ? Stretches{{0, read.text.size()}} : read.parts.of(part),
+                    read.vocabulary, options.length);
+}
+
+ReadText read_whole_text(const std::string& file, const TextOptions& options) {
+  const bool own_test = !options.test_file.empty();
+  const bool words = options.unit == TextUnit::Words || options.unit == TextUnit::Pieces;
+  std::string text = checked_text(file, options);
+  TextParts parts = text_parts(text, options.split, own_test, words, file);
+  Vocabulary vocabulary = vocabulary_of(text, parts.train, options);
+  ReadText out{std::move(text), std::move(parts), std::move(vocabulary)};
+  if (!out.parts.validation.empty() && !options.split.validation &&
+      windows_of_part(out, file, Split::Validation, options).begins.empty()) {
+    out.parts = without_validation(out.parts);
+    out.vocabulary = vocabulary_of(out.text, out.parts.train, options);
+  }
+  return out;
+}
+
+std::shared_ptr<Dataset> part_of_text(const ReadText& read, const std::string& file, Split split,
+                                      const TextOptions& options) {
+  const bool other_file = !options.test_file.empty() && split == Split::Test;
+  if (read.parts.of(split).empty() && split != Split::All && !other_file) return nullptr;
+  const std::string& of_part = other_file ? options.test_file : file;
+  const auto of_test_file = [&] {
+    const std::string test = checked_text(of_part, options);
+    return windows_of(of_part, split, test, {{0, test.size()}}, read.vocabulary, options.length);
+  };
+  TextDataset::Text own = other_file ? of_test_file() : windows_of_part(read, file, split, options);
+  if (own.begins.empty())
+    throw ValueError(cat("its ", name(split), " part has ", own.tokens.size(),
+                         " tokens, too few for a window of ", options.length,
+                         " and the token after it: give a shorter length"));
+  std::string description = cat(own.tokens.size(), " tokens of ", of_part, " in windows of ",
+                                options.length, " (", read.vocabulary.size(), " different)");
+  return std::make_shared<TextDataset>(read.vocabulary, std::move(own), options.length,
+                                       std::move(description));
+}
+
 }  // namespace
+
+PartReader read_text(const std::string& file, const TextOptions& options) {
+  if (options.length < 1)
+    throw ValueError(cat(file, ": windows of ", options.length, " tokens: give 1 or more"));
+  const auto read =
+      once([=] { return naming_file(file, [&] { return read_whole_text(file, options); }); });
+  return [=](Split part) -> std::shared_ptr<Dataset> {
+    if (!options.test_file.empty() && part == Split::All)
+      return joined_dataset({open_text(file, Split::All, whole_text(options)),
+                             open_text(file, Split::Test, options)});
+    return naming_file(file, [&] { return part_of_text(read(), file, part, options); });
+  };
+}
 
 std::shared_ptr<Dataset> open_text(const std::string& file, Split split,
                                    const TextOptions& options) {
-  if (options.length < 1)
-    throw ValueError(cat(file, ": windows of ", options.length, " tokens: give 1 or more"));
-  const bool own_test = !options.test_file.empty();
-  if (own_test && split == Split::All)
-    return joined_dataset(
-        {open_text(file, Split::All, whole_text(options)), open_text(file, Split::Test, options)});
-  const std::string text = io::as_text(io::read_file(file), file);
-  const bool checked = options.unit == TextUnit::Characters || options.unit == TextUnit::Pieces;
-  const bool words = options.unit == TextUnit::Words || options.unit == TextUnit::Pieces;
-  TextParts parts = text_parts(text, options.split, own_test, words, file);
-  try {
-    // Of whichever part: the place that is named is one of the file.
-    if (checked) check_utf8(text);
-    const auto own_vocabulary = [&] { return vocabulary_of(text, parts.train, options); };
-    Vocabulary vocabulary = own_vocabulary();
-    const auto windows = [&](Split part) {
-      return windows_of(file, part, text,
-                        part == Split::All ? Stretches{{0, text.size()}} : parts.of(part),
-                        vocabulary, options.length);
-    };
-    std::optional<TextDataset::Text> windowed;
-    if (!parts.validation.empty() && !options.split.validation &&
-        windows(Split::Validation).begins.empty()) {
-      parts = without_validation(parts);
-      vocabulary = own_vocabulary();
-    }
-    const bool is_test = split == Split::Test;
-    if (parts.of(split).empty() && split != Split::All && !(own_test && is_test)) return nullptr;
-    std::string of_part = file;
-    if (own_test && is_test) {
-      of_part = options.test_file;
-      const std::string test = io::as_text(io::read_file(of_part), of_part);
-      if (checked) check_utf8(test);
-      windowed = windows_of(of_part, split, test, {{0, test.size()}}, vocabulary, options.length);
-    } else {
-      windowed = windows(split);
-    }
-    TextDataset::Text& own = *windowed;
-    if (own.begins.empty())
-      throw ValueError(cat("its ", name(split), " part has ", own.tokens.size(),
-                           " tokens, too few for a window of ", options.length,
-                           " and the token after it: give a shorter length"));
-    std::string description = cat(own.tokens.size(), " tokens of ", of_part, " in windows of ",
-                                  options.length, " (", vocabulary.size(), " different)");
-    return std::make_shared<TextDataset>(std::move(vocabulary), std::move(own), options.length,
-                                         std::move(description));
-  } catch (const FormatError& error) {
-    throw FormatError(cat(file, ": ", error.what()));
-  } catch (const ValueError& error) {
-    throw ValueError(cat(file, ": ", error.what()));
-  }
+  return read_text(file, options)(split);
 }
 
 }  // namespace tenon::data

@@ -19,6 +19,7 @@
 #include "data/narrow_tokens.h"
 #include "data/split.h"
 #include "data/text_parts.h"
+#include "data/text_readers.h"
 #include "io/encoding.h"
 
 namespace tenon::data {
@@ -178,6 +179,9 @@ struct ClassLineSet {
   Notes notes;
 };
 
+// Lines that somebody else keeps.
+using LinesOfPart = std::vector<const ClassLine*>;
+
 // Where the class and the texts of a line stand.
 struct ClassLineColumns {
   std::size_t name = 0;
@@ -238,7 +242,7 @@ ClassLineSet parse_class_lines(const std::string& file, const ClassLineOptions& 
     if (count != wanted)
       throw FormatError(cat("line ", lines.line(), " has ", count, count == 1 ? " text" : " texts",
                             " where the first line has ", wanted));
-    const std::string_view name = trimmed(fields[columns.name]);
+    const std::string_view name = lines.label(fields[columns.name]);
     if (name.empty()) throw FormatError(cat("line ", lines.line(), " has no class"));
     out.lines.push_back({std::string(name), std::string(fields[columns.texts[0]]),
                          count == 2 ? std::string(fields[columns.texts[1]]) : std::string(),
@@ -252,22 +256,21 @@ ClassLineSet parse_class_lines(const std::string& file, const ClassLineOptions& 
 
 class ClassLines : public Dataset {
  public:
-  // Of the lines that `samples` names.
-  ClassLines(std::vector<std::string> names, const ClassLineSet& set,
-             const std::vector<std::int64_t>& samples, const Tokenizer& tokenizer,
-             std::int64_t length, Split part_of, std::string file, std::string test_file)
+  ClassLines(std::vector<std::string> names, const LinesOfPart& lines, bool pairs,
+             const Tokenizer& tokenizer, std::int64_t length, Split part_of, std::string file,
+             std::string test_file)
       : names_(std::move(names)),
         file_(std::move(file)),
         test_file_(std::move(test_file)),
         part_(part_of),
-        pairs_(set.pairs),
+        pairs_(pairs),
         tokens_(tokenizer.size()) {
-    classes_.reserve(samples.size());
-    lines_.reserve(samples.size());
-    rows_.reserve(samples.size());
+    classes_.reserve(lines.size());
+    lines_.reserve(lines.size());
+    rows_.reserve(lines.size());
     TextLosses losses;
-    for (const std::int64_t sample : samples) {
-      const ClassLine& line = set.lines[at(sample)];
+    for (const ClassLine* each : lines) {
+      const ClassLine& line = *each;
       const std::string where = cat(line.of_test_file ? test_file_ : file_, ", line ", line.line);
       const TypedTokens row =
           pairs_ ? encode_pair_within(tokenizer, line.text, line.second, length, &losses, where)
@@ -337,19 +340,19 @@ class ClassLines : public Dataset {
 };
 
 // Which lines a part has.
-Chosen chosen_lines(const ClassLineSet& all, const std::vector<std::string>& names, Split split,
+Chosen chosen_lines(const LinesOfPart& all, const std::vector<std::string>& names, Split split,
                     const ClassLineOptions& options, const std::string& file) {
-  Samples samples{.name = file, .count = std::ssize(all.lines)};
+  Samples samples{.name = file, .count = std::ssize(all)};
   samples.class_names = names;
   std::vector<std::string_view> groups;
-  for (const ClassLine& line : all.lines) {
-    const auto name = std::lower_bound(names.begin(), names.end(), line.name);
+  for (const ClassLine* line : all) {
+    const auto name = std::lower_bound(names.begin(), names.end(), line->name);
     samples.marks.classes.push_back(name - names.begin());
-    if (!options.split.group.empty()) groups.emplace_back(line.group);
-    if (line.of_test_file) samples.lies_in.resize(all.lines.size());
+    if (!options.split.group.empty()) groups.emplace_back(line->group);
+    if (line->of_test_file) samples.lies_in.resize(all.size());
   }
   for (std::size_t k = 0; k < samples.lies_in.size(); ++k)
-    if (all.lines[k].of_test_file) samples.lies_in[k] = Split::Test;
+    if (all[k]->of_test_file) samples.lies_in[k] = Split::Test;
   samples.marks.groups = numbers_of_words(groups);
   const bool own_test = !options.test_file.empty();
   return choose_samples(own_test ? without_test(options.split, file) : options.split, split,
@@ -369,8 +372,8 @@ void TextLosses::add(bool cut, std::int64_t unknown, std::string_view where) {
 Notes TextLosses::notes(std::int64_t length, std::string_view texts) const {
   Notes out;
   if (cut_ > 0)
-    out.push_back({cat(cut_, " of ", texts_, " ", texts, cut_ == 1 ? " has" : " have",
-                       " more than ", length, " tokens, and what follows them was cut off"),
+    out.push_back({cat(cut_, " of ", texts_, " ", texts, cut_ == 1 ? " is" : " are", " cut to ",
+                       length, " tokens"),
                    cut_, first_cut_});
   add_unknown_note(out, unknown_, {"word or sign", "words or signs"},
                    cat(with_unknown_, " of ", texts_, " ", texts), left_out_, first_unknown_);
@@ -419,116 +422,202 @@ TypedTokens encode_pair_within(const Tokenizer& tokenizer, std::string_view firs
   return out;
 }
 
-std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
-                                         const Tokenizer& tokenizer,
+namespace {
+
+// A text, and the stretches of its parts.
+struct OwnText {
+  std::string text;
+  TextParts parts;
+};
+
+std::string whole_text_of(const std::string& file) {
+  return io::as_text(io::read_file(file), file);
+}
+
+// Windows of a part that is those stretches of a file's text.
+WindowText token_windows(const std::string& path, Split part, std::string_view text,
+                         const Stretches& stretches, const Tokenizer& tokenizer,
+                         const TokenTextOptions& options) {
+  const std::int64_t words = options.hide_words ? options.length - 2 : options.length,
+                     after = options.hide_words ? 0 : 1;
+  WindowText out{path, part, NarrowTokens(tokenizer.size()), {}, {}};
+  TokenRow counts;
+  std::int64_t unknown = 0;
+  for (const auto& [from, to] : stretches) {
+    const std::int64_t before = out.tokens.size();
+    tokenizer.encode_parts(
+        text.substr(from, to - from),
+        [&](std::span<const std::int64_t> numbers) { out.tokens.append(numbers); }, false,
+        &unknown);
+    counts.push_back(out.tokens.size() - before);
+  }
+  out.tokens.shrink();
+  // The last window's targets need one token more than its inputs.
+  out.begins = window_begins(counts, words, after);
+  add_unknown_note(out.notes, unknown, {"word or sign", "words or signs"},
+                   part_text("the text", part), tokenizer.unknown() < 0, path);
+  return out;
+}
+
+// The file that the other parts are of.
+OwnText read_text_for_tokens(const std::string& file, const Tokenizer& tokenizer,
+                             const TokenTextOptions& options) {
+  OwnText out{whole_text_of(file), {}};
+  out.parts = text_parts(out.text, options.split, !options.test_file.empty(), true, file);
+  if (!out.parts.validation.empty() && !options.split.validation &&
+      token_windows(file, Split::Validation, out.text, out.parts.validation, tokenizer, options)
+          .begins.empty())
+    out.parts = without_validation(out.parts);
+  return out;
+}
+
+std::shared_ptr<Dataset> windows_dataset(WindowText text, const Tokenizer& tokenizer,
                                          const TokenTextOptions& options) {
+  if (text.begins.empty())
+    throw ValueError(cat("its ", name(text.part), " part has ", text.tokens.size(),
+                         " tokens, too few for a window of ", options.length,
+                         ": give a shorter length"));
+  std::string about = cat(text.tokens.size(), " tokens of ", text.file, " in windows of ",
+                          options.length, options.hide_words ? ", with hidden words" : "");
+  if (options.hide_words)
+    return std::make_shared<HiddenWords>(std::move(text), tokenizer, options.length,
+                                         std::move(about));
+  return std::make_shared<TokenWindows>(std::move(text), tokenizer.size(), options.length,
+                                        std::move(about));
+}
+
+}  // namespace
+
+PartReader read_token_text(const std::string& file, std::shared_ptr<const Tokenizer> tokenizer,
+                           const TokenTextOptions& options) {
   const std::int64_t least = options.hide_words ? 3 : 1;
   if (options.length < least)
     throw ValueError(
         cat(file, ": windows of ", options.length, " tokens: give ", least, " or more"));
-  const bool own_test = !options.test_file.empty();
-  if (own_test && split == Split::All) {
-    TokenTextOptions whole = options;
-    whole.split.test = 0;
-    whole.test_file.clear();
-    return joined_dataset({open_token_text(file, Split::All, tokenizer, whole),
-                           open_token_text(file, Split::Test, tokenizer, options)});
-  }
-  const bool other_file = own_test && split == Split::Test;
-  const std::string& path = other_file ? options.test_file : file;
-  const std::string text = io::as_text(io::read_file(path), path);
-  TextParts parts = text_parts(text, options.split, own_test, true, file);
-  const std::int64_t words = options.hide_words ? options.length - 2 : options.length,
-                     after = options.hide_words ? 0 : 1;
-  const auto windows = [&](Split part) {
-    const bool whole = other_file || part == Split::All;
-    WindowText out{path, part, NarrowTokens(tokenizer.size()), {}, {}};
-    TokenRow counts;
-    std::int64_t unknown = 0;
-    for (const auto& [from, to] : whole ? Stretches{{0, text.size()}} : parts.of(part)) {
-      const std::int64_t before = out.tokens.size();
-      tokenizer.encode_parts(
-          std::string_view(text).substr(from, to - from),
-          [&](std::span<const std::int64_t> numbers) { out.tokens.append(numbers); }, false,
-          &unknown);
-      counts.push_back(out.tokens.size() - before);
+  const auto own = once([=] {
+    return naming_file(file, [&] { return read_text_for_tokens(file, *tokenizer, options); });
+  });
+  return [=](Split part) -> std::shared_ptr<Dataset> {
+    const bool own_test = !options.test_file.empty();
+    if (own_test && part == Split::All) {
+      TokenTextOptions whole = options;
+      whole.split.test = 0;
+      whole.test_file.clear();
+      return joined_dataset({open_token_text(file, Split::All, *tokenizer, whole),
+                             open_token_text(file, Split::Test, *tokenizer, options)});
     }
-    out.tokens.shrink();
-    // The last window's targets need one token more than its inputs.
-    out.begins = window_begins(counts, words, after);
-    add_unknown_note(out.notes, unknown, {"word or sign", "words or signs"},
-                     part_text("the text", part), tokenizer.unknown() < 0, path);
-    return out;
+    const bool other_file = own_test && part == Split::Test;
+    const std::string& path = other_file ? options.test_file : file;
+    const auto windows = [&](std::string_view text, const Stretches& stretches) {
+      return naming_file(path, [&] {
+        return windows_dataset(token_windows(path, part, text, stretches, *tokenizer, options),
+                               *tokenizer, options);
+      });
+    };
+    if (other_file) {
+      const std::string text = whole_text_of(path);
+      (void)text_parts(text, options.split, true, true, file);  // refuses what divides no text
+      return windows(text, {{0, text.size()}});
+    }
+    const OwnText& read = own();
+    if (part == Split::All) return windows(read.text, {{0, read.text.size()}});
+    if (read.parts.of(part).empty()) return nullptr;
+    return windows(read.text, read.parts.of(part));
   };
-  try {
-    if (split != Split::Test && !parts.validation.empty() && !options.split.validation &&
-        windows(Split::Validation).begins.empty())
-      parts = without_validation(parts);
-    if (!other_file && split != Split::All && parts.of(split).empty()) return nullptr;
-    WindowText own = windows(split);
-    if (own.begins.empty())
-      throw ValueError(cat("its ", name(split), " part has ", own.tokens.size(),
-                           " tokens, too few for a window of ", options.length,
-                           ": give a shorter length"));
-    std::string about = cat(own.tokens.size(), " tokens of ", path, " in windows of ",
-                            options.length, options.hide_words ? ", with hidden words" : "");
-    if (options.hide_words)
-      return std::make_shared<HiddenWords>(std::move(own), tokenizer, options.length,
-                                           std::move(about));
-    return std::make_shared<TokenWindows>(std::move(own), tokenizer.size(), options.length,
-                                          std::move(about));
-  } catch (const FormatError& error) {
-    throw FormatError(cat(path, ": ", error.what()));
-  } catch (const ValueError& error) {
-    throw ValueError(cat(path, ": ", error.what()));
+}
+
+std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
+                                         const Tokenizer& tokenizer,
+                                         const TokenTextOptions& options) {
+  return read_token_text(file, kept_elsewhere(tokenizer), options)(split);
+}
+
+namespace {
+
+// The lines of a source's own file, and the classes that these name.
+struct OwnLines {
+  ClassLineSet set{};
+  std::vector<std::string> names{};
+};
+
+ClassLineSet lines_of_file(const std::string& file, const ClassLineOptions& options) {
+  return naming_file(file, [&] {
+    ClassLineSet out = parse_class_lines(file, options);
+    if (out.lines.empty()) throw FormatError("holds no lines");
+    return out;
+  });
+}
+
+OwnLines own_lines(const std::string& file, const ClassLineOptions& options) {
+  OwnLines out{lines_of_file(file, options), {}};
+  std::set<std::string> known;
+  for (const ClassLine& line : out.set.lines) known.insert(line.name);
+  out.names.assign(known.begin(), known.end());
+  if (out.set.pairs && options.length < 4)
+    throw ValueError(cat(file, ": two texts of ", options.length, " tokens: give 4 or more"));
+  return out;
+}
+
+ClassLineSet test_lines(const OwnLines& own, const std::string& file,
+                        const ClassLineOptions& options) {
+  ClassLineSet out = lines_of_file(options.test_file, options);
+  if (out.pairs != own.set.pairs)
+    throw ValueError(cat(options.test_file, ": has lines of ",
+                         out.pairs ? "two texts, " : "one text, ", file, " of ",
+                         own.set.pairs ? "two" : "one"));
+  for (ClassLine& line : out.lines) {
+    line.of_test_file = true;
+    if (!std::binary_search(own.names.begin(), own.names.end(), line.name))
+      throw ValueError(
+          cat(options.test_file, ": class '", line.name, "' is not among those of training"));
   }
+  return out;
+}
+
+// `test`: lines of the test file, where the part takes some.
+std::shared_ptr<Dataset> part_of_lines(const OwnLines& own, const ClassLineSet* test,
+                                       const Tokenizer& tokenizer, const std::string& file,
+                                       Split split, const ClassLineOptions& options) {
+  LinesOfPart all, part;
+  for (const ClassLine& line : own.set.lines) all.push_back(&line);
+  if (test != nullptr)
+    for (const ClassLine& line : test->lines) all.push_back(&line);
+  const Chosen chosen = chosen_lines(all, own.names, split, options, file);
+  if (chosen.samples.empty()) return nullptr;
+  part.reserve(chosen.samples.size());
+  for (const std::int64_t i : chosen.samples) part.push_back(all[at(i)]);
+  auto set = std::make_shared<ClassLines>(own.names, part, own.set.pairs, tokenizer, options.length,
+                                          split, file, options.test_file);
+  set->add(own.set.notes);
+  if (test != nullptr) set->add(test->notes);
+  set->add(chosen.notes);
+  return set;
+}
+
+}  // namespace
+
+PartReader read_class_lines(const std::string& file, std::shared_ptr<const Tokenizer> tokenizer,
+                            const ClassLineOptions& options) {
+  if (options.length < 1)
+    throw ValueError(cat(file, ": lines of ", options.length, " tokens: give 1 or more"));
+  if (tokenizer->number("[PAD]") > 0)
+    throw ValueError(cat(file, ": its tokenizer's [PAD] is ", tokenizer->number("[PAD]"),
+                         ", must be 0: BERT's"));
+  const auto own = once([=] { return own_lines(file, options); });
+  const auto test = once([=] { return test_lines(own(), file, options); });
+  return [=](Split part) {
+    const bool tests = !options.test_file.empty() && (part == Split::Test || part == Split::All);
+    const OwnLines& lines = own();
+    const ClassLineSet* of_test_file = tests ? &test() : nullptr;
+    return naming_file(
+        file, [&] { return part_of_lines(lines, of_test_file, *tokenizer, file, part, options); });
+  };
 }
 
 std::shared_ptr<Dataset> open_class_lines(const std::string& file, Split split,
                                           const Tokenizer& tokenizer,
                                           const ClassLineOptions& options) {
-  if (options.length < 1)
-    throw ValueError(cat(file, ": lines of ", options.length, " tokens: give 1 or more"));
-  const bool own_test = !options.test_file.empty();
-  std::string reading = file;
-  try {
-    if (tokenizer.number("[PAD]") > 0)
-      throw ValueError(
-          cat("its tokenizer's [PAD] is ", tokenizer.number("[PAD]"), ", must be 0: BERT's"));
-    ClassLineSet all = parse_class_lines(file, options);
-    std::set<std::string> known;
-    for (const ClassLine& line : all.lines) known.insert(line.name);
-    const std::vector<std::string> names(known.begin(), known.end());
-    if (own_test && (split == Split::Test || split == Split::All)) {
-      reading = options.test_file;
-      ClassLineSet test = parse_class_lines(reading, options);
-      if (test.pairs != all.pairs && !test.lines.empty())
-        throw ValueError(cat("has lines of ", test.pairs ? "two texts, " : "one text, ", file,
-                             " of ", all.pairs ? "two" : "one"));
-      for (ClassLine& line : test.lines) {
-        line.of_test_file = true;
-        if (!known.contains(line.name))
-          throw ValueError(cat("class '", line.name, "' is not among those of training"));
-        all.lines.push_back(std::move(line));
-      }
-      all.notes.insert(all.notes.end(), test.notes.begin(), test.notes.end());
-      if (test.lines.empty()) throw FormatError("holds no lines");
-    }
-    if (all.lines.empty()) throw FormatError("holds no lines");
-    if (all.pairs && options.length < 4)
-      throw ValueError(cat("two texts of ", options.length, " tokens: give 4 or more"));
-    const Chosen chosen = chosen_lines(all, names, split, options, file);
-    if (chosen.samples.empty()) return nullptr;
-    auto set = std::make_shared<ClassLines>(names, all, chosen.samples, tokenizer, options.length,
-                                            split, file, options.test_file);
-    set->add(all.notes);
-    set->add(chosen.notes);
-    return set;
-  } catch (const FormatError& error) {
-    throw FormatError(message_of(reading, error.what()));
-  } catch (const ValueError& error) {
-    throw ValueError(message_of(reading, error.what()));
-  }
+  return read_class_lines(file, kept_elsewhere(tokenizer), options)(split);
 }
 
 }  // namespace tenon::data

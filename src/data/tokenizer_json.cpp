@@ -2,9 +2,9 @@
 // refused by name: a tokenizer that leaves a step out gives other numbers, and no error.
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <tenon/error.h>
@@ -37,9 +37,8 @@ class TokenizerJson {
   // A member, or null.
   static const Json& member(const Json& json, const char* key) {
     static const Json none;
-    if (!json.is_object()) return none;
-    const auto found = json.find(key);
-    return found == json.end() ? none : *found;
+    const Json* found = json.find(key);
+    return found == nullptr ? none : *found;
   }
   std::string text(const Json& json, const char* key) const {
     const Json& value = member(json, key);
@@ -68,7 +67,7 @@ class TokenizerJson {
     if (!vocabulary.is_object()) damaged("has no vocabulary");
     TokenNumbers out;
     out.reserve(vocabulary.size());
-    for (const auto& [token, number] : vocabulary.items())
+    for (const auto& [token, number] : vocabulary.members())
       out.emplace(token, whole(number, "a vocabulary"));
     return out;
   }
@@ -226,8 +225,7 @@ class TokenizerJson {
     bool seen = false;
     std::unordered_map<std::string_view, const Json*> special;
     if (const Json& tokens = member(json, "special_tokens"); tokens.is_object())
-      for (const auto& [key, value] : tokens.get_ref<const Json::object_t&>())
-        special.insert_or_assign(key, &value);
+      for (const auto& [key, value] : tokens.members()) special.insert_or_assign(key, &value);
     static const Json none;
     for (const Json& piece : list(json, "single")) {
       if (!member(piece, "Sequence").is_null()) {
@@ -298,19 +296,20 @@ Json json_of_normal(const TokenizerParts& parts) {
   for (const NormalStep& step : parts.normal) {
     static constexpr const char* forms[] = {"NFC", "NFD", "NFKC", "NFKD"};
     if (step.kind == NormalStep::Kind::Bert)
-      steps.push_back({{"type", "BertNormalizer"},
-                       {"clean_text", step.clean},
-                       {"handle_chinese_chars", step.chinese},
-                       {"strip_accents", step.accents},
-                       {"lowercase", step.lower}});
+      steps.append(Json()
+                       .add("type", "BertNormalizer")
+                       .add("clean_text", step.clean)
+                       .add("handle_chinese_chars", step.chinese)
+                       .add("strip_accents", step.accents)
+                       .add("lowercase", step.lower));
     else
-      steps.push_back(
-          {{"type", step.kind == NormalStep::Kind::Form    ? forms[static_cast<int>(step.form)]
-                    : step.kind == NormalStep::Kind::Lower ? "Lowercase"
-                                                           : "StripAccents"}});
+      steps.append(Json().add("type", step.kind == NormalStep::Kind::Form
+                                          ? forms[static_cast<int>(step.form)]
+                                      : step.kind == NormalStep::Kind::Lower ? "Lowercase"
+                                                                             : "StripAccents"));
   }
-  if (steps.size() == 1) return steps[0];
-  return {{"type", "Sequence"}, {"normalizers", std::move(steps)}};
+  if (steps.size() == 1) return steps.items()[0];
+  return Json().add("type", "Sequence").add("normalizers", std::move(steps));
 }
 
 Json json_of_splits(const TokenizerParts& parts) {
@@ -318,15 +317,16 @@ Json json_of_splits(const TokenizerParts& parts) {
   Json steps = Json::array();
   for (const SplitStep& step : parts.splits)
     if (step.kind == SplitStep::Kind::Bytes)
-      steps.push_back({{"type", "ByteLevel"},
-                       {"add_prefix_space", step.space_before},
-                       {"trim_offsets", true},
-                       {"use_regex", step.pattern}});
+      steps.append(Json()
+                       .add("type", "ByteLevel")
+                       .add("add_prefix_space", step.space_before)
+                       .add("trim_offsets", true)
+                       .add("use_regex", step.pattern));
     else
-      steps.push_back(
-          {{"type", step.kind == SplitStep::Kind::Bert ? "BertPreTokenizer" : "WhitespaceSplit"}});
-  if (steps.size() == 1) return steps[0];
-  return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
+      steps.append(Json().add(
+          "type", step.kind == SplitStep::Kind::Bert ? "BertPreTokenizer" : "WhitespaceSplit"));
+  if (steps.size() == 1) return steps.items()[0];
+  return Json().add("type", "Sequence").add("pretokenizers", std::move(steps));
 }
 
 // Texts by number, of which there may be far fewer than the largest says.
@@ -341,37 +341,44 @@ const std::string& text_of(const TextsByNumber& texts, std::int64_t number) {
 Json json_of_template(const TokenizerParts& parts, const TextsByNumber& texts) {
   if (parts.before.empty() && parts.behind.empty()) return nullptr;
   Json single = Json::array(), pair = Json::array(), special = Json::object();
+  std::unordered_set<std::string_view> known;  // in `special`
   const auto add = [&](Json& list, const std::vector<std::int64_t>& numbers, int type) {
     for (const std::int64_t number : numbers) {
       const std::string& text = text_of(texts, number);
-      list.push_back({{"SpecialToken", {{"id", text}, {"type_id", type}}}});
-      special[text] = {{"id", text}, {"ids", {number}}, {"tokens", {text}}};
+      list.append(Json().add("SpecialToken", Json().add("id", text).add("type_id", type)));
+      if (known.insert(text).second)
+        special.add(text, Json()
+                              .add("id", text)
+                              .add("ids", Json().append(number))
+                              .add("tokens", Json().append(text)));
     }
   };
   const auto sequence = [](const char* id, int type) {
-    return Json{{"Sequence", {{"id", id}, {"type_id", type}}}};
+    return Json().add("Sequence", Json().add("id", id).add("type_id", type));
   };
   add(single, parts.before, 0);
-  single.push_back(sequence("A", 0));
+  single.append(sequence("A", 0));
   add(single, parts.behind, 0);
   pair = single;
-  pair.push_back(sequence("B", 1));
+  pair.append(sequence("B", 1));
   add(pair, parts.behind, 1);
-  return {{"type", "TemplateProcessing"},
-          {"single", std::move(single)},
-          {"pair", std::move(pair)},
-          {"special_tokens", std::move(special)}};
+  return Json()
+      .add("type", "TemplateProcessing")
+      .add("single", std::move(single))
+      .add("pair", std::move(pair))
+      .add("special_tokens", std::move(special));
 }
 
 Json json_of_decoding(const TokenizerParts& parts) {
   switch (parts.decoding) {
     case TokenDecoding::Bytes:
-      return {{"type", "ByteLevel"},
-              {"add_prefix_space", true},
-              {"trim_offsets", true},
-              {"use_regex", true}};
+      return Json()
+          .add("type", "ByteLevel")
+          .add("add_prefix_space", true)
+          .add("trim_offsets", true)
+          .add("use_regex", true);
     case TokenDecoding::WordPiece:
-      return {{"type", "WordPiece"}, {"prefix", parts.model.prefix}, {"cleanup", true}};
+      return Json().add("type", "WordPiece").add("prefix", parts.model.prefix).add("cleanup", true);
     case TokenDecoding::Spaces:
       break;
   }
@@ -384,28 +391,29 @@ Json json_of_model(const TokenModel& model, const TextsByNumber& texts) {
   order.reserve(model.numbers.size());
   for (const auto& [token, number] : model.numbers) order.emplace_back(number, token);
   std::sort(order.begin(), order.end());
-  auto& rows = vocabulary.get_ref<Json::object_t&>();
-  for (const auto& [number, token] : order) rows.emplace_back(token, number);
-  const Json unknown = model.unknown ? Json(text_of(texts, *model.unknown)) : Json(nullptr);
+  for (const auto& [number, token] : order) vocabulary.add(token, number);
+  Json unknown = model.unknown ? Json(text_of(texts, *model.unknown)) : Json(nullptr);
   if (model.kind == TokenModel::Kind::WordPiece)
-    return {{"type", "WordPiece"},
-            {"unk_token", unknown},
-            {"continuing_subword_prefix", model.prefix},
-            {"max_input_chars_per_word", model.longest},
-            {"vocab", std::move(vocabulary)}};
+    return Json()
+        .add("type", "WordPiece")
+        .add("unk_token", std::move(unknown))
+        .add("continuing_subword_prefix", model.prefix)
+        .add("max_input_chars_per_word", model.longest)
+        .add("vocab", std::move(vocabulary));
   Json merges = Json::array();
   for (const TokenMerge& merge : model.merges)
-    merges.push_back({text_of(texts, merge.left), text_of(texts, merge.right)});
-  return {{"type", "BPE"},
-          {"dropout", nullptr},
-          {"unk_token", unknown},
-          {"continuing_subword_prefix", nullptr},
-          {"end_of_word_suffix", nullptr},
-          {"fuse_unk", model.join_unknown},
-          {"byte_fallback", false},
-          {"ignore_merges", model.whole_words},
-          {"vocab", std::move(vocabulary)},
-          {"merges", std::move(merges)}};
+    merges.append(Json().append(text_of(texts, merge.left)).append(text_of(texts, merge.right)));
+  return Json()
+      .add("type", "BPE")
+      .add("dropout", nullptr)
+      .add("unk_token", std::move(unknown))
+      .add("continuing_subword_prefix", nullptr)
+      .add("end_of_word_suffix", nullptr)
+      .add("fuse_unk", model.join_unknown)
+      .add("byte_fallback", false)
+      .add("ignore_merges", model.whole_words)
+      .add("vocab", std::move(vocabulary))
+      .add("merges", std::move(merges));
 }
 
 }  // namespace
@@ -443,23 +451,25 @@ std::string tokenizer_json(const TokenizerParts& parts) {
   Json added = Json::array();
   for (const AddedToken& token : parts.added) {
     texts.insert_or_assign(token.number, token.text);
-    added.push_back({{"id", token.number},
-                     {"content", token.text},
-                     {"single_word", token.alone},
-                     {"lstrip", token.takes_left},
-                     {"rstrip", token.takes_right},
-                     {"normalized", token.normalized},
-                     {"special", token.special}});
+    added.append(Json()
+                     .add("id", token.number)
+                     .add("content", token.text)
+                     .add("single_word", token.alone)
+                     .add("lstrip", token.takes_left)
+                     .add("rstrip", token.takes_right)
+                     .add("normalized", token.normalized)
+                     .add("special", token.special));
   }
-  const Json out{{"version", "1.0"},
-                 {"truncation", nullptr},
-                 {"padding", nullptr},
-                 {"added_tokens", std::move(added)},
-                 {"normalizer", json_of_normal(parts)},
-                 {"pre_tokenizer", json_of_splits(parts)},
-                 {"post_processor", json_of_template(parts, texts)},
-                 {"decoder", json_of_decoding(parts)},
-                 {"model", json_of_model(parts.model, texts)}};
+  const Json out = Json()
+                       .add("version", "1.0")
+                       .add("truncation", nullptr)
+                       .add("padding", nullptr)
+                       .add("added_tokens", std::move(added))
+                       .add("normalizer", json_of_normal(parts))
+                       .add("pre_tokenizer", json_of_splits(parts))
+                       .add("post_processor", json_of_template(parts, texts))
+                       .add("decoder", json_of_decoding(parts))
+                       .add("model", json_of_model(parts.model, texts));
   return io::json_text(out, 1) + "\n";
 }
 

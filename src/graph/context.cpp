@@ -3,6 +3,7 @@
 
 #include <tenon/error.h>
 
+#include "base/per_thread.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
 
@@ -14,8 +15,8 @@ constexpr const char* kTuneNames[] = {"off", "read", "write"};
 thread_local Context* t_context = nullptr;
 
 Context& own_context() {
-  thread_local Context context;
-  return context;
+  static const PerThread<Context> context;
+  return context.get();
 }
 
 }  // namespace
@@ -30,7 +31,9 @@ Tune tune_from_name(const std::string& text) {
 
 Context::Context() : generator(std::make_shared<Generator>()) {}
 
-Context& this_context() noexcept {
+const Context* known_context() noexcept { return t_context; }
+
+Context& this_context() {
   if (t_context == nullptr) t_context = &own_context();
   return *t_context;
 }

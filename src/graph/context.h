@@ -7,8 +7,10 @@
 
 namespace tenon {
 
-/// The innermost ContextScope's, or else the thread's own.
-Context& this_context() noexcept;
+/// The innermost ContextScope's, or else the thread's own, for which the first call needs memory.
+Context& this_context();
+/// The same, or null where the thread has none yet: then everything is as a new Context has it.
+const Context* known_context() noexcept;
 
 /// Throw ValueError for what no context may have.
 void check_threads(int count);

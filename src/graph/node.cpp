@@ -190,7 +190,10 @@ void set_realised(Node& node, std::shared_ptr<Buffer> buffer) {
   for (int k = 0; k < count; ++k) release(dropped[k]);
 }
 
-Device default_device() noexcept { return this_context().device; }
+Device default_device() noexcept {
+  const Context* const known = known_context();
+  return known == nullptr ? Device{} : known->device;
+}
 
 std::uint64_t assignment_clock() noexcept { return g_assignments.load(std::memory_order_relaxed); }
 std::uint64_t advance_assignment_clock() noexcept {

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "base/per_thread.h"
+
 namespace tenon {
 namespace {
 
@@ -179,7 +181,12 @@ struct Leaving {
 bool has_own(Own& own) noexcept {
   if (kMagazine == 0) return false;
   if (!own.started) {
-    thread_local const Leaving leaving;
+    try {
+      static const PerThread<Leaving> leaving;
+      (void)leaving.get();
+    } catch (const std::bad_alloc&) {  // nobody would give its blocks back
+      return false;
+    }
     own.started = true;
   }
   return !own.left;

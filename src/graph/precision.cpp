@@ -29,6 +29,9 @@ PrecisionScope::PrecisionScope(Precision precision) noexcept
 
 PrecisionScope::~PrecisionScope() { this_context().precision = outer_; }
 
-Precision current_precision() noexcept { return this_context().precision; }
+Precision current_precision() noexcept {
+  const Context* const known = known_context();
+  return known == nullptr ? Precision::Fp32 : known->precision;
+}
 
 }  // namespace tenon

@@ -76,9 +76,24 @@ std::string from_single_bytes(std::string_view bytes, bool windows, const std::s
   return out;
 }
 
-std::string from_utf16(std::string_view bytes, const std::string& name) {
-  const bool big = bytes.starts_with(kBigMark);
-  if (big || bytes.starts_with(kLittleMark)) bytes.remove_prefix(2);
+// Of text without a mark: the halves that are 0 are the high ones of line ends and separators.
+bool is_big_endian(std::string_view bytes) {
+  constexpr std::size_t kHead = 1u << 16;
+  std::size_t first = 0, second = 0;
+  for (std::size_t at = 0; at + 1 < std::min(bytes.size(), kHead); at += 2) {
+    first += bytes[at] == 0;
+    second += bytes[at + 1] == 0;
+  }
+  return first > second;
+}
+
+// `order` is "", "le" or "be"; a mark decides before it.
+std::string from_utf16(std::string_view bytes, const std::string& name,
+                       std::string_view order = {}) {
+  const bool little_mark = bytes.starts_with(kLittleMark), big_mark = bytes.starts_with(kBigMark);
+  const bool big =
+      big_mark || (!little_mark && (order.empty() ? is_big_endian(bytes) : order == "be"));
+  if (big_mark || little_mark) bytes.remove_prefix(2);
   std::string out;
   out.reserve(bytes.size());
   std::int64_t line = 1;
@@ -138,11 +153,14 @@ std::string to_utf8(std::string bytes, const std::string& encoding, const std::s
   refuse_lfs_pointer(bytes, name);
   const bool marked = bytes.starts_with(kLittleMark) || bytes.starts_with(kBigMark);
   if (encoding == "utf-16" || (encoding.empty() && marked)) return from_utf16(bytes, name);
+  if (encoding == "utf-16-le" || encoding == "utf-16-be")
+    return from_utf16(bytes, name, std::string_view(encoding).substr(7));
   if (encoding == "latin1" || encoding == "cp1252")
     return from_single_bytes(bytes, encoding == "cp1252", name);
   if (!encoding.empty() && encoding != "utf-8")
-    throw ValueError(cat(name, ": there is no encoding '", encoding,
-                         "' here: it is one of utf-8, latin1, cp1252 and utf-16"));
+    throw ValueError(
+        cat(name, ": there is no encoding '", encoding,
+            "' here: it is one of utf-8, latin1, cp1252, utf-16, utf-16-le and utf-16-be"));
   if (encoding.empty() && !fallback.empty() && not_utf8(bytes) != kFine)
     return to_utf8(std::move(bytes), fallback, name);
   return from_utf8(std::move(bytes), name);

@@ -12,10 +12,10 @@
 namespace tenon::io {
 
 /// The text as UTF-8 without a byte order mark. `encoding` is "utf-8", "latin1" (ISO 8859-1),
-/// "cp1252" (Windows), "utf-16" (its byte order mark decides; without one little-endian), or "":
-/// UTF-16 where there is its byte order mark, else UTF-8, and where the bytes are no UTF-8
-/// `fallback`, which may be "" too. Throws FormatError that begins with `name` and names the line
-/// of the first byte that does not fit, ValueError for another encoding.
+/// "cp1252" (Windows), "utf-16" (its byte order mark decides, without one its zeros), "utf-16-le",
+/// "utf-16-be", or "": UTF-16 where there is its byte order mark, else UTF-8, and where the bytes
+/// are no UTF-8 `fallback`, which may be "" too. Throws FormatError that begins with `name` and
+/// names the line of the first byte that does not fit, ValueError for another encoding.
 std::string to_utf8(std::string bytes, const std::string& encoding, const std::string& name,
                     const std::string& fallback = {});
 

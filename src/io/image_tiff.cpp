@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <vector>
 #endif
 
@@ -352,6 +353,7 @@ StoredImage parse_tiff(std::string_view bytes, const std::string& name) {
     return FormatError(cat(name, ": damaged TIFF (", source.message, "): save it again"));
   };
   const std::unique_ptr<TIFFOpenOptions, FreeTiffOptions> options(TIFFOpenOptionsAlloc());
+  if (options == nullptr) throw std::bad_alloc();
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kMostAtOnce);
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), keep_tiff_error, &source);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), drop_tiff_warning, nullptr);

@@ -1,134 +1,272 @@
-// The three ways through nlohmann's parser and printer that this library goes.
-//
-// nlohmann's own builder looks for each key among the members before it, one by one: an object of
-// 300,000 keys took eight minutes. The builder here appends members and looks for repeated keys
-// once, when the object ends.
+// Values of JSON and their text.
 #include "io/json.h"
 
-#include <nlohmann/json.hpp>
-#include <unordered_map>
-#include <utility>
-#include <vector>
+#include <charconv>
+#include <cmath>
+
+#include "base/str.h"
+#include "io/encoding.h"
 
 namespace tenon::io {
-namespace {
 
-constexpr std::size_t kDeepestJson = 512;  // copies and comparisons of values are recursive
-
-class JsonBuilder final : public nlohmann::json_sax<Json> {
- public:
-  explicit JsonBuilder(Json& root) : root_(root) {}
-
-  bool too_deep() const { return open_.size() > kDeepestJson; }
-
-  bool null() override { return add(nullptr); }
-  bool boolean(bool value) override { return add(value); }
-  bool number_integer(number_integer_t value) override { return add(value); }
-  bool number_unsigned(number_unsigned_t value) override { return add(value); }
-  bool number_float(number_float_t value, const string_t&) override { return add(value); }
-  bool string(string_t& value) override { return add(std::move(value)); }
-  bool binary(binary_t& value) override { return add(std::move(value)); }
-  bool start_object(std::size_t) override { return open(Json::value_t::object); }
-  bool start_array(std::size_t) override { return open(Json::value_t::array); }
-  bool key(string_t& text) override {
-    key_ = std::move(text);
-    return true;
-  }
-  bool end_object() override {
-    join_repeated(open_.back()->get_ref<Json::object_t&>());
-    open_.pop_back();
-    return true;
-  }
-  bool end_array() override {
-    open_.pop_back();
-    return true;
-  }
-  bool parse_error(std::size_t, const std::string&,
-                   const nlohmann::detail::exception& error) override {
-    if (const auto* syntax = dynamic_cast<const Json::parse_error*>(&error)) throw *syntax;
-    if (const auto* number = dynamic_cast<const Json::out_of_range*>(&error)) throw *number;
-    return false;
-  }
-
- private:
-  template <class T>
-  bool add(T&& value) {
-    place(Json(std::forward<T>(value)));
-    return true;
-  }
-  bool open(Json::value_t kind) {
-    open_.push_back(place(Json(kind)));
-    return !too_deep();
-  }
-  // Its place stays until the value that holds it is closed.
-  Json* place(Json value) {
-    if (open_.empty()) {
-      root_ = std::move(value);
-      return &root_;
-    }
-    Json& parent = *open_.back();
-    if (parent.is_array()) {
-      auto& items = parent.get_ref<Json::array_t&>();
-      items.push_back(std::move(value));
-      return &items.back();
-    }
-    auto& members = parent.get_ref<Json::object_t&>();
-    members.emplace_back(std::move(key_), std::move(value));
-    return &members.back().second;
-  }
-  // Of members with one key the last gives the value, in the first's place.
-  static void join_repeated(Json::object_t& object) {
-    using Members = Json::object_t::Container;  // whose [] is by place
-    Members& members = object;
-    std::unordered_map<std::string_view, std::size_t> first;
-    first.reserve(members.size());
-    bool repeated = false;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      const auto [known, is_new] = first.emplace(members[i].first, i);
-      if (is_new) continue;
-      repeated = true;
-      members[known->second].second = members[i].second;
-    }
-    if (!repeated) return;
-    Members kept;
-    kept.reserve(first.size());
-    for (std::size_t i = 0; i < members.size(); ++i)
-      if (first.at(members[i].first) == i)
-        kept.emplace_back(members[i].first, std::move(members[i].second));
-    members = std::move(kept);
-  }
-
-  Json& root_;
-  std::vector<Json*> open_;
-  std::string key_;
-};
-
-// nlohmann's error for a text that nests too deeply, which is no error of its own.
-[[noreturn]] void refuse_depth() {
-  throw Json::parse_error::create(101, std::size_t{0}, "values stand more than 512 deep", nullptr);
+Json::Json(Array items) noexcept : value_(std::move(items)) {}
+Json::Json(const std::map<std::string, std::string>& members) : value_(Object()) {
+  auto& object = std::get<Object>(value_);
+  object.reserve(members.size());
+  for (const auto& [key, text] : members) object.emplace_back(key, text);
 }
+// Not the variant's own copy constructor: where an allocation of it throws, libstdc++ 12 destroys
+// an alternative that was never made.
+Json::Json(const Json& other) {
+  std::visit(
+      [this](const auto& value) {
+        auto copy = value;
+        value_ = std::move(copy);
+      },
+      other.value_);
+}
+Json::Json(Json&&) noexcept = default;
+Json& Json::operator=(const Json& other) { return *this = Json(other); }
+Json& Json::operator=(Json&&) noexcept = default;
+Json::~Json() = default;
 
-}  // namespace
-
-Json parse_json(std::string_view text) {
+Json Json::array() { return Json(Array()); }
+Json Json::object() {
   Json out;
-  JsonBuilder builder(out);
-  if (!Json::sax_parse(text.begin(), text.end(), &builder)) refuse_depth();
+  out.value_.emplace<Object>();
+  return out;
+}
+Json Json::discarded() noexcept {
+  Json out;
+  out.value_.emplace<Discarded>();
   return out;
 }
 
-Json parse_json_or_discard(std::string_view text) {
-  try {
-    return parse_json(text);
-  } catch (const Json::exception&) {
-    return Json(Json::value_t::discarded);
-  }
+void Json::wrong_kind(const char* wanted) const {
+  static constexpr const char* kinds[] = {"null",           "discarded",      "a truth value",
+                                          "a whole number", "a whole number", "a real number",
+                                          "a text",         "a list",         "an object"};
+  throw type_error(cat("JSON has ", kinds[value_.index()], " where ", wanted, " belongs"));
 }
 
+bool Json::truth() const {
+  if (!is_boolean()) wrong_kind("a truth value");
+  return std::get<bool>(value_);
+}
+
+double Json::number() const {
+  if (const auto* below = std::get_if<std::int64_t>(&value_)) return static_cast<double>(*below);
+  if (const auto* whole = std::get_if<std::uint64_t>(&value_)) return static_cast<double>(*whole);
+  if (!is<double>()) wrong_kind("a number");
+  return std::get<double>(value_);
+}
+
+// Above 2^63 - 1 as the bits of the unsigned number.
+std::int64_t Json::whole(std::int64_t least, std::uint64_t most) const {
+  if (!is_number_integer()) wrong_kind("a whole number");
+  const auto* below = std::get_if<std::int64_t>(&value_);
+  if (below != nullptr ? *below < least : std::get<std::uint64_t>(value_) > most)
+    throw out_of_range("JSON has a whole number that is out of range");
+  return below != nullptr ? *below : static_cast<std::int64_t>(std::get<std::uint64_t>(value_));
+}
+
+const std::string& Json::text() const {
+  if (!is_string()) wrong_kind("a text");
+  return std::get<std::string>(value_);
+}
+
+const Json::Array& Json::items() const {
+  if (!is_array()) wrong_kind("a list");
+  return std::get<Array>(value_);
+}
+
+const Json& Json::operator[](std::size_t place) const {
+  const Array& array = items();
+  if (place >= array.size()) throw out_of_range(cat("a JSON list has no item ", place));
+  return array[place];
+}
+
+Json& Json::append(Json item) & {
+  if (is_null()) value_.emplace<Array>();
+  if (!is_array()) wrong_kind("a list");
+  std::get<Array>(value_).push_back(std::move(item));
+  return *this;
+}
+
+const Json::Object& Json::members() const {
+  if (!is_object()) wrong_kind("an object");
+  return std::get<Object>(value_);
+}
+
+Json::Object& Json::open_object() {
+  if (is_null()) value_.emplace<Object>();
+  if (!is_object()) wrong_kind("an object");
+  return std::get<Object>(value_);
+}
+
+const Json* Json::find(std::string_view key) const noexcept {
+  if (const auto* object = std::get_if<Object>(&value_))
+    for (const Member& member : *object)
+      if (member.first == key) return &member.second;
+  return nullptr;
+}
+
+const Json& Json::at(std::string_view key) const {
+  (void)members();
+  const Json* found = find(key);
+  if (found == nullptr) throw out_of_range(cat("a JSON object has no key '", key, "'"));
+  return *found;
+}
+
+Json& Json::operator[](std::string_view key) {
+  Object& object = open_object();
+  for (Member& member : object)
+    if (member.first == key) return member.second;
+  return object.emplace_back(std::string(key), Json()).second;
+}
+
+Json& Json::add(std::string key, Json value) & {
+  open_object().emplace_back(std::move(key), std::move(value));
+  return *this;
+}
+
+std::size_t Json::size() const noexcept {
+  if (const auto* array = std::get_if<Array>(&value_)) return array->size();
+  if (const auto* object = std::get_if<Object>(&value_)) return object->size();
+  return is_null() ? 0 : 1;
+}
+
+bool Json::equals(const Json& other) const noexcept {
+  if (is_number() && other.is_number() && (is<double>() || other.is<double>())) {
+    const auto real = [](const Json& json) {
+      if (const auto* below = std::get_if<std::int64_t>(&json.value_))
+        return static_cast<double>(*below);
+      if (const auto* whole = std::get_if<std::uint64_t>(&json.value_))
+        return static_cast<double>(*whole);
+      return *std::get_if<double>(&json.value_);
+    };
+    return real(*this) == real(other);
+  }
+  return value_ == other.value_;
+}
+
+// ---- Text
+
+class JsonPrinter {
+ public:
+  JsonPrinter(int indent, NoUtf8 bytes) : indent_(indent), bytes_(bytes) {}
+
+  void print(const Json& json, int depth) {
+    if (json.is_array()) {
+      print_all('[', ']', json.items(), depth, [&](const Json& item) { print(item, depth + 1); });
+    } else if (json.is_object()) {
+      print_all('{', '}', json.members(), depth, [&](const Json::Member& member) {
+        print_string(member.first);
+        out_ += indent_ < 0 ? ":" : ": ";
+        print(member.second, depth + 1);
+      });
+    } else if (json.is_string()) {
+      print_string(json.text());
+    } else if (json.is_boolean()) {
+      out_ += json.get<bool>() ? "true" : "false";
+    } else if (const auto* below = std::get_if<std::int64_t>(&json.value_)) {
+      out_ += std::to_string(*below);
+    } else if (const auto* whole = std::get_if<std::uint64_t>(&json.value_)) {
+      out_ += std::to_string(*whole);
+    } else if (const auto* real = std::get_if<double>(&json.value_)) {
+      print_real(*real);
+    } else {
+      out_ += "null";
+    }
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  template <class Items, class Print>
+  void print_all(char open, char close, const Items& items, int depth, const Print& print) {
+    out_ += open;
+    bool first = true;
+    for (const auto& item : items) {
+      if (!std::exchange(first, false)) out_ += ',';
+      new_line(depth + 1);
+      print(item);
+    }
+    if (!items.empty()) new_line(depth);
+    out_ += close;
+  }
+  void new_line(int depth) {
+    if (indent_ < 0) return;
+    out_ += '\n';
+    out_.append(static_cast<std::size_t>(indent_) * static_cast<std::size_t>(depth), ' ');
+  }
+
+  void print_string(std::string_view text) {
+    out_ += '"';
+    for (std::size_t wrong; (wrong = not_utf8(text)) != std::string_view::npos;) {
+      if (bytes_ == NoUtf8::Throws) throw Json::type_error("a text for JSON is not valid UTF-8");
+      print_valid(text.substr(0, wrong));
+      out_ += "\xEF\xBF\xBD";
+      text.remove_prefix(wrong + 1);
+    }
+    print_valid(text);
+    out_ += '"';
+  }
+  void print_valid(std::string_view text) {
+    static constexpr char digits[] = "0123456789abcdef";
+    static constexpr std::string_view escaped = "\"\\\b\f\n\r\t", letters = "\"\\bfnrt";
+    for (const char c : text) {
+      if (const std::size_t k = escaped.find(c); k != std::string_view::npos)
+        (out_ += '\\') += letters[k];
+      else if (static_cast<unsigned char>(c) < 0x20)
+        ((out_ += "\\u00") += digits[c >> 4]) += digits[c & 15];
+      else
+        out_ += c;
+    }
+  }
+
+  // The shortest digits that give the number back, as 1.0, 0.001, 1e-05 and 1.5e+20.
+  void print_real(double value) {
+    if (!std::isfinite(value)) {
+      out_ += "null";
+      return;
+    }
+    char buffer[40];
+    const auto end =
+        std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
+    std::string_view text(buffer, static_cast<std::size_t>(end.ptr - buffer));
+    if (text.front() == '-') {
+      out_ += '-';
+      text.remove_prefix(1);
+    }
+    const std::size_t e = text.find('e');
+    std::string figures(1, text[0]);
+    if (e > 2) figures += text.substr(2, e - 2);
+    int power = 0;  // of ten, of the first figure
+    std::from_chars(text.data() + e + (text[e + 1] == '+' ? 2 : 1), text.data() + text.size(),
+                    power);
+    const int count = static_cast<int>(figures.size()), point = power + 1;
+    const auto split = static_cast<std::size_t>(point);
+    if (point < -3 || point > 15) {
+      ((out_ += figures[0]) += count > 1 ? "." : "") += figures.substr(1);
+      out_ += text.substr(e);
+    } else if (point <= 0) {
+      ((out_ += "0.").append(static_cast<std::size_t>(-point), '0')) += figures;
+    } else if (count <= point) {
+      (out_ += figures).append(split - figures.size(), '0') += ".0";
+    } else {
+      ((out_ += figures.substr(0, split)) += '.') += figures.substr(split);
+    }
+  }
+
+  int indent_;
+  NoUtf8 bytes_;
+  std::string out_;
+};
+
 std::string json_text(const Json& json, int indent, NoUtf8 bytes) {
-  return json.dump(
-      indent, ' ', false,
-      bytes == NoUtf8::Throws ? Json::error_handler_t::strict : Json::error_handler_t::replace);
+  JsonPrinter printer(indent, bytes);
+  printer.print(json, 0);
+  return printer.take();
 }
 
 }  // namespace tenon::io

@@ -2,7 +2,9 @@
 // it is read, and a page behind its end is a SIGBUS, which ends the program.
 //
 // The handler puts zeros in the place of what is gone and notes that it did. Whoever reads asks
-// require_whole() behind reading, before the values go anywhere.
+// require_whole() behind reading, before the values go anywhere. The handler is set when the first
+// file is mapped, and hands on what is of no mapped file to the one that it found. A handler that a
+// program sets later has the say: it should hand on to the one that it finds, too.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -65,6 +67,8 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
   if (done) return;
   if ((handler_before.sa_flags & SA_SIGINFO) != 0) {
     handler_before.sa_sigaction(signal, info, context);
+  } else if (handler_before.sa_handler == SIG_IGN && info->si_code <= 0) {
+    return;  // somebody sent it; one of the processor's own cannot be ignored
   } else if (handler_before.sa_handler == SIG_DFL || handler_before.sa_handler == SIG_IGN) {
     std::signal(signal, SIG_DFL);
     ::raise(signal);
@@ -81,7 +85,9 @@ void watch_bus_errors() {
     handler.sa_sigaction = on_bus_error;
     handler.sa_flags = SA_SIGINFO | SA_ONSTACK;
     ::sigemptyset(&handler.sa_mask);
-    ::sigaction(SIGBUS, &handler, &handler_before);
+    // Known before ours can be called, on whatever thread.
+    ::sigaction(SIGBUS, nullptr, &handler_before);
+    ::sigaction(SIGBUS, &handler, nullptr);
   });
 }
 

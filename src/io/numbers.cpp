@@ -65,7 +65,7 @@ class Rewriter {
     return true;
   }
   bool take(std::string_view text) {
-    if (!rest_.starts_with(text)) return false;
+    if (rest_.empty() || rest_.front() != text.front() || !rest_.starts_with(text)) return false;
     rest_.remove_prefix(text.size());
     return true;
   }

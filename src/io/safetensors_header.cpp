@@ -4,7 +4,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -60,12 +59,12 @@ const char* type_name(DType dtype) {
 
 // Accepts { "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …, "__metadata__":
 // {"key": "text"} }.
-class HeaderHandler final : public nlohmann::json_sax<Json> {
+class HeaderHandler final : public JsonSax {
  public:
   HeaderHandler(SafeTensorsHeader& header, const std::string& name)
       : header_(header), name_(name) {}
 
-  bool start_object(std::size_t) override {
+  bool start_object() override {
     if (level_ == 0) {
       level_ = 1;
     } else if (level_ == 1) {
@@ -88,7 +87,7 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
     --level_;
     return true;
   }
-  bool key(string_t& text) override {
+  bool key(std::string& text) override {
     key_ = text;
     if (level_ == 1 && !names_.insert(key_).second) fail(cat("'", shown(key_), "' appears twice"));
     if (level_ == 2 && in_metadata_ && header_.metadata.contains(key_))
@@ -106,7 +105,7 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
     }
     return true;
   }
-  bool string(string_t& text) override {
+  bool string(std::string& text) override {
     if (level_ != 2 || array_) unexpected("a string");
     if (in_metadata_) {
       header_.metadata[key_] = text;
@@ -117,7 +116,7 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
     }
     return true;
   }
-  bool start_array(std::size_t) override {
+  bool start_array() override {
     if (level_ != 2 || in_metadata_ || array_ || key_ == "dtype") unexpected("a list");
     array_ = true;
     return true;
@@ -126,7 +125,7 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
     array_ = false;
     return true;
   }
-  bool number_unsigned(number_unsigned_t value) override {
+  bool number_unsigned(std::uint64_t value) override {
     if (!array_) unexpected("a number");
     auto& list = key_ == "shape" ? sizes_ : offsets_;
     if (list.size() >= (key_ == "shape" ? static_cast<std::size_t>(kMaxRank) : 2u))
@@ -136,13 +135,9 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
   }
   bool null() override { unexpected("null"); }
   bool boolean(bool) override { unexpected("a truth value"); }
-  bool number_integer(number_integer_t) override { unexpected("a negative number"); }
-  bool number_float(number_float_t, const string_t&) override {
-    unexpected("a number that is not whole");
-  }
-  bool binary(binary_t&) override { unexpected("binary data"); }
-  bool parse_error(std::size_t position, const std::string&,
-                   const nlohmann::detail::exception&) override {
+  bool number_integer(std::int64_t) override { unexpected("a negative number"); }
+  bool number_float(double) override { unexpected("a number that is not whole"); }
+  bool parse_error(std::size_t position, const char*) override {
     fail(cat("is not valid JSON at byte ", position + 8));
   }
 
@@ -212,32 +207,28 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
 constexpr std::size_t kDigits = 8;  // of a checksum
 
 // Accepts {"name": "cbf43926", …}, each name once; stops at anything else. A file may name a
-// hundred thousand tensors: Json, whose members are searched one by one, would take minutes for
-// them.
-class ChecksumsHandler final : public nlohmann::json_sax<Json> {
+// hundred thousand tensors, so no tree is built.
+class ChecksumsHandler final : public JsonSax {
  public:
   explicit ChecksumsHandler(std::unordered_map<std::string, std::string>& sums) : sums_(sums) {}
 
-  bool start_object(std::size_t) override { return !std::exchange(inside_, true); }
+  bool start_object() override { return !std::exchange(inside_, true); }
   bool end_object() override { return true; }
-  bool key(string_t& text) override {
+  bool key(std::string& text) override {
     key_ = text;
     return true;
   }
-  bool string(string_t& text) override {
+  bool string(std::string& text) override {
     return inside_ && text.size() == kDigits && sums_.emplace(key_, text).second;
   }
-  bool start_array(std::size_t) override { return false; }
+  bool start_array() override { return false; }
   bool end_array() override { return false; }
-  bool number_unsigned(number_unsigned_t) override { return false; }
+  bool number_unsigned(std::uint64_t) override { return false; }
   bool null() override { return false; }
   bool boolean(bool) override { return false; }
-  bool number_integer(number_integer_t) override { return false; }
-  bool number_float(number_float_t, const string_t&) override { return false; }
-  bool binary(binary_t&) override { return false; }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return false;
-  }
+  bool number_integer(std::int64_t) override { return false; }
+  bool number_float(double) override { return false; }
+  bool parse_error(std::size_t, const char*) override { return false; }
 
  private:
   std::unordered_map<std::string, std::string>& sums_;
@@ -277,7 +268,7 @@ void take_checksums(SafeTensorsHeader& header, const std::string& file) {
   if (found == header.metadata.end()) return;
   std::unordered_map<std::string, std::string> sums;
   ChecksumsHandler handler(sums);
-  if (!Json::sax_parse(found->second, &handler)) sums.clear();
+  if (!sax_parse(found->second, handler)) sums.clear();
   header.metadata.erase(found);
   const auto sum_of = [&](const std::string& name) {
     const auto sum = sums.find(name);
@@ -305,8 +296,7 @@ void add_checksums(SafeTensorsHeader& header) {
   header.metadata.erase(kCrcKey);  // a copied file's
   Json sums = Json::object();
   sums[kMetadata] = header_crc(header);
-  for (const SafeTensorsEntry& e : header.entries)
-    sums.get_ref<Json::object_t&>().emplace_back(e.name, e.crc);
+  for (const SafeTensorsEntry& e : header.entries) sums.add(e.name, e.crc);
   header.metadata[kCrcKey] = text_of(sums);
 }
 
@@ -316,7 +306,7 @@ SafeTensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
   HeaderHandler handler(header, name);
   if (json.empty() || json.front() != '{')
     throw FormatError(cat(name, ": the safetensors header does not begin with '{'"));
-  Json::sax_parse(json.begin(), json.end(), &handler);
+  sax_parse(json, handler);
   std::sort(header.entries.begin(), header.entries.end(),
             [](const SafeTensorsEntry& a, const SafeTensorsEntry& b) {
               return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
@@ -354,10 +344,10 @@ std::string safetensors_header(const SafeTensorsHeader& header) {
     Json row;
     row["dtype"] = type_name(e.dtype);
     row["shape"] = std::vector<std::int64_t>(e.shape.begin(), e.shape.end());
-    row["data_offsets"] = {e.begin, e.end};
-    // emplace_back skips the search for an equal key, which would make many tensors quadratic;
-    // names come from a map.
-    root.get_ref<Json::object_t&>().emplace_back(e.name, std::move(row));
+    row["data_offsets"] = Json().append(e.begin).append(e.end);
+    // Without a search for an equal key, which would make many tensors quadratic: names come from a
+    // map.
+    root.add(e.name, std::move(row));
   }
   std::string text = text_of(root);
   text.append((8 - text.size() % 8) % 8, ' ');

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
 
@@ -41,12 +40,12 @@ std::map<std::string, std::vector<std::string>> parse_index(std::string_view byt
     return FormatError(cat(name, ": ", what, ": it is no index of weights"));
   };
   if (index.is_discarded() || !index.is_object()) throw damaged("is no JSON object");
-  const auto map = index.find("weight_map");
-  if (map == index.end() || !map->is_object()) throw damaged("has no object 'weight_map'");
+  const Json* map = index.find("weight_map");
+  if (map == nullptr || !map->is_object()) throw damaged("has no object 'weight_map'");
   std::map<std::string, std::vector<std::string>> parts;
-  for (const auto& [tensor, part] : map->items()) {
+  for (const auto& [tensor, part] : map->members()) {
     if (!part.is_string()) throw damaged(cat("'", shown_name_of_part(tensor), "' has no file"));
-    const auto& file = part.get_ref<const std::string&>();
+    const std::string& file = part.text();
     if (!is_plain_name(file))
       throw FormatError(cat(name, ": '", shown_name_of_part(tensor), "' is said to lie in '",
                             shown_name_of_part(file), "', which is no file beside the index"));

@@ -16,6 +16,7 @@
 #include <tenon/error.h>
 #include <tenon/nn.h>
 
+#include "base/per_thread.h"
 #include "base/str.h"
 #include "graph/node.h"
 #include "nn/state.h"
@@ -24,10 +25,15 @@
 namespace tenon::nn {
 namespace {
 
-thread_local std::string t_path;  // of the module being called
 thread_local CallObserver* t_observer = nullptr;
 thread_local int t_depth = 0;   // calls within each other
 constexpr int kDeepest = 1000;  // fit a stack of 8 MiB with room for what they call
+
+// Of the module being called.
+std::string& path_of_thread() {
+  static const PerThread<std::string> path;
+  return path.get();
+}
 
 std::string join(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : name.empty() ? prefix : prefix + "." + name;
@@ -78,14 +84,14 @@ std::string ModuleBase::describe() const { return type_name(typeid(*this)); }
 thread_local ModuleBase::Call* ModuleBase::t_call = nullptr;
 
 ModuleBase::Call::Call(const ModuleBase& module)
-    : module_(module), path_length_(t_path.size()), outer_(t_call) {
+    : module_(module), path_length_(path_of_thread().size()), outer_(t_call) {
   if (t_depth >= kDeepest)
     throw ValueError(cat("module: ", kDeepest, " calls within each other, of ", module.describe(),
                          " at last: does its forward() call itself?"));
   const ModuleState& state = *module.state_;
   if (!state.name.empty()) scope_.emplace(state.name);
   if (state.precision) precision_.emplace(*state.precision);
-  t_path = join(t_path, state.name);
+  path_of_thread() = join(path_of_thread(), state.name);
   t_call = this;
   ++t_depth;
 }
@@ -93,7 +99,7 @@ ModuleBase::Call::Call(const ModuleBase& module)
 ModuleBase::Call::~Call() {
   --t_depth;
   t_call = outer_;
-  t_path.resize(path_length_);
+  path_of_thread().resize(path_length_);
 }
 
 bool ModuleBase::Call::is_observed() { return t_observer != nullptr; }
@@ -109,7 +115,7 @@ void ModuleBase::Call::end() {
                          " returns no tensor that could carry the update: return one, or write "
                          "each_tensor() for what it returns"));
   for (const CallObserver* o = t_observer; o != nullptr; o = o->previous_)
-    o->function_(t_path, module_, inputs_, outputs_);
+    o->function_(path_of_thread(), module_, inputs_, outputs_);
 }
 
 Tensor Module::operator()(const Tensor& x) const {
@@ -325,15 +331,20 @@ bool ModuleBase::has_precision(Precision precision) const {
   return found;
 }
 
-std::vector<bool> Walk::modes(const ModuleBase& root) {
-  std::vector<bool> out;
-  states(root, [&](ModuleState& state, const std::string&) { out.push_back(state.training); });
+Walk::Modes Walk::modes(const ModuleBase& root) {
+  Modes out;
+  std::unordered_set<const void*> seen;
+  const auto add = [&](const auto& self, const ModuleBase& module) -> void {
+    if (!seen.insert(module.state_.get()).second) return;
+    out.emplace_back(module.state_, module.state_->training);
+    for (const auto& [name, child] : module.state_->children) self(self, child);
+  };
+  add(add, root);
   return out;
 }
 
-void Walk::set_modes(const ModuleBase& root, const std::vector<bool>& modes) {
-  std::size_t k = 0;
-  states(root, [&](ModuleState& state, const std::string&) { state.training = modes[k++]; });
+void Walk::set_modes(const Modes& modes) noexcept {
+  for (const auto& [state, training] : modes) state->training = training;
 }
 
 bool Walk::has_children(const ModuleBase& module) { return !module.state_->children.empty(); }

@@ -61,22 +61,20 @@ void count_products(std::span<const Tensor> roots, std::int64_t times,
 class Undisturbed {
  public:
   explicit Undisturbed(const ModuleBase& module)
-      : module_(module),
-        modes_(Walk::modes(module)),
+      : modes_(Walk::modes(module)),
         seed_(Generator::current().seed()),
         counter_(Generator::current().counter()) {
     module.eval();
   }
   ~Undisturbed() {
-    Walk::set_modes(module_, modes_);
+    Walk::set_modes(modes_);
     Generator::current().set_state(seed_, counter_);
   }
   Undisturbed(const Undisturbed&) = delete;
   Undisturbed& operator=(const Undisturbed&) = delete;
 
  private:
-  const ModuleBase& module_;
-  std::vector<bool> modes_;
+  Walk::Modes modes_;
   std::uint64_t seed_, counter_;
 };
 

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "nn/state.h"
@@ -20,9 +22,11 @@ struct Walk {
   static void names(const ModuleBase& root, const Visitor& visit);
   template <class F>
   static void states(const ModuleBase& root, F&& visit);
-  /// Training modes of all modules, and back: for what must run in another mode for a moment.
-  static std::vector<bool> modes(const ModuleBase& root);
-  static void set_modes(const ModuleBase& root, const std::vector<bool>& modes);
+  /// Training modes of all modules, and back: for what must run in another mode for a moment. Going
+  /// back needs no memory, as destructors do it.
+  using Modes = std::vector<std::pair<std::shared_ptr<ModuleState>, bool>>;
+  static Modes modes(const ModuleBase& root);
+  static void set_modes(const Modes& modes) noexcept;
   static bool has_children(const ModuleBase& module);
   /// Numbers in its own parameters, but for those in `counted`, to which they are added.
   static std::int64_t own_parameters(const ModuleBase& module,

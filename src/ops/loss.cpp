@@ -28,7 +28,10 @@ void require_equal_shapes(const char* op, const Tensor& input, const Tensor& tar
   require_defined(op, input, target);
   if (input.shape() != target.shape())
     throw ShapeError(cat(where(op), ": input is ", input.shape(), ", target ", target.shape(),
-                         "; they must be equal: reshape one of them"));
+                         "; they must be equal: ",
+                         input.numel() == target.numel()
+                             ? cat("reshape(target, ", input.shape(), ") makes them so")
+                             : std::string("reshape one of them")));
 }
 
 Tensor classes_last(const Tensor& x) {

@@ -15,24 +15,35 @@ constexpr const char* kStops = "it stops the gradient by definition";
 
 #define TENON_SET_vjp(name) info.vjp = vjp_##name
 #define TENON_SET_none(reason) info.no_grad_reason = reason
-#define TENON_SET_composite(name) info.vjp = vjp_##name, info.decompose = decompose_##name
-#define TENON_SET_loop(name) \
-  info.infer_result = infer_##name##_result, info.result_count = count_##name##_results
+#define TENON_SET_composite(name) \
+  info.vjp = vjp_##name, info.decompose = decompose_##name, given.decompose = true
+#define TENON_SET_loop(name)                                                             \
+  info.infer_result = infer_##name##_result, info.result_count = count_##name##_results, \
+  given.infer_result = true
 #define TENON_SET_results(name) TENON_SET_loop(name), info.vjp_results = vjp_##name
-#define TENON_SET_composites(name) TENON_SET_results(name), info.decompose_result = decompose_##name
+#define TENON_SET_composites(name) \
+  TENON_SET_results(name), info.decompose_result = decompose_##name, given.decompose_result = true
 
-constexpr std::array<OpInfo, kOpCount> make_table() {
-  std::array<OpInfo, kOpCount> table{};
-  const auto fresh = [&table](Op op, Infer& infer) -> OpInfo& {
-    OpInfo& info = table[static_cast<std::size_t>(op)];
-    static_cast<OpRow&>(info) = op_row(op);
-    info.infer = infer;
-    return info;
-  };
-#define TENON_RULE(op, inference, gradient)          \
-  {                                                  \
-    OpInfo& info = fresh(Op::op, infer_##inference); \
-    TENON_SET_##gradient;                            \
+// Which functions a rule gives: under -fsanitize=undefined GCC does not compare a function's
+// address with null in a constant expression.
+struct Given {
+  bool infer = false, decompose = false, infer_result = false, decompose_result = false;
+};
+struct Table {
+  std::array<OpInfo, kOpCount> rows{};
+  std::array<Given, kOpCount> given{};
+};
+
+constexpr Table make_table() {
+  Table table{};
+#define TENON_RULE(op, inference, gradient)                       \
+  {                                                               \
+    OpInfo& info = table.rows[static_cast<std::size_t>(Op::op)];  \
+    Given& given = table.given[static_cast<std::size_t>(Op::op)]; \
+    static_cast<OpRow&>(info) = op_row(Op::op);                   \
+    info.infer = infer_##inference;                               \
+    given.infer = true;                                           \
+    TENON_SET_##gradient;                                         \
   }
 #include "ops/rules.inc"
 #undef TENON_SET_vjp
@@ -43,7 +54,7 @@ constexpr std::array<OpInfo, kOpCount> make_table() {
 #undef TENON_SET_composites
   return table;
 }
-constexpr std::array<OpInfo, kOpCount> kTable = make_table();
+constexpr Table kTable = make_table();
 
 constexpr int kRules = 0
 #define TENON_RULE(...) +1
@@ -51,17 +62,20 @@ constexpr int kRules = 0
     ;
 
 constexpr bool is_complete() {
-  for (const OpInfo& info : kTable)
-    if (info.infer == nullptr || (info.kind == OpKind::Composite) != (info.decompose != nullptr) ||
-        (info.kind == OpKind::Attention) != (info.decompose_result != nullptr) ||
-        has_trait(info.op, kSeveralResults) != (info.infer_result != nullptr))
+  for (std::size_t i = 0; i < kTable.rows.size(); ++i) {
+    const OpInfo& info = kTable.rows[i];
+    const Given& given = kTable.given[i];
+    if (!given.infer || (info.kind == OpKind::Composite) != given.decompose ||
+        (info.kind == OpKind::Attention) != given.decompose_result ||
+        has_trait(info.op, kSeveralResults) != given.infer_result)
       return false;
+  }
   return kRules == kOpCount;
 }
 static_assert(is_complete(), "one rule for each op, of the kind that its row says");
 
 }  // namespace
 
-const OpInfo& op_info(Op op) { return kTable[static_cast<std::size_t>(op)]; }
+const OpInfo& op_info(Op op) { return kTable.rows[static_cast<std::size_t>(op)]; }
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
+#include "base/option_ranges.h"
 #include "base/str.h"
 
 namespace tenon::optim {
@@ -20,6 +21,11 @@ DType dtype_of_norm(const std::vector<Tensor>& grads) {
     if (g.dtype() == DType::Float64) return DType::Float64;
   return DType::Float32;
 }
+
+constexpr OptionRange<Clip> kClipRanges[] = {
+    {"norm", &Clip::norm, at_least(0)},
+    {"value", &Clip::value, at_least(0)},
+};
 
 }  // namespace
 
@@ -56,9 +62,7 @@ std::vector<Tensor> clip_grad_value(const std::vector<Tensor>& grads, double lim
 }
 
 std::vector<Tensor> clipped(const std::vector<Tensor>& grads, const Clip& clip) {
-  if (!(clip.norm >= 0) || !(clip.value >= 0))
-    throw ValueError(cat("clip: the norm is ", clip.norm, " and the value ", clip.value,
-                         ", must be above 0, or 0 for no limit"));
+  check_options("clip", clip, kClipRanges);
   std::vector<Tensor> out = grads;
   if (clip.value > 0) out = clip_grad_value(out, clip.value);
   if (clip.norm > 0) out = clip_grad_norm(out, clip.norm).grads;

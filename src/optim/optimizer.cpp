@@ -11,6 +11,7 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
+#include "base/option_ranges.h"
 #include "base/str.h"
 #include "grad/gradients.h"
 #include "graph/node.h"
@@ -19,10 +20,7 @@
 namespace tenon::optim {
 namespace {
 
-void check_in_range(double value, const char* what) {
-  if (!(value >= 0 && value <= 1e30))
-    throw ValueError(cat("optimizer: ", what, " is ", value, ", must be a number from 0 to 1e30"));
-}
+constexpr Range kRates = from_to(0, 1e30);
 
 constexpr char kStep[] = "step";
 
@@ -54,15 +52,16 @@ Parameters::Parameters(const std::vector<Tensor>& list) {
 
 Optimizer::Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay)
     : step_(variable(scalar(0, DType::Float64), "step")), base_lr_(lr), lr_(lr) {
-  check_in_range(lr, "the learning rate");
-  check_in_range(weight_decay, "the weight decay");
+  require_range("optimizer", "lr", lr, kRates);
+  require_range("optimizer", "weight_decay", weight_decay, kRates);
   std::unordered_map<const Node*, std::size_t> known;  // the number of each parameter
   for (const ParameterGroup& given : groups) {
     Group group;
     const double rate = given.lr.value_or(lr);
-    check_in_range(rate, "the learning rate of a group");
+    require_range("optimizer", "a group's lr", rate, kRates);
     group.lr_scale = lr > 0 ? rate / lr : 0;
     group.weight_decay = given.weight_decay.value_or(weight_decay);
+    require_range("optimizer", "a group's weight_decay", group.weight_decay, kRates);
     group.lr = variable(scalar(rate, dtype_of_rate(given.parameters)), "lr");
     group.step = given.own_steps ? variable(scalar(0, DType::Float64), "step") : step_;
     for (const nn::NamedTensor& p : given.parameters) {
@@ -194,7 +193,7 @@ DType Optimizer::rate_dtype() const {
 }
 
 void Optimizer::set_lr(double lr) {
-  check_in_range(lr, "the learning rate");
+  require_range("optimizer", "lr", lr, kRates);
   if (lr == lr_) return;
   lr_ = lr;
   for (const Group& group : groups_) write_scalar(group.lr, lr * group.lr_scale);
@@ -264,7 +263,7 @@ void Optimizer::check_values(const StateDict& state) const {
   check_count(kStep);
   for (std::size_t k = 0; k < names_.size(); ++k)
     if (begins_own_steps(k)) check_count(cat(names_[k], ".", kStep));
-  check_in_range(state.at("lr").item(), "the learning rate 'lr' of the saved state");
+  require_range("optimizer", "'lr' of the saved state", state.at("lr").item(), kRates);
 }
 
 void Optimizer::load_state_dict(const StateDict& given) {

@@ -5,22 +5,32 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 
+#include "base/option_ranges.h"
 #include "base/str.h"
 
 namespace tenon::optim {
 namespace {
 
-void check_range(const char* optimizer, const char* what, double value, double low, double high) {
-  if (!(value >= low && value <= high))
-    throw ValueError(
-        cat(optimizer, ": ", what, " is ", value, ", must lie in [", low, ", ", high, "]"));
-}
+constexpr double kMost = 1e30;  // what float32 still squares to a number
 
-// Of 1 a mean would never learn, and its correction would divide by 0.
-void check_decay(const char* optimizer, const char* what, double value) {
-  if (!(value >= 0 && value < 1))
-    throw ValueError(cat(optimizer, ": ", what, " is ", value, ", must be at least 0 and below 1"));
-}
+// A decay of 1 would be a mean that never learns, and its correction would divide by 0.
+constexpr OptionRange<SgdOptions> kSgdRanges[] = {
+    {"momentum", &SgdOptions::momentum, from_to(0, 1)},
+    {"dampening", &SgdOptions::dampening, from_to(0, 1)},
+};
+constexpr OptionRange<AdamOptions> kAdamRanges[] = {
+    {"beta1", &AdamOptions::beta1, from_below(0, 1)},
+    {"beta2", &AdamOptions::beta2, from_below(0, 1)},
+    {"eps", &AdamOptions::eps, from_to(0, kMost)},
+};
+constexpr OptionRange<RmsPropOptions> kRmsPropRanges[] = {
+    {"alpha", &RmsPropOptions::alpha, from_to(0, 1)},
+    {"eps", &RmsPropOptions::eps, from_to(0, kMost)},
+    {"momentum", &RmsPropOptions::momentum, from_to(0, 1)},
+};
+constexpr OptionRange<LevenbergOptions> kLevenbergRanges[] = {
+    {"mu", &LevenbergOptions::mu, from_to(1e-30, kMost)},
+};
 
 Tensor uphill(const Tensor& grad, bool maximize) { return maximize ? -grad : grad; }
 
@@ -38,8 +48,7 @@ std::string option(const char* name, double value, double standard) {
 
 Sgd::Sgd(Parameters parameters, const SgdOptions& options)
     : Optimizer(std::move(parameters.groups), options.lr, options.weight_decay), options_(options) {
-  check_range("sgd", "momentum", options.momentum, 0, 1);
-  check_range("sgd", "dampening", options.dampening, 0, 1);
+  check_options("sgd", options, kSgdRanges);
   if (options.nesterov && (options.momentum == 0 || options.dampening != 0))
     throw ValueError("sgd: nesterov needs a momentum above 0 and no dampening");
   if (options.momentum != 0) momentum_ = add_slot("momentum_buffer");
@@ -73,9 +82,7 @@ std::string Sgd::describe() const {
 
 Adam::Adam(Parameters parameters, const AdamOptions& options)
     : Optimizer(std::move(parameters.groups), options.lr, options.weight_decay), options_(options) {
-  check_decay("adam", "beta1", options.beta1);
-  check_decay("adam", "beta2", options.beta2);
-  check_range("adam", "eps", options.eps, 0, 1e30);
+  check_options("adam", options, kAdamRanges);
   exp_avg_ = add_slot("exp_avg");
   exp_avg_sq_ = add_slot("exp_avg_sq", 0);
   if (options.amsgrad) max_exp_avg_sq_ = add_slot("max_exp_avg_sq", 0);
@@ -120,9 +127,7 @@ std::string Adam::describe() const {
 
 RmsProp::RmsProp(Parameters parameters, const RmsPropOptions& options)
     : Optimizer(std::move(parameters.groups), options.lr, options.weight_decay), options_(options) {
-  check_range("rmsprop", "alpha", options.alpha, 0, 1);
-  check_range("rmsprop", "eps", options.eps, 0, 1e30);
-  check_range("rmsprop", "momentum", options.momentum, 0, 1);
+  check_options("rmsprop", options, kRmsPropRanges);
   square_avg_ = add_slot("square_avg", 0);
   if (options.centered) grad_avg_ = add_slot("grad_avg");
   if (options.momentum != 0) momentum_ = add_slot("momentum_buffer");
@@ -163,7 +168,7 @@ std::string RmsProp::describe() const {
 
 Levenberg::Levenberg(Parameters parameters, const LevenbergOptions& options)
     : Optimizer(std::move(parameters.groups), options.lr, options.weight_decay), options_(options) {
-  check_range("levenberg", "mu", options.mu, 1e-30, 1e30);
+  check_options("levenberg", options, kLevenbergRanges);
   curvature_ = add_slot("curvature", 0);
 }
 

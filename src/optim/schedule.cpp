@@ -9,6 +9,7 @@
 #include <tenon/error.h>
 #include <tenon/optim.h>
 
+#include "base/option_ranges.h"
 #include "base/str.h"
 #include "optim/warmup.h"
 
@@ -221,14 +222,21 @@ void Schedule::load_state(const std::map<std::string, double>&) {}
 
 std::unique_ptr<Schedule> constant() { return std::make_unique<Constant>(); }
 
+namespace {
+
+constexpr double kMostEpochs = 1e9;
+constexpr Range kSteps = at_least(1), kGammas = finite_above(0), kShares = from_to(0, 1);
+
+}  // namespace
+
 std::unique_ptr<Schedule> step(std::int64_t every, double gamma) {
-  check(every > 0, cat("step: 'every' is ", every, ", must be at least 1"));
-  check(gamma > 0, cat("step: gamma is ", gamma, ", must be above 0"));
+  require_range("schedule step", "every", every, kSteps);
+  require_range("schedule step", "gamma", gamma, kGammas);
   return std::make_unique<EverySteps>(every, gamma);
 }
 
 std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones, double gamma) {
-  check(gamma > 0, cat("multistep: gamma is ", gamma, ", must be above 0"));
+  require_range("schedule multistep", "gamma", gamma, kGammas);
   std::vector<double> factors;
   factors.reserve(milestones.size());
   for (std::size_t k = 0; k < milestones.size(); ++k)
@@ -242,58 +250,69 @@ std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones,
         "multistep: the milestones must grow");
   check(factors.size() == milestones.size(),
         cat("multistep: ", factors.size(), " factors for ", milestones.size(), " milestones"));
+  for (const std::int64_t milestone : milestones)
+    require_range("schedule multistep", "a milestone", milestone, at_least(0));
   for (const double factor : factors)
-    check(factor >= 0, cat("multistep: a factor is ", factor, ", must be at least 0"));
+    require_range("schedule multistep", "a factor", factor, finite_from(0));
   return std::make_unique<Steps>(std::move(milestones), std::move(factors));
 }
 
 std::unique_ptr<Schedule> exponential(double gamma, std::int64_t every) {
-  check(every > 0 && gamma > 0,
-        cat("exponential: gamma ", gamma, " and every ", every, " must be above 0"));
+  require_range("schedule exponential", "every", every, kSteps);
+  require_range("schedule exponential", "gamma", gamma, kGammas);
   return std::make_unique<Exponential>(gamma, every);
 }
 
 std::unique_ptr<Schedule> cosine(std::int64_t total, double minimum) {
+  require_range("schedule cosine", "total", total, at_least(0));
+  require_range("schedule cosine", "minimum", minimum, kShares);
   return std::make_unique<Cosine>(total, minimum);
 }
 std::unique_ptr<Schedule> linear(std::int64_t total, double minimum) {
+  require_range("schedule linear", "total", total, at_least(0));
+  require_range("schedule linear", "minimum", minimum, kShares);
   return std::make_unique<Linear>(total, minimum);
 }
 
 std::unique_ptr<Schedule> polynomial(std::int64_t total, double power, double minimum) {
-  check(power > 0 && std::isfinite(power),
-        cat("polynomial: the power is ", power, ", must be a number above 0"));
+  require_range("schedule polynomial", "total", total, at_least(0));
+  require_range("schedule polynomial", "power", power, finite_above(0));
+  require_range("schedule polynomial", "minimum", minimum, kShares);
   return std::make_unique<Polynomial>(total, power, minimum);
 }
 
 std::unique_ptr<Schedule> cosine_restarts(std::int64_t period, std::int64_t multiply,
                                           double minimum) {
-  check(period >= 1 && multiply >= 1, cat("cosine_restarts: the period ", period, " and multiply ",
-                                          multiply, " must be at least 1"));
+  require_range("schedule cosine_restarts", "period", period, kSteps);
+  require_range("schedule cosine_restarts", "multiply", multiply, at_least(1));
+  require_range("schedule cosine_restarts", "minimum", minimum, kShares);
   return std::make_unique<CosineRestarts>(period, multiply, minimum);
 }
 
 std::unique_ptr<Schedule> inverse_sqrt(std::int64_t from) {
-  check(from >= 1, cat("inverse_sqrt: it falls from step ", from, " on, must be at least 1"));
+  require_range("schedule inverse_sqrt", "from", from, kSteps);
   return std::make_unique<InverseSquareRoot>(from);
 }
 
 std::unique_ptr<Schedule> warmup(std::int64_t steps, std::unique_ptr<Schedule> after) {
-  check(steps >= 0 && after != nullptr,
-        "warmup: it needs a number of steps of at least 0 and a schedule to follow");
+  require_range("schedule warmup", "steps", steps, at_least(0));
+  check(after != nullptr, "warmup: it needs a schedule to follow");
   return std::make_unique<Warmup>(steps, std::move(after));
 }
 
 std::unique_ptr<Schedule> plateau(double gamma, int patience, double threshold, double minimum) {
-  check(gamma > 0 && gamma < 1, cat("plateau: gamma is ", gamma, ", must lie between 0 and 1"));
-  check(patience >= 0, cat("plateau: the patience is ", patience, ", must be at least 0"));
+  require_range("schedule plateau", "gamma", gamma, between(0, 1));
+  require_range("schedule plateau", "patience", std::int64_t{patience}, at_least(0));
+  require_range("schedule plateau", "threshold", threshold, from_below(0, 1));
+  require_range("schedule plateau", "minimum", minimum, kShares);
   return std::make_unique<Plateau>(gamma, patience, threshold, minimum);
 }
 
 std::unique_ptr<Schedule> one_cycle(std::int64_t total, double rise, double div, double final_div) {
-  check(rise > 0 && rise < 1,
-        cat("one_cycle: the share of the rise is ", rise, ", must lie between 0 and 1"));
-  check(div >= 1 && final_div >= 1, "one_cycle: the divisors must be at least 1");
+  require_range("schedule one_cycle", "total", total, at_least(0));
+  require_range("schedule one_cycle", "rise", rise, between(0, 1));
+  require_range("schedule one_cycle", "div", div, finite_from(1));
+  require_range("schedule one_cycle", "final_div", final_div, finite_from(1));
   return std::make_unique<OneCycle>(total, rise, div, final_div);
 }
 
@@ -344,6 +363,18 @@ constexpr std::pair<const char*, MakeSchedule> kSchedules[] = {
     {"one_cycle", [](const ScheduleOptions&, const Span& span) { return one_cycle(span.total); }},
 };
 
+constexpr OptionRange<ScheduleOptions> kOptionRanges[] = {
+    {"total_steps", &ScheduleOptions::total_steps, at_least(0)},
+    {"steps_per_epoch", &ScheduleOptions::steps_per_epoch, at_least(1)},
+    {"warmup", &ScheduleOptions::warmup, from_to(0, kMostEpochs)},
+    {"every", &ScheduleOptions::every, above_to(0, kMostEpochs)},
+    {"gamma", &ScheduleOptions::gamma, kGammas},
+    {"minimum", &ScheduleOptions::minimum, kShares},
+    {"power", &ScheduleOptions::power, finite_above(0)},
+    {"multiply", &ScheduleOptions::multiply, at_least(1)},
+    {"patience", &ScheduleOptions::patience, at_least(0)},
+};
+
 }  // namespace
 
 std::vector<std::string> schedule_names() {
@@ -359,12 +390,11 @@ WarmUp warm_up(const ScheduleOptions& options) {
 }
 
 std::unique_ptr<Schedule> create_schedule(const std::string& name, const ScheduleOptions& options) {
-  check(options.warmup >= 0, cat("warm-up is ", options.warmup, " epochs, must be at least 0"));
-  constexpr double kMostEpochs = 1e9;
-  check(options.every > 0 && options.every <= kMostEpochs,
-        cat("changes every ", options.every, " epochs, must be above 0 and at most 1e9"));
-  check(options.steps_per_epoch >= 1,
-        cat("an epoch has ", options.steps_per_epoch, " steps, must have at least 1"));
+  check_options("schedule", options, kOptionRanges);
+  for (const double milestone : options.milestones)
+    require_range("schedule", "milestones", milestone, from_to(0, kMostEpochs));
+  for (const double factor : options.factors)
+    require_range("schedule", "factors", factor, finite_from(0));
   for (const auto& [known, make] : kSchedules) {
     if (name != known) continue;
     const std::int64_t rise = warm_up(options).rise;

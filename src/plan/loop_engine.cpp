@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/index.h"
+#include "base/per_thread.h"
 #include "graph/attrs.h"
 #include "plan/calls.h"
 
@@ -31,8 +32,8 @@ class Frame {
 
  private:
   static std::deque<std::vector<std::byte*>>& frames() {
-    thread_local std::deque<std::vector<std::byte*>> instance;
-    return instance;
+    static const PerThread<std::deque<std::vector<std::byte*>>> instance;
+    return instance.get();
   }
   static std::size_t& depth() {
     thread_local std::size_t instance = 0;

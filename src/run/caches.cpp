@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #ifdef __GLIBC__
@@ -38,8 +40,10 @@ struct Ledger {
   std::array<Totals, 3> totals;
 };
 
-Ledger& ledger() {
-  static Ledger* const instance = new Ledger;
+// Never destroyed, and made without memory: entries that are destroyed ask for it.
+Ledger& ledger() noexcept {
+  alignas(Ledger) static std::byte place[sizeof(Ledger)];
+  static Ledger* const instance = new (place) Ledger;
   return *instance;
 }
 
@@ -50,6 +54,7 @@ Entries living() {
   Ledger& l = ledger();
   const std::lock_guard lock(l.mutex);
   Entries out;
+  out.reserve(l.entries.size());  // nothing may throw while some are taken out
   std::erase_if(l.entries, [&](const std::weak_ptr<CacheEntry>& weak) {
     std::shared_ptr<CacheEntry> entry = weak.lock();
     if (entry == nullptr) return true;

@@ -2,6 +2,7 @@
 #include "run/trace.h"
 
 #include <algorithm>
+#include <new>
 
 #include <tenon/error.h>
 
@@ -154,14 +155,15 @@ std::shared_ptr<Buffer> ArenaPool::take(const Program& program, int at_once) {
   }
 }
 
-void ArenaPool::give_back(std::shared_ptr<Buffer> arena) {
+void ArenaPool::give_back(std::shared_ptr<Buffer> arena) noexcept {
   {
     const std::lock_guard lock(mutex_);
     --in_use_;
-    if (arena != nullptr) {
-      charge(static_cast<std::int64_t>(arena->bytes()));
-      idle_.push_back(std::move(arena));
-    }
+    if (arena != nullptr) try {
+        idle_.push_back(arena);
+        charge(static_cast<std::int64_t>(arena->bytes()));
+      } catch (const std::bad_alloc&) {  // it goes back to the system
+      }
   }
   given_back_.notify_one();
 }
@@ -202,12 +204,16 @@ std::unique_ptr<Bound> Trace::take_bound(int runs) {
   return std::make_unique<Bound>(*program, nodes, runs);
 }
 
-void Trace::give_back(std::unique_ptr<Bound> bound) {
+void Trace::give_back(std::unique_ptr<Bound> bound) noexcept {
   bound->variables.abandon();  // of a call that failed
   bound->given_use.abandon();
   std::unique_ptr<Bound> last;  // outlives the lock
   const std::lock_guard lock(mutex_);
-  bounds_.push_back(std::move(bound));
+  try {
+    bounds_.push_back(std::move(bound));
+  } catch (const std::bad_alloc&) {  // one less that waits
+    return;
+  }
   if (bounds_.size() <= kIdleBounds) return;
   last = std::move(bounds_.front());  // of a number of runs that was not asked for lately
   bounds_.erase(bounds_.begin());
@@ -239,12 +245,16 @@ Outputs::Held* Trace::take_outputs(int runs) {
   return held;
 }
 
-void Trace::give_back(Outputs::Held* held) {
+void Trace::give_back(Outputs::Held* held) noexcept {
   std::vector<Outputs::Held*> gone;
-  {
+  bool waits = false;
+  try {
     const std::lock_guard lock(mutex_);
     outputs_.push_back(held);
+    waits = true;
     gone = superfluous(held->runs);
+  } catch (const std::bad_alloc&) {
+    if (!waits) return drop(std::span(&held, 1));
   }
   drop(gone);
 }
@@ -260,6 +270,7 @@ std::vector<Outputs::Held*> Trace::superfluous(int runs) {
       others += output_bytes(held->runs);
   std::vector<Outputs::Held*> gone;
   if (others <= kIdleOutputs && same <= at_once && outputs_.size() <= kIdleBounds) return gone;
+  gone.reserve(outputs_.size());                      // nothing may throw while some are taken out
   std::erase_if(outputs_, [&](Outputs::Held* held) {  // those that have waited longest first
     const bool is_same = held->runs == runs;
     const bool goes = is_same
@@ -287,6 +298,7 @@ void Trace::rest() {
   std::vector<Outputs::Held*> gone;
   {
     const std::lock_guard lock(mutex_);
+    gone.reserve(outputs_.size());
     std::erase_if(outputs_, [&](Outputs::Held* held) {
       if (large(held->runs)) gone.push_back(held);
       return large(held->runs);

@@ -42,7 +42,7 @@ class ArenaPool final : public CacheEntry {
   /// An arena for the program; waits while `at_once` others are in use. A MemoryError names the
   /// largest of the program's values.
   std::shared_ptr<Buffer> take(const Program& program, int at_once);
-  void give_back(std::shared_ptr<Buffer> arena);
+  void give_back(std::shared_ptr<Buffer> arena) noexcept;
   void leave(bool all) override;
 
  private:
@@ -108,9 +108,9 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   /// A call's own; made when all are in use. What is given back waits for the next call of so many
   /// runs, up to limits: those of numbers of runs that were not asked for lately make way.
   std::unique_ptr<Bound> take_bound(int runs);
-  void give_back(std::unique_ptr<Bound> bound);
+  void give_back(std::unique_ptr<Bound> bound) noexcept;
   Outputs::Held* take_outputs(int runs);
-  void give_back(Outputs::Held* held);
+  void give_back(Outputs::Held* held) noexcept;
   /// Lets go of idle outputs that are large: another trace of the function is being used now.
   void rest();
 

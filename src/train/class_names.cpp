@@ -51,7 +51,8 @@ class RenumberedClasses final : public data::Dataset {
 };
 
 bool is_number(const std::string& name) {
-  return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
+  const std::size_t sign = name.starts_with('-') ? 1 : 0;
+  return name.size() > sign && name.find_first_not_of("0123456789", sign) == std::string::npos;
 }
 
 // "earth, water", or the first of many.
@@ -101,13 +102,15 @@ std::shared_ptr<data::Dataset> numbered_as(std::shared_ptr<data::Dataset> set,
   for (std::size_t k = 0; k < known.size(); ++k)
     number_of.emplace(known[k], static_cast<std::int64_t>(k));
   const bool model_has_words = !class_words(known).empty(),
-             set_has_words = !class_words(names).empty();
+             set_has_words = !class_words(names).empty(),
+             // Labels by their values: 0 and 1 are no classes of a model that knows 10 and 20.
+      by_value = model_has_words && std::all_of(known.begin(), known.end(), is_number);
   std::vector<std::int64_t> numbers;
   for (const std::string& name : names) {
     const auto found = number_of.find(name);
     if (found != number_of.end()) {
       numbers.push_back(found->second);
-    } else if (set_has_words && (model_has_words || is_number(name))) {
+    } else if (by_value || (set_has_words && (model_has_words || is_number(name)))) {
       throw FormatError(cat("'", data, "': its class '", name, "' is none of the model's classes (",
                             some_of(known), ")"));
     }

@@ -22,9 +22,7 @@ double quotient(double sum, double count) { return count > 0 ? sum / count : kNa
 // Of the classes of a set; the network may have more outputs.
 void add_classes(std::optional<metrics::ClassMetrics>& metrics, const EvalOutcome& outcome,
                  const Tensor& target, std::int64_t classes, std::optional<std::int64_t> ignored) {
-  if (outcome.scores.rank() != 2 || outcome.scores.size(1) < classes)
-    throw ShapeError(cat("the network gives ", outcome.scores.shape(), " where the data has ",
-                         classes, " classes: choose a model with as many outputs"));
+  require_scores(outcome.scores, classes);
   if (!metrics) metrics.emplace(static_cast<int>(outcome.scores.size(1)));
   metrics->add(outcome.scores, target, ignored);
 }

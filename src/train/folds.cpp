@@ -2,10 +2,12 @@
 //
 //   folds.toml  fold-1/  fold-2/  …
 //
-// folds.toml holds the number of folds and the settings that they have in common. It is written
-// before the first fold begins, so that whatever is killed can go on.
+// folds.toml holds the number of folds, the settings that they have in common, and digests of the
+// files that each fold begins with. It is written before the first fold begins, so that whatever is
+// killed can go on.
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <system_error>
 
@@ -13,8 +15,10 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
+#include "base/folder_names.h"
 #include "base/str.h"
 #include "io/file.h"
+#include "io/toml.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/session.h"
@@ -30,11 +34,20 @@ constexpr int kMostFolds = 10000;
 struct FoldsFile {
   int count = 0;
   Settings settings{};
+  /// Of what these settings name, from the first fold on: a later one begins with the same.
+  std::map<std::string, std::string> digests{};
+  static constexpr const char* kDigested[] = {"weights", "teacher", "tokenizer"};
 
   static std::string path(const std::string& dir) { return dir + "/folds.toml"; }
   static FoldsFile read(const std::string& dir);
   void write(const std::string& dir) const;
 };
+
+namespace {
+
+std::string digest_key(const std::string& setting) { return setting + "_digest"; }
+
+}  // namespace
 
 FoldsFile FoldsFile::read(const std::string& dir) {
   const std::string file = path(dir);
@@ -49,6 +62,11 @@ FoldsFile FoldsFile::read(const std::string& dir) {
     throw FormatError(cat(file,
                           " does not begin with how many folds there are, 'folds = 5': the "
                           "file is damaged or was cut off"));
+  for (const char* key : kDigested)
+    if (!lines.empty() && lines.front().key == digest_key(key)) {
+      out.digests[key] = lines.front().value;
+      lines.erase(lines.begin());
+    }
   out.settings = Settings::of_lines(lines, file);
   return out;
 }
@@ -59,7 +77,13 @@ void FoldsFile::write(const std::string& dir) const {
   if (error)
     throw IoError(cat(dir, ": cannot make the folder of the folds: ", error.message(),
                       "; choose another folder or check its permissions"));
-  io::write_file(path(dir), cat("folds = ", count, "\n", settings.toml()));
+  // What a killed writer left.
+  for (const std::string& name : names_in(dir, error))
+    if (name.starts_with("folds.toml.tmp-")) fs::remove(cat(dir, "/", name), error);
+  std::string text = cat("folds = ", count, "\n");
+  for (const auto& [key, digest] : digests)
+    text += cat(digest_key(key), " = ", io::toml_quoted(digest), "\n");
+  io::write_file(path(dir), text + settings.toml());
 }
 
 namespace {
@@ -72,6 +96,17 @@ Settings settings_of_fold(const FoldsFile& folds, int fold) {
   return out;
 }
 
+// A fold that begins with something else than those before is no fold of the same training.
+void require_same_files(const FoldsFile& folds) {
+  for (const auto& [key, digest] : folds.digests)
+    if (const std::string path = folds.settings.get(key); digest_of_path(path) != digest)
+      throw ValueError(
+          cat("setting '", key, "': ", path,
+              io::is_there(path) ? " was changed since the folds began" : " is not there any more",
+              ", and a fold that begins with something else could not be compared "
+              "with the others: restore it, or start new folds"));
+}
+
 bool is_begun(const std::string& run) { return io::file_exists(run + "/settings.toml"); }
 
 // A fold that has ended has its figures in its log: going on with it measures nothing again.
@@ -81,7 +116,10 @@ TrainResult run_fold(const FoldsFile& folds, int fold, const std::string& dir,
   const Settings settings = settings_of_fold(folds, fold);
   const std::string own = fold_dir(dir, fold);
   const RunOptions watched = options ? options(fold, settings, own) : RunOptions();
-  if (!is_begun(own)) return start_run(settings, own, watched);
+  if (!is_begun(own)) {
+    require_same_files(folds);
+    return start_run(settings, own, watched);
+  }
   for (auto& [key, value] : overrides)
     if (key == "data") value = settings.data;
   return resume_run(own, watched, overrides);
@@ -102,12 +140,16 @@ std::vector<TrainResult> run_folds(
 
 std::vector<TrainResult> start_folds(const Settings& settings, int folds, const std::string& dir,
                                      const FoldOptions& options) {
+  require_in_range(settings);
   if (folds < 2 || folds > kMostFolds)
     throw ValueError(cat("folds: ", folds, " of them; there are 2 to ", kMostFolds));
   if (dir.empty()) throw ValueError("folds: their runs need a folder");
   if (folds_in(dir) > 0 || is_begun(dir) || is_begun(fold_dir(dir, 1)))
     throw ValueError(cat(dir, " already holds runs: go on with them, or choose another folder"));
-  const FoldsFile file{folds, settings};
+  FoldsFile file{folds, settings, {}};
+  for (const char* key : FoldsFile::kDigested)
+    if (std::string digest = digest_of_path(settings.get(key)); !digest.empty())
+      file.digests[key] = std::move(digest);
   // The last fold is the first to have no samples where there are too many folds.
   const Settings last = settings_of_fold(file, folds);
   const auto tokenizer = tokenizer_of(settings, "");
@@ -127,6 +169,9 @@ std::vector<TrainResult> resume_folds(
   FoldsFile file = FoldsFile::read(dir);
   override_settings(file.settings, overrides);
   file.settings.data = locate_data(file.settings.data, dir);
+  file.settings.weights = locate_file(file.settings.weights, dir);
+  file.settings.teacher = locate_file(file.settings.teacher, dir);
+  file.settings.tokenizer = locate_file(file.settings.tokenizer, dir);
   if (!overrides.empty()) file.write(dir);
   return run_folds(file, dir, options, overrides);
 }

@@ -13,22 +13,19 @@
 #include <tenon/train.h>
 
 #include "base/index.h"
+#include "base/option_ranges.h"
 #include "base/philox.h"
 #include "base/str.h"
 
 namespace tenon::train {
 namespace {
 
-void check(const GenerateOptions& o) {
-  const auto refuse = [](const char* what, double value, const char* range) {
-    throw ValueError(cat("generate: ", what, " is ", value, ", must be ", range));
-  };
-  if (o.tokens < 0) refuse("tokens", static_cast<double>(o.tokens), "at least 0");
-  if (!(o.temperature >= 0 && std::isfinite(o.temperature)))
-    refuse("temperature", o.temperature, "at least 0");
-  if (o.top_k < 0) refuse("top_k", static_cast<double>(o.top_k), "at least 0 (0: all)");
-  if (!(o.top_p > 0 && o.top_p <= 1)) refuse("top_p", o.top_p, "above 0 and at most 1");
-}
+constexpr OptionRange<GenerateOptions> kGenerateRanges[] = {
+    {"tokens", &GenerateOptions::tokens, at_least(0)},
+    {"temperature", &GenerateOptions::temperature, finite_from(0)},
+    {"top_k", &GenerateOptions::top_k, at_least(0)},
+    {"top_p", &GenerateOptions::top_p, above_to(0, 1)},
+};
 
 void check_tokenizer(const data::Tokenizer* tokenizer, const Settings& settings) {
   if (tokenizer != nullptr && tokenizer->size() > settings.classes)
@@ -185,7 +182,7 @@ class TokenizerSpeech : public Speech {
 
 std::string TrainedModel::generate(const std::string& prompt,
                                    const GenerateOptions& options) const {
-  check(options);
+  check_options("generate", options, kGenerateRanges);
   const auto* net = net_.as<models::Decoder>();
   const data::Tokenizer* tokenizer = options.tokenizer ? options.tokenizer.get() : tokenizer_.get();
   if (net == nullptr || (text_unit_.empty() && tokenizer == nullptr))

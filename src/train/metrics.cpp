@@ -78,7 +78,9 @@ struct Softmax {
     std::sort(ascending.begin(), ascending.end());
     for (const double x : ascending) sum += x;
   }
-  double lost_on(double score) const { return most - score + std::log(sum); }
+  double lost_on(double score) const {
+    return (score == most ? 0 : most - score) + std::log(sum);  // of infinities too
+  }
 };
 
 // Samples from the highest score on; those of equal scores are one threshold.
@@ -90,11 +92,9 @@ struct Ranking {
     samples.emplace_back(score, is_own);
     ++(is_own ? own : others);
   }
-  // visit(of the class, others) for each threshold; false where a score is NaN.
+  // visit(of the class, others) for each threshold.
   template <class F>
-  bool thresholds(F&& visit) {
-    for (const auto& [score, is_own] : samples)
-      if (std::isnan(score)) return false;
+  void thresholds(F&& visit) {
     std::sort(samples.begin(), samples.end(),
               [](const auto& a, const auto& b) { return a.first > b.first; });
     for (std::size_t k = 0; k < samples.size();) {
@@ -104,35 +104,35 @@ struct Ranking {
         ++(samples[k].second ? met : missed);
       visit(static_cast<double>(met), static_cast<double>(missed));
     }
-    return true;
   }
   // Of pairs of a sample of the class and another one, the share whose order is right; equal
   // scores are right by half.
   double roc_auc() {
     double above = 0, right = 0;
-    const bool known = thresholds([&](double met, double missed) {
+    thresholds([&](double met, double missed) {
       right += missed * (above + met / 2);
       above += met;
     });
-    return known ? right / (static_cast<double>(own) * static_cast<double>(others)) : kNan;
+    return right / (static_cast<double>(own) * static_cast<double>(others));
   }
   double average_precision() {
     double met_so_far = 0, so_far = 0, sum = 0;
-    const bool known = thresholds([&](double met, double missed) {
+    thresholds([&](double met, double missed) {
       met_so_far += met;
       so_far += met + missed;
       sum += met * met_so_far / so_far;
     });
-    return known ? sum / static_cast<double>(own) : kNan;
+    return sum / static_cast<double>(own);
   }
 };
 
 using RankingMetric = double (Ranking::*)();
 
-// The mean of a metric over the classes that it is defined for. Scores are [samples, columns]: one
-// column for two classes, of which it ranks the second.
+// The mean of a metric over the classes that it is defined for; NaN where any score is. Scores are
+// [samples, columns]: one column for two classes, of which it ranks the second.
 double over_classes(const std::vector<double>& scores, std::int64_t columns,
                     const std::vector<std::int64_t>& targets, RankingMetric metric) {
+  if (holds_nan(scores.data(), std::ssize(scores))) return kNan;
   const bool binary = columns == 1;
   double sum = 0;
   std::int64_t classes = 0;
@@ -156,10 +156,13 @@ double ranked(const Tensor& scores, const Tensor& targets, RankingMetric metric)
   const std::vector<std::int64_t> wanted = targets_of(targets, scores);
   const std::int64_t classes = scores.rank() == 1 ? 2 : scores.size(1);
   for (std::size_t n = 0; n < wanted.size(); ++n) require_target(wanted[n], classes, n);
-  const bool both = scores.rank() == 2 && classes == 2;
-  const Tensor used = both ? select(scores, 1, 1) : scores;
-  return over_classes(cast(used, DType::Float64).to_vector<double>(), classes == 2 ? 1 : classes,
-                      wanted, metric);
+  std::vector<double> values = cast(scores, DType::Float64).to_vector<double>();
+  if (scores.rank() == 2 && classes == 2) {  // column 1 ranks them; NaN in either counts
+    for (std::size_t n = 0; n < wanted.size(); ++n)
+      values[n] = std::isnan(values[2 * n]) ? kNan : values[2 * n + 1];
+    values.resize(wanted.size());
+  }
+  return over_classes(values, classes == 2 ? 1 : classes, wanted, metric);
 }
 
 }  // namespace
@@ -379,7 +382,7 @@ void ClassMetrics::add_row(const double* scores, std::int64_t target) {
   }
   targets_.push_back(target);
   if (classes == 2) {  // the difference ranks as the probability does, which rounds to 1
-    probabilities_.push_back(scores[1] - scores[0]);
+    probabilities_.push_back(scores[1] == scores[0] ? 0 : scores[1] - scores[0]);
     return;
   }
   for (const double share : softmax.shares) probabilities_.push_back(share / softmax.sum);
@@ -474,7 +477,8 @@ double RegressionErrors::r2() const {
   if (cases_ < 2) return kNan;
   double sum = 0;
   for (const Column& c : columns_)
-    sum += c.squares != 0 ? 1 - c.residual / c.squares : c.residual == 0 ? 1 : 0;
+    // NaN stays NaN.
+    sum += c.squares != 0 ? 1 - c.residual / c.squares : c.residual > 0 ? 0 : 1 + c.residual;
   return sum / static_cast<double>(columns_.size());
 }
 

@@ -2,7 +2,6 @@
 #include "train/model_file.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include <tenon/error.h>
@@ -45,9 +44,11 @@ Json json_of(const data::TableColumns& table) {
     else
       one["values"] = column.values;
     if (!column.date.empty()) one["date"] = column.date, one["order"] = column.date_order;
-    columns.push_back(std::move(one));
+    columns.append(std::move(one));
   }
-  Json out{{"label", table.label}, {"columns", std::move(columns)}};
+  Json out;
+  out.add("label", table.label).add("columns", std::move(columns));
+  if (table.label_column >= 0) out["label_column"] = table.label_column;
   const std::pair<const char*, const std::string&> formats[] = {
       {"encoding", table.encoding}, {"decimal", table.decimal}, {"thousands", table.thousands}};
   for (const auto& [key, value] : formats)
@@ -59,6 +60,7 @@ std::shared_ptr<const data::TableColumns> table_from(const Json& json,
                                                      const std::vector<std::string>& class_names) {
   auto table = std::make_shared<data::TableColumns>();
   table->label = json.at("label").get<std::string>();
+  table->label_column = json.value("label_column", std::int64_t{-1});
   table->class_names = class_names;
   table->encoding = json.value("encoding", "");
   table->decimal = json.value("decimal", "");

@@ -156,6 +156,15 @@ Settings with_picture_settings(Settings settings) {
   return settings;
 }
 
+Settings with_pictures_of_source(const Settings& settings, const std::string& data) {
+  Settings out = with_picture_settings(settings);
+  // What the run's data says is in the settings, or was changed there.
+  const auto told = background_of(data);
+  if (told && told != background_of(settings.data)) out.background = *told;
+  out.data = data;
+  return out;
+}
+
 Settings with_pictures_of(Settings settings, const std::string& normalize) {
   constexpr std::int64_t kPublished = 224;  // the least side that published networks take
   const Shape input = settings.model_info().input;

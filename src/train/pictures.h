@@ -36,6 +36,8 @@ bool own_sizes(const Settings& settings);
 /// `settings` with "auto" replaced, where pictures are of sizes of their own, by what it stands
 /// for: a model file says it so.
 Settings with_picture_settings(Settings settings);
+/// The same for other data than the run's: with the background that it names, else the run's.
+Settings with_pictures_of_source(const Settings& settings, const std::string& data);
 /// For weights that somebody else learnt from pictures that were fitted and scaled so: what is left
 /// open says that. Nothing is changed for an empty `normalize` and for inputs that are no colours
 /// or smaller than published networks take (resnet20 shares its names with resnet18).

@@ -15,10 +15,12 @@
 #include <tenon/io.h>
 #include <tenon/train.h>
 
-#include "base/log.h"
 #include "base/str.h"
+#include "data/csv_spec.h"
+#include "data/table.h"
 #include "io/csv.h"
 #include "io/encoding.h"
+#include "train/run_data.h"
 
 namespace tenon::train {
 namespace {
@@ -46,18 +48,21 @@ std::string join(const std::vector<std::string>& fields, char separator) {
   return out;
 }
 
-// Rows without labels: of no classes, and of no quantities either.
-class Unlabelled : public data::Dataset {
+// Rows with a note more, and without their labels: of no classes, and of no quantities either.
+class NotedRows : public data::Dataset {
  public:
-  /// `note` says why labels that are there are not read; without a text nothing is said.
-  Unlabelled(std::shared_ptr<const data::Dataset> of, Note note)
-      : of_(std::move(of)), note_(std::move(note)) {}
+  /// Without a text the note says nothing.
+  NotedRows(std::shared_ptr<const data::Dataset> of, bool labelled, Note note)
+      : of_(std::move(of)), labelled_(labelled), note_(std::move(note)) {}
   std::int64_t size() const override { return of_->size(); }
   Shape input_shape() const override { return of_->input_shape(); }
   DType input_dtype() const override { return of_->input_dtype(); }
-  Shape target_shape() const override { return {0}; }
+  Shape target_shape() const override { return labelled_ ? of_->target_shape() : Shape{0}; }
   DType target_dtype() const override { return of_->target_dtype(); }
-  std::int64_t classes() const override { return 0; }
+  std::int64_t classes() const override { return labelled_ ? of_->classes() : 0; }
+  std::vector<std::string> class_names() const override {
+    return labelled_ ? of_->class_names() : std::vector<std::string>();
+  }
   std::shared_ptr<const data::TableColumns> table() const override { return of_->table(); }
   std::string describe() const override { return of_->describe(); }
   std::string sample_name(std::int64_t index) const override { return of_->sample_name(index); }
@@ -67,7 +72,8 @@ class Unlabelled : public data::Dataset {
     return all;
   }
   bool in_memory() const override { return of_->in_memory(); }
-  void get(std::span<const std::int64_t> indices, void* inputs, void*) const override {
+  void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
+    if (labelled_) return of_->get(indices, inputs, targets);
     std::vector<std::byte> none(indices.size() *
                                 static_cast<std::size_t>(of_->target_shape().numel()) *
                                 item_size(of_->target_dtype()));
@@ -76,6 +82,7 @@ class Unlabelled : public data::Dataset {
 
  private:
   std::shared_ptr<const data::Dataset> of_;
+  bool labelled_;
   Note note_;
 };
 
@@ -87,63 +94,75 @@ std::vector<std::string> column_names(std::size_t width, bool quantities) {
   return out;
 }
 
-// What the option column= of "csv:FILE,column=NUMBER" says; the last column without it.
-int label_column(const std::string& data) {
-  constexpr std::string_view kOption = ",column=";
-  const std::size_t at = data.rfind(kOption);
-  if (!data.starts_with("csv:") || at == std::string::npos) return -1;
-  int out = -1;
-  const char* const first = data.data() + at + kOption.size();
-  std::from_chars(first, data.data() + data.size(), out);
-  return out;
+constexpr char kCsv[] = "csv:";
+
+// The source of a file, read as the run's data where it does not say otherwise.
+data::CsvSpec rows_of(const std::string& source, const std::string& run_data) {
+  return data::parse_csv_spec(
+      read_as_run(source.starts_with(kCsv) ? source : kCsv + source, run_data));
 }
 
 }  // namespace
 
-std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& file) const {
+std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source) const {
   const std::int64_t wanted = settings_.model_info().input.numel();
+  const data::CsvSpec spec = rows_of(source, settings_.data);
+  const std::string& file = spec.file;
+  data::CsvOptions options = spec.options;
+  options.columns = table_;
+  options.classes = !is_regression();
+  options.keep_unlabelled = true;
+  if (table_ != nullptr) options.class_names = class_names_;
   const auto fits = [&](const std::shared_ptr<data::Dataset>& set) {
     return set->input_shape().numel() == wanted;
   };
   Note unread;
+  const bool told = !options.label_name.empty();
   const auto with_labels = [&](const std::string& name) -> std::shared_ptr<data::Dataset> {
     try {
-      auto set = data::open_csv(
-          file, {.label_column = label_column(settings_.data),
-                 .label_name = name,
-                 .classes = !is_regression(),
-                 .class_names = table_ != nullptr ? class_names_ : std::vector<std::string>(),
-                 .rows = {.header = name.empty() ? std::optional(false) : std::nullopt},
-                 .columns = table_});
+      data::CsvOptions labelled = options;
+      labelled.label_name = name;
+      if (name.empty()) labelled.rows.header = false;
+      auto set = data::open_csv(file, labelled);
       return fits(set) ? set : nullptr;
     } catch (const ValueError&) {  // there is no such column: the inputs decide
+      if (told) throw;
       return nullptr;
     } catch (const Error& error) {
+      if (told) throw;
       if (!name.empty()) unread = {cat("labels are not read: ", error.what()), 1, {}};
       return nullptr;
     }
   };
-  const std::string label = table_ != nullptr ? table_->label : std::string();
+  const std::string label = told ? options.label_name : table_ != nullptr ? table_->label : "";
   if (!label.empty())
     if (auto set = with_labels(label)) return set;
-  if (auto set = with_labels("")) {
-    log_message(LogLevel::Warning,
-                cat(file,
-                    ": it has no header, and one column more than the model's inputs: taken "
-                    "as the label"));
-    return set;
+  if (auto set = options.rows.header == true ? nullptr : with_labels("")) {
+    return std::make_shared<NotedRows>(
+        set, true,
+        Note{"it has no header, and one column more than the model's inputs: taken as the label", 1,
+             file});
   }
-  const auto set = data::open_csv(file, {.labelled = false, .columns = table_});
+  options.labelled = false;
+  options.label_name.clear();
+  const auto set = data::open_csv(file, options);
   if (!fits(set))
     throw ShapeError(cat(file, ": its rows give ", set->input_shape().numel(), " inputs, and ",
                          settings_.model, " takes ", wanted));
-  return std::make_shared<Unlabelled>(set, std::move(unread));
+  return std::make_shared<NotedRows>(set, false, std::move(unread));
 }
 
-std::int64_t TrainedModel::predict_csv(const std::string& file, const std::string& out) const {
-  const auto set = open_rows(file);
-  const std::string bytes = io::read_text(file, "", table_ ? table_->encoding : "");
-  const io::CsvFormat format{.decimal = table_ && table_->decimal == "," ? ',' : '.'};
+std::int64_t TrainedModel::predict_csv(const std::string& source, const std::string& out) const {
+  const auto set = open_rows(source);
+  const data::CsvSpec spec = rows_of(source, settings_.data);
+  const std::string& file = spec.file;
+  const data::CsvOptions& options = spec.options;
+  const std::string bytes =
+      io::read_text(file, options.rows.encoding, table_ ? table_->encoding : "");
+  io::CsvFormat format = data::csv_format(options.rows, file);
+  const std::string& decimal =
+      options.decimal.empty() && table_ ? table_->decimal : options.decimal;
+  if (decimal == ",") format.decimal = ',';
   io::CsvReader reader(bytes, file, format);
   const char separator = reader.separator();
   std::vector<std::string> names, added;  // the header, and what is put behind each row

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -201,7 +200,7 @@ std::vector<std::string> labels_of(PublishedFields& fields, std::int64_t& count)
   count = static_cast<std::int64_t>(map->size());
   std::vector<std::string> names(map->size());
   bool numbered = true;  // "LABEL_0", which is no name
-  for (const auto& [key, value] : map->items()) {
+  for (const auto& [key, value] : map->members()) {
     const auto number = static_cast<std::uint64_t>(std::strtoull(key.c_str(), nullptr, 10));
     if (!value.is_string() || number >= names.size() || cat(number) != key) return {};
     names[number] = value.get<std::string>();
@@ -323,8 +322,8 @@ void read_timm(PublishedFields& fields, PublishedName& name, PublishedConfig& ou
     fields.refuse("'model_args' change the network", "it is as published");
   const Json* pictures = fields.find("pretrained_cfg");
   if (pictures == nullptr || !pictures->is_object()) return;
-  const auto mean = pictures->find("mean"), deviation = pictures->find("std");
-  if (mean != pictures->end() && deviation != pictures->end())
+  const Json *mean = pictures->find("mean"), *deviation = pictures->find("std");
+  if (mean != nullptr && deviation != nullptr)
     out.normalize =
         cat(triple(fields.numbers(*mean, "mean")), "/", triple(fields.numbers(*deviation, "std")));
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include <tenon/error.h>
@@ -100,6 +99,12 @@ constexpr std::string_view kIrrelevant[] = {"_attn_implementation",
                                             "use_bfloat16",
                                             "use_cache"};
 
+bool is_size(const Json& value) {
+  if (!value.is_number_integer()) return false;
+  const auto size = value.get<double>();
+  return size >= 1 && size <= static_cast<double>(kLargest);
+}
+
 bool is_decimal(const std::string& text) {
   return !text.empty() && (text[0] == '.' || (text[0] >= '0' && text[0] <= '9'));
 }
@@ -111,8 +116,8 @@ PublishedFields::PublishedFields(const Json& json, std::string path)
 
 const Json* PublishedFields::find(const char* key) {
   asked_.insert(key);
-  const auto found = json_.find(key);
-  return found == json_.end() || found->is_null() ? nullptr : &*found;
+  const Json* found = json_.find(key);
+  return found == nullptr || found->is_null() ? nullptr : found;
 }
 
 const Json* PublishedFields::find(const char* key, const char* alias) {
@@ -125,7 +130,7 @@ const Json* PublishedFields::find(const char* key, const char* alias) {
 std::int64_t PublishedFields::whole(const char* key, std::int64_t fallback, const char* alias) {
   const Json* value = find(key, alias);
   if (value == nullptr) return fallback;
-  if (!value->is_number_integer() || *value < 1 || *value > kLargest)
+  if (!is_size(*value))
     refuse_format(cat("'", key, "' must be a whole number from 1 to ", kLargest));
   return value->get<std::int64_t>();
 }
@@ -159,7 +164,7 @@ std::vector<std::int64_t> PublishedFields::wholes(const char* key) {
   if (value == nullptr || !value->is_array() || value->size() > 64)
     refuse_format(cat("'", key, "' must be a list of numbers"));
   for (const Json& item : *value) {
-    if (!item.is_number_integer() || item < 1 || item > kLargest)
+    if (!is_size(item))
       refuse_format(cat("'", key, "' must be a list of numbers from 1 to ", kLargest));
     out.push_back(item.get<std::int64_t>());
   }
@@ -190,7 +195,7 @@ void PublishedFields::refuse_format(const std::string& what) const {
 
 std::vector<std::string> PublishedFields::unknown() const {
   std::vector<std::string> out;
-  for (const auto& [key, value] : json_.items())
+  for (const auto& [key, value] : json_.members())
     if (!asked_.contains(key) &&
         std::find(std::begin(kIrrelevant), std::end(kIrrelevant), key) == std::end(kIrrelevant))
       out.push_back(key);

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include <tenon/error.h>
 
@@ -25,7 +24,7 @@ Json number(double value) {
 
 double to_double(const Json& json) {
   if (json.is_number()) return json.get<double>();
-  const auto& text = json.get_ref<const std::string&>();
+  const std::string& text = json.text();
   if (text == "inf") return std::numeric_limits<double>::infinity();
   if (text == "-inf") return -std::numeric_limits<double>::infinity();
   if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
@@ -33,7 +32,8 @@ double to_double(const Json& json) {
 }
 
 Json to_json(const EpochReport& e) {
-  Json out{{"epoch", e.epoch}, {"step", e.step}, {"train_loss", number(e.train_loss)}};
+  Json out;
+  out.add("epoch", e.epoch).add("step", e.step).add("train_loss", number(e.train_loss));
   if (e.train_accuracy) out["train_accuracy"] = number(*e.train_accuracy);
   if (e.validation_loss) out["validation_loss"] = number(*e.validation_loss);
   if (e.validation_accuracy) out["validation_accuracy"] = number(*e.validation_accuracy);
@@ -102,25 +102,26 @@ void for_each_line(const std::string& text,
 std::string to_json(const Progress& p) {
   Json schedule = Json::object(), history = Json::array();
   for (const auto& [key, value] : p.schedule) schedule[key] = number(value);
-  for (const EpochReport& e : p.history) history.push_back(to_json(e));
-  return io::json_text(Json{{"step", p.step},
-                            {"steps_per_epoch", p.steps_per_epoch},
-                            {"batch", p.batch},
-                            {"examples", p.examples},
-                            {"data", p.data},
-                            {"first_epoch", p.first_epoch},
-                            {"first_step", p.first_step},
-                            {"loader_seed", p.loader_seed},
-                            {"generator_seed", p.generator_seed},
-                            {"generator_counter", p.generator_counter},
-                            {"loss_sum", number(p.loss_sum)},
-                            {"weight", number(p.weight)},
-                            {"correct", p.correct},
-                            {"targets", p.targets},
-                            {"items", p.items},
-                            {"seconds", number(p.seconds)},
-                            {"schedule", schedule},
-                            {"history", history}});
+  for (const EpochReport& e : p.history) history.append(to_json(e));
+  return io::json_text(Json()
+                           .add("step", p.step)
+                           .add("steps_per_epoch", p.steps_per_epoch)
+                           .add("batch", p.batch)
+                           .add("examples", p.examples)
+                           .add("data", p.data)
+                           .add("first_epoch", p.first_epoch)
+                           .add("first_step", p.first_step)
+                           .add("loader_seed", p.loader_seed)
+                           .add("generator_seed", p.generator_seed)
+                           .add("generator_counter", p.generator_counter)
+                           .add("loss_sum", number(p.loss_sum))
+                           .add("weight", number(p.weight))
+                           .add("correct", p.correct)
+                           .add("targets", p.targets)
+                           .add("items", p.items)
+                           .add("seconds", number(p.seconds))
+                           .add("schedule", std::move(schedule))
+                           .add("history", std::move(history)));
 }
 
 Progress progress_from_json(const std::string& text, const std::string& source) {
@@ -143,8 +144,9 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
     p.weight = to_double(json.at("weight"));
     p.targets = json.at("targets").get<std::int64_t>();
     p.seconds = to_double(json.at("seconds"));
-    for (const auto& [key, value] : json.at("schedule").items()) p.schedule[key] = to_double(value);
-    for (const Json& e : json.at("history")) p.history.push_back(epoch_from(e));
+    for (const auto& [key, value] : json.at("schedule").members())
+      p.schedule[key] = to_double(value);
+    for (const Json& e : json.at("history").items()) p.history.push_back(epoch_from(e));
     if (p.first_epoch < 0 || p.first_step < 0 || p.step < p.first_step || p.steps_per_epoch < 1)
       throw FormatError("negative counts");
     return p;
@@ -173,17 +175,20 @@ std::string csv_line(const EpochReport& e, const std::optional<TestReport>& test
 }
 
 std::string json_line(const EpochReport& e) {
-  Json out{{"event", "epoch"}};
-  out.update(to_json(e));
+  Json out;
+  out.add("event", "epoch");
+  const Json values = to_json(e);
+  for (const auto& [key, value] : values.members()) out.add(key, value);
   return io::json_text(out);
 }
 
 std::string json_line(const TestReport& test) {
-  Json out{{"event", "test"},
-           {"step", test.step},
-           {"epoch", test.epoch},
-           {"samples", test.samples},
-           {"test_loss", number(test.loss)}};
+  Json out;
+  out.add("event", "test")
+      .add("step", test.step)
+      .add("epoch", test.epoch)
+      .add("samples", test.samples)
+      .add("test_loss", number(test.loss));
   if (test.accuracy) out["test_accuracy"] = number(*test.accuracy);
   if (test.mae) out["test_mae"] = number(*test.mae);
   if (test.r2) out["test_r2"] = number(*test.r2);
@@ -191,32 +196,37 @@ std::string json_line(const TestReport& test) {
 }
 
 std::string json_step_line(std::int64_t step, double loss, double lr) {
-  return io::json_text(
-      Json{{"event", "step"}, {"step", step}, {"loss", number(loss)}, {"lr", number(lr)}});
+  return io::json_text(Json()
+                           .add("event", "step")
+                           .add("step", step)
+                           .add("loss", number(loss))
+                           .add("lr", number(lr)));
 }
 
 std::string json_event_line(const std::string& event, std::int64_t step,
                             const std::string& detail) {
-  Json out{{"event", event}, {"step", step}};
+  Json out;
+  out.add("event", event).add("step", step);
   if (!detail.empty()) out["detail"] = detail;
   return io::json_text(out, -1, io::NoUtf8::IsReplaced);
 }
 
 std::string json_begin_line(const std::string& event, const Progress& progress, std::int64_t total,
                             const std::string& detail) {
-  return io::json_text(Json{{"event", event},
-                            {"step", progress.step},
-                            {"total", total},
-                            {"steps_per_epoch", progress.steps_per_epoch},
-                            {"detail", detail}},
+  return io::json_text(Json()
+                           .add("event", event)
+                           .add("step", progress.step)
+                           .add("total", total)
+                           .add("steps_per_epoch", progress.steps_per_epoch)
+                           .add("detail", detail),
                        -1, io::NoUtf8::IsReplaced);
 }
 
 std::string json_log_until(const std::string& text, std::int64_t step) {
   std::string out;
   for_each_line(text, [&](const std::string& line, const Json& json) {
-    const auto it = json.find("step");
-    if (it != json.end() && it->is_number_integer() && it->get<std::int64_t>() <= step)
+    const Json* at = json.find("step");
+    if (at != nullptr && at->is_number_integer() && at->get<std::int64_t>() <= step)
       out += line + "\n";
   });
   return out;
@@ -225,8 +235,8 @@ std::string json_log_until(const std::string& text, std::int64_t step) {
 RunLog read_log(const std::string& text) {
   RunLog out;
   for_each_line(text, [&](const std::string&, const Json& json) {
-    const auto event = json.find("event"), step = json.find("step");
-    if (event == json.end() || step == json.end() || !step->is_number_integer()) return;
+    const Json *event = json.find("event"), *step = json.find("step");
+    if (event == nullptr || step == nullptr || !step->is_number_integer()) return;
     const auto number = step->get<std::int64_t>();
     out.last_step = std::max(out.last_step, number);
     const auto is_number = [&](const char* key) {

@@ -34,8 +34,10 @@ struct Progress {
   std::map<std::string, double> schedule;
   std::vector<EpochReport> history;
 
-  /// Whole epochs in the first `steps` steps, and steps behind them.
+  /// Whole epochs in the first `steps` steps, and steps behind them. Before the step from which on
+  /// epochs are cut as they are now, at the most one is asked for: the last of the epoch before.
   std::int64_t epochs_in(std::int64_t steps) const {
+    if (steps < first_step) return first_epoch - 1;
     return first_epoch + (steps - first_step) / steps_per_epoch;
   }
   std::int64_t steps_behind_epochs(std::int64_t steps) const {

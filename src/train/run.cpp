@@ -33,6 +33,7 @@
 #include "train/resident.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
+#include "train/sample_record.h"
 #include "train/session.h"
 #include "train/settings.h"
 #include "train/spans.h"
@@ -147,6 +148,8 @@ std::vector<std::string> notes_on_data(const DataSets& sets) {
   std::vector<std::string> out{cat("samples: ", count(sets.train), " for training, ",
                                    count(sets.validation), " for validation, ", count(sets.test),
                                    " for testing")};
+  if (const auto table = sets.train->table(); table != nullptr && !table->label_text().empty())
+    out.push_back(cat("label: ", table->label_text()));
   for (const auto& set : {sets.train, sets.validation, sets.test}) {
     if (set == nullptr) continue;
     for (const Note& note : set->notes())
@@ -157,6 +160,17 @@ std::vector<std::string> notes_on_data(const DataSets& sets) {
   return out;
 }
 
+// Images of the same names may be others than before the run was stopped: it has learnt from both.
+void keep_record(const std::string& dir, const data::Dataset& training, bool resume) {
+  const std::string file = cat(dir, "/", kSampleRecordFile);
+  SampleRecord record = SampleRecord::of(training);
+  if (resume) try {
+      record.add(SampleRecord::load(file));
+    } catch (const Error&) {  // none, or damaged: written anew
+    }
+  record.save(file);
+}
+
 TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
                 const RunOptions& options) {
   // A driver takes as long to start as data to be read. What is wrong with a device is said below.
@@ -164,7 +178,6 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
       in_background([&settings] { return device(settings.device); });
   const DataSets sets = open_data(settings, resume ? dir : "");
   if (resume) require_classes_of_run(dir, *sets.train, settings.data);
-  // Without one the run begins anew, and so with the weights that its settings name.
   const bool goes_on = resume && has_checkpoint(dir);
   const ContextScope scope(context_of(settings));
   std::future<std::optional<Plan>> planning;  // holds the plan while the run needs it
@@ -185,6 +198,9 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
   TrainOptions o = session.options(dir, resume);
   o.data_digest = data_digest(*sets.train);
   if (!o.data_digest.empty()) o.model_metadata.emplace_back(kDataKey, o.data_digest);
+  o.write_beside = [&sets, resume](const std::string& folder) {
+    keep_record(folder, *sets.train, resume);
+  };
   o.callbacks = options.callbacks;
   session.tell = [&options](const std::string& note) {
     for (const auto& callback : options.callbacks) callback->on_note(note);
@@ -213,6 +229,11 @@ constexpr const char* kFreeToChange[] = {
     "workers",    "data",        "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds",
     "augment_on", "keep_frozen", "frozen_cache",     "drop_last",        "strict"};
 
+bool is_free_to_change(const std::string& key) {
+  return std::find(std::begin(kFreeToChange), std::end(kFreeToChange), key) !=
+         std::end(kFreeToChange);
+}
+
 bool has_file(const std::string& path) {
   std::error_code ignored;
   return fs::exists(io::system_path(path), ignored);
@@ -229,7 +250,11 @@ Settings settings_of_run(const std::string& dir) {
   if (const int folds = has_file(file) ? 0 : folds_in(dir); folds > 0)
     throw IoError(cat(dir, " holds ", folds, " folds, each of which is a run: name one, as ", dir,
                       "/fold-1"));
-  if (!has_file(file)) throw IoError(cat(dir, " holds no run: settings.toml is missing"));
+  if (!has_file(file))
+    throw IoError(cat(dir,
+                      " holds no run: there is no settings.toml, which a run writes behind its "
+                      "first checkpoint. Of one that was stopped before, nothing is lost: start it "
+                      "again"));
   return Settings::of_run(dir);
 }
 
@@ -297,6 +322,7 @@ void use_published(const PublishedConfig& config, Settings& settings,
 }  // namespace
 
 TrainResult start_run(const Settings& settings, const std::string& dir, const RunOptions& options) {
+  require_in_range(settings);
   refuse_idle(settings);
   refuse_tested_training(settings.data);
   Settings known = as_published(settings);
@@ -309,8 +335,7 @@ void override_settings(Settings& settings,
   for (const auto& [key, value] : overrides) {
     const std::string before = settings.get(key);
     settings.set(key, value);
-    bool free = settings.get(key) == before;
-    for (const char* name : kFreeToChange) free = free || key == name;
+    const bool free = settings.get(key) == before || is_free_to_change(key);
     if (key == "data" && !read_alike(before, value) &&
         !read_alike(before, as_long_as_seen(value, settings.model_info())))
       throw ValueError(
@@ -324,11 +349,58 @@ void override_settings(Settings& settings,
   }
 }
 
+namespace {
+
+// A file that was edited between two sessions would make another run of the rest. What is free to
+// change is told: who changed it meant it, or will see it.
+std::vector<std::string> changes_by_hand(const Settings& settings, const std::string& dir) {
+  const std::string text = settings_of_latest_checkpoint(dir);
+  std::vector<std::string> told;
+  if (text.empty()) return told;
+  const Settings made_with = Settings::of_text(text, dir + "/checkpoints");
+  const auto refuse = [&](const std::string& what, const std::string& back) {
+    throw ValueError(cat(dir, "/settings.toml: ", what,
+                         ": the file was changed, and a run goes on with the settings that it was "
+                         "begun with. ",
+                         back, ", or start a new run"));
+  };
+  if (settings.network != made_with.network)
+    refuse("the text of the network is another than that of the newest checkpoint", "Set it back");
+  for (const Settings::Key& key : settings.keys()) {
+    const std::string before = made_with.get(key.name);
+    if (key.value == before) continue;
+    const bool named = key.name == "weights" || key.name == "teacher" || key.name == "tokenizer";
+    const auto last_name = [](const std::string& path) { return fs::path(path).filename(); };
+    // A path may be another where the run, or what it names, was moved.
+    if (key.name == "data" ? read_alike(before, key.value)
+        : named            ? last_name(key.value) == last_name(before)
+                           : is_free_to_change(key.name)) {
+      told.push_back(cat("settings.toml says ", key.name, " = ", key.value,
+                         ", the newest checkpoint ", before, ": the run goes on with ", key.value));
+      continue;
+    }
+    refuse(
+        cat("'", key.name, "' is '", key.value, "', and '", before, "' in the newest checkpoint"),
+        cat("Set it back to '", before, "'"));
+  }
+  return told;
+}
+
+}  // namespace
+
 TrainResult resume_run(const std::string& dir, const RunOptions& options,
                        const std::vector<std::pair<std::string, std::string>>& overrides) {
   Settings settings = settings_of_run(dir);
+  if (!has_checkpoint(dir))
+    throw IoError(cat(dir,
+                      " has lost its checkpoints, so there is nothing to go on from: start a "
+                      "new run in another folder"));
+  const std::vector<std::string> told = changes_by_hand(settings, dir);
+  for (const auto& callback : options.callbacks)
+    for (const std::string& note : told) callback->on_note(note);
   override_settings(settings, overrides);
   settings.data = locate_data(settings.data, dir);
+  settings.teacher = locate_file(settings.teacher, dir);
   return fit(settings, dir, true, options);
 }
 
@@ -375,6 +447,7 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
         out.data_digest_ = digest->second;
     }
   }
+  out.load_record();
   out.compute_here();
   const ContextScope scope(out.context_);
   const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
@@ -412,6 +485,24 @@ TrainedModel TrainedModel::with_weights(const Settings& settings, const std::str
   out.file_ = file;
   out.name_classes(out.settings_.classes);
   return out;
+}
+
+void TrainedModel::load_record() {
+  if (run_.empty()) {
+    record_problem_ = "a model file without its run does not tell";
+    return;
+  }
+  const std::string file = cat(run_, "/", kSampleRecordFile);
+  if (!has_file(file)) {
+    record_problem_ = cat("there is no ", file);
+    return;
+  }
+  try {
+    record_ = std::make_shared<const SampleRecord>(SampleRecord::load(file));
+  } catch (const Error& error) {
+    record_problem_ = error.what();
+    record_notes_ = {{"which samples the run has learnt from cannot be read", 1, record_problem_}};
+  }
 }
 
 // Wherever it was trained.
@@ -462,6 +553,12 @@ void TrainedModel::set_picture(const std::string& steps) {
   // Pixels stay scaled as they were, which for other pictures is another way.
   if (!own_sizes(settings_) && settings_.normalize == "auto") settings_.normalize = "none";
   settings_.set("picture", steps);
+}
+
+void TrainedModel::set_background(const std::string& colour) {
+  if (settings_.model_info().input.rank() != 3)
+    throw ValueError(cat("model '", settings_.model, "' takes no images"));
+  settings_.set("background", colour);
 }
 
 bool TrainedModel::fits_pictures() const { return !given_net_ && own_sizes(settings_); }
@@ -522,10 +619,10 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
   const std::size_t tab = info.masked ? std::string::npos : text.find('\t');
   data::TypedTokens row;
   if (tab == std::string::npos)
-    row.tokens = data::encode_within(*tokenizer_, text, info.input[0]);
+    row.tokens = data::encode_within(*tokenizer_, text, text_length(settings_));
   else
     row = data::encode_pair_within(*tokenizer_, std::string_view(text).substr(0, tab),
-                                   std::string_view(text).substr(tab + 1), info.input[0]);
+                                   std::string_view(text).substr(tab + 1), text_length(settings_));
   std::vector<std::int64_t>& tokens = row.tokens;
   const std::int64_t length = std::ssize(tokens);
   if (length == 0) throw ValueError("predict: there is no text");

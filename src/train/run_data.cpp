@@ -7,9 +7,14 @@
 #include <vector>
 
 #include <tenon/error.h>
+#include <tenon/io.h>
+#include <tenon/text.h>
 
+#include "base/digest.h"
+#include "base/folder_names.h"
 #include "base/str.h"
 #include "data/source_parts.h"
+#include "io/encoding.h"
 #include "io/file.h"
 
 namespace tenon::train {
@@ -124,27 +129,25 @@ bool read_alike(const std::string& a, const std::string& b) {
          first.test.empty() == second.test.empty() && first.options == second.options;
 }
 
-std::optional<std::string> own_data(const std::string& data, const std::string& run_data,
-                                    const std::string& run_dir) {
-  if (run_data.empty() || kind_of_source(data) != kind_of_source(run_data)) return std::nullopt;
-  if (!has_path(data) && !has_path(run_data)) return run_data;
-  std::optional<std::string> here;
-  try {
-    here = locate_data(run_data, run_dir);
-  } catch (const IoError&) {  // moved: what is given may be where it lies now
-  }
-  const Named given = named(data), own = named(here.value_or(run_data));
-  const bool same =
-      here ? all_same(given.paths, own.paths, same_path)
-           : all_same(given.paths, own.paths, [](const std::string& a, const std::string& b) {
-               return last_name(a) == last_name(b);
-             });
-  const bool other_test =
-      !given.test.empty() &&
-      (here ? !same_path(given.test, own.test) : last_name(given.test) != last_name(own.test));
-  if (!same || other_test) return std::nullopt;
-  if (here) return here;
-  // The run's options behind the paths that are given.
+std::optional<std::string> own_data(const std::string& data, const std::string& located) {
+  if (located.empty() || kind_of_source(data) != kind_of_source(located)) return std::nullopt;
+  if (!has_path(data) && !has_path(located)) return located;
+  const Named given = named(data), own = named(located);
+  if (!all_same(given.paths, own.paths, same_path) ||
+      (!given.test.empty() && !same_path(given.test, own.test)))
+    return std::nullopt;
+  return located;
+}
+
+std::optional<std::string> moved_data(const std::string& data, const std::string& run_data) {
+  if (!has_path(data) || kind_of_source(data) != kind_of_source(run_data)) return std::nullopt;
+  const Named given = named(data), own = named(run_data);
+  const auto same = [](const std::string& a, const std::string& b) {
+    return last_name(a) == last_name(b);
+  };
+  if (!all_same(given.paths, own.paths, same) ||
+      (!given.test.empty() && !same(given.test, own.test)))
+    return std::nullopt;
   std::string out = own.kind + ":";
   for (const std::string& path : given.paths) out += (out.ends_with(':') ? "" : ",") + path;
   for (const std::string& option : own.options) out += "," + option;
@@ -152,10 +155,63 @@ std::optional<std::string> own_data(const std::string& data, const std::string& 
   return test.empty() ? out : out + ",test=" + test;
 }
 
+std::vector<std::string> data_near(const std::string& run_data, const std::string& run_dir) {
+  std::vector<std::string> out;
+  if (!has_path(run_data)) return out;
+  std::error_code ignored;
+  const fs::path dir = fs::weakly_canonical(run_dir, ignored);
+  for (fs::path base = dir; base.has_relative_path(); base = base.parent_path())
+    if (!missing_from(run_data, base))
+      out.push_back(with_paths(run_data, base,
+                               [&](const std::string& path) { return (base / path).string(); }));
+  return out;
+}
+
+std::string read_as_run(const std::string& data, const std::string& run_data) {
+  const std::string kind = kind_of_source(data);
+  if (kind != kind_of_source(run_data) || !has_path(data)) return data;
+  const auto key_of = [](const std::string& option) { return option.substr(0, option.find('=')); };
+  const bool rows = kind == "csv" || kind == "list" || kind == "lines" || kind == "pairs";
+  const auto is_reading = [&](const std::string& key) {
+    if (rows && (key == "separator" || key == "comment" || key == "quotes" || key == "header"))
+      return true;
+    if (kind == "csv")
+      return key == "decimal" || key == "thousands" || key == "shape" || key == "column";
+    if (kind == "lines") return key == "class" || key == "length";
+    return (kind == "folder" || kind == "list") && (key == "frames" || key == "every");
+  };
+  const Named given = named(data);
+  if (given.paths.empty()) return data;
+  std::string out = data;
+  for (const std::string& option : named(run_data).options) {
+    const std::string key = key_of(option);
+    const bool told = std::any_of(given.options.begin(), given.options.end(),
+                                  [&](const std::string& other) { return key_of(other) == key; });
+    const bool encoding = key == "encoding" && rows && kind != "csv" && !told &&
+                          io::is_there(given.paths[0]) &&
+                          io::not_utf8(io::read_file(given.paths[0])) != std::string::npos;
+    if (encoding || (!told && is_reading(key))) out += "," + option;
+  }
+  return out;
+}
+
 std::string as_long_as_seen(const std::string& data, const models::Info& model) {
-  const bool open =
-      model.tokens && data.starts_with("text:") && data.find(",length=") == std::string::npos;
-  return open ? cat(data, ",length=", model.input[0]) : data;
+  if (data.find(",length=") != std::string::npos) return data;
+  const bool windows = model.tokens && data.starts_with("text:"),
+             lines = data.starts_with("lines:") && model.takes_tokens() &&
+                     model.input[0] < data::ClassLineOptions().length;
+  return windows || lines ? cat(data, ",length=", model.input[0]) : data;
+}
+
+std::int64_t text_length(const Settings& settings) {
+  constexpr std::string_view kLength = "length=";
+  const std::int64_t most = settings.model_info().input[0];
+  if (!settings.data.starts_with("lines:")) return most;
+  std::int64_t length = data::ClassLineOptions().length;
+  for (const std::string& option : named(settings.data).options)
+    if (option.starts_with(kLength))
+      length = data::spec_number(option.substr(kLength.size()), settings.data);
+  return std::clamp<std::int64_t>(length, 1, most);
 }
 
 bool is_drawn_source(const std::string& spec) {
@@ -166,7 +222,7 @@ bool is_drawn_source(const std::string& spec) {
 bool names_test_part(const std::string& spec) {
   const std::string kind = kind_of_source(spec);
   return kind == "mnist" || kind == "idx" || kind == "cifar10" || kind == "cifar100" ||
-         !named(spec).test.empty();
+         !named(spec).test.empty() || (kind == "npy" && named(spec).paths.size() == 4);
 }
 
 bool has_path(const std::string& spec) {
@@ -195,6 +251,39 @@ std::string locate_data(const std::string& spec, const std::string& run_dir) {
                         ? ", neither from this folder nor from the run's or one above it"
                         : "",
                     "; say with --data where it lies now"));
+}
+
+std::string locate_file(const std::string& path, const std::string& run_dir) {
+  if (path.empty() || fs::path(path).is_absolute() || io::is_there(path)) return path;
+  std::error_code ignored;
+  for (fs::path base = fs::weakly_canonical(run_dir, ignored); base.has_relative_path();
+       base = base.parent_path())
+    if (std::string there = (base / path).string(); io::is_there(there)) return there;
+  return path;
+}
+
+std::string digest_of_path(const std::string& path) {
+  if (path.empty() || !io::is_there(path)) return "";
+  std::error_code ignored;
+  std::vector<std::string> files;
+  if (fs::is_directory(io::system_path(path), ignored)) {
+    for (const std::string& name : names_in(path, ignored)) {
+      const std::string kind = fs::path(name).extension().string();
+      for (const char* known : {".safetensors", ".json", ".bin", ".pt", ".pth", ".txt", ".toml"})
+        if (kind == known) files.push_back(name);
+    }
+    std::sort(files.begin(), files.end());
+  } else {
+    files.emplace_back();
+  }
+  Digester digester;
+  for (const std::string& name : files) {
+    digester.add(name);
+    const io::MappedFile file(name.empty() ? path : cat(path, "/", name));
+    digester.add(checksum(file.bytes()));
+    file.require_whole();
+  }
+  return digester.result().hex();
 }
 
 }  // namespace tenon::train

@@ -17,15 +17,32 @@ bool has_path(const std::string& spec);
 /// The source with paths that exist: as they are written, or, when they are relative, from the
 /// run's folder or one above it. Throws IoError that names what is missing and how to say where it
 /// is.
+/// A file or folder that a run's settings name: where it is not at a relative path from here, at
+/// the same one from the run's folder or one above it. The path itself where it is nowhere.
+std::string locate_file(const std::string& path, const std::string& run_dir);
+
+/// Tells what a file holds, or of a folder its files of weights, texts and settings; "" for "", and
+/// where nothing is there.
+std::string digest_of_path(const std::string& path);
+
 std::string locate_data(const std::string& spec, const std::string& run_dir);
 
-/// The run's own data, located, where `data` names the same files as it, whatever options stand
-/// behind them; else none. Files are the same when their paths lead to the same file. Where the
-/// run's files are not found any more, those of `data` count as the run's when their names are the
-/// same: the run's options then apply to them. A `data` that names another test file than the run's
-/// is not the run's own.
-std::optional<std::string> own_data(const std::string& data, const std::string& run_data,
-                                    const std::string& run_dir);
+/// The source `located`, where the run's data lies, when `data` names the same files, whatever
+/// options stand behind them; else none. Files are the same when their paths lead to the same file.
+/// A `data` that names another test file than the run's is not the run's own.
+std::optional<std::string> own_data(const std::string& data, const std::string& located);
+/// `data` with the run's options behind its paths, when these have the last names that the run's
+/// have: what the run's data may be where its own files are gone. Else none.
+std::optional<std::string> moved_data(const std::string& data, const std::string& run_data);
+/// The run's data from the folder of the run and those above it, nearest first, as far as there are
+/// files of its names.
+std::vector<std::string> data_near(const std::string& run_data, const std::string& run_dir);
+
+/// `data` with the options of the run's data that say how files are written (separators, comments,
+/// quotes, headers, numbers, frames), where both are of one kind and `data` does not say otherwise.
+/// The run's encoding is added for a file that is not UTF-8. Columns of tables are found by what
+/// the model keeps of them.
+std::string read_as_run(const std::string& data, const std::string& run_data);
 
 /// Whether two sources read and divide their samples alike, wherever the files of each lie: they
 /// are of one kind, with as many files and the same options.
@@ -35,8 +52,13 @@ bool read_alike(const std::string& a, const std::string& b);
 /// heart.
 void refuse_tested_training(const std::string& spec);
 
-/// Windows of a text are as long as the network sees, unless the data's name says otherwise.
+/// Windows of a text are as long as the network sees, and lines no longer, unless the data's name
+/// says otherwise.
 std::string as_long_as_seen(const std::string& data, const models::Info& model);
+
+/// Tokens that a model of these settings is given of one text: as many as it learnt from, where it
+/// learnt from "lines:FILE", else all that it takes.
+std::int64_t text_length(const Settings& settings);
 
 /// Whether a source's samples are drawn by seeds: its test part is drawn apart from what training
 /// sees.

@@ -26,6 +26,7 @@ namespace tenon::train {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr char kSettingsKey[] = "settings";
 constexpr char kFormat[] = "tenon.checkpoint.2", kOlderFormat[] = "tenon.checkpoint.1";
 
 std::string reason() { return std::generic_category().message(errno); }
@@ -67,7 +68,9 @@ Checkpoint load(const std::string& path) {
                           "weights by the test part: start a new run"));
   if (format == file.metadata.end() || format->second != kFormat || state == file.metadata.end())
     throw FormatError(cat(path, " is a safetensors file, but no checkpoint of a run"));
-  return {path, std::move(file.tensors), progress_from_json(state->second, path)};
+  const auto settings = file.metadata.find(kSettingsKey);
+  return {path, std::move(file.tensors), progress_from_json(state->second, path),
+          settings == file.metadata.end() ? std::string() : settings->second};
 }
 
 }  // namespace
@@ -79,17 +82,41 @@ StateDict Checkpoint::part(const std::string& prefix) const {
   return out;
 }
 
+namespace {
+
+// The one to be taken first comes last.
+std::vector<std::string> checkpoints_by_worth(const std::string& run_dir) {
+  const std::string latest = run_dir + "/checkpoints/latest";
+  std::vector<std::string> candidates = checkpoint_names(run_dir);
+  if (candidates.empty() || !fs::exists(latest)) return candidates;
+  std::string name = io::read_file(latest, 4096);
+  while (!name.empty() && (name.back() == '\n' || name.back() == '\r')) name.pop_back();
+  const auto it = std::find(candidates.begin(), candidates.end(), name);
+  if (it != candidates.end()) std::rotate(it, it + 1, candidates.end());
+  return candidates;
+}
+
+}  // namespace
+
+std::string settings_of_latest_checkpoint(const std::string& run_dir) {
+  const std::vector<std::string> candidates = checkpoints_by_worth(run_dir);
+  for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
+    try {
+      const io::Metadata head = io::inspect_safetensors(run_dir + "/checkpoints/" + *it).metadata;
+      const auto settings = head.find(kSettingsKey);
+      return settings == head.end() ? "" : settings->second;
+    } catch (const Error&) {
+      continue;  // whoever loads it says so
+    }
+  }
+  return "";
+}
+
 std::optional<Checkpoint> load_latest_checkpoint(
     const std::string& run_dir, const std::function<void(const Checkpoint&)>& check) {
   const std::string folder = run_dir + "/checkpoints/";
-  std::vector<std::string> candidates = checkpoint_names(run_dir);
+  const std::vector<std::string> candidates = checkpoints_by_worth(run_dir);
   if (candidates.empty()) return std::nullopt;
-  if (fs::exists(folder + "latest")) {
-    std::string name = io::read_file(folder + "latest", 4096);
-    while (!name.empty() && (name.back() == '\n' || name.back() == '\r')) name.pop_back();
-    const auto it = std::find(candidates.begin(), candidates.end(), name);
-    if (it != candidates.end()) std::rotate(it, it + 1, candidates.end());
-  }
   std::string first_problem;
   for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
     try {
@@ -135,11 +162,11 @@ RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   refuse_foreign_links();
   lock();
   try {
-    if (!resume && (!checkpoint_names(path_).empty() || fs::exists(file("log.csv"))))
+    if (!resume && holds_run())
       throw ValueError(cat(path_,
                            " already holds a run: go on with it (TrainOptions::resume), or choose "
                            "another folder"));
-    remove_leftovers();
+    remove_leftovers(resume);
   } catch (...) {
     ::close(lock_);
     throw;
@@ -186,19 +213,35 @@ void RunFolder::lock() {
     log_message(LogLevel::Debug, cat(name, ": cannot note the process number: ", reason()));
 }
 
-// What a killed writer left beside its target.
-void RunFolder::remove_leftovers() const {
+// Whether anything is here that a new run must not write over: settings and models, checkpoints
+// behind a step, a table of epochs.
+bool RunFolder::holds_run() const {
+  for (const char* name : {"settings.toml", "model.safetensors", "best.safetensors"})
+    if (fs::exists(file(name))) return true;
+  for (const std::string& name : checkpoint_names(path_))
+    if (name != checkpoint_name(0)) return true;
+  return fs::exists(file("log.csv")) && io::read_file(file("log.csv"), 4096) != csv_header();
+}
+
+// What a killed writer left beside its target; for a new run also what one left that took no step.
+void RunFolder::remove_leftovers(bool resume) const {
   std::error_code ignored;
   for (const std::string& folder : {path_, path_ + "/checkpoints"})
     for (const std::string& name : names_in(folder, ignored))
       if (name.find(".tmp-") != std::string::npos) fs::remove(cat(folder, "/", name), ignored);
+  if (resume) return;
+  const std::string first = "checkpoints/" + checkpoint_name(0);
+  for (const std::string& name : {first, std::string("checkpoints/latest"), std::string("log.csv"),
+                                  std::string("log.jsonl"), std::string("engines.tune")})
+    fs::remove(file(name), ignored);
 }
 
 std::string RunFolder::save(const Checkpoint& checkpoint, int keep) {
   const std::string name = checkpoint_name(checkpoint.progress.step);
   std::string path = file("checkpoints/" + name);
-  io::save_checked_safetensors(path, checkpoint.tensors,
-                               {{"format", kFormat}, {"state", to_json(checkpoint.progress)}});
+  io::Metadata head{{"format", kFormat}, {"state", to_json(checkpoint.progress)}};
+  if (!checkpoint.settings.empty()) head.emplace(kSettingsKey, checkpoint.settings);
+  io::save_checked_safetensors(path, checkpoint.tensors, head);
   io::write_file(file("checkpoints/latest"), name + "\n");
   const std::vector<std::string> names = checkpoint_names(path_);
   const auto surplus = static_cast<std::int64_t>(names.size()) - std::max(keep, 1);

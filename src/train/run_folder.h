@@ -1,11 +1,13 @@
 // RunFolder: the files of a run, and the lock that keeps a second run out.
 //
 //   settings.toml  tokenizer.json  log.csv  log.jsonl  model.safetensors  best.safetensors
-//   engines.tune  lock checkpoints/step-00000938.safetensors …  checkpoints/latest (the newest
-//   one's name)
+//   training_samples.safetensors  engines.tune  lock
+//   checkpoints/step-00000938.safetensors …  checkpoints/latest (the newest one's name)
 //
 // Every file but the logs is replaced whole, so that a run killed at any moment leaves a whole
-// checkpoint; a log may end in a torn line, which resuming cuts off.
+// checkpoint; a log may end in a torn line, which resuming cuts off. settings.toml is written last
+// of what a run begins with, behind its first checkpoint: where it stands, the run can go on
+// without what it began with, as files of weights.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +30,7 @@ struct Checkpoint {
   std::string path;
   io::TensorMap tensors;  ///< "model." and "optimizer." before the names
   Progress progress;
+  std::string settings{};  ///< the settings.toml that it was made with; "" without one
 
   /// The tensors under a prefix, without it.
   StateDict part(const std::string& prefix) const;
@@ -47,6 +50,9 @@ std::optional<Checkpoint> load_latest_checkpoint(
 /// Whether the run in this folder has written a checkpoint, whatever it is worth.
 bool has_checkpoint(const std::string& run_dir);
 
+/// Checkpoint::settings of the newest checkpoint whose head can be read; "" where none has any.
+std::string settings_of_latest_checkpoint(const std::string& run_dir);
+
 /// The engines that the run's products used so far (engines.tune); none when the file is missing or
 /// cannot be read, which is then said.
 TuneTable load_engines(const std::string& run_dir);
@@ -54,7 +60,8 @@ TuneTable load_engines(const std::string& run_dir);
 class RunFolder {
  public:
   /// Makes the folder where it is missing and locks it. Throws IoError when it cannot be made or
-  /// written or is in use, and ValueError when `resume` is off and it already holds a run.
+  /// written or is in use, and ValueError when `resume` is off and it already holds a run. What a
+  /// run left that was stopped before its first step is no run, and makes room for this one.
   RunFolder(const std::string& path, bool resume);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
@@ -79,7 +86,8 @@ class RunFolder {
  private:
   void lock();
   void refuse_foreign_links() const;
-  void remove_leftovers() const;
+  bool holds_run() const;
+  void remove_leftovers(bool resume) const;
   void append(int fd, const char* name, const std::string& text);
   std::string path_;
   int lock_ = -1, csv_ = -1, json_ = -1;

@@ -194,9 +194,9 @@ data::SourceOptions source_options(const Settings& settings,
 namespace {
 
 // Null where the source has no such part.
-std::shared_ptr<const data::Dataset> open_part(const Settings& settings,
-                                               const data::SourceOptions& how, data::Split part) {
-  const std::shared_ptr<data::Dataset> set = data::open_dataset(settings.data, part, how);
+std::shared_ptr<const data::Dataset> open_part(const Settings& settings, const data::Source& source,
+                                               data::Split part) {
+  const std::shared_ptr<data::Dataset> set = source.open(part);
   if (set == nullptr) return nullptr;
   if (settings.strict) refuse_notes(set->notes());
   return fitted(settings, set, part);
@@ -210,15 +210,16 @@ DataSets open_data(const Settings& settings, const std::string& run_dir) {
   check_vocabulary(settings, model, tokenizer.get());
   data::SourceOptions how = source_options(settings, nullptr, tokenizer);
   how.strict = settings.strict;
+  const data::Source source(settings.data, how);
   // Beside each other: the first step waits for all, lest a run find out at its end that the test
   // part cannot be read.
-  const auto ahead = [&settings, &how](data::Split part) {
-    return in_background([&settings, &how, part] { return open_part(settings, how, part); });
+  const auto ahead = [&settings, &source](data::Split part) {
+    return in_background([&settings, &source, part] { return open_part(settings, source, part); });
   };
   auto validation = ahead(data::Split::Validation), test = ahead(data::Split::Test);
   DataSets sets;
   sets.tokenizer = tokenizer;
-  sets.train = open_part(settings, how, data::Split::Train);
+  sets.train = open_part(settings, source, data::Split::Train);
   if (sets.train == nullptr)
     throw ValueError(cat("'", settings.data, "' has no samples for training"));
   sets.validation = validation.get();

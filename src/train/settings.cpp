@@ -205,16 +205,22 @@ std::string limit_text(double limit) {
 }
 
 template <class T>
+const char* number_kind() {
+  return std::is_floating_point_v<T> ? "a number" : "a whole number";
+}
+
+std::string range_text(const Field& f, const char* kind) {
+  return f.high >= kAny ? cat(kind, " of at least ", limit_text(f.low))
+                        : cat(kind, " from ", limit_text(f.low), " to ", limit_text(f.high));
+}
+
+template <class T>
 T parse_number(const Field& f, const std::string& text) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const char* kind = std::is_floating_point_v<T> ? "a number" : "a whole number";
-  if (error != std::errc() || end != text.data() + text.size()) refuse(f, text, kind);
+  if (error != std::errc() || end != text.data() + text.size()) refuse(f, text, number_kind<T>());
   const auto number = static_cast<double>(value);
-  if (!(number >= f.low && number <= f.high))
-    refuse(f, text,
-           f.high >= kAny ? cat(kind, " of at least ", limit_text(f.low))
-                          : cat(kind, " from ", limit_text(f.low), " to ", limit_text(f.high)));
+  if (!(number >= f.low && number <= f.high)) refuse(f, text, range_text(f, number_kind<T>()));
   return value;
 }
 
@@ -526,9 +532,27 @@ void Settings::apply_lines(const std::vector<SettingText>& lines, const std::str
   }
 }
 
+void require_in_range(const Settings& settings) {
+  for (const Field& f : kFields)
+    std::visit(
+        [&](auto member) {
+          using T = std::remove_cvref_t<decltype(settings.*member)>;
+          if constexpr (!std::is_same_v<T, std::string> && !std::is_same_v<T, bool>) {
+            const auto number = static_cast<double>(settings.*member);
+            if (!(number >= f.low && number <= f.high))
+              refuse(f, text_of(settings, f), range_text(f, number_kind<T>()));
+          }
+        },
+        f.member);
+}
+
 Settings Settings::of_run(const std::string& dir) {
   const std::string file = dir + "/settings.toml";
   return of_lines(parse_settings(io::read_file(file, kMostSettingsText), file), file);
+}
+
+Settings Settings::of_text(const std::string& toml, const std::string& source) {
+  return of_lines(parse_settings(toml, source), source);
 }
 
 // Without these a file that was cut off would count as a run of the defaults.

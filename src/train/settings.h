@@ -15,6 +15,8 @@ struct TomlValue;
 
 namespace tenon::train {
 
+struct Settings;
+
 constexpr std::uint64_t kMostSettingsText = 8 << 20;  ///< bytes of a file, which may hold a network
 
 struct SettingText {
@@ -28,6 +30,10 @@ std::vector<SettingText> parse_settings(const std::string& text, const std::stri
 
 /// The same of a table that is read already.
 std::vector<SettingText> settings_of(const io::TomlValue& table, const std::string& source);
+
+/// Of settings whose members a program has set by itself: throws ValueError, as Settings::set()
+/// does, for a number outside its range.
+void require_in_range(const Settings& settings);
 
 /// "fc3=fp32,conv1=tf32" as layers with their precisions. Throws ValueError.
 std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::string& text);

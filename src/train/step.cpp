@@ -15,6 +15,7 @@
 #include "grad/gradients.h"
 #include "graph/node.h"
 #include "train/batches.h"
+#include "train/kept_modes.h"
 #include "train/mixing.h"
 
 namespace tenon::train {
@@ -75,9 +76,33 @@ std::vector<std::size_t> others_of(const std::vector<Tensor>& tensors,
   return others;
 }
 
+// Sums and counts of an evaluation in one piece, and the scores unless they are of tokens.
+std::vector<Tensor> evaluation_of(const nn::AnyModule& net, const nn::Loss& loss, bool tokens,
+                                  std::int64_t views, const std::vector<Tensor>& in) {
+  net.eval();
+  Tensor scores = net(views > 1 ? views_as_examples(in[0]) : in[0]);
+  if (tokens) scores = places_of(scores);
+  if (views > 1) scores = mean_of_views(scores, views, is_floating(in[1].dtype()));
+  const Tensor target = tokens ? flatten(in[1]) : in[1];
+  check_loss(loss(scores, target));
+  const nn::LossTerms terms = loss.terms(scores, target);
+  const Tensor kept = loss.kept(target);
+  std::vector<Tensor> out{
+      in_one({terms.total, terms.counted, count_correct(scores, target, kept, tokens),
+              count_targets(target, kept)})};
+  if (!tokens) out.push_back(scores);
+  return out;
+}
+
 bool on_card() { return current_device().kind != Device::Kind::Cpu; }
 
 }  // namespace
+
+void require_scores(const Tensor& scores, std::int64_t classes) {
+  if (scores.rank() != 2 || scores.size(1) < classes)
+    throw ShapeError(cat("the network gives ", scores.shape(), " where the data has ", classes,
+                         " classes: choose a model with as many outputs"));
+}
 
 Tensor places_of(const Tensor& scores) {
   if (scores.rank() != 3)
@@ -234,6 +259,10 @@ std::vector<Tensor> TrainStep::trace(const Tensor& given, const Tensor& target, 
     // The mean of nothing is NaN: such a step has no loss, and changes nothing.
     figures[0] = where(any, value, 0);
     figures.push_back(counted);
+    // What a teacher or a mixture adds to the loss is no loss of one sample.
+    const Tensor mean = cast(figures[0], DType::Float64) * counted;
+    figures.push_back(teacher_ || mixes_ ? mean
+                                         : where(any, mean, loss_.terms(scores, wanted).total));
     figures.push_back(count_targets(wanted, kept));
     if (guarded_) guard = isfinite(figures[0]);
   }
@@ -299,8 +328,9 @@ StepOutcome TrainStep::read(const Tensor& figures, std::int64_t row) const {
   std::int64_t first = 2;
   if (counts_vary_) {
     out.counted = values[2];
-    out.targets = static_cast<std::int64_t>(values[3]);
-    first = 4;
+    out.total = values[3];
+    out.targets = static_cast<std::int64_t>(values[4]);
+    first = 5;
   }
   for (std::int64_t k = first; k < count; ++k)
     if (values[k] == 0 && out.overflow.empty())
@@ -324,20 +354,20 @@ void EvalStep::set_views(std::int64_t views) {
   views_ = views;
   function_ =
       compile([net = net_, loss = loss_, tokens = tokens_, views](const std::vector<Tensor>& in) {
-        net.eval();
-        Tensor scores = net(views > 1 ? views_as_examples(in[0]) : in[0]);
-        if (tokens) scores = places_of(scores);
-        if (views > 1) scores = mean_of_views(scores, views, is_floating(in[1].dtype()));
-        const Tensor target = tokens ? flatten(in[1]) : in[1];
-        check_loss(loss(scores, target));
-        const nn::LossTerms terms = loss.terms(scores, target);
-        const Tensor kept = loss.kept(target);
-        std::vector<Tensor> out{
-            in_one({terms.total, terms.counted, count_correct(scores, target, kept, tokens),
-                    count_targets(target, kept)})};
-        if (!tokens) out.push_back(scores);
-        return out;
+        return evaluation_of(net, loss, tokens, views, in);
       });
+}
+
+void EvalStep::require_fits(const data::Loader& loader, bool classes) {
+  const KeptModes modes(net_);
+  Context context = current_context();  // the run's numbers depend on none that are drawn here
+  context.generator = std::make_shared<Generator>(0);
+  const ContextScope scope(context);
+  const ShapesOnly shapes;
+  const data::Dataset& set = loader.dataset();
+  const std::vector<Tensor> out = evaluation_of(
+      net_, loss_, tokens_, set.views(), leaves_of(loader, std::min(loader.batch(), set.size())));
+  if (classes && !tokens_ && set.classes() > 0) require_scores(out[1], set.classes());
 }
 
 Plan EvalStep::plan(const data::Loader& loader, std::int64_t batch) {

@@ -19,6 +19,9 @@
 
 namespace tenon::train {
 
+/// Throws ShapeError for scores that are not [N, C] of at least so many classes.
+void require_scores(const Tensor& scores, std::int64_t classes);
+
 /// Scores [N, T, classes] as those of N · T examples. Throws ShapeError for others.
 Tensor places_of(const Tensor& scores);
 
@@ -28,6 +31,9 @@ struct StepOutcome {
   /// What the step counts in a mean of losses, and how many of its targets are not left out. Unset:
   /// as much as every other step for each of its samples.
   std::optional<double> counted{};
+  /// With `counted`: the sum of the losses, each times what it counts. Where nothing counts there
+  /// may be losses all the same, as smoothed labels beside class weights of 0 give.
+  std::optional<double> total{};
   std::optional<std::int64_t> targets{};
   /// With a scaled loss: the first parameter whose gradient overflowed, and so left the step
   /// without an update; "" when none did.
@@ -113,6 +119,9 @@ class EvalStep {
   /// brought together by mean_of_views().
   void set_views(std::int64_t views);
   EvalOutcome operator()(const data::Batch& batch);
+  /// Throws what a batch of the loader's would throw, without evaluating anything; with `classes`
+  /// where the network has fewer outputs than the set has classes, too.
+  void require_fits(const data::Loader& loader, bool classes);
   /// The plan for `batch` examples of this loader's set.
   Plan plan(const data::Loader& loader, std::int64_t batch);
 

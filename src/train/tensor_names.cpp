@@ -23,7 +23,7 @@ void require_tensors(const StateDict& own, const StateDict& given, const std::st
   for (const std::string& fault : {lacks, odd, other})
     if (!fault.empty()) found += cat(found.empty() ? "" : ", ", fault);
   if (!found.empty())
-    throw FormatError(cat(file, " ", found, ": it is damaged, or of another network"));
+    throw FormatError(cat(file, " ", found, ": it is damaged, or of another network or optimizer"));
 }
 
 }  // namespace tenon::train

@@ -1,5 +1,6 @@
 // A trained model and data: which part is measured, how it is opened, what is made of each sample.
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <tenon/pictures.h>
 #include <tenon/train.h>
 
+#include "base/option_ranges.h"
 #include "base/str.h"
 #include "data/picture_spec.h"
 #include "data/span_dataset.h"
@@ -22,6 +24,7 @@
 #include "train/pictures.h"
 #include "train/resident.h"
 #include "train/run_data.h"
+#include "train/sample_record.h"
 #include "train/session.h"
 #include "train/spans.h"
 #include "train/step.h"
@@ -40,27 +43,89 @@ Selection TrainedModel::select_data(const std::string& data,
     throw ValueError(cat(file_,
                          " does not say what it is tested on, which was a file of the machine "
                          "that trained it: name data, as with --data SPEC"));
-  if (data.empty())
-    return {locate_data(settings_.data, run_), part.value_or(data::Split::Test), true};
-  if (!foreign_)
-    if (const auto own = own_data(data, settings_.data, run_); own && !is_drawn_source(data))
-      return {*own, part.value_or(data::Split::Test), true};
+  if (data.empty()) return {locate_own(), part.value_or(data::Split::Test), true, {}};
+  if (!foreign_ && !is_drawn_source(data))
+    if (const auto own = own_selection(data)) {
+      Selection out{*own, part.value_or(data::Split::Test), true, {}};
+      if (data != *own)
+        out.notes.push_back({cat(data,
+                                 " is the data that the run was trained on: it is read and divided "
+                                 "as the run did, as ",
+                                 *own),
+                             1,
+                             {}});
+      return out;
+    }
   const bool apart = is_drawn_source(data) || names_test_part(data);
-  return {data, part.value_or(apart ? data::Split::Test : data::Split::All),
-          !foreign_ && data == settings_.data};
+  return {foreign_ ? data : read_as_run(data, settings_.data),
+          part.value_or(apart ? data::Split::Test : data::Split::All),
+          !foreign_ && data == settings_.data,
+          {}};
+}
+
+// The run's data where `data` names its files.
+std::optional<std::string> TrainedModel::own_selection(const std::string& data) const {
+  if (settings_.data.empty()) return std::nullopt;
+  std::string here;
+  try {
+    here = locate_own();
+  } catch (const IoError&) {  // moved: what is given may be where it lies now
+    const auto moved = moved_data(data, settings_.data);
+    return moved && trained_on(*moved) == true ? moved : std::nullopt;
+  }
+  return own_data(data, here);
+}
+
+// As it is written, from the working folder; else from the run's folder or one above it. Where what
+// is found first holds other samples than those that the run learnt from, a later place may hold
+// them.
+std::string TrainedModel::locate_own() const {
+  std::string first = locate_data(settings_.data, run_);
+  if (!has_path(first) || trained_on(first) != false) return first;
+  for (const std::string& place : data_near(settings_.data, run_))
+    if (place != first && trained_on(place) == true) return place;
+  if (first == settings_.data) return first;
+  throw IoError(cat("the data of ", run_, ", '", settings_.data, "', is not here: '", first,
+                    "' has its name and holds other samples than the run learnt from; say with "
+                    "--data where it lies now"));
+}
+
+// Whether the training part of the run's data, at this place, holds what the run learnt from; unset
+// where the run does not say that.
+std::optional<bool> TrainedModel::trained_on(const std::string& data) const {
+  if (data_digest_.empty() && record_ == nullptr) return std::nullopt;
+  try {
+    const auto training = open_part({data, data::Split::Train, true, {}}, false);
+    if (training == nullptr) return false;
+    if (!data_digest_.empty() && data_digest(*training) != data_digest_) return false;
+    // The digest of images is that of their names.
+    if (record_ == nullptr || (!data_digest_.empty() && training->pictures() == nullptr))
+      return true;
+    return record_->is_of(*training);
+  } catch (const Error&) {  // it cannot be read as the run did
+    return false;
+  }
 }
 
 Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions& options) const {
+  require_range("evaluate", "batch", options.batch, at_least(0));
   const Selection selection = select_data(data, options.part);
   const ContextScope scope(context_);
   const std::shared_ptr<data::Dataset> set = open_set(selection, options.strict);
   const std::unique_ptr<data::Loader> loader = test_loader(settings_, set, options.batch);
   EvalStep step(net_, loss_of(settings_, net_, 0), settings_.model_info().tokens);
   Evaluation out = train::evaluate(step, *loader, true, options.progress);
-  if (selection.own && selection.part != data::Split::All) note_other_samples(selection, out.notes);
-  if (options.strict) refuse_notes(out.notes);
   out.data = selection.data;
   out.part = selection.part;
+  out.notes.insert(out.notes.begin(), selection.notes.begin(), selection.notes.end());
+  note_seen(selection, *set, out);
+  if (!std::isfinite(out.loss))
+    out.notes.push_back({out.targets == 0
+                             ? "no target counts: these figures say nothing"
+                             : "what the network gives is not finite: these figures say nothing",
+                         1,
+                         {}});
+  if (options.strict) refuse_notes(out.notes);
   out.of_items = selection.part == data::Split::All ? set->size() : size_of_whole(selection);
   if (const auto* translator = net_.as<models::Translator>())
     out.exact = exact_share(*translator, loader->dataset());
@@ -72,22 +137,47 @@ Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions
   return out;
 }
 
-// A file that changed since is divided otherwise: what is a test sample now may have been trained
-// on.
-void TrainedModel::note_other_samples(const Selection& selection, Notes& notes) const {
-  if (data_digest_.empty()) return;
-  const auto trained_on = open_part({selection.data, data::Split::Train, true}, false);
-  if (trained_on == nullptr || data_digest(*trained_on) == data_digest_) return;
-  notes.push_back(
-      {"the data has changed since the run learnt from it, so some of the samples "
-       "that are measured may have been trained on",
-       1, selection.data});
+std::optional<SeenSamples> TrainedModel::seen_samples(const data::Dataset& set, std::int64_t start,
+                                                      std::int64_t count) const {
+  if (record_ == nullptr) return std::nullopt;
+  const std::int64_t first = std::min(start, set.size());
+  return record_->seen(set, first,
+                       count < 0 ? set.size() : first + std::min(count, set.size() - first));
+}
+
+std::optional<SeenSamples> TrainedModel::seen_image(std::string_view file) const {
+  return record_ == nullptr ? std::nullopt : record_->seen_image(file);
+}
+
+// Of the run's own data that is as it was, a sample may equal a training sample, which is no reason
+// to warn. A file that changed since is divided otherwise: what is a test sample now may have been
+// trained on.
+void TrainedModel::note_seen(const Selection& selection, const data::Dataset& set,
+                             Evaluation& out) const {
+  out.seen = seen_samples(set);
+  if (!out.seen)
+    out.seen_unknown = record_ != nullptr ? "they are of another kind than the training samples"
+                       : foreign_         ? "weights from elsewhere do not tell"
+                                          : record_problem_;
+  out.notes.insert(out.notes.end(), record_notes_.begin(), record_notes_.end());
+  const bool held_out =
+      selection.part == data::Split::Validation || selection.part == data::Split::Test;
+  const bool none = out.seen && out.seen->is_exact() && out.seen->seen == 0;
+  if (selection.own && held_out && !none && trained_on(selection.data) == false)
+    out.notes.push_back(
+        {cat("the data has changed since the run learnt from it, so ",
+             out.seen ? cat("training has seen ", to_string(*out.seen), " that are measured")
+                      : "some of the samples that are measured may have been trained on"),
+         1, selection.data});
+  if (!selection.own && out.seen && out.seen->seen > 0)
+    out.notes.push_back(
+        {cat("training has seen ", to_string(*out.seen)), out.seen->about(), selection.data});
 }
 
 // 0 where it is not known: a part may be fit to be read where the whole is not.
 std::int64_t TrainedModel::size_of_whole(const Selection& selection) const {
   try {
-    return open_set({selection.data, data::Split::All, selection.own})->size();
+    return open_set({selection.data, data::Split::All, selection.own, {}})->size();
   } catch (const Error&) {
     return 0;
   }
@@ -96,6 +186,7 @@ std::int64_t TrainedModel::size_of_whole(const Selection& selection) const {
 std::shared_ptr<data::Dataset> TrainedModel::open_set(const Selection& selection,
                                                       bool strict) const {
   const std::string& data = selection.data;
+  if (strict) refuse_notes(selection.notes);
   std::shared_ptr<data::Dataset> set = open_part(selection, strict);
   if (set == nullptr || set->size() == 0)
     throw ValueError(cat("'", data, "' has no ", data::name(selection.part),
@@ -107,7 +198,8 @@ std::shared_ptr<data::Dataset> TrainedModel::open_part(const Selection& selectio
                                                        bool strict) const {
   const std::string& data = selection.data;
   if (data::is_picture_source(data))
-    return fitted(settings_, data::open_picture_source(data, selection.part, class_names_),
+    return fitted(with_pictures_of_source(settings_, data),
+                  data::open_picture_source(data, selection.part, class_names_, strict),
                   data::Split::Test);
   data::SourceOptions options = source_options(settings_, table_, tokenizer_);
   options.strict = strict;
@@ -123,7 +215,7 @@ std::shared_ptr<data::Dataset> TrainedModel::open_part(const Selection& selectio
 }
 
 std::shared_ptr<data::Dataset> TrainedModel::test_set(const std::string& data) const {
-  return open_set({data, data::Split::Test, false});
+  return open_set({data, data::Split::Test, false, {}});
 }
 
 void TrainedModel::predict(
@@ -155,7 +247,7 @@ void TrainedModel::predict_batch(
   batch = {Tensor::from_data(input.data(), inputs, set.input_dtype()),
            Tensor::from_data(target.data(), targets, set.target_dtype()), end - first};
   const bool classes = set.classes() > 0 && set.target_shape().rank() == 0;
-  if (classes) {  // samples that cannot be decoded have no class
+  if (classes && !set.broken().empty()) {  // samples that cannot be decoded have no class
     const std::vector<std::int64_t> labels = batch.target.to_vector<std::int64_t>();
     std::erase_if(numbers, [&](std::int64_t n) {
       return labels[static_cast<std::size_t>(n - first)] == data::kIgnoredTarget;
@@ -173,8 +265,12 @@ void TrainedModel::predict_batch(
     const auto at = static_cast<std::int64_t>(k);
     Prediction p{
         .index = numbers[k], .name = set.sample_name(numbers[k]), .values = {row, row + width}};
-    if (classes) p.label = static_cast<std::int64_t>(narrow(truth, 0, at, 1).item());
+    if (classes)  // -1 where a row has none
+      p.label =
+          std::max<std::int64_t>(static_cast<std::int64_t>(narrow(truth, 0, at, 1).item()), -1);
     if (quantities) p.target = narrow(truth, 0, at, 1).to_vector<float>();
+    if (std::any_of(p.target.begin(), p.target.end(), [](float v) { return std::isnan(v); }))
+      p.target.clear();  // quantities that are not known
     take(std::move(p), narrow(batch.input, 0, at, 1).eval());
   }
 }

@@ -13,6 +13,7 @@
 #include <tenon/text.h>
 
 #include "base/index.h"
+#include "base/option_ranges.h"
 #include "base/str.h"
 
 namespace tenon::train {
@@ -87,14 +88,11 @@ class Beam {
   bool done_ = false;
 };
 
-void check(const TranslateOptions& o) {
-  if (o.beam < 1 || o.beam > 1024)
-    throw ValueError(cat("translate: the beam is ", o.beam, ", must be from 1 to 1024"));
-  if (!(o.length_penalty >= 0 && o.length_penalty <= 10))
-    throw ValueError(
-        cat("translate: length_penalty is ", o.length_penalty, ", must lie from 0 to 10"));
-  if (o.batch < 1) throw ValueError(cat("translate: batch is ", o.batch, ", must be at least 1"));
-}
+constexpr OptionRange<TranslateOptions> kTranslateRanges[] = {
+    {"beam", &TranslateOptions::beam, from_to(1, 1024)},
+    {"length_penalty", &TranslateOptions::length_penalty, from_to(0, 10)},
+    {"batch", &TranslateOptions::batch, at_least(1)},
+};
 
 std::vector<Tensor> operator+(std::vector<Tensor> a, const std::vector<Tensor>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -194,7 +192,7 @@ class Search {
 
 std::vector<Tokens> translate(const models::Translator& net, const std::vector<Tokens>& sources,
                               const TranslateOptions& options) {
-  check(options);
+  check_options("translate", options, kTranslateRanges);
   std::int64_t length = 1;
   for (const Tokens& source : sources) length = std::max(length, std::ssize(source) + 1);
   const std::int64_t texts = std::min(options.batch, std::ssize(sources));

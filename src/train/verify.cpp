@@ -210,6 +210,8 @@ VerifyReport verify_run(const std::string& dir, int steps,
         cat("verify: ", steps, " steps are too few, at least ", kFewestSteps, " are needed"));
   Settings settings = Settings::of_run(dir);
   settings.data = locate_data(settings.data, dir);
+  settings.weights = locate_file(settings.weights, dir);
+  settings.teacher = locate_file(settings.teacher, dir);
   if (settings.tune == "write") settings.tune = "read";
   const TuneRecord engines(load_engines(dir));
   const DataSets sets = open_data(settings, dir);

@@ -113,6 +113,26 @@ TEST_CASE("cache files: temporary names cannot be foreseen") {
   CHECK_FALSE(fs::exists(one));  // without commit()
 }
 
+TEST_CASE("cache files: what is written lands in the folder that was looked at") {
+  const TestFolder folder;
+  fs::create_directory(folder / "victim");
+  CacheFileWriter file(folder / "cache/file");
+  file.write("text", 4);
+  fs::rename(folder / "cache", folder / "moved");
+  fs::create_symlink(folder / "victim", folder / "cache");
+  file.commit();
+  CHECK(file.problem().empty());
+  CHECK(fs::is_empty(folder / "victim"));
+  CHECK(read_cache_file(folder / "moved/file", 100) == "text");
+  const CacheFolder open(folder / "moved");
+  fs::rename(folder / "moved", folder / "again");
+  CHECK(open.fd() >= 0);
+  CHECK(::faccessat(open.fd(), "file", R_OK, 0) == 0);
+  const CacheFolder none(folder / "nothing");
+  CHECK(none.fd() < 0);
+  CHECK(none.refusal().empty());
+}
+
 TEST_CASE("cache files: folders, files and links of other users") {
   if (::geteuid() != 0) return;
   const TestFolder folder;

@@ -2,6 +2,7 @@
 import json
 import pathlib
 import random
+import shutil
 import struct
 import sys
 import unittest
@@ -125,16 +126,196 @@ class Tables(CommandTest):
             self.assertEqual([line.split(",")[-2] for line in written[-rows:]], [row["class_name"] for row in told])
         self.fails(2, "predict", "run", "bare.csv", "--out", "all.xml", says=["--out", ".csv, .txt and .json"])
 
+    def test_predict_reads_files_as_sources_do(self):
+        rows = [line.split(",") for line in table(12, 6).splitlines()]
+        (self.folder / "dress.csv").write_bytes(("% sensor 3\n" + "\n".join(f"{a.replace('.', ',')};{b.replace('.', ',')};{c}" for a, b, c in rows) + "\n").encode("utf-16"))
+        (self.folder / "plainly.csv").write_text("\n".join(",".join(row) for row in rows) + "\n")
+        source = "csv:dress.csv,encoding=utf-16,separator=;,comment=%,decimal=,"
+        plain, told = self.json("predict", "run", "plainly.csv", "--json"), self.json("predict", "run", source, "--json")
+        self.assertEqual([(row["class"], row["label"]) for row in told], [(row["class"], row["label"]) for row in plain])
+        self.assertEqual(self.json("eval", "run", "--data", source, "--json")["loss"], self.json("eval", "run", "--data", "csv:plainly.csv", "--json")["loss"])
+        self.ok("predict", "run", source, "--write")
+        self.assertEqual(len((self.folder / "dress.predictions.csv").read_text().splitlines()), 13)
+        self.fails(2, "predict", "run", "csv:plainly.csv,label=kind", says="no column 'kind'")
+        self.fails(2, "predict", "run", "csv:plainly.csv,colour=red", says="separator=SIGN")
+        out = self.ok("predict", "run", "csv:plainly.csv", "--count", "2").out
+        self.assertIn("10 of 12 samples of csv:plainly.csv are not shown", out)
+        # A run's own way of writing is the default.
+        self.ok("train", "mlp:2-8-2", "--data", "csv:dress.csv,encoding=utf-16,separator=;,comment=%,decimal=,,split=0.3", "--epochs", "1", "--quiet", "--out", "dressed")
+        (self.folder / "again.csv").write_text("a;b\n% none\n0,25;0,5\n")
+        self.assertEqual(len(self.json("predict", "dressed", "again.csv", "--json")), 1)
+
+    def test_figures_that_say_nothing_are_refused_by_strict(self):
+        (self.folder / "huge.csv").write_text("a,b,label\n3e38,-3e38,yes\n-3e38,3e38,no\n")
+        notes = [note["text"] for note in self.json("eval", "run", "--data", "csv:huge.csv", "--json")["notes"]]
+        if notes:  # the network may bound them
+            self.assertIn("what the network gives is not finite: these figures say nothing", notes)
+            self.fails(3, "eval", "run", "--data", "csv:huge.csv", "--strict", says="not finite")
+
+    def test_missing_fields_are_counted_where_they_are_measured(self):
+        head, *lines = table(100, 11).splitlines()
+        (self.folder / "gaps.csv").write_text("\n".join([head] + ["," + line.split(",", 1)[1] if k % 2 else line for k, line in enumerate(lines)]) + "\n")
+        self.ok("train", "mlp:2-8-2", "--data", "csv:gaps.csv,split=0.2", "--epochs", "1", "--quiet", "--out", "gaps")
+        counts = {}
+        for part in "train", "validation", "test", "all":
+            figures = self.json("eval", "gaps", "--part", part, "--json")
+            note = [note for note in figures["notes"] if "missing" in note["text"]]
+            counts[part] = note[0]["count"]
+            self.assertLess(note[0]["count"], figures["items"])
+            if part != "all":
+                self.assertIn(f"of the {'training' if part == 'train' else part} part", note[0]["text"])
+        self.assertEqual(counts["train"] + counts["validation"] + counts["test"], counts["all"])
+        self.assertEqual(counts["all"], 50)
+
     def test_predict_data_says_its_part(self):
         out = self.ok("predict", "run", "--data", "csv:rows.csv", "--count", "3").out
         self.assertTrue(out.startswith("test part of csv:rows.csv,split=0.25: 50 samples\n"), out)
         self.assertIn("of 3 right, of 3 of 50 samples of the test part of csv:rows.csv,split=0.25", out)
-        self.assertIn("training has seen rows of it", self.ok("predict", "run", "rows.csv").err)
+        self.assertIn("of 5 samples of rows.csv", self.ok("predict", "run", "rows.csv").err)
         self.assertNotIn("training has seen", self.ok("predict", "run", "others.csv").err)
         self.assertIn("47 of 50 samples of the test part of csv:rows.csv,split=0.25 are not shown", out)
         self.assertNotIn("test #", out)
         self.assertEqual(len(self.json("predict", "run", "--data", "csv:others.csv", "--json")), 50)
         self.assertEqual(len(self.json("predict", "run", "--data", "csv:others.csv", "--part", "all", "--start", "45", "--json")), 5)
+
+
+class Seen(CommandTest):
+    """Samples that training has seen are counted, whatever path, name or kind of source they come from."""
+
+    def seen(self, run, data, *more):
+        figures = self.json("eval", run, "--data", data, "--json", *more)
+        note = [note["text"] for note in figures["notes"] if "training has seen" in note["text"]]
+        self.assertEqual(bool(note), figures["seen"] > 0, figures)
+        if note:
+            self.assertIn(f"{figures['seen']} of {figures['items']} samples", note[0])
+            self.assertIn(note[0], self.ok("eval", run, "--data", data, *more).err)
+            self.fails(3, "eval", run, "--data", data, "--strict", *more, says="training has seen")
+        return figures["items"], figures["seen"]
+
+    def test_tables(self):
+        for name, text in {"rows.csv": table(200, 1), "copy.csv": table(200, 1), "others.csv": table(50, 2)}.items():
+            (self.folder / name).write_text(text)
+        head, *lines = table(200, 1).splitlines(keepends=True)
+        # Other columns, in another order.
+        (self.folder / "turned.csv").write_text("label,extra,b,a\n" + "".join(f"{c.strip()},7,{b},{a}\n" for a, b, c in (line.split(",") for line in lines)))
+        self.ok("train", "mlp:2-8-2", "--data", "csv:rows.csv,split=0.25,validation=0.2", "--epochs", "1", "--quiet", "--out", "tables")
+        own = self.json("eval", "tables", "--json")
+        self.assertEqual((own["seen"], own["seen_exact"], own["notes"]), (0, True, []))
+        self.assertIn("seen in training none of 50 samples", self.ok("eval", "tables").out)
+        self.assertEqual(self.json("eval", "tables", "--part", "train", "--json", "--strict")["seen"], 120)
+        self.assertEqual(self.seen("tables", "csv:others.csv"), (50, 0))
+        self.assertEqual(self.seen("tables", "csv:copy.csv"), (200, 120))
+        self.assertEqual(self.seen("tables", "csv:turned.csv"), (200, 120))
+        self.assertEqual(self.seen("tables", "csv:others.csv,test=rows.csv"), (200, 120))
+        self.assertIn("training has seen 120 of 200 samples of rows.csv", self.ok("predict", "tables", "rows.csv", "--json").err)
+        self.fails(3, "predict", "tables", "copy.csv", "--json", "--strict", says="training has seen")
+        self.fails(3, "predict", "tables", "--data", "csv:copy.csv", "--json", "--strict", says="training has seen")
+        self.assertNotIn("training has seen", self.ok("predict", "tables", "others.csv", "--json").err)
+        self.assertIn("training has seen 120 of 200 samples of copy.csv", self.ok("predict", "tables", "copy.csv", "--write").err)
+        self.fails(3, "predict", "tables", "copy.csv", "--write", "--strict", says="training has seen")
+        # A model without its run does not know; nor does a run without its record.
+        (self.folder / "alone.safetensors").write_bytes((self.folder / "tables" / "model.safetensors").read_bytes())
+        alone = self.json("eval", "alone.safetensors", "--data", "csv:copy.csv", "--json")
+        self.assertIsNone(alone["seen"])
+        self.assertIn("seen in training not known", self.ok("eval", "alone.safetensors", "--data", "csv:copy.csv").out)
+        record = self.folder / "tables" / "training_samples.safetensors"
+        whole = record.read_bytes()
+        record.write_bytes(whole[:-9])
+        self.assertIn("training_samples.safetensors", self.ok("eval", "tables", "--data", "csv:copy.csv").out)
+        self.fails(3, "eval", "tables", "--data", "csv:copy.csv", "--strict", says="training_samples.safetensors")
+        record.write_bytes(whole)
+        # A run that is resumed keeps it.
+        self.ok("train", "--resume", "tables", "--epochs", "2", "--quiet")
+        self.assertEqual(self.seen("tables", "csv:copy.csv"), (200, 120))
+
+    def test_a_name_alone_does_not_make_data_the_runs_own(self):
+        (self.folder / "work" / "deep").mkdir(parents=True)
+        (self.folder / "rows.csv").write_text(table(200, 1))
+        self.ok("train", "mlp:2-8-2", "--data", "csv:rows.csv,split=0.25", "--epochs", "1", "--quiet", "--out", "work/deep/run")
+        run = "work/deep/run"
+        (self.folder / "rows.csv").rename(self.folder / "work" / "rows.csv")
+        figures = self.json("eval", run, "--json")
+        self.assertEqual((figures["part"], figures["items"], figures["notes"]), ("test", 50, []))
+        # A stranger of the name lies nearer, from the working folder and from the run.
+        (self.folder / "rows.csv").write_text(table(70, 9))
+        (self.folder / "work" / "deep" / "rows.csv").write_text(table(80, 8))
+        self.assertEqual(self.json("eval", run, "--json")["accuracy"], figures["accuracy"])
+        for stranger, count in (("rows.csv", 70), ("work/deep/rows.csv", 80)):
+            found = self.json("eval", run, "--data", f"csv:{stranger}", "--json")
+            self.assertEqual((found["part"], found["items"], found["seen"]), ("all", count, 0))
+        (self.folder / "work" / "rows.csv").rename(self.folder / "elsewhere.csv")
+        (self.folder / "rows.csv").unlink()
+        self.fails(4, "eval", run, says=["has its name and holds other samples", "--data"])
+        self.assertEqual(self.json("eval", run, "--data", "csv:work/deep/rows.csv", "--json")["part"], "all")
+        (self.folder / "new").mkdir()
+        (self.folder / "elsewhere.csv").rename(self.folder / "new" / "rows.csv")
+        moved = self.json("eval", run, "--data", "csv:new/rows.csv", "--json")
+        self.assertEqual((moved["part"], moved["items"], moved["accuracy"]), ("test", 50, figures["accuracy"]))
+        self.assertIn("is the data that the run was trained on", moved["notes"][0]["text"])
+        self.fails(3, "eval", run, "--data", "csv:new/rows.csv", "--strict", says="is the data that the run was trained on")
+
+    def test_arrays(self):
+        draw = random.Random(3)
+        for name, count in (("x", 60), ("t", 20), ("new", 30)):
+            pairs = [(draw.random(), draw.random()) for _ in range(count)]
+            for copy in "", "copy_":
+                write_npy(self.folder / f"{copy}{name}.npy", "<f4", (count, 2), [v for pair in pairs for v in pair], "f")
+                write_npy(self.folder / f"{copy}{name}_y.npy", "<i8", (count,), [int(a > b) for a, b in pairs], "q")
+        self.ok("train", "mlp:2-8-2", "--data", "npy:x.npy,x_y.npy,t.npy,t_y.npy,validation=0", "--epochs", "1", "--quiet", "--out", "arrays")
+        self.assertEqual(self.json("eval", "arrays", "--json")["seen"], 0)
+        self.assertEqual(self.seen("arrays", "npy:copy_x.npy,copy_x_y.npy"), (60, 60))
+        self.assertEqual(self.seen("arrays", "npy:copy_t.npy,copy_t_y.npy"), (20, 0))
+        self.assertEqual(self.seen("arrays", "npy:new.npy,new_y.npy,copy_x.npy,copy_x_y.npy"), (60, 60))
+        self.assertIn("training has seen 60 of 60 samples of copy_x.npy", self.ok("predict", "arrays", "copy_x.npy", "--json").err)
+
+    def test_images(self):
+        draw = random.Random(5)
+        for part, count in (("Train", 12), ("Test", 4), ("New", 3)):
+            for name, red in (("dark", 40), ("light", 210)):
+                (self.folder / "all" / part / name).mkdir(parents=True)
+                for k in range(count):
+                    rows = [[min(255, red + draw.randrange(30)) for _ in range(36)] for _ in range(12)]
+                    write_png(self.folder / "all" / part / name / f"{k}.png", rows, channels=3)
+        (self.folder / "all" / "New").rename(self.folder / "fresh")
+        names = [f"all/{part}/{name}/{k}.png,{name}" for part, count in (("Train", 12), ("Test", 4)) for name in ("dark", "light") for k in range(count)]
+        (self.folder / "list.csv").write_text("\n".join(names) + "\n")
+        shutil.copytree(self.folder / "all" / "Train", self.folder / "copied")
+        for name in "dark", "light":  # under other names
+            for k, file in enumerate(sorted((self.folder / "copied" / name).iterdir())):
+                file.rename(file.parent / f"photo {k}.png")
+        train = ("train", "resnet20:width=4", "--epochs", "1", "--quiet", "--out")
+        self.ok(*train, "images", "--data", "folder:all,size=12,validation=0")
+        own = self.json("eval", "images", "--json")
+        self.assertEqual((own["part"], own["items"], own["seen"]), ("test", 8, 0))
+        self.assertEqual(self.seen("images", "folder:all/Train,size=12"), (24, 24))
+        self.assertEqual(self.seen("images", "list:list.csv,size=12"), (32, 24))
+        self.assertEqual(self.seen("images", "folder:copied,size=12"), (24, 24))
+        self.assertEqual(self.seen("images", "folder:fresh,size=12"), (6, 0))
+        self.ok(*train, "part", "--data", "folder:all/Train,size=12,split=0.25,validation=0")
+        self.assertEqual(self.seen("part", "folder:all,size=12", "--part", "all"), (32, 18))
+        files = [f"all/{part}/dark/{k}.png" for part in ("Train", "Test") for k in range(4)]
+        self.assertIn("training has seen 4 of 8 samples of the images", self.ok("predict", "images", *files, "--json").err)
+        self.fails(3, "predict", "images", *files, "--json", "--strict", says="training has seen")
+        # Other images under the names of the run's are not its own.
+        (self.folder / "all").rename(self.folder / "gone")
+        shutil.copytree(self.folder / "gone", self.folder / "other" / "all")
+        self.assertEqual(self.json("eval", "images", "--data", "folder:other/all", "--json")["part"], "test")
+        for file in (self.folder / "other" / "all" / "Train").rglob("*.png"):
+            write_png(file, [[draw.randrange(256) for _ in range(36)] for _ in range(12)], channels=3)
+        self.assertEqual(self.seen("images", "folder:other/all"), (32, 0))
+
+    def test_texts(self):
+        draw = random.Random(7)
+        words = "the sea ship man whale old deep blue sky wind sail captain harbor sand and of".split()
+        book = " ".join(draw.choice(words) for _ in range(4000))
+        (self.folder / "book.txt").write_text(book)
+        (self.folder / "page.txt").write_text(book[1003:5000])
+        (self.folder / "other.txt").write_text(" ".join(draw.choice(words) for _ in range(900)))
+        self.ok("train", "gpt2:layers=1,heads=2,width=16,context=48", "--data", "text:book.txt,by=chars", "--epochs", "1", "--set", "max_steps=3", "--quiet", "--out", "texts")
+        self.assertEqual(self.json("eval", "texts", "--json")["seen"], 0)
+        items, seen = self.seen("texts", "text:page.txt,by=chars")
+        self.assertEqual((items, seen), (83, 83))
+        self.assertEqual(self.seen("texts", "text:other.txt,by=chars")[1], 0)
 
 
 class Arrays(CommandTest):
@@ -198,6 +379,25 @@ class Pictures(CommandTest):
         self.ok("predict", "run", "others/dark/1.png", "others/light/2.png", "--out", "both.csv")
         self.assertEqual(len((self.folder / "both.csv").read_text().splitlines()), 3)
 
+    def test_background(self):
+        clear = [[v for _ in range(12) for v in (20, 20, 20, 0)] for _ in range(12)]
+        for name in "dark", "light":
+            (self.folder / "clear" / name).mkdir(parents=True)
+            write_png(self.folder / "clear" / name / "0.png", clear, channels=4)
+        seen = {}
+        for colour in "white", "black", "none":
+            one = self.json("predict", "run", "clear/dark/0.png", "--background", colour, "--json")[0]
+            of_set = self.json("predict", "run", "folder:clear", "--background", colour, "--json")[0]
+            self.assertAlmostEqual(one["probability"], of_set["probability"], places=5)
+            seen[colour] = (one["class"], one["probability"])
+            if colour != "none":
+                told = self.json("predict", "run", f"folder:clear,background={colour}", "--json")[0]
+                self.assertEqual((told["class"], told["probability"]), (of_set["class"], of_set["probability"]))
+                self.assertEqual(self.json("eval", "run", "--data", f"folder:clear,background={colour}", "--json")["loss"],
+                                 self.json("eval", "run", "--data", "folder:clear", "--background", colour, "--json")["loss"])
+        self.assertNotEqual(seen["white"], seen["black"])
+        self.fails(2, "predict", "run", "clear/dark/0.png", "--background", "clear", says=["--background", "clear"])
+
     def test_videos_are_no_idx_files(self):
         (self.folder / "clip.mp4").write_bytes(b"\0\0\0\x18ftypmp42" + b"\0" * 40)
         (self.folder / "clip.mov").write_bytes(b"\0\0\x08\x03moov" + b"\0" * 40)
@@ -250,7 +450,7 @@ class Texts(CommandTest):
         kinds = [("water", "the sea is wide"), ("earth", "the land is far")]
         (cls.folder / "lines.txt").write_text("".join(f"{name}\t{text}\n" for name, text in kinds) * 40)
         (cls.folder / "told.txt").write_text("".join(f"{name}\t{text}\n" for name, text in kinds) * 6)
-        (cls.folder / "bare.txt").write_text("".join(f"{text}\n" for _, text in kinds) * 6 + "\n")
+        (cls.folder / "bare.txt").write_text("".join(f"{text}\n" for _, text in kinds) * 5 + "the sea is wide\n\nthe land is far\n")
         vocabulary = len((FIXTURES / "bert" / "vocab.txt").read_text(encoding="utf-8").split("\n"))
         cls().ok("train", f"bert_classifier:layers=1,heads=2,width=16,context=16,vocabulary={vocabulary}", "--tokenizer", str(FIXTURES / "bert"),
                  "--data", "lines:lines.txt", "--epochs", "8", "--lr", "0.01", "--quiet", "--out", "run")
@@ -267,14 +467,54 @@ class Texts(CommandTest):
         self.assertEqual(len(self.json("predict", "run", "--data", "lines:told.txt", "--json")), 12)
         told = self.json("predict", "run", "told.txt", "--json")
         result = self.ok("predict", "run", "bare.txt", "--json")
-        self.assertIn("1 empty line is without a prediction", result.err)
+        self.assertIn("1 empty line was skipped", result.err)
         bare = json.loads(result.out)
         self.assertEqual([row["class"] for row in told], [row["class"] for row in bare])
-        self.assertEqual((bare[11]["name"], bare[11]["text"]), ("bare.txt, line 12", "the land is far"))
+        self.assertEqual((bare[11]["name"], bare[11]["text"]), ("bare.txt, line 13", "the land is far"))
         self.assertIn("label", told[0])
         self.assertIn("10 of 12 samples of bare.txt are not shown", self.ok("predict", "run", "bare.txt", "--count", "2").out)
         self.ok("predict", "run", "bare.txt", "--write")
         self.assertEqual(len((self.folder / "bare.txt.predictions.csv").read_text().splitlines()), 13)
+
+    def test_classes_of_lines(self):
+        """One class that is not known takes the classes from no other line, and is not read as text."""
+        lines = ["water\tthe sea is wide", "earth\tthe land is far", "fire\tthe sun is hot", "the rock is old", "water\tthe lake is deep"]
+        (self.folder / "mixed.txt").write_text("\n".join(lines) + "\n")
+        result = self.ok("predict", "run", "mixed.txt", "--json")
+        rows = json.loads(result.out)
+        self.assertEqual([row["text"] for row in rows], [line.split("\t")[-1] for line in lines])
+        self.assertEqual([row.get("label_name", row.get("label")) is not None for row in rows], [True, True, False, False, True])
+        self.assertIn("mixed.txt, line 3: 1 line has a class that the model does not know, such as 'fire': no label", result.err)
+        self.assertIn("mixed.txt, line 4: 1 line has no class", result.err)
+        self.assertIn("of 3 right, of 3 of 5 samples of mixed.txt", " ".join(self.ok("predict", "run", "mixed.txt").out.split()))
+        self.fails(3, "predict", "run", "mixed.txt", "--strict", says="the first field of each line is taken as its class")
+        # The options of lines:, and the run's where they do not say otherwise.
+        (self.folder / "last.csv").write_bytes("text;class\n'the sea; wide';water\n".replace("'", '"').encode() + "the café is far;earth\n".encode("latin1"))
+        rows = self.json("predict", "run", "lines:last.csv,encoding=latin1,separator=;", "--json")
+        self.assertEqual([(row["text"], row["name"]) for row in rows], [("the sea; wide", "last.csv, line 2"), ("the café is far", "last.csv, line 3")])
+        self.assertTrue(all("label" in row for row in rows), rows)
+        self.fails(2, "predict", "run", "lines:last.csv,colour=red", says="encoding=NAME")
+
+    def test_what_is_lost_of_texts_is_said(self):
+        long = "the sea is wide " * 20
+        (self.folder / "long.txt").write_text(f"water\tthe sea is wide\nearth\t{long}\nwater\tthe \u4e20\u4e21 sea\n")
+        for words in (("eval", "run", "--data", "lines:long.txt"), ("predict", "run", "long.txt"), ("predict", "run", "--data", "lines:long.txt")):
+            told = self.ok(*words).err
+            self.assertIn("long.txt, line 2: 1 of 3 texts is cut to 16 tokens", told, words)
+            self.assertIn("long.txt, line 3: 2 words or signs in 1 of 3 texts are not in the vocabulary", " ".join(told.split()), words)
+            self.fails(3, *words, "--strict", says="refused, for 'strict' is on")
+        notes = [note["text"] for note in self.json("eval", "run", "--data", "lines:long.txt", "--json")["notes"]]
+        self.assertTrue(any(note.startswith("long.txt, line 2: 1 of 3 texts is cut to 16 tokens") for note in notes), notes)
+        self.assertIn("1 of 1 texts is cut to 16 tokens", self.ok("predict", "run", "--text", long).err)
+        # A run that learnt from shorter lines than its network takes reads lines of that length wherever it reads them.
+        vocabulary = len((FIXTURES / "bert" / "vocab.txt").read_text(encoding="utf-8").split("\n"))
+        self.ok("train", f"bert_classifier:layers=1,heads=2,width=16,context=64,vocabulary={vocabulary}", "--tokenizer", str(FIXTURES / "bert"),
+                "--data", "lines:lines.txt,length=12", "--epochs", "1", "--quiet", "--out", "short")
+        by_file, by_source = self.json("predict", "short", "long.txt", "--json"), self.json("predict", "short", "--data", "lines:long.txt", "--json")
+        for a, b in zip(by_file, by_source):
+            self.assertAlmostEqual(a["probability"], b["probability"], places=5)
+        self.assertIn("1 of 3 texts is cut to 12 tokens", self.ok("eval", "short", "--data", "lines:long.txt").err)
+        self.assertIn("training has seen", self.ok("predict", "run", "told.txt").err)
 
     def test_language(self):
         (self.folder / "verse.txt").write_text("tick tock goes the clock\n" * 60)

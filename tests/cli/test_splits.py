@@ -1,6 +1,7 @@
 """Training, validation and test parts of data sources, as the command tells and uses them."""
 import random
 import re
+import struct
 import unittest
 
 from command import CommandTest, write_png
@@ -73,6 +74,65 @@ class Splits(CommandTest):
         self.fails(2, "data", "info", "folder:photos,group=patient", says=["group=patient", "prefix"])
         self.fails(2, "data", "info", "folder:photos,group=prefix,stratify", says=["'group' or 'stratify'"])
         self.fails(2, "data", "info", "digits:20,10,split=0.5", says=["drawn", "leave out 'split'"])
+
+    def test_groups_are_counted(self):
+        rows = "".join(f"{k % 7},{k // 10},{'ill' if k % 2 else 'well'}\n" for k in range(200))
+        (self.folder / "scans.csv").write_text("x,patient,kind\n" + rows)
+        told = self.ok("train", "mlp:1-4-2", "--data", "csv:scans.csv,group=patient", "--epochs", "1", "--strict", "--out", "grouped").out
+        self.assertIn("split by group 'patient': 20 groups, 16 for training, 2 for validation, 2 for testing", told)
+        self.fails(2, "data", "info", "csv:scans.csv,group=patient,fold=1/50", says=["20 groups of 'patient'", "20 folds at most"])
+        self.fails(2, "train", "mlp:1-4-2", "--data", "csv:scans.csv,group=patient", "--folds", "30", "--out", "many", says="20 folds at most")
+        self.assertFalse((self.folder / "many").exists())
+        alone = "x,id,kind\n" + "".join(f"{k},{k},{'ill' if k % 2 else 'well'}\n" for k in range(40))
+        (self.folder / "alone.csv").write_text(alone)
+        self.assertIn("keeps nothing together", re.sub(r"\s+", " ", self.ok("data", "info", "csv:alone.csv,group=id").out))
+        self.fails(3, "data", "info", "csv:alone.csv,group=id", "--strict", says="each of 40 groups is one sample")
+
+    def test_shares_that_leave_nothing(self):
+        self.turn()
+        self.fails(2, "data", "info", "csv:turn.csv,split=0.9999", says=["0.9999 of 2000 samples", "leaves none for training"])
+        self.fails(2, "data", "info", "csv:turn.csv,test=0.2", says=["test=0.2 names files", "split=0.2"])
+        self.fails(2, "train", "mlp:784-8-10", "--data", "digits:20,10", "--folds", "3", "--out", "drawn", says="no folds of such a source")
+
+    def test_folders_of_parts_by_compound_names(self):
+        self.images("parts/train_images", 10)
+        self.images("parts/test_images")
+        told = self.json("data", "info", "folder:parts,size=8,grey", "--json")
+        self.assertEqual((told["train"]["counts"], told["test"]["counts"]), ([9, 9], [4, 4]))
+        said = re.sub(r"\s+", " ", self.ok("data", "info", "folder:parts,size=8", "--strict").out)
+        self.assertIn("sub-folders are parts: train_images (training), test_images (test)", said)
+        self.images("bottles/bottle/train")
+        self.images("bottles/bottle/test")
+        self.fails(3, "data", "info", "folder:bottles", says=["is the class 'bottle'", "folder:bottles/bottle"])
+
+    def test_labels_of_arrays_by_their_values(self):
+        self.array("x.npy", "<f4", (60, 2), [float(k % 2 + c) for k in range(60) for c in (0, 1)])
+        self.array("y.npy", "<i8", (60,), [10 + 10 * (k % 2) for k in range(60)])
+        self.array("y01.npy", "<i8", (60,), [k % 2 for k in range(60)])
+        told = self.ok("train", "mlp:2-8-2", "--data", "npy:x.npy,y.npy", "--epochs", "8", "--batch", "8", "--strict", "--out", "valued").out
+        self.assertIn("the labels are the names of 2 classes: 10, 20", told)
+        own = self.json("eval", "valued", "--json")
+        self.assertEqual((own["items"], own["accuracy"]), (6, 1))
+        whole = self.json("eval", "valued", "--data", "npy:x.npy,y.npy", "--part", "all", "--json")
+        self.assertEqual((whole["items"], whole["accuracy"]), (60, 1))
+        self.assertRegex(self.ok("predict", "valued", "x.npy", "--count", "1").out, r"class (10|20)")
+        self.fails(3, "eval", "valued", "--data", "npy:x.npy,y01.npy", says=["'0' is none of the model's classes (10, 20)"])
+
+    def array(self, name, dtype, shape, values):
+        header = str({"descr": dtype, "fortran_order": False, "shape": shape}).encode()
+        header += b" " * (-(len(header) + 11) % 64) + b"\n"
+        body = struct.pack(f"<{len(values)}{'f' if dtype == '<f4' else 'q'}", *values)
+        (self.folder / name).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + body)
+
+    def test_a_resume_says_which_classes_changed(self):
+        self.images("pets", 20)
+        self.ok("train", "mlp:192-4-2", "--data", "folder:pets,size=8", "--epochs", "3", "--batch", "8", "--quiet",
+                "--set", "max_steps=2", "--set", "checkpoint_steps=1", "--out", "run")
+        for weights in "model.safetensors", "best.safetensors":  # as before the first best weights
+            (self.folder / "run" / weights).unlink()
+        (self.folder / "pets" / "cat").rename(self.folder / "pets" / "feline")
+        self.fails(2, "train", "--resume", "run", "--set", "max_steps=0",
+                   says="its classes changed: the run learns 'cat', the data has 'feline' instead")
 
 
 if __name__ == "__main__":

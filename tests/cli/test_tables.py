@@ -80,11 +80,41 @@ class Tables(CommandTest):
     def test_what_is_assumed_is_told_and_refused_by_strict(self):
         self.write("notes.csv", "# made by hand\n,b,label\n" + "".join(f"{k},{'' if k == 7 else k % 5},{k % 2}\n" for k in range(40)))
         told = self.ok("data", "info", "csv:notes.csv").out
-        for words in ("begins with '#' was skipped", "Unnamed: 0", "1 missing field is filled"):
+        for words in ("begins with '#' was skipped", "Unnamed: 0", "1 missing field of the test part is filled"):
             self.assertIn(words, " ".join(told.split()))
         self.fails(3, "data", "info", "csv:notes.csv", "--strict", says="refused")
         self.write("plain.csv", "a,label\n" + "".join(f"{k},{k % 2}\n" for k in range(40)))
         self.ok("data", "info", "csv:plain.csv", "--strict")
+
+    def test_the_label_column_is_told(self):
+        self.write("middle.csv", "a,species,b\n" + "".join(f"{k},{'xy'[k % 2]},{k % 3}\n" for k in range(40)))
+        told = self.ok("train", "mlp:2-8-2", "--data", "csv:middle.csv,label=species", "--epochs", "1", "--out", "middle").out
+        self.assertIn("label: column 'species' (number 1, counted from 0)", told)
+        self.assertIn("label: column 'b' (number 2", self.ok("data", "info", "csv:middle.csv").out)
+        # Without a header the numbers that are shown are those that options take.
+        self.write("bare.csv", "".join(f"{'xy'[k % 2]},{k}.5,{k % 3}.5\n" for k in range(40)))
+        told = self.ok("data", "info", "csv:bare.csv,label=0").out
+        self.assertIn("label: column 0 (counted from 0)", told)
+        self.assertIn("columns 1; 2", told)
+        self.ok("train", "mlp:2-8-2", "--data", "csv:bare.csv,label=0", "--epochs", "1", "--quiet", "--out", "bare")
+        self.assertEqual(self.json("eval", "bare", "--data", "csv:bare.csv", "--json")["items"], 4)
+
+    def test_rows_without_a_label_are_left_out_but_of_predictions(self):
+        self.write("some.csv", "a,label\n" + "".join(f"{k % 2},{['', 'NA', 'x', 'y'][min(k, 2 + k % 2)]}\n" for k in range(80)))
+        told = self.ok("train", "mlp:1-8-2", "--data", "csv:some.csv", "--epochs", "20", "--lr", "0.2", "--out", "some").out
+        self.assertIn("2 rows have no label", " ".join(told.split()))
+        self.fails(3, "data", "info", "csv:some.csv", "--strict", says="no label")
+        self.assertEqual(self.json("eval", "some", "--data", "csv:some.csv", "--json")["items"], 8)
+        rows = self.json("predict", "some", "some.csv", "--json")
+        self.assertEqual([len(rows), "label" in rows[0], "label" in rows[1], rows[2]["label_name"]], [80, False, False, "x"])
+        self.ok("predict", "some", "some.csv", "--write")
+        self.assertEqual(len((self.folder / "some.predictions.csv").read_text().splitlines()), 81)
+        # A missing price does not turn prices into classes.
+        self.write("prices.csv", "a,price\n" + "".join(f"{k},{'NA' if k == 3 else 1000 + 17 * k}\n" for k in range(80)))
+        self.fails(3, "data", "info", "csv:prices.csv", says="--task regression")
+        self.ok("train", "mlp:1-8-1", "--data", "csv:prices.csv", "--task", "regression", "--epochs", "2", "--quiet", "--out", "prices")
+        rows = self.json("predict", "prices", "prices.csv", "--json")
+        self.assertEqual([len(rows), "target" in rows[3], rows[4]["target"]], [80, False, [1068]])
 
     def test_what_reads_a_column_is_named(self):
         for field, words in [("1,5", "decimal=comma"), ("2024-01-05", "date=a"), ("A17", "category=a"), ("inf", "not a finite number")]:

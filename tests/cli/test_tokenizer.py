@@ -68,7 +68,7 @@ class Tokenizers(CommandTest):
         long, odd = "water\tthe sea is wide and so is the land\n", "earth\tthe land 龘\n"
         (self.folder / "lines.txt").write_text((long + "earth\tthe land\n") * 19 + odd * 2, encoding="utf-8")
         given = ("--data", "lines:lines.txt,length=6,validation=0,split=0", "--tokenizer", str(FIXTURES / "bert"))
-        said = ["note: lines.txt, line 1: 19 of 40 texts of the training part have more than 6 tokens",
+        said = ["note: lines.txt, line 1: 19 of 40 texts of the training part are cut to 6 tokens",
                 "note: lines.txt, line 39: 2 words or signs in 2 of 40 texts of the training part are not in the vocabulary"]
         self.assertNotIn("龘", vocabulary)
         self.assertEqual([note[6:] in self.told("data", "info", *given[1:]) for note in said], [True, True])

@@ -99,18 +99,18 @@ class Looking(CommandTest):
         rows = [json.loads(line) for line in out.splitlines()]
         self.assertEqual([(row["phase"], row["precision"]) for row in rows],
                          [("train", "fp32"), ("train", "bf16"), ("infer", "fp32"), ("infer", "bf16")])
-        fields = ["workload", "phase", "precision", "mode", "batch", "ms", "ms_min", "items_per_s", "peak_mb", "setup_s",
+        fields = ["workload", "phase", "precision", "mode", "data", "batch", "steps", "ms", "ms_min", "items_per_s", "peak_mb", "setup_s",
                   "planned_mb", "device", "cpu", "isa", "threads"]
-        of_training = fields[:12] + ["optimizer"] + fields[12:]
+        of_training = fields[:14] + ["optimizer"] + fields[14:]
         for number, row in enumerate(rows):
             expected = of_training if row["phase"] == "train" else fields
-            self.assertEqual(list(row), expected[:12] + (["first_step_s"] if number == 0 else []) + expected[12:])
+            self.assertEqual(list(row), expected[:14] + (["first_step_s"] if number == 0 else []) + expected[14:])
             self.assertGreaterEqual(row["ms"], row["ms_min"])
         self.assertEqual((self.folder / "rows.jsonl").read_text(), out)
         clipped = self.json("bench", "--only", "lenet5_b4", "--budget", "0.02", "--clip-norm", "0.5", "--without", "fuse",
                             "--without", "order")
         self.assertEqual((clipped["clip_norm"], clipped["without"]), (0.5, "fuse,order"))
-        self.assertEqual(list(clipped), fields[:12] + ["first_step_s", "optimizer", "clip_norm", "without"] + fields[12:])
+        self.assertEqual(list(clipped), fields[:14] + ["first_step_s", "optimizer", "clip_norm", "without"] + fields[14:])
         said = self.ok("bench", "--only", "lenet5_b4", "--precision", "bf16,fp16", "--budget", "0.001").err
         self.assertEqual(said, "note: the CPU computes fp16 products in fp32\n")
         self.fails(2, "bench", "--only", "lenet5_b4", "--without", "fuze", says="did you mean 'fuse'?")

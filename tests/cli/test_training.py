@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from command import CommandTest
+from command import CommandTest, TENON
 
 FOLD = re.compile(r"test accuracy +([\d.]+) % ± ([\d.]+) %  \((.*)\)")
 
@@ -32,7 +32,7 @@ class Parts(Runs):
         words = ["train", "mlp:8-16-2", "--data", "csv:t.csv", "--epochs", "4", "--batch", "16", "--out", "run"]
         out = self.ok(*words).out
         self.assertIn("samples: 162 for training, 18 for validation, 20 for testing\n", out)
-        self.assertRegex(out, r"epoch 1/4  loss [\d.]+  accuracy [\d.]+ %  validation [\d.]+ %")
+        self.assertRegex(out, r"epoch 1/4  training loss [\d.]+, accuracy [\d.]+ %  validation accuracy [\d.]+ %")
         self.assertRegex(out, r"\nbest validation accuracy [\d.]+ % \(epoch \d, 18 samples\)\n")
         test = re.search(r"\ntest accuracy ([\d.]+) % \(epoch (\d), 20 samples, measured once\)\n", out)
         self.assertTrue(test, out)
@@ -203,8 +203,18 @@ class Folds(Runs):
         self.fails(3, "train", "--resume", "stopped", says="folds.toml does not begin with how many folds")
 
 
-class Weights(CommandTest):
-    """A run that begins with other people's weights, stopped before its first checkpoint, takes them when it goes on."""
+class Weights(Runs):
+    """A run that begins with other people's weights has them in its first checkpoint, and cannot be resumed before it is there."""
+
+    WORDS = ["train", "mlp:8-64-2", "--data", "csv:t.csv", "--epochs", "2", "--batch", "16", "--quiet", "--weights", "start/model.safetensors"]
+
+    def setUp(self):
+        if not (self.folder / "start").exists():
+            self.noise("t.csv")
+            self.ok("train", "mlp:8-64-2", "--data", "csv:t.csv", "--epochs", "1", "--out", "start")
+
+    def weights(self, run):
+        return (self.folder / run / "model.safetensors").read_bytes()[-2000:]
 
     def test_stopped_before_the_first_checkpoint(self):
         self.ok("train", "resnet20:width=4", "--data", "scenes:60,20", "--epochs", "1", "--out", "base")
@@ -214,47 +224,132 @@ class Weights(CommandTest):
         for name, more in (("plain", []), ("disk", [*frozen, "--keep-frozen", "disk"]),
                            ("variants", [*frozen, "--augment", "crop=4,flip", "--frozen-variants", "3"]), ("lora", ["--lora", "rank=2"])):
             self.ok(*common, *more, "--out", name)
-            whole = (self.folder / name / "model.safetensors").read_bytes()
-            # Only what was written before the first checkpoint is there.
-            for left in (("settings.toml",), ("settings.toml", "log.csv", "log.jsonl")):
+            # Only what is written before settings.toml is there.
+            for left in (("lock",), ("lock", "log.csv"), ("lock", "log.csv", "log.jsonl")):
                 shutil.rmtree(self.folder / "left", ignore_errors=True)
                 (self.folder / "left" / "checkpoints").mkdir(parents=True)
                 for file in left:
                     text = (self.folder / name / file).read_text()
                     (self.folder / "left" / file).write_text(text.splitlines(True)[0] if file.startswith("log") else text)
-                self.ok("train", "--resume", "left", "--quiet", "--threads", "1")
-                self.assertEqual((self.folder / "left" / "model.safetensors").read_bytes()[-2000:], whole[-2000:], name)
-            # What it began with is gone: no other run is made of it.
-            shutil.rmtree(self.folder / "left")
-            (self.folder / "left" / "checkpoints").mkdir(parents=True)
-            shutil.copy(self.folder / name / "settings.toml", self.folder / "left")
+                (self.folder / "left" / "checkpoints" / "step-00000000.safetensors").write_bytes(b"torn")
+                (self.folder / "left" / "settings.toml.tmp-1-0").write_text("model")
+                self.fails(4, "train", "--resume", "left", says=["left holds no run", "nothing is lost: start it again"])
+                self.ok(*common, *more, "--out", "left")
+                self.assertEqual(self.weights("left"), self.weights(name), name)
+                self.assertEqual(list((self.folder / "left").rglob("*.tmp-*")), [])
+            # A run with a checkpoint needs what it began with no more.
             (self.folder / "base").rename(self.folder / "away")
-            self.fails(4, "train", "--resume", "left", says="base/model.safetensors")
-            (self.folder / "away").rename(self.folder / "base")
-            # A run with a checkpoint has them.
             self.ok("train", "--resume", name, "--epochs", "3", "--quiet")
+            (self.folder / "away").rename(self.folder / "base")
+            # One that has lost them is not begun anew.
+            shutil.rmtree(self.folder / name / "checkpoints")
+            self.fails(4, "train", "--resume", name, says="has lost its checkpoints")
 
     def test_killed_at_random_times(self):
-        self.ok("train", "mlp:784-64-10", "--data", "digits:300,50", "--epochs", "1", "--out", "start")
-        words = ["train", "mlp:784-64-10", "--data", "digits:300,50", "--epochs", "2", "--quiet", "--weights", "start/model.safetensors"]
-        self.ok(*words, "--out", "whole")
-        whole = (self.folder / "whole" / "model.safetensors").read_bytes()[-2000:]
-        draws, met = random.Random(2), 0
-        for _ in range(15):
+        self.ok(*self.WORDS, "--out", "whole")
+        draws, before = random.Random(2), 0
+        for _ in range(24):
             shutil.rmtree(self.folder / "killed", ignore_errors=True)
-            process = self.start(*words, "--out", "killed")
-            settings = self.folder / "killed" / "settings.toml"
+            process = self.start(*self.WORDS, "--out", "killed")
+            settings, folder = self.folder / "killed" / "settings.toml", self.folder / "killed"
+            awaited = draws.choice((folder, folder / "log.jsonl", settings))
             deadline = time.time() + 30
-            while not settings.exists() and time.time() < deadline and process.poll() is None:
+            while not awaited.exists() and time.time() < deadline and process.poll() is None:
                 pass
             time.sleep(draws.choice((0, 0, 0.001, 0.01, 0.03)))
             process.send_signal(signal.SIGKILL)
             process.communicate()
-            checkpoints = self.folder / "killed" / "checkpoints"
-            met += not [file for file in checkpoints.iterdir() if file.suffix == ".safetensors"]
-            self.ok("train", "--resume", "killed", "--quiet")
-            self.assertEqual((self.folder / "killed" / "model.safetensors").read_bytes()[-2000:], whole)
-        self.assertGreater(met, 0, "never killed before the first checkpoint")
+            if settings.exists():
+                self.ok("train", "--resume", "killed", "--quiet")
+            else:
+                before += 1
+                self.fails(4, "train", "--resume", "killed", says="start it again")
+                self.ok(*self.WORDS, "--out", "killed")
+            self.assertEqual(self.weights("killed"), self.weights("whole"))
+        self.assertGreater(before, 0, "never killed before the first checkpoint")
+
+    def test_a_moved_run_finds_what_it_names(self):
+        place = self.folder / "place"
+        place.mkdir()
+        shutil.copytree(self.folder / "start", place / "start")
+        shutil.copy(self.folder / "t.csv", place)
+        moved = [*self.WORDS[1:], "--folds", "2", "--out", "runs/folds"]
+        script = ["sh", "-c", 'cd place && exec "$0" "$@"', TENON]
+        run = lambda *words: subprocess.run([*script, *words], cwd=self.folder, env=self.environment, capture_output=True, text=True)
+        self.assertEqual(run("train", *moved).returncode, 0)
+        self.assertEqual(run("train", *self.WORDS[1:], "--out", "runs/one").returncode, 0)
+        whole = (place / "runs" / "folds" / "fold-2" / "model.safetensors").read_bytes()[-2000:]
+        shutil.rmtree(place / "runs" / "folds" / "fold-2")
+        place.rename(self.folder / "elsewhere")
+        shutil.move(self.folder / "start", self.folder / "hidden")
+        try:
+            self.ok("train", "--resume", "elsewhere/runs/folds", "--quiet")
+            self.assertEqual((self.folder / "elsewhere/runs/folds/fold-2/model.safetensors").read_bytes()[-2000:], whole)
+            self.ok("verify", "elsewhere/runs/one")
+            self.ok("train", "--resume", "elsewhere/runs/one", "--epochs", "3", "--quiet")
+        finally:
+            shutil.move(self.folder / "hidden", self.folder / "start")
+
+    def test_folds_begin_with_the_same_files(self):
+        shutil.copytree(self.folder / "start", self.folder / "own")
+        words = [*self.WORDS[:-1], "own/model.safetensors", "--folds", "3", "--out", "same"]
+        self.ok(*words)
+        shutil.rmtree(self.folder / "same" / "fold-3")
+        weights = self.folder / "own" / "model.safetensors"
+        kept = weights.read_bytes()
+        self.ok(*self.WORDS[:-2], "--out", "other")
+        weights.write_bytes((self.folder / "other" / "model.safetensors").read_bytes())
+        self.fails(2, "train", "--resume", "same", says=["own/model.safetensors was changed since the folds began", "restore it"])
+        weights.unlink()
+        self.fails(2, "train", "--resume", "same", says="is not there any more")
+        weights.write_bytes(kept)
+        self.assertIn("3 folds, each measured once", self.ok("train", "--resume", "same", "--quiet").out)
+
+    def test_folds_that_were_killed_at_their_first_moment(self):
+        words = [*self.WORDS, "--folds", "2", "--out"]
+        for name, left in (("empty", ()), ("torn", ("folds.toml.tmp-12-0",))):
+            (self.folder / name).mkdir()
+            for file in left:
+                (self.folder / name / file).write_text("folds = 2\nmod")
+            self.fails(4, "train", "--resume", name, says=[f"{name} holds no run", "start it again"])
+            self.assertIn("2 folds, each measured once", self.ok(*words, name).out)
+            self.assertEqual(list((self.folder / name).glob("*.tmp-*")), [])
+
+
+class Settings(Runs):
+    """What is in settings.toml is what the run was made with."""
+
+    def test_edited_by_hand(self):
+        self.ok("train", "mlp:784-16-10", "--data", "digits:200,50", "--epochs", "2", "--out", "run")
+        file = self.folder / "run" / "settings.toml"
+        kept = file.read_text()
+        model = (self.folder / "run" / "model.safetensors").read_bytes()
+        for line, other, says in (("batch", "batch = 32", ["'batch' is '32', and '", "in the newest checkpoint", "Set it back to '"]),
+                                  ("lr", "lr = 0.5", ["'lr' is '0.5'"]), ("seed", "seed = 3", ["'seed' is '3', and '0'"]),
+                                  ("label_smoothing", "label_smoothing = 0.2", ["'label_smoothing' is '0.2'"]),
+                                  ("data", 'data = "digits:300,50"', ["'data' is 'digits:300,50', and 'digits:200,50'"]),
+                                  ("keep_best", "keep_best = false", ["'keep_best' is 'false', and 'true'"])):
+            file.write_text(re.sub(rf"^{line} = .*$", other, kept, flags=re.M))
+            self.fails(2, "train", "--resume", "run", "--epochs", "3", says=["run/settings.toml", *says, "start a new run"])
+            self.assertEqual((self.folder / "run" / "model.safetensors").read_bytes(), model)
+        file.write_text(re.sub(r"^epochs = .*$", "epochs = 3", kept, flags=re.M))
+        out = self.ok("train", "--resume", "run").out
+        self.assertIn("settings.toml says epochs = 3, the newest checkpoint 2: the run goes on with 3", " ".join(out.split()))
+        self.assertEqual(len(self.lines("run", "epoch")), 3)
+        self.assertNotIn("settings.toml says", self.ok("train", "--resume", "run", "--epochs", "4").out)
+
+    def test_runs_started_together_have_folders_of_their_own(self):
+        self.noise("few.csv", 60)
+        words = ["train", "mlp:8-4-2", "--data", "csv:few.csv", "--epochs", "1", "--quiet"]
+        processes = [self.start(*words, *more) for more in ([], [], [], ["--folds", "2"])]
+        outs = [process.communicate(timeout=240) for process in processes]
+        self.assertEqual([process.returncode for process in processes], [0] * 4, outs)
+        names = sorted(path.name for path in (self.folder / "runs").iterdir())
+        self.assertEqual(names, ["mlp-8-4-2", "mlp-8-4-2-2", "mlp-8-4-2-3", "mlp-8-4-2-4"])
+        self.assertEqual(len(list((self.folder / "runs").glob("*/model.safetensors"))), 3)
+        # What fails before it begins leaves no folder.
+        self.fails(3, "train", "mlp:9-4-2", "--data", "csv:few.csv", says="mlp:8-64-2")
+        self.assertEqual(len(list((self.folder / "runs").iterdir())), 4)
 
 
 if __name__ == "__main__":

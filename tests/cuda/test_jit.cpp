@@ -189,6 +189,27 @@ TEST_CASE("kernel cache: stays within its size, oldest first") {
   CHECK(cache.read(key("0")).empty());
 }
 
+TEST_CASE("kernel cache: nothing is removed from a folder of another user, nor through links") {
+  const TemporaryFolder folder;
+  const KernelCache cache(folder.path), small(folder.path, 1 << 10);
+  cache.write(key("a"), image_of("a"));
+  const std::string other = cat(folder.path, "-other");
+  std::ofstream(other) << std::string(4 << 10, 'x');
+  fs::create_symlink(other, cat(folder.path, "/link.kernel"));
+  const auto shrunk = [&] {
+    small.shrink();
+    return !fs::exists(cache.file_of(key("a")));
+  };
+  if (geteuid() == 0) {
+    REQUIRE(::chown(folder.path.c_str(), 65534, 65534) == 0);
+    CHECK_FALSE(shrunk());
+    REQUIRE(::chown(folder.path.c_str(), 0, 0) == 0);
+  }
+  CHECK(shrunk());
+  CHECK(fs::file_size(other) == 4 << 10);
+  fs::remove(other);
+}
+
 TEST_CASE("kernel cache: processes that write at once leave whole files") {
   const TemporaryFolder folder;
   const KernelCache cache(folder.path);

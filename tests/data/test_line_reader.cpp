@@ -113,6 +113,16 @@ TEST_CASE("line reader: quotes, separators in paths, comments and videos of list
   CHECK(files.pictures("a.jpg,caf\xe9\n", latin) == Words{"a.jpg=café"});
 }
 
+TEST_CASE("line reader: classes with spaces around them, and classes that may be missing") {
+  const Files files;
+  const auto list = files.list("a.jpg, x\nb.jpg,x\nc.jpg,NA\n");
+  CHECK(list->class_names() == Words{"NA", "x"});
+  CHECK(has(note(list->notes(), "spaces around it"),
+            "line 1: 1 row has a class with spaces around it, which is taken for the class 'x'"));
+  CHECK(note(list->notes(), "1 row has the class 'NA'") != "");
+  CHECK(files.list("a.jpg, x\nb.jpg, y\n")->notes().empty());
+}
+
 TEST_CASE("line reader: texts keep their quotes and '#' between tabs") {
   const Files files;
   const std::string text = "pos\t\"Great\" film\nneg\t\"Bad\"\nneg\t#fail, really\n";

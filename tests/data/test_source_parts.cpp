@@ -366,6 +366,58 @@ TEST_CASE("source parts: folders of parts by their usual names, in any case") {
   CHECK(has(refusal("folder:" + (files.dir / "odd")), "parts=no"));
 }
 
+TEST_CASE("source parts: folders of parts by compound names, nested ones refused") {
+  struct Case {
+    const char *train, *other;
+    bool tests;
+  };
+  for (const auto& [train, other, tests] :
+       {Case{"train_images", "test_images", true}, Case{"images_train", "images-test", true},
+        Case{"train_data", "val_set", false}, Case{"TrainSet", "TestSet", true},
+        Case{"train2017", "val2017", false}, Case{"trainA", "testA", true},
+        Case{"mnist_png_training", "mnist_png_testing", true}, Case{"trainval", "test", true},
+        Case{"Training Images", "Validation Images", false}}) {
+    CAPTURE(train);
+    Files files;
+    files.images(std::string("parts/") + train, 10);
+    files.images(std::string("parts/") + other, 4);
+    const std::string spec = "folder:" + (files.dir / "parts") + ",size=4";
+    check_parts(spec);
+    CHECK(open(spec, Split::Train)->class_names() == std::vector<std::string>{"cat", "dog"});
+    CHECK(open(spec, tests ? Split::Test : Split::Validation)->size() == 8);
+    // It is said which folders were taken as what, and strict has nothing against it.
+    const Notes notes = open(spec, Split::Train, true)->notes();
+    REQUIRE(notes.size() == 1);
+    CHECK(has(notes[0].text, std::string(train) + " (training)"));
+  }
+  // Other words beside are of classes.
+  for (const char* name : {"steam_train", "testament", "trainer", "device", "valley", "trains"}) {
+    CAPTURE(name);
+    Files files;
+    files.images(std::string("all/") + name, 2), files.images("all/plane", 2);
+    CHECK(open("folder:" + (files.dir / "all") + ",size=4", Split::All)->classes() == 2);
+  }
+  Files files;
+  files.images("lone/trainset", 2), files.images("lone/plane", 2);
+  CHECK(has(refusal("folder:" + (files.dir / "lone")), "would be called 'trainset'"));
+  files.images("twice/train1", 2), files.images("twice/train2", 2);
+  CHECK(has(refusal("folder:" + (files.dir / "twice")), "parts=no"));
+  // Parts within classes, below one folder more, and twice.
+  files.images("inner/bottle/train", 3), files.images("inner/bottle/test", 3);
+  const std::string inner = refusal("folder:" + (files.dir / "inner"));
+  CHECK(has(inner, "is the class 'bottle', and holds train and test"));
+  CHECK(has(inner, "folder:" + (files.dir / "inner/bottle")));
+  CHECK(refusal("folder:" + (files.dir / "inner") + ",parts=no,size=4").empty());
+  files.images("double/train/train", 3), files.images("double/test/test", 3);
+  CHECK(has(refusal("folder:" + (files.dir / "double")), "all are named as parts are: train"));
+  // A class beside others may be called so within parts.
+  for (const char* part : {"train", "test"})
+    for (const char* kind : {"train", "plane"})
+      files.images(std::string("vehicles/") + part + "/" + kind, 3);
+  CHECK(open("folder:" + (files.dir / "vehicles") + ",size=4", Split::Train)->class_names() ==
+        std::vector<std::string>{"plane", "train"});
+}
+
 TEST_CASE("source parts: test files of their own stay whole, and validation is training's") {
   Files files;
   const std::string csv = files.csv(100, 4);
@@ -434,6 +486,20 @@ TEST_CASE("source parts: MNIST's and CIFAR's validation samples are of their tra
     io::write_file(dir / "test_batch.bin", batch);
   }
   const std::string cifar = "cifar10:" + dir.path();
+  // Names that do not fit are not taken, and that is said.
+  const auto names = [&](const std::string& text) {
+    io::write_file(dir / "batches.meta.txt", text);
+    const Set set = open(cifar, Split::Test);
+    return set->class_names()[0] + (set->notes().empty() ? "" : ": " + set->notes()[0].text);
+  };
+  CHECK(names("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n") == "a");
+  CHECK(names("a\nb\n") ==
+        "0: holds 2 names of 10 classes, so that classes are called by their "
+        "numbers");
+  CHECK(has(names("a\na\nc\nd\ne\nf\ng\nh\ni\nj\n"), "0: holds a name twice"));
+  CHECK(has(names("\xff\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"), "0: a name of a class is no UTF-8"));
+  CHECK(has(refusal(cifar, Split::Train, true), "strict"));
+  std::filesystem::remove(dir / "batches.meta.txt");
   check_parts(cifar);
   CHECK(classes_of(*open(cifar, Split::Validation)) == std::vector<std::int64_t>(10, 1));
   CHECK(open(cifar, Split::All)->size() == 120);
@@ -549,7 +615,9 @@ TEST_CASE("source parts: tensors are divided like files") {
   const std::vector<std::int64_t> counts = classes_of(*test);
   CHECK(counts[0] == counts[1]);
   CHECK(counts[2] == counts[3]);
-  CHECK(test->notes().size() == 1);  // classes of groups that are elsewhere
+  REQUIRE(test->notes().size() == 2);
+  CHECK(has(test->notes()[0].text, "split by group 'group': 3 groups"));
+  CHECK(has(test->notes()[1].text, "that another part has"));  // classes of groups elsewhere
 }
 
 TEST_CASE("source parts: a part that lacks a class says so, and strict refuses it") {

@@ -144,12 +144,69 @@ TEST_CASE("split: what contradicts itself or leaves a part empty is refused") {
   CHECK(has(refused({.validation = -1}, 10), "the validation part's share is -1"));
   CHECK(has(refused({.fold = 6, .folds = 5}, 10), "fold 6 of 5"));
   CHECK(has(refused({.fold = 2}, 10), "fold 2 of 0"));
-  CHECK(has(refused({.fold = 3, .folds = 3}, 2), "for testing"));
+  CHECK(has(refused({.fold = 3, .folds = 3}, 2), "2 samples, which make 2 folds at most"));
+  CHECK(has(refused({.fold = 1, .folds = 50}, 20), "20 samples, which make 20 folds at most"));
+  CHECK(has(refused({.chronological = true, .fold = 1, .folds = 20}, 20), "19 folds at most"));
+  CHECK(has(refused({.test = 0.999}, 100), "leaves none for training"));
+  CHECK(has(refused({.test = 0.999, .chronological = true}, 100), "leaves none for training"));
+  CHECK(has(refused({.test = 0.1, .validation = 0.999}, 100), "the validation part's share"));
+  CHECK(refused({.test = 0.9}, 10).empty());
   CHECK(has(refused({.test = 0.2, .fold = 1, .folds = 3}, 20), "leave out the test part's share"));
   CHECK(has(refused({.group = "g"}, 10), "it has none"));
   CHECK(has(refused({}, 1), "for testing"));
   CHECK(has(refused({.stratify = true}, 10), "it has none"));
   CHECK(has(refused({.group = "g", .chronological = true}, 10), "leave out 'group'"));
+}
+
+TEST_CASE("split: more folds than groups are refused with the number of groups") {
+  SampleMarks marks;
+  for (int i = 0; i < 100; ++i) marks.groups.push_back(i / 5);
+  const auto fold = [&](int number, int folds) {
+    data::SplitOptions options{.group = "patient", .fold = number, .folds = folds};
+    return data::divide(options, 100, marks, "t.csv");
+  };
+  CHECK(count_of(fold(20, 20), Split::Test) == 5);
+  CHECK_THROWS_WITH_AS(fold(1, 50),
+                       "t.csv: fold 1 of 50: there are 20 groups of 'patient', which make 20 folds "
+                       "at most: give fewer folds",
+                       ValueError);
+}
+
+TEST_CASE("split: groups are shown with their numbers, and those that group nothing are noted") {
+  const auto notes = [](const data::SplitOptions& options, int each) {
+    data::Samples samples{.name = "t.csv", .count = 100};
+    for (int i = 0; i < 100; ++i) samples.marks.groups.push_back(i / each);
+    return data::choose_samples(options, Split::Train, samples).notes;
+  };
+  const Notes grouped = notes({.test = 0.2, .validation = 0.25, .group = "patient"}, 5);
+  REQUIRE(grouped.size() == 1);
+  CHECK(to_string(grouped[0]) ==
+        "t.csv: split by group 'patient': 20 groups, 12 for training, 4 for validation, 4 for "
+        "testing");
+  CHECK_NOTHROW(refuse_notes(grouped));
+  const Notes alone = notes({.group = "id"}, 1);
+  REQUIRE(alone.size() == 1);
+  CHECK(has(alone[0].text, "keeps nothing together: each of 100 groups is one sample"));
+  CHECK_THROWS_AS(refuse_notes(alone), FormatError);
+}
+
+TEST_CASE("split: classes with fewer samples than folds are named") {
+  data::Samples samples{.name = "t.csv", .count = 100};
+  samples.class_names = {"often", "rare"};
+  for (int i = 0; i < 100; ++i) samples.marks.classes.push_back(i >= 97);
+  const auto notes = [&](data::SplitOptions options) {
+    options.fold = 1;
+    return data::choose_samples(options, Split::Train, samples).notes;
+  };
+  const auto told = [](const Notes& given) {
+    return std::any_of(given.begin(), given.end(), [](const Note& note) {
+      return has(note.text, "1 class has fewer samples than the 5 folds") &&
+             has(note.text, "'rare'");
+    });
+  };
+  CHECK(told(notes({.folds = 5})));
+  CHECK_FALSE(told(notes({.folds = 3})));
+  CHECK_FALSE(told(notes({.stratify = false, .folds = 5})));
 }
 
 TEST_CASE("split: one large group does not fill a part that is to be small") {

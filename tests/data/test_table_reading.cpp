@@ -52,7 +52,9 @@ TEST_CASE("table reading: columns of one name are renamed as pandas renames them
   const auto parts = parse("a,a,a.1,a,label\n1,2,3,4,0\n5,6,7,8,1\n");
   CHECK(names(parts) == Words{"a", "a.2", "a.1", "a.3"});
   CHECK(note(parts.notes, "becomes 'a.2'") ==
-        "t.csv, line 1: column 2 is called 'a' as column 1 is, and becomes 'a.2'; 1 more like it");
+        "t.csv, line 1: column 1 is called 'a' as column 0 is (counted from 0), and becomes 'a.2'; "
+        "1 more like "
+        "it");
   // Read again by the table's own columns, every column is found where it was.
   for (const char* header : {"x,x,label", "x,X,label", "x, x,label", "x,y,label"}) {
     const std::string text = cat(header, "\n1,10,0\n2,20,1\n");
@@ -114,7 +116,8 @@ TEST_CASE("table reading: encodings") {
   options.rows.encoding = "utf-16";
   CHECK(inputs(parse(bare, options)) == Floats{1, 2});
   options.rows.encoding = "ebcdic";
-  CHECK(has(refusal("a,label\n1,0\n", options), "utf-8, latin1, cp1252 and utf-16"));
+  CHECK(has(refusal("a,label\n1,0\n", options),
+            "utf-8, latin1, cp1252, utf-16, utf-16-le and utf-16-be"));
   CHECK(names(parse("\xef\xbb\xbf"
                     "a,label\n1,0\n2,1\n")) == Words{"a"});
 }
@@ -145,6 +148,116 @@ TEST_CASE("table reading: headers of numbers and of usual names") {
   options.left_out = {"0"};
   options.categories = {"1"};
   CHECK(parse("9,7,5,0\n8,7,6,1\n", options).input.shape() == Shape{2, 2});
+}
+
+TEST_CASE("table reading: UTF-16 without a byte order mark") {
+  const std::string text = "a,label\n1,x\n2,y\n";
+  std::string little, big;
+  for (const char c : text) little += {c, '\0'}, big += {'\0', c};
+  for (const std::string& bytes : {little, big}) {
+    CHECK(inputs(parse(bytes, {.rows = {.encoding = "utf-16"}})) == Floats{1, 2});
+    CHECK(has(refusal(bytes), "encoding=utf-16"));
+  }
+  CHECK(inputs(parse(big, {.rows = {.encoding = "utf-16-be"}})) == Floats{1, 2});
+  CHECK(inputs(parse(little, {.rows = {.encoding = "utf-16-le"}})) == Floats{1, 2});
+}
+
+TEST_CASE("table reading: one row, and a second header") {
+  CHECK(note(parse("1,2,x\n").notes, "the only row is no header") != "");
+  CHECK(has(refusal("label,1,2\n"), "holds a header but no rows"));
+  CHECK(has(refusal("A,B,C\nwidth,height,kind\n1,2,x\n3,4,y\n5,6,x\n"),
+            "where the line is a second header"));
+}
+
+TEST_CASE("table reading: numbers that are names stand above words, or count the columns") {
+  // Each begins with a header of numbers.
+  for (const char* text :
+       {"0,1,2\nred,big,cat\nblue,small,dog\n", "0,1,kind\nred,big,cat\nblue,small,dog\n",
+        "7,9,3\nred,1,cat\nblue,2,dog\n", ",0,1,2\n0,1.5,2,1\n1,2.5,3,0\n",
+        "0,1,2\n5.1,3.5,1\n4.9,3,0\n", "town,2024,kind\nAix,big,a\nBonn,low,b\n"}) {
+    CAPTURE(text);
+    const auto parts = parse(text);
+    CHECK(parts.input.size(0) == 2);
+    CHECK(note(parts.notes, "(header=no says otherwise)") != "");
+    CHECK(parse(text, {.rows = {.header = false}}).input.size(0) == 3);
+    CHECK(refusal(text, {.strict = true}) != "");
+  }
+  // And these with a row: words of it come again, numbers of it are none of columns.
+  for (const char* text : {"red,5,cat\nred,big,dog\nblue,low,cat\n", "1,2,3\n4,5,6\n7,8,6\n",
+                           "5,6,cat\nbig,7,dog\nlow,8,cat\n"})
+    CHECK(parse(text).notes.empty());
+  // What is left open is said.
+  CHECK(note(parse("0,1\n1,0\n1,1\n").notes, "is read as a row, though it counts") != "");
+  CHECK(note(parse("2.5,y,w\n1,a,b\n2,a,c\n").notes, "though no word of it comes again") != "");
+  CHECK(note(parse("1.5,6,cat\nbig,7,dog\nlow,8,pig\n").notes, "is read as a row, though a") != "");
+}
+
+TEST_CASE("table reading: the label's column is told, and numbers of columns count from 0") {
+  const auto label = [](const std::string& text, const CsvOptions& options = {}) {
+    return parse(text, options).table->label_text();
+  };
+  CHECK(label("a,species,b\n1,x,2\n2,y,3\n") == "column 'b' (number 2, counted from 0)");
+  CHECK(label("a,label,b\n1,x,2\n2,y,3\n") == "column 'label' (number 1, counted from 0)");
+  CHECK(label("1,2,x\n2,3,y\n") == "column 2 (counted from 0)");
+  CHECK(label("a,b\n1,2\n", {.labelled = false}) == "");
+  // The number that is shown is the one that an option takes.
+  CsvOptions options;
+  options.label_name = "1";
+  CHECK(label("1,x,2\n2,y,3\n", options) == "column 1 (counted from 0)");
+  CHECK(parse("1,x,2\n2,y,3\n", options).table->columns[1].number == 2);
+  CHECK(has(refusal("1,2,0\n3,4,0\n5,x,0\n"), "column 1 (counted from 0): 'x'"));
+  // Rows without a header have their label where the model's had it.
+  CsvOptions later;
+  later.columns = parse("1,x,2\n2,y,3\n", options).table;
+  CHECK(targets(parse("5,y,6\n", later)) == Classes{1});
+}
+
+TEST_CASE("table reading: rows without a label are left out, whatever the task") {
+  std::string prices = "a,price\n";
+  for (int k = 0; k < 30; ++k) prices += cat(k, ",", k == 7 ? "NA" : cat(1000 + 17 * k), "\n");
+  CHECK(has(refusal(prices), "29 different ones in 29 rows"));
+  CsvOptions quantities;
+  quantities.classes = false;
+  const auto rows = parse(prices, quantities);
+  CHECK(rows.target.shape() == Shape{29, 1});
+  CHECK(note(rows.notes, "no label") == "t.csv, line 9: 1 row has no label ('NA') and is left out");
+  CHECK(rows.numbers[7] == 10);
+  const std::string text = "a,label\n1,x\n2,\n3,nan\n4,y\n5,?\n";
+  const auto classes = parse(text);
+  CHECK(classes.class_names == Words{"x", "y"});
+  CHECK(targets(classes) == Classes{0, 1});
+  CHECK(inputs(classes) == Floats{1, 4});
+  CHECK(note(classes.notes, "3 rows have no label") != "");
+  CHECK(refusal(text, {.strict = true}) != "");
+  // For predictions every row stays.
+  CsvOptions all;
+  all.columns = classes.table;
+  CHECK(targets(parse(text, all)) == Classes{0, 1});
+  all.keep_unlabelled = true;
+  CHECK(targets(parse(text, all)) ==
+        Classes{0, data::kIgnoredTarget, data::kIgnoredTarget, 1, data::kIgnoredTarget});
+  quantities.keep_unlabelled = true;
+  CHECK(std::isnan(parse(prices, quantities).target.to_vector<float>()[7]));
+  // Words that are asked for are classes, "NA" and numbers too.
+  CsvOptions words;
+  words.categories = {"label"};
+  const auto named = parse("a,label\n1,None\n2,2.5\n3,NA\n4,\n5,10\n", words);
+  CHECK(named.class_names == Words{"10", "2.5", "NA", "None"});
+  CHECK(targets(named) == Classes{3, 1, 2, 0});
+  all = {};
+  all.columns = named.table;
+  CHECK(targets(parse("a,label\n1,NA\n2,null\n", all)) == Classes{2});
+}
+
+TEST_CASE("table reading: spaces around words are no part of them, and what they join is noted") {
+  const auto parts = parse("town,label\nAix, a\nAix ,a\nBonn,b\nBonn,a \nAix, b \n");
+  CHECK(parts.class_names == Words{"a", "b"});
+  CHECK(note(parts.notes, "column 'label'") ==
+        "t.csv, line 2: column 'label': 3 fields with spaces around a word, such as 'a', are taken "
+        "for the same word without");
+  CHECK(note(parts.notes, "column 'town'") != "");
+  // Where every field has the same spaces, they belong to the separator.
+  CHECK(parse("n, label\n1, a\n2, b\n").notes.empty());
 }
 
 TEST_CASE("table reading: columns without a name, and the index of a data frame") {
@@ -204,7 +317,7 @@ TEST_CASE("table reading: numbers in other dress are read or refused with what r
                                   "3",
                                   "1D2"}));
   CHECK(note(odd.notes, "percentages") ==
-        "t.csv, line 2, column 1: 1 percentages are read as hundredths (12 % is 0.12)");
+        "t.csv, line 2, column 'a': 1 percentages are read as hundredths (12 % is 0.12)");
   CHECK(note(odd.notes, "U+2212") != "");
   CHECK(note(odd.notes, "Fortran") != "");
   CsvOptions comma;
@@ -223,14 +336,14 @@ TEST_CASE("table reading: numbers in other dress are read or refused with what r
   CHECK(has(refusal(rows_of({"2024-01-05", "2024-02-05"})), "date=a reads dates"));
   CHECK(has(refusal(rows_of({"A1", "B2"})), "category=a takes its fields for words"));
   CHECK(has(refusal(rows_of({"1", "2", "3,5"})),
-            "line 4, column 1: '3,5' is not a finite number; "
+            "line 4, column 'a': '3,5' is not a finite number; "
             "decimal=comma"));
   CsvOptions words;
   words.categories = {"a"};
   CHECK(parse(rows_of({"A1", "B2"}), words).input.shape() == Shape{2, 2});
   // Infinities and what float32 does not hold are refused, whatever else the column has.
   for (const char* large : {"inf", "-inf", "1e39", "1e999", "Infinity"})
-    CHECK(has(refusal(rows_of({large, large, large})), "line 2, column 1: '"));
+    CHECK(has(refusal(rows_of({large, large, large})), "line 2, column 'a': '"));
   CHECK(has(refusal(rows_of({"1e39", "inf", "-1e39"})), "not a finite number of float32"));
   CHECK(numbers({"1e-400", "0.5", "-1e-999"})[0] == 0);
   CHECK(note(parse(rows_of({"123456789", "16777217", "1"})).notes, "2 whole numbers are rounded") !=
@@ -274,8 +387,23 @@ TEST_CASE("table reading: dates") {
   CHECK(has(refused({"3/4/2024", "5/6/2024"}), "dayfirst=yes or dayfirst=no"));
   CHECK(has(refused({"13/4/2024", "4/13/2024"}), "another order"));
   CHECK(has(refused({"2023-02-29", "2024-01-01"}), "'2023-02-29' is no date"));
+  // A time of day is no date, and a year of two digits is read where the order is told.
+  CHECK(has(refused({"14:05", "2:05 PM"}), "'14:05' is a time without a date"));
+  CHECK(has(refused({"3/4/24", "25/3/24"}), "'3/4/24' has a year of two digits: dayfirst=yes"));
+  CHECK(has(refused({"9-Mar-24", "1-Apr-24"}), "year of two digits"));
+  CHECK(has(refusal("a;label\n14:05;0\n15:10;1\n"), "it is a time without a date"));
+  CHECK(has(refusal("a;label\n3/4/24;0\n5/4/24;1\n"), "dayfirst=yes or dayfirst=no reads it"));
   CsvOptions day = options;
   day.day_first = true;
+  const auto years = parse_dates({"3/4/24", "5.6.69 14:05", "7-Aug-68", "1/2/2001"}, day);
+  CHECK(inputs(years)[0] == 2024);
+  CHECK(inputs(years)[1] == 4);
+  CHECK(inputs(years)[6] == 1969);
+  CHECK(inputs(years)[9] == 14);
+  CHECK(inputs(years)[12] == 2068);
+  CHECK(note(years.notes, "two digits") ==
+        "t.csv, line 2: column 'when': 3 dates have years of two digits: 69 to 99 are 1969 to "
+        "1999, 00 to 68 are 2000 to 2068");
   CHECK(inputs(parse_dates({"3/4/2024", "5/6/2024"}, day))[1] == 4);
   day.day_first = false;
   CHECK(inputs(parse_dates({"3/4/2024", "5/6/2024"}, day))[1] == 3);

@@ -63,7 +63,7 @@ TEST_CASE("tables: which columns are words, and which are left out") {
   options.left_out = {"zip"};
   CHECK(has(refusal(text, options), "is no input"));
   // Half of the fields or more are numbers: the odd one is a mistake. Fewer: they are words.
-  CHECK(has(refusal("a,y\n1,0\n2,0\n3x,1\n"), "line 4, column 1: '3x' is not a finite number"));
+  CHECK(has(refusal("a,y\n1,0\n2,0\n3x,1\n"), "line 4, column 'a': '3x' is not a finite number"));
   CHECK(parse("a,y\n1,0\nred,0\nblue,1\n").table->columns[0].values ==
         std::vector<std::string>{"1", "blue", "red"});
   // A word of its own in every row is no category.
@@ -99,11 +99,15 @@ TEST_CASE("tables: statistics are those of the training part") {
   options.split = {.test = 0.1, .validation = 0, .chronological = true};
   const data::TensorDatasetParts train = data::parse_csv(text, "t.csv", options, Split::Train),
                                  test = data::parse_csv(text, "t.csv", options, Split::Test);
-  CHECK(train.input.size(0) == 18);
+  CHECK(train.size() == 18);
   CHECK(test.place(test.numbers[1]) == "t.csv, line 21");
   CHECK(inputs(train)[0] == 2);  // the mean of the twos, not of the thousands
   CHECK(test.table->columns[1].values == std::vector<std::string>{"early"});
-  CHECK(inputs(test) == std::vector<float>{1000, 0, 1000, 0});  // a word that was not known
+  const auto tested = data::make_tensor_dataset(test);
+  std::vector<float> rows(4);
+  std::vector<std::int64_t> numbers{0, 1}, targets(2);
+  tested->get(numbers, rows.data(), targets.data());
+  CHECK(rows == std::vector<float>{1000, 0, 1000, 0});  // a word that was not known
 }
 
 TEST_CASE("tables: other files are read as the training data was") {
@@ -118,7 +122,7 @@ TEST_CASE("tables: other files are read as the training data was") {
   CHECK(has(refusal("town,size\nBonn,5\n", options), "2 columns") ==
         false);  // a header that holds other names
   CHECK(has(refusal("Bonn,5,0\n", options), "has 3 columns, and the model was trained on 2"));
-  CHECK(has(refusal("town,area\nBonn,big\n", options), "line 2, column 2: 'big'"));
+  CHECK(has(refusal("town,area\nBonn,big\n", options), "line 2, column 'area': 'big'"));
   // Labels are numbered as they were, whichever are there.
   options.labelled = true;
   const data::TensorDatasetParts later = parse("y,town,area\nyes,Aix,1\n", options);
@@ -129,8 +133,8 @@ TEST_CASE("tables: other files are read as the training data was") {
 TEST_CASE("tables: targets must be there, and groups too") {
   CsvOptions options;
   options.classes = false;
-  CHECK(has(refusal("a,y\n1,2\n3,\n", options), "line 3, column 2: '' is not a finite number"));
-  CHECK(has(refusal("a,y\n1,big\n3,\n", options), "line 2, column 2: 'big'"));
+  CHECK(has(refusal("a,y\n1,big\n3,\n", options), "line 2, column 'y': 'big'"));
+  CHECK(has(refusal("a,y\n1,\n3,NA\n", options), "none of its 2 rows has a label"));
   options.classes = true;
   options.split.group = "g";
   CHECK(has(refusal("g,a,y\nu,1,0\n,2,1\n", options), "names no group"));

@@ -175,10 +175,7 @@ TEST_CASE("token text: lines with a class, cut and filled up") {
   // Beside blank lines, which each part notes.
   CHECK(train->notes().size() == 1);
   REQUIRE(cut->notes().size() == 2);
-  CHECK(to_string(cut->notes()[0]) ==
-        cat(file,
-            ", line 1: 20 of 20 texts have more than 4 tokens, and what follows them was cut "
-            "off"));
+  CHECK(to_string(cut->notes()[0]) == cat(file, ", line 1: 20 of 20 texts are cut to 4 tokens"));
   const std::string other = folder / "other.txt";
   std::ofstream(other) << "wet\tsea\nwarm\tland\n";
   CHECK_THROWS_WITH_AS(data::open_class_lines(file, Split::Test, tokenizer, {.test_file = other}),
@@ -244,7 +241,7 @@ TEST_CASE("token text: what a network does not see of texts is counted in each p
   const auto pairs = data::open_class_lines(written(folder, "a\tthe sea\tis qqq\nb\tsea\tsea\n"),
                                             Split::All, t, {.length = 6});
   REQUIRE(pairs->notes().size() == 2);
-  CHECK(pairs->notes()[0].text.starts_with("1 of 2 pairs of texts has more than 6 tokens"));
+  CHECK(pairs->notes()[0].text.starts_with("1 of 2 pairs of texts is cut to 6 tokens"));
   CHECK(pairs->notes()[1].text.starts_with("1 word or sign in 1 of 2 pairs of texts is not"));
   // A text that says the unknown token itself has lost nothing.
   CHECK(data::open_class_lines(written(folder, "a\tthe [UNK]\nb\tsea\n"), Split::All, t)
@@ -280,8 +277,7 @@ TEST_CASE("token text: signs that a vocabulary without an unknown token lacks ar
   CHECK(data::encode_within(t, "ab", 3, &losses, "there") == Longs{0, 1});
   const Notes notes = losses.notes(3);
   REQUIRE(notes.size() == 2);
-  CHECK(to_string(notes[0]) ==
-        "here: 1 of 2 texts has more than 3 tokens, and what follows them was cut off");
+  CHECK(to_string(notes[0]) == "here: 1 of 2 texts is cut to 3 tokens");
   CHECK(to_string(notes[1]) ==
         "here: 1 word or sign in 1 of 2 texts is not in the vocabulary and was left out");
   CHECK(losses.texts() == 2);

@@ -39,7 +39,7 @@ def frame(rng, rows, words, labels):
 
 def sorted_classes(labels):
     numbers = all(isinstance(label, (int, np.integer)) for label in labels)
-    found = sorted(set(labels)) if numbers else sorted(set(labels), key=lambda text: text.encode())
+    found = sorted(set(labels)) if numbers else sorted(set(labels), key=lambda label: str(label).encode())
     return found
 
 
@@ -60,19 +60,35 @@ def expected(table, names):
 
 
 def case(rng, name, *, separator=",", decimal=".", encoding="utf-8", header="names", end="\n", index=False, quoting=csv.QUOTE_MINIMAL,
-         missing="", labels=("no", "yes"), words=None, double_names=False, dates=False, spec="", rows=12, read_encoding=None):
+         missing="", labels=("no", "yes"), words=None, double_names=False, dates=False, spec="", rows=12, read_encoding=None, only_words=False,
+         missing_labels=False, zone=None):
     table = frame(rng, rows, words or WORDS[encoding if encoding in WORDS else "utf-8"], list(labels))
+    if only_words:
+        table = pd.DataFrame({name: rng.choice(WORDS["ascii"], rows) for name in ("a", "b")} | {"label": table["label"]})
+    if missing_labels:
+        table["label"] = table["label"].astype(object)
+        table.loc[rng.choice(rows, 3, replace=False), "label"] = None
     if dates:
         table.insert(0, "when", pd.to_datetime("2023-01-15 06:30") + pd.to_timedelta(rng.integers(0, 400 * 24, rows), "h"))
+        if zone:
+            table["when"] = table["when"].dt.tz_localize("UTC").dt.tz_convert(zone)
+    if header == "all numbers":
+        table.columns = range(len(table.columns))
     if header == "numbers":
         table.columns = [*range(len(table.columns) - 1), "label"]
     if double_names:
         table.columns = ["a", "a", "a", "share", "label"]
     text = table.to_csv(sep=separator, decimal=decimal, header=header != "none", index=index, quoting=quoting, na_rep=missing,
                         lineterminator=end)
-    data = text.encode("utf-16" if encoding == "utf-16" else encoding)
+    data = text.encode(encoding)
     read = pd.read_csv(io.BytesIO(data), sep=separator, decimal=decimal, encoding=read_encoding or encoding,
                        header=None if header == "none" else 0, parse_dates=["when"] if dates else None, keep_default_na=True)
+    if zone:
+        read["when"] = pd.to_datetime(read["when"], utc=True).dt.tz_localize(None)
+    last = read.columns[-1]
+    read = read.rename(columns={last: "label"}).dropna(subset=["label"])
+    if pd.api.types.is_float_dtype(read["label"]):  # whole numbers beside missing ones
+        read["label"] = read["label"].astype(int)
     if header == "none":
         read.columns = [str(k) for k in range(len(read.columns) - 1)] + ["label"]
     names = [column for column in read.columns if column != "label"]
@@ -113,6 +129,17 @@ DIALECTS = {
     "double names": {"double_names": True},
     "dates": {"dates": True, "spec": "date=when"},
     "dates between semicolons": {"dates": True, "separator": ";", "decimal": ",", "spec": "decimal=,,date=when"},
+    "dates with a zone": {"dates": True, "zone": "Asia/Kolkata", "spec": "date=when"},
+    "dates with summer time": {"dates": True, "zone": "Europe/Berlin", "separator": ";", "spec": "date=when"},
+    "UTF-16, little-endian without a mark": {"encoding": "utf-16-le", "spec": "encoding=utf-16"},
+    "UTF-16, big-endian without a mark": {"encoding": "utf-16-be", "separator": ";", "spec": "encoding=utf-16"},
+    "UTF-16, named": {"encoding": "utf-16-be", "spec": "encoding=utf-16-be", "end": "\r\n"},
+    "numbers above words": {"header": "all numbers", "only_words": True},
+    "numbers above words and index": {"header": "all numbers", "only_words": True, "index": True, "separator": "\t"},
+    "numbers above numbers": {"header": "all numbers", "separator": ";"},
+    "missing labels": {"missing_labels": True},
+    "missing labels as NA": {"missing_labels": True, "missing": "NA", "separator": ";", "labels": [1, 2, 3]},
+    "labels of truth": {"labels": [False, True]},
 }
 
 

@@ -1,10 +1,13 @@
 // Files that somebody cuts short while they are read: an error that names the file, no SIGBUS.
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <tenon/error.h>
@@ -30,7 +33,72 @@ std::string refusal(const F& work) {
   return "";
 }
 
+// Handlers of a program that uses the library.
+std::atomic<int> first_calls{0}, second_calls{0};
+struct sigaction before_second {};
+void first_handler(int, siginfo_t*, void*) { ++first_calls; }
+void second_handler(int signal, siginfo_t* info, void* context) {
+  ++second_calls;
+  before_second.sa_sigaction(signal, info, context);
+}
+void handle(void (*handler)(int, siginfo_t*, void*), struct sigaction* before) {
+  struct sigaction action {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO;
+  REQUIRE(::sigaction(SIGBUS, &action, before) == 0);
+}
+
+// Maps a file, cuts it short and reads what is gone: whether that is seen.
+bool cut_is_seen(const std::string& path) {
+  io::write_file(path, std::string(100'000, 'x'));
+  const io::MappedFile file(path);
+  if (::truncate(path.c_str(), 10) != 0 || file.bytes()[50'000] != '\0') return false;
+  return !refusal([&] { file.require_whole(); }).empty();
+}
+
 }  // namespace
+
+TEST_CASE("cut files: (the process with handlers of its own)" * doctest::skip()) {
+  const char* place = std::getenv("TENON_TEST_CUT");
+  if (place == nullptr) return;
+  const std::string folder = place;
+  handle(first_handler, nullptr);
+  CHECK(cut_is_seen(folder + "/a"));
+  CHECK(first_calls == 0);
+  ::raise(SIGBUS);  // not of a mapped file
+  CHECK(first_calls == 1);
+  handle(second_handler, &before_second);
+  CHECK(cut_is_seen(folder + "/b"));
+  CHECK(first_calls == 1);
+  CHECK(second_calls == 1);
+  ::raise(SIGBUS);
+  CHECK(first_calls == 2);
+  CHECK(second_calls == 2);
+  std::atomic<int> seen{0};
+  std::vector<std::thread> threads;
+  for (int k = 0; k < 4; ++k)
+    threads.emplace_back([&, k] {
+      for (int n = 0; n < 20; ++n) seen += cut_is_seen(folder + "/" + std::to_string(k)) ? 1 : 0;
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(seen == 80);
+}
+
+// In a process of its own: the library's handler is set once.
+TEST_CASE("cut files: handlers that a program sets before and after the library's") {
+  const TestFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO);
+    ::setenv("TENON_TEST_CUT", (folder / "").c_str(), 1);
+    ::execl("/proc/self/exe", "tests", "--no-skip",
+            "--test-case=cut files: (the process with handlers of its own)", nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
 
 TEST_CASE("cut files: weights of every format") {
   const TestFolder folder;

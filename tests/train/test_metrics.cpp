@@ -89,3 +89,51 @@ TEST_CASE("metrics: a running mean weighs its values") {
   CHECK(mean.value() == 2);
   CHECK(mean.weight() == 4);
 }
+
+TEST_CASE("metrics: NaN anywhere is no class, and NaN of what is computed from scores") {
+  std::uint64_t state = 7;
+  const auto draw = [&](std::uint64_t below) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    return static_cast<std::int64_t>((state >> 33) % below);
+  };
+  for (int round = 0; round < 200; ++round) {
+    const std::int64_t classes = 2 + draw(4), count = 4 + draw(8);
+    std::vector<float> scores;
+    std::vector<std::int64_t> targets;
+    for (std::int64_t n = 0; n < count; ++n) {
+      targets.push_back(n < 2 ? n : draw(static_cast<std::uint64_t>(classes)));
+      for (std::int64_t c = 0; c < classes; ++c)
+        scores.push_back(static_cast<float>(draw(7)) - 3 + (draw(20) == 0 ? INFINITY : 0.0f));
+    }
+    const auto measure = [&](const std::vector<float>& values) {
+      const Tensor s = Tensor::from<float>(values, {count, classes}),
+                   t = Tensor::from<std::int64_t>(targets, {count});
+      metrics::ClassMetrics all(static_cast<int>(classes));
+      all.add(s, t);
+      const bool none = std::isnan(metrics::roc_auc(s, t));
+      CHECK(none == std::isnan(metrics::average_precision(s, t)));
+      CHECK(none == std::isnan(metrics::log_loss(s, t)));
+      CHECK(none == std::isnan(all.log_loss()));
+      CHECK(none == std::isnan(all.roc_auc().value()));
+      CHECK(none == std::isnan(all.average_precision().value()));
+      CHECK(none == (all.confusion().undecided() > 0));
+      CHECK(std::isfinite(metrics::accuracy(s, t)));
+      CHECK(metrics::accuracy(s, t) == all.confusion().accuracy());
+      return none;
+    };
+    CHECK_FALSE(measure(scores));
+    // One NaN, wherever it stands.
+    scores[static_cast<std::size_t>(draw(static_cast<std::uint64_t>(count * classes)))] = NAN;
+    CHECK(measure(scores));
+  }
+  const Tensor target = Tensor::from<std::int64_t>({0, 1}, {2});
+  CHECK(std::isnan(metrics::roc_auc(Tensor::from<float>({NAN, 1, 0, 2}, {2, 2}), target)));
+  CHECK(std::isnan(metrics::roc_auc(Tensor::from<float>({NAN, 1}, {2}), target)));
+  // Of quantities too, where the targets are all equal as well.
+  for (const float other : {1.0f, 2.0f}) {
+    metrics::RegressionErrors errors;
+    errors.add(Tensor::from<float>({NAN, 1}, {2}), Tensor::from<float>({1, other}, {2}));
+    for (const double figure : {errors.mae(), errors.mse(), errors.rmse(), errors.r2()})
+      CHECK(std::isnan(figure));
+  }
+}

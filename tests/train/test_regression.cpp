@@ -221,3 +221,30 @@ TEST_CASE("regression: outputs that do not suit the data are refused before a ru
   train::Trainer trainer(net, nn::CrossEntropyLoss(), sgd, {.epochs = 1});
   CHECK_THROWS_WITH_AS(trainer.fit(loader), doctest::Contains("3 classes"), ShapeError);
 }
+
+TEST_CASE("regression: rows of a table, a layer with one output and mse_loss fit together") {
+  const TestFolder dir;
+  io::write_file(dir / "points.csv", "a,b,value\n0,1,0.5\n1,1,2.5\n2,0,1.5\n1,0,0.5\n");
+  const auto points = data::open_csv(dir / "points.csv", {.label_name = "value", .classes = false});
+  CHECK(points->target_shape() == Shape{1});
+  data::Loader loader(points, {.batch = 2, .shuffle = false});
+  manual_seed(1);
+  nn::Sequential net(nn::Linear(2, 1));
+  optim::Adam adam(net, {.lr = 0.1});
+  data::Batch batch;
+  loader.next(batch);
+  double loss = 0;
+  for (int step = 0; step < 100; ++step) loss = adam.step(mse_loss(net(batch.input), batch.target));
+  CHECK(loss < 0.1);
+  data::Loader test(points, {.batch = 4, .shuffle = false});
+  train::Trainer trainer(net, nn::MSELoss(), adam, {.epochs = 3});
+  CHECK(*trainer.fit(loader, test).best < 2);
+  // Targets of one's own of another shape are refused with what makes them fit.
+  try {
+    mse_loss(net(batch.input), reshape(batch.target, {2}));
+    FAIL("[2, 1] and [2] are no pair");
+  } catch (const ShapeError& error) {
+    CHECK(std::string(error.what()).find("reshape(target, [2, 1]) makes them so") !=
+          std::string::npos);
+  }
+}

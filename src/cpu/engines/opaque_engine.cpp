@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/index.h"
+#include "base/per_thread.h"
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
 #include "cpu/engines/movement.h"
@@ -78,8 +79,10 @@ class OpaqueKernel final : public Kernel {
   }
 
   void run(const Binding& binding) const override {
-    const LabelGuard label(label_);           // errors name the layer that the op was built in
-    thread_local std::vector<MovedArray> in;  // keeps its memory: a settled step allocates nothing
+    const LabelGuard label(label_);  // errors name the layer that the op was built in
+    // They keep their memory: a settled step allocates nothing.
+    static const PerThread<std::vector<MovedArray>> in_of_thread;
+    std::vector<MovedArray>& in = in_of_thread.get();
     in.assign(arrays_.begin(), arrays_.end());
     for (std::size_t k = 0; k < in.size(); ++k) in[k].data = binding.values[o_.inputs[k]];
     std::byte* out = binding.values[o_.out()];

@@ -7,6 +7,7 @@
 #include "cpu/kernels/sort.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <type_traits>
@@ -15,6 +16,7 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
+#include "base/per_thread.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
 
@@ -177,7 +179,8 @@ void keep_many(std::int64_t length, std::int64_t count, const Keys<Key>& row,
 template <class Key>
 const Placed<Key>* sorted_items(const SortShape& shape, const Keys<Key>& row) {
   // They keep their memory: a settled step allocates nothing.
-  thread_local std::vector<Placed<Key>> items, spare;
+  static const PerThread<std::array<std::vector<Placed<Key>>, 2>> of_thread;
+  auto& [items, spare] = of_thread.get();
   if (shape.count <= kFew && shape.count < shape.length / 8) {
     keep_few(shape.length, shape.count, row, items);
     return items.data();

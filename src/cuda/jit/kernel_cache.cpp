@@ -2,14 +2,18 @@
 // numbers in the machine's byte order, which the magic checks.
 #include "cuda/jit/kernel_cache.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
-#include <filesystem>
+#include <ctime>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/cache_file.h"
@@ -18,8 +22,6 @@
 
 namespace tenon::cuda {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Header {
   std::uint64_t magic = 0x313042554b4e4554ull;  // "TENKUB01" where the lowest byte comes first
@@ -42,20 +44,24 @@ std::string read_image(const std::string& path, const Digest& key) {
   return checksum(image) == header.sum ? image : std::string();
 }
 
-using Clock = fs::file_time_type::clock;
+constexpr std::int64_t kHour = 3600, kDay = 24 * kHour;  // in seconds
 
 // Marks a file as used; once a day is enough to tell which are old.
-void touch(const fs::path& path) {
-  std::error_code error;
-  const fs::file_time_type now = Clock::now();
-  const fs::file_time_type then = fs::last_write_time(path, error);
-  if (!error && now - then > std::chrono::hours(24)) fs::last_write_time(path, now, error);
+void touch(const std::string& folder, const std::string& name) {
+  const CacheFolder open(folder);
+  struct stat info {};
+  if (open.fd() < 0 || ::fstatat(open.fd(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+      ::time(nullptr) - info.st_mtime <= kDay)
+    return;
+  ::utimensat(open.fd(), name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
+
+std::string name_of(const Digest& key) { return cat(key.hex(), ".kernel"); }
 
 }  // namespace
 
 std::string KernelCache::file_of(const Digest& key) const {
-  return cat(folder_, "/", key.hex(), ".kernel");
+  return cat(folder_, "/", name_of(key));
 }
 
 std::string KernelCache::read(const Digest& key) const noexcept {
@@ -63,7 +69,7 @@ std::string KernelCache::read(const Digest& key) const noexcept {
   try {
     const std::string path = file_of(key);
     std::string image = read_image(path, key);
-    if (!image.empty()) touch(path);
+    if (!image.empty()) touch(folder_, name_of(key));
     return image;
   } catch (const std::exception&) {  // out of memory: as good as not there
     return {};
@@ -94,33 +100,35 @@ void KernelCache::write(const Digest& key, const std::string& image) const noexc
 
 void KernelCache::shrink() const noexcept {
   struct Entry {
-    fs::path path;
-    fs::file_time_type time;
+    std::string name;
+    timespec time;
     std::int64_t bytes;
   };
   try {
+    const CacheFolder folder(folder_);
+    if (folder.fd() < 0) return;
     std::vector<Entry> entries;
     std::int64_t total = 0;
     std::error_code error;
-    for (const std::string& name : names_in(folder_, error)) {
-      std::error_code ignored;
-      const fs::path path = cat(folder_, "/", name);
-      Entry entry{path, fs::last_write_time(path, ignored),
-                  static_cast<std::int64_t>(fs::file_size(path, ignored))};
-      if (ignored) continue;
+    for (const std::string& name : names_in(folder.fd(), error)) {
+      struct stat info {};
+      if (::fstatat(folder.fd(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+          !S_ISREG(info.st_mode))
+        continue;
       // What a killed process left behind.
-      if (name.ends_with(".tmp") && Clock::now() - entry.time > std::chrono::hours(1))
-        fs::remove(entry.path, ignored);
+      if (name.ends_with(".tmp") && ::time(nullptr) - info.st_mtime > kHour)
+        ::unlinkat(folder.fd(), name.c_str(), 0);
       if (!name.ends_with(".kernel")) continue;
-      total += entry.bytes;
-      entries.push_back(std::move(entry));
+      total += info.st_size;
+      entries.push_back({name, info.st_mtim, info.st_size});
     }
     if (total <= limit_) return;
-    std::sort(entries.begin(), entries.end(),
-              [](const Entry& a, const Entry& b) { return a.time < b.time; });
+    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+      return std::pair(a.time.tv_sec, a.time.tv_nsec) < std::pair(b.time.tv_sec, b.time.tv_nsec);
+    });
     for (const Entry& entry : entries) {
       if (total <= limit_ / 4 * 3) return;
-      if (fs::remove(entry.path, error)) total -= entry.bytes;
+      if (::unlinkat(folder.fd(), entry.name.c_str(), 0) == 0) total -= entry.bytes;
     }
   } catch (const std::exception&) {
     return;

@@ -8,6 +8,7 @@
 
 #include <tenon/error.h>
 
+#include "base/per_thread.h"
 #include "base/str.h"
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/launch/tickets.h"
@@ -48,9 +49,10 @@ class MapKernel final : public Kernel {
   }
 
   void run(const Binding& binding) const override {
+    // They keep their memory: a settled step allocates none.
+    static const PerThread<std::vector<std::uint64_t>> words_of_thread;
+    std::vector<std::uint64_t>& words = words_of_thread.get();
     for (const Launch& launch : launches_) {
-      thread_local std::vector<std::uint64_t>
-          words;  // keeps its memory: a settled step allocates none
       words.assign(launch.arguments.words.begin(), launch.arguments.words.end());
       for (const auto& [word, value] : launch.arguments.pointers)
         words[static_cast<std::size_t>(word)] = address(binding, value);

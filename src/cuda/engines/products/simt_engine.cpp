@@ -9,6 +9,7 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
+#include "base/per_thread.h"
 #include "base/str.h"
 #include "cuda/engines/launch/per_target.h"
 #include "cuda/engines/launch/tickets.h"
@@ -173,8 +174,9 @@ class SimtKernel final : public Kernel {
   }
 
   void run(const Binding& binding) const override {
-    thread_local std::vector<std::uint64_t>
-        words;  // keeps its memory: a settled step allocates none
+    // They keep their memory: a settled step allocates none.
+    static const PerThread<std::vector<std::uint64_t>> words_of_thread;
+    std::vector<std::uint64_t>& words = words_of_thread.get();
     arguments_.fill(words, binding);
     SimtProblem problem = problem_;
     problem.b.data = b_.in(binding, title_);

@@ -12,6 +12,7 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
+#include "base/per_thread.h"
 #include "base/str.h"
 #include "cuda/device/driver.h"
 #include "cuda/engines/launch/per_target.h"
@@ -191,8 +192,9 @@ class WgmmaKernel final : public Kernel {
   }
 
   void run(const Binding& binding) const override {
-    thread_local std::vector<std::uint64_t>
-        words;  // keeps its memory: a settled step allocates none
+    // They keep their memory: a settled step allocates none.
+    static const PerThread<std::vector<std::uint64_t>> words_of_thread;
+    std::vector<std::uint64_t>& words = words_of_thread.get();
     arguments_.fill(words, binding);
     std::byte* place = aligned_workspace(binding.workspace);
     WgmmaProblem problem = problem_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/index.h"
+#include "base/per_thread.h"
 #include "base/str.h"
 #include "cuda/engines/launch/words.h"
 #include "cuda/engines/products/conversions.h"
@@ -46,7 +47,9 @@ VendorEpilogue::VendorEpilogue(const Target& target, const Region& region,
 }
 
 void VendorEpilogue::run(const Binding& binding, const std::byte* product) const {
-  thread_local std::vector<std::uint64_t> words;  // keeps its memory: a settled step allocates none
+  // They keep their memory: a settled step allocates none.
+  static const PerThread<std::vector<std::uint64_t>> words_of_thread;
+  std::vector<std::uint64_t>& words = words_of_thread.get();
   arguments_.fill(words, binding);
   ProductArgs args = args_;
   args.product = product;
