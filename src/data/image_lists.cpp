@@ -53,13 +53,13 @@ std::string_view listed_path(const LineReader& lines, const std::vector<std::str
   return trimmed(path);
 }
 
-}  // namespace
-
 // As paths are joined, without taking them apart: a list may have millions.
 std::string in_folder(const std::string& folder, const std::string& path) {
   if (folder.empty() || path.starts_with('/')) return path;
   return cat(folder, folder.ends_with('/') ? "" : "/", path);
 }
+
+}  // namespace
 
 std::vector<ImageItem> list_items(const std::string& file, bool videos, const std::string& group,
                                   const RowFormat& rows, Notes& notes) {

@@ -15,6 +15,7 @@
 #include <tenon/text.h>
 
 #include "base/option_ranges.h"
+#include "base/str.h"
 #include "io/folder.h"
 #include "train/toy.h"
 
@@ -314,7 +315,7 @@ TEST_CASE("option ranges: loaders and sets") {
 
 TEST_CASE("option ranges: texts, and what is asked of trained models") {
   const TestFolder folder;
-  io::write_file(folder / "text.txt", std::string(400, 'a') + " b c d e f g h");
+  io::write_file(folder / "text.txt", cat(std::string(400, 'a'), " b c d e f g h"));
   using data::TextOptions;
   const auto text = [&](const TextOptions& o) {
     (void)data::open_text(folder / "text.txt", data::Split::Train, o);
