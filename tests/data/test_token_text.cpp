@@ -3,7 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -262,6 +264,46 @@ TEST_CASE("token text: what a network does not see of texts is counted in each p
       data::open_dataset(cat("text:", plain, ",length=8"), Split::Train,
                          {.tokenizer = std::make_shared<const data::Tokenizer>(t), .strict = true}),
       doctest::Contains("1 word or sign"), FormatError);
+}
+
+TEST_CASE("token text: a text is read once, whatever parts of it are opened") {
+  const auto t =
+      std::make_shared<const data::Tokenizer>(of_kind(data::TokenizerKind::WordPiece, some_text()));
+  for (const bool hide_words : {false, true}) {
+    const TestFolder folder;
+    const std::string file = written(folder, some_text());
+    const data::Source source(cat("text:", file, ",length=8"),
+                              {.tokenizer = t, .hide_words = hide_words});
+    std::vector<std::string> about;
+    for (const Split part : {Split::Train, Split::Validation, Split::Test, Split::All})
+      about.push_back(data::open_token_text(file, part, *t, {.length = 8, .hide_words = hide_words})
+                          ->describe());
+    CHECK(source.open(Split::Train)->describe() == about[0]);
+    std::filesystem::remove(file);
+    CHECK(source.open(Split::Validation)->describe() == about[1]);
+    CHECK(source.open(Split::Test)->describe() == about[2]);
+    CHECK(source.open(Split::All)->describe() == about[3]);
+  }
+}
+
+TEST_CASE("token text: the lines of a test file are noted and named where they are opened") {
+  const TestFolder folder;
+  const auto t = of_kind(data::TokenizerKind::WordPiece, some_text());
+  const std::string file = folder / "own.txt", other = folder / "other.txt";
+  std::ofstream(file) << "a\tthe sea\nb\tland\na\tgreen\n";
+  std::ofstream(other) << "b\tthe qqq\na\tsea\n";
+  const auto open = [&](Split part) {
+    return data::open_class_lines(file, part, t, {.test_file = other, .split = {.validation = 0}});
+  };
+  CHECK(open(Split::Train)->size() == 3);
+  CHECK(open(Split::Train)->notes().empty());
+  CHECK(open(Split::All)->size() == 5);
+  CHECK(open(Split::All)->sample_name(3) == other + ", line 1");
+  const auto test = open(Split::Test);
+  CHECK(test->size() == 2);
+  REQUIRE(test->notes().size() == 1);
+  CHECK(to_string(test->notes()[0])
+            .starts_with(other + ", line 1: 1 word or sign in 1 of 2 texts of the test part"));
 }
 
 TEST_CASE("token text: signs that a vocabulary without an unknown token lacks are left out aloud") {
