@@ -52,10 +52,9 @@ if(TENON_SANITIZE)
   target_compile_options(tenon_options INTERFACE -fsanitize=${TENON_SANITIZE} -fno-omit-frame-pointer -g1)
   target_link_options(tenon_options INTERFACE -fsanitize=${TENON_SANITIZE})
 endif()
-# Tables that are resolved at the start are read-only from then on. What reads files and names also sees whether an array on the stack
-# was written beyond its end, and has buffers of known sizes checked by the C library: a twentieth more code. What works on graphs and
-# elements does without: its bounds are shapes that were checked, and the whole of src/ but for the CPU's kernels would grow by about
-# 160 kB. Sanitizers check more themselves.
+# Hardening: tables that the loader fills are read-only afterwards (full RELRO), a write beyond an array on the stack is noticed, and
+# the C library checks buffers of known size. Files that are compiled for speed (CPU kernels, graph nodes, devices, and what of data/ and
+# base/ every sample goes through) do without the last two: their bounds are shapes that were checked. Sanitizers check more themselves.
 if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
   target_link_options(tenon_options INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
   set(TENON_HARDENED "$<$<CONFIG:Release,RelWithDebInfo,MinSizeRel>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2;-fstack-protector-strong>")
@@ -183,6 +182,16 @@ function(tenon_add_objects target optimisation)
   endif()
 endfunction()
 # Names of folders, files of caches and the environment are read there.
+# A relocation takes 24 bytes, or a bit where the loader knows packed ones (glibc 2.36): a fortieth of the library.
+option(TENON_PACK_RELOCATIONS "Pack relocations: smaller, and the loader must be of glibc 2.36 or newer" ON)
+include(CheckLinkerFlag)
+if(TENON_PACK_RELOCATIONS)
+  check_linker_flag(CXX -Wl,-z,pack-relative-relocs TENON_LINKER_PACKS_RELOCATIONS)
+  if(TENON_LINKER_PACKS_RELOCATIONS)
+    target_link_options(tenon_options INTERFACE -Wl,-z,pack-relative-relocs)
+  endif()
+endif()
+
 set(TENON_BASE_SOURCES ${TENON_HOT_SOURCES})
 list(FILTER TENON_BASE_SOURCES INCLUDE REGEX "/src/base/(cache_file|env|folder_names)\\.cpp$")
 if(TENON_HARDENED)
@@ -192,7 +201,8 @@ tenon_add_objects(tenon_hot_objects -O3 ${TENON_HOT_SOURCES})
 tenon_add_objects(tenon_cold_objects -O1 ${TENON_COLD_SOURCES})
 tenon_add_objects(tenon_small_objects -Os ${TENON_SMALL_SOURCES} ${TENON_EMBEDDED_SOURCE})
 tenon_add_objects(tenon_reader_objects -Os ${TENON_READER_SOURCES})
-target_compile_options(tenon_small_objects PRIVATE ${TENON_FEWER_PASSES})
+target_compile_options(tenon_cold_objects PRIVATE "${TENON_HARDENED}")
+target_compile_options(tenon_small_objects PRIVATE ${TENON_FEWER_PASSES} "${TENON_HARDENED}")
 target_compile_options(tenon_reader_objects PRIVATE ${TENON_FEWER_PASSES} "${TENON_HARDENED}")
 if(TENON_TOGETHER)
   set_source_files_properties(${TENON_EMBEDDED_SOURCE} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
