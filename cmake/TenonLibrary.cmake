@@ -184,9 +184,14 @@ endfunction()
 # Names of folders, files of caches and the environment are read there.
 # A relocation takes 24 bytes, or a bit where the loader knows packed ones (glibc 2.36): a fortieth of the library.
 option(TENON_PACK_RELOCATIONS "Pack relocations: smaller, and the loader must be of glibc 2.36 or newer" ON)
-include(CheckLinkerFlag)
-if(TENON_PACK_RELOCATIONS)
-  check_linker_flag(CXX -Wl,-z,pack-relative-relocs TENON_LINKER_PACKS_RELOCATIONS)
+if(TENON_PACK_RELOCATIONS AND NOT CMAKE_CROSSCOMPILING)
+  # Some linkers take the option and make a program that the loader refuses, so one is run.
+  include(CheckCXXSourceRuns)
+  set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,-z,pack-relative-relocs)
+  set(CMAKE_REQUIRED_FLAGS "-fPIE -pie")
+  check_cxx_source_runs("int value; int* volatile place = &value; int main() { return *place; }" TENON_LINKER_PACKS_RELOCATIONS)
+  unset(CMAKE_REQUIRED_LINK_OPTIONS)
+  unset(CMAKE_REQUIRED_FLAGS)
   if(TENON_LINKER_PACKS_RELOCATIONS)
     target_link_options(tenon_options INTERFACE -Wl,-z,pack-relative-relocs)
   endif()
