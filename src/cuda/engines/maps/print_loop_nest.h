@@ -12,7 +12,7 @@
 namespace tenon::cuda {
 
 /// `code` defines struct Arguments and
-///   __device__ void kernel(const Arguments& a, unsigned block, unsigned blocks)
+///   __device__ void nest(const Arguments& a, unsigned block, unsigned blocks)
 /// for blocks of `threads` threads, all of which must call it; any number of blocks gives the same
 /// bits. Where several blocks work on one result they count in `tickets` variables of the module,
 /// from the one on whose number stands in argument word `ticket_word`: launches that may run side
