@@ -41,8 +41,8 @@ struct ImagePatch {
   }
 
   TENON_DEVICE void load(const ImageProblem& p) const {
-    const auto* image = static_cast<const unsigned short*>(p.image) +
-                        static_cast<long long>(image) * C::kChannels * p.height * p.width;
+    const auto* pixels = static_cast<const unsigned short*>(p.image) +
+                         static_cast<long long>(image) * C::kChannels * p.height * p.width;
     const int top = row0 * C::kStrideH - p.pad_h, left = column0 * C::kStrideW - p.pad_w;
     constexpr int kAtOnce = 16;  // loads under way
 #pragma unroll 1
@@ -55,7 +55,7 @@ struct ImagePatch {
         const int plane = i / kPlane, row = top + i % kPlane / kWidth, column = left + i % kWidth;
         const bool exists =
             i < kPatch && row >= 0 && row < p.height && column >= 0 && column < p.width;
-        x[u] = exists ? image[(plane * p.height + row) * p.width + column]
+        x[u] = exists ? pixels[(plane * p.height + row) * p.width + column]
                       : static_cast<unsigned short>(0);
       }
 #pragma unroll
