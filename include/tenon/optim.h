@@ -57,9 +57,9 @@ class TENON_API Optimizer {
   /// are frozen by now keep their values.
   ///
   /// @param grads  one gradient for each of parameters(), in that order
-  /// @param guard  a bool scalar. Where it is false, no assignment changes anything:
-  ///               updates(grads, isfinite(loss)) never lets a NaN into the weights. Running
-  ///               statistics belong to the loss; take_updates() and guarded() (ops.h) guard them.
+  /// @param guard  a bool scalar. Where it is false, no assignment changes anything: updates(grads,
+  ///               isfinite(loss)) never lets a NaN into the weights. Running statistics belong to
+  ///               the loss; take_updates() and guarded() (ops.h) guard them.
   /// @param rates  learning rates, a vector with one element for each group, of type rate_dtype().
   ///               They replace the current learning rates, so that steps that are queued together
   ///               can each have a rate. Undefined: the current rates.

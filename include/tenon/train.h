@@ -269,8 +269,8 @@ struct TrainOptions {
   bool tokens = false;
   nn::Loss evaluation_loss{};  ///< the loss of evaluations; empty: the training loss
   /// A teacher network for distillation. It is in evaluation mode and does not learn. It takes the
-  /// network's inputs and gives scores of the same shape. The training loss is then
-  /// (1 - distill_weight) · loss + distill_weight · distillation_loss(scores, teacher's scores,
+  /// network's inputs and gives scores of the same shape. The training loss is then (1 -
+  /// distill_weight) · loss + distill_weight · distillation_loss(scores, teacher's scores,
   /// temperature). For sequences the distillation loss covers the tokens whose target is not
   /// negative.
   std::optional<nn::AnyModule> teacher{};
@@ -346,8 +346,8 @@ TENON_API Tensor mean_of_views(const Tensor& scores, std::int64_t views, bool qu
 TENON_API data::Batch mixed(const data::Batch& batch, const data::MixDraw& draw,
                             std::int64_t classes);
 
-/// Trains a module on batches (input, target), as Keras's fit() or PyTorch Lightning's Trainer.
-/// The optimizer must outlive the trainer.
+/// Trains a module on batches (input, target), as Keras's fit() or PyTorch Lightning's Trainer. The
+/// optimizer must outlive the trainer.
 class TENON_API Trainer {
  public:
   /// Throws ValueError if the loss is empty, a callback is null, an option is out of range, or none
@@ -761,8 +761,8 @@ class TENON_API TrainedModel {
   /// @param start  index of the first sample
   /// @param count  number of samples; -1: all from `start` on
   /// @param take   receives each prediction, in order, with the sample's input [1, …] as the
-  ///               dataset gives it. Samples that cannot be decoded are left out;
-  ///               Dataset::broken() names them.
+  ///               dataset gives it. Samples that cannot be decoded are left out; Dataset::broken()
+  ///               names them.
   void predict(const data::Dataset& set, std::int64_t start, std::int64_t count,
                const std::function<void(Prediction&&, const Tensor& input)>& take) const;
   /// Prediction for a text, or for two texts with a tab between them. Of a classifier: class
