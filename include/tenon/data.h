@@ -285,7 +285,8 @@ TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file, Split part,
 /// - open_pairs(): `pairs:FILE[,pieces=N][,length=N]`
 /// - number_pairs(): `numbers[:TRAIN[,TEST[,SEED]]][,below=N][,to=french|german][,pieces=N]`
 /// - images from files (images.h): `folder:DIR`, `list:FILE` or `shards:PATTERN` with the options
-///   `size=SIDE`, `grey`, `broken=error`, `frames=N` and `every=SECONDS`
+///   `size=SIDE`, `grey`, `background=COLOUR`, `broken=error`, `order=natural|plain`, `frames=N`
+///   and `every=SECONDS`; of folders also `parts=no`
 ///
 /// Options follow the source after commas. Tables, lists, lines and pairs also take the options of
 /// RowFormat: `encoding=NAME`, `separator=SIGN`, `comment=SIGN|none`, `header=yes|no` and
