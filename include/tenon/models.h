@@ -135,7 +135,8 @@ TENON_API nn::AnyModule create(const NetworkFile& file, const Options& options =
 /// What is known of a network from TOML. Throws FormatError.
 TENON_API Info info(const NetworkFile& file);
 /// The TOML text of a network of list(): the same parameters, the same initial values, the same
-/// bits. Throws NotSupported for a network that TOML cannot describe.
+/// bits. Of a TOML file its own text. Throws ValueError for another name, IoError for a missing
+/// file.
 TENON_API std::string toml(const std::string& name, const Options& options = {});
 
 /// Builds a network: by a name of list(), "resnet50"; by a name with sizes, "mlp:784-300-10"; or

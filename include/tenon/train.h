@@ -501,8 +501,8 @@ struct TENON_API Settings {
   models::Info model_info() const;
   /// Builds the model (models::create()), from the text of `network` if it is not empty.
   nn::AnyModule create_model(const models::Options& options) const;
-  /// The model as a TOML file, with the settings' classes, head and activation. Throws NotSupported
-  /// for a model that has no such file.
+  /// The model as a TOML file (models::toml()), with the settings' classes, head and activation.
+  /// Throws as models::create().
   std::string model_toml() const;
   /// Combines three sources, later ones over earlier ones: the recipe of `model` ("": the model
   /// that the file names, or the default), the TOML file ("": none), and the overrides.
