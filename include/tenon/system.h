@@ -56,8 +56,8 @@ struct GpuInfo {
 };
 /// A library of NVIDIA that is loaded at run time.
 struct CudaLibrary {
-  std::string name;     ///< "driver", "NVRTC", "cuBLASLt" or "cuDNN"
-  bool found = false;   ///< whether the library was loaded
+  std::string name;     ///< "driver", "NVRTC", "cuBLASLt", "cuDNN" or "nvJPEG"
+  bool found = false;   ///< whether the library was found and can be used
   std::string path;     ///< where it was found, or where it was searched
   std::string version;  ///< its version, or why it cannot be used
 };

@@ -110,7 +110,7 @@ class TENON_API Callback {
   /// Progress of computing the outputs of frozen parts, before training: start_run() and
   /// resume_run() call it with `done` of `samples` samples, first with 0.
   virtual void on_frozen(std::int64_t done, std::int64_t samples);
-  /// Called before all other methods, with the network that fit() is going to train.
+  /// The first call of fit(), with the network that fit() is going to train.
   virtual void on_network(const nn::AnyModule& net);
   /// Called before the first step, with its number and the number of steps of the whole run.
   virtual void on_start(std::int64_t first_step, std::int64_t total_steps);
@@ -133,7 +133,7 @@ struct SeenSamples {
   std::int64_t seen = 0;      ///< of `compared`: those that are among the training samples
   std::int64_t compared = 0;  ///< of `samples`: fewer if windows of a text are too short to compare
   std::int64_t every = 1;     ///< the run's record holds one of this many training samples
-  /// Whether `seen` is exact and not a sample of the record.
+  /// Whether `seen` is exact. False: about() is an estimate.
   bool is_exact() const { return every == 1 && compared == samples; }
   /// How many of `samples` have been seen; an estimate unless is_exact().
   TENON_API std::int64_t about() const;
@@ -269,10 +269,12 @@ struct TrainOptions {
   bool tokens = false;
   nn::Loss evaluation_loss{};  ///< the loss of evaluations; empty: the training loss
   /// A teacher network for distillation. It is in evaluation mode and does not learn. It takes the
-  /// network's inputs and gives scores of the same shape. The training loss is then (1 -
-  /// distill_weight) · loss + distill_weight · distillation_loss(scores, teacher's scores,
-  /// temperature). For sequences the distillation loss covers the tokens whose target is not
-  /// negative.
+  /// network's inputs and gives scores of the same shape. The training loss is then
+  ///
+  ///     (1 - distill_weight) · loss
+  ///       + distill_weight · distillation_loss(scores, teacher's scores, temperature)
+  ///
+  /// For sequences the distillation loss covers the tokens whose target is not negative.
   std::optional<nn::AnyModule> teacher{};
   double temperature = 4;       ///< distillation temperature, above 0
   double distill_weight = 0.5;  ///< weight of the teacher's scores in the loss, 0 to 1
