@@ -1,6 +1,6 @@
-// The four equations of back-propagation for a network with sigmoid units and the quadratic cost C
-// = 1/(2n) Σ ‖y(x) - a‖², written out, and compared with grad(). Then mini-batch gradient descent w
-// ← w - (η/m) Σ ∂C/∂w until the error is small.
+// The four equations of back-propagation for a network with sigmoid units and the quadratic cost
+// C = 1/(2n) Σ ‖y(x) - a‖², written out and compared with grad(). Then gradient descent,
+// w ← w - (η/m) Σ ∂C/∂w, until the error is small.
 #include <tenon/tenon.h>
 
 #include "check.h"
@@ -9,7 +9,7 @@ using namespace tenon;
 
 int main() {
   manual_seed(3);
-  // The parity of two bits, which one layer cannot learn.
+  // The parity of two bits (XOR). One layer cannot learn it.
   const Tensor x = Tensor::from({0.f, 0.f, 0.f, 1.f, 1.f, 0.f, 1.f, 1.f}, {4, 2});
   const Tensor y = Tensor::from({0.f, 1.f, 1.f, 0.f}, {4, 1});
   const Tensor w1 = variable(randn({8, 2}), "w1"), b1 = variable(randn({8}), "b1");
@@ -25,9 +25,9 @@ int main() {
   const Tensor a1 = layer(x, w1, b1), a2 = layer(a1, w2, b2);
   const Tensor delta2 = (a2 - y) / n * a2 * (1 - a2);  // 1: error of the last layer
   const Tensor delta1 =
-      matmul(delta2, w2) * a1 * (1 - a1);  // 2: error of a layer from the next one's
+      matmul(delta2, w2) * a1 * (1 - a1);  // 2: error of a layer, from the error of the next layer
   const Tensor db1 = sum(delta1, {0}), db2 = sum(delta2, {0});  // 3: ∂C/∂b = δ
-  const Tensor dw1 = matmul(transpose(delta1), x);  // 4: ∂C/∂w = δ · activation before it
+  const Tensor dw1 = matmul(transpose(delta1), x);  // 4: ∂C/∂w = δ · input activation
   const Tensor dw2 = matmul(transpose(delta2), a1);
 
   const Tensor params[] = {w1, b1, w2, b2};
@@ -37,8 +37,7 @@ int main() {
     check(amax(abs(by_hand[k] - by_grad[static_cast<std::size_t>(k)])).item() < 1e-6,
           "the four equations agree with grad()");
 
-  // One program: cost, gradients and updates together; traced at the first call, replayed
-  // afterwards.
+  // Cost, gradients and updates are one program. The first call traces it, later calls replay it.
   CompiledFunction step = compile([&](const std::vector<Tensor>&) {
     const Tensor c = cost();
     std::vector<Tensor> out{c};

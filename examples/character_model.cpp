@@ -1,5 +1,5 @@
-// A model of characters on a gated recurrent unit, whose steps are planned once however long the
-// text is. It learns a rhyme and then goes on by itself.
+// A character-level language model with a gated recurrent unit (GRU). Its steps are planned once
+// for any sequence length. It learns a rhyme and then generates text.
 #include <tenon/tenon.h>
 
 #include "check.h"
@@ -10,9 +10,9 @@ const std::string kText =
     "one for sorrow, two for mirth, three for a wedding, four for a birth; "
     "five for silver, six for gold, seven for a secret never to be told. ";
 
-struct Spoken {
-  Tensor scores;  // [N, T, symbols], of the character that follows each
-  Tensor memory;  // [1, N, width], to go on from
+struct Output {
+  Tensor scores;  // [N, T, symbols], scores of the next character
+  Tensor memory;  // [1, N, width], the hidden state after the last character
 };
 
 class CharacterModel : public nn::ModuleOf<CharacterModel> {
@@ -22,8 +22,8 @@ class CharacterModel : public nn::ModuleOf<CharacterModel> {
         recurrent_(child("recurrent", nn::GRU(width, width, {.batch_first = true}))),
         head_(child("head", nn::Linear(width, symbols))) {}
 
-  // Characters [N, T], and what is remembered of those before; nothing when left out.
-  Spoken forward(const Tensor& text, const Tensor& memory = {}) const {
+  // Characters [N, T], and the hidden state before them; zeros if left out.
+  Output forward(const Tensor& text, const Tensor& memory = {}) const {
     const auto [output, last] = recurrent_(embedding_(text), memory);
     return {head_(output), last};
   }
@@ -43,27 +43,29 @@ int main() {
   const CharacterModel net(128, 48);
   optim::Adam adam(net, {.lr = 0.01});
 
-  // Windows of 32 characters; the target is the text one place further.
+  // Samples of 32 characters. The target is the text one position later.
   const std::int64_t length = 32, windows = 16;
   double loss = 0;
   for (int k = 0; k < 150; ++k) {
     const Tensor start = randint(0, count - length - 1, {windows, 1}).eval();
-    const Tensor places = start + arange(0, length);
-    const Tensor scores = net(text[places]).scores;
-    loss = adam.step(cross_entropy(scores.flatten(0, 1), text[places + 1].flatten()), {.norm = 1});
+    const Tensor positions = start + arange(0, length);
+    const Tensor scores = net(text[positions]).scores;
+    loss =
+        adam.step(cross_entropy(scores.flatten(0, 1), text[positions + 1].flatten()), {.norm = 1});
     if (k % 50 == 0) std::printf("step %3d  loss %.3f\n", k, loss);
   }
   std::printf("loss %.3f a character, %.3f before training\n", loss, std::log(128.0));
-  check(loss < 1.0, "the rhyme is learnt");
+  check(loss < 1.0, "the model has learned the rhyme");
 
   net.eval();
-  std::string said = "one for ";
-  Spoken heard;
+  std::string generated = "one for ";
+  Output output;
   for (std::size_t k = 0; k < 60; ++k) {
-    if (k >= said.size()) said += static_cast<char>(heard.scores.argmax().item<std::int64_t>());
-    const auto code = static_cast<std::int64_t>(static_cast<unsigned char>(said[k]));
-    heard = net(Tensor::from({code}, {1, 1}), heard.memory);
-    eval({heard.scores, heard.memory});
+    if (k >= generated.size())
+      generated += static_cast<char>(output.scores.argmax().item<std::int64_t>());
+    const auto code = static_cast<std::int64_t>(static_cast<unsigned char>(generated[k]));
+    output = net(Tensor::from({code}, {1, 1}), output.memory);
+    eval({output.scores, output.memory});
   }
-  std::printf("%s\n", said.c_str());
+  std::printf("%s\n", generated.c_str());
 }

@@ -1,4 +1,4 @@
-// Examples check what they show: a figure that is off ends the program with 1.
+// Examples check their results: a wrong result ends the program with exit code 1.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// A 3x3 convolution on an image 4 pixels wide, and 2x2 max pooling of a table, term by term.
+// A 3x3 convolution of a 4x4 image and a 2x2 max pooling, computed term by term.
 #include <tenon/tenon.h>
 
 #include "check.h"
@@ -6,9 +6,9 @@
 using namespace tenon;
 
 int main() {
-  // Pixels I1…I16 in rows of four, weights A1…A9 in rows of three. The output at pixel 6 sees the
-  // nine pixels around it: O6 = A1·I1 + A2·I2 + A3·I3 + A4·I5 + A5·I6 + A6·I7 + A7·I9 + A8·I10 +
-  // A9·I11.
+  // Pixels I1…I16 in rows of four, weights A1…A9 in rows of three. The output at pixel 6 is a
+  // weighted sum of the nine pixels around it: O6 = A1·I1 + A2·I2 + A3·I3 + A4·I5 + A5·I6 + A6·I7 +
+  // A7·I9 + A8·I10 + A9·I11.
   const Tensor image = reshape(arange(1, 17, 1, DType::Float32), {1, 1, 4, 4});
   const Tensor weight = Tensor::from({1.f, 2.f, 3.f, 4.f, 5.f, 6.f, 7.f, 8.f, 9.f}, {1, 1, 3, 3});
   const Tensor out = conv2d(image, weight, {}, {.padding = {1, 1}});

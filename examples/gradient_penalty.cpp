@@ -1,5 +1,6 @@
-// A gradient penalty beside a server: the slope of a critic with respect to its input is part of
-// the loss, so gradients are taken of gradients; meanwhile other threads ask the same network.
+// A gradient penalty (second derivatives) while other threads use the network. The gradient of a
+// critic with respect to its input is part of the loss, so the step differentiates a gradient.
+// During training two threads evaluate the same network.
 #include <tenon/tenon.h>
 
 #include <atomic>
@@ -15,7 +16,7 @@ int main() {
                         nn::Linear(32, 1));
   optim::Adam adam(critic, {.lr = 2e-3});
 
-  // Other threads see the weights of the last finished step, never a mixture of two.
+  // Other threads see the weights after the last finished step, never a mixture of two steps.
   const CompiledFunction serve = compile(
       [critic](const std::vector<Tensor>& in) { return std::vector<Tensor>{critic(in[0])}; });
   const Tensor question = randn({16, 2}).eval();
@@ -34,7 +35,8 @@ int main() {
       }
     });
 
-  // The critic tells points of a ring (high) from points of a disc (low), with slopes of about 1.
+  // The critic separates points of a ring (high) from points of a disc (low). The penalty keeps the
+  // norm of its gradient near 1.
   double penalty = 0, distance = 0;
   for (int k = 0; k < 200; ++k) {
     const Tensor angle = 6.2831853 * rand({128, 1});
@@ -53,6 +55,6 @@ int main() {
   for (std::thread& server : servers) server.join();
   std::printf("distance %.3f, penalty %.4f; %d answers were given meanwhile\n", distance, penalty,
               answers.load());
-  check(distance > 0.5 && penalty < 0.5, "the critic tells them apart with slopes near 1");
+  check(distance > 0.5 && penalty < 0.5, "the critic separates them with gradients of norm near 1");
   check(answers > 0 && finite, "the server answered while the network learned");
 }

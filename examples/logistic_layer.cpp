@@ -1,5 +1,5 @@
-// The smallest classifier of digits: one logistic layer xW + b with x of N×784 and W of 784×10,
-// trained by a plain loop.
+// The smallest classifier of digits, trained by a plain loop: one layer xW + b with softmax, where
+// x is [N, 784] and W is [784, 10].
 #include <tenon/tenon.h>
 
 #include "check.h"

@@ -1,4 +1,4 @@
-// What will run, where it will live and why it fused: known before anything runs.
+// Inspect a plan before anything runs: the steps, the memory, and why operations were fused.
 #include <string>
 
 #include <tenon/tenon.h>
@@ -21,10 +21,10 @@ int main() {
   std::printf("%d nodes in %d steps, planned in %.2f ms; peak %lld bytes\n", plan.node_count(),
               plan.step_count(), plan.planning_ms(), static_cast<long long>(plan.peak_bytes()));
   check(plan.steps().find("matmul+") != std::string::npos,
-        "the update of W is the epilogue of the product that makes its gradient");
+        "the update of W is the epilogue of the matrix product that computes its gradient");
 
-  // Files go both ways: Python's safetensors and numpy read these.
+  // Python's safetensors package can read this file, and Tenon can read files from there.
   io::save_safetensors("weights.safetensors", {{"fc.weight", w}, {"fc.bias", b}});
   const auto loaded = io::load_safetensors("weights.safetensors");
-  check(loaded.tensors.at("fc.bias").shape() == Shape{10}, "what is saved is loaded");
+  check(loaded.tensors.at("fc.bias").shape() == Shape{10}, "the saved tensors are loaded");
 }

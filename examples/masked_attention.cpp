@@ -1,5 +1,6 @@
-// Attention with a mask: sequences of different lengths in one batch. The network finds, for every
-// sequence, the value that stands at its largest key, and places behind the end play no part.
+// Attention with a padding mask, for sequences of different lengths in one batch. The network
+// returns, for every sequence, the value at the position with the largest key. Padding has no
+// influence.
 #include <tenon/tenon.h>
 
 #include <limits>
@@ -14,7 +15,7 @@ class Attention : public nn::Module {
       : heads_(heads),
         qkv_(child("qkv", nn::Linear(in, 3 * width))),
         out_(child("out", nn::Linear(width, width))) {}
-  // x [N, T, in], visible [N, T] of bool: 0 behind the end of a sequence.
+  // x is [N, T, in]. visible is [N, T], bool: false for padding after the end of a sequence.
   Tensor attend(const Tensor& x, const Tensor& visible) const {
     const std::int64_t n = x.size(0), t = x.size(1);
     const Tensor all = qkv_(x).reshape({n, t, 3, heads_, -1}).permute({2, 0, 3, 1, 4});
@@ -71,13 +72,13 @@ int main() {
     if (k % 100 == 0) std::printf("step %3d  loss %.3f\n", k, loss);
   }
   std::printf("loss %.3f, from %.3f\n", loss, first);
-  check(loss < 0.7 * first, "it learns where to look");
+  check(loss < 0.7 * first, "attention learns the position of the largest key");
 
-  // What stands behind the end changes nothing, not by one bit.
+  // Other values in the padding give the same output, bit by bit.
   net.eval();
   const Tensor x = randn({2, longest, 2}).eval();
   const Tensor visible = arange(0, longest) < Tensor::from<std::int64_t>({5, 5}, {2, 1});
   const Tensor other = x.index_put({Slice(), Slice(5)}, 1000);
   check(net.answer(x, visible).to_vector<float>() == net.answer(other, visible).to_vector<float>(),
-        "masked places play no part");
+        "masked positions have no influence");
 }

@@ -1,9 +1,10 @@
-// What a product of two matrices costs: one thread an element, Tenon on the CPU, Tenon on a GPU.
+// Speed of a matrix product: by definition on one CPU thread, with Tenon on the CPU, and with Tenon
+// on a GPU.
 //
-// All three do the same multiply-adds; what differs is how often a number is fetched. lab/matmul
-// climbs the same stairs on the GPU itself, from one thread an element to the tensor cores'
-// own pace. TFLOP/s on one NVIDIA H200, random data, beside cuBLAS in turn
-// (docs/internals/matmul.md):
+// All three do the same multiply-adds. They differ in how often they load a number from memory.
+// lab/matmul shows the same optimization on the GPU step by step, from one thread for each element
+// to the peak of the tensor cores. TFLOP/s on one NVIDIA H200, random data, measured alternately
+// with cuBLAS (docs/internals/matmul.md):
 //
 //   step                                  type   1024³   4096³   8192³   of cuBLAS at 8192³
 //   one thread an element                 fp32     6.4     5.8     5.1     10 %
@@ -22,8 +23,8 @@ using namespace tenon;
 
 namespace {
 
-// out[i, j] = sum over k of a[i, k] · b[k, j], as the definition says it: every multiply-add
-// fetches two numbers, and b is walked down its columns, against the grain of memory.
+// out[i, j] = sum over k of a[i, k] · b[k, j], by definition. Every multiply-add loads two numbers,
+// and b is read down its columns, with a stride of n.
 void by_definition(const std::vector<float>& a, const std::vector<float>& b,
                    std::vector<float>& out, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -49,8 +50,8 @@ void report(const char* what, std::int64_t n, double ms) {
   std::printf("%-34s %9.3f ms  %10.2f GFLOP/s\n", what, ms, flop / ms * 1e-6);
 }
 
-// The second evaluation: by then the program is planned and, on a GPU, compiled.
-double settled(const Tensor& a, const Tensor& b) {
+// Time of the second evaluation. The first one plans the program and compiles GPU kernels.
+double milliseconds_when_planned(const Tensor& a, const Tensor& b) {
   eval({matmul(a, b)});
   synchronize();
   return milliseconds([&] {
@@ -80,9 +81,9 @@ int main() {
   report("by definition, one CPU thread", kSize, milliseconds([&] {
            by_definition(a_host, b_host, expected, static_cast<std::size_t>(kSize));
          }));
-  report("Tenon on the CPU", kSize, settled(a, b));
+  report("Tenon on the CPU", kSize, milliseconds_when_planned(a, b));
   check(relative_distance(matmul(a, b).to_vector<float>(), expected) < 1e-5,
-        "tiles and vectors change the time, not the product");
+        "the CPU gives the same product");
 
   Device gpu;
   try {
@@ -94,15 +95,15 @@ int main() {
   const Tensor a_gpu = to(a, gpu), b_gpu = to(b, gpu);
   check(relative_distance(matmul(a_gpu, b_gpu).to_vector<float>(), expected) < 1e-5,
         "the GPU gives the same product");
-  report("Tenon on the GPU", kSize, settled(a_gpu, b_gpu));
+  report("Tenon on the GPU", kSize, milliseconds_when_planned(a_gpu, b_gpu));
 
-  // A GPU wants work: at 256³ most of the time is the way there and back.
+  // A GPU needs a larger product: at 256³ most of the time is launch and synchronization latency.
   constexpr std::int64_t kLarge = 4096;
   set_device(gpu);
   const Tensor u = randn({kLarge, kLarge}), v = randn({kLarge, kLarge});
   eval({u, v});
   for (const Precision precision : {Precision::Fp32, Precision::Tf32, Precision::Bf16}) {
     set_precision(precision);
-    report(name(precision), kLarge, settled(u, v));
+    report(name(precision), kLarge, milliseconds_when_planned(u, v));
   }
 }

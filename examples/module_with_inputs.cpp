@@ -1,5 +1,5 @@
-// A module of several inputs and outputs: derive from ModuleOf and write the forward() you need.
-// Here, attention with a mask, which gives back a struct.
+// A module with several inputs and outputs: derive from ModuleOf and write a forward() with your
+// own signature. The example is attention with a mask, which returns a struct.
 #include <tenon/tenon.h>
 
 #include "check.h"
@@ -32,17 +32,18 @@ int main() {
   manual_seed(1);
   const Attention attention(8);
   const Tensor x = randn({4, 5, 8});
-  const Tensor past = ge(unsqueeze(arange(0, 5), 1), arange(0, 5));  // nobody looks ahead
+  const Tensor causal =
+      ge(unsqueeze(arange(0, 5), 1), arange(0, 5));  // causal mask: no position sees a later one
 
-  const Attended out = attention(x, past);
+  const Attended out = attention(x, causal);
   const std::vector<float> first = select(select(out.weights, 0, 0), 0, 0).to_vector<float>();
-  std::printf("the first place looks at itself with weight %.3f, at the second with %.3f\n",
+  std::printf("the first position attends to itself with weight %.3f, to the second with %.3f\n",
               first[0], first[1]);
-  check(near(first[0], 1, 1e-6) && first[1] == 0, "the mask holds");
+  check(near(first[0], 1, 1e-6) && first[1] == 0, "masked positions have weight 0");
 
-  // Everything that modules have is there: names, optimizers, summaries, errors that name a layer.
+  // All features of modules work: names, optimizers, summaries, errors that name a layer.
   optim::Adam adam(attention, {.lr = 0.01});
   double loss = 0;
-  for (int step = 0; step < 50; ++step) loss = adam.step(mse_loss(attention(x, past).values, x));
-  std::printf("%sloss %.4f\n", attention.summary(x, past).str().c_str(), loss);
+  for (int step = 0; step < 50; ++step) loss = adam.step(mse_loss(attention(x, causal).values, x));
+  std::printf("%sloss %.4f\n", attention.summary(x, causal).str().c_str(), loss);
 }

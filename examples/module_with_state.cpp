@@ -1,5 +1,5 @@
-// A module with state: a forward pass that renews a buffer in one line. Here, a layer that learns
-// the scale of its inputs from what it sees, and batch norm, which is made the same way.
+// A module with state: forward() updates a buffer in one line. The example is a layer that learns
+// the scale of its inputs from the batches it sees. Batch normalization is written the same way.
 #include <tenon/tenon.h>
 
 #include "check.h"
@@ -12,7 +12,7 @@ class Standardise : public nn::Module {
       : size_(buffer("size", ones({width}))), seen_(buffer("seen", scalar(0))) {}
 
   Tensor forward(const Tensor& x) const override {
-    update(size_, 0.9 * size_ + 0.1 * mean(abs(x), {0}));  // nothing in evaluation mode
+    update(size_, 0.9 * size_ + 0.1 * mean(abs(x), {0}));  // no effect in evaluation mode
     update(seen_, seen_ + 1);
     return x / size_;
   }
@@ -30,26 +30,26 @@ int main() {
   const Tensor x = randn({256, 8}) * 40, y = sum(sin(x / 40), {1}, true);
   eval({x, y});
 
-  // Calling the network changes nothing yet. The step evaluates the loss, and with it the updates.
+  // Calling the network updates nothing yet. The step evaluates the loss and with it the updates.
   optim::Adam adam(net, {.lr = 0.01});
   double loss = 0;
   for (int step = 0; step < 300; ++step) loss = adam.step(mse_loss(net(x), y));
   std::printf("loss %.4f after %.0f steps; the inputs are about %.1f in size\n", loss,
               input.seen().item(), input.size().to_vector<float>()[0]);
   check(loss < 0.1, "the network fits the function");
-  check(input.seen().item() == 300, "a step renews each buffer once");
+  check(input.seen().item() == 300, "a step updates each buffer once");
 
-  // Compiled steps and the Trainer do the same; in evaluation mode the buffers stay as they are.
+  // Compiled functions and the Trainer do the same. In evaluation mode buffers keep their values.
   auto compiled = compile([&](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{mse_loss(net(in[0]), in[1])};
   });
   compiled({x, y});
-  check(input.seen().item() == 301, "so does a compiled function");
+  check(input.seen().item() == 301, "a compiled function updates it too");
   net.eval();
   net(x).eval();
-  check(input.seen().item() == 301, "evaluation renews nothing");
+  check(input.seen().item() == 301, "evaluation mode updates nothing");
 
-  // A step that should count only when its loss is finite takes the updates off and guards them.
+  // To update buffers only if the loss is finite, take the updates from the loss and guard them.
   net.train();
   std::vector<Tensor> values{mse_loss(net(x / 0.0), y)};
   std::vector<Tensor> work = take_updates(values);
@@ -58,5 +58,5 @@ int main() {
   for (const Tensor& update : adam.updates(grad(values[0], adam.parameters()), fine))
     work.push_back(update);
   eval(work);
-  check(input.seen().item() == 301, "a step that is left out renews nothing");
+  check(input.seen().item() == 301, "a guarded step with a non-finite loss updates nothing");
 }

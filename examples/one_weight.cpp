@@ -1,7 +1,7 @@
-// One back-propagated weight: the chain rule by hand, and by grad().
+// Back-propagation for one weight: the chain rule by hand, and by grad().
 //
-// An output unit with sigmoid activation O and target T has the error E = (O - T)² / 2. A weight
-// that brings the input I to it then has the gradient dE/dw = I · (O - T) · O · (1 - O).
+// An output unit with sigmoid activation O and target T has the error E = (O - T)² / 2. The weight
+// w of its input I then has the gradient dE/dw = I · (O - T) · O · (1 - O).
 #include <tenon/tenon.h>
 
 #include "check.h"
@@ -12,8 +12,8 @@ int main() {
   const double input = 0.13, target = 0.9, out = 0.35;
   const double by_hand = input * (out - target) * out * (1 - out);
 
-  // The unit whose output is 0.35: its weighted sum is ln(O / (1 - O)); the rest of the sum stands
-  // in the bias.
+  // The weighted sum of a unit with output 0.35 is ln(O / (1 - O)). The bias holds the part of the
+  // sum that w · I does not give.
   const Tensor w = variable(scalar(0.7, DType::Float64), "w");
   const double bias = std::log(out / (1 - out)) - 0.7 * input;
   const Tensor o = sigmoid(w * input + bias);
@@ -23,7 +23,7 @@ int main() {
   std::printf("O = %.4f, dE/dw by hand %.6f, by grad() %.6f\n", o.item(), by_hand, by_grad);
   check(near(by_hand, by_grad, 1e-9), "the same gradient both ways");
 
-  // Gradients are graph as well, so they can be differentiated again.
+  // Gradients are part of the graph, so they can be differentiated again.
   const Tensor slope = grad(error, w);
   std::printf("d²E/dw² = %.6f\n", grad(slope, w).item());
 }

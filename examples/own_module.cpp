@@ -1,5 +1,5 @@
-// A network of one's own: derive from Module, register what it is made of, override forward().
-// Here, two layers with a shortcut.
+// A network of your own: derive from Module, register its children and parameters, and override
+// forward(). The example is two layers with a residual connection.
 #include <tenon/tenon.h>
 
 #include "check.h"
@@ -24,7 +24,7 @@ int main() {
   for (const nn::NamedTensor& p : net.named_parameters())
     std::printf("%-18s %s\n", p.name.c_str(), p.tensor.shape().str().c_str());
 
-  // It learns a function of eight numbers.
+  // Train it to compute a function of eight numbers.
   const Tensor x = randn({256, 8}), y = sum(sin(x), {1}, true);
   eval({x, y});
   optim::Adam adam(net, {.lr = 0.01});
@@ -35,10 +35,10 @@ int main() {
   }
   check(loss < 0.1, "the network fits the function");
 
-  // A wrong shape is refused where it happens, and the message names the layer.
+  // A wrong shape throws at once, and the message names the layer.
   try {
     net(randn({4, 9}));
-    check(false, "a wrong width is refused");
+    check(false, "a wrong number of features is refused");
   } catch (const ShapeError& error) {
     std::printf("refused: %s\n", error.what());
   }

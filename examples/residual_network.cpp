@@ -1,5 +1,6 @@
-// A residual network for images with a norm of one's own: each channel divided by the root of its
-// mean square, with a learned gain. Modules hold modules; names come from where they stand.
+// A residual network for images with a normalization layer of your own, which divides each channel
+// by the root of its mean square and has a learned gain. Modules contain modules; a parameter's
+// name is its path in the network.
 #include <tenon/tenon.h>
 
 #include "check.h"
@@ -62,5 +63,5 @@ int main() {
   const train::TrainResult result = trainer.fit(train, validation);
   std::printf("best %s %.1f %% after epoch %d\n", result.best_figure.c_str(), *result.best * 100,
               result.best_epoch);
-  check(*result.best > 0.7, "six passes over 2,000 digits reach 70 %");
+  check(*result.best > 0.7, "six epochs of 2,000 digits reach 70 %");
 }

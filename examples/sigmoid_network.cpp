@@ -1,6 +1,6 @@
-// A network worked out by hand: three inputs, three sigmoid units, two outputs, no bias.
+// A network computed by hand: three inputs, three sigmoid units, two outputs, no bias.
 //
-// The weights of a layer are a matrix with a row for each unit; one matrix product gives all
+// The weights of a layer are a matrix with one row for each unit. One matrix product gives all
 // weighted sums.
 #include <tenon/tenon.h>
 

@@ -1,5 +1,5 @@
-// A regression on a table: prices of houses from their area, rooms and age, read from a CSV file.
-// A run standardizes columns and targets and reports in the table's own units.
+// Regression on a table: house prices from area, rooms and age, read from a CSV file. The run
+// standardizes columns and targets, and reports results in the table's units.
 #include <tenon/tenon.h>
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 using namespace tenon;
 
-// A table as it might have been exported somewhere.
+// A CSV table of generated houses.
 std::string houses() {
   std::string rows = "area,rooms,age,price\n";
   const Tensor drawn = rand({600, 3});
@@ -26,12 +26,12 @@ int main() {
   manual_seed(1);
   io::write_file("houses.csv", houses());
 
-  // The command does the same: tenon train mlp:3-32-1 --data csv:houses.csv,label=price
+  // The same with the command: tenon train mlp:3-32-1 --data csv:houses.csv,label=price
   // --task regression
   train::Settings settings = train::Settings::for_model("mlp:3-32-1");
   settings.task = "regression";
-  settings.data =
-      "csv:houses.csv,label=price";  // tenths of the rows are for validation and testing
+  // A tenth of the rows is for testing, a tenth of the others for validation.
+  settings.data = "csv:houses.csv,label=price";
   settings.epochs = 40;
   settings.batch = 32;
   std::filesystem::remove_all("houses");
@@ -39,7 +39,8 @@ int main() {
   std::printf("best %s %.4f, test loss %.4f\n", result.best_figure.c_str(), *result.best,
               result.test->loss);
 
-  // The model's file holds the statistics of its training rows; rows go in as the table has them.
+  // The model file holds the statistics of the training rows, so inputs are rows in the table's
+  // units.
   const train::TrainedModel model = train::TrainedModel::open("houses/model.safetensors");
   const train::Evaluation held_out = model.evaluate("csv:houses.csv,label=price");
   std::printf("on %lld rows not trained on: R2 %.4f, off by %.0f on average\n",
@@ -48,5 +49,5 @@ int main() {
   const double price = model.predict(Tensor::from<float>({100, 3, 20}, {1, 3})).item();
   std::printf("100 square metres, 3 rooms, 20 years: %.0f\n", price);
   check(held_out.errors->r2() > 0.98, "a small network explains the prices");
-  check(near(price, 251'000, 25'000), "answers come in the table's units");
+  check(near(price, 251'000, 25'000), "predictions are in the table's units");
 }

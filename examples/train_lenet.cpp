@@ -1,4 +1,4 @@
-// A convolutional network trained in ten lines. Drawn digits need no network;
+// A convolutional network, trained in ten lines. Generated digits need no download;
 // data::open_idx("folder", …) reads MNIST.
 #include <tenon/tenon.h>
 
@@ -24,5 +24,5 @@ int main() {
   std::printf("epoch %d was kept: test accuracy %.2f %%\n", result.kept_epoch,
               100 * *result.test->accuracy);
   check(net.parameter_count() == 61706, "LeNet-5 has 61,706 parameters");
-  check(*result.test->accuracy > 0.9, "two passes over 6,000 digits reach 90 %");
+  check(*result.test->accuracy > 0.9, "two epochs of 6,000 digits reach 90 %");
 }

@@ -1,10 +1,11 @@
-// Transfer learning on photographs: the base of a network that others trained stays as it is, new
-// last layers learn the classes of a folder, and then the base learns on, slowly.
+// Transfer learning on photographs. The pretrained base of a network is frozen while new last
+// layers learn the classes of a folder. Then the base is fine-tuned with a lower learning rate.
 //
 //     example_transfer_learning [PHOTOS [NETWORK WEIGHTS]]
 //
-// PHOTOS has a folder for each class; NETWORK and WEIGHTS may be vgg16 and torchvision's file of
-// it. Without them digits are drawn, and a small network that knows other digits is the base.
+// PHOTOS has a folder for each class. NETWORK and WEIGHTS may be vgg16 and torchvision's file of
+// its weights. Without arguments the images are generated digits, and the base is a small network
+// that was trained on other digits.
 #include <tenon/tenon.h>
 
 #include <filesystem>
@@ -15,8 +16,7 @@
 
 using namespace tenon;
 
-// Drawn digits in the place of photographs: 0 to 4 are what the base learns, 5 to 9 what is on the
-// images that somebody has.
+// Generated digits instead of photographs: the base learns 0 to 4, the new classes are 5 to 9.
 struct Digits {
   std::vector<std::vector<std::uint8_t>> pixels;  // 28 x 28 each
   std::vector<std::int64_t> labels;
@@ -45,7 +45,8 @@ std::string drawn_photos() {
   return "photos";
 }
 
-// In the place of what others publish: a network that tells 0 to 4, its pixels scaled as theirs.
+// Instead of published weights: a network that classifies 0 to 4, with pixels scaled as for
+// torchvision's networks.
 std::string trained_base(const std::string& network) {
   const Digits low = digits(4000, true);
   const auto count = static_cast<std::int64_t>(low.labels.size());
@@ -60,14 +61,14 @@ std::string trained_base(const std::string& network) {
   optim::Sgd sgd(net, {.lr = 0.05, .momentum = 0.9});
   const train::TrainResult result =
       train::Trainer(net, nn::CrossEntropyLoss(), sgd, {.epochs = 2}).fit(loader);
-  std::printf("the base tells 0 to 4: accuracy %.1f %% in its last epoch\n",
+  std::printf("the base classifies 0 to 4: accuracy %.1f %% in its last epoch\n",
               100 * *result.epochs.back().train_accuracy);
   io::save_safetensors("base.safetensors", net.state_dict());
   return "base.safetensors";
 }
 
-// All parts with weights but the last: "features" of VGG, "conv1,bn1,layer1,…" of residual
-// networks.
+// The names of all parts with weights except the last: "features" for VGG, "conv1,bn1,layer1,…" for
+// residual networks.
 std::string all_but_the_last(const std::string& network) {
   std::string parts, last;
   for (const auto& [name, part] : models::create(network).children()) {
@@ -78,8 +79,8 @@ std::string all_but_the_last(const std::string& network) {
   return parts;
 }
 
-// What the run decides is said here.
-class Told : public train::Callback {
+// Prints the decisions and the results of the run.
+class Printer : public train::Callback {
  public:
   void on_note(const std::string& note) override { std::printf("%s\n", note.c_str()); }
   void on_epoch(const train::EpochReport& epoch) override {
@@ -95,12 +96,12 @@ int main(int argc, char** argv) {
                     photos = argc > 1 ? argv[1] : drawn_photos(),
                     frozen = all_but_the_last(network);
 
-  // The command does the same: tenon train NETWORK --weights FILE --freeze PARTS --head 32,relu
+  // The same with the command: tenon train NETWORK --weights FILE --freeze PARTS --head 32,relu
   // --data folder:PHOTOS,split=0.2 --epochs 10 --unfreeze-after 7 … --out learnt
-  std::string slowly;  // the base learns at a fifth of the head's rate
+  std::string base_rates;  // the base's learning rate is a fifth of the head's
   for (std::size_t at = 0; at < frozen.size();) {
     const std::size_t end = std::min(frozen.find(',', at), frozen.size());
-    slowly += (slowly.empty() ? "" : ",") + frozen.substr(at, end - at) + "=0.2";
+    base_rates += (base_rates.empty() ? "" : ",") + frozen.substr(at, end - at) + "=0.2";
     at = end + 1;
   }
   const train::Settings settings = train::Settings::resolve(
@@ -108,28 +109,28 @@ int main(int argc, char** argv) {
       {{"weights", weights},
        {"freeze", frozen},
        {"head", "32,relu"},
-       {"data", "folder:" + photos + ",split=0.2"},  // a fifth is kept for testing
+       {"data", "folder:" + photos + ",split=0.2"},  // a fifth is for testing
        {"epochs", "10"},
        {"unfreeze_after", "7"},
-       {"rate_of", slowly},
+       {"rate_of", base_rates},
        {"batch", "16"},
        {"optimizer", "sgd"},
        {"lr", "0.02"}});
   const train::TrainResult result =
-      train::start_run(settings, "learnt", {.callbacks = {std::make_shared<Told>()}});
+      train::start_run(settings, "learnt", {.callbacks = {std::make_shared<Printer>()}});
 
-  // The model's file is whole: it knows the classes, and how images come to the network.
+  // The model file is complete: it has the classes and how images are resized for the network.
   const train::TrainedModel model = train::TrainedModel::open("learnt/model.safetensors");
   std::printf("classes:");
   for (const std::string& name : model.class_names()) std::printf(" %s", name.c_str());
   std::printf("; best %s %.1f %%, test accuracy %.1f %%\n", result.best_figure.c_str(),
               100 * *result.best, 100 * *result.test->accuracy);
-  if (argc > 1) return 0;  // what somebody's own images reach is theirs to judge
+  if (argc > 1) return 0;  // the accuracy on your own images is not checked
   const std::string seven = std::filesystem::directory_iterator("photos/7")->path().string();
-  const Tensor shares = model.predict(model.fit(io::load_image(seven, 3)));
-  std::printf("%s is a 7 with probability %.2f\n", seven.c_str(), shares[0][2].item());
+  const Tensor probabilities = model.predict(model.fit(io::load_image(seven, 3)));
+  std::printf("%s is a 7 with probability %.2f\n", seven.c_str(), probabilities[0][2].item());
   check(model.class_names() == std::vector<std::string>{"5", "6", "7", "8", "9"},
         "classes are the folders' names");
   check(*result.best > 0.6,
-        "a new head on a known base tells 5 to 9, of which guessing meets a fifth");
+        "a new head on the base classifies 5 to 9 better than chance, which is 20 %");
 }

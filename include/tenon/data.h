@@ -1,8 +1,8 @@
-// Data: sets of examples (drawn digits, MNIST, IDX, CSV, NumPy, tensors) and the loader that makes
+// Datasets (generated digits, MNIST, IDX, CSV, NumPy, tensors) and the data loader that makes
 // batches of them.
 //
-// The order of a run is a function of (seed, epoch) alone: neither worker threads nor a stop and
-// resume change it.
+// The order of samples depends on (seed, epoch) alone. Neither the number of worker threads nor a
+// stop and resume changes it.
 #pragma once
 
 #include <cstdint>
@@ -16,42 +16,48 @@
 #include <tenon/notes.h>
 #include <tenon/tensor.h>
 
+/// Datasets, data loaders, transforms, text and tokenizers.
 namespace tenon::data {
 
-/// A part of a source. Training learns from Train, chooses among its epochs by Validation, and
-/// measures Test once, at its end. All is every sample of the source, whatever part it belongs to.
-enum class Split { Train, Validation, Test, All };
+/// A part of a dataset.
+enum class Split {
+  Train,       ///< training learns from it
+  Validation,  ///< training chooses the best epoch by it
+  Test,        ///< measured once, at the end of training
+  All          ///< every sample of the source, whatever part it belongs to
+};
 
 /// "training", "validation", "test" or "all": for messages.
 TENON_API const char* name(Split split);
 
 class ImageFiles;  // <tenon/images.h>
 
-/// A column of a table that is an input of networks, as the training part has it.
+/// An input column of a table, with what was learned from the training part.
 struct TableColumn {
-  std::string name{};                 ///< in the header; "" where there is none
-  double fill = 0;                    ///< what a missing number counts as: the mean
-  std::vector<std::string> values{};  ///< the words of a column of words; empty for numbers
-  /// "year", "month" (1 to 12), "weekday" (0 is Monday), "hour" or "days" (since 2000-01-01, with
-  /// their fraction): what of the dates that the column holds; "" for numbers and words.
+  std::string name{};                 ///< name in the header; "" without a header
+  double fill = 0;                    ///< replaces a missing number: the column's mean
+  std::vector<std::string> values{};  ///< categories of a column of words; empty for numbers
+  /// The component of a date that this column holds: "year", "month" (1 to 12), "weekday" (0 is
+  /// Monday), "hour" or "days" (since 2000-01-01, with fractions). "" for numbers and words.
   std::string date{};
-  std::string date_order{};  ///< of such dates: "ymd", "dmy" or "mdy"
-  std::int64_t number = -1;  ///< in the table that was read, from 0; -1 where that is not known
-  /// Numbers that it gives a network: one, or one for each word, which is 1 where the word stands.
+  std::string date_order{};  ///< order in such dates: "ymd", "dmy" or "mdy"
+  std::int64_t number = -1;  ///< index in the table that was read, from 0; -1: unknown
+  /// Number of inputs of the network: 1 for numbers; for words one for each category (one-hot).
   std::int64_t inputs() const {
     return values.empty() ? 1 : static_cast<std::int64_t>(values.size());
   }
 };
-/// How the rows of a table become inputs: kept with a model, so that other files are read alike.
+/// How the rows of a table become inputs. A model stores it, so that other files are read the same
+/// way.
 struct TableColumns {
-  std::vector<TableColumn> columns{};  ///< those that are inputs, in order
-  std::string label{};                 ///< the label's column; "" without a header
-  std::int64_t label_column = -1;      ///< its number from 0; -1: rows have no labels
-  std::vector<std::string> class_names{};
-  std::string encoding{};   ///< RowFormat::encoding of the table, for files that are no UTF-8
+  std::vector<TableColumn> columns{};      ///< the input columns, in order
+  std::string label{};                     ///< name of the label column; "" without a header
+  std::int64_t label_column = -1;          ///< its index from 0; -1: rows have no labels
+  std::vector<std::string> class_names{};  ///< names of the classes, in order
+  std::string encoding{};   ///< RowFormat::encoding of the table, for files that are not UTF-8
   std::string decimal{};    ///< CsvOptions::decimal of the table
   std::string thousands{};  ///< CsvOptions::thousands of the table
-  /// "column 'species' (number 4, counted from 0)": the label's, for people; "" where there is
+  /// The label column, for messages: "column 'species' (number 4, counted from 0)"; "" if there is
   /// none.
   TENON_API std::string label_text() const;
 };
@@ -59,245 +65,282 @@ struct TableColumns {
 class Tokenizer;
 class Vocabulary;
 
-/// The target of what counts for nothing: of a place that is filled up, of an image that cannot be
-/// decoded.
+/// The target that a loss ignores: of padding in a sequence, and of an image that cannot be decoded
+/// (nn::CrossEntropyLoss::ignore_index; PyTorch's default too).
 constexpr std::int64_t kIgnoredTarget = -100;
 
-/// Examples by number. All methods may be called from several threads at a time.
+/// Samples by index (PyTorch: a map-style torch.utils.data.Dataset). A subclass overrides the pure
+/// virtual methods; all others have defaults. Several threads may call the methods at the same
+/// time.
 class TENON_API Dataset {
  public:
   virtual ~Dataset();
+  /// Number of samples.
   virtual std::int64_t size() const = 0;
-  /// Shape and type of one example's input: images are [channels, height, width], uint8 from 0 to
-  /// 255.
+  /// Shape of one sample's input. Images are [channels, height, width].
   virtual Shape input_shape() const = 0;
+  /// Data type of the inputs. Images are uint8, 0 to 255.
   virtual DType input_dtype() const = 0;
-  /// Views of what an example shows, as ten crops of an image, which then are axis 0 of
-  /// input_shape(): an evaluation takes the mean of what a network says of them.
+  /// Number of views of each sample, for instance ten crops of an image; axis 0 of input_shape() if
+  /// above 1. An evaluation combines the predictions of the views. Default: 1.
   virtual std::int64_t views() const { return 1; }
-  /// Shape and type of one example's target: [] and int64 for a class.
+  /// Shape of one sample's target. Default: [], a scalar.
   virtual Shape target_shape() const;
+  /// Data type of the targets. Default: int64, for classes.
   virtual DType target_dtype() const;
-  /// Number of classes; 0 when targets are not classes.
+  /// Number of classes; 0 if targets are not classes.
   virtual std::int64_t classes() const = 0;
-  /// Names of the classes: their numbers unless the set knows better. Empty when targets are not
-  /// classes.
+  /// Names of the classes. Default: their numbers. Empty if targets are not classes.
   virtual std::vector<std::string> class_names() const;
-  /// "bytes", "chars", "words" or "pieces" where examples are made of text and classes are its
-  /// tokens; else "".
+  /// For text: the unit of a token, "bytes", "chars", "words" or "pieces"; classes are then the
+  /// tokens. Default: "".
   virtual std::string text_unit() const;
-  /// Numbers of an example's target that count, in the mean over the set: all, unless sequences are
-  /// filled up.
+  /// Mean number of elements of a sample's target that count. Default: all elements; fewer if
+  /// sequences are padded.
   virtual double counted_targets() const;
-  /// How rows of a table became inputs; null for what is no table.
+  /// How rows of a table became inputs. Default: null, for anything but a table.
   virtual std::shared_ptr<const TableColumns> table() const;
-  /// What this is, for people: "60,000 drawn digits (seed 0)".
+  /// A description for people: "60,000 drawn digits (seed 0)".
   virtual std::string describe() const = 0;
-  /// Where a sample comes from, for people: "photos/cat/1.jpg", "rows.csv, line 17". By default
+  /// Where a sample comes from, for messages: "photos/cat/1.jpg" or "rows.csv, line 17". Default:
   /// "sample 17", counted from 1.
   virtual std::string sample_name(std::int64_t index) const;
-  /// What was skipped, renamed, converted or assumed when the set was opened and read so far.
+  /// What was skipped, renamed, converted or assumed when the dataset was opened and read so far.
   virtual Notes notes() const;
-  /// Writes examples indices[0], indices[1], … one after another. Indices are in [0, size()).
+  /// Writes samples to memory, one after another.
+  ///
+  /// @param indices  the samples to write, each in [0, size())
+  /// @param inputs   room for indices.size() inputs, contiguous
+  /// @param targets  room for indices.size() targets, contiguous
   virtual void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const = 0;
-  /// The same examples as training sees them in an epoch, where the set changes them at random:
-  /// what is drawn depends on (seed, epoch, number of the example) alone.
+  /// Writes samples with the random augmentation of an epoch of training. The random numbers depend
+  /// on (seed, epoch, index of the sample) alone. Default: as get().
   virtual void get_drawn(std::span<const std::int64_t> indices, std::uint64_t seed,
                          std::int64_t epoch, void* inputs, void* targets) const;
-  /// Whether get_drawn() gives other examples than get().
+  /// Whether get_drawn() gives other samples than get(). Default: false.
   virtual bool drawn_anew() const { return false; }
-  /// The images, of sizes of their own, that examples are made from; null where there are none.
+  /// The image files that samples are made from. Default: null, for a dataset of anything else.
   virtual std::shared_ptr<const ImageFiles> images() const;
   /// Names of the images that could not be decoded so far, in order.
   virtual std::vector<std::string> broken() const;
-  /// True when get() only copies memory: a loader then needs no threads.
+  /// Whether get() only copies memory. A loader then uses no threads. Default: false.
   virtual bool in_memory() const { return false; }
-  /// True when get() makes examples out of nothing but their numbers and keeps them: asked for all,
-  /// it makes them on all threads. A GPU that has room for the set then asks for all at once.
+  /// Whether get() generates samples from their indices alone and keeps them, and uses all threads
+  /// if it is asked for all samples. A loader for a GPU with enough memory then asks for all
+  /// samples at once. Default: false.
   virtual bool made_on_demand() const { return false; }
 };
 
-/// How the samples of a source are divided into parts: the same ones for the same seed on every
-/// machine. A part that has files of its own is not divided off: validation then comes from the
-/// training files.
+/// How the samples of a source are divided into training, validation and test part. The same seed
+/// gives the same parts on every machine. A source with test files of its own keeps them as the
+/// test part; the validation part then comes from the training files.
 struct SplitOptions {
-  /// Share of all samples that is for testing; 0: no test part. Unset: 0.1 where the source has no
-  /// test files of its own.
+  /// Share of all samples in the test part, 0 to 1; 0: no test part. Unset: 0.1 if the source has
+  /// no test files of its own.
   std::optional<double> test{};
-  /// Share of the samples that are not for testing; 0: no validation part. Unset: 0.1.
+  /// Share of the remaining samples in the validation part, 0 to 1; 0: no validation part. Unset:
+  /// 0.1.
   std::optional<double> validation{};
-  std::uint64_t seed = 0;  ///< of the samples' order
-  /// Every part has the classes in the source's proportions. Unset: where targets are classes and
-  /// neither group nor chronological is set.
+  std::uint64_t seed = 0;  ///< seed of the samples' order
+  /// Keep the proportions of the classes in every part (stratified split). Unset: if targets are
+  /// classes and neither `group` nor `chronological` is set.
   std::optional<bool> stratify{};
-  /// What keeps samples in one part: of a table a column, which then is no input; of lines a column
-  /// by its number from 0 or its name in a header; of images "prefix" (the file's name up to its
-  /// last '_', '-', ' ' or '.'), "folder" (the folder in which the file lies), of a list also a
-  /// column; of npy: the file with the groups' numbers. "": nothing but what always stays together:
-  /// frames of a video, lines about one file, windows of a text and questions about it.
+  /// Samples of one group stay in one part. What names the group depends on the source:
+  /// - table: a column, which then is not an input
+  /// - lines: a column, by its index from 0 or its name in the header
+  /// - images: "prefix" (the file name up to its last '_', '-', ' ' or '.') or "folder" (the file's
+  ///   folder); of a list also a column
+  /// - npy: the file with the groups' numbers
+  ///
+  /// "": no groups but those that always stay together: frames of a video, lines about one file,
+  /// windows of a text, and questions about one text.
   std::string group{};
-  bool chronological = false;  ///< no shuffling: training comes first, then validation, then test
-  int fold = 0, folds = 0;     ///< of k parts of the samples, the one for testing, from 1
+  /// No shuffling: the training samples come first, then validation, then test.
+  bool chronological = false;
+  int fold = 0;   ///< cross-validation: the fold that is the test part, from 1; 0: no folds
+  int folds = 0;  ///< cross-validation: the number of folds; 0: no folds
 };
 
-/// A set of given tensors: input [N, …], target [N, …]. int64 or int32 or uint8 targets of rank 1
-/// are classes; `classes` 0 counts them. A sample whose target is kIgnoredTarget counts for nothing
-/// with a loss that leaves it out (nn::CrossEntropyLoss::ignore_index).
+/// A dataset of tensors (PyTorch: TensorDataset). A sample whose target is kIgnoredTarget does not
+/// count with a loss that ignores that value (nn::CrossEntropyLoss::ignore_index).
+///
+/// @param input    [N, …]
+/// @param target   [N, …]; of rank 1 and type int64, int32 or uint8: class indices
+/// @param classes  number of classes; 0: one more than the largest target
 TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
                                                 std::int64_t classes = 0);
-/// One part of them; nullptr where there is no such part. `group` is a tensor of whole numbers [N]
-/// where samples of equal numbers stay in one part, whatever split.group says.
+/// One part of such a dataset; null if there is no such part. `group` is a tensor of integers [N]:
+/// samples with equal numbers stay in one part. It replaces split.group.
 TENON_API std::shared_ptr<Dataset> from_tensors(const Tensor& input, const Tensor& target,
                                                 Split part, const SplitOptions& split,
                                                 std::int64_t classes = 0, const Tensor& group = {});
-/// `count` drawn digits: 28 x 28 handwriting-like images, the same for the same seed on every
-/// machine. Drawn when first used.
+/// `count` generated digits: grey images [1, 28, 28] that look like handwriting. The same seed
+/// gives the same images on every machine. Generated at first use.
 TENON_API std::shared_ptr<Dataset> drawn_digits(std::uint64_t seed, std::int64_t count);
-/// `count` drawn scenes: colour images of side x side pixels, one of ten objects (ball, ring,
-/// box, triangle, star, cross, moon, heart, fish, house) among clutter, the same for the same seed
-/// on every machine. The class is the object's outline; colours, textures, light, place and angle
-/// are not. Drawn when first used. Throws ValueError for a side outside 16 to 1024.
+/// `count` generated scenes: colour images [3, side, side] of one of ten objects (ball, ring, box,
+/// triangle, star, cross, moon, heart, fish, house) among clutter. The class is the object's
+/// outline; colours, textures, light, position and angle are random. The same seed gives the same
+/// images on every machine. Generated at first use. Throws ValueError for a side outside 16 to
+/// 1024.
 TENON_API std::shared_ptr<Dataset> drawn_scenes(std::uint64_t seed, std::int64_t count,
                                                 std::int64_t side = 32);
-/// `count` vectors of `size` random numbers of mean 0 and variance 1, each of a class that is drawn
-/// as well: for times, as in the benchmark of FCN-S; there is nothing to learn but the examples
-/// themselves. The same for the same seed on every machine. Throws ValueError for numbers outside 1
-/// to 100,000,000.
+/// `count` vectors [size] of random numbers with mean 0 and variance 1, each with a random class.
+/// For benchmarks, as that of FCN-S: a network can only memorize the samples. The same seed gives
+/// the same numbers on every machine. Throws ValueError for numbers outside 1 to 100,000,000.
 TENON_API std::shared_ptr<Dataset> random_vectors(std::uint64_t seed, std::int64_t count,
                                                   std::int64_t size, std::int64_t classes);
-/// CIFAR-10's or CIFAR-100's binary files (data_batch_1.bin …, or train.bin and test.bin) in a
-/// folder. Validation samples come from the training files. Throws IoError, FormatError, ValueError
-/// for options that divide a test part off.
+/// CIFAR-10 or CIFAR-100 from its binary files (data_batch_1.bin …, or train.bin and test.bin) in a
+/// folder. Validation samples come from the training files. Throws IoError, FormatError, or
+/// ValueError for options that ask for another test part.
 TENON_API std::shared_ptr<Dataset> open_cifar(const std::string& folder, Split part,
                                               const SplitOptions& split = {});
-/// MNIST's four files (train-images-idx3-ubyte …, with or without .gz) in a folder; as
-/// open_cifar().
+/// MNIST from its four files (train-images-idx3-ubyte …, with or without .gz) in a folder. Parts
+/// and errors as open_cifar().
 TENON_API std::shared_ptr<Dataset> open_idx(const std::string& folder, Split part,
                                             const SplitOptions& split = {});
 
-/// How the rows of a text file are written: of tables, lists of images, lines with a class and
-/// pairs of texts. Lines end in LF, CRLF or CR, and a byte order mark is no part of the text.
+/// Format of the rows of a text file: of tables, lists of images, lines with a class, and pairs of
+/// texts. Lines end in LF, CRLF or CR. A byte order mark is not part of the text.
 struct RowFormat {
-  /// "utf-8", "latin1", "cp1252", "utf-16" (without a byte order mark its zeros tell the order),
-  /// "utf-16-le" or "utf-16-be"; "": UTF-8, or UTF-16 where its byte order mark says
-  /// so. What does not fit is a FormatError with the line.
+  /// "utf-8", "latin1", "cp1252", "utf-16" (without a byte order mark the zero bytes tell the
+  /// order), "utf-16-le" or "utf-16-be". "": UTF-8, or UTF-16 if the byte order mark says so. Bytes
+  /// that do not fit are a FormatError with the line.
   std::string encoding{};
-  /// One character, or "tab", "space" (runs of spaces and tabs), "comma", "semicolon", "pipe"; "":
-  /// told from the first rows, or from a first line "sep=;".
+  /// Field separator: one character, or "tab", "space" (runs of spaces and tabs), "comma",
+  /// "semicolon", "pipe". "": detected from the first rows, or from a first line "sep=;".
   std::string separator{};
-  /// A character: rows that begin with it are skipped. "none": no row is. "": rows that begin with
-  /// '#' are skipped where they have another number of fields than the first row.
+  /// Comment character: rows that begin with it are skipped. "none": no row is skipped. "": rows
+  /// that begin with '#' are skipped if they have another number of fields than the first row.
   std::string comment{};
-  std::optional<bool> header{};  ///< whether the first row is names; told from it if unset
-  /// Whether a field in double quotes is without them; unset: yes, but for texts between tabs.
+  std::optional<bool> header{};  ///< whether the first row holds names; unset: detected from it
+  /// Whether double quotes around a field are removed. Unset: yes, except for texts between tabs.
   std::optional<bool> quotes{};
 };
 
+/// Options of open_csv().
 struct CsvOptions {
-  bool labelled = true;      ///< off: every column is an input, and targets are zeros, no classes
-  int label_column = -1;     ///< counted from 0; negative from the end; used when label_name is ""
-  std::string label_name{};  ///< the header's name for the label's column
-  /// Labels are classes, named by their texts: in the order of their values where all are numbers,
-  /// else in alphabetical order. Off: targets are float32 [1], as a layer with one output gives.
+  bool labelled = true;   ///< false: every column is an input; targets are zeros and not classes
+  int label_column = -1;  ///< label column from 0, negative from the end; used if label_name is ""
+  std::string label_name{};  ///< name of the label column in the header
+  /// True: labels are classes, named by their texts, in numerical order if all are numbers, else in
+  /// alphabetical order. False: targets are float32 [1], as a layer with one output gives.
   bool classes = true;
-  /// Names of the classes in their order, when known: a test set takes the training set's.
+  /// Names of the classes in order, if they are known: a test set takes those of the training set.
   std::vector<std::string> class_names{};
-  /// Rows are images of this shape, whole numbers from 0 to 255; [] leaves the columns as
-  /// numbers.
+  /// Rows are images of this shape, integers from 0 to 255. []: columns are numbers.
   Shape image_shape{};
-  RowFormat rows{};
-  std::string decimal{};    ///< "." or ","; "": as `columns` say, else "."
-  std::string thousands{};  ///< "", ".", ",", "'" or " ": between groups of three digits
-  /// Columns by their names; where there is no header by their numbers from 0.
-  /// Columns whose numbers are words too. Of the label's column every text that is not empty is
-  /// then a class, in alphabetical order: "NA" and 2.5 too.
+  RowFormat rows{};         ///< encoding, separator, comments, header and quotes
+  std::string decimal{};    ///< decimal separator, "." or ","; "": that of `columns`, else "."
+  std::string thousands{};  ///< separator of groups of three digits: "", ".", ",", "'" or " "
+  /// Columns whose numbers are categories too, by name, or by index from 0 if there is no header.
+  /// If the label column is one of them, every non-empty text is a class, "NA" and 2.5 too, in
+  /// alphabetical order.
   std::vector<std::string> categories{};
-  std::vector<std::string> left_out{};  ///< columns that are no inputs
-  /// Columns of dates or of dates with times: each is five inputs (TableColumn::date).
+  std::vector<std::string> left_out{};  ///< columns that are not inputs, by name or index
+  /// Columns of dates, or of dates with times, by name or index. Each becomes five inputs
+  /// (TableColumn::date).
   std::vector<std::string> dates{};
-  std::optional<bool> day_first{};  ///< of dates as 3/4/2020; unset: told from the column's dates
-  /// The most bytes that inputs take; 0: 1 GiB, or 16 times the file's size where that is more.
+  /// Whether 3/4/2020 is in April. Unset: detected from the column's dates.
+  std::optional<bool> day_first{};
+  /// The most memory for inputs, in bytes; 0: 1 GiB, or 16 times the file's size if that is more.
   std::uint64_t memory = 0;
-  /// Rows without a label (empty, or NA and its like) stay, with the target kIgnoredTarget or, of
-  /// quantities, NaN: for predictions, not with a part. Off: they are left out, with a note.
+  /// Keep rows without a label (empty, "NA" and similar). Their target is kIgnoredTarget, or NaN if
+  /// targets are quantities. For predictions; cannot be combined with a part. False: such rows are
+  /// left out, with a note.
   bool keep_unlabelled = false;
   bool strict = false;   ///< what would be a note (Dataset::notes()) is a FormatError
-  SplitOptions split{};  ///< of open_csv() with a part
-  /// Columns are found by name, in whatever order and among others, and read as these say; without
-  /// a header by their places. Unset: as the rows that are not for testing say.
+  SplitOptions split{};  ///< division into parts, for open_csv() with a part
+  /// How to read the table, from a model or another part. Columns are found by name, in any order
+  /// and among others; without a header by position. Unset: determined from the rows that are not
+  /// in the test part.
   std::shared_ptr<const TableColumns> columns{};
 };
-/// Rows with one label column; the others are numbers, or words where fewer than half of their
-/// fields are numbers (TableColumn). Words that mostly have digits are refused unless `categories`
-/// or another option says what they are. A first row that holds names is the header; the label is
-/// then, unless told otherwise, the column named label, class, target or y. Of columns of one name
-/// the later ones are renamed "name.1", "name.2", as pandas does; a name that differs in case or
-/// spaces alone is found where only one does. Throws IoError, FormatError with line and column,
-/// ValueError for a column that is not there.
+/// A table with one label column. Other columns are numbers, or categories if fewer than half of
+/// their fields are numbers (TableColumn). Categories that mostly contain digits are refused unless
+/// `categories` or another option says how to read them.
+///
+/// A first row of names is the header. By default the label is the column named label, class,
+/// target or y. If several columns have one name, the later ones are renamed "name.1", "name.2", as
+/// pandas does. A name that differs in case or spaces only is found if just one column matches.
+///
+/// Throws IoError, FormatError with line and column, or ValueError for a missing column.
 TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file,
                                             const CsvOptions& options = {});
-/// One part of the rows, as options.split says.
+/// One part of the rows, divided by options.split.
 TENON_API std::shared_ptr<Dataset> open_csv(const std::string& file, Split part,
                                             const CsvOptions& options);
 
-/// A set by its name: "digits[:TRAIN[,TEST[,SEED]]]", "scenes[:TRAIN[,TEST[,SEED]]][,size=SIDE]",
-/// "random[:TRAIN[,TEST[,SEED]]][,size=N][,classes=N]" (random_vectors(), as FCN-S takes them),
-/// "mnist[:FOLDER]", "cifar10[:FOLDER]", "cifar100[:FOLDER]", "idx:FOLDER", "npy:INPUTS,TARGETS",
-/// "text:FILE[,by=chars|words|bytes|pieces][,length=N][,words=N]",
-/// "numbers[:TRAIN[,TEST[,SEED]]][,below=N][,to=french|german][,pieces=N]",
-/// "pairs:FILE[,pieces=N][,length=N]" or
-/// "csv:FILE[,label=NAME][,column=NUMBER][,drop=NAME][,category=NAME][,date=NAME][,dayfirst=yes|no]
-/// [,decimal=SIGN][,thousands=SIGN][,memory=SIZE][,shape=CxHxW]"; images of sizes of their own are
-/// "folder:DIR", "list:FILE" or "shards:PATTERN" with
-/// "[,size=SIDE][,grey][,broken=error][,frames=N][,every=SECONDS]" (<tenon/images.h>). Tables,
-/// lists, lines and pairs take "[,encoding=NAME][,separator=SIGN][,comment=SIGN|none]
-/// [,header=yes|no][,quotes=yes|no]" (RowFormat).
+/// Opens a dataset by its source, as --data of the command takes it.
 ///
-/// Behind these,
-/// "[,validation=SHARE][,split=SHARE][,test=PATH][,fold=I/K][,seed=N][,stratify=yes|no]
-/// [,group=…][,chronological]" say how the samples are divided, as SplitOptions does; drawn sources
-/// take validation=SHARE alone. Of a path with commas the longest one that is there counts.
+/// - drawn_digits(): `digits[:TRAIN[,TEST[,SEED]]]`
+/// - drawn_scenes(): `scenes[:TRAIN[,TEST[,SEED]]][,size=SIDE]`
+/// - random_vectors(): `random[:TRAIN[,TEST[,SEED]]][,size=N][,classes=N]`
+/// - open_idx() and open_cifar(): `mnist[:FOLDER]`, `idx:FOLDER`, `cifar10[:FOLDER]`,
+///   `cifar100[:FOLDER]`
+/// - NumPy arrays: `npy:INPUTS,TARGETS`
+/// - open_csv(): `csv:FILE` with the options `label=NAME`, `column=NUMBER`, `drop=NAME`,
+///   `category=NAME`, `date=NAME`, `dayfirst=yes|no`, `decimal=SIGN`, `thousands=SIGN`,
+///   `memory=SIZE` and `shape=CxHxW`
+/// - open_text(): `text:FILE[,by=chars|words|bytes|pieces][,length=N][,words=N]`
+/// - open_pairs(): `pairs:FILE[,pieces=N][,length=N]`
+/// - number_pairs(): `numbers[:TRAIN[,TEST[,SEED]]][,below=N][,to=french|german][,pieces=N]`
+/// - images from files (images.h): `folder:DIR`, `list:FILE` or `shards:PATTERN` with the options
+///   `size=SIDE`, `grey`, `background=COLOUR`, `broken=error`, `order=natural|plain`, `frames=N`
+///   and `every=SECONDS`; of folders also `parts=no`
 ///
-/// Split::Train and Split::All are in every source. **Returns nullptr** for Split::Validation and
-/// Split::Test where the source has no such part, which is no error: with validation=0 or split=0,
-/// with fewer samples or groups than parts, in a folder with train/ and val/ that has no test/. So
-/// do all functions that open one part of a source. Whoever needs the part says what to do.
+/// Options follow the source after commas. Tables, lists, lines and pairs also take the options of
+/// RowFormat: `encoding=NAME`, `separator=SIGN`, `comment=SIGN|none`, `header=yes|no` and
+/// `quotes=yes|no`.
 ///
-/// Throws ValueError for a name that is none of these, else what opening it throws. With `classes`
-/// off, targets are quantities: a table's label column is read as numbers, a .npy file's are as
-/// they are, and a source of classes is a ValueError.
+/// The options for the division into parts (SplitOptions) come last: `validation=SHARE`,
+/// `split=SHARE`, `test=PATH`, `fold=I/K`, `seed=N`, `stratify=yes|no`, `group=…` and
+/// `chronological`. Generated sources take `validation=SHARE` only. If a path contains commas, the
+/// longest path that exists is taken.
+///
+/// Split::Train and Split::All exist in every source. **Returns null** for Split::Validation and
+/// Split::Test if the source has no such part: with validation=0 or split=0, with fewer samples or
+/// groups than parts, or in a folder with train/ and val/ but without test/. This is no error; the
+/// caller decides what to do. All functions that open one part of a source do the same.
+///
+/// Throws ValueError for an unknown source, else what the source's own function throws.
+///
+/// @param spec     the source
+/// @param split    the part
+/// @param classes  false: targets are quantities. The label column of a table is read as numbers
+///                 and a .npy file's targets are unchanged; a source of classes is a ValueError.
 TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
                                                 bool classes = true);
-/// The same; a table is read as `columns` say, unless they are null.
+/// The same; a table is read by `columns` unless it is null.
 TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split, bool classes,
                                                 std::shared_ptr<const TableColumns> columns);
 
+/// How open_dataset() and Source read a source, mostly to match a trained model.
 struct SourceOptions {
-  bool classes = true;                            ///< off: targets are quantities
-  std::shared_ptr<const TableColumns> columns{};  ///< how a table is read
-  std::shared_ptr<const Tokenizer> tokenizer{};   ///< of text; without, a text has its own tokens
-  bool hide_words = false;                        ///< of a text with a tokenizer
-  bool strict =
-      false;  ///< what would be a note (Dataset::notes()) when the set is opened is a FormatError
-  /// The tokens of a text without one and of pairs, as a trained model knows them; unset: those of
-  /// the source itself.
+  bool classes = true;                            ///< false: targets are quantities
+  std::shared_ptr<const TableColumns> columns{};  ///< how to read a table; null: from the table
+  /// Tokenizer for text; null: the text has a vocabulary of its own.
+  std::shared_ptr<const Tokenizer> tokenizer{};
+  bool hide_words = false;  ///< of text with a tokenizer: TokenTextOptions::hide_words
+  bool strict = false;      ///< what would be a note (Dataset::notes()) on opening is a FormatError
+  /// Vocabulary of a text without a tokenizer, or of pairs, from a trained model; null: that of the
+  /// source.
   std::shared_ptr<const Vocabulary> vocabulary{};
-  /// Of images of sizes of their own the names of the classes in their order, as a trained model
-  /// knows them; empty: those of the training part.
+  /// Of image files: names of the classes in order, from a trained model; empty: those of the
+  /// training part.
   std::vector<std::string> class_names{};
 };
-/// The same, and with a tokenizer "lines:FILE[,length=N][,test=FILE]" (open_class_lines()), and
-/// text by it (open_token_text()).
+/// The same with more options. With a tokenizer it also takes "lines:FILE[,length=N][,test=FILE]"
+/// (open_class_lines()), and "text:FILE" is open_token_text().
 TENON_API std::shared_ptr<Dataset> open_dataset(const std::string& spec, Split split,
                                                 const SourceOptions& options);
 
-/// A source whose files are read once, when a part first needs them: its parts are views of what
-/// was read. May be used from several threads at a time.
+/// A source whose files are read once, when a part is first needed. Its parts share what was read.
+/// Several threads may use a source at the same time.
 class TENON_API Source {
  public:
-  /// Throws ValueError as open_dataset() does for a name; files are not opened yet.
+  /// Throws ValueError for an unknown source, as open_dataset(); opens no file yet.
   explicit Source(const std::string& spec, const SourceOptions& options = {});
-  /// As open_dataset() gives it.
+  /// Opens a part, as open_dataset().
   std::shared_ptr<Dataset> open(Split part) const;
 
  private:
@@ -305,108 +348,136 @@ class TENON_API Source {
   bool strict_;
 };
 
-/// Where data is kept that the command fetched: $TENON_DATA_DIR, or tenon/ in the user's cache
-/// folder.
+/// The folder for datasets that the command downloads: $TENON_DATA_DIR, or tenon/ in the user's
+/// cache folder.
 TENON_API std::string default_data_dir();
 
-/// Changes of the images that training sees, drawn anew for each example in each epoch: the same
-/// for any number of workers and after a resume, for they depend on (seed, epoch, example) alone.
+/// Random augmentation of training images by a loader. The random numbers depend on (seed, epoch,
+/// sample) alone, so they are the same for any number of workers and after a resume. Transforms
+/// (<tenon/images.h>) can do more.
 struct Augmentation {
-  std::int64_t crop = 0;  ///< black pixels put around it, of which a part of its own size is taken
-  bool flip = false;      ///< every other one mirrored, left for right
-  std::int64_t cutout = 0;  ///< side of a square somewhere on it that is blanked with the mean
+  /// Random crop: pads the image with this many black pixels on each side and takes a random part
+  /// of the original size (torchvision: RandomCrop with `padding`).
+  std::int64_t crop = 0;
+  bool flip = false;        ///< mirror left to right with probability 0.5 (RandomHorizontalFlip)
+  std::int64_t cutout = 0;  ///< side of a square at a random position that is set to the mean
+  /// Whether any augmentation is on.
   bool any() const { return crop > 0 || flip || cutout > 0; }
 };
 
-/// How the images of a training batch are mixed, as torchvision's v2.MixUp and v2.CutMix do it:
-/// each with the one before it in the batch, the first with the last. Their labels become mixtures
-/// of two classes. 0 leaves one out; of both, one is drawn for each batch, equally often.
+/// Mixup and CutMix of a training batch (torchvision: v2.MixUp and v2.CutMix). Each image is mixed
+/// with the one before it in the batch, the first with the last. Labels become mixtures of two
+/// classes. If both are on, one of the two is drawn for each batch, with equal probability.
 struct Mixing {
-  double mixup = 0;   ///< alpha of Beta(alpha, alpha), which the share of the own image is from
-  double cutmix = 0;  ///< the same for the area that stays when a box of the other is put in
+  double mixup = 0;   ///< alpha: the image's own share is drawn from Beta(alpha, alpha); 0: off
+  double cutmix = 0;  ///< alpha: the area that is not replaced is from Beta(alpha, alpha); 0: off
+  /// Whether any of the two is on.
   bool any() const { return mixup > 0 || cutmix > 0; }
 };
-/// What is drawn for one batch.
+/// The random numbers of Mixing for one batch.
 struct MixDraw {
-  double pixels = 1;  ///< share of the own image in each pixel; outside the box, when there is one
-  double share = 1;   ///< of the own label; the other image's label has the rest
-  int left = 0, top = 0, right = 0, bottom = 0;  ///< box whose pixels are the other image's
+  double pixels = 1;  ///< share of the image's own value in each pixel, outside the box if any
+  double share = 1;   ///< weight of the image's own label; the other image's label has the rest
+  int left = 0;       ///< first column of the box that shows the other image
+  int top = 0;        ///< first row of the box
+  int right = 0;      ///< column after the last column of the box
+  int bottom = 0;     ///< row after the last row of the box
 };
-/// The draws of batch `batch` of an epoch, for images of height x width: they depend on these,
-/// the seed and the epoch alone. Throws ValueError when nothing is to be mixed.
+/// Draws the random numbers of one batch. They depend on the arguments alone. Throws ValueError if
+/// neither mixup nor CutMix is on.
+///
+/// @param mixing  what is on
+/// @param height  height of the images in pixels
+/// @param width   width of the images in pixels
+/// @param seed    the loader's seed
+/// @param epoch   the epoch
+/// @param batch   the batch's number in the epoch
 TENON_API MixDraw draw_mix(const Mixing& mixing, int height, int width, std::uint64_t seed,
                            std::int64_t epoch, std::int64_t batch);
-/// What CutMix takes for this share of Beta's, with the box's middle there, cut off at the edges.
+/// The draw of CutMix for a given share and a box with its centre at (x, y), clipped at the edges
+/// of the image.
 TENON_API MixDraw cut_mix(double share, int x, int y, int height, int width);
 
+/// Options of Loader.
 struct LoaderOptions {
-  std::int64_t batch = 64;
-  bool shuffle = true;
-  bool drop_last = false;  ///< leave out an incomplete last batch
-  std::uint64_t seed = 0;  ///< of the order
-  /// Threads that prepare batches ahead; 0 prepares them in next(). Sets in memory need no threads
-  /// and get none, unless their images are changed.
+  std::int64_t batch = 64;  ///< batch size
+  bool shuffle = true;      ///< a new order of the samples in every epoch
+  bool drop_last = false;   ///< leave out an incomplete last batch
+  std::uint64_t seed = 0;   ///< seed of the order and of augmentation
+  /// Threads that prepare batches ahead; 0: next() prepares them. A dataset in memory needs no
+  /// threads and uses none, unless its images are augmented.
   int workers = 1;
-  int prefetch = 4;  ///< batches prepared ahead
-  /// uint8 inputs become float32: (x / 255 - mean) / std. Other inputs, and all with scale = false,
-  /// come as they are stored.
+  int prefetch = 4;  ///< batches that are prepared ahead
+  /// True: uint8 inputs become float32, (x / 255 - mean) / std. Other inputs, and all inputs if
+  /// false, keep their values and type.
   bool scale = true;
-  double mean = 0, std = 1;
-  /// One for each channel of [C, H, W] or [views, C, H, W], in place of `mean` and `std`; empty for
-  /// these.
-  std::vector<double> channel_mean{}, channel_std{};
-  Augmentation augment{};  ///< of uint8 inputs [C, H, W]
+  double mean = 0;  ///< subtracted from scaled inputs
+  double std = 1;   ///< scaled inputs are divided by it
+  /// One mean for each channel of [C, H, W] or [views, C, H, W], replaces `mean`; empty: `mean`.
+  std::vector<double> channel_mean{};
+  /// One standard deviation for each channel, replaces `std`; empty: `std`.
+  std::vector<double> channel_std{};
+  Augmentation augment{};  ///< augmentation of uint8 inputs [C, H, W]
 };
 
-/// Where a loader stands: enough to go on exactly there.
+/// The position of a loader: enough to continue exactly there.
 struct LoaderState {
-  std::uint64_t seed = 0;
-  std::int64_t epoch = 0;     ///< from 0
-  std::int64_t position = 0;  ///< examples of this epoch already given
+  std::uint64_t seed = 0;     ///< LoaderOptions::seed
+  std::int64_t epoch = 0;     ///< the epoch, from 0
+  std::int64_t position = 0;  ///< samples of this epoch that were already returned
+  /// Whether all members are equal.
   bool operator==(const LoaderState&) const = default;
 };
 
+/// A batch of samples.
 struct Batch {
-  Tensor input, target;
-  std::int64_t size = 0;
+  Tensor input;           ///< inputs, [N, …]
+  Tensor target;          ///< targets, [N, …]
+  std::int64_t size = 0;  ///< N, the number of samples
 };
 
-/// Gives a set's examples in batches, epoch after epoch. One thread uses a loader.
+/// Gives the samples of a dataset in batches, epoch after epoch (PyTorch: DataLoader). Only one
+/// thread may use a loader.
 class TENON_API Loader {
  public:
-  /// Throws ValueError for an empty set or options outside their range.
+  /// Throws ValueError for an empty dataset or an option out of range.
   Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options = {});
   ~Loader();
-  Loader(const Loader&) = delete;
-  Loader& operator=(const Loader&) = delete;
+  Loader(const Loader&) = delete;             ///< a loader is not copied
+  Loader& operator=(const Loader&) = delete;  ///< a loader is not copied
 
-  /// Fills room for batch() inputs and targets with the next batch and returns its number of
-  /// examples; 0 at the end of the epoch, after which the next call begins the next epoch. What the
-  /// set throws, in whichever thread, is thrown here.
+  /// Writes the next batch to memory with room for batch() inputs and targets. Returns its number
+  /// of samples; 0 at the end of the epoch, after which the next call begins the next epoch.
+  /// Rethrows what the dataset throws in any thread.
   std::int64_t next(void* input, void* target);
-  /// The same as tensors, on the default device; false at the end of the epoch.
+  /// The next batch as tensors on the default device; false at the end of the epoch.
   bool next(Batch& batch);
-  /// The same with inputs as the set stores them, whatever options().scale. A batch that threads
-  /// prepare goes to a GPU beside the work there, and stays as it is until the next call.
+  /// The same with inputs as the dataset stores them, whatever options().scale. A batch that worker
+  /// threads prepare is copied to a GPU while the GPU computes, and stays valid until the next
+  /// call.
   bool next_stored(Batch& batch);
-  /// Only the numbers of the next batch's examples, for callers that hold the set themselves. Empty
+  /// The indices of the next batch's samples, for callers that hold the dataset themselves. Empty
   /// at the end of the epoch.
   std::vector<std::int64_t> next_numbers();
 
+  /// The dataset.
   const Dataset& dataset() const noexcept;
+  /// The options that the constructor got.
   const LoaderOptions& options() const noexcept;
-  /// Examples in a full batch.
+  /// Samples in a full batch.
   std::int64_t batch() const noexcept;
   /// Batches in an epoch.
   std::int64_t batches() const noexcept;
-  /// Shape of one example and type of the inputs as given, after scaling.
+  /// Shape of one sample's input.
   Shape input_shape() const;
+  /// Data type of the inputs that next() gives, after scaling.
   DType input_dtype() const;
 
+  /// The current position, for set_state().
   LoaderState state() const noexcept;
-  /// Goes on from a state. Throws ValueError when it does not fit this set.
+  /// Continues from a position. Throws ValueError if it does not fit this dataset.
   void set_state(const LoaderState& state);
-  /// Shorthand for the start of an epoch.
+  /// Moves to the start of an epoch, from 0.
   void set_epoch(std::int64_t epoch);
 
  private:

@@ -1,8 +1,8 @@
-// Images of sizes of their own (folders, lists, shards of photographs), and what is done to them
-// on their way to a network: brought to its size, and for training changed at random.
+// Images of different sizes (folders, lists and shards of photographs) and the transforms that
+// resize them to a network's input and augment them for training.
 //
-// What is drawn depends on (seed, epoch, number of the example) alone: the same images for any
-// number of workers, and after a stop and resume.
+// Random transforms depend on (seed, epoch, index of the sample) alone. The images are the same for
+// any number of workers, and after a stop and resume.
 #pragma once
 
 #include <cstdint>
@@ -16,201 +16,261 @@
 
 namespace tenon::data {
 
-/// Images as files, each with a class. All methods may be called from several threads at a time.
+/// Image files, each with a class. Several threads may call the methods at the same time.
 class TENON_API ImageFiles {
  public:
   virtual ~ImageFiles();
+  /// Number of images.
   virtual std::int64_t size() const = 0;
-  /// The encoded image: JPEG, PNG or another kind that io::load_image() reads; of a video's
-  /// frame its pixels, as PPM.
+  /// The encoded image: JPEG, PNG or another format that io::load_image() reads. Of a video frame
+  /// the pixels, as PPM.
   virtual std::string bytes(std::int64_t number) const = 0;
-  /// Of what it is read from, without decoding: equal for copies. Of a frame that of its video.
+  /// A checksum of the encoded file, without decoding: equal for copies of one file. Of a video
+  /// frame the checksum of its video.
   virtual std::uint64_t checksum(std::int64_t number) const;
-  /// Bytes of what it is read from.
+  /// Size of the encoded file in bytes.
   virtual std::uint64_t stored_size(std::int64_t number) const;
-  /// Its class.
+  /// The image's class.
   virtual std::int64_t label(std::int64_t number) const = 0;
-  /// Its path, for people; of a frame also which it is.
+  /// The image's path, for messages; of a video frame also its position.
   virtual std::string name(std::int64_t number) const = 0;
+  /// Names of the classes, in order.
   virtual std::vector<std::string> class_names() const = 0;
+  /// A description for people.
   virtual std::string describe() const = 0;
-  /// What was skipped or assumed when they were gathered, and classes that this part lacks.
+  /// What was skipped or assumed when the files were listed, and classes that this part lacks.
   virtual Notes notes() const { return {}; }
 };
 
-/// How classes are numbered: by the order of their names.
+/// The order in which class names are numbered.
 enum class ClassOrder {
-  Usual,   ///< folders as Plain; labels of lists and .cls files that are all whole numbers as
-           ///< Natural
+  Usual,   ///< Plain for folders; Natural for labels of lists and .cls files that are all integers
   Plain,   ///< by bytes, as torchvision's ImageFolder: 1, 10, 11, 2
-  Natural  ///< digits within names as numbers: 1, 2, 10, 11
+  Natural  ///< digits in names as numbers: 1, 2, 10, 11
 };
 
 /// Which images belong to a part, and how classes are numbered.
 struct ImageSplit {
-  SplitOptions split{};
-  bool whole = false;  ///< all images, whichever part is asked for: as Split::All
-  /// Names of the classes in their order, when known: a test set takes the training set's. A
-  /// class that is not among them is a FormatError.
+  SplitOptions split{};  ///< division into parts
+  bool whole = false;    ///< all images, whichever part is asked for, as Split::All
+  /// Names of the classes in order, if they are known: a test set takes those of the training set.
+  /// Another class is then a FormatError.
   std::vector<std::string> class_names{};
-  ClassOrder order = ClassOrder::Usual;  ///< where they are not known
-  /// Images for testing: another folder, list or pattern. "": what lies here is divided.
+  ClassOrder order = ClassOrder::Usual;  ///< order of the classes if class_names is empty
+  /// Images of the test part: another folder, list or pattern. "": the test part is divided off.
   std::string test_path{};
-  /// Sub-folders named train, val, test and the like are parts; off: they are classes.
+  /// True: subfolders named train, val, test and similar are parts. False: they are classes.
   bool part_folders = true;
 };
-/// Which frames of a video are images: evenly spaced over its length, each in the middle of its
-/// share. All frames of a video are in the same part.
+/// Which frames of a video are images. Frames are evenly spaced; each is in the middle of an equal
+/// share of the video's length. All frames of a video are in the same part.
 struct VideoFrames {
-  int count = 8;     ///< of each video; 0: videos are left out
-  double every = 0;  ///< above 0: one for so many seconds instead, for which each video is opened
+  int count = 8;  ///< frames of each video; 0: videos are left out
+  /// Above 0: one frame for so many seconds, instead of `count`. Every video is then opened to read
+  /// its length.
+  double every = 0;
 };
-/// A folder whose sub-folders are the classes, in the order of their names (ClassOrder); or one
-/// that holds the parts, each of that kind, by their usual names in any case: train or training
-/// beside val, valid, validation or dev, and test or testing. Without a test folder there is no
-/// test part unless split.test or a fold takes one from the training folder; without a validation
-/// folder that part comes from the training folder. Of videos frames are images. Returns nullptr
-/// for a part that is not there. Throws IoError, FormatError for no images and for classes that
-/// would be called as parts are, ValueError for numbers of frames out of range.
+/// Images in a folder whose subfolders are the classes (torchvision: ImageFolder), numbered by
+/// split.order.
+///
+/// The folder may instead hold the parts, each with class subfolders, under their usual names in
+/// any case: train or training, with val, valid, validation or dev, and test or testing. Without a
+/// test folder there is no test part unless split.test or a fold takes one from the training
+/// folder. Without a validation folder the validation part comes from the training folder.
+///
+/// Returns null for a part that does not exist. Throws IoError; FormatError if there are no images,
+/// or if classes have the names of parts; ValueError for numbers of frames out of range.
 TENON_API std::shared_ptr<ImageFiles> open_image_folder(const std::string& folder, Split part,
                                                         const ImageSplit& split = {},
                                                         const VideoFrames& frames = {});
-/// Rows (RowFormat) of a path, of an image or a video, and its class, without a header or with one
-/// that names both ("path", "label"). Relative paths begin at the list's folder.
+/// Images in a list: each row (RowFormat) has the path of an image or video and its class. The list
+/// has no header, or one that names both columns ("path", "label"). Relative paths start at the
+/// list's folder. Errors as open_image_folder().
 TENON_API std::shared_ptr<ImageFiles> open_image_list(const std::string& file, Split part,
                                                       const ImageSplit& split = {},
                                                       const VideoFrames& frames = {},
                                                       const RowFormat& rows = {});
 /// The frames of one video, all of one class, "video". Throws IoError, FormatError or NotSupported
-/// for one that cannot be opened.
+/// if the video cannot be opened.
 TENON_API std::shared_ptr<ImageFiles> open_video(const std::string& file,
                                                  const VideoFrames& frames = {});
-/// WebDataset's tar files, not compressed: KEY.jpg (or .png …) beside KEY.cls, which holds the
-/// class; without such the folder in which an image lies is its class. Of several images of one
-/// key the first is taken. "train-{000..012}.tar" and
-/// "train-*.tar" stand for many.
+/// Images in WebDataset shards, uncompressed tar files: KEY.jpg (or .png …) beside KEY.cls, which
+/// holds the class. Without .cls files an image's folder is its class. If a key has several images,
+/// the first is taken. The pattern "train-{000..012}.tar" or "train-*.tar" names several files.
 TENON_API std::shared_ptr<ImageFiles> open_image_shards(const std::string& pattern, Split part,
                                                         const ImageSplit& split = {});
 
-/// One change of images: its name and its numbers, of which those left out are as usual.
+/// One transform of images.
 struct Transform {
-  std::string name{};
+  std::string name{};  ///< the name: "flip"
+  /// Its parameters, in the order of Transforms::known(). Parameters that are left out at the end
+  /// have their defaults.
   std::vector<double> values{};
 };
 
-/// Changes of an image, one after another.
+/// A sequence of transforms of an image (torchvision: transforms.Compose).
 class TENON_API Transforms {
  public:
+  /// No transforms.
   Transforms() = default;
-  /// Throws ValueError for a name that there is not, too many numbers or one out of its range.
+  /// Throws ValueError for an unknown name, too many parameters or a parameter out of range.
   Transforms(std::vector<Transform> steps);
-  /// "resized_crop=224,flip,jitter=0.4:0.4:0.4:0.1": names with numbers, colons between them. ""
-  /// and "none" are no changes.
+  /// Parses names with parameters, "resized_crop=224,flip,jitter=0.4:0.4:0.4:0.1". A colon
+  /// separates parameters. "" and "none": no transforms. Throws ValueError.
   static Transforms parse(const std::string& text);
-  /// transforms::resize() and center_crop(): the middle, in the network's size.
+  /// transforms::resize() and transforms::center_crop(): the centre, in the size of the network's
+  /// input.
   static Transforms to_network();
+  /// The text that parse() takes; "none" without transforms.
   std::string text() const;
+  /// The transforms in order.
   const std::vector<Transform>& steps() const noexcept { return steps_; }
+  /// Whether there are any transforms.
   bool any() const noexcept { return !steps_.empty(); }
+  /// Whether a transform of this name is among them.
   bool has(const std::string& name) const noexcept;
-  /// What "mixup" and "cutmix" say, which are about batches: whoever trains does them
+  /// The parameters of "mixup" and "cutmix". These two need a whole batch; the trainer applies them
   /// (train::TrainOptions::mixing).
   Mixing mixing() const;
-  /// The steps without these.
+  /// All transforms but "mixup" and "cutmix".
   Transforms without_mixing() const;
-  /// Images that these make of one: 5 or 10 with five_crop or ten_crop at their end, else 1.
+  /// Images that one image becomes: 5 or 10 with five_crop or ten_crop at the end, else 1.
   int crops() const noexcept;
-  /// The steps with center_crop in the place of five_crop and ten_crop.
+  /// The transforms with center_crop instead of five_crop and ten_crop.
   Transforms middle_only() const;
-  /// A grey or RGB image as these make it, for a network of height x width, in the epoch.
-  /// `mean` is what erasing leaves. The result has the network's size when the last step that
-  /// crops has. Throws ValueError for steps that mix batches or make several images of one.
+  /// Applies the transforms to a grey or RGB image.
+  ///
+  /// @param image   the image
+  /// @param height  height of the network's input in pixels
+  /// @param width   width of the network's input in pixels
+  /// @param seed    seed of random transforms
+  /// @param epoch   the epoch, for random transforms
+  /// @param number  index of the sample, for random transforms
+  /// @param mean    values for erased pixels, 0 to 1, one for each channel
+  /// @return the image, in the size of the network's input if the last cropping transform has that
+  ///         size. Throws ValueError for transforms that mix batches or give several images.
   io::Image apply(const io::Image& image, int height, int width, std::uint64_t seed,
                   std::int64_t epoch, std::int64_t number,
                   const std::vector<double>& mean = {}) const;
-  /// What is known of each: "resized_crop[=SIDE:LOW:HIGH]" and a sentence.
+  /// Help on one transform.
   struct Known {
-    std::string usage, about;
+    std::string usage;  ///< name and parameters: "resized_crop[=SIDE:LOW:HIGH]"
+    std::string about;  ///< a sentence about it
   };
+  /// All transforms that parse() knows.
   static std::vector<Known> known();
 
  private:
   std::vector<Transform> steps_;
 };
 
-/// Steps by name. A side of 0 is the network's own.
+/// Transforms by name. A `side` of 0 is that of the network's input. A `chance` is the probability
+/// that the transform is applied.
 namespace transforms {
-/// The short side; of 0 the image covers 8/7 of the network's input.
+/// Resizes the short side to `side` pixels, keeping proportions (torchvision: Resize). With a side
+/// of 0 the image covers 8/7 of the network's input.
 TENON_API Transform resize(double side = 0);
+/// Takes the centre, side x side pixels (torchvision: CenterCrop).
 TENON_API Transform center_crop(double side = 0);
-/// The corners and the middle, as torchvision's FiveCrop; TenCrop: the same of the mirrored image
-/// (left for right, or upside down) behind them. For testing alone.
+/// Takes the four corners and the centre as five images (torchvision: FiveCrop). For evaluation
+/// only.
 TENON_API Transform five_crop(double side = 0);
+/// five_crop() of the image, then of its mirror image, left to right or, if `vertical`, upside down
+/// (torchvision: TenCrop). For evaluation only.
 TENON_API Transform ten_crop(double side = 0, bool vertical = false);
-/// A part of the network's size, anywhere, with black pixels put around before.
+/// Pads the image with `padding` black pixels on each side and takes a random part of the size of
+/// the network's input (torchvision: RandomCrop).
 TENON_API Transform random_crop(double padding = 0);
-/// A part of this share of the image's area and of these proportions, scaled to the side.
+/// Takes a random part with `low` to `high` of the image's area and a ratio of width to height from
+/// `low_ratio` to `high_ratio`, and resizes it to side x side (torchvision: RandomResizedCrop).
 TENON_API Transform random_resized_crop(double side = 0, double low = 0.08, double high = 1,
                                         double low_ratio = 3.0 / 4, double high_ratio = 4.0 / 3);
+/// Mirrors left to right (torchvision: RandomHorizontalFlip).
 TENON_API Transform horizontal_flip(double chance = 0.5);
+/// Mirrors upside down (torchvision: RandomVerticalFlip).
 TENON_API Transform vertical_flip(double chance = 0.5);
+/// Rotates by a random angle up to `degrees` in either direction (torchvision: RandomRotation).
 TENON_API Transform rotation(double degrees);
+/// Rotates by up to `degrees`, shifts by up to the share `translate` of the sides, scales by `low`
+/// to `high` and shears by up to `shear` degrees (torchvision: RandomAffine).
 TENON_API Transform affine(double degrees, double translate = 0, double low = 1, double high = 1,
                            double shear = 0);
+/// Moves the corners inwards by up to `distortion` of half the sides (torchvision:
+/// RandomPerspective).
 TENON_API Transform perspective(double distortion = 0.5, double chance = 0.5);
+/// Multiplies brightness, contrast and saturation by random factors from 1 - x to 1 + x, and shifts
+/// the hue by up to `hue`, at most 0.5 (torchvision: ColorJitter).
 TENON_API Transform color_jitter(double brightness, double contrast, double saturation,
                                  double hue = 0);
+/// Adds a random colour along the principal axes of ImageNet's colours, with standard deviation
+/// `deviation` (Krizhevsky, Sutskever and Hinton, "ImageNet classification with deep convolutional
+/// neural networks", 2012).
 TENON_API Transform pca_colour(double deviation = 0.1);
+/// Gaussian blur with an odd `kernel` size in pixels and a random standard deviation from `low` to
+/// `high` (torchvision: GaussianBlur).
 TENON_API Transform gaussian_blur(double kernel = 5, double low = 0.1, double high = 2);
+/// Sets a random rectangle of `low` to `high` of the area to the mean (torchvision: RandomErasing).
 TENON_API Transform random_erasing(double chance = 0.5, double low = 0.02, double high = 0.33);
-TENON_API Transform rand_augment(double changes = 2, double magnitude = 9);
+/// Applies `operations` random operations out of 14, each with a strength of `magnitude` out of 30
+/// (Cubuk et al., "RandAugment", 2019; torchvision: RandAugment).
+TENON_API Transform rand_augment(double operations = 2, double magnitude = 9);
+/// Mixes images of a batch and their labels with shares from Beta(alpha, alpha) (Mixing::mixup).
 TENON_API Transform mixup(double alpha = 1);
+/// Replaces a box by that of another image of the batch, and mixes the labels in proportion
+/// (Mixing::cutmix).
 TENON_API Transform cutmix(double alpha = 1);
 }  // namespace transforms
 
+/// Options of image_dataset().
 struct ImageOptions {
-  Shape input{3, 224, 224};  ///< [channels, height, width] of the network
-  /// How an image comes to that size. With five_crop or ten_crop an example is as many crops
-  /// (Dataset::views()), unless `augment` says what training does, which sees the middle instead.
+  Shape input{3, 224, 224};  ///< the network's input, [channels, height, width]
+  /// Transforms that give an image the size of the network's input. With five_crop or ten_crop a
+  /// sample has several views (Dataset::views()). If `augment` is set, training sees the centre
+  /// instead.
   Transforms resize = Transforms::to_network();
-  /// What training does instead; where it does not crop, it comes behind `resize`.
+  /// Transforms for training, instead of `resize`. If they do not crop, they are applied after
+  /// `resize`.
   Transforms augment{};
-  /// What erasing leaves, 0 to 1, one for each channel.
+  /// Values for erased pixels, 0 to 1, one for each channel.
   std::vector<double> mean{};
-  /// An image that cannot be decoded is an error. Otherwise the next one that can stands in its
-  /// place, and its name is in Dataset::broken().
+  /// True: an image that cannot be decoded is an error. False: the next image that can be decoded
+  /// replaces it, and Dataset::broken() has its name.
   bool broken_is_error = false;
-  /// None stands in its place, as evaluations want it: its example is black and its target
-  /// kIgnoredTarget, which train::Trainer::evaluate() leaves out.
+  /// For evaluations: an image that cannot be decoded is not replaced. Its input is black and its
+  /// target kIgnoredTarget, so train::Trainer::evaluate() does not count it.
   bool broken_left_out = false;
-  /// What transparent parts are composed over (io::ImageReading::background).
+  /// Background of transparent images (io::ImageReading::background).
   std::optional<io::Colour> background{};
-  /// What decoding loses of an image (transparency, later frames, the lower 8 of 16 bits) is an
-  /// error, as are images that cannot be decoded; otherwise Dataset::notes() counts them.
+  /// True: an image that cannot be decoded, or that loses something in decoding (transparency,
+  /// later frames, the lower 8 of 16 bits), is an error. False: Dataset::notes() counts such
+  /// images.
   bool strict = false;
-  /// A GPU to which a loader sends batches (Loader::next_stored()) changes them by itself: the
-  /// same draws and the same bytes (blur: to a level). Elsewhere the CPU does.
+  /// True: a GPU to which a loader copies batches (Loader::next_stored()) applies the transforms.
+  /// It uses the same random numbers and gives the same bytes; blur may differ by 1 of 255. On
+  /// other devices the CPU applies them.
   bool on_gpu = false;
-  /// Of these: nvJPEG decodes them too, as near as it does. Otherwise, and where there is none, the
-  /// CPU decodes them and does the first scaling.
+  /// With on_gpu: nvJPEG decodes JPEG images too; its pixels may differ slightly from the CPU's.
+  /// False, or without nvJPEG: the CPU decodes them and does the first resize.
   bool decode_on_gpu = true;
 };
-/// Why a GPU cannot do what these say, whichever it is; "" when it can, as of all images in
-/// colour.
+/// Why no GPU can apply the transforms of these options, as a sentence; "" if a GPU can, for colour
+/// images.
 TENON_API std::string why_not_on_gpu(const ImageOptions& options);
-/// Examples for networks, uint8 [channels, height, width] or [crops, channels, height, width],
-/// decoded when asked for. Throws ValueError for options that do not fit each other.
+/// A dataset of images from files, uint8 [channels, height, width] or [crops, channels, height,
+/// width]. Images are decoded when they are read. Throws ValueError for options that contradict
+/// each other.
 TENON_API std::shared_ptr<Dataset> image_dataset(std::shared_ptr<const ImageFiles> images,
                                                  const ImageOptions& options = {});
-/// A set of images of one size, uint8 [channels, height, width], with changes for training.
+/// A dataset of images of one size, uint8 [channels, height, width], with augmentation for
+/// training. `mean`: values for erased pixels, 0 to 1, one for each channel.
 TENON_API std::shared_ptr<Dataset> augmented(std::shared_ptr<const Dataset> set,
                                              const Transforms& augment,
                                              const std::vector<double>& mean = {});
-/// One image as image_dataset() gives it without changes: uint8 [1, channels, height, width],
+/// One image as image_dataset() gives it without augmentation: uint8 [1, channels, height, width],
 /// or [1, crops, channels, height, width].
 TENON_API Tensor preprocess_image(const io::Image& image, const ImageOptions& options);
 
-/// Whether a data source names images of their own sizes: folder:, list: or shards:.
+/// Whether a data source is a set of image files: folder:, list: or shards:.
 TENON_API bool is_image_source(const std::string& spec);
 
 }  // namespace tenon::data

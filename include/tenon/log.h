@@ -1,6 +1,6 @@
-// What the library has to say beside its results: notes that a program may show, keep or ignore.
+// Log messages of the library. A program may show, store or ignore them.
 //
-// The library itself never prints. Without a sink, messages go nowhere; nothing depends on them.
+// The library never prints. Without a receiver, messages are discarded; nothing depends on them.
 #pragma once
 
 #include <string_view>
@@ -9,14 +9,19 @@
 
 namespace tenon {
 
-enum class LogLevel { Debug, Info, Warning };
+/// Severity of a log message.
+enum class LogLevel {
+  Debug,   ///< details for debugging
+  Info,    ///< normal operation
+  Warning  ///< something unexpected that is no error
+};
 
-/// Called for every message, from any thread, one call at a time. Must not call back into
-/// set_log_sink.
+/// Receives log messages: called from any thread, by one thread at a time, with the `context` that
+/// set_log_sink() got. It must not call set_log_sink().
 using LogSink = void (*)(LogLevel level, std::string_view message, void* context);
 
-/// Installs the receiver of messages; nullptr discards them. Returns once no call of the former
-/// sink is under way.
+/// Sets the receiver of log messages; null discards them. Returns when no call of the previous
+/// receiver is running. Every call of `sink` gets `context`.
 TENON_API void set_log_sink(LogSink sink, void* context = nullptr);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// Networks by name, each with its published shape and the recipe that trains it well.
+// Networks by name, each with its published architecture and the recipe that trains it well.
 #pragma once
 
 #include <cstdint>
@@ -8,119 +8,144 @@
 
 #include <tenon/nn.h>
 
+/// Networks by name or from TOML files.
 namespace tenon::models {
 
+/// Options of create().
 struct Options {
-  std::int64_t classes = 0;        ///< outputs; 0: as many as the model was published with
-  std::string activation{};        ///< "" : the model's own; taken by mlp
-  Generator* generator = nullptr;  ///< of the initial values; nullptr: the context's
-  /// "256,relu": layers in place of the last ones, in front of one more that gives the classes;
-  /// numbers are linear layers, "dropout=0.5" and names of activations what they say. Taken by
-  /// alexnet, vgg16, vgg16_bn, resnetN, inception_resnet_v2 and
-  /// bert_classifier. "" : the model's own.
+  std::int64_t classes = 0;        ///< number of outputs; 0: that of the published network
+  std::string activation{};        ///< of mlp: name of the activation; "": the network's own
+  Generator* generator = nullptr;  ///< random numbers of the initial weights; null: the context's
+  /// "256,relu": layers that replace the network's last ones, before one more linear layer that
+  /// gives the classes. A number is a linear layer; "dropout=0.5" and names of activations are
+  /// possible too. "": the network's own. Of alexnet, vgg16, vgg16_bn, resnetN, inception_resnet_v2
+  /// and bert_classifier.
   std::string head{};
 };
 
-/// Settings that reach the model's published accuracy: the defaults of `tenon train`.
+/// Training settings that reach the network's published accuracy: the defaults of `tenon train`.
+/// train::Settings describes the fields in detail.
 struct Recipe {
-  int epochs = 5;
-  std::int64_t batch = 64;
-  std::string optimizer = "sgd";
-  double lr = 0.05, momentum = 0.9, weight_decay = 0;
-  std::string schedule = "cosine";
-  std::string milestones{};     ///< of the schedule multistep: "30,60", or "2=0.4,5=0.2"
-  double warmup = 0.25;         ///< epochs
-  std::string data = "digits";  ///< what it is trained on when nothing else is named
-  double clip_norm = 0;         ///< 0: off
-  double input_mean = 0.1307, input_std = 0.3081;  ///< pixels are (x / 255 - mean) / std
-  double label_smoothing = 0;
-  double beta2 = 0.999, eps = 1e-8;  ///< of adam and adamw; eps of levenberg too, its mu
-  std::string augment{};             ///< of photographs, CIFAR's: "crop=4,flip"
-  /// Of channels: "auto", "none" (input_mean and input_std always), or means and deviations.
+  int epochs = 5;                   ///< passes over the training data
+  std::int64_t batch = 64;          ///< batch size
+  std::string optimizer = "sgd";    ///< name of the optimizer (optim::create())
+  double lr = 0.05;                 ///< learning rate
+  double momentum = 0.9;            ///< momentum, of sgd and rmsprop
+  double weight_decay = 0;          ///< weight decay
+  std::string schedule = "cosine";  ///< learning-rate schedule (optim::create_schedule())
+  std::string milestones{};         ///< of the schedule multistep: "30,60" or "2=0.4,5=0.2"
+  double warmup = 0.25;             ///< epochs of linear warm-up
+  std::string data = "digits";      ///< default data source (data::open_dataset())
+  double clip_norm = 0;             ///< largest common norm of all gradients; 0: no limit
+  double input_mean = 0.1307;       ///< pixels are scaled to (x / 255 - mean) / std
+  double input_std = 0.3081;        ///< standard deviation in that scaling
+  double label_smoothing = 0;       ///< label smoothing in training
+  double beta2 = 0.999;             ///< of adam and adamw
+  double eps = 1e-8;                ///< of adam and adamw; of levenberg: mu
+  std::string augment{};            ///< augmentation of photographs; CIFAR: "crop=4,flip"
+  /// Means and standard deviations of the channels: "auto", "none" (always input_mean and
+  /// input_std), or numbers.
   std::string normalize = "auto";
 };
 
+/// What is known of a network before it is built.
 struct Info {
-  std::string name, about;
-  Shape input;                  ///< of one sample: [1, 28, 28]
-  std::int64_t classes = 0;     ///< outputs as published: 10 or 1000
-  std::int64_t parameters = 0;  ///< with so many classes
-  Recipe recipe;
-  /// Inputs are tokens (int64, below `classes`), and so are targets, one for each place: the model
-  /// gives scores [N, T, classes]. Otherwise targets are one class for each input.
+  std::string name;             ///< name for create(): "resnet50"
+  std::string about;            ///< a sentence about it
+  Shape input;                  ///< shape of one sample's input: [1, 28, 28]
+  std::int64_t classes = 0;     ///< outputs of the published network: 10 or 1000
+  std::int64_t parameters = 0;  ///< number of parameters with these outputs
+  Recipe recipe;                ///< how to train it
+  /// A language model. Inputs are tokens (int64, below `classes`), and so are targets, one for each
+  /// position; scores are [N, T, classes]. False: the target is one class for each input.
   bool tokens = false;
-  /// Inputs are pairs of sequences [2, L], a source and what its translation is so far
-  /// (data::open_pairs); scores are [N, L, classes]. Where this is so, so is `tokens`.
+  /// A translation model. Inputs are pairs of sequences [2, L], a source and the beginning of its
+  /// translation (data::open_pairs()); scores are [N, L, classes]. `tokens` is then true too.
   bool pairs = false;
-  /// Words of the inputs are hidden from it, and targets are they; elsewhere data::kIgnoredTarget.
+  /// A masked language model. Targets are the masked tokens, and data::kIgnoredTarget elsewhere.
   bool masked = false;
-  /// Inputs are tokens [L] (int64) below this, of which 0 fills up, whatever targets are; 0 where
-  /// `tokens` says all.
+  /// For networks that take text and predict something other than tokens: inputs are tokens [L]
+  /// (int64) below this number, padded with 0. 0: `tokens` decides alone.
   std::int64_t vocabulary = 0;
+  /// Whether inputs are tokens.
   bool takes_tokens() const { return tokens || vocabulary > 0; }
-  /// Targets are the places of an answer's first and last token, scores [N, 2, L].
+  /// Whether it answers questions: targets are the positions of an answer's first and last token,
+  /// scores are [N, 2, L].
   bool finds_spans() const { return tokens && vocabulary > 0 && !masked; }
-  /// Where it is given, the loss is LeNet-5's MAP criterion: the cross-entropy of the scores, and
-  /// of one class more that is never right and always has this score.
+  /// If set, the loss is the MAP criterion of LeNet-5 (LeCun et al., 1998): the cross-entropy of
+  /// the scores and of one additional class that is never correct and always has this score.
   std::optional<double> rubbish_score{};
 };
 
-/// A model of language that can go on token by token: what came before is in a state, so that a
-/// token costs the same wherever it stands.
+/// A language model that generates token by token. A state holds what came before, so every token
+/// costs the same at any position.
 class TENON_API Decoder : public nn::Module {
  public:
-  /// The most tokens that it sees; 0: any number.
+  /// Largest number of tokens that the model sees; 0: no limit.
   virtual std::int64_t context() const = 0;
   /// The state before the first token of `batch` sequences.
   virtual std::vector<Tensor> initial_state(std::int64_t batch) const = 0;
+  /// What decode() returns.
   struct Next {
-    Tensor scores;              ///< [N, classes] of the token that follows
-    std::vector<Tensor> state;  ///< shapes and types as before
+    Tensor scores;              ///< scores of the next token, [N, classes]
+    std::vector<Tensor> state;  ///< the new state, with the same shapes and types
   };
-  /// Takes the tokens [N] (int64) at `place`, a scalar int64 counted from 0.
+  /// Takes one token of each sequence.
+  ///
+  /// @param tokens  [N], int64
+  /// @param place   position of the tokens, an int64 scalar from 0
+  /// @param state   the state before these tokens
   virtual Next decode(const Tensor& tokens, const Tensor& place,
                       const std::vector<Tensor>& state) const = 0;
 };
 
-/// A network that translates: an encoder sees a whole source, and a decoder writes token by token.
+/// A translation network: an encoder reads a whole source, a decoder generates token by token.
 class TENON_API Translator : public nn::Module {
  public:
-  /// What the decoder looks up of sources [N, S] (int64, filled up with data::kPad): tensors whose
-  /// first axis is N.
+  /// Encodes sources [N, S] (int64, padded with data::kPad): tensors that the decoder attends to,
+  /// whose first axis is N.
   virtual std::vector<Tensor> encode(const Tensor& source) const = 0;
-  /// The state before the first place of `batch` translations of up to `places` tokens: tensors
+  /// The state before the first token of `batch` translations of up to `places` tokens: tensors
   /// whose first axis is `batch`.
   virtual std::vector<Tensor> initial_state(std::int64_t batch, std::int64_t places) const = 0;
-  /// Takes the tokens [N] (int64; data::kBegin at first) at `place`, a scalar int64 counted from 0.
+  /// Takes one token of each translation.
+  ///
+  /// @param tokens   [N], int64; data::kBegin at first
+  /// @param place    position of the tokens, an int64 scalar from 0
+  /// @param encoded  what encode() returned
+  /// @param state    the state before these tokens
   virtual Decoder::Next decode(const Tensor& tokens, const Tensor& place,
                                const std::vector<Tensor>& encoded,
                                const std::vector<Tensor>& state) const = 0;
 };
 
-/// A network that a TOML text describes (docs/model_toml.md).
+/// A network described in TOML (docs/model_toml.md).
 struct NetworkFile {
   std::string path;  ///< where the text is from, for messages
-  std::string text;
+  std::string text;  ///< the TOML text
 };
-/// Whether a model's name is the path of such a file: it ends in ".toml".
+/// Whether a network's name is the path of a TOML file: it ends in ".toml".
 TENON_API bool is_network_file(const std::string& name);
-/// Reads one. Throws IoError.
+/// Reads a network's TOML file. Throws IoError.
 TENON_API NetworkFile read_network(const std::string& path);
-/// Builds the network, with as many classes as the options say or else the file. Throws FormatError
-/// naming file, line and layer for what is wrong with it, and ValueError for options that it does
-/// not take.
+/// Builds a network from TOML. Options::classes replaces the file's number of classes unless it is
+/// 0. Throws FormatError that names file, line and layer, and ValueError for options that the
+/// network does not take.
 TENON_API nn::AnyModule create(const NetworkFile& file, const Options& options = {});
+/// What is known of a network from TOML. Throws FormatError.
 TENON_API Info info(const NetworkFile& file);
-/// The text that describes a network of list() as such a file: the same parameters, the same
-/// initial values, the same bits.
+/// The TOML text of a network of list(): the same parameters, the same initial values, the same
+/// bits. Of a TOML file its own text. Throws ValueError for another name, IoError for a missing
+/// file.
 TENON_API std::string toml(const std::string& name, const Options& options = {});
 
-/// Builds a network of list() by its name, "resnet50", or with its sizes, "mlp:784-300-10", or the
-/// network of a file, "net.toml". Throws ValueError for another name, with near misses, and for
-/// options that it does not take.
+/// Builds a network: by a name of list(), "resnet50"; by a name with sizes, "mlp:784-300-10"; or
+/// from a TOML file, "net.toml". Throws ValueError for another name (the message suggests similar
+/// ones) and for options that the network does not take.
 TENON_API nn::AnyModule create(const std::string& name, const Options& options = {});
-/// What is known of a model before it is built; same names as create().
+/// What is known of a network, by the names that create() takes.
 TENON_API Info info(const std::string& name);
+/// All networks that have a name.
 TENON_API std::vector<Info> list();
 
 }  // namespace tenon::models

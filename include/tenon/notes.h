@@ -1,7 +1,8 @@
-// What a reader of files skipped, renamed, converted or assumed.
+// Notes: what a reader of files skipped, renamed, converted or assumed.
 //
-// A reader that goes on where the file is not exactly what it expects adds a note; it never does so
-// in silence. The command prints each note as one line with its count; with SourceOptions::strict
+// A reader that continues although a file is not exactly as expected adds a note; it never
+// continues silently. The command prints each note as one line with its count. With
+// SourceOptions::strict
 // (--strict) the first note is an error instead.
 #pragma once
 
@@ -13,23 +14,24 @@
 
 namespace tenon {
 
-/// One kind of thing that was done to what was read.
+/// One kind of deviation in what was read.
 struct Note {
-  std::string text{};      ///< "12 lines that begin with '#' were skipped", without a place
-  std::int64_t count = 0;  ///< how often it was done; 1 for a decision about the whole file
-  std::string first{};     ///< where it was done first: "rows.csv, line 17"; "" for a whole file
-  /// Tells what a reader found where nothing was lost or assumed: refuse_notes() lets it pass.
+  std::string text{};      ///< "12 lines that begin with '#' were skipped", without a position
+  std::int64_t count = 0;  ///< number of occurrences; 1 for a decision about the whole file
+  std::string first{};     ///< first occurrence: "rows.csv, line 17"; "" for a whole file
+  /// True: the note only reports what was found; nothing was lost or assumed. refuse_notes()
+  /// ignores it.
   bool information = false;
 };
 
 /// Notes in the order in which they first occurred.
 using Notes = std::vector<Note>;
 
-/// "photos.csv, line 17: 12 lines that begin with '#' were skipped": a note as one line for people.
+/// A note as one line for people: "photos.csv, line 17: 12 lines that begin with '#' were skipped".
 TENON_API std::string to_string(const Note& note);
 
-/// Throws FormatError with the first note and the number of the others; returns where there are
-/// none but information.
+/// Throws FormatError with the first note and the number of the others. Returns if there are no
+/// notes but information.
 TENON_API void refuse_notes(const Notes& notes);
 
 }  // namespace tenon

@@ -1,8 +1,9 @@
-// Optimizers and learning-rate schedules.
+// Optimizers, gradient clipping and learning-rate schedules: what torch.optim holds.
 //
-// An update is graph like everything else: updates() returns assignments, and loss, gradients and
-// updates evaluated together are one program. Learning rate, step count and moments are variables,
-// so that changing them plans nothing anew. Every update rule is PyTorch's.
+// An update is part of the graph: updates() returns assignments, and a loss, its gradients and its
+// updates can be evaluated together as one program. The learning rate, the step count and the
+// moments are variables, so a new value of them needs no new plan. The update rules of sgd, adam,
+// adamw and rmsprop are those of PyTorch.
 #pragma once
 
 #include <cstdint>
@@ -17,96 +18,130 @@
 #include <tenon/nn.h>
 #include <tenon/tensor.h>
 
+/// Optimizers, gradient clipping and learning-rate schedules.
 namespace tenon::optim {
 
-/// Parameters that share settings; what is not given is the optimizer's.
+/// Parameters that share settings (PyTorch: a dict of `param_groups`). A setting that is unset has
+/// the optimizer's value.
 struct ParameterGroup {
+  /// The parameters with the names under which their state is saved.
   std::vector<nn::NamedTensor> parameters{};
-  std::optional<double> lr{}, weight_decay{};
-  /// These begin to learn later than others: their steps are counted from their own first one
-  /// (Adam's corrections depend on them), and a state that lacks them all leaves them at their
-  /// beginning.
+  std::optional<double> lr{};            ///< learning rate; unset: the optimizer's
+  std::optional<double> weight_decay{};  ///< weight decay; unset: the optimizer's
+  /// True for parameters that begin to learn later than others. The group then counts its own
+  /// steps, because Adam's bias corrections depend on the count. load_state_dict() accepts a state
+  /// that has no entry for the whole group; the group then starts with zero moments at step 0.
   bool own_steps = false;
 };
 
-/// Limits of gradients; 0: none. Elements are clamped to [-value, value] first, then all gradients
-/// scaled so that their common norm is at most `norm`.
+/// Limits for gradients. First every element is clamped to [-value, value], then all gradients are
+/// scaled by one factor so that their common Euclidean norm is at most `norm`.
 struct Clip {
-  double norm = 0, value = 0;
+  double norm = 0;   ///< the largest common norm; 0: no limit
+  double value = 0;  ///< the largest absolute value of an element; 0: no limit
 };
 
+/// The base class of all optimizers (PyTorch: torch.optim.Optimizer). A subclass gives the update
+/// rule.
 class TENON_API Optimizer {
  public:
   virtual ~Optimizer();
-  Optimizer(const Optimizer&) = delete;
-  Optimizer& operator=(const Optimizer&) = delete;
+  Optimizer(const Optimizer&) = delete;             ///< an optimizer is not copied
+  Optimizer& operator=(const Optimizer&) = delete;  ///< an optimizer is not copied
 
-  /// All parameters, group after group: the order in which updates() expects gradients.
+  /// All parameters, group after group. updates() expects the gradients in this order.
   const std::vector<Tensor>& parameters() const { return parameters_; }
-  /// In the order of parameters().
+  /// The parameters' names, in the order of parameters().
   const std::vector<std::string>& parameter_names() const { return names_; }
-  /// Assignments that take one step with these gradients, when evaluated. Parameters that are
-  /// frozen by now stay as they are. With `guard` (a bool scalar) none of them changes anything
-  /// where it is false: updates(grads, isfinite(loss)) never lets a NaN into the weights. Running
-  /// statistics are the loss's: take_updates() and guarded() (ops.h) guard those. With `rates` (a
-  /// vector, one a group) these are the learning rates instead of those in force: for steps that
-  /// are queued together, each with its own.
+  /// Assignments that take one step with these gradients when they are evaluated. Parameters that
+  /// are frozen by now keep their values.
+  ///
+  /// @param grads  one gradient for each of parameters(), in that order
+  /// @param guard  a bool scalar. Where it is false, no assignment changes anything: updates(grads,
+  ///               isfinite(loss)) never lets a NaN into the weights. Running statistics belong to
+  ///               the loss; take_updates() and guarded() (ops.h) guard them.
+  /// @param rates  learning rates, a vector with one element for each group, of type rate_dtype().
+  ///               They replace the current learning rates, so that steps that are queued together
+  ///               can each have a rate. Undefined: the current rates.
   [[nodiscard("an update happens when it is evaluated")]]  //
   std::vector<Tensor>
   updates(const std::vector<Tensor>& grads, const Tensor& guard = {}, const Tensor& rates = {});
-  /// The groups' rates where the optimizer's is `lr`.
+  /// The learning rate of each group when the optimizer's learning rate is `lr`.
   std::vector<double> rates(double lr) const;
-  /// In which `rates` have the digits that the updates use: Float32 unless a parameter is Float64.
+  /// The data type of `rates` that loses no digits: Float32, or Float64 if a parameter is Float64.
   DType rate_dtype() const;
-  /// Gradients of the loss, clipped where asked for, updates, evaluation: one step of a plain
-  /// loop. Returns the loss. Throws ValueError where the loss is made of none of the parameters, as
-  /// behind detach() or of what a compiled function returned. One thread at a time takes steps: on
-  /// the CPU one that begins during another's meets a ValueError. So does a class or an index out
-  /// of range: on the CPU the weights are then as they were; a GPU tells of it when the step has
-  /// run, and the weights are what the other samples made of them, unless what is evaluated is
-  /// updates(grads, isfinite(loss)). As in PyTorch, a loss that is not finite is no error and makes
-  /// the weights NaN: guard updates() where that may come.
+  /// One step of a plain training loop: computes the gradients of `loss`, clips them, updates the
+  /// parameters, evaluates all of it as one program and returns the loss. It does what PyTorch's
+  /// zero_grad(), backward() and step() do together.
   ///
-  /// `with` is evaluated in the same program, with the values from before the update: a recurrent
-  /// state that the next step begins with, or what one wants to look at.
+  /// Throws ValueError if the loss depends on none of the parameters, for instance because of
+  /// detach() or because a compiled function returned it. Only one thread at a time may take steps:
+  /// on the CPU, a step that begins during another thread's step throws ValueError.
+  ///
+  /// A class or an index out of range is a ValueError too. On the CPU the weights are then
+  /// unchanged. A GPU reports the error when the step has run, and the weights have been updated by
+  /// the other samples, unless the program evaluates updates(grads, isfinite(loss)) instead.
+  ///
+  /// As in PyTorch, a loss that is not finite is no error and makes the weights NaN. Pass a guard
+  /// to updates() if the loss can become non-finite.
+  ///
+  /// @param loss  a scalar
+  /// @param clip  limits for the gradients; by default none
+  /// @param with  more tensors to evaluate in the same program, with the values from before the
+  ///              update: for instance a recurrent state from which the next step continues, or
+  ///              values to print
   double step(const Tensor& loss, const Clip& clip = {}, const std::vector<Tensor>& with = {});
 
-  /// The learning rate that schedules start from.
+  /// The learning rate from which schedules start.
   double base_lr() const { return base_lr_; }
-  /// The rate in force, of the optimizer (groups with a rate of their own keep its proportion to
-  /// base_lr).
+  /// The optimizer's current learning rate. A group with a learning rate of its own keeps the ratio
+  /// of that rate to base_lr().
   double lr() const { return lr_; }
+  /// Sets the current learning rate. The next step uses it without a new plan.
   void set_lr(double lr);
-  std::int64_t steps() const;  ///< taken so far (skipped ones do not count)
+  std::int64_t steps() const;  ///< steps taken so far; skipped steps are not counted
 
-  /// Moments by parameter name ("0.weight.momentum_buffer"), the step count, the learning rate.
+  /// Moments by parameter name ("0.weight.momentum_buffer"), the step count and the learning rate.
   StateDict state_dict() const;
-  /// Throws ValueError or ShapeError naming the key that is missing, unexpected or does not fit, or
-  /// whose values no steps make: a moment that is not finite, a mean of squares that is NaN or
-  /// below 0. Nothing is loaded then.
+  /// Loads what state_dict() returned. Throws ValueError or ShapeError that names the key, and then
+  /// loads nothing, if a key is missing or unexpected, if a shape does not fit, or if no training
+  /// can produce the values: a moment that is not finite, or a mean of squares that is NaN or
+  /// negative.
   void load_state_dict(const StateDict& state);
+  /// The name and the settings that differ from the defaults: "sgd(lr=0.1, momentum=0.9)".
   virtual std::string describe() const = 0;
 
  protected:
+  /// A parameter group as the optimizer keeps it.
   struct Group {
-    Tensor lr;    // scalar variable
-    Tensor step;  // that of all, or of its own
-    double lr_scale = 1, weight_decay = 0;
+    Tensor lr;                ///< the learning rate, a scalar variable
+    Tensor step;              ///< the step count: the optimizer's, or the group's own
+    double lr_scale = 1;      ///< the group's learning rate divided by the optimizer's
+    double weight_decay = 0;  ///< the group's weight decay
   };
-  /// A variable and the value that it holds after the step.
+  /// A variable and the value that the variable holds after the step.
   using Assignment = std::pair<Tensor, Tensor>;
+  /// Takes the parameters and the settings that all optimizers have. Throws ValueError for a
+  /// learning rate or weight decay out of range, or for parameters that cannot be trained.
   Optimizer(std::vector<ParameterGroup> groups, double lr, double weight_decay);
-  /// A state variable of zeros beside each parameter, saved under this name; its values are finite
-  /// and never below `least`.
+  /// Adds a state variable of zeros for each parameter, saved as "PARAMETER.name".
+  /// load_state_dict() requires finite values that are at least `least`.
   const std::vector<Tensor>* add_slot(const std::string& name,
                                       double least = -std::numeric_limits<double>::infinity());
-  /// The new values of parameter k and of its state, given its gradient and the rate (a scalar of
-  /// its dtype).
+  /// The update rule: the new values of parameter k and of its state.
+  ///
+  /// @param k             the parameter's index in parameters()
+  /// @param grad          its gradient
+  /// @param lr            the learning rate, a scalar of the parameter's data type
+  /// @param weight_decay  the group's weight decay
   virtual std::vector<Assignment> rule(std::size_t k, const Tensor& grad, const Tensor& lr,
                                        double weight_decay) = 0;
-  /// Called once before the rules of one updates(), with the number of steps taken and the number
-  /// after this one (float64 scalars): makes what the rules share.
+  /// Called before the rules of one updates(), to compute what the rules share.
+  ///
+  /// @param taken  the number of steps taken so far, a float64 scalar
+  /// @param next   that number after this step, a float64 scalar
   virtual void prepare(const Tensor& taken, const Tensor& next);
+  /// parameters()[k].
   const Tensor& parameter(std::size_t k) const { return parameters_[k]; }
 
  private:
@@ -128,21 +163,31 @@ class TENON_API Optimizer {
   double base_lr_, lr_;
 };
 
-/// Parameters for an optimizer: a module's trainable ones, a list, or groups.
+/// The parameters that an optimizer's constructor takes: a module, a list of tensors, or groups.
+/// All three convert implicitly.
 struct Parameters {
-  std::vector<ParameterGroup> groups;
-  TENON_API Parameters(const nn::ModuleBase& module);                        // NOLINT
+  std::vector<ParameterGroup> groups;  ///< the parameter groups
+  /// The trainable parameters of a module, as one group.
+  TENON_API Parameters(const nn::ModuleBase& module);  // NOLINT
+  /// Groups with settings of their own.
   Parameters(std::vector<ParameterGroup> list) : groups(std::move(list)) {}  // NOLINT
-  TENON_API Parameters(const std::vector<Tensor>& list);                     // NOLINT
+  /// A list of variables, as one group.
+  TENON_API Parameters(const std::vector<Tensor>& list);  // NOLINT
 };
 
+/// Options of Sgd, with PyTorch's names.
 struct SgdOptions {
-  double lr = 0.01, momentum = 0, dampening = 0, weight_decay = 0;
-  bool nesterov = false;
-  bool maximize = false;  ///< uphill
+  double lr = 0.01;         ///< learning rate
+  double momentum = 0;      ///< factor of the momentum buffer, 0 to 1; 0: no buffer
+  double dampening = 0;     ///< share of the gradient that the buffer leaves out, 0 to 1
+  double weight_decay = 0;  ///< adds weight_decay · parameter to the gradient
+  bool nesterov = false;    ///< Nesterov momentum; needs momentum > 0 and dampening = 0
+  bool maximize = false;    ///< maximize the objective instead of minimizing it
 };
+/// Stochastic gradient descent with momentum (PyTorch: torch.optim.SGD).
 class TENON_API Sgd : public Optimizer {
  public:
+  /// Throws ValueError for an option out of range.
   explicit Sgd(Parameters parameters, const SgdOptions& options = {});
   std::string describe() const override;
 
@@ -155,14 +200,22 @@ class TENON_API Sgd : public Optimizer {
   Tensor first_;  // whether this is the first step
 };
 
+/// Options of Adam, with PyTorch's names.
 struct AdamOptions {
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  bool decoupled = false;  ///< weight decay as in AdamW
-  bool amsgrad = false;    ///< divides by the largest mean square so far (Reddi et al., 2018)
-  bool maximize = false;   ///< uphill
+  double lr = 1e-3;         ///< learning rate
+  double beta1 = 0.9;       ///< decay of the mean of gradients, at least 0 and below 1
+  double beta2 = 0.999;     ///< decay of the mean of squared gradients, at least 0 and below 1
+  double eps = 1e-8;        ///< added to the denominator
+  double weight_decay = 0;  ///< adds weight_decay · parameter to the gradient
+  bool decoupled = false;   ///< scale the parameter by 1 - lr · weight_decay instead (AdamW)
+  bool amsgrad = false;     ///< divide by the largest mean square so far (Reddi et al., 2018)
+  bool maximize = false;    ///< maximize the objective instead of minimizing it
 };
+/// Adam (Kingma and Ba, "Adam: a method for stochastic optimization", 2015; PyTorch:
+/// torch.optim.Adam).
 class TENON_API Adam : public Optimizer {
  public:
+  /// Throws ValueError for an option out of range.
   explicit Adam(Parameters parameters, const AdamOptions& options = {});
   std::string describe() const override;
 
@@ -175,22 +228,38 @@ class TENON_API Adam : public Optimizer {
   Tensor correction1_, correction2_sqrt_;  // 1 - beta1^t, sqrt(1 - beta2^t), float64
 };
 
+/// Options of AdamW, with PyTorch's names.
 struct AdamWOptions {
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
-  bool amsgrad = false, maximize = false;  ///< as Adam's
+  double lr = 1e-3;            ///< learning rate
+  double beta1 = 0.9;          ///< decay of the mean of gradients, at least 0 and below 1
+  double beta2 = 0.999;        ///< decay of the mean of squared gradients, at least 0 and below 1
+  double eps = 1e-8;           ///< added to the denominator
+  double weight_decay = 0.01;  ///< scales the parameter by 1 - lr · weight_decay in each step
+  bool amsgrad = false;        ///< divide by the largest mean square so far (Reddi et al., 2018)
+  bool maximize = false;       ///< maximize the objective instead of minimizing it
 };
+/// Adam with decoupled weight decay (Loshchilov and Hutter, "Decoupled weight decay
+/// regularization", 2019; PyTorch: torch.optim.AdamW).
 class TENON_API AdamW : public Adam {
  public:
+  /// Throws ValueError for an option out of range.
   explicit AdamW(Parameters parameters, const AdamWOptions& options = {});
 };
 
+/// Options of RmsProp, with PyTorch's names.
 struct RmsPropOptions {
-  double lr = 0.01, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
-  bool centered = false;
-  bool maximize = false;  ///< uphill
+  double lr = 0.01;         ///< learning rate
+  double alpha = 0.99;      ///< decay of the mean of squared gradients, 0 to 1
+  double eps = 1e-8;        ///< added to the denominator
+  double weight_decay = 0;  ///< adds weight_decay · parameter to the gradient
+  double momentum = 0;      ///< factor of the momentum buffer, 0 to 1; 0: no buffer
+  bool centered = false;    ///< divide by the estimated standard deviation of the gradient
+  bool maximize = false;    ///< maximize the objective instead of minimizing it
 };
+/// RMSprop (PyTorch: torch.optim.RMSprop).
 class TENON_API RmsProp : public Optimizer {
  public:
+  /// Throws ValueError for an option out of range.
   explicit RmsProp(Parameters parameters, const RmsPropOptions& options = {});
   std::string describe() const override;
 
@@ -201,22 +270,32 @@ class TENON_API RmsProp : public Optimizer {
   const std::vector<Tensor>*square_avg_, *grad_avg_ = nullptr, *momentum_ = nullptr;
 };
 
+/// Options of Levenberg.
 struct LevenbergOptions {
-  double lr = 5e-4, mu = 0.02, weight_decay = 0;
+  double lr = 5e-4;         ///< learning rate, before the division by mu + curvature
+  double mu = 0.02;         ///< added to the curvature, above 0: limits the rate of flat weights
+  double weight_decay = 0;  ///< adds weight_decay · parameter to the gradient
 };
 /// Stochastic diagonal Levenberg–Marquardt (LeCun et al., "Gradient-based learning applied to
-/// document recognition", 1998): every weight learns at a rate of its own, lr / (mu + h), where h
-/// is its curvature, which steps leave as it was last measured. Until then h is 0. train::Trainer
-/// measures it before every epoch.
+/// document recognition", 1998). Every weight has its own learning rate, lr / (mu + h), where h is
+/// the weight's curvature. Steps do not change h. Before the first measurement h is 0.
+/// train::Trainer measures h before every epoch. PyTorch has no counterpart.
 class TENON_API Levenberg : public Optimizer {
  public:
+  /// Throws ValueError for an option out of range.
   explicit Levenberg(Parameters parameters, const LevenbergOptions& options = {});
-  /// Assignments h ← keep · h + share · g², for the gradients of a single example in the order of
-  /// parameters(). Carried out for N examples with a share of 1 / N, and with `keep` (a scalar
-  /// float32) 0 for the first and 1 for the others, they make h the mean square of the gradients.
-  /// Where the loss is a negative log-likelihood and each target is drawn from the network's own
-  /// scores, that is Gauss–Newton's diagonal in the mean, without a second pass backwards. Throws
-  /// ValueError for another number of gradients.
+  /// Assignments h ← keep · h + share · g² for the gradients g of one sample. To make h the mean
+  /// square of the gradients of N samples, evaluate the assignments for each sample with a share of
+  /// 1 / N and with `keep` 0 for the first sample and 1 for the others.
+  ///
+  /// If the loss is a negative log-likelihood and each target is drawn from the network's own
+  /// scores, the expected value of h is the diagonal of the Gauss–Newton matrix, without a second
+  /// backward pass.
+  ///
+  /// @param grads  one gradient for each of parameters(), in that order; ValueError for another
+  ///               number of gradients
+  /// @param keep   a float32 scalar
+  /// @param share  the weight of this sample
   [[nodiscard("an update happens when it is evaluated")]]  //
   std::vector<Tensor>
   curvature_updates(const std::vector<Tensor>& grads, const Tensor& keep, double share) const;
@@ -229,95 +308,124 @@ class TENON_API Levenberg : public Optimizer {
   const std::vector<Tensor>* curvature_;
 };
 
-/// Settings of an optimizer chosen by name; what is not given is that optimizer's default.
+/// Options of create(). An option that is unset has the optimizer's default.
 struct OptimizerOptions {
-  std::optional<double> lr{}, momentum{}, weight_decay{}, beta1{}, beta2{}, eps{}, alpha{},
-      dampening{};
-  bool nesterov = false, centered = false;
+  std::optional<double> lr{};            ///< learning rate, of all optimizers
+  std::optional<double> momentum{};      ///< of sgd and rmsprop
+  std::optional<double> weight_decay{};  ///< of all optimizers
+  std::optional<double> beta1{};         ///< of adam and adamw
+  std::optional<double> beta2{};         ///< of adam and adamw
+  std::optional<double> eps{};           ///< of adam, adamw and rmsprop; of levenberg: mu
+  std::optional<double> alpha{};         ///< of rmsprop
+  std::optional<double> dampening{};     ///< of sgd
+  bool nesterov = false;                 ///< of sgd
+  bool centered = false;                 ///< of rmsprop
 };
-/// "sgd", "adam", "adamw", "rmsprop", "levenberg" (whose mu is `eps`). Throws
-/// ValueError for another name (with a near miss) or an option it does not have.
+/// Creates an optimizer by its name: "sgd", "adam", "adamw", "rmsprop" or "levenberg". Throws
+/// ValueError for another name (the message suggests a similar one) and for an option that the
+/// optimizer does not have.
 TENON_API std::unique_ptr<Optimizer> create(const std::string& name, Parameters parameters,
                                             const OptimizerOptions& options = {});
+/// The names that create() takes.
 TENON_API std::vector<std::string> names();
 
 // ---- Gradients
+
+/// What clip_grad_norm() returns.
 struct ClippedGrads {
-  std::vector<Tensor> grads;
-  Tensor norm;  ///< of all gradients together, before clipping
+  std::vector<Tensor> grads;  ///< the clipped gradients
+  Tensor norm;                ///< the Euclidean norm of all gradients together, before clipping
 };
-/// The gradients within the limits. Throws ValueError for a limit that is negative or no number.
+/// The gradients after both limits of `clip`. Throws ValueError for a limit that is negative or
+/// NaN.
 TENON_API std::vector<Tensor> clipped(const std::vector<Tensor>& grads, const Clip& clip);
-/// Scales all gradients so that their common Euclidean norm is at most max_norm.
+/// Scales all gradients by one factor so that their common Euclidean norm is at most `max_norm`
+/// (PyTorch: torch.nn.utils.clip_grad_norm_).
 TENON_API ClippedGrads clip_grad_norm(const std::vector<Tensor>& grads, double max_norm);
-/// Clamps every element to [-limit, limit].
+/// Clamps every element to [-limit, limit] (PyTorch: torch.nn.utils.clip_grad_value_).
 TENON_API std::vector<Tensor> clip_grad_value(const std::vector<Tensor>& grads, double limit);
 
-// ---- Schedules: the learning rate as a factor of the base rate
+// ---- Schedules
+
+/// A learning-rate schedule: the learning rate of each step as a factor of the base rate (PyTorch:
+/// torch.optim.lr_scheduler). All functions that create one throw ValueError for an argument out of
+/// range.
 class TENON_API Schedule {
  public:
   virtual ~Schedule();
-  /// Factor for the step with this number (0: the first).
+  /// The factor for a step; the first step is 0.
   virtual double factor(std::int64_t step) const = 0;
-  /// Told the monitored figure (lower is better) at the end of each epoch; only Plateau listens.
+  /// Receives the monitored metric (lower is better) at the end of each epoch. Only plateau() uses
+  /// it.
   virtual void observe(double figure);
+  /// The state that a checkpoint stores; empty for a schedule that depends on the step alone.
   virtual std::map<std::string, double> state() const { return {}; }
+  /// Restores what state() returned.
   virtual void load_state(const std::map<std::string, double>& state);
 };
 
+/// The factor is always 1.
 TENON_API std::unique_ptr<Schedule> constant();
-/// × gamma every `every` steps.
+/// Multiplies by `gamma` after every `every` steps (PyTorch: StepLR).
 TENON_API std::unique_ptr<Schedule> step(std::int64_t every, double gamma = 0.1);
+/// Multiplies by `gamma` at each milestone, a step number (PyTorch: MultiStepLR). The milestones
+/// must be in ascending order.
 TENON_API std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones,
                                               double gamma = 0.1);
-/// Factors of its own, one for each milestone, from there to the next; 1 before the first.
+/// Sets the factor at each milestone: `factors` has one for each, valid until the next milestone.
+/// Before the first milestone the factor is 1.
 TENON_API std::unique_ptr<Schedule> multistep(std::vector<std::int64_t> milestones,
                                               std::vector<double> factors);
-/// × gamma each `every` steps, smoothly.
+/// gamma^(step / every): falls smoothly, by `gamma` in `every` steps (PyTorch: ExponentialLR).
 TENON_API std::unique_ptr<Schedule> exponential(double gamma, std::int64_t every = 1);
-/// Half a cosine from 1 to `minimum` over `total` steps.
+/// Half a cosine from 1 to `minimum` over `total` steps (PyTorch: CosineAnnealingLR).
 TENON_API std::unique_ptr<Schedule> cosine(std::int64_t total, double minimum = 0);
-/// A straight line from 1 to `minimum` over `total` steps.
+/// A straight line from 1 to `minimum` over `total` steps (PyTorch: LinearLR).
 TENON_API std::unique_ptr<Schedule> linear(std::int64_t total, double minimum = 0);
-/// minimum + (1 - minimum) · (1 - step / total)^power over `total` steps.
+/// minimum + (1 - minimum) · (1 - step / total)^power over `total` steps (PyTorch: PolynomialLR).
 TENON_API std::unique_ptr<Schedule> polynomial(std::int64_t total, double power = 1,
                                                double minimum = 0);
-/// Half a cosine from 1 to `minimum` over `period` steps, then again from 1, each time `multiply`
-/// times as long (Loshchilov and Hutter, 2017).
+/// Half a cosine from 1 to `minimum` over `period` steps, then again from 1. Each period is
+/// `multiply` times as long as the one before (Loshchilov and Hutter, "SGDR: stochastic gradient
+/// descent with warm restarts", 2017; PyTorch: CosineAnnealingWarmRestarts).
 TENON_API std::unique_ptr<Schedule> cosine_restarts(std::int64_t period, std::int64_t multiply = 1,
                                                     double minimum = 0);
-/// sqrt(from / (from + step)). Behind a warm-up of from - 1 steps the rate of step t, counted from
-/// 1, is in proportion to min(t / from, sqrt(from / t)) (Vaswani et al., 2017).
+/// sqrt(from / (from + step)). After a warm-up of from - 1 steps the learning rate of step t,
+/// counted from 1, is proportional to min(t / from, sqrt(from / t)) (Vaswani et al., "Attention is
+/// all you need", 2017).
 TENON_API std::unique_ptr<Schedule> inverse_sqrt(std::int64_t from);
-/// Rises in a straight line over `steps` steps, then goes on with `after`, which starts at its own
-/// step 0.
+/// Rises linearly over `steps` steps and then follows `after`, which starts at its own step 0.
 TENON_API std::unique_ptr<Schedule> warmup(std::int64_t steps, std::unique_ptr<Schedule> after);
-/// × gamma when the figure has not improved by more than `threshold` (relative) for `patience`
-/// epochs.
+/// Multiplies by `gamma` when the monitored metric has not improved by more than the relative
+/// `threshold` for `patience` epochs; never falls below `minimum` (PyTorch: ReduceLROnPlateau).
 TENON_API std::unique_ptr<Schedule> plateau(double gamma = 0.1, int patience = 10,
                                             double threshold = 1e-4, double minimum = 0);
-/// From 1/div up to 1 (cosine) over the first `rise` of `total` steps, then down to
-/// 1/(div·final_div). The learning rate only: PyTorch's OneCycleLR with cycle_momentum = false.
+/// Rises from 1/div to 1 as a cosine over the first share `rise` of `total` steps, then falls to
+/// 1/(div·final_div). Only the learning rate changes: PyTorch's OneCycleLR with cycle_momentum =
+/// false.
 TENON_API std::unique_ptr<Schedule> one_cycle(std::int64_t total, double rise = 0.3,
                                               double div = 25, double final_div = 1e4);
 
-/// Settings of a schedule chosen by name. Times are in epochs.
+/// Options of create_schedule(). Times are in epochs.
 struct ScheduleOptions {
-  std::int64_t total_steps = 0, steps_per_epoch = 1;
-  double warmup = 0;                 ///< epochs of linear warm-up before any schedule
-  double every = 1;                  ///< step, exponential; cosine_restarts: the first period
-  std::vector<double> milestones{};  ///< multistep
-  std::vector<double> factors{};     ///< multistep: one a milestone, or none: powers of gamma
-  double gamma = 0.1;
-  double minimum = 0;         ///< cosine, linear, polynomial, cosine_restarts, plateau
-  double power = 1;           ///< polynomial
-  std::int64_t multiply = 1;  ///< cosine_restarts: how much longer each period is than the last
-  int patience = 2;           ///< plateau
+  std::int64_t total_steps = 0;      ///< steps of the whole run, the warm-up included
+  std::int64_t steps_per_epoch = 1;  ///< converts epochs to steps
+  double warmup = 0;  ///< epochs of linear warm-up before the schedule, at most half of the run
+  double every = 1;   ///< of step and exponential; of cosine_restarts: the first period
+  std::vector<double> milestones{};  ///< of multistep
+  std::vector<double> factors{};  ///< of multistep: one for each milestone; empty: powers of gamma
+  double gamma = 0.1;             ///< of step, multistep, exponential and plateau
+  double minimum = 0;  ///< of cosine, linear, polynomial, cosine_restarts and plateau, 0 to 1
+  double power = 1;    ///< of polynomial
+  std::int64_t multiply = 1;  ///< of cosine_restarts: the ratio of a period to the one before
+  int patience = 2;           ///< of plateau, in epochs
 };
-/// "constant", "step", "multistep", "exponential", "cosine", "linear", "polynomial",
-/// "cosine_restarts", "inverse_sqrt", "plateau", "one_cycle". Throws ValueError for another name.
+/// Creates a schedule by its name: "constant", "step", "multistep", "exponential", "cosine",
+/// "linear", "polynomial", "cosine_restarts", "inverse_sqrt", "plateau" or "one_cycle". Throws
+/// ValueError for another name or an option out of range.
 TENON_API std::unique_ptr<Schedule> create_schedule(const std::string& name,
                                                     const ScheduleOptions& options);
+/// The names that create_schedule() takes.
 TENON_API std::vector<std::string> schedule_names();
 
 }  // namespace tenon::optim

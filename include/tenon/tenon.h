@@ -1,4 +1,4 @@
-// Everything a program needs.
+// All of Tenon: includes every public header that a program needs.
 #pragma once
 
 #include <tenon/data.h>

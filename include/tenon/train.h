@@ -1,9 +1,9 @@
-// Training: the Trainer that a program calls in a few lines, and whole runs (settings, folder,
-// resume, evaluation, prediction, verification) as the command uses them.
+// Training: the Trainer class, and whole runs (settings, folder, resume, evaluation, prediction,
+// verification) as the command uses them.
 //
-// Every step is one program: forward, loss, count of correct answers, gradients, guarded updates. A
-// run with the same settings gives the same bits, whatever the thread count, and also when it was
-// killed and resumed. Nothing here prints.
+// Every step is one program: forward pass, loss, number of correct predictions, gradients and
+// guarded updates. A run with the same settings gives the same bits for any number of threads, and
+// also when the run was killed and resumed. Nothing here prints.
 #pragma once
 
 #include <cstdint>
@@ -38,386 +38,500 @@ struct Image;
 struct ImageReading;
 }  // namespace tenon::io
 
+/// The Trainer, runs and trained models.
 namespace tenon::train {
 
 class SampleRecord;
 
 // ---- What happens during training
 
+/// Progress after one step, for Callback::on_step().
 struct StepReport {
-  int epoch = 0;          ///< from 1
-  std::int64_t step = 0;  ///< of the whole run, from 1
-  std::int64_t step_in_epoch = 0, steps_per_epoch = 0;
-  double loss = 0, mean_loss = 0;  ///< of this step; of the epoch so far
-  std::optional<double> accuracy;  ///< of the epoch so far, where targets are classes
-  double lr = 0;
-  std::int64_t items = 0;   ///< of this step
-  double items_per_s = 0;   ///< recent
-  double seconds_left = 0;  ///< of the run, estimated
+  int epoch = 0;                     ///< the current epoch, from 1
+  std::int64_t step = 0;             ///< the step's number in the whole run, from 1
+  std::int64_t step_in_epoch = 0;    ///< the step's number in the epoch, from 1
+  std::int64_t steps_per_epoch = 0;  ///< steps in each epoch
+  double loss = 0;                   ///< the loss of this step
+  double mean_loss = 0;              ///< the mean loss of the epoch so far
+  std::optional<double> accuracy;    ///< of the epoch so far; unset unless targets are classes
+  double lr = 0;                     ///< the learning rate of this step
+  std::int64_t items = 0;            ///< samples in this step
+  double items_per_s = 0;            ///< recent throughput, in samples per second
+  double seconds_left = 0;           ///< estimated time until the run ends, in seconds
 };
 
+/// Results of one epoch, for Callback::on_epoch() and TrainResult::epochs.
 struct EpochReport {
-  int epoch = 0;
-  std::int64_t step = 0;
-  double train_loss = 0;  ///< as Evaluation's: of sequences the mean over the tokens that count
-  std::optional<double> train_accuracy;  ///< where targets are classes
-  /// Of the validation part after the epoch; unset without one, and where it was not measured.
-  std::optional<double> validation_loss, validation_accuracy;
-  std::optional<double> validation_mae, validation_r2;  ///< where targets are quantities
-  double lr = 0, seconds = 0, items_per_s = 0;
-  double data_seconds = 0;  ///< of `seconds`: waiting for the next batch
-  bool best = false;        ///< the best so far by the monitored figure
+  int epoch = 0;          ///< the epoch, from 1
+  std::int64_t step = 0;  ///< the number of the epoch's last step in the whole run
+  /// Mean training loss, defined as Evaluation::loss. For sequences it is the mean over the tokens
+  /// that count.
+  double train_loss = 0;
+  std::optional<double> train_accuracy;  ///< unset unless targets are classes
+  /// Loss on the validation part. This and the other validation values are unset if there is no
+  /// validation part or if it was not measured after this epoch.
+  std::optional<double> validation_loss;
+  std::optional<double> validation_accuracy;  ///< accuracy on the validation part
+  std::optional<double> validation_mae;       ///< mean absolute error; only of regressions
+  std::optional<double> validation_r2;        ///< coefficient of determination; only of regressions
+  double lr = 0;                              ///< the learning rate of the last step
+  double seconds = 0;                         ///< duration of the epoch
+  double items_per_s = 0;                     ///< throughput, in samples per second
+  double data_seconds = 0;  ///< the part of `seconds` spent waiting for the next batch
+  bool best = false;        ///< whether the monitored metric is the best so far
 };
 
-/// What the weights that are kept give on the test part: measured once, when training has ended.
+/// Results on the test part with the weights that are kept. The test part is measured once, when
+/// training has ended.
 struct TestReport {
-  int epoch = 0;                   ///< whose weights were measured
-  std::int64_t step = 0;           ///< the last one of that epoch
-  std::int64_t samples = 0;        ///< that were measured
-  double loss = 0;                 ///< as Evaluation's
-  std::optional<double> accuracy;  ///< where targets are classes
-  std::optional<double> mae, r2;   ///< where targets are quantities
+  int epoch = 0;                   ///< the epoch whose weights were measured
+  std::int64_t step = 0;           ///< the last step of that epoch
+  std::int64_t samples = 0;        ///< samples that were measured
+  double loss = 0;                 ///< defined as Evaluation::loss
+  std::optional<double> accuracy;  ///< unset unless targets are classes
+  std::optional<double> mae;       ///< mean absolute error; only of regressions
+  std::optional<double> r2;        ///< coefficient of determination; only of regressions
 };
 
-enum class StopReason { Finished, EarlyStop, Interrupted };
+/// Why training ended.
+enum class StopReason {
+  Finished,    ///< all epochs or all of TrainOptions::max_steps are done
+  EarlyStop,   ///< early stopping, or a callback's should_stop()
+  Interrupted  ///< TrainOptions::stop or stop_after; a resume continues the run
+};
 
-/// Receives progress; every method may be left out. Called on the thread that trains.
+/// Receives progress. Override the methods that you need. All are called on the training thread.
 class TENON_API Callback {
  public:
   virtual ~Callback();
-  /// A sentence for people on what was decided: of start_run() and resume_run() before training, of
-  /// fit() where the figure that chooses among epochs was no number.
+  /// A sentence for people about a decision. start_run() and resume_run() call it before training,
+  /// fit() calls it if the monitored metric was NaN.
   virtual void on_note(const std::string& note);
-  /// Of start_run() and resume_run(), before training: what frozen parts give has been computed of
-  /// so many examples; 0 when that begins.
-  virtual void on_frozen(std::int64_t done, std::int64_t examples);
-  /// Before all else, with the network that fit() is going to train.
+  /// Progress of computing the outputs of frozen parts, before training: start_run() and
+  /// resume_run() call it with `done` of `samples` samples, first with 0.
+  virtual void on_frozen(std::int64_t done, std::int64_t samples);
+  /// The first call of fit(), with the network that fit() is going to train.
   virtual void on_network(const nn::AnyModule& net);
+  /// Called before the first step, with its number and the number of steps of the whole run.
   virtual void on_start(std::int64_t first_step, std::int64_t total_steps);
+  /// Called after each step.
   virtual void on_step(const StepReport& report);
-  /// Of the validation part after an epoch, or of the test part at the end of training.
+  /// Called after each batch of an evaluation: of the validation part after an epoch, or of the
+  /// test part at the end of training.
   virtual void on_evaluation(data::Split part, std::int64_t batch, std::int64_t batches);
+  /// Called after each epoch and its validation.
   virtual void on_epoch(const EpochReport& report);
+  /// Called when a checkpoint has been written, with its path.
   virtual void on_checkpoint(const std::string& path);
   /// Return true to end training after this epoch.
   virtual bool should_stop(const EpochReport& report);
 };
 
-/// How many samples are among those that a run has learnt from.
+/// How many of some samples a run has been trained on.
 struct SeenSamples {
-  std::int64_t samples = 0;   ///< that were asked about
+  std::int64_t samples = 0;   ///< the samples that were looked up
   std::int64_t seen = 0;      ///< of `compared`: those that are among the training samples
-  std::int64_t compared = 0;  ///< of `samples`: fewer where windows of a text are too short
-  std::int64_t every = 1;     ///< the record holds one of so many training samples
+  std::int64_t compared = 0;  ///< of `samples`: fewer if windows of a text are too short to compare
+  std::int64_t every = 1;     ///< the run's record holds one of this many training samples
+  /// Whether `seen` is exact. False: about() is an estimate.
   bool is_exact() const { return every == 1 && compared == samples; }
-  /// How many of `samples` have been seen, estimated where it is not exact.
+  /// How many of `samples` have been seen; an estimate unless is_exact().
   TENON_API std::int64_t about() const;
 };
-/// "150 of 200 samples", "none of 50 samples", "about 90 of 100 samples (30, compared with one of
-/// every 3 training samples)".
+/// The numbers as text: "150 of 200 samples", "none of 50 samples", or "about 90 of 100 samples
+/// (30, compared with one of every 3 training samples)".
 TENON_API std::string to_string(const SeenSamples& seen);
 
+/// Metrics of a model on some data. Every metric is a mean over all targets that count, whatever
+/// the batch size. A metric that does not suit the data is NaN or unset.
 struct Evaluation {
   // What was measured.
-  std::string data{};  ///< the source: "csv:rows.csv"; "" of Trainer::evaluate()
-  /// Its part; unset of Trainer::evaluate(), which measures all that its loader gives.
+  /// The data source, "csv:rows.csv"; "" for Trainer::evaluate().
+  std::string data{};
+  /// The part of the source; unset for Trainer::evaluate(), which measures all samples of its
+  /// loader.
   std::optional<data::Split> part{};
-  /// The samples that were measured, and those of the whole source, all parts together; 0: unknown.
-  std::int64_t items = 0, of_items = 0;
-  std::int64_t targets = 0;           ///< that were counted: one a sample, or one a token
-  std::int64_t ignored = 0;           ///< samples or tokens whose target the loss leaves out
-  std::vector<std::string> broken{};  ///< samples left out, as their files cannot be decoded
-  /// Of the samples those that the run has learnt from; unset where that is not known, for which
-  /// `seen_unknown` says why.
+  std::int64_t items = 0;             ///< samples that were measured
+  std::int64_t of_items = 0;          ///< samples of all parts of the source; 0: unknown
+  std::int64_t targets = 0;           ///< targets that count: one for each sample or token
+  std::int64_t ignored = 0;           ///< samples or tokens whose target the loss ignores
+  std::vector<std::string> broken{};  ///< samples left out because their files cannot be decoded
+  /// How many of the samples the run was trained on; unset if that is not known.
   std::optional<SeenSamples> seen{};
-  std::string seen_unknown{};
-  Notes notes{};  ///< of the data (Dataset::notes()), of its place and of what the network gives
-  double seconds = 0, items_per_s = 0;
+  std::string seen_unknown{};  ///< why `seen` is unset; else ""
+  /// Notes of the data (Dataset::notes()), on where the data was found, and on the network's
+  /// outputs.
+  Notes notes{};
+  double seconds = 0;      ///< duration
+  double items_per_s = 0;  ///< throughput, in samples per second
 
-  // How well. Everything is a mean over what counts, whatever batches it comes in. What does not
-  // suit the data is NaN or unset.
-  /// Each loss times what it counts (class weights, 0 for ignored targets), over what they count.
+  // The metrics.
+  /// The weighted mean loss: each target's loss times its weight (class weights; 0 for ignored
+  /// targets), divided by the sum of the weights.
   double loss = 0;
-  double accuracy = 0;  ///< of the targets that were counted
-  double top3_accuracy = 0, top5_accuracy = 0;
-  double log_loss = 0;  ///< metrics::log_loss(), without weights or smoothing
-  std::optional<double> roc_auc{}, average_precision{};  ///< metrics::ClassMetrics
-  metrics::ConfusionMatrix confusion{1};
-  /// Where targets are quantities of as many numbers as the network gives; no accuracy then.
+  double accuracy = 0;       ///< share of the counted targets that are predicted
+  double top3_accuracy = 0;  ///< share of the targets among the 3 largest scores
+  double top5_accuracy = 0;  ///< share of the targets among the 5 largest scores
+  double log_loss = 0;       ///< metrics::log_loss(), without class weights or label smoothing
+  std::optional<double> roc_auc{};            ///< metrics::ClassMetrics::roc_auc()
+  std::optional<double> average_precision{};  ///< metrics::ClassMetrics::average_precision()
+  metrics::ConfusionMatrix confusion{1};      ///< counts by true and predicted class
+  /// Errors of a regression: set if targets are as many numbers as the network's outputs. The
+  /// accuracies are then NaN.
   std::optional<metrics::RegressionErrors> errors{};
-  /// Of a model that translates: the share of translations by beam search that are the target. Of
-  /// one that finds answers in texts: of answers that are right, and the mean F1 of their words, as
-  /// SQuAD measures them.
-  std::optional<double> exact{}, f1{};
+  /// For a translation model: the share of beam-search translations that equal the target. For a
+  /// question-answering model: SQuAD's exact match, the share of correct answers.
+  std::optional<double> exact{};
+  /// For a question-answering model: SQuAD's F1, the mean F1 of the answers' words.
+  std::optional<double> f1{};
 };
 
-/// An answer that stands in a text.
+/// An answer that is a span of a text.
 struct Answer {
-  std::string text{};      ///< "": the text has none
-  std::int64_t place = 0;  ///< its first byte in the text
-  double probability = 0;  ///< of its first and its last token among the places seen with them
+  std::string text{};      ///< the answer; "": the text has none
+  std::int64_t place = 0;  ///< offset of the answer in the text, in bytes
+  /// Probability of the pair of first and last token, among the pairs that were considered.
+  double probability = 0;
 };
 
-/// A question of a set, what the model answers, and what is right ({}: the text has no answer).
+/// A question of a question-answering dataset with the model's answer and the correct ones.
 struct AskedQuestion {
-  std::string name{};  ///< Dataset::sample_name()
-  std::string question{};
-  Answer answer{};
-  std::vector<std::string> right{};
-  double exact = 0, f1 = 0;  ///< as Evaluation's
+  std::string name{};                ///< Dataset::sample_name()
+  std::string question{};            ///< the question
+  Answer answer{};                   ///< the model's answer
+  std::vector<std::string> right{};  ///< the correct answers; empty: the text has none
+  double exact = 0;                  ///< 1 if the answer is correct, else 0
+  double f1 = 0;                     ///< F1 of the answer's words
 };
 
+/// What training returns.
 struct TrainResult {
-  StopReason reason = StopReason::Finished;
-  std::vector<EpochReport> epochs;  ///< those of earlier sessions of the run included
-  std::int64_t steps = 0;
-  double seconds = 0;             ///< of this session
-  double first_step_seconds = 0;  ///< from the call of fit() to the end of the first step
-  /// The monitored figure at its best, as it is. NaN is never the best: unset where every epoch
-  /// gave it.
+  StopReason reason = StopReason::Finished;  ///< why training ended
+  std::vector<EpochReport> epochs;           ///< all epochs, earlier sessions of the run included
+  std::int64_t steps = 0;                    ///< steps of the whole run
+  double seconds = 0;                        ///< duration of this session
+  double first_step_seconds = 0;  ///< time from the call of fit() to the end of the first step
+  /// The best value of the monitored metric. NaN is never the best; unset if every epoch gave NaN.
   std::optional<double> best;
-  /// "validation accuracy" or "validation loss"; "training loss" without a validation part. ""
-  /// where no epoch has ended.
+  /// The monitored metric: "validation accuracy" or "validation loss", or "training loss" without a
+  /// validation part. "" if no epoch has ended.
   std::string best_figure;
-  int best_epoch = 0;
-  /// Whose weights are left in the model when training has ended: best_epoch where they were chosen
-  /// by a validation part (TrainOptions::keep_best), else the last one.
+  int best_epoch = 0;  ///< the epoch of `best`, from 1
+  /// The epoch whose weights are in the model when training has ended: best_epoch if the validation
+  /// part chose them (TrainOptions::keep_best), else the last epoch.
   int kept_epoch = 0;
-  std::int64_t validation_samples = 0;  ///< that validation figures are of; 0: no validation part
-  /// Of the weights that are kept. Unset without a test part and where training was interrupted.
+  std::int64_t validation_samples = 0;  ///< samples of the validation part; 0: there is none
+  /// Results on the test part with the weights that are kept. Unset without a test part and if
+  /// training was interrupted.
   std::optional<TestReport> test;
-  std::string run_dir;                ///< "" when nothing was written
-  double data_seconds = 0;            ///< of `seconds`: waiting for the next batch
-  std::vector<std::string> broken{};  ///< images that others stood in for
+  std::string run_dir;                ///< the run folder; "" if nothing was written
+  double data_seconds = 0;            ///< the part of `seconds` spent waiting for the next batch
+  std::vector<std::string> broken{};  ///< undecodable images that other images replaced
 };
 
-/// Steps that share a launch on a GPU when one takes so many seconds: a power of two from 1 to 32
-/// that fills about four milliseconds, for between two launches a GPU waits for some microseconds.
+/// Number of steps to queue in one launch on a GPU if one step takes `seconds`: a power of two from
+/// 1 to 32 that fills about four milliseconds. Between two launches a GPU is idle for some
+/// microseconds. Throws ValueError for a negative or NaN time.
 TENON_API int steps_in_launch(double seconds);
 
-/// What training goes on with from an epoch on (TrainOptions::next_stage). The network has the same
-/// tensors by the same names, the loader batches of as many examples; all must outlive the trainer.
+/// What training continues with from some epoch on (TrainOptions::next_stage). The network must
+/// have the same tensors under the same names, and the loader the same batch size. All members must
+/// outlive the trainer.
 struct Stage {
-  nn::AnyModule net;
-  optim::Optimizer* optimizer = nullptr;
-  data::Loader* train = nullptr;
-  data::Loader* validation = nullptr;  ///< null where fit() was given none
-  data::Loader* test = nullptr;        ///< the same
+  nn::AnyModule net;                      ///< the network to train from now on
+  optim::Optimizer* optimizer = nullptr;  ///< its optimizer
+  data::Loader* train = nullptr;          ///< its training data
+  data::Loader* validation = nullptr;     ///< its validation data; null if fit() was given none
+  data::Loader* test = nullptr;           ///< its test data; null if fit() was given none
 };
 
+/// Options of Trainer.
 struct TrainOptions {
-  int epochs = 5;
-  std::int64_t max_steps = 0;  ///< ends earlier when > 0
+  int epochs = 5;              ///< passes over the training data
+  std::int64_t max_steps = 0;  ///< stop after this many steps; 0: no limit
+  /// Learning-rate schedule, a name that optim::create_schedule() takes.
   std::string schedule = "constant";
-  optim::ScheduleOptions schedule_options{};  ///< step counts are filled in
-  /// Of a run that was made longer or shorter since: up to step `until` its schedule is that of
-  /// `total` steps. In ascending order.
+  /// Options of the schedule. The trainer fills in the step counts.
+  optim::ScheduleOptions schedule_options{};
+  /// An earlier length of a run whose number of epochs was changed: up to step `until` the schedule
+  /// is that of a run of `total` steps.
   struct Length {
-    std::int64_t until = 0, total = 0;
+    std::int64_t until = 0;  ///< the last step with this length
+    std::int64_t total = 0;  ///< the number of steps that the run had then
   };
-  std::vector<Length> earlier_lengths{};
-  double clip_norm = 0, clip_value = 0;  ///< 0: off
-  bool classes = true;                   ///< targets that are class indices are counted when met
-  /// Scores are [N, T, classes] and targets [N, T]: a class for each place of a sequence. The loss
-  /// given to the trainer sees them as [N · T, classes] and [N · T].
+  std::vector<Length> earlier_lengths{};  ///< earlier lengths, in ascending order
+  double clip_norm = 0;   ///< largest common norm of all gradients (optim::Clip); 0: no limit
+  double clip_value = 0;  ///< largest absolute value of a gradient's element; 0: no limit
+  /// Measure the accuracy if targets are class indices.
+  bool classes = true;
+  /// Scores are [N, T, classes] and targets [N, T]: one class for each token of a sequence. The
+  /// trainer passes them to the loss as [N · T, classes] and [N · T].
   bool tokens = false;
-  nn::Loss evaluation_loss{};  ///< of evaluations; empty: the loss of training
-  /// A network whose scores are learnt from too: it stays in evaluation mode and does not learn.
-  /// It gets the network's inputs and gives scores of the same shape. The loss of training is then
-  /// (1 - distill_weight) · loss + distill_weight · distillation_loss(scores, its scores,
-  /// temperature), of sequences over the places whose target is not negative.
+  nn::Loss evaluation_loss{};  ///< the loss of evaluations; empty: the training loss
+  /// A teacher network for distillation. It is in evaluation mode and does not learn. It takes the
+  /// network's inputs and gives scores of the same shape. The training loss is then
+  ///
+  ///     (1 - distill_weight) · loss
+  ///       + distill_weight · distillation_loss(scores, teacher's scores, temperature)
+  ///
+  /// For sequences the distillation loss covers the tokens whose target is not negative.
   std::optional<nn::AnyModule> teacher{};
-  double temperature = 4, distill_weight = 0.5;
-  /// Images of each training batch and their labels are mixed, by draws of the loader's seed, the
-  /// epoch and the batch. An example counts as right when the class with the larger share was met.
+  double temperature = 4;       ///< distillation temperature, above 0
+  double distill_weight = 0.5;  ///< weight of the teacher's scores in the loss, 0 to 1
+  /// Mixup and CutMix of the images of each training batch and their labels. The draws depend on
+  /// the loader's seed, the epoch and the batch. A sample counts as correct if the prediction is
+  /// the class with the larger share.
   data::Mixing mixing{};
   bool guard = true;  ///< a step whose loss is not finite changes nothing
-  /// Epochs without a better figure before training ends; 0: off. The figure is the accuracy on the
-  /// validation part, or its loss where targets are no classes. Without a validation part it is the
-  /// training loss.
+  /// Early stopping: epochs without a better metric after which training ends; 0: off. The metric
+  /// is the accuracy on the validation part, or its loss if targets are not classes. Without a
+  /// validation part it is the training loss.
   int early_stopping = 0;
-  /// fit() leaves the weights of the epoch with the best validation figure in the model. Without a
-  /// validation part there is nothing to choose by: the weights of the last epoch stay.
+  /// fit() leaves the weights of the epoch with the best validation metric in the model. Without a
+  /// validation part the weights of the last epoch stay.
   bool keep_best = true;
   int evaluate_every = 1;  ///< epochs between two measurements of the validation part
-  /// After so many epochs the run goes on with what `next_stage` gives, as when parts that were
-  /// frozen begin to learn; 0: never. It is asked once, when the next epoch begins or a run that is
-  /// beyond it goes on. What its optimizer has in common with the one before keeps its state; the
-  /// rest must be in groups with steps of their own (optim::ParameterGroup::own_steps).
+  /// After this many epochs the run continues with what `next_stage` returns, for instance when
+  /// frozen parts begin to learn; 0: never.
   int stage_epochs = 0;
+  /// Returns the network, optimizer and loaders of the next stage. Called once: when the epoch
+  /// after `stage_epochs` begins, or when a run that is past that epoch is resumed. Parameters that
+  /// the old and the new optimizer share keep their state. All other parameters must be in groups
+  /// with steps of their own (optim::ParameterGroup::own_steps).
   std::function<Stage()> next_stage{};
-  /// Steps in one launch where the training set stands in a GPU's memory; 0: as many as take about
-  /// four milliseconds. The numbers that come out are the same.
+  /// Steps in one launch if the training data is in GPU memory; 0: chosen by steps_in_launch(). The
+  /// results are the same for every value.
   int steps_per_launch = 0;
-  // A run folder: logs, checkpoints, model. "" writes nothing.
-  std::string run_dir{};
-  bool resume = false;  ///< go on from the folder's latest checkpoint
-  /// Tells the training samples apart from others; kept in checkpoints. A resume with another one
-  /// is refused, unless one of the two is "".
+  // The run folder.
+  std::string run_dir{};  ///< folder for logs, checkpoints and the model; "": nothing is written
+  bool resume = false;    ///< continue from the folder's latest checkpoint
+  /// Identifies the training samples; stored in checkpoints. A resume with another digest is
+  /// refused unless one of the two is "".
   std::string data_digest{};
-  int keep_checkpoints = 2;
-  std::int64_t checkpoint_steps = 0;  ///< also inside epochs, every so many steps
-  double checkpoint_seconds = 30;     ///< and after so many seconds; 0: only at the end of epochs
-  std::vector<std::shared_ptr<Callback>> callbacks{};
-  /// Asked after every step (on a GPU: every launch): when it says true, a checkpoint is written
-  /// and fit() returns Interrupted.
+  int keep_checkpoints = 2;           ///< how many of the newest checkpoints are kept
+  std::int64_t checkpoint_steps = 0;  ///< steps between checkpoints inside an epoch; 0: by time
+  double checkpoint_seconds = 30;     ///< seconds between them; 0: only at the end of epochs
+  std::vector<std::shared_ptr<Callback>> callbacks{};  ///< receivers of progress; none null
+  /// Called after every step (on a GPU: after every launch). If it returns true, fit() writes a
+  /// checkpoint and returns StopReason::Interrupted.
   std::function<bool()> stop{};
-  /// When > 0: fit() stops so after this step of the run, as if `stop` had said so then. (On a GPU
-  /// steps are queued ahead, and a callback hears of one when later ones have begun.)
+  /// If above 0, fit() stops after this step of the run as if `stop` had returned true there. (On a
+  /// GPU steps are queued ahead, so a callback learns of a step when later ones have begun.)
   std::int64_t stop_after = 0;
-  std::vector<std::pair<std::string, std::string>>
-      model_metadata{};  ///< added to model.safetensors
-  /// Kept in checkpoints, and written to settings.toml when the first checkpoint is there.
+  /// Key-value pairs that are added to the metadata of model.safetensors.
+  std::vector<std::pair<std::string, std::string>> model_metadata{};
+  /// Settings::toml(). Stored in checkpoints, and written to settings.toml with the first
+  /// checkpoint.
   std::string settings_toml{};
-  std::string tokenizer_json{};  ///< written to tokenizer.json unless it is empty
-  /// Writes more files into the run's folder, which it gets, before the settings are written.
+  std::string tokenizer_json{};  ///< written to tokenizer.json; "": no file
+  /// Writes more files into the run folder, whose path it gets. Called before settings.toml is
+  /// written.
   std::function<void(const std::string& dir)> write_beside{};
 };
 
-/// Scores [N, classes] of N examples from those of their views, [N * views, classes], view after
-/// view of each: their softmax is the mean of the views' softmax. With `quantities` the mean of the
-/// numbers themselves. Throws ShapeError for others.
+/// Combines the scores of the views of N samples (test-time augmentation, ten-crop testing).
+///
+/// @param scores      [N * views, classes], all views of the first sample first
+/// @param views       views of each sample
+/// @param quantities  false: the result's softmax is the mean of the views' softmax; true: the
+///                    result is the mean of the scores, for regression
+/// @return [N, classes]. Throws ShapeError for another shape.
 TENON_API Tensor mean_of_views(const Tensor& scores, std::int64_t views, bool quantities = false);
 
-/// A batch as a trainer with TrainOptions::mixing sees it: inputs [N, …] of floats, and targets
-/// [N] of classes as probabilities [N, classes], float32. Throws DTypeError or ShapeError for
-/// others.
+/// Applies mixup or CutMix to a batch (TrainOptions::mixing).
+///
+/// @param batch    floating-point inputs [N, …] and class targets [N]
+/// @param draw     what data::draw_mix() drew
+/// @param classes  the number of classes
+/// @return mixed inputs, and targets as probabilities [N, classes], float32. Throws DTypeError or
+///         ShapeError for another batch.
 TENON_API data::Batch mixed(const data::Batch& batch, const data::MixDraw& draw,
                             std::int64_t classes);
 
-/// Trains a module on batches (input, target). The optimizer must outlive the trainer.
+/// Trains a module on batches (input, target), as Keras's fit() or PyTorch Lightning's Trainer. The
+/// optimizer must outlive the trainer.
 class TENON_API Trainer {
  public:
-  /// Throws ValueError when the loss is empty, a callback null or an option out of its range, and
-  /// where none of the network's parameters is the optimizer's. A part of them is enough; what the
-  /// optimizer has besides must be of the loss, or fit() throws.
+  /// Throws ValueError if the loss is empty, a callback is null, an option is out of range, or none
+  /// of the network's parameters is in the optimizer. A subset of them is enough. Parameters of the
+  /// optimizer that are not in the network must be in the loss, else fit() throws.
   Trainer(nn::AnyModule net, nn::Loss loss, optim::Optimizer& optimizer, TrainOptions options = {});
   ~Trainer();
-  Trainer(const Trainer&) = delete;
-  Trainer& operator=(const Trainer&) = delete;
+  Trainer(const Trainer&) = delete;             ///< a trainer is not copied
+  Trainer& operator=(const Trainer&) = delete;  ///< a trainer is not copied
 
-  /// Throws NumericError naming the first layer whose output is not finite when the loss stops
-  /// being so; the weights are those before that step. Throws it too where weights that are not
-  /// finite would be saved or left by the last step.
+  /// Trains. After each epoch it measures the validation part; the best weights, early stopping and
+  /// the schedule "plateau" depend on that part alone. It measures the test part once, when
+  /// training has ended, with the weights that are kept (TrainResult::test); nothing depends on the
+  /// result. A run that is resumed after its end does not measure the test part again.
   ///
-  /// After each epoch the validation part is measured: the best weights, early stopping and the
-  /// schedule "plateau" depend on it alone. The test part is measured once, when training has
-  /// ended, by the weights that are kept (TrainResult::test); of a run that is resumed after its
-  /// end it is not measured again. It changes nothing else. Throws ValueError before the first step
-  /// where the epoch's last batch has one sample and the network cannot train on one, as batch
-  /// normalization cannot; and ShapeError, DTypeError or ValueError that names the validation or
-  /// the test part where the network or the loss cannot take its samples. Training or evaluation
-  /// mode of the network's and the teacher's modules is left as it was found, whatever is thrown.
+  /// Throws:
+  /// - NumericError if the loss becomes non-finite. It names the first layer whose output is not
+  ///   finite; the weights are those from before that step. NumericError too if non-finite weights
+  ///   would be saved or left by the last step.
+  /// - ValueError, before the first step, if the epoch's last batch has one sample and the network
+  ///   cannot train on one, for instance because of batch normalization.
+  /// - ShapeError, DTypeError or ValueError that names the validation or the test part if the
+  ///   network or the loss cannot take its samples.
+  ///
+  /// The modules of the network and of the teacher are left in the mode (training or evaluation)
+  /// that they had, also after an exception.
   TrainResult fit(data::Loader& train, data::Loader* validation = nullptr,
                   data::Loader* test = nullptr);
+  /// Trains with a validation part and without a test part.
   TrainResult fit(data::Loader& train, data::Loader& validation) { return fit(train, &validation); }
+  /// Trains with a validation part and a test part.
   TrainResult fit(data::Loader& train, data::Loader& validation, data::Loader& test) {
     return fit(train, &validation, &test);
   }
-  /// Of sets with several views of each example the mean_of_views(); images that the set leaves
-  /// out (data::ImageOptions::broken_left_out) count for nothing. Throws FormatError when none is
-  /// left. Leaves the modules' modes as it found them, as predict() does.
+  /// Measures the network on all samples of a loader. If samples have several views, their scores
+  /// are combined by mean_of_views(). Images that the dataset leaves out
+  /// (data::ImageOptions::broken_left_out) are not counted; throws FormatError if none is left. The
+  /// modules keep their modes.
   Evaluation evaluate(data::Loader& loader);
-  /// Scores (the module's output) for a batch of inputs as the loader would give them.
+  /// The network's output, in evaluation mode, for a batch of inputs as the loader gives them. The
+  /// modules keep their modes.
   Tensor predict(const Tensor& inputs);
+  /// The network.
   const nn::AnyModule& net() const;
 
-  struct Impl;
+  struct Impl;  ///< the implementation, for use in the library
 
  private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// "conv1 (Conv2d(…)): output" of the first layer, in order of calls, whose output or parameter is
-/// not finite; "" when all are.
+/// The first layer, in order of calls, whose output or parameter is not finite: "conv1 (Conv2d(…)):
+/// output"; "" if all are finite.
 TENON_API std::string first_non_finite(const nn::Module& net, const Tensor& input);
 
 // ---- Runs: everything about one training in a folder
 
 struct SettingText;  // (library use)
 
-/// What shapes a run: its defaults are the model's recipe. Written to RUN/settings.toml.
+/// The settings of a run, one for each setting of `tenon train`. The defaults are the model's
+/// recipe. A run writes them to RUN/settings.toml.
 struct TENON_API Settings {
-  std::string model = "lenet5", activation;
-  std::string network;  ///< the text of the file that `model` names (docs/model_toml.md), or ""
-  std::string head;     ///< layers in place of the network's last: "256,relu"
-  std::string lora;     ///< adapters beside weights that stay: "rank=8,alpha=16,targets=c_attn"
-  std::string teacher;  ///< a run whose network's scores are learnt from too; "": none
-  double temperature = 4, distill_weight = 0.5;  ///< of the teacher's scores
-  std::string weights;      ///< a file of weights, of which what fits is taken; "": as drawn
-  std::string freeze;       ///< parts of the network that do not learn: "features,fc.0"
-  int unfreeze_after = 0;   ///< epochs, from which on the frozen parts learn too; 0: never
-  int frozen_variants = 0;  ///< of augmentation, of which what frozen parts give is computed once
-  std::string keep_frozen = "auto";  ///< where what they give is kept: auto, memory, disk; off
-  double frozen_cache = 32;          ///< GiB on disk, of all runs together
-  std::string rate_of;    ///< learning rates of parts, as shares of lr: "features=0.1,fc=2"
-  std::string tokenizer;  ///< file of one, for text: tokenizer.json, vocab.txt, vocab.json
+  /// Name of the network: "lenet5", "mlp:784-300-10", or a file, "net.toml" (models::create()).
+  std::string model = "lenet5";
+  std::string activation;  ///< activation of mlp; "": the model's own
+  std::string network;     ///< the text of the file that `model` names (docs/model_toml.md), or ""
+  std::string head;        ///< layers that replace the network's last ones: "256,relu"
+  std::string lora;        ///< LoRA adapters: "rank=8,alpha=16,targets=c_attn"; "": none
+  std::string teacher;     ///< run folder of a teacher network for distillation; "": none
+  double temperature = 4;  ///< distillation temperature
+  double distill_weight = 0.5;  ///< weight of the teacher's scores in the loss, 0 to 1
+  std::string weights;          ///< file of initial weights; tensors that fit are used; "": random
+  std::string freeze;           ///< parts of the network that do not learn: "features,fc.0"
+  int unfreeze_after = 0;       ///< epochs after which the frozen parts learn too; 0: never
+  /// Number of augmented variants of each image whose frozen outputs are computed and then reused;
+  /// 0: frozen parts are computed in every step.
+  int frozen_variants = 0;
+  /// Where the outputs of frozen parts are kept: "memory", "disk", "auto" (both, on disk if the
+  /// computation took a second or more), or "off" (computed in every step).
+  std::string keep_frozen = "auto";
+  double frozen_cache = 32;  ///< limit for outputs of frozen parts on disk, all runs together, GiB
+  std::string rate_of;       ///< learning rates of parts as factors of lr: "features=0.1,fc=2"
+  std::string tokenizer;  ///< tokenizer for text: tokenizer.json, vocab.txt, vocab.json, or folder
   std::string task = "classification";  ///< or "regression": targets are quantities
-  std::string data = "digits";          ///< digits[:TRAIN,TEST] | mnist[:DIR] | idx:DIR | csv:FILE
-  int epochs = 5;
-  std::int64_t batch = 64;
-  std::string optimizer = "sgd";
-  double lr = 0.05, momentum = 0.9, weight_decay = 0;
-  bool nesterov = false;
-  std::string schedule = "cosine";
-  std::string milestones;  ///< epochs at which multistep changes the rate: "3,6" or "3=0.4,6=0.2"
-  double warmup = 0.25, step_epochs = 1, gamma = 0.1, min_lr_factor = 0;
-  double power = 1;          ///< of the schedule polynomial
-  int restart_multiply = 1;  ///< of cosine_restarts: periods grow by this factor
-  double clip_norm = 0, label_smoothing = 0;
-  double beta2 = 0.999, eps = 1e-8;  ///< of adam and adamw
-  std::string layer_precision;       ///< exceptions from `precision`: "fc3=fp32,conv1=tf32"
-  std::string precision = "fp32", device = "cpu", tune = "read";
-  int threads = 0;
-  std::int64_t seed = 0;
-  int early_stopping = 0;
-  bool keep_best = true, drop_last = false, shuffle = true;
-  bool strict = false;  ///< what a reader of the data would note (Dataset::notes()) is an error
-  int keep_checkpoints = 2;
-  std::int64_t checkpoint_steps = 0, max_steps = 0;
-  double checkpoint_seconds = 30;
-  double input_mean = 0.1307, input_std = 0.3081;
-  std::string augment = "auto";     ///< data::Transforms, as "flip,cutout=8"; "none"; the recipe's
-  std::string augment_on = "auto";  ///< where files of images are changed: cpu, GPU, both
-  std::string preprocess = "auto";  ///< how images of their own sizes are fitted to the network
-  std::string normalize = "auto";   ///< of channels: "imagenet", "M,M,M/S,S,S", or none
-  std::string broken = "skip";      ///< images that cannot be decoded, or "error"
-  /// What transparent parts of images lie on, as "white"; none: the colour under them is kept;
-  /// auto: as the data source says, else none.
+  std::string data = "digits";          ///< data source, as data::open_dataset() takes it
+  int epochs = 5;                       ///< passes over the training data
+  std::int64_t batch = 64;              ///< samples in a step
+  std::string optimizer = "sgd";        ///< sgd, adam, adamw, rmsprop or levenberg
+  double lr = 0.05;                     ///< learning rate
+  double momentum = 0.9;                ///< of sgd and rmsprop
+  double weight_decay = 0;              ///< weight decay
+  bool nesterov = false;                ///< Nesterov momentum, of sgd
+  std::string schedule = "cosine";      ///< learning-rate schedule (optim::create_schedule())
+  /// Epochs at which the schedule multistep changes the learning rate: "3,6" multiplies by `gamma`,
+  /// "3=0.4,6=0.2" sets factors.
+  std::string milestones;
+  double warmup = 0.25;         ///< epochs of linear warm-up, at most half of the run
+  double step_epochs = 1;       ///< period of step and exponential, first period of cosine_restarts
+  double gamma = 0.1;           ///< factor of step, multistep, exponential and plateau
+  double min_lr_factor = 0;     ///< lowest learning rate of a schedule, as a factor of lr
+  double power = 1;             ///< of the schedule polynomial
+  int restart_multiply = 1;     ///< of cosine_restarts: the ratio of a period to the one before
+  double clip_norm = 0;         ///< largest common norm of all gradients; 0: no limit
+  double label_smoothing = 0;   ///< share of the target spread over all classes in training
+  double beta2 = 0.999;         ///< of adam and adamw
+  double eps = 1e-8;            ///< of adam and adamw; of levenberg: mu
+  std::string layer_precision;  ///< exceptions from `precision`: "fc3=fp32,conv1=tf32"
+  /// Precision of matrix products and convolutions: fp32, tf32, bf16 or fp16. The CPU computes tf32
+  /// and fp16 in fp32.
+  std::string precision = "fp32";
+  std::string device = "cpu";  ///< cpu, cuda or cuda:N
+  /// Choice of engines for matrix products on GPUs: "off" (by a model), "read" (by earlier
+  /// measurements) or "write" (measure what is unknown).
+  std::string tune = "read";
+  int threads = 0;           ///< threads of computation; 0: all CPUs
+  std::int64_t seed = 0;     ///< seed of initial weights, sample order and dropout
+  int early_stopping = 0;    ///< epochs without a better metric before the run ends; 0: off
+  bool keep_best = true;     ///< keep the weights of the epoch with the best validation metric
+  bool drop_last = false;    ///< leave out an incomplete last batch
+  bool shuffle = true;       ///< a new order of the samples in every epoch
+  bool strict = false;       ///< a note of the data (Dataset::notes()) is an error
+  int keep_checkpoints = 2;  ///< how many of the newest checkpoints are kept
+  std::int64_t checkpoint_steps = 0;  ///< steps between checkpoints inside an epoch; 0: by time
+  std::int64_t max_steps = 0;         ///< stop after this many steps; 0: no limit
+  double checkpoint_seconds = 30;     ///< seconds between checkpoints inside an epoch; 0: by steps
+  double input_mean = 0.1307;         ///< subtracted from pixels, which are 0 to 1
+  double input_std = 0.3081;          ///< pixels are divided by it
+  /// Augmentation of training images, a text for data::Transforms::parse(), "flip,cutout=8";
+  /// "none"; "auto": the recipe's.
+  std::string augment = "auto";
+  /// Where training images from files are decoded and transformed: "cpu", "gpu", "both" (decoded on
+  /// the CPU, transformed on the GPU) or "auto".
+  std::string augment_on = "auto";
+  std::string preprocess = "auto";  ///< how images are resized and cropped to the network's input
+  /// Means and standard deviations of the channels: "imagenet", "M,M,M/S,S,S", "none" (input_mean
+  /// and input_std), or "auto" (imagenet for images from files).
+  std::string normalize = "auto";
+  std::string broken = "skip";  ///< undecodable images: "skip" (the next one is used) or "error"
+  /// Background of transparent images: a colour, "white"; "none": alpha is dropped and the colour
+  /// kept; "auto": as the data source says, else none.
   std::string background = "auto";
-  bool standardize = true;   ///< columns of a table, by the training part's means and deviations
-  int workers = 0;           ///< threads that prepare batches; 0: one, or for files of images all
-  std::int64_t classes = 0;  ///< 0: as many as the data has
+  bool standardize = true;   ///< scale a table's columns by the training part's mean and deviation
+  int workers = 0;           ///< threads that prepare batches; 0: one, for image files `threads`
+  std::int64_t classes = 0;  ///< number of classes; 0: as many as the data has
 
-  /// The model's recipe. Throws ValueError for an unknown model; of a file (its name ends in .toml)
-  /// IoError or FormatError.
+  /// The recipe of a model. Throws ValueError for an unknown model. For a file (its name ends in
+  /// .toml) throws IoError or FormatError.
   static Settings for_model(const std::string& model);
-  /// What is known of the model, and the model itself: of the text of `network` where there is one,
-  /// wherever the file is by now. Throw as models::info() and models::create().
+  /// What is known of the model (models::info()). Uses the text of `network` if it is not empty,
+  /// even if the file has moved.
   models::Info model_info() const;
+  /// Builds the model (models::create()), from the text of `network` if it is not empty.
   nn::AnyModule create_model(const models::Options& options) const;
-  /// The model as a file, with the settings' classes, head and activation. Throws NotSupported.
+  /// The model as a TOML file (models::toml()), with the settings' classes, head and activation.
+  /// Throws as models::create().
   std::string model_toml() const;
-  /// The recipe of the model that is named ("" : the file's, or the default), then a TOML file (""
-  /// : none), then single settings.
+  /// Combines three sources, later ones over earlier ones: the recipe of `model` ("": the model
+  /// that the file names, or the default), the TOML file ("": none), and the overrides.
   static Settings resolve(const std::string& model, const std::string& file,
                           const std::vector<std::pair<std::string, std::string>>& overrides);
-  /// Sets one by its name, from text. Throws ValueError naming the key (with a near miss) or the
-  /// value and what is taken.
+  /// Sets one setting from text. Throws ValueError that names an unknown key (with a similar one),
+  /// or the value and what is allowed.
   void set(const std::string& key, const std::string& value);
+  /// The value of a setting as text. Throws ValueError for an unknown key.
   std::string get(const std::string& key) const;
   /// Applies a TOML file of `key = value` lines. Throws IoError, FormatError (with the line) or
   /// ValueError.
   void apply_file(const std::string& path);
-  /// Of the run in this folder: its settings.toml, which lacks nothing that every run writes.
-  /// Throws FormatError where it does, and as apply_file().
+  /// The settings of a run folder, from its settings.toml. Throws FormatError if a setting that
+  /// every run writes is missing, else as apply_file().
   static Settings of_run(const std::string& dir);
+  /// All settings as TOML.
   std::string toml() const;
-  /// Of what toml() gave; throws as of_run(), naming `source`.
+  /// Parses what toml() returned. Throws as of_run(); messages name `source`.
   static Settings of_text(const std::string& toml, const std::string& source);
+  /// A setting by its name.
   struct Key {
-    std::string name, help, value;  ///< value: the one in force
+    std::string name;   ///< the name that set() takes
+    std::string help;   ///< a sentence of help
+    std::string value;  ///< the current value as text
   };
+  /// All settings, in the order of settings.toml.
   std::vector<Key> keys() const;
 
  private:
@@ -429,238 +543,276 @@ struct TENON_API Settings {
   std::vector<std::string> given_;  // keys that set() was called for
 };
 
+/// Options of start_run() and resume_run().
 struct RunOptions {
-  std::vector<std::shared_ptr<Callback>> callbacks{};
-  std::function<bool()> stop{};
+  std::vector<std::shared_ptr<Callback>> callbacks{};  ///< receivers of progress; none null
+  std::function<bool()> stop{};                        ///< as TrainOptions::stop
 };
 
-/// Starts a run in a new or empty folder ("" : a run without a folder). Throws ValueError when the
-/// folder holds a run, ShapeError when the data does not suit the model.
+/// Starts a run in a new or empty folder; with a `dir` of "" the run writes nothing. Throws
+/// ValueError if the folder holds a run, ShapeError if the data does not fit the model.
 TENON_API TrainResult start_run(const Settings& settings, const std::string& dir,
                                 const RunOptions& options = {});
-/// Goes on with a run by its own settings, from its latest checkpoint. `overrides` may change what
-/// does not shape the results (threads, workers, checkpoint_*, keep_checkpoints), epochs (not fewer
-/// than are done), drop_last from where the run stands, and where the data lies. Throws IoError for
-/// a run that has no checkpoint (what was stopped before its first one is begun anew by
-/// start_run()), and ValueError where settings.toml was changed since the newest checkpoint in what
-/// shapes the results.
+/// Continues a run from its latest checkpoint with the run's own settings.
+///
+/// `overrides` may change settings that do not affect results (threads, workers, checkpoint_*,
+/// keep_checkpoints), the path of the data, `epochs` (not below the epochs that are done), and
+/// `drop_last` for the rest of the run.
+///
+/// Throws IoError if the run has no checkpoint; start_run() restarts a run that was stopped before
+/// its first checkpoint. Throws ValueError if settings.toml was edited after the newest checkpoint
+/// in a setting that affects results.
 TENON_API TrainResult
 resume_run(const std::string& dir, const RunOptions& options = {},
            const std::vector<std::pair<std::string, std::string>>& overrides = {});
 
-/// What a fold of start_folds() and resume_folds() is run with: asked for each before it begins.
+/// Returns the options for one fold of start_folds() or resume_folds(). Called before the fold
+/// begins, with its number from 1, its settings and its folder.
 using FoldOptions =
     std::function<RunOptions(int fold, const Settings& settings, const std::string& dir)>;
-/// Cross-validation: `folds` runs in dir/fold-1, dir/fold-2, …, each tested on another of as many
-/// parts of the samples. A fold's weights are chosen by a validation part of its training samples,
-/// and measured once on its test part (TrainResult::test). Returns the results of the folds that
-/// were run: fewer than `folds` where the last of them was interrupted. Throws ValueError where the
-/// folder holds runs already, and for data that says itself what is for testing.
+/// k-fold cross-validation: `folds` runs in dir/fold-1, dir/fold-2, …, each with another of k parts
+/// of the samples as its test part. A fold's weights are chosen by a validation part of its
+/// training samples and measured once on its test part (TrainResult::test).
+///
+/// Returns the results of the folds that were run: fewer than `folds` if one was interrupted.
+/// Throws ValueError if the folder holds runs already, or if the data source has a test part of its
+/// own.
 TENON_API std::vector<TrainResult> start_folds(const Settings& settings, int folds,
                                                const std::string& dir,
                                                const FoldOptions& options = {});
-/// Goes on where start_folds() was stopped: folds that have ended are not trained again, the one
-/// under way is resumed, the others are begun. `overrides` as resume_run()'s, of all folds.
+/// Continues start_folds() after an interruption. Finished folds are not trained again, the
+/// interrupted fold is resumed, and the remaining folds are started. `overrides` apply to all
+/// folds, as in resume_run().
 TENON_API std::vector<TrainResult> resume_folds(
     const std::string& dir, const FoldOptions& options = {},
     const std::vector<std::pair<std::string, std::string>>& overrides = {});
-/// How many folds the folder of start_folds() is for; 0 where it is none.
+/// The number of folds of a folder that start_folds() made; 0 for another folder.
 TENON_API int folds_in(const std::string& dir);
-/// Settings that the folds of such a folder have in common.
+/// The settings that all folds of such a folder share.
 TENON_API Settings settings_of_folds(const std::string& dir);
 
+/// Options of TrainedModel::generate().
 struct GenerateOptions {
-  std::int64_t tokens = 200;
-  double temperature = 1;  ///< scores are divided by it; 0: always the likeliest token
-  std::int64_t top_k = 0;  ///< draw among the likeliest only; 0: among all
-  double top_p = 1;        ///< draw among the likeliest that together reach this probability
-  std::uint64_t seed = 0;  ///< of the draws
-  /// In place of the tokens that the model's training data had: of weights from elsewhere.
+  std::int64_t tokens = 200;  ///< tokens to generate
+  double temperature = 1;     ///< divides the scores; 0: always the most likely token
+  std::int64_t top_k = 0;     ///< sample among the k most likely tokens; 0: among all
+  double top_p = 1;  ///< sample among the most likely tokens that together reach this probability
+  std::uint64_t seed = 0;  ///< seed of the sampling
+  /// A tokenizer to use instead of the model's own tokens, for weights from elsewhere; null: the
+  /// model's own.
   std::shared_ptr<const data::Tokenizer> tokenizer{};
-  /// Gets each piece of text as it is written; writing ends when it says false.
+  /// Receives each piece of text as it is generated; return false to stop.
   std::function<bool(const std::string& piece)> on_text{};
 };
 
+/// Options of TrainedModel::translate().
 struct TranslateOptions {
-  std::int64_t beam = 4;  ///< translations that are looked at side by side
-  double length_penalty =
-      0.6;                  ///< of scores, by ((5 + length) / 6) to this power (Wu et al., 2016)
-  std::int64_t batch = 64;  ///< texts at a time
+  std::int64_t beam = 4;  ///< beam size
+  /// Scores are divided by ((5 + length) / 6) to this power (Wu et al., "Google's neural machine
+  /// translation system", 2016).
+  double length_penalty = 0.6;
+  std::int64_t batch = 64;  ///< texts in a batch
 };
 
-/// What an evaluation measures, or predictions are made of.
+/// The samples that an evaluation or prediction reads.
 struct Selection {
-  std::string data{};                   ///< the source, as it is opened
-  data::Split part = data::Split::All;  ///< of it
-  bool own = false;                     ///< the run's own data
-  Notes notes{};                        ///< where it is read otherwise than it was named
+  std::string data{};                   ///< the data source, as data::open_dataset() takes it
+  data::Split part = data::Split::All;  ///< the part of the source
+  bool own = false;                     ///< whether this is the run's own data
+  Notes notes{};                        ///< where the source is read other than it was named
 };
 
+/// Options of TrainedModel::evaluate().
 struct EvaluateOptions {
-  std::optional<data::Split> part{};  ///< in place of what TrainedModel::select_data() chooses
-  std::int64_t batch = 0;             ///< samples at a time; 0: chosen for speed
+  std::optional<data::Split> part{};  ///< unset: the part that select_data() chooses
+  std::int64_t batch = 0;             ///< batch size; 0: chosen for speed
   bool strict = false;                ///< a note of the data is a FormatError
-  /// Gets (batch, batches).
+  /// Called after each batch with the number of finished batches and of all batches.
   std::function<void(std::int64_t, std::int64_t)> progress{};
 };
 
-/// A text to be predicted.
+/// A text to predict.
 struct TextLine {
-  std::string name{};       ///< "texts.txt, line 17"
-  std::string text{};       ///< two texts have a tab between them
-  std::int64_t label = -1;  ///< its class, where it is known
+  std::string name{};       ///< where the text is from: "texts.txt, line 17"
+  std::string text{};       ///< the text; a tab separates two texts
+  std::int64_t label = -1;  ///< its class; -1: unknown
 };
+/// What TrainedModel::read_texts() returns.
 struct TextLines {
-  std::vector<TextLine> lines{};
-  Notes notes{};
+  std::vector<TextLine> lines{};  ///< the texts, in the order of the file
+  Notes notes{};                  ///< what the reader skipped, converted or assumed
 };
 
-/// What a model makes of one sample of a set.
+/// A prediction for one sample of a dataset.
 struct Prediction {
-  std::int64_t index = 0;       ///< in the set
+  std::int64_t index = 0;       ///< the sample's index in the dataset
   std::string name{};           ///< Dataset::sample_name()
   std::vector<float> values{};  ///< probabilities of the classes, or quantities
-  std::int64_t label = -1;      ///< its class, where it is known
-  std::vector<float> target{};  ///< its quantities, where they are known
+  std::int64_t label = -1;      ///< the sample's class; -1: unknown
+  std::vector<float> target{};  ///< the sample's quantities; empty: unknown
 };
 
-/// The network that weights were published with, by the config.json of Hugging Face's or timm's in
+/// The network that published weights belong to, by the config.json of Hugging Face or timm in
 /// their folder or beside their file.
 struct PublishedNetwork {
-  std::string model;         ///< a name for models::create(), with all that the config decides
-  std::int64_t classes = 0;  ///< outputs; 0: no config was read, and `model` is what was asked for
-  std::string config{};      ///< its path; "": none was read
-  Notes notes{};             ///< what of it is not read, and why
+  std::string model;         ///< a name for models::create(), with all sizes that the config gives
+  std::int64_t classes = 0;  ///< number of outputs; 0: no config was read and `model` is unchanged
+  std::string config{};      ///< path of the config; "": none was read
+  Notes notes{};             ///< entries of the config that are ignored, and why
 };
-/// What the config beside `weights` makes of `model`. Throws as TrainedModel::with_weights() does
-/// for a config that says something else than `model`, or a network that Tenon lacks.
+/// Reads the config beside `weights` and completes the name `model`. Throws as
+/// TrainedModel::with_weights() if the config contradicts `model` or describes a network that Tenon
+/// lacks.
 TENON_API PublishedNetwork published_network(const std::string& weights, const std::string& model);
 
-/// A trained model taken from a run folder (or from one model.safetensors).
+/// A trained model from a run folder or from a model.safetensors file.
 class TENON_API TrainedModel {
  public:
-  /// Throws IoError, or FormatError for a file that does not say which model it belongs to.
+  /// Opens a run folder or a model file. Throws IoError, or FormatError for a file without the
+  /// settings of its model.
   static TrainedModel open(const std::string& run_or_file);
-  /// What one's own Trainer wrote, with the module that it trained, whose weights are loaded: it
-  /// computes in the current context, predict() leaves inputs as they are, evaluate() throws
-  /// NotSupported.
-  /// Throws IoError, and as load_state_dict() for a module that the weights do not fit.
+  /// Opens what a Trainer wrote, for a module of your own, which gets the weights. The model
+  /// computes in the current context. predict() passes inputs to the module unchanged, evaluate()
+  /// throws NotSupported. Throws IoError, and as load_state_dict() if the weights do not fit the
+  /// module.
   static TrainedModel open(const std::string& run_or_file, const nn::AnyModule& net);
-  /// The network of these settings, with as many outputs as it was published with unless they say
-  /// how many, and all its weights from a file of others (<tenon/weights.h>). Throws ValueError
-  /// that says which are missing, foreign or of another shape.
+  /// The network of the settings with weights from another framework (<tenon/weights.h>). The
+  /// number of outputs is Settings::classes, or that of the published network if it is 0. All
+  /// weights of the network must be in the file. Throws ValueError that lists missing, unexpected
+  /// and differently shaped weights.
   static TrainedModel with_weights(const Settings& settings, const std::string& file);
-  /// What with_weights() did to them, in words.
+  /// How with_weights() converted the weights, as a sentence.
   const std::string& weights_note() const { return weights_note_; }
+  /// The settings of the run.
   const Settings& settings() const { return settings_; }
-  /// Computes in another precision than the run did.
+  /// Sets the precision of computation. By default it is that of the run.
   void set_precision(Precision precision) {
     settings_.precision = name(precision);
     context_.precision = precision;
   }
-  /// Fits images of sizes of their own otherwise than the run did, as "resize,ten_crop". Throws
-  /// ValueError.
+  /// Sets how images are resized and cropped to the network's input, "resize,ten_crop". By default
+  /// as in the run. Throws ValueError.
   void set_preprocess(const std::string& steps);
-  /// Puts transparent parts of images on another background than the run did: a colour
-  /// (io::parse_colour()), or "none". Throws ValueError.
+  /// Sets the background of transparent images: a colour (io::parse_colour()) or "none". By default
+  /// as in the run. Throws ValueError.
   void set_background(const std::string& colour);
+  /// The network.
   const nn::AnyModule& net() const { return net_; }
+  /// Path of the file with the weights.
   const std::string& file() const { return file_; }
-  /// As many as there are classes: the words that the training data used, or numbers; "<N>" for an
-  /// output beyond the tokens of a text.
+  /// Names of the classes, one for each output: the names in the training data, or numbers. "<N>"
+  /// for an output that no token of a text model has.
   const std::vector<std::string>& class_names() const { return class_names_; }
-  /// How rows of a table become inputs, from the training data; null for a model of anything else.
+  /// How rows of a table become inputs, from the training data; null unless the model was trained
+  /// on a table.
   const std::shared_ptr<const data::TableColumns>& table() const { return table_; }
-  /// Of a model that learnt from text by one, or that was given one with its settings; or null.
+  /// The tokenizer of a text model; null for a model without one.
   const std::shared_ptr<const data::Tokenizer>& tokenizer() const { return tokenizer_; }
-  /// Metrics on what select_data() chooses.
+  /// Measures the model on the samples that select_data() chooses.
   Evaluation evaluate(const std::string& data = "", const EvaluateOptions& options = {}) const;
-  /// The data and the part of it that evaluate() measures. "" : the run's own data, looked for anew
-  /// when the run was moved. Data of the same files as the run's own are the run's own, with the
-  /// run's options, whatever options they are given with. Where the run's files are gone, those of
-  /// the same names are the run's when they hold the same training samples. Unless `part` is set,
-  /// the part is Test of the run's own data, of data that is drawn, and of data that names a test
-  /// file; All of others.
-  /// Throws IoError for a run's data that is not there.
+  /// The data and the part of it that evaluate() measures.
+  ///
+  /// @param data  a data source; "": the run's own data, also found if the run folder was moved. A
+  ///              source with the same files as the run's own data counts as the run's own data and
+  ///              is read with the run's options, whatever options it has here. If the run's files
+  ///              are gone, files of the same names count as the run's if they hold the same
+  ///              training samples.
+  /// @param part  the part to measure. Unset: Test for the run's own data, for generated data and
+  ///              for a source with a test file; All for other sources.
+  ///
+  /// Throws IoError if the run's data is missing.
   Selection select_data(const std::string& data, std::optional<data::Split> part = {}) const;
-  /// A part of a data source as this model takes it, with the classes that it knows.
-  /// Throws ValueError where the source has no such part; with `strict`, FormatError for what else
-  /// would be a note.
+  /// Opens a part of a data source as this model takes it, with the model's classes. Throws
+  /// ValueError if the source has no such part; if `strict`, FormatError for anything that would be
+  /// a note.
   std::shared_ptr<data::Dataset> open_set(const Selection& selection, bool strict = false) const;
-  /// How many of so many samples from `start` on (-1: all) the run has learnt from, as far as its
-  /// folder keeps a record of them, whatever path or source they come from. Unset where it is not
-  /// known: no record, or one of samples of another kind.
+  /// How many of the samples start … start + count - 1 (count -1: all from `start` on) the run was
+  /// trained on, by the record in its folder. Samples are recognized by content, whatever their
+  /// path or source. Unset if that is unknown: there is no record, or its samples are of another
+  /// kind.
   std::optional<SeenSamples> seen_samples(const data::Dataset& set, std::int64_t start = 0,
                                           std::int64_t count = -1) const;
-  /// The same of one image by its file's bytes.
+  /// Whether the run was trained on an image, given the bytes of its file.
   std::optional<SeenSamples> seen_image(std::string_view file) const;
-  /// The same of the test part.
+  /// Opens the test part of a data source, as open_set() does.
   std::shared_ptr<data::Dataset> test_set(const std::string& data) const;
-  /// Whether images of any size are brought to the network's by fit().
+  /// Whether fit() can resize images of any size to the network's input.
   bool fits_images() const;
-  /// An image as the network takes it, uint8 [1, C, H, W], or [1, crops, C, H, W]: resized and
-  /// cropped as the run's images were. Throws ValueError for a model of no images.
+  /// Resizes and crops an image as the run did: uint8 [1, C, H, W], or [1, crops, C, H, W]. Throws
+  /// ValueError for a model that does not take images.
   Tensor fit(const io::Image& image) const;
-  /// Images of sizes of their own as this model takes them, as test_set() gives them.
+  /// Image files as a dataset for this model, as test_set() gives it.
   std::shared_ptr<data::Dataset> fit(std::shared_ptr<const data::ImageFiles> images) const;
-  /// How files of images are read for this model (io::load_image()): with the run's background.
+  /// How image files are decoded for this model (io::load_image()): `channels`, and the run's
+  /// background.
   io::ImageReading image_reading(int channels) const;
-  /// What fit() does, as "resize,center_crop".
+  /// The steps of fit() as text: "resize,center_crop".
   std::string fitting() const;
+  /// Whether the model predicts quantities (regression).
   bool is_regression() const { return settings_.task == "regression"; }
-  /// Class probabilities [N, classes] of images, uint8 [N, C, H, W] (0…255) or floats (0…1), the
-  /// mean over the crops of [N, crops, C, H, W], or of rows of a table [N, columns]; of a
-  /// regression the quantities [N, outputs]. For a module that was given: what it returns for these
-  /// inputs.
+  /// Predictions for a batch.
+  ///
+  /// @param images  images, uint8 [N, C, H, W] (0 to 255) or floats (0 to 1); crops, [N, crops, C,
+  ///                H, W]; or rows of a table, [N, columns]
+  /// @return class probabilities [N, classes], the mean over the crops; of a regression the
+  ///         quantities [N, outputs]. For a module that was passed to open(): its output.
   Tensor predict(const Tensor& images) const;
-  /// The same for samples of a set that suits the model, from `start` on, `count` of them (-1:
-  /// all), a batch at a time: each is handed to `take` in order. Samples that cannot be decoded are
-  /// left out; Dataset::broken() names them. `take` gets the input too, [1, …] as the set gives it.
+  /// Predictions for samples of a dataset that fits the model, computed in batches.
+  ///
+  /// @param set    the dataset
+  /// @param start  index of the first sample
+  /// @param count  number of samples; -1: all from `start` on
+  /// @param take   receives each prediction, in order, with the sample's input [1, …] as the
+  ///               dataset gives it. Samples that cannot be decoded are left out; Dataset::broken()
+  ///               names them.
   void predict(const data::Dataset& set, std::int64_t start, std::int64_t count,
                const std::function<void(Prediction&&, const Tensor& input)>& take) const;
-  /// Class probabilities [classes] of a text, or of two with a tab between them; of a model that
-  /// learnt masked words, of the tokens [vocabulary] for its first [MASK]; of a model of language,
-  /// of the token behind the text. Throws ValueError for a model that reads no text, or has nothing
-  /// to tell of this one.
+  /// Prediction for a text, or for two texts with a tab between them. Of a classifier: class
+  /// probabilities [classes]. Of a masked language model: token probabilities [vocabulary] for the
+  /// first [MASK]. Of a language model: probabilities of the next token. Throws ValueError for a
+  /// model that takes no text, or a text for which there is nothing to predict.
   Tensor predict_text(const std::string& text) const;
-  /// Of a model of language: the probabilities [classes] of the token behind these, of which it
-  /// sees the last of its context. Throws ValueError for another model, for none, and for a
-  /// tokenizer with more tokens than the model has.
+  /// Of a language model: probabilities [classes] of the next token. The model sees as many of the
+  /// last tokens as its context holds. Throws ValueError for another model, for no tokens, and if
+  /// the tokenizer has more tokens than the model.
   Tensor next_token(const std::vector<std::int64_t>& tokens) const;
-  /// The text of tokens that the model knows. Throws ValueError for a model that does not say which
-  /// they are, and for a number outside.
+  /// Decodes tokens to text. Throws ValueError for a model without tokens, and for a token out of
+  /// range.
   std::string text_of(std::span<const std::int64_t> tokens) const;
-  /// The answer that stands in a text, of a model that finds them. Throws ValueError for another.
+  /// The answer to a question, a span of the text. Throws ValueError unless the model answers
+  /// questions.
   Answer answer(const std::string& question, const std::string& text) const;
-  /// Questions of a part of "spans:FILE" from `start` on, answered; a count of -1 is all. Throws
-  /// ShapeError for other data, ValueError for another model.
+  /// Answers `count` questions of a part of "spans:FILE" from `start` on; a count of -1 is all.
+  /// Throws ShapeError for other data, ValueError unless the model answers questions.
   std::vector<AskedQuestion> answers(const Selection& data, std::int64_t start,
                                      std::int64_t count) const;
-  /// Texts of a file, one a line, as "lines:FILE" with the options of that source, or FILE alone;
-  /// what is not said is as in the run's data. Of a classifier lines may hold their class, as the
-  /// run's do: they do where at least half of them hold one that the model knows. A class that it
-  /// does not know, or none, is a label of -1 and a note. Throws IoError, FormatError, ValueError
-  /// for an option that is none.
+  /// Reads texts, one a line, from "lines:FILE" with the options of that source, or from FILE.
+  /// Options that are not given are those of the run's data.
+  ///
+  /// For a classifier the lines may hold a class in the format of the run's data. They are read
+  /// that way if at least half of them hold a class that the model knows; an unknown or missing
+  /// class then is a label of -1 and a note. Throws IoError, FormatError, or ValueError for an
+  /// unknown option.
   TextLines read_texts(const std::string& source) const;
-  /// What predict_text() loses of these texts, tokens that are unknown and those beyond the model's
-  /// length, and how many of them training has seen.
+  /// Notes on what predict_text() ignores in these texts (unknown tokens, and tokens beyond the
+  /// model's sequence length) and on how many of them the run was trained on.
   Notes notes_on_texts(const std::vector<TextLine>& texts) const;
-  /// All rows of a table, "csv:FILE" with the options of that source or FILE alone, read as the
-  /// run's data where they do not say otherwise. Columns are found by name where both it and the
-  /// training data have a header. Where the table has the label's column and its words are those of
-  /// the model, targets are the labels; otherwise they are no classes. Throws IoError, and
-  /// FormatError, ValueError or ShapeError for rows that do not fit.
+  /// Opens all rows of a table, "csv:FILE" with the options of that source, or FILE. Options that
+  /// are not given are those of the run's data. Columns are found by name if both this table and
+  /// the training data have a header. If the table has the label column with classes that the model
+  /// knows, the targets are these labels; otherwise the targets are not classes. Throws IoError,
+  /// and FormatError, ValueError or ShapeError for rows that do not fit.
   std::shared_ptr<data::Dataset> open_rows(const std::string& file) const;
-  /// Predicts every row of open_rows() and writes them to `out`: the rows as they are with a column
-  /// "prediction" behind them, of classes also "probability". Returns the number of rows.
+  /// Predicts every row of open_rows() and writes the rows to `out`, unchanged, with a column
+  /// "prediction" added, for classes also "probability". Returns the number of rows.
   std::int64_t predict_csv(const std::string& file, const std::string& out) const;
-  /// What a model of language writes after `prompt`. Throws ValueError for another model, an option
-  /// out of range, or a prompt with characters that the model does not know.
+  /// The text that a language model generates after `prompt`. Throws ValueError for another model,
+  /// an option out of range, or a prompt with characters that the model does not know.
   std::string generate(const std::string& prompt, const GenerateOptions& options = {}) const;
   /// Whether the model translates.
   bool is_translator() const { return net_.as<models::Translator>() != nullptr; }
-  /// The likeliest translations by beam search, of at most 50 tokens more than the source. Throws
-  /// ValueError for a model that does not translate, an option out of range, or a text with
+  /// Translates texts by beam search. A translation has at most 50 tokens more than its source.
+  /// Throws ValueError for a model that does not translate, an option out of range, or a text with
   /// characters that the model does not know.
   std::vector<std::string> translate(const std::vector<std::string>& texts,
                                      const TranslateOptions& options = {}) const;
@@ -683,39 +835,43 @@ class TENON_API TrainedModel {
   Settings settings_;
   Context context_;
   nn::AnyModule net_;
-  std::string file_, run_;  // run_: "" when it was opened from a file
+  std::string file_, run_;  // run_: "" if it was opened from a file
   std::string weights_note_;
-  bool given_net_ = false;  // which settings_ say nothing of
-  bool foreign_ = false;    // with weights from elsewhere: settings_ say nothing of its data
+  bool given_net_ = false;  // open() was given the network: settings_ do not describe it
+  bool foreign_ = false;    // weights of another framework: settings_ do not describe its data
   std::vector<std::string> class_names_;
-  std::string text_unit_;                               // of tokens, or ""
-  std::shared_ptr<const data::Vocabulary> vocabulary_;  // of text_unit_; null without one
+  std::string text_unit_;                               // the unit of tokens, or ""
+  std::shared_ptr<const data::Vocabulary> vocabulary_;  // by text_unit_; null without one
   std::shared_ptr<const data::TableColumns> table_;
   std::shared_ptr<const data::Tokenizer> tokenizer_;
-  std::string data_digest_;  // of the samples that the run learnt from; "" where it is not known
-  std::shared_ptr<const SampleRecord> record_;  // of them; null where there is none
-  std::string record_problem_;                  // why
-  Notes record_notes_;                          // where it is damaged
+  std::string data_digest_;                     // of the training samples; "" if unknown
+  std::shared_ptr<const SampleRecord> record_;  // of the training samples; null without one
+  std::string record_problem_;                  // why there is no record
+  Notes record_notes_;                          // where the record is damaged
 };
 
+/// One check of verify_run().
 struct VerifyCheck {
-  std::string name;  ///< "same bits with 1 and 2 threads"
-  bool passed = false;
-  std::string detail;  ///< what differed, and where first
+  std::string name;     ///< what is compared: "same bits with 1 and 2 threads"
+  bool passed = false;  ///< whether the values are equal
+  std::string detail;   ///< what differs and where the first difference is; "" if none
 };
+/// What verify_run() returns.
 struct VerifyReport {
-  std::vector<VerifyCheck> checks;
-  std::int64_t steps = 0;      ///< that were repeated
-  std::int64_t run_steps = 0;  ///< that the run's log tells of; 0: there is none
+  std::vector<VerifyCheck> checks;  ///< all checks
+  std::int64_t steps = 0;           ///< steps that were repeated
+  std::int64_t run_steps = 0;       ///< steps in the run's log; 0: there is no log
+  /// Whether all checks passed.
   bool passed() const {
     for (const VerifyCheck& check : checks)
       if (!check.passed) return false;
     return true;
   }
 };
-/// Repeats the first steps of a run: twice, with another number of threads, and stopped in the
-/// middle and resumed in a scratch folder; compares all weights and states bit by bit, and the
-/// first losses with the run's log.
+/// Checks that a run is reproducible. Repeats the first `steps` steps of the run in dir: twice,
+/// with another number of threads, and stopped halfway and resumed in a temporary folder. Compares
+/// all weights and optimizer states bit by bit, and the first losses with the run's log. `progress`
+/// receives a line before each check.
 TENON_API VerifyReport verify_run(const std::string& dir, int steps = 40,
                                   const std::function<void(const std::string&)>& progress = {});
 

@@ -1,9 +1,10 @@
-// Weights of others: files of PyTorch, NumPy, Hugging Face and llama.cpp as names and tensors.
+// Weights from other frameworks: files of PyTorch, NumPy, Hugging Face and llama.cpp as named
+// tensors.
 //
-// A file is mapped into memory and its table read; values are read when they are asked for. Nothing
-// in a file is run: of a .pt file's pickle, only what tensors and their names are made of is taken,
-// and objects of other classes are named, never made. The rules of <tenon/io.h> for untrusted bytes
-// hold.
+// A file is mapped into memory and its index is read. Values are read on request. No code in a file
+// is run: of a .pt file's pickle the reader interprets only what describes tensors and their names.
+// Objects of other classes are reported by name and never created. The rules of <tenon/io.h> for
+// untrusted bytes apply.
 #pragma once
 
 #include <cstddef>
@@ -16,50 +17,54 @@
 
 namespace tenon::io {
 
-/// A tensor of a file.
+/// A tensor in a file of weights.
 struct StoredTensor {
-  std::string name;
-  DType dtype = DType::Float32;  ///< that it has once it is read
-  Shape shape;
-  std::string stored;     ///< the file's own element type where Tenon's is another, else empty
-  std::size_t value = 0;  ///< tensors of one value (tied ones) have one number
+  std::string name;              ///< name in the file
+  DType dtype = DType::Float32;  ///< data type after reading
+  Shape shape;                   ///< shape
+  std::string stored;            ///< the file's data type if it differs from `dtype`, else ""
+  std::size_t value = 0;         ///< tied tensors, which share one value, have the same number here
 };
 
-/// A value of a file that is not read: an object of some class, which is never made, or a tensor of
-/// an element type that Tenon lacks.
+/// An entry of a file that is not read: an object of some class, or a tensor of a data type that
+/// Tenon lacks.
 struct Unread {
-  std::string name;
+  std::string name;  ///< name in the file
   std::string what;  ///< "an object of 'argparse.Namespace'", "a tensor of complex64 [3, 4]"
 };
 
-/// An open file of weights: .safetensors, or the index (.json) of several that lie beside it; .pt
-/// and .pth of torch.save() (zip or the older form); NumPy's .npz and .npy; .gguf, whose blocks
-/// q8_0 and q4_0 are read as float32. All are told by their content. Copies are handles of one open
-/// file.
+/// An open file of weights. The format is detected from the contents:
+/// - .safetensors, or the index (.json) of several files beside it
+/// - .pt and .pth of torch.save(), zip or the older format
+/// - NumPy's .npz and .npy
+/// - .gguf; blocks of q8_0 and q4_0 are read as float32
+///
+/// Copies are handles of the same open file.
 class TENON_API WeightFile {
  public:
-  /// Maps the file and reads its table, no values. Of a folder the file that Hugging Face's
-  /// libraries read: model.safetensors, model.safetensors.index.json, pytorch_model.bin or its
-  /// index. Throws IoError; FormatError for what is damaged, foreign or absurd; NotSupported for a
-  /// file without a tensor that can be read.
+  /// Maps the file and reads its index, no values. For a folder it opens the file that Hugging
+  /// Face's libraries read: model.safetensors, model.safetensors.index.json, pytorch_model.bin or
+  /// its index. Throws IoError; FormatError for a damaged file, another format or impossible sizes;
+  /// NotSupported for a file without a tensor that can be read.
   explicit WeightFile(const std::string& path);
 
+  /// The path that was opened.
   const std::string& path() const noexcept;
   /// "safetensors", "safetensors in parts", "pt", "pt (legacy)", "npz", "npy" or "gguf".
   const std::string& format() const noexcept;
-  /// In the order of the file. Names of nested dictionaries are joined by dots; the one of a .npy
-  /// file is "array".
+  /// The tensors, in the order of the file. Names of nested dictionaries are joined by dots. The
+  /// tensor of a .npy file is named "array".
   const std::vector<StoredTensor>& tensors() const noexcept;
-  /// safetensors: as written; .pt and .gguf: the numbers and texts that stand beside the tensors.
+  /// Of safetensors: the file's metadata. Of .pt and .gguf: numbers and texts beside the tensors.
   const Metadata& metadata() const noexcept;
-  /// What the file holds beside them. A network that wants one of these lacks it.
+  /// Entries of the file that are not read. A network that needs one of them lacks it.
   const std::vector<Unread>& unread() const noexcept;
-  /// What reading the file leaves out and converts, with counts: element types that Tenon lacks and
-  /// whose values another type holds exactly (float8, int16, uint16, uint32), and unread().
+  /// Notes, with counts, on entries that are left out (unread()) or converted: data types that
+  /// Tenon lacks and whose values another type represents exactly (float8, int16, uint16, uint32).
   const Notes& notes() const noexcept;
-  /// The value of tensors()[index], on the CPU. Throws FormatError when its bytes are damaged.
+  /// Reads tensors()[index] to the CPU. Throws FormatError if its bytes are damaged.
   Tensor read(std::size_t index) const;
-  /// All of them. Tied tensors are one Tensor under several names.
+  /// Reads all tensors. Tied tensors are one Tensor under several names.
   TensorMap read_all() const;
 
  private:
@@ -70,41 +75,56 @@ class TENON_API WeightFile {
 /// WeightFile(path).read_all().
 TENON_API TensorMap load_weights(const std::string& path);
 
-/// Writes tensors atomically, in the format that the path's ending names: .safetensors, which alone
-/// holds metadata; .pt, .pth and .bin, which torch.load(path, weights_only=True) gives back as a
-/// dictionary of tensors; .npz. One Tensor under several names is written once into a .pt file.
-/// Throws ValueError for another ending or an undefined tensor, DTypeError for bfloat16 in .npz.
-/// Evaluates pending tensors.
+/// Writes tensors atomically. The extension of the path chooses the format:
+/// - .safetensors, the only format that stores `metadata`
+/// - .pt, .pth and .bin: torch.load(path, weights_only=True) gives a dictionary of tensors. One
+///   Tensor under several names is written once.
+/// - .npz
+///
+/// Evaluates pending tensors. Throws ValueError for another extension or an undefined tensor,
+/// DTypeError for bfloat16 in .npz.
 TENON_API void save_weights(const std::string& path, const TensorMap& tensors,
                             const Metadata& metadata = {});
 
-/// What of a file a network takes.
+/// How the tensors of a file fit a network. fit_weights() returns it.
 struct TENON_API WeightFit {
-  std::string family;             ///< whose names the file has: "Hugging Face GPT-2"; "": nobody's
-  std::string normalize;          ///< how these scale images, as the setting says it; "": unknown
-  std::vector<std::string> done;  ///< in words: "148 renamed, as 'wte.weight' to 'transformer…'"
-  TensorMap tensors;              ///< by the network's names, in its shapes
-  /// Names of the network and of the file, and sentences with both shapes. Counters of batches,
-  /// which older files lack, are not missing.
-  std::vector<std::string> missing, foreign, misshapen;
-  std::vector<std::string> unread;  ///< of `missing`, what the file has in their place
-  /// Why Tenon has no network of `family`, as the end of a sentence; "": it has one, or none is
-  /// known.
+  /// The family of networks whose tensor names the file has: "Hugging Face GPT-2"; "": unknown.
+  std::string family;
+  /// How networks of that family scale images, a value of the setting `normalize`; "": unknown.
+  std::string normalize;
+  /// What was converted, in words: "148 renamed, as 'wte.weight' to 'transformer…'".
+  std::vector<std::string> done;
+  TensorMap tensors;  ///< the tensors by the network's names, in the network's shapes
+  /// Names of the network's tensors that the file lacks. The batch counters of batch normalization
+  /// (num_batches_tracked), which older files lack, are not counted.
+  std::vector<std::string> missing;
+  std::vector<std::string> foreign;    ///< names of the file's tensors that the network lacks
+  std::vector<std::string> misshapen;  ///< sentences with both shapes, for shapes that differ
+  std::vector<std::string> unread;     ///< for names in `missing`: the file's unread entry
+  /// Why Tenon has no network of `family`, as the end of a sentence; "": it has one, or the family
+  /// is unknown.
   std::string unsupported;
 
-  /// "missing: 'fc.bias'; of another shape: …"; "" when there are none of either.
+  /// "missing: 'fc.bias'; of another shape: …"; "" if no tensor is missing or of another shape.
   std::string differences() const;
 };
 
-/// Finds the tensors of a network, given by name, in a file. What frameworks put in front of all
-/// names ("module.", "state_dict.") or into paths ("_orig_mod.", "_fsdp_wrapped_module.") is taken
-/// off, weights that a weight norm keeps in two tensors are put together, and the names of a family
-/// that is known become the network's: torchvision's and Hugging Face's networks, and GPT-2 with
-/// nn.Linear, whose matrices are transposed. Throws ValueError for two tensors of one place, and
-/// for tied tensors that differ; NotSupported for a weight of another parametrization.
+/// Finds a network's tensors in a file.
+///
+/// The names in the file are adapted: prefixes that frameworks put before all names ("module.",
+/// "state_dict.") or into paths ("_orig_mod.", "_fsdp_wrapped_module.") are removed, weights that
+/// weight normalization stores as two tensors are combined, and names of a known family become the
+/// network's names. Known are the networks of torchvision and Hugging Face, and GPT-2 with
+/// nn.Linear, whose matrices are transposed.
+///
+/// Throws ValueError for two tensors with the same resulting name and for tied tensors that differ,
+/// NotSupported for another parametrization of a weight.
+///
+/// @param file    the file
+/// @param wanted  the network's tensors by name, for their shapes and data types
 TENON_API WeightFit fit_weights(const WeightFile& file, const TensorMap& wanted);
 
-/// The family alone; "" when the names are nobody's that is known.
+/// The family of a file (WeightFit::family); "" if it is unknown.
 TENON_API std::string weight_family(const WeightFile& file);
 
 }  // namespace tenon::io

@@ -374,8 +374,8 @@ Transform gaussian_blur(double kernel, double low, double high) {
 Transform random_erasing(double chance, double low, double high) {
   return {"erase", {chance, low, high}};
 }
-Transform rand_augment(double changes, double magnitude) {
-  return {"randaugment", {changes, magnitude}};
+Transform rand_augment(double operations, double magnitude) {
+  return {"randaugment", {operations, magnitude}};
 }
 Transform mixup(double alpha) { return {"mixup", {alpha}}; }
 Transform cutmix(double alpha) { return {"cutmix", {alpha}}; }
