@@ -36,7 +36,7 @@ const std::vector<TransformKind>& kinds() {
        "the middle of SIDE x SIDE; without one, of the network's size",
        {{"SIDE", 0, 0, 8192}}},
       {"five_crop",
-       "for testing (--set image): the corners and the middle of SIDE x SIDE",
+       "for testing (--set preprocess): the corners and the middle of SIDE x SIDE",
        {{"SIDE", 0, 0, 8192}}},
       {"ten_crop",
        "the same five of the image and of the mirrored one, left for right; upside down where "
@@ -58,7 +58,7 @@ const std::vector<TransformKind>& kinds() {
       {"vflip", "upside down, of a share CHANCE of them", {{"CHANCE", 0.5, 0, 1}}},
       {"rotate", "by up to DEGREES either way", {{"DEGREES", 15, 0, 180}}},
       {"affine",
-       "transposed by up to DEGREES, shifted by up to a share SHIFT of the sides, scaled by LOW to "
+       "rotated by up to DEGREES, shifted by up to a share SHIFT of the sides, scaled by LOW to "
        "HIGH, sheared by up to SHEAR degrees",
        {{"DEGREES", 10, 0, 180},
         {"SHIFT", 0, 0, 1},

@@ -144,7 +144,7 @@ const Field kFields[] = {
      "auto: the recipe's, for photographs",
      &Settings::augment},
     {"augment_on",
-     "where files of training images are decoded and changed: cpu; GPU, by nvJPEG; both: "
+     "where files of training images are decoded and changed: cpu; gpu, by nvJPEG; both: "
      "decoded "
      "by the CPU's threads, changed by the GPU; auto: GPU where it has engines for JPEG and "
      "there "
