@@ -1,9 +1,10 @@
-// What a layer adds to a residual stream, and the gradient that a normalisation's takes rows' sums
-// of, cross memory twice: no product can have a row's sum as its epilogue. Such a product is stored
-// rounded to the type of its operands, once, from float32 sums; who reads it goes on in float32.
+// Two kinds of products cross memory twice, because no product can reduce whole rows in its
+// epilogue: what a layer adds to a residual stream, and the gradient whose row sums a
+// normalisation's gradient needs. Such a product is stored rounded to its operand dtype, once, from
+// float32 sums. Readers continue in float32.
 //
-// bfloat16 only: gradients that are scaled for float16 lie near the end of what it holds. Nor are
-// scores, whose largest is taken off them, rounded here (pad_logit_rows.h).
+// bfloat16 only: scaled float16 gradients are close to the limit of float16. Class scores, from
+// which the row maximum is subtracted, are not rounded here (see pad_logit_rows.h).
 #include "plan/lower_product_precision.h"
 
 #include <unordered_set>
@@ -77,7 +78,7 @@ Roots lower_product_precision(Roots roots) {
     wide.insert(out.node());
     return out;
   };
-  // Behind other shapes of the same numbers, so that they become wide where they are read.
+  // The cast to float32 goes behind reshapes, so that it fuses into the reader.
   return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (found.count(&node) != 0)
       return upcast(
