@@ -21,11 +21,13 @@ namespace tenon {
 namespace {
 
 constexpr std::int64_t kAlign = 64;
-/// Concurrent steps may use this many bytes without any sharing.
+/// A program whose allocations take at most this many bytes shares none. In a larger one, freed
+/// bytes are reused after this many more bytes were freed.
 constexpr std::int64_t kApart = std::int64_t{64} << 20;
-/// Freed allocations up to this size are held back without a check of the limits.
+/// Smaller allocations are always held back, without a check of the limits below.
 constexpr std::int64_t kUnasked = std::int64_t{16} << 10;
-/// Bytes held back may raise the peak up to kLittle, or by 1/kMore of the peak.
+/// Holding bytes back may raise the live bytes to kLittle or to the peak plus 1/kMore, whichever is
+/// larger.
 constexpr std::int64_t kLittle = std::int64_t{384} << 20, kMore = 32;
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -206,11 +208,10 @@ class Waits {
   std::vector<std::bitset<kNear>> near_;
 };
 
-/// Delays the reuse of freed bytes. An allocation is released to later steps only after as many
-/// bytes as may lie idle have been freed after it, itself included. Steps that already wait for all
-/// its users may reuse it at once. If memory is large, the delay is limited so that the arena grows
-/// little beyond its peak. Small allocations are not checked, which bounds the work for each
-/// allocation.
+/// Delays the reuse of freed bytes: an allocation is held back until kApart bytes have been freed
+/// since. Steps that already wait for all its users may reuse the bytes at once. The delay never
+/// raises the live bytes beyond `room`. Allocations under kUnasked skip these checks, so that the
+/// work for each allocation is bounded.
 void delay_reuse(Allocations& allocations, const Program& program) {
   const std::size_t steps = program.steps.size();
   const Waits waits(program);

@@ -1,4 +1,5 @@
-// Kernels over a product's result as a part of its epilogue.
+// Moves map instructions over a product's result into the product's epilogue. Shared by the rules
+// in reductions.cpp and product_columns.cpp.
 #include "plan/merge/epilogue.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ int push(MapProgram& map, const MapInstr& instr) {
   return static_cast<int>(map.instrs.size()) - 1;
 }
 
-/// The instruction that makes a value which the product writes.
+/// The instruction that computes a value which the product writes.
 int source_of(Region& product, ValueId id) {
   MapProgram& map = product.map;
   for (const MapStore& store : map.stores)

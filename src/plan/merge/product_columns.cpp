@@ -1,14 +1,16 @@
-// Sums over the columns of a product's result (a batch's moments, the sums of a normalisation's
-// gradient) begin in the product's epilogue: it reduces some neighbouring rows at a time, and the
-// kernel reads what these come to, 32 or more times less, in place of the result.
+// Column sums of a product's result (the moments of a batch, the sums of a normalisation's
+// gradient) start in the product's epilogue. The epilogue reduces groups of neighbouring rows; the
+// remaining reduction reads these partial sums, 32 or more times fewer numbers, instead of the
+// result.
 //
-// Of images only: sums over other results, as biases' gradients are, share a launch as they are.
-// But those over the gradients of attention, where these are parts of one value, begin in its
-// kernels.
+// The rule applies to feature maps only: column sums over other results (bias gradients) share a
+// launch without it. One exception: sums over the gradients of attention, where the gradients are
+// parts of one value, start in the kernels of attention.
 //
-// Engines say whether they can, and how many rows (Capabilities::reduced_rows); all results of one
-// product have as many rows, so nothing depends on who computes which. Deviations are from the mean
-// of those rows, and are put together without loss (MapReduce::within).
+// Engines say whether they support this and for how many rows (Capabilities::reduced_rows). All
+// results of one product use the same number of rows, so the result does not depend on which engine
+// runs. Deviations are taken from the mean of those rows and combined without loss
+// (MapReduce::within).
 #include <algorithm>
 #include <string>
 
@@ -21,16 +23,17 @@
 namespace tenon {
 namespace {
 
-constexpr std::uint32_t kRowsOfMap = 1, kRowsOfResult = 3;  // axes of [rows, columns], [batch, …]
+// axes of [rows, columns] and of [batch, rows, columns]
+constexpr std::uint32_t kRowsOfMap = 1, kRowsOfResult = 3;
 
-/// Epilogues add up in float32.
+/// Epilogues accumulate in float32.
 bool sums_in_float32(const MapProgram& map, const MapReduce& reduce,
                      std::span<const Value> values) {
   const auto fits = [](DType dtype) { return is_floating(dtype) && dtype != DType::Float64; };
   return fits(map.instrs[at(reduce.source)].dtype) && fits(values[at(reduce.value)].dtype);
 }
 
-/// Whether a kernel does nothing but add up columns.
+/// Whether a map does nothing but sum columns.
 bool sums_columns(const MapProgram& map, std::span<const Value> values) {
   if (map.space.rank() != 2 || map.space.numel() == 0 || map.has_rows || !map.stores.empty() ||
       map.reduces.empty())
@@ -45,14 +48,14 @@ bool sums_columns(const MapProgram& map, std::span<const Value> values) {
   });
 }
 
-/// The reduction to a plain sum of what `r` takes deviations of; -1: there is none.
+/// The reduction with the plain sum of the value whose deviations `r` sums; -1 if there is none.
 int sum_beside(const MapProgram& map, const MapReduce& r) {
   for (std::size_t k = 0; k < map.reduces.size(); ++k)
     if (!map.reduces[k].deviations && map.reduces[k].source == r.source) return static_cast<int>(k);
   return -1;
 }
 
-/// Whether a product rounds a value only as it stores it: its epilogue computes in float32.
+/// Whether a product rounds a value only when storing it; the epilogue computes in float32.
 bool is_rounded_when_stored(const MapProgram& product, ValueId id) {
   return std::any_of(
       product.stores.begin(), product.stores.end(), [&product, id](const MapStore& store) {
@@ -62,7 +65,7 @@ bool is_rounded_when_stored(const MapProgram& product, ValueId id) {
       });
 }
 
-/// A view of [rows, columns] over the axes of an epilogue, [batch, rows, columns].
+/// A view over [rows, columns] as a view over the axes of an epilogue, [batch, rows, columns].
 View over_batch(const View& view, const Shape& space) {
   View out = view;
   out.stride[0] = view.stride[0] * space[1];
@@ -70,7 +73,7 @@ View over_batch(const View& view, const Shape& space) {
   return out;
 }
 
-/// Whether a kernel sums the columns of one value, as it is.
+/// Whether a map sums the columns of one value, unchanged.
 bool sums_one_value(const Region& kernel) {
   const MapProgram& map = kernel.map;
   if (kernel.reads.size() != 1 || map.reduces.size() != 1 || map.reduces[0].deviations)
@@ -81,7 +84,7 @@ bool sums_one_value(const Region& kernel) {
   return source->code == MapCode::Load && is_contiguous(source->view, map.space);
 }
 
-/// Whether attention's gradients are all of the columns of a value, and of its rows.
+/// Whether the gradients of attention together fill all rows and columns of a value.
 bool makes_all(const Opaque& op, const Value& value, const Shape& space) {
   if (op.op != Op::AttentionGrad || op.out_views.empty() || op.outs.size() != op.out_views.size())
     return false;
@@ -122,7 +125,8 @@ class ColumnReducer {
     }
   }
 
-  /// How many rows at a time an engine that runs the product reduces; 0, and why not.
+  /// Number of rows that an engine which runs the product reduces at a time; 0 with a reason if
+  /// none does.
   int rows_of(int s, int product, std::string* why) {
     const Region &kernel = m_.region(s), &made = m_.region(product);
     const Shape& out = made.contraction.out_shape;
@@ -162,7 +166,8 @@ class ColumnReducer {
     for (const Engine* engine : m_.options.engines)
       if (engine->claims(made, m_.values(), &refusal))
         if (const int rows = engine->capabilities(made, m_.values()).reduced_rows; rows > 0) {
-          // Of all results or of each of a batch: as the engine sees the product.
+          // The size of the whole result, or of one batch entry, depending on how the engine sees
+          // the product.
           for (const std::int64_t size : {map.space[0], out.rank() > 1 ? out[out.rank() - 2] : 1})
             m_.program.limits.push_back({size, rows, true});
           return rows;
@@ -197,7 +202,7 @@ class ColumnReducer {
     return true;
   }
 
-  /// Sums of attention's gradients begin where these are stored.
+  /// Starts sums over attention's gradients where the gradients are stored.
   bool attach_to_gradients(int s, int attention) {
     Region& kernel = m_.region(s);
     Region with = m_.region(attention);
@@ -221,7 +226,8 @@ class ColumnReducer {
     return true;
   }
 
-  /// What the step makes beside its result, as values from `known` on, is what the kernel reads.
+  /// Completes the change: the values from `known` on are the step's partial sums, which the map
+  /// reads from now on.
   void finish(int s, int product, Region with, MapProgram of_loop_nest, std::size_t known,
               int rows) {
     Region& kernel = m_.region(s);
@@ -246,7 +252,7 @@ class ColumnReducer {
     return static_cast<ValueId>(m_.program.values.size()) - 1;
   }
 
-  /// The kernel over what the last reductions of those that were begun come to.
+  /// The map that reduces the partial sums.
   static MapProgram of_parts(const MapProgram& kernel, const std::vector<MapReduce>& begun,
                              const Shape& parts) {
     MapProgram map;

@@ -1,12 +1,12 @@
-// Reductions of a product's result become part of its epilogue, so that nobody reads the result
-// again for them: of the whole of it (the sum of squares of a weight's gradient, for clipping by a
-// norm) and of its channels (the moments of a batch, the sums of a normalisation's gradient). On
-// the host only results that are stored in 16 bits: those of float32 are left to chains, which hand
-// them on.
+// Reductions of a product's result become part of the product's epilogue, so that the result is not
+// read again. Two kinds: over the whole result (the sum of squares of a weight gradient, for
+// clipping by norm), and for each channel (the moments of a batch, the sums of a normalisation's
+// gradient). On the host only for results stored in 16 bits; float32 results are left to chains,
+// which pass them on in cache.
 //
-// Engines say whether they can (Capabilities). Where another than the product's own engine would
-// have to run it then, their models weigh that (Engine::estimate). What was tuned does not count:
-// the same graph is planned the same way, whatever a machine has measured.
+// Engines say whether they support this (Capabilities). If another engine would then have to run
+// the product, the engines' models decide (Engine::estimate). Measurements are ignored: the same
+// graph is planned the same way, whatever a machine has measured.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -24,19 +24,19 @@
 namespace tenon {
 namespace {
 
-/// Of a result. The last block to end takes as long as reading so much again in a launch that there
-/// is anyway; only where nothing else goes on meanwhile is a launch saved.
+/// Elements of a result from which an epilogue reduction pays. The last thread block takes as long
+/// as reading this many elements in an existing launch; a launch is saved only where nothing else
+/// runs meanwhile.
 constexpr std::int64_t kManyElements = std::int64_t{1} << 20;
 
-/// How a kernel reduces a product's result: over which axes [batch, rows, columns] of that, or
-/// none. Where it keeps one of those axes, the channels, that is axis `from` of the kernel's own
-/// space.
+/// How a map reduces a product's result: over which of the axes [batch, rows, columns], and which
+/// axis it keeps, if any. The kept axis (channels) is axis `from` of the map's own space.
 struct Reduced {
   std::uint32_t axes = 0;
   int channels = -1, from = -1;
 };
 
-/// Whether a view gives all elements of the space the same one, but for those along one axis.
+/// Whether a view reads the same element everywhere, except along one axis.
 bool is_vector(const View& view, const Shape& space, int along) {
   for (int d = 0; d < space.rank(); ++d)
     if (d != along && space[d] != 1 && view.stride[d] != 0) return false;
@@ -45,7 +45,7 @@ bool is_vector(const View& view, const Shape& space, int along) {
 
 bool gives_one_number(Op op) { return kind_of(op) == OpKind::Reduction; }
 
-/// The axis that all reductions keep; -1: they keep none; none of both: no value.
+/// The axis that all reductions keep; -1: they keep none; no value: they differ.
 std::optional<int> kept_axis(const MapProgram& map) {
   std::optional<int> kept;
   const auto agrees = [&kept](int axis) {
@@ -68,8 +68,8 @@ std::optional<int> kept_axis(const MapProgram& map) {
   return kept;
 }
 
-/// Whether a kernel does nothing but reduce, from elements that it reads in order, one number for
-/// all or for each entry of the axis that it keeps, or what it computes of those.
+/// Whether a map only reduces: from elements read in order to one number, or to one number for each
+/// entry of the kept axis, or to values computed from these numbers.
 bool only_reduces(const MapProgram& map, int kept) {
   if (map.space.numel() == 0) return false;
   if (map.has_rows && (kept >= 0 || map.space[map.space.rank() - 1] != map.space.numel()))
@@ -90,7 +90,7 @@ bool only_reduces(const MapProgram& map, int kept) {
   });
 }
 
-/// What that reduces of the result of a product, element by element in the order of both.
+/// What the map reduces of a product's result, element by element in the order of both.
 Reduced reduced_of(const Region& product, const Shape& kernel, int kept) {
   if (kept < 0) return {7, -1, -1};
   const Shape space = space_of_epilogue(product);
@@ -101,7 +101,7 @@ Reduced reduced_of(const Region& product, const Shape& kernel, int kept) {
   return {};
 }
 
-/// How an epilogue over `space` reads what a kernel reads over its own.
+/// How an epilogue over `space` reads what a map reads over its own space.
 View over_result(const View& view, const MapProgram& kernel, const Shape& space,
                  const Reduced& reduced) {
   View out;
@@ -114,7 +114,7 @@ View over_result(const View& view, const MapProgram& kernel, const Shape& space,
   return out;
 }
 
-/// Makes a kernel a part of the product's epilogue.
+/// Makes a map a part of the product's epilogue.
 void add_loop_nest(Region& product, const MapProgram& kernel, const Reduced& reduced) {
   const Shape space = space_of_epilogue(product);
   const std::vector<int> place = add_to_epilogue(
@@ -175,7 +175,7 @@ class Reducer {
     });
   }
 
-  /// Why the product cannot take the kernel; `with` becomes the region that would.
+  /// Why the product cannot take the map; on success `with` is the new region.
   std::string refusal(int s, int product, const Reduced& reduced, Region& with) {
     const Region& kernel = region(s);
     if (reduced.axes == 0) return "that has other channels";
@@ -206,7 +206,7 @@ class Reducer {
     if (then == now) return "";
     const double together = then->estimate(with, m_.values()), read = m_.estimate(kernel);
     double alone = now->estimate(bare, m_.values());
-    // Without a model, it at least writes what the kernel reads.
+    // Without a model, the product alone is assumed to at least write what the map reads.
     if (alone == 0) alone = read;
     return together > alone + read
                ? cat("its engine would be ", then->name(), ", not ", now->name())
@@ -231,7 +231,7 @@ class Reducer {
     for (const ValueId id : made) forget_unread(product, id);
   }
 
-  /// A result that only kernels read which are part of the product now is written for nobody.
+  /// Removes a result that was read only by maps which are now part of the product.
   void forget_unread(int product, ValueId id) {
     if (m_.values()[at(id)].kind != Value::Kind::Arena) return;
     const std::vector<int>& taken = loop_nests_of_[product];
