@@ -1,5 +1,6 @@
-// The pass list: the compiler's table of contents. Every pass goes through one wrapper that times
-// it, can switch it off, and checks the graph after it in verified builds.
+// The list of passes, in order: the planner's table of contents. One wrapper runs every pass: it
+// times the pass, can skip it, and checks the graph afterwards in verified builds. The passes
+// themselves are in other files.
 #include <algorithm>
 #include <bitset>
 #include <chrono>
@@ -80,7 +81,8 @@ class Pipeline {
  public:
   Pipeline(const PlanOptions& options, Program& program) : options_(options), program_(program) {}
 
-  /// `about`: ops without which the pass changes nothing; none: it looks at every graph.
+  /// `about`: the pass changes nothing unless the graph has one of these ops; empty: the pass
+  /// always runs.
   Roots graph_pass(PassId id, Roots roots, Roots (*pass)(Roots, const PlanOptions&),
                    std::initializer_list<Op> about = {}) {
     if (!options_.enabled(id)) return roots;
@@ -107,7 +109,7 @@ class Pipeline {
   }
 
  private:
-  // Counts nodes and sees which ops there are.
+  // Counts the nodes and records which ops occur.
   void survey(const Roots& roots) {
     const std::vector<Node*>& nodes = roots.order().nodes;
     nodes_ = static_cast<int>(nodes.size());
@@ -119,7 +121,7 @@ class Pipeline {
   }
   const PlanOptions& options_;
   Program& program_;
-  // Behind the last graph pass.
+  // Counted after the last graph pass.
   int nodes_ = -1;
   std::bitset<std::size_t{1} << 8 * sizeof(Op)> present_;
 };
@@ -170,7 +172,7 @@ void merge_neighbours(Program& program, Lists& before, const PlanOptions& option
     });
 }
 
-// Programs of loops and branches, each planned once, whatever the number of steps.
+// Plans the bodies of loops and branches, each once, whatever the number of iterations.
 void plan_bodies(Program& program, const PlanOptions& options) {
   PlanOptions inside = options;
   inside.results_apart = true;
@@ -205,7 +207,7 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   p.devices = {options.device};
   p.traits = options.traits;
   p.threads = options.threads;
-  // What convolves such images takes a fifth of a second to start.
+  // The library for NHWC convolutions takes a fifth of a second to load.
   if (options.channels_last)
     for (const Engine* engine : options.engines) engine->start();
   Pipeline pipeline(options, p);

@@ -67,8 +67,8 @@ struct PartBand {
 bool list_bands(const Region& chain, std::span<const PartRows> parts, Rows result, bool clipped,
                 std::vector<PartBand>& out);
 
-/// The part for one band, derived from the part for one entry; the entry's 16-bit values are
-/// rounded (to 16 bits()). `values` receives the shapes that go with it.
+/// The part for one band, derived from the part for one entry (see sliced()). `values` receives the
+/// shapes that go with it.
 Region cut_to_band(const Region& part, const PartRows& rows, const PartBand& band,
                    const Region& chain, std::span<Value> values);
 
