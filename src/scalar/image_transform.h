@@ -1,10 +1,10 @@
-// What is made of a decoded image, said so that the CPU, a GPU's kernel and whoever draws it
-// share one description.
+// The description of one transform of a decoded image, shared by the CPU, GPU kernels and the code
+// that draws random transforms.
 #pragma once
 
 namespace tenon {
 
-/// One change of an image with all its parameters.
+/// One transform of an image with all its parameters.
 struct ImageTransform {
   enum Kind : int {
     // An image beside the one that is read, of another size perhaps:
@@ -31,21 +31,22 @@ struct ImageTransform {
     kEqualize
   };
   Kind kind = kMirror;
-  int to_width = 0, to_height = 0;               // of an image beside the one that is read
-  int mirrored = 0, upside_down = 0;             // kScale and kCrop, when the rest of it is done
-  int left = 0, top = 0, width = 0, height = 0;  // whole pixels
+  int to_width = 0, to_height = 0;               // of a result with another size
+  int mirrored = 0, upside_down = 0;             // kScale and kCrop: flip the result
+  int left = 0, top = 0, width = 0, height = 0;  // in whole pixels
   int amount = 0;
   float factor = 1;
   unsigned char colour[3] = {};
   double numbers[8] = {};
 };
 
-/// Whether a change cannot be made in place: what it reads stands next to what it writes.
+/// Whether a transform cannot run in place, because it reads neighbours of the pixels that it
+/// writes.
 constexpr bool moves_pixels(ImageTransform::Kind kind) {
   return kind <= ImageTransform::kSharpness;
 }
 
-/// Of pixels that a scaled one is a mean of, on a GPU; and of those that blur is over.
+/// The most source pixels of one resized pixel on a GPU, and the most pixels of a blur.
 inline constexpr int kMostTaps = 64, kMostBlur = 99;
 
 }  // namespace tenon
