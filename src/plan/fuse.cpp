@@ -224,11 +224,12 @@ class Fuser {
       return;
     }
     if (g_.stores_rounded && upcasts(k, base))
-      return note_stop(k, base, "rounds an image, which is stored so");
+      return note_stop(k, base, "rounds an activation, which is stored rounded");
     if (on_gpu_ && upcasts(k, base) && is_of_scores(k))
-      return note_stop(k, base, "rounds scores, which are stored so");
+      return note_stop(k, base, "rounds scores, which are stored rounded");
     if (out_.role[base] == Role::Column) {
-      note_stop(k, base, "reduces over outer axes: complete only after its whole kernel");
+      note_stop(k, base,
+                "reduces over outer axes: its result is complete only after its whole loop nest");
       return;
     }
     const Item& base_item = g_.items[base];
@@ -240,7 +241,7 @@ class Fuser {
                         reads_rows(arg, base_item.shape, theirs.space, theirs.row_axes)))
         return note_stop(k, base, "gives one value a row, which is read in another pattern");
       if (base_item.shape.numel() == 1 && would_keep_others(base, k))
-        return note_stop(k, base, "is one value, which others would have to wait for longer");
+        return note_stop(k, base, "is one value, and its other readers would wait longer");
     } else if (!(ours.space == theirs.space && identity(arg, base_item.shape))) {
       return note_stop(k, base,
                        ours.space == theirs.space
@@ -353,11 +354,11 @@ class Fuser {
               return note_stop(k, base, "has rows that lie scattered in memory");
         }
     if (!assignments_allow(a, b))
-      return note_stop(k, base, "reads a variable, which this kernel assigns, in another order");
+      return note_stop(k, base, "reads a variable, which this loop nest assigns, in another order");
     if (!edges_allow(a, b, per_row ? b : -1, theirs.space, rows))
       return note_stop(k, base, "is also read in another pattern");
     if (!waits_.merge(waits_.node(base), waits_.node(k)))
-      return note_stop(k, base, "lies on another path between the two");
+      return note_stop(k, base, "is also reached by a path through other groups");
     theirs.row_axes = rows;
     for (int i : ours.items) {
       if (per_row) out_.role[i] = Role::PerRow;
@@ -517,8 +518,7 @@ class Fuser {
       to.items.push_back(i);
     }
     std::sort(to.items.begin(), to.items.end());
-    group_note(b,
-               cat("makes ", item_title(g_.items[moved.back()]), " again instead of reading it"));
+    group_note(b, cat("recomputes ", item_title(g_.items[moved.back()]), " instead of reading it"));
   }
 
   template <class F>

@@ -128,12 +128,12 @@ DType type_of_readers(const Node& stack, const Users& users) {
   const auto found = users.find(&stack);
   if (stack.dtype != DType::Float32 || found == users.end()) return DType::Float32;
   const DType type = found->second.front()->dtype;
-  const bool half = type == DType::BFloat16 || type == DType::Float16;
+  const bool is_16_bit = type == DType::BFloat16 || type == DType::Float16;
   const bool all = std::all_of(found->second.begin(), found->second.end(), [&](const Node* user) {
     return user->op == Op::Cast && user->dtype == type;
   });
   const std::int64_t row = stack.shape.numel() / std::max<std::int64_t>(stack.shape[0], 1) * 2;
-  return half && all && row % kBytes == 0 ? type : DType::Float32;
+  return is_16_bit && all && row % kBytes == 0 ? type : DType::Float32;
 }
 
 }  // namespace

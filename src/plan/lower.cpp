@@ -209,7 +209,7 @@ class Lowering {
   // Whether a normalisation's centred value (x minus the mean of its channel) is recomputed by its
   // readers. They read x and the mean instead, which costs no more bytes, and the centred value is
   // never written.
-  bool is_made_again(const Node& node, const std::vector<Ref>& args) const {
+  bool is_recomputed(const Node& node, const std::vector<Ref>& args) const {
     if (!makes_again_ || node.op != Op::Sub || node.shape.rank() != 4) return false;
     const Ref &x = args[0], &mean = args[1];
     const Item& product = out_.items[x.item];
@@ -228,8 +228,8 @@ class Lowering {
   // the operand before the cast.
   Ref operand(const Node& product, const Node* in) {
     const auto upcast = cast_up_.find(in);
-    const bool half = upcast != cast_up_.end() && lower_type(product) == in->input(0)->dtype;
-    return half ? upcast->second : ref_of(in);
+    const bool was_16_bit = upcast != cast_up_.end() && lower_type(product) == in->input(0)->dtype;
+    return was_16_bit ? upcast->second : ref_of(in);
   }
 
   Ref& place(const Node* node) { return refs_[order_.index[node]]; }
@@ -411,18 +411,18 @@ class Lowering {
   Ref lower_filter_precision(const Node& product, const Ref& filters) {
     constexpr std::int64_t kSummedAtOnce = 8;
     const bool of_input = product.op == Op::Conv2dInputGrad;
-    const DType half = lower_type(product);
+    const DType low_dtype = lower_type(product);
     const Item& base = out_.items[filters.item];
-    const bool rounds = half != DType::Float32 && base.dtype == DType::Float32 &&
+    const bool rounds = low_dtype != DType::Float32 && base.dtype == DType::Float32 &&
                         base.kind == OpKind::Leaf && is_linear(filters, base.shape);
     if (!rounds || filters.shape[of_input ? 0 : 1] % kSummedAtOnce != 0 ||
         (product.op != Op::Conv2d && !of_input))
       return filters;
     const auto [place, fresh] =
-        lower_filter_precision_.try_emplace({filters.item, half, of_input}, -1);
+        lower_filter_precision_.try_emplace({filters.item, low_dtype, of_input}, -1);
     if (fresh)
-      place->second =
-          add_cast(channels_last(of_input ? transposed(filters) : filters), half, product.label);
+      place->second = add_cast(channels_last(of_input ? transposed(filters) : filters), low_dtype,
+                               product.label);
     const Ref laid = channels_first(whole(place->second));
     return of_input ? transposed(laid) : laid;
   }
@@ -537,7 +537,7 @@ class Lowering {
       for (Ref& arg : args) arg = transposed_last(arg, node.label);
     fit(node, args);
     if (node.op == Op::Assign) return add_assign(node, args);
-    if (!permuted && is_made_again(node, args)) {
+    if (!permuted && is_recomputed(node, args)) {
       again_.emplace(&node, std::move(args));
       return;
     }

@@ -128,12 +128,12 @@ class ActivationLowering {
 
   static Tensor lower_pooling_precision(const Node& node, std::span<const Tensor> inputs,
                                         DType dtype) {
-    std::vector<Tensor> half;
+    std::vector<Tensor> rounded_inputs;
     for (const Tensor& input : inputs) {
       const Tensor rounded = before_cast(*input.node(), dtype);
-      half.push_back(rounded.defined() ? rounded : cast(input, dtype));
+      rounded_inputs.push_back(rounded.defined() ? rounded : cast(input, dtype));
     }
-    return cast(make_node(node.op, dtype, node.shape, node.attrs, half), node.dtype);
+    return cast(make_node(node.op, dtype, node.shape, node.attrs, rounded_inputs), node.dtype);
   }
 
   std::span<const Node* const> users(const Node& node) const { return users_.of(&node); }

@@ -34,8 +34,8 @@ DType operands_of(const Node& node) {
   while (!x->realised() && x->op == Op::Reshape) x = x->input(0);
   if (x->realised() || x->op != Op::Matmul || x->dtype != DType::Float32) return DType::Float32;
   const DType dtype = x->input(0)->dtype;
-  const bool half = dtype == DType::BFloat16 || dtype == DType::Float16;
-  return half && x->input(1)->dtype == dtype ? dtype : DType::Float32;
+  const bool is_16_bit = dtype == DType::BFloat16 || dtype == DType::Float16;
+  return is_16_bit && x->input(1)->dtype == dtype ? dtype : DType::Float32;
 }
 
 /// Whether everything computed from x element by element ends in casts to `dtype`, at least two of

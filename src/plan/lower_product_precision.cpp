@@ -73,8 +73,8 @@ Roots lower_product_precision(Roots roots) {
     if (ends_in_row_sums(*node, users)) found.insert(node);
   if (found.empty()) return roots;
   std::unordered_set<const Node*> wide;  // rounded numbers made wide again
-  const auto upcast = [&wide](const Tensor& half) {
-    Tensor out = cast(half, DType::Float32);
+  const auto upcast = [&wide](const Tensor& rounded) {
+    Tensor out = cast(rounded, DType::Float32);
     wide.insert(out.node());
     return out;
   };
@@ -84,9 +84,9 @@ Roots lower_product_precision(Roots roots) {
       return upcast(
           make_node(Op::Matmul, inputs[0].dtype(), node.shape, ContractionAttrs{}, inputs));
     if (node.op != Op::Reshape || wide.count(inputs[0].node()) == 0) return {};
-    const Tensor half(inputs[0].node()->input(0));
+    const Tensor rounded(inputs[0].node()->input(0));
     return upcast(
-        make_node(Op::Reshape, half.dtype(), node.shape, node.attrs, std::span(&half, 1)));
+        make_node(Op::Reshape, rounded.dtype(), node.shape, node.attrs, std::span(&rounded, 1)));
   });
 }
 

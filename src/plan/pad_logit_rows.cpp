@@ -152,10 +152,11 @@ class RowConverter {
       columns = round_up(classes, kRowStep);
       operands[1] = padded(operands[1], 1, columns - classes);
     }
-    const Tensor half = make_node(Op::Matmul, operands[0].dtype(),
-                                  with_columns(node.shape, columns), ContractionAttrs{}, operands);
-    Tensor all = cast(half, node.dtype);
-    products_.insert(half.node());
+    const Tensor low_precision =
+        make_node(Op::Matmul, operands[0].dtype(), with_columns(node.shape, columns),
+                  ContractionAttrs{}, operands);
+    Tensor all = cast(low_precision, node.dtype);
+    products_.insert(low_precision.node());
     rows_[{node.shape.numel(), classes}] = columns;
     if (columns == classes) return all;
     return cut(all, node.shape);
@@ -165,10 +166,11 @@ class RowConverter {
   Tensor biased(const Node& node, std::span<const Tensor> inputs) {
     const Tensor& sums = inputs[0].node()->op == Op::Matmul ? inputs[0] : inputs[1];
     const DType type = sums.node()->input(0)->dtype;
-    const Tensor half = cast(make_node(node.op, node.dtype, node.shape, node.attrs, inputs), type);
-    products_.insert(half.node());
+    const Tensor low_precision =
+        cast(make_node(node.op, node.dtype, node.shape, node.attrs, inputs), type);
+    products_.insert(low_precision.node());
     rows_[{node.shape.numel(), node.shape.at(-1)}] = node.shape.at(-1);
-    return cast(half, node.dtype);
+    return cast(low_precision, node.dtype);
   }
 
   /// Pads an axis with zeros. The padding goes in front of a transposition, which the product reads
@@ -196,8 +198,8 @@ class RowConverter {
   /// A product that reads rows with padded columns: a product of the logits' gradient.
   Tensor of_rows(const Node& node, std::span<const Tensor> inputs) {
     for (int k = 0; k < 2; ++k) {
-      Node* permuted = transposed(*inputs[at(k)].node());
-      const Tensor rows = permuted == nullptr ? inputs[at(k)] : Tensor(permuted);
+      Node* original = transposed(*inputs[at(k)].node());
+      const Tensor rows = original == nullptr ? inputs[at(k)] : Tensor(original);
       if (const auto known = whole_.find(rows.node());
           known != whole_.end() && is_short(rows.dtype()))
         return of_rows(node, inputs, k, rows.size(-1), known->second);
@@ -209,8 +211,8 @@ class RowConverter {
   Tensor of_rows(const Node& node, std::span<const Tensor> inputs, int k, std::int64_t classes,
                  const Tensor& all) {
     const std::int64_t columns = all.size(-1);
-    const bool permuted = transposed(*inputs[at(k)].node()) != nullptr;
-    const bool sums_columns = (k == 0) != permuted;
+    const bool is_transposed = transposed(*inputs[at(k)].node()) != nullptr;
+    const bool sums_columns = (k == 0) != is_transposed;
     Tensor operands[2] = {inputs[0], inputs[1]};
     Tensor& other = operands[1 - k];
     Shape shape = node.shape;
@@ -221,7 +223,7 @@ class RowConverter {
       if (!is_worth_cutting(node, inputs[0].size(-1))) return {};
       shape[k] = columns;
     }
-    operands[k] = permuted ? transpose(all, 0, 1) : all;
+    operands[k] = is_transposed ? transpose(all, 0, 1) : all;
     const Tensor out = make_node(Op::Matmul, node.dtype, shape, node.attrs, operands);
     return sums_columns ? out : slice(out, k, 0, classes);
   }

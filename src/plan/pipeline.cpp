@@ -24,52 +24,52 @@ namespace tenon {
 namespace {
 
 constexpr PassInfo kPasses[kPassCount] = {
-    {"verify_graph", true,
-     "first: a wrong node is reported before it is rewritten beyond recognition"},
+    {"verify_graph", true, "first: an invalid node is reported before passes rewrite it"},
     {"loops", false,
-     "before anything else: what is asked of a loop decides what its body is; on a GPU, branches "
-     "become choices"},
+     "before all rewrites: the requested results of a loop decide what its body is; on a GPU, "
+     "branches become selections"},
     {"legalize", false,
-     "before the clean-up: what ops that no fast engine of the device knows are written out in is "
-     "cleaned and shared with the rest"},
+     "before the clean-up: ops that no engine of the device supports are written in other ops, "
+     "which are then cleaned and shared like the rest"},
     {"fold_constants", true, "before share: folded numbers become equal nodes"},
     {"drop_noops", true,
      "before share, and again after decompose: views of views hide equal nodes"},
     {"factors", true,
-     "before share: sums that differ in factors alone become equal nodes; after drop_noops, which "
-     "brings views of the factors to one"},
-    {"share", true, "after the clean-up, so that equal means equal; again after decompose"},
+     "before share: sums that differ only in constant factors become equal nodes; after "
+     "drop_noops, which merges views of the factors"},
+    {"share", true, "after the clean-up, so that equal nodes look equal; again after decompose"},
     {"before_pooling", true,
      "after share, so that a mask and the pooling's gradient read one node; the pooling that it "
-     "asks for is shared with the forward pass later"},
+     "adds is shared with the forward pass later"},
     {"autocast", true,
      "on contractions as the user wrote them; their operands are rounded where they are packed"},
-    {"decompose", false, "after engines had their chance at whole composites, before fusion"},
+    {"decompose", false, "after engines could claim whole composites, before fusion"},
     {"layout", true, "folds views into strides, so that fusion sees how values are really read"},
     {"fuse", true,
      "before engines are chosen: they claim regions, not ops; before memory: fused values need "
      "none"},
     {"prologue", true,
-     "on regions, because engines say which they can load through; before join, which would take "
-     "them elsewhere"},
+     "on regions, because engines say which prologues they support; before join, which would put "
+     "the same maps into shared launches"},
     {"reductions", true,
-     "on regions, because engines say which they can take on; before join, which would take them "
-     "elsewhere"},
+     "on regions, because engines say which reductions they support; before join, which would put "
+     "the same maps into shared launches"},
     {"join", true,
-     "on regions, before their kernels are compiled: a region that shares a launch has none of its "
+     "on regions, before kernels are compiled: a region in a shared launch has no kernel of its "
      "own"},
     {"phases", true,
-     "after join, which puts side by side what need not wait; before kernels are compiled"},
+     "after join, which puts independent regions side by side; before kernels are compiled"},
     {"chain", true,
-     "on regions, because they say what they hand on; before memory: what stays in cache needs "
-     "none"},
-    {"choose_engine", false, "after fusion; prepares each step's kernel and learns its workspace"},
-    {"order", true, "after fusion: steps are what is ordered; least live memory first"},
+     "on regions, because engines say which slices they support; before memory: values that stay "
+     "in cache need none"},
+    {"choose_engine", false,
+     "after fusion; prepares each step's kernel, which determines its workspace"},
+    {"order", true, "after fusion, because it orders steps; least live memory first"},
     {"plan_memory", true,
      "after the order gives lifetimes; the arena's size is the peak, known before anything runs"},
     {"verify_program", true,
-     "last: regions are whole, every value written before it is read, none lost, no two live "
-     "values on one place"},
+     "last: regions are complete, every value is written before it is read and has a reader, live "
+     "values do not overlap"},
 };
 
 using Clock = std::chrono::steady_clock;

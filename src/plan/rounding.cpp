@@ -185,14 +185,14 @@ DType attention_dtype(const Node& attention, const PlanOptions& options) {
 // too.
 Tensor lowered_attention(const Node& node, std::span<const Tensor> inputs,
                          const PlanOptions& options, Rounded& rounded) {
-  const DType half = attention_dtype(node, options);
-  if (half == node.input(0)->dtype) return {};
+  const DType low_dtype = attention_dtype(node, options);
+  if (low_dtype == node.input(0)->dtype) return {};
   std::vector<Tensor> operands(inputs.begin(), inputs.end());
   const bool is_grad = node.op == Op::AttentionGrad;
   for (std::size_t k = 0; k < operands.size(); ++k)
     if (k < 3 || (is_grad && (k == 3 || k == 5)))  // neither the logsumexp nor the mask
-      operands[k] = downcast(inputs[k], half, options, rounded);
-  return make_node(node.op, half, node.shape, node.attrs, operands);
+      operands[k] = downcast(inputs[k], low_dtype, options, rounded);
+  return make_node(node.op, low_dtype, node.shape, node.attrs, operands);
 }
 
 // A result of an attention whose dtype changed, cast to the dtype that its readers expect.
@@ -201,9 +201,9 @@ Tensor cast_result(const Node& node, const Tensor& owner) {
   if (op_info(owner.node()->op).kind != OpKind::Attention || logarithms ||
       owner.dtype() == node.dtype)
     return {};
-  const Tensor half =
+  const Tensor low_precision =
       make_node(Op::Result, owner.dtype(), node.shape, node.attrs, std::span(&owner, 1));
-  return make_node(Op::Cast, node.dtype, node.shape, {}, std::span(&half, 1));
+  return make_node(Op::Cast, node.dtype, node.shape, {}, std::span(&low_precision, 1));
 }
 
 // A bias gradient sums values that a product beside it reads rounded. It sums the rounded values
@@ -212,8 +212,9 @@ Roots sum_rounded(const Roots& roots, const PlanOptions& options, Rounded& round
   const auto rule = [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const auto found = rounded.find(base_of(inputs[0].node()));
     if (found == rounded.end() || inputs[0].node()->realised()) return {};
-    const Tensor half = downcast(inputs[0], found->second.dtype(), options, rounded);
-    const Tensor wide = make_node(Op::Cast, node.dtype, inputs[0].shape(), {}, std::span(&half, 1));
+    const Tensor low_precision = downcast(inputs[0], found->second.dtype(), options, rounded);
+    const Tensor wide =
+        make_node(Op::Cast, node.dtype, inputs[0].shape(), {}, std::span(&low_precision, 1));
     return make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&wide, 1));
   };
   return rewrite(roots, rule,
@@ -225,9 +226,9 @@ Roots sum_rounded(const Roots& roots, const PlanOptions& options, Rounded& round
 DType rounded_ahead(const Node& product, const std::array<bool, 2>& kept,
                     const PlanOptions& options) {
   if (!is_product_of_float32(product)) return DType::Float32;
-  const DType half = rounded_dtype(precision_of(product, options), options);
+  const DType low_dtype = rounded_dtype(precision_of(product, options), options);
   const Shape &a = product.input(0)->shape, &b = product.input(1)->shape;
-  return worth_rounding_first(product, a, b, kept[0], kept[1], false) ? half : DType::Float32;
+  return worth_rounding_first(product, a, b, kept[0], kept[1], false) ? low_dtype : DType::Float32;
 }
 
 Roots autocast(Roots roots, const PlanOptions& options) {
@@ -249,20 +250,21 @@ Roots autocast(Roots roots, const PlanOptions& options) {
     if (!is_product_of_float32(node)) return {};
     ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
     const Precision asked = std::exchange(attrs.precision, precision_of(node, options));
-    const DType half = kept_dtype(node, attrs.precision, options, lower_activation_precision);
-    if (half == DType::Float32 && attrs.precision == asked) return {};
+    const DType low_dtype = kept_dtype(node, attrs.precision, options, lower_activation_precision);
+    if (low_dtype == DType::Float32 && attrs.precision == asked) return {};
     const auto is_kept = [&](const Tensor& x) {
-      return copy_of(options, x.node(), half) != nullptr || was_rounded(*x.node(), half);
+      return copy_of(options, x.node(), low_dtype) != nullptr || was_rounded(*x.node(), low_dtype);
     };
     const bool keeps[2] = {is_kept(inputs[0]), is_kept(inputs[1])};
-    if (half == DType::Float32) return make_node(node.op, node.dtype, node.shape, attrs, inputs);
+    if (low_dtype == DType::Float32)
+      return make_node(node.op, node.dtype, node.shape, attrs, inputs);
     const bool both = rounds_first(node, inputs, keeps, options, options.channels_last);
     Tensor operands[2] = {inputs[0], inputs[1]};
     for (int k = 0; k < 2; ++k)
       if (both)
-        operands[k] = downcast(inputs[k], half, options, rounded);
+        operands[k] = downcast(inputs[k], low_dtype, options, rounded);
       else if (lower_activation_precision && reads_16_bit_image(node, k))  // filters stay float32
-        operands[k] = cast(downcast(inputs[k], half, options, rounded), node.dtype);
+        operands[k] = cast(downcast(inputs[k], low_dtype, options, rounded), node.dtype);
     return make_node(node.op, node.dtype, node.shape, attrs, operands);
   };
   roots = rewrite(roots, rule, [](const Node& node, std::span<Node* const>) {
@@ -297,8 +299,8 @@ std::vector<WeightToKeep> weights_to_keep_rounded(std::span<const Tensor> roots,
   if (options.traits.keeps_bf16_matrices) done = assigned;
   for (Node* node : nodes) {
     if (node->realised() || !is_product_of_float32(*node)) continue;
-    const DType half = kept_dtype(*node, precision_of(*node, options), options, false);
-    if (half == DType::Float32) continue;
+    const DType low_dtype = kept_dtype(*node, precision_of(*node, options), options, false);
+    if (low_dtype == DType::Float32) continue;
     const Tensor inputs[2] = {Tensor(node->input(0)), Tensor(node->input(1))};
     Node *a = base_of(node->input(0)), *b = base_of(node->input(1));
     if (!rounds_first(*node, inputs, {may_be_kept(*a), may_be_kept(*b)}, options, channels_last))
@@ -307,7 +309,7 @@ std::vector<WeightToKeep> weights_to_keep_rounded(std::span<const Tensor> roots,
       const bool fixed =
           channels_last && assigned.count(weight) == 0 && are_fixed_filters(*node, *weight);
       if ((fixed || may_be_kept(*weight)) && done.insert(weight).second)
-        weights.push_back({weight, half, fixed && is_image_convolution(*node)});
+        weights.push_back({weight, low_dtype, fixed && is_image_convolution(*node)});
     }
   }
   return weights;

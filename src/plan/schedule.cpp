@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "plan/calls.h"
-#include "plan/delay_input_kernels.h"
+#include "plan/delay_leaf_steps.h"
 #include "plan/region_key.h"
 #include "plan/times.h"
 #include "plan/tune.h"
@@ -259,7 +259,7 @@ class Ordering {
     std::vector<int> order = one_by_one();
     if (order.size() != program_.steps.size())
       throw InternalError("the steps of a program depend on each other in a circle");
-    if (greedy_ && !by_path_) delay_input_kernels(program_, after_, order);
+    if (greedy_ && !by_path_) delay_leaf_steps(program_, after_, order);
     return order;
   }
 

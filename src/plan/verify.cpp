@@ -94,14 +94,14 @@ class RegionCheck {
   void check_slices() const {
     require(region_.slice > 0 && region_.slice <= region_.samples, "takes ", region_.slice, " of ",
             region_.samples, " entries at a time");
-    Capabilities kernels;
-    kernels.no_slices = nullptr;
+    Capabilities map_slices;
+    map_slices.no_slices = nullptr;
     std::vector<ChainAccess> met;
     for (const Region& part : region_.parts) {
       if (part.kind != RegionKind::Map) continue;
       require(part.axis >= 0 && part.axis < part.map.space.rank(), "cuts ", part.title,
               " along axis ", part.axis, ", which it has not");
-      const char* why = list_accesses(part, kernels, p_.values, region_.samples, met);
+      const char* why = list_accesses(part, map_slices, p_.values, region_.samples, met);
       require(why == nullptr, "cuts ", part.title, ", which ", why == nullptr ? "" : why);
     }
     if (region_.band != 0) check_bands();

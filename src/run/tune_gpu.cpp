@@ -90,9 +90,8 @@ class GpuBench final : public Bench {
       const double apart = std::sqrt(d.apart),
                    bound = bound_of(region_.contraction, value(id).dtype);
       if (d.broken == 0 && apart <= bound * std::sqrt(d.size)) continue;
-      *why =
-          cat("its result lies ", apart / std::sqrt(d.size), " of the norm from the reference's (",
-              d.broken, " elements are not finite), more than ", bound);
+      *why = cat("its result differs from the reference's by ", apart / std::sqrt(d.size),
+                 " of the norm (", d.broken, " elements are not finite), more than ", bound);
       return false;
     }
     return true;

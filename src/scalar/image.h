@@ -28,8 +28,8 @@ TENON_SCALAR int nearest_whole(double x) { return static_cast<int>(::floor(x + 0
 
 // ---- Resampling --------------------------------------------------------------------------------
 
-inline constexpr int kWeightBits =
-    22;  // of a fraction: 8 bits of a pixel and a sign also fit 32 bits
+// Fraction bits of a weight: 8 bits of a pixel and a sign also fit into 32 bits.
+inline constexpr int kWeightBits = 22;
 inline constexpr int kHalfWeight = 1 << (kWeightBits - 1);
 
 /// One axis of a resize: result pixels are `scale` source pixels apart, starting at `from`; source

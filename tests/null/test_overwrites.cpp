@@ -17,7 +17,7 @@ constexpr std::int64_t kRows = 1 << 14, kColumns = 1031;  // float32: 64 MiB and
 int overwriting(const Program& p) {
   int count = 0;
   for (const Step& step : p.steps)
-    count += contains(step.region.why, std::string("writes over what it reads")) ? 1 : 0;
+    count += contains(step.region.why, std::string("overwrites an operand with its result")) ? 1 : 0;
   return count;
 }
 

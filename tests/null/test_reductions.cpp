@@ -109,7 +109,7 @@ TEST_CASE("reduced results: clipping by the norm reads no large gradient of a we
   // Small ones are read beside the last product.
   for (const char* model : {"lenet5", "keras_cnn"}) {
     CAPTURE(std::string(model));
-    check_apart(*planned(clipped_step(model)), "that costs more than reading it beside other work");
+    check_apart(*planned(clipped_step(model)), "reducing costs more than reading the result beside other work");
   }
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("reduced channels: a batch's moments and the sums of their gradient") 
   }
   CHECK(deviations == 2);
   CHECK(sums == 6);
-  CHECK(contains(text, "makes what it reads of a product's sums itself"));
+  CHECK(contains(text, "recomputes short vectors from a product's sums"));
   // Images are stored as they are multiplied.
   CHECK_FALSE(contains(print_arena(*p), "float32[128, 16, 32, 32]"));
   CHECK(p->steps.size() < planned(roots, {.disabled = 1u << kReductions})->steps.size());
@@ -154,7 +154,7 @@ TEST_CASE("reduced channels: what is read once a row is recomputed once a row") 
   const auto p = planned({sum(relu(y), {2, 3}) * rsqrt(m.var + 1e-5), m.mean});
   const std::string text = print_fusion(*p);
   CAPTURE(text);
-  CHECK(contains(text, "makes what it reads of a product's sums itself"));
+  CHECK(contains(text, "recomputes short vectors from a product's sums"));
   for (const Step& step : p->steps)
     for (const MapInstr& instr : step.region.map.instrs)
       for (const int arg : instr.args)
@@ -179,7 +179,7 @@ TEST_CASE("reduced results: why not") {
   const auto waits = planned({sum(square(small * later)), small});
   CAPTURE(print_fusion(*waits));
   CHECK(reduced(*waits) == 1);  // that product's own
-  CHECK(contains(print_fusion(*waits), "that does not wait for sum"));
+  CHECK(contains(print_fusion(*waits), "it does not wait for sum"));
 }
 
 namespace {

@@ -113,10 +113,10 @@ Result check(const Case& c, double bound = 2e-6) {
 
 }  // namespace
 
-TEST_CASE("chains: a convolution of few taps is computed again, and never a whole tensor") {
+TEST_CASE("chains: a convolution of few taps is recomputed, and never a whole tensor") {
   const Case c;
   const Result chained = check(c);
-  CHECK(contains(chained.why, "is computed again"));
+  CHECK(contains(chained.why, "is recomputed"));
   CHECK(contains(chained.why, "never whole tensors"));
   CHECK(chained.arena < made_bytes(c));
 }
@@ -137,7 +137,7 @@ TEST_CASE("chains: a convolution of many taps is kept for the gradient") {
   Case c;
   c.channels = 4;
   const Result chained = check(c);
-  CHECK_FALSE(contains(chained.why, "is computed again"));
+  CHECK_FALSE(contains(chained.why, "is recomputed"));
   CHECK(chained.arena > made_bytes(c));
   CHECK(chained.arena < 2 * made_bytes(c));  // the pooling's gradient is no whole tensor
 }
@@ -146,7 +146,7 @@ TEST_CASE("chains: what the caller wants is made whole") {
   Case c;
   c.keeps = true;
   const Result chained = check(c);
-  CHECK_FALSE(contains(chained.why, "is computed again"));
+  CHECK_FALSE(contains(chained.why, "is recomputed"));
 }
 
 TEST_CASE("chains: windows that overlap and hang over the edge, averages, bfloat16 products") {

@@ -50,7 +50,7 @@ double ulps(float got, double exact) {
 }
 
 /// Every `step`-th float by bits, and denser around zero and one.
-std::vector<float> kernel() {
+std::vector<float> sampled_floats() {
   std::vector<float> x;
   for (std::uint64_t bits = 0; bits < (1ull << 32); bits += 9001)
     x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
@@ -62,7 +62,7 @@ std::vector<float> kernel() {
 }
 
 void check(Op op, double (*exact)(double), double bound) {
-  static const std::vector<float> x = kernel();
+  static const std::vector<float> x = sampled_floats();
   std::vector<float> y(x.size());
   for (const TileTable* table : tables()) {
     table->op[static_cast<int>(op)][0](static_cast<std::int64_t>(x.size()), y.data(), x.data(),

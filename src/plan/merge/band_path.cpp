@@ -200,7 +200,7 @@ class PathFinder {
     const auto fits = [&](std::int64_t rows) {
       return !reaches(bytes_of(path, rows).kept, kCpu.second_cache + 1);
     };
-    if (!fits(1)) return "a row of what stands in between does not stay in cache";
+    if (!fits(1)) return "one row of the intermediate values does not stay in cache";
     while (reaches(path.rows, 2 * path.band) && fits(2 * path.band) &&
            reaches(path.entries * (path.rows / (2 * path.band)), kCpu.many_chunks))
       path.band *= 2;
@@ -227,7 +227,7 @@ class PathFinder {
     const std::int64_t cost = kCpu.moved_while_packing(packed) + band.copied_out +
                               static_cast<std::int64_t>(inside * kCpu.memory);
     if (reaches(cost * path.rows - path.handed * path.band, 0))
-      return "what each band packs, copies and makes twice costs more";
+      return "packing, copying and recomputing for each band costs more than it saves";
     return "";
   }
 

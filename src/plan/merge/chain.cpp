@@ -49,7 +49,7 @@ struct Chain {
   std::vector<int> steps;     // in order
   std::vector<Region> parts;  // one more than steps if the first part is recomputed
   std::vector<ChainAccess> accesses;
-  int again = -1;            // the step that is recomputed
+  int recomputed = -1;       // the step that is recomputed
   std::int64_t entries = 0;  // of the axis
   std::int64_t band = 0;     // rows of an entry at a time, of `rows`; 0: whole entries
   std::int64_t rows = 0;
@@ -330,10 +330,10 @@ class Chainer {
 
   std::string refused(const Chain& chain) {
     if (!fits(chain))
-      return cat("the ", size_text(kept(chain)), " in between of one of ", chain.entries,
-                 " entries do not stay in cache");
+      return cat("the ", size_text(kept(chain)), " of intermediate values for one of ",
+                 chain.entries, " entries do not stay in cache");
     if (costs_more(chain))
-      return "what each slice reads whole is packed again for it, which costs more";
+      return "each slice packs the operands that it reads whole, which costs more than it saves";
     if (is_work(chain)) return "products take most of the time, not memory";
     std::string why;
     return engine_.claims(chained(chain), m_.values(), &why) ? "" : why;
@@ -352,10 +352,10 @@ class Chainer {
   }
 
   void take(Chain chain) {
-    if (chain.band == 0) make_again(chain);
+    if (chain.band == 0) recompute_first(chain);
     for (std::size_t k = 1; k < chain.steps.size(); ++k)
       if (!graph_.merge(graph_.node(chain.steps[0]), graph_.node(chain.steps[k])))
-        throw InternalError("a chain whose steps others stand between");
+        throw InternalError("other steps stand between the steps of a chain");
     wait_for(chain);
     for (int s : chain.steps) chain_of_[at(s)] = static_cast<int>(chains_.size());
     chains_.push_back(std::move(chain));
@@ -363,19 +363,19 @@ class Chainer {
 
   // Recomputes a large value that a step before the chain made, if computing it again is cheaper
   // than keeping it.
-  void make_again(Chain& chain) {
+  void recompute_first(Chain& chain) {
     for (std::size_t k = 0; k < chain.accesses.size(); ++k) {
       const ValueId id = chain.accesses[k].value;
       if (is_large_[at(id)] == 0 || writers(id).size() != 1) continue;
       const int maker = writers(id)[0];
-      if (contains(chain.steps, maker) || !may_make_again(maker, id, chain)) continue;
+      if (contains(chain.steps, maker) || !may_recompute(maker, id, chain)) continue;
       Chain longer = chain;
       Region part = region(maker);
       const Capabilities can = capabilities(part);
       if (find_axis(part, can, m_.values(), chain.entries, chain.accesses) != nullptr) continue;
       if (list_accesses(part, can, m_.values(), chain.entries, longer.accesses) != nullptr)
         continue;
-      longer.again = maker;
+      longer.recomputed = maker;
       longer.parts.insert(longer.parts.begin(), std::move(part));
       measure(longer);
       if (!refused(longer).empty()) continue;
@@ -386,7 +386,7 @@ class Chainer {
 
   // The value must be computed from leaves alone: an intermediate operand would have to be kept
   // instead. Variables among the leaves must not be assigned before the chain runs.
-  bool may_make_again(int maker, ValueId made, const Chain& chain) {
+  bool may_recompute(int maker, ValueId made, const Chain& chain) {
     const Region& r = region(maker);
     if (r.kind != RegionKind::Contraction || r.writes.size() != 1) return false;
     if (value(made).kind != Value::Kind::Arena) return false;
@@ -414,13 +414,13 @@ class Chainer {
   bool is_made_there(int step, int maker) const {
     const int chain = chain_of_[at(step)];
     return chain >= 0 &&
-           (chains_[at(chain)].again == maker || contains(chains_[at(chain)].steps, maker));
+           (chains_[at(chain)].recomputed == maker || contains(chains_[at(chain)].steps, maker));
   }
 
   // The recomputed part reads its variables later, so their assignments must wait for the chain.
   void wait_for(const Chain& chain) {
-    if (chain.again < 0) return;
-    for (int s : writers_of_inputs(region(chain.again))) {
+    if (chain.recomputed < 0) return;
+    for (int s : writers_of_inputs(region(chain.recomputed))) {
       if (contains(chain.steps, s)) continue;
       std::vector<int>& waits = m_.before[at(s)];
       waits.insert(waits.end(), chain.steps.begin(), chain.steps.end());
@@ -462,13 +462,13 @@ class Chainer {
   Step made(const Chain& chain) {
     Step step;
     step.region = chained(chain);
-    step.region.why =
-        cat("run one after another for ", chain.band > 0 ? chain.band : step.region.slice, " of ",
-            chain.band > 0 ? chain.rows : chain.entries,
-            chain.band > 0 ? " rows of an image at a time: " : " entries at a time: ",
-            size_text(chain.handed * chain.entries), " in between stay in cache",
-            chain.local.empty() ? "" : ", and are never whole tensors",
-            chain.again < 0 ? "" : cat("; ", region(chain.again).title, " is computed again"));
+    step.region.why = cat(
+        "run one after another for ", chain.band > 0 ? chain.band : step.region.slice, " of ",
+        chain.band > 0 ? chain.rows : chain.entries,
+        chain.band > 0 ? " rows of an image at a time: " : " entries at a time: ",
+        size_text(chain.handed * chain.entries), " of intermediate values stay in cache",
+        chain.local.empty() ? "" : ", and are never whole tensors",
+        chain.recomputed < 0 ? "" : cat("; ", region(chain.recomputed).title, " is recomputed"));
     return step;
   }
 

@@ -106,7 +106,7 @@ class ConcatWriter {
       m_.elide(id);
     }
     maker.writes.push_back(opaque.out());
-    note(maker, "writes the parts of a concatenation where they go");
+    note(maker, "writes its results directly into a concatenation");
     return true;
   }
 

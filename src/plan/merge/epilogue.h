@@ -16,13 +16,13 @@ Shape space_of_epilogue(const Region& product);
 
 /// Whether the map reads a value that the product writes, element by element in the order of the
 /// product's result.
-bool reads_in_order(const Region& product, const MapProgram& kernel, const View& view);
+bool reads_in_order(const Region& product, const MapProgram& map, const View& view);
 
 /// Adds a map's instructions to the product's epilogue, without its row reductions. Returns the new
 /// index of each instruction, -1 for those left out. The map must read the product's results
 /// element by element (reads_in_order); `over_result` gives the epilogue's view for everything else
 /// that the map reads.
-std::vector<int> add_to_epilogue(Region& product, const MapProgram& kernel,
+std::vector<int> add_to_epilogue(Region& product, const MapProgram& added,
                                  const std::function<View(const View&)>& over_result);
 
 }  // namespace tenon

@@ -129,7 +129,7 @@ class Joiner {
       std::sort(launch.steps.begin(), launch.steps.end());
       if (launch.steps.size() == 1) {
         note(m_.region(launch.steps[0]),
-             "stands beside no other: none could wait for it, or it for another");
+             "shares no launch: no other region can wait for it, and it can wait for no other");
         continue;
       }
       joined += launch.steps.size();

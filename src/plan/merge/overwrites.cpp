@@ -64,7 +64,7 @@ class Overwriter {
     }
     m_.elide(lost);
     m_.writers[at(result)].push_back(maker);
-    note(m_.region(step), "writes over what it reads");
+    note(m_.region(step), "overwrites an operand with its result");
   }
 
   bool others_may_be_first(int step, ValueId id) const {

@@ -74,9 +74,9 @@ View over_batch(const View& view, const Shape& space) {
 }
 
 /// Whether a map sums the columns of one value, unchanged.
-bool sums_one_value(const Region& kernel) {
-  const MapProgram& map = kernel.map;
-  if (kernel.reads.size() != 1 || map.reduces.size() != 1 || map.reduces[0].deviations)
+bool sums_one_value(const Region& reader) {
+  const MapProgram& map = reader.map;
+  if (reader.reads.size() != 1 || map.reduces.size() != 1 || map.reduces[0].deviations)
     return false;
   const MapInstr* source = &map.instrs[at(map.reduces[0].source)];
   if (source->code == MapCode::Compute && source->op == Op::Cast)
@@ -110,34 +110,34 @@ class ColumnReducer {
 
  private:
   void consider(int s) {
-    Region& kernel = m_.region(s);
-    if (kernel.kind != RegionKind::Map || !sums_columns(kernel.map, m_.values())) return;
+    Region& reader = m_.region(s);
+    if (reader.kind != RegionKind::Map || !sums_columns(reader.map, m_.values())) return;
     for (const int product : m_.before[at(s)]) {
       const Region& made = m_.region(product);
-      const bool reads = std::any_of(kernel.reads.begin(), kernel.reads.end(),
+      const bool reads = std::any_of(reader.reads.begin(), reader.reads.end(),
                                      [&made](ValueId id) { return is_written(made, id); });
       std::string why;
       if (reads && made.kind == RegionKind::Opaque && attach_to_gradients(s, product)) return;
       if (made.kind != RegionKind::Contraction || !reads) continue;
       const int rows = rows_of(s, product, &why);
       if (rows > 0 && attach(s, product, rows, &why)) return;
-      note(kernel, cat("does not begin in the epilogue of ", made.title, ": ", why));
+      note(reader, cat("does not begin in the epilogue of ", made.title, ": ", why));
     }
   }
 
   /// Number of rows that an engine which runs the product reduces at a time; 0 with a reason if
   /// none does.
   int rows_of(int s, int product, std::string* why) {
-    const Region &kernel = m_.region(s), &made = m_.region(product);
+    const Region &reader = m_.region(s), &made = m_.region(product);
     const Shape& out = made.contraction.out_shape;
-    const MapProgram& map = kernel.map;
+    const MapProgram& map = reader.map;
     *why = "no engine of such products reduces rows";
     if (!made.map.reduces.empty() || made.has_prologue()) return 0;
     const auto is_image = [&](ValueId id) {
       return is_written(made, id) && m_.values()[at(id)].shape.rank() == 4;
     };
-    if (std::none_of(kernel.reads.begin(), kernel.reads.end(), is_image)) {
-      *why = "that makes no images";
+    if (std::none_of(reader.reads.begin(), reader.reads.end(), is_image)) {
+      *why = "it computes no feature maps";
       return 0;
     }
     if (out.numel() != map.space.numel() || out[out.rank() - 1] != map.space[1]) {
@@ -147,17 +147,17 @@ class ColumnReducer {
     for (const MapInstr& instr : map.instrs)
       if (instr.code == MapCode::Load && is_written(made, instr.view.value) &&
           !reads_in_order(made, map, instr.view)) {
-        *why = "that makes its elements in another order";
+        *why = "it computes its elements in another order";
         return 0;
       }
-    if (std::any_of(kernel.reads.begin(), kernel.reads.end(),
+    if (std::any_of(reader.reads.begin(), reader.reads.end(),
                     [&made](ValueId id) { return is_rounded_when_stored(made.map, id); })) {
-      *why = "that rounds what it makes only as it stores it";
+      *why = "it rounds its result only when storing it";
       return 0;
     }
     for (const int other : m_.before[at(s)])
       if (other != product && !m_.times.graph().reaches(other, product, false)) {
-        *why = cat("that does not wait for ", m_.region(other).title);
+        *why = cat("it does not wait for ", m_.region(other).title);
         return 0;
       }
     for (const MapReduce& reduce : map.reduces)
@@ -176,38 +176,38 @@ class ColumnReducer {
   }
 
   bool attach(int s, int product, int rows, std::string* why) {
-    Region& kernel = m_.region(s);
+    Region& reader = m_.region(s);
     Region with = m_.region(product);
-    const std::int64_t result_rows = kernel.map.space[0];
+    const std::int64_t result_rows = reader.map.space[0];
     const Shape space = space_of_epilogue(with);
     const std::vector<int> place = add_to_epilogue(
-        with, kernel.map, [&space](const View& view) { return over_batch(view, space); });
+        with, reader.map, [&space](const View& view) { return over_batch(view, space); });
     const std::size_t known = m_.program.values.size();
-    const Shape parts{result_rows / rows, kernel.map.space[1]};
-    for (const MapReduce& reduce : kernel.map.reduces) {
-      MapReduce part{place[at(reduce.source)], Op::Sum, kRowsOfResult, new_value(parts, kernel)};
+    const Shape parts{result_rows / rows, reader.map.space[1]};
+    for (const MapReduce& reduce : reader.map.reduces) {
+      MapReduce part{place[at(reduce.source)], Op::Sum, kRowsOfResult, new_value(parts, reader)};
       part.deviations = reduce.deviations;
       part.rows = rows;
       with.map.reduces.push_back(part);
     }
     if (!m_.is_run(with)) {
       m_.program.values.resize(known);
-      *why = "no engine runs that";
+      *why = "no engine runs it";
       return false;
     }
-    for (const ValueId id : kernel.reads)
+    for (const ValueId id : reader.reads)
       if (!is_written(with, id)) merge(with.reads, {id});
-    MapProgram of_loop_nest = of_parts(kernel.map, with.map.reduces, parts);
-    finish(s, product, std::move(with), std::move(of_loop_nest), known, rows);
+    MapProgram over_parts = of_parts(reader.map, with.map.reduces, parts);
+    finish(s, product, std::move(with), std::move(over_parts), known, rows);
     return true;
   }
 
   /// Starts sums over attention's gradients where the gradients are stored.
   bool attach_to_gradients(int s, int attention) {
-    Region& kernel = m_.region(s);
+    Region& reader = m_.region(s);
     Region with = m_.region(attention);
-    if (!sums_one_value(kernel) ||
-        !makes_all(with.opaque, m_.values()[at(kernel.reads[0])], kernel.map.space))
+    if (!sums_one_value(reader) ||
+        !makes_all(with.opaque, m_.values()[at(reader.reads[0])], reader.map.space))
       return false;
     int rows = 0;
     std::string refusal;
@@ -217,61 +217,60 @@ class ColumnReducer {
     if (rows == 0) return false;
     m_.program.limits.push_back({with.opaque.shapes[0][1], rows, true});
     const std::size_t known = m_.program.values.size();
-    const Shape parts{kernel.map.space[0] / rows, kernel.map.space[1]};
-    MapReduce part{0, Op::Sum, kRowsOfResult, new_value(parts, kernel)};
+    const Shape parts{reader.map.space[0] / rows, reader.map.space[1]};
+    MapReduce part{0, Op::Sum, kRowsOfResult, new_value(parts, reader)};
     part.rows = rows;
     with.opaque.outs.push_back(part.value);
-    MapProgram of_loop_nest = of_parts(kernel.map, {part}, parts);
-    finish(s, attention, std::move(with), std::move(of_loop_nest), known, rows);
+    MapProgram over_parts = of_parts(reader.map, {part}, parts);
+    finish(s, attention, std::move(with), std::move(over_parts), known, rows);
     return true;
   }
 
   /// Completes the change: the values from `known` on are the step's partial sums, which the map
   /// reads from now on.
-  void finish(int s, int product, Region with, MapProgram of_loop_nest, std::size_t known,
-              int rows) {
-    Region& kernel = m_.region(s);
-    note(with, cat("reduces rows of its result by ", kernel.title, " while writing it"));
-    kernel.map = std::move(of_loop_nest);
+  void finish(int s, int product, Region with, MapProgram over_parts, std::size_t known, int rows) {
+    Region& reader = m_.region(s);
+    note(with, cat("reduces rows of its result by ", reader.title, " while writing it"));
+    reader.map = std::move(over_parts);
     for (std::size_t id = known; id < m_.program.values.size(); ++id)
       merge(with.writes, {static_cast<ValueId>(id)});
-    list_values(kernel, kernel.reads, kernel.writes);
-    note(kernel, cat("reads sums of ", rows, " rows, which ", with.title, " makes"));
+    list_values(reader, reader.reads, reader.writes);
+    note(reader, cat("reads sums of ", rows, " rows, which ", with.title, " makes"));
     m_.region(product) = std::move(with);
     merged_ = true;
   }
 
-  ValueId new_value(const Shape& shape, const Region& kernel) {
+  ValueId new_value(const Shape& shape, const Region& reader) {
     Value value;
     value.dtype = DType::Float32;
     value.shape = shape;
     value.bytes = shape.numel() * static_cast<std::int64_t>(item_size(value.dtype));
-    value.label = kernel.label;
+    value.label = reader.label;
     value.device = m_.program.device;
     m_.program.values.push_back(value);
     return static_cast<ValueId>(m_.program.values.size()) - 1;
   }
 
   /// The map that reduces the partial sums.
-  static MapProgram of_parts(const MapProgram& kernel, const std::vector<MapReduce>& begun,
+  static MapProgram of_parts(const MapProgram& reader, const std::vector<MapReduce>& begun,
                              const Shape& parts) {
     MapProgram map;
     map.space = parts;
-    const std::size_t first = begun.size() - kernel.reduces.size();
-    for (std::size_t k = 0; k < kernel.reduces.size(); ++k) {
+    const std::size_t first = begun.size() - reader.reduces.size();
+    for (std::size_t k = 0; k < reader.reduces.size(); ++k) {
       MapInstr load;
       load.code = MapCode::Load;
       load.view.value = begun[first + k].value;
       contiguous_strides(parts, load.view.stride);
       map.instrs.push_back(load);
     }
-    for (std::size_t k = 0; k < kernel.reduces.size(); ++k) {
-      MapReduce reduce = kernel.reduces[k];
+    for (std::size_t k = 0; k < reader.reduces.size(); ++k) {
+      MapReduce reduce = reader.reduces[k];
       reduce.source = static_cast<int>(k);
       if (reduce.deviations) {
         reduce.rows = begun[first + k].rows;
         reduce.within = reduce.source;
-        reduce.source = mean(map, sum_beside(kernel, kernel.reduces[k]), reduce.rows);
+        reduce.source = mean(map, sum_beside(reader, reader.reduces[k]), reduce.rows);
       }
       map.reduces.push_back(reduce);
     }

@@ -258,7 +258,7 @@ class Attacher {
         if (then.engine == nullptr) return cat("no engine runs ", with.title);
         continue;
       }
-      if (now.advice.repeats) return cat("was apart from ", bare.title, " before in this run");
+      if (now.advice.repeats) return cat("was apart from ", bare.title, " earlier in this run");
       const Engine* engine = now.engine;
       std::string why;
       if (engine == nullptr) return cat("no engine runs ", bare.title);
@@ -266,7 +266,8 @@ class Attacher {
         return cat("stays apart from ", bare.title, ", whose engine ", engine->name(), " ", why);
       if (then.engine != engine) return cat(bare.title, " would change its engine");
       if (is_measured(now) && !is_measured(then))
-        return cat("stays apart from ", bare.title, ", which was measured so, and not together");
+        return cat("stays apart from ", bare.title,
+                   ", which was measured without this prologue only");
       apart += now.us;
       together += then.us;
     }

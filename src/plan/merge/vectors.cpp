@@ -166,7 +166,7 @@ class VectorRemaker {
     }
     wait_for(s, with);
     for (const ValueId id : with.reads) m_.readers[at(id)].push_back(s);
-    note(with, "makes what it reads of a product's sums itself");
+    note(with, "recomputes short vectors from a product's sums");
     region(s) = std::move(with);
     return true;
   }

@@ -1,7 +1,7 @@
 // Kernels of leaves. The order that leaves the least memory live step by step makes small values
 // before large ones, so all filters that a step lays otherwise would live beside the first layers'
 // images, which are the largest.
-#include "plan/delay_input_kernels.h"
+#include "plan/delay_leaf_steps.h"
 
 #include <algorithm>
 #include <span>
@@ -50,8 +50,8 @@ bool reads_leaves(const Program& program, const Region& region) {
 
 }  // namespace
 
-void delay_input_kernels(const Program& program, const std::vector<std::vector<int>>& after,
-                         std::vector<int>& order) {
+void delay_leaf_steps(const Program& program, const std::vector<std::vector<int>>& after,
+                      std::vector<int>& order) {
   std::vector<int> place(order.size());
   for (std::size_t k = 0; k < order.size(); ++k) place[at(order[k])] = static_cast<int>(k);
   const auto earlier = [&](int a, int b) { return place[at(a)] < place[at(b)]; };
