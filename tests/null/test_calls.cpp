@@ -1,4 +1,4 @@
-// Steps that compute the same on other values share a kernel on the host, and on no GPU.
+// Equal steps share a kernel on the host, and on no GPU.
 #include <doctest/doctest.h>
 
 #include <set>

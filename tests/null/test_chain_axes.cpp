@@ -1,4 +1,4 @@
-// The axis of slices in the terms of each region, and the region for a slice.
+// The axis of slices in each region's own terms, and the region for one slice.
 #include <doctest/doctest.h>
 
 #include "plan/merge/slices.h"

@@ -1,5 +1,5 @@
-// How an engine is chosen for a step: claims, estimates, and libraries that turn out to have
-// nothing for it.
+// How an engine is chosen for a step: claims, estimates, and libraries that have no kernel after
+// all.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -38,7 +38,7 @@ struct FakeEngine final : Engine {
   bool claiming, able;
 };
 
-/// Name of the engine that a step gets.
+/// The name of the engine that a step gets.
 std::string chosen(const std::vector<const Engine*>& engines, std::string* passed_over = nullptr) {
   Program program;
   program.steps.emplace_back();

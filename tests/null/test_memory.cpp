@@ -1,5 +1,5 @@
-// Where a program's values and workspaces lie: what follows one another shares places; where steps
-// run side by side, a place rests before a step gets it that does not wait for those that used it.
+// The arena layout: values of sequential steps share bytes. Where steps run concurrently, freed
+// bytes are held back from steps that do not wait for the previous users.
 #include <doctest/doctest.h>
 
 #include <tenon/error.h>
@@ -20,8 +20,8 @@ constexpr std::int64_t kSize = 1024, kMatrix = kSize * kSize * 4;  // 4 MiB
 
 enum class Beside { Nothing, Products };
 
-/// Products of matrices in a row; beside each another one that reads it, for which the next in the
-/// row do not wait.
+/// A chain of matrix products; each product also has a second reader, which the next product does
+/// not wait for.
 std::shared_ptr<const Program> products(int count, Device::Kind kind,
                                         Beside beside = Beside::Nothing, std::int64_t limit = 0) {
   const Tensor w = leaf({kSize, kSize}), v = leaf({kSize, kSize});
@@ -68,7 +68,7 @@ TEST_CASE("memory: beside other steps 64 MiB rest before they serve again") {
       if (late->bytes < kMatrix || readers[static_cast<std::size_t>(early - &p->values[0])] < 2)
         continue;
       ++pairs;
-      std::int64_t rested = 0;  // and it would be too much with what this step frees
+      std::int64_t rested = 0;  // held back; more would be too much with what this step frees
       for (int s = early->last_step; s <= late->first_step; ++s)
         rested += freed[static_cast<std::size_t>(s)];
       CHECK(rested > std::int64_t{64} << 20);
@@ -84,7 +84,8 @@ TEST_CASE("memory: no place rests for steps that wait for all who used it") {
 }
 
 TEST_CASE("memory: what rests hardly raises the peak of much memory") {
-  // A hundred products of 4 MiB are kept for those that go back over them, two each.
+  // The results of a hundred products of 4 MiB are kept for the backward products that read them,
+  // two each.
   const Tensor w = leaf({kSize, kSize});
   std::vector<Tensor> kept{leaf({kSize, kSize})}, roots;
   for (int k = 0; k < 100; ++k) kept.push_back(matmul(kept.back(), w));

@@ -1,5 +1,5 @@
-// Which element-wise regions become prologues of products on a GPU, and what is said of the
-// others; no device is needed.
+// Which element-wise regions become prologues of products on a GPU, and the reasons noted for
+// others. Needs no device.
 #include <doctest/doctest.h>
 
 #include <tenon/ops.h>
@@ -15,7 +15,7 @@ using namespace tenon::test;
 
 namespace {
 
-/// Whether the program is so many steps, the last of which has a prologue.
+/// Checks that the program has this many steps and that the last one has a prologue.
 void check_fused(const Program& p, std::size_t steps = 1) {
   CAPTURE(print_fusion(p));
   CHECK(p.steps.size() == steps);
@@ -30,8 +30,8 @@ void check_apart(const Program& p, const std::string& why) {
   CHECK(contains(text, why));
 }
 
-// What a run recorded that had the product with its prologue, by `native`, and a larger batch of it
-// without, by another engine (an evaluation's).
+// A run's record: the product was run with its prologue by `native`, and a larger batch of it
+// without the prologue by another engine (an evaluation).
 class Recorded final : public Tuning {
  public:
   std::vector<TuneAdvice> advise(const Program& program, const AlikeSteps&,
@@ -61,7 +61,7 @@ TEST_CASE("prologues: images of bytes are normalised while patches of them are l
   check_fused(*p);
   CHECK(contains(print_steps(*p), "prologue+product"));
   CHECK_FALSE(contains(print_arena(*p), "float32[64, 3, 32, 32]"));
-  // Where windows overlap, each element would be computed once a tap.
+  // With overlapping windows each element would be computed once for every filter tap.
   check_apart(*planned({conv2d(images(), leaf({16, 3, 3, 3}))}), "costs more than it saves");
 }
 

@@ -1,5 +1,5 @@
-// What is recomputed where it is read instead of being kept from the forward pass: decisions and
-// bytes on a GPU, and that the host recomputes what costs little.
+// Values that are recomputed where they are read instead of kept from the forward pass: decisions
+// and bytes on a GPU; and the host recomputes cheap values.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using test::planned;
 
 namespace {
 
-// Values of so many elements that steps leave in memory for others.
+// The number of values with this many elements that steps store for other steps.
 int values_of(const Program& p, std::int64_t count) {
   int found = 0;
   for (const Value& v : p.values)
@@ -94,7 +94,8 @@ TEST_CASE("remake: a GPU makes a mask of what a kernel reads anyway") {
 
 namespace {
 
-/// Blocks whose input is added before the last rectifier, and filters of theirs that get gradients.
+/// Residual blocks whose input is added before the last ReLU, and those of their filters that get
+/// gradients.
 struct Blocks {
   Tensor loss;
   std::vector<Tensor> filters;

@@ -1,4 +1,4 @@
-// Planning ahead: variables without memory.
+// Planning ahead with variables that have no memory.
 #include <optional>
 #include <string>
 #include <vector>

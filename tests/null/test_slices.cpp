@@ -1,5 +1,4 @@
-// Gradients of slices, selects and splits of one tensor: how many steps they take, and their
-// values.
+// Gradients of slices, selects and splits of one tensor: the number of steps, and the values.
 #include <doctest/doctest.h>
 
 #include <numeric>
@@ -28,7 +27,7 @@ Tensor ramp(const Shape& shape) {
   return Tensor::from(values, shape);
 }
 
-/// Element k of axis 1 weighted by its number, however the tensor is cut.
+/// Element k of axis 1 weighted by its index, however the tensor is split.
 Tensor weighted(const std::vector<Tensor>& parts) {
   Tensor total = scalar(0.0);
   double weight = 1;

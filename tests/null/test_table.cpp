@@ -1,4 +1,4 @@
-// Walks the table of ops: each row is whole, names are unique, and rules agree with what they say.
+// Walks over the table of ops: rows are complete, names are unique, rules match the rows.
 #include <doctest/doctest.h>
 
 #include <set>

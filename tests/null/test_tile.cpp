@@ -1,5 +1,4 @@
-// The vocabulary of tiles: the text of a kernel's configuration, and what a tile takes of a
-// multiprocessor.
+// Tiles: the text of a kernel's configuration, and the multiprocessor resources that a tile needs.
 #include <doctest/doctest.h>
 
 #include "cuda/engines/launch/tile.h"

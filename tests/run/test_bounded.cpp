@@ -1,4 +1,4 @@
-// Caches: what is kept stays under its limit whatever shapes come, and what goes is recomputed.
+// Caches stay under their limit whatever shapes come, and evicted entries are recomputed.
 #include <doctest/doctest.h>
 
 #include <tenon/error.h>
@@ -27,14 +27,14 @@ Tensor filled(const Shape& shape, float value) {
   return Tensor::from(std::vector<float>(static_cast<std::size_t>(shape.numel()), value), shape);
 }
 
-/// The limit while it lives, with caches empty before and after.
+/// Sets the limit while it lives, with empty caches before and after.
 struct Limit {
   explicit Limit(std::int64_t bytes) { clear_caches(), set_cache_limit(bytes); }
   ~Limit() { set_cache_limit(before.limit), clear_caches(); }
   CacheStats before = cache_stats();
 };
 
-/// Numbers that look random, the same every time.
+/// Numbers that look random but are the same every time.
 struct Sequence {
   std::uint64_t state = 1;
   std::int64_t below(std::int64_t end) {
@@ -164,7 +164,7 @@ TEST_CASE("bounded: outputs and addresses of a thousand numbers of runs do not p
   }
   CHECK(most < 32 * kMiB);
   CHECK(cache_stats().traces.bytes < 16 * kMiB);
-  // A settled call finds its outputs again.
+  // A repeated call finds its outputs again.
   const Tensor x = filled({1, 8, 128}, 1);
   const void* place = f.run_many(999, {x})[0].node();
   CHECK(f.run_many(999, {x})[0].node() == place);

@@ -1,5 +1,5 @@
-// Contexts: what decides results belongs to a thread and to what was built in it, never to the
-// process. Run under ThreadSanitizer by ./dev tsan.
+// Contexts: settings that decide results belong to a thread and to the nodes built in it, never to
+// the process. Run under ThreadSanitizer by ./dev tsan.
 #include <doctest/doctest.h>
 
 #include <tenon/error.h>

@@ -1,5 +1,5 @@
-// What bodies of loops and branches take in and what they make themselves: decided by where a
-// tensor was made, whoever holds it. What was made outside is an operand, with a gradient of its
+// What bodies of loops and branches capture and what they compute themselves. Where a tensor was
+// created decides, whoever holds it. A tensor created outside is an operand, with a gradient of its
 // own.
 #include "loop_cases.h"
 
@@ -16,7 +16,7 @@ using test::weigh;
 
 namespace {
 
-/// How a body comes by a tensor.
+/// How a body obtains a tensor.
 enum class Way { Reference, Copy, List, View };
 constexpr Way kWays[] = {Way::Reference, Way::Copy, Way::List, Way::View};
 

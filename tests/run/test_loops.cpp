@@ -1,5 +1,5 @@
-// scan() and cond() on the CPU: values and gradients beside loops written out, random draws, what
-// is refused, and that planning does not depend on the number of steps.
+// scan() and cond() on the CPU: values and gradients compared with unrolled loops, random draws,
+// refused calls, and planning that does not depend on the number of steps.
 #include "loop_cases.h"
 
 #include <tenon/error.h>
@@ -22,7 +22,7 @@ namespace {
 
 const Device kCpu{};
 
-/// A GRU cell of this width: x [N, 3H] is what the input contributes to the gates.
+/// A GRU cell of this width: x [N, 3H] is the input's contribution to the gates.
 ScanStep gru(const Tensor& weight, std::int64_t width) {
   return [=](const Tensors& c, const Tensors& x) {
     const Tensors of_x = split(x[0], width, 1), of_h = split(matmul(c[0], weight), width, 1);
@@ -96,7 +96,7 @@ TEST_CASE("loops: every step draws anew, and its gradient sees what it drew") {
   for (std::size_t k = 0; k < 64; ++k) CHECK(of_w[k] == y[k] + y[64 + k] + y[128 + k] + y[192 + k]);
   CHECK(std::vector<double>(y.begin(), y.begin() + 64) !=
         std::vector<double>(y.begin() + 64, y.begin() + 128));
-  // The draws count: what follows does not repeat them.
+  // The draws advance the generator: later draws do not repeat them.
   manual_seed(3);
   CHECK(after.to_vector<float>() != rand({4}).to_vector<float>());
 }
@@ -161,7 +161,7 @@ TEST_CASE("loops: a gradient keeps the sum that a product goes into, and reads n
   const Tensor g = grad(sum(r.ys[0]), w);
   for (const Node* node : topological_order(std::vector<Tensor>{g}))
     if (!node->realised() && node->op == Op::Scan) rows.push_back(node->attrs.as<ScanAttrs>().rows);
-  // Back: the gradient of each y, the carry before each step, the sum.
+  // The backward scan reads the gradient of each y, the carry before each step, and the sum.
   REQUIRE(rows.size() == 2);
   CHECK(rows[0] == 1);
   CHECK(rows[1] == 3);

@@ -1,4 +1,4 @@
-// What evaluation promises: effects, values that were held, compiled functions, callers on several
+// Guarantees of evaluation: effects, values that were held, compiled functions, callers on several
 // threads.
 #include <doctest/doctest.h>
 
@@ -27,7 +27,7 @@ Tensor counting(const Shape& shape, float first = 0) {
   return Tensor::from(values, shape);
 }
 
-/// What assign(w, f(w)) leaves in w, and what f gives without touching its argument.
+/// The value that assign(w, f(w)) leaves in w, and the value of f without an assignment.
 template <class F>
 void assigns_as_computed(const Shape& shape, F&& f) {
   const Tensor start = sin(counting(shape)).eval();
@@ -56,7 +56,7 @@ TEST_CASE("run: what an update reads and the caller holds keeps the value it had
   assign(w, before + 1.0).eval();
   CHECK(before.to_vector<float>() == Floats{30, 30});
   CHECK((w * 10.0).to_vector<float>() == Floats{310, 310});
-  // The update does not know of this one: it is refused rather than computed from the new value.
+  // The update does not include this tensor: it is refused, not computed from the new value.
   CHECK_THROWS_WITH_AS(outside.eval(), doctest::Contains("weight"), ValueError);
 }
 

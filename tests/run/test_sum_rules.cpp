@@ -1,5 +1,4 @@
-// Factors are taken out of sums: the gradients of normalisations sum dy once, and are what they
-// were.
+// Factors move out of sums: the gradients of normalisations sum dy once and have the same values.
 #include <doctest/doctest.h>
 
 #include <cmath>

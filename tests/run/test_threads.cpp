@@ -1,4 +1,4 @@
-// One function, one network, one model, many threads: each call's results are its own and right.
+// One function, one network, one model, many threads: each call's results are its own and correct.
 // Run under ThreadSanitizer by ./dev tsan.
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
-// Accuracy of the float functions of scalar/ and of those of double that are its own, through the
-// tile loops of every instruction set: errors in units of the last place against the next wider
-// type over all magnitudes, and the edges exactly.
+// Accuracy of the float functions of scalar/ and of its own double functions, through the tile
+// loops of every instruction set: errors in units of the last place against the next wider type
+// over all magnitudes; edge values are checked exactly.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -29,14 +29,14 @@ std::vector<const TileTable*> tables() {
   return list;
 }
 
-/// Distance in units of the last place of the exact result rounded to float (of the smallest
-/// denormal at least).
+/// Distance from the exact result in units of its last place as a float (at least the smallest
+/// denormal).
 double ulps(float got, double exact) {
   const auto rounded = static_cast<float>(exact);
   if (std::isnan(got) && std::isnan(rounded)) return 0;
   if (got == rounded) return 0;
   if (std::isinf(got) || std::isinf(rounded) || std::isnan(got) || std::isnan(rounded)) {
-    // Beside the largest finite number infinity counts as the next one.
+    // Next to the largest finite number, infinity counts as the next number.
     const double limit = std::ldexp(1.0, 128);
     const double a = std::isinf(got) ? std::copysign(limit, got) : static_cast<double>(got);
     const double b =
