@@ -1,4 +1,5 @@
-// Kernels of what a program is given, placed where they are needed.
+// Delays steps that read only leaves until their results are needed. Changes only the order of
+// steps.
 #pragma once
 
 #include <vector>
@@ -7,9 +8,9 @@
 
 namespace tenon {
 
-/// Puts kernels that read nothing of the arena (filters that are rounded or laid otherwise)
-/// directly in front of the first step that waits for them, rather than in front of all, where the
-/// arena then has markedly less live at its peak. `after`: of each step, those that wait for it.
+/// Moves steps that read nothing from the arena (rounding or permuting a weight) to directly before
+/// the first step that waits for them, instead of the front of the program. The order changes only
+/// where the arena's peak becomes markedly lower. `after`: by step, the steps that wait for it.
 void delay_leaf_steps(const Program& program, const std::vector<std::vector<int>>& after,
                       std::vector<int>& order);
 
