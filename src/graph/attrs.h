@@ -117,7 +117,7 @@ struct PoolAttrs {
 };
 
 /// x (k + alpha m)^-beta, with m the mean of the squares of `size` channels around each channel. If
-/// `size` is even, one more channel lies before it than after it. Channels beyond the ends count as
+/// `size` is even, there is one more channel before it than after it. Channels beyond the ends count as
 /// zero.
 struct ResponseAttrs {
   std::int64_t size = 1;

@@ -59,7 +59,7 @@ struct View {
 enum class MapCode : std::uint8_t {
   Load,         // the element of `view`, in the dtype of its value
   Accumulator,  // epilogues: the contraction's result at this element, float32 or float64;
-                // prologues: the operand's element as it stands in memory
+                // prologues: the operand's element as stored in memory
   Affine,       // view.offset + sum coordinate * view.stride: iota (view.value is kNoValue)
   Number,       // ConstantAttrs
   Random,   // Philox: attrs as of Op::Random; view.value = the int64[2] (seed, counter); indexed by

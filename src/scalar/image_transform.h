@@ -7,27 +7,29 @@ namespace tenon {
 /// One transform of an image with all its parameters.
 struct ImageTransform {
   enum Kind : int {
-    // An image beside the one that is read, of another size perhaps:
-    kScale,        // a box, `numbers` its left, top, right, bottom; of the pixels within the box of
-                   // whole ones
-    kCrop,         // what stands from (left, top) on, black outside
+    // Into another image, whose size may differ:
+    // kScale resizes the box `numbers` (left, top, right, bottom); it reads pixels inside the box
+    // of
+    // whole pixels only.
+    kScale,
+    kCrop,         // the part from (left, top) on, black outside
     kAffine,       // pixel (x, y) is taken from (a x + b y + c, d x + e y + f), `numbers`
-    kPerspective,  // and these divided by g x + h y + 1, between four pixels
-    kBlur,         // over `amount` pixels, a Gauss curve of deviation numbers[0]
+    kPerspective,  // the same, divided by g x + h y + 1; bilinear
+    kBlur,         // Gaussian blur over `amount` pixels, standard deviation numbers[0]
     kSharpness,    // by `factor`
     // In place:
     kMirror,
     kUpsideDown,
-    kBrightness,  // by `factor`, as the next two
+    kBrightness,  // by `factor`, like the next two
     kContrast,
     kSaturation,
-    kHue,    // by `amount` of 256
-    kShift,  // of channels, by these levels, `numbers`
+    kHue,    // rotates the hue by `amount` of 256
+    kShift,  // adds `numbers` to the channels' levels
     kGrey,
-    kErase,         // a box of whole pixels becomes a colour
-    kPosterize,     // `amount` bits are left
-    kSolarize,      // levels from numbers[0] on
-    kAutoContrast,  // by the image's own levels, as the next
+    kErase,         // fills a box of whole pixels with a colour
+    kPosterize,     // keeps `amount` bits
+    kSolarize,      // inverts levels from numbers[0] on
+    kAutoContrast,  // by the image's own levels, like the next one
     kEqualize
   };
   Kind kind = kMirror;

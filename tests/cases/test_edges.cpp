@@ -376,7 +376,7 @@ TEST_CASE("edges: gradients with regard to tensors of one value are those of var
   CHECK(list(grad(sum(matmul(ones({2, 3}), transpose(w, 0, 1))), w)) == Floats(6, 2));
 }
 
-TEST_CASE("edges: gradients of what was read already") {
+TEST_CASE("edges: gradients of tensors that were already read") {
   const Tensor x = floats({1, 2}), w = variable(floats({3, 4}));
   // A gradient that does not depend on a variable has the gradient 0, read or not.
   const Tensor dw = grad(sum(x * w), w);

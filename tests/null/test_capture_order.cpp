@@ -29,7 +29,7 @@ std::ptrdiff_t place_of(const Program& p, const std::vector<int>& order, std::si
 
 }  // namespace
 
-TEST_CASE("capture order: short paths last, each step behind what it waits for") {
+TEST_CASE("capture order: short paths last, each step after its dependencies") {
   const Tensor x = leaf({512, 512}), w = leaf({512, 512});
   Tensor chain = x;
   for (int k = 0; k < 5; ++k) chain = matmul(chain, w);

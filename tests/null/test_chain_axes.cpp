@@ -64,7 +64,7 @@ TEST_CASE("chain axes: a merged axis is split where slices are cut along a part 
   CHECK(slice.map.stores[0].view.stride[0] == 10);  // holds the slice alone
 }
 
-TEST_CASE("chain axes: what is read in another order, along rows or summed is refused") {
+TEST_CASE("chain axes: axes read in another order, along rows or summed over are refused") {
   const std::vector<Value> values{value_of({20, 30}), value_of({20, 30}), value_of({20})};
   const auto refused = [&](Region part) {
     std::vector<ChainAccess> known{{0, 30 * 4, 1}};

@@ -52,7 +52,7 @@ std::string chosen(const std::vector<const Engine*>& engines, std::string* passe
 
 }  // namespace
 
-TEST_CASE("choice: the least estimate, then order; who cannot prepare is passed over") {
+TEST_CASE("choice: the lowest estimate, then order; engines that cannot prepare are skipped") {
   const FakeEngine native("native", 2, true, true), map("map", 2, false, true);
   const FakeEngine fast("fast", 1, true, true), slow("slow", 3, true, true);
   const FakeEngine empty("empty", 1, true, false), unknown("unknown", 0, true, true);

@@ -44,7 +44,7 @@ TEST_CASE("GPU model: named GPUs have the rates of their data sheets") {
   CHECK(cuda::gpu_compiled_for(89) == *cuda::named_gpu("NVIDIA A100-SXM4-80GB"));
 }
 
-TEST_CASE("GPU model: what was measured is kept as text, and nothing is taken from another") {
+TEST_CASE("GPU model: measurements are stored as text, and those of another GPU are ignored") {
   GpuModel gpu = cuda::gpu_of_arch(86), read;
   gpu.memory = 448e9, gpu.fp32 = 127, gpu.tf32 = 125, gpu.half = 250;
   REQUIRE(cuda::read_gpu(cuda::gpu_text(gpu), read));

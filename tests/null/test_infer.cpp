@@ -298,7 +298,7 @@ TEST_CASE("infer: gradients stop where they should") {
   CHECK(op_of(grad(sum(y * x), y)) != Op::Constant);
 }
 
-TEST_CASE("infer: gradient nodes carry the label of what they differentiate") {
+TEST_CASE("infer: gradient nodes carry the label of the node that they differentiate") {
   const Tensor x = input({3});
   Tensor loss;
   {

@@ -129,7 +129,7 @@ class Counting final : public Engine {
 
 }  // namespace
 
-TEST_CASE("joining: an engine is asked once what a map takes of a launch") {
+TEST_CASE("joining: an engine is asked once about a map's share of a launch") {
   const nn::AnyModule net = models::create("mlp:784-300-10");
   optim::Adam adam(net);
   const std::vector<Tensor> roots = step_of(net, adam, 1);
@@ -236,7 +236,7 @@ TEST_CASE("joining: why there are no phases") {
   }
 }
 
-TEST_CASE("joining: what products wait for is not put off") {
+TEST_CASE("joining: maps that products wait for are not delayed") {
   for (const std::int64_t batch : {24, 16}) {  // 16: as many as a convolution has channels
     CAPTURE(batch);
     const nn::AnyModule net = models::create("lenet5");

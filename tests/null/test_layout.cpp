@@ -230,7 +230,7 @@ TEST_CASE("layout: a pooling that nobody asks for numbers its maxima for a gradi
 }
 
 // A small AlexNet of 2012: groups, and normalisation between ReLUs and pooling.
-TEST_CASE("layout: response normalisation of such images is one kernel over them, back and forth") {
+TEST_CASE("layout: local response normalisation in NHWC is one kernel, forward and backward") {
   std::vector<Tensor> weights;
   const PrecisionScope bf16(Precision::Bf16);
   Tensor x = test::leaf({2, 64, 16, 16});
@@ -349,7 +349,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("layout: a normalisation's gradient is two kernels over images of 16 bits") {
+TEST_CASE("layout: a normalisation's gradient is two kernels over 16-bit activations") {
   const auto gpu = test::planned(residual_blocks(3, 64, 32), kWithCudnn);
   CAPTURE(print_steps(*gpu));
   constexpr std::int64_t kImage = 32 * 64 * 8 * 8;
@@ -379,7 +379,7 @@ TEST_CASE("layout: planning images channels last takes a time in proportion to t
   CHECK(times.ratio() < 10);  // 16 where all pairs are asked
 }
 
-TEST_CASE("layout: pixels that a strided filter of one pixel meets are spread as they lie") {
+TEST_CASE("layout: the gradient of a strided 1 x 1 convolution is spread in NHWC") {
   for (const std::int64_t side : {16, 15}) {
     CAPTURE(side);
     const auto weights = [](std::int64_t filters, std::int64_t taps) {
@@ -427,7 +427,7 @@ TEST_CASE("layout: a gradient that is asked for is not rounded where pixels are 
 }
 
 // Convolutions that cover their whole input become products during planning and no longer count.
-TEST_CASE("layout: all passes go by what images were in the graph as it was written") {
+TEST_CASE("layout: all passes use the layout decided on the user's graph") {
   const DType half = DType::BFloat16;
   Tensor y = test::leaf({4, 64, 8, 8}, half);
   for (int layer = 0; layer < 3; ++layer)

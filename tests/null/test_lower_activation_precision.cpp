@@ -98,7 +98,7 @@ TEST_CASE("activation precision: not of float32, nor of few convolutions or with
   CHECK(sums_in_products(*on_host({sum(network(3, false))}, 1u << kAutocast)) == 0);
 }
 
-TEST_CASE("activation precision: on a GPU what moves an image moves 16 bits") {
+TEST_CASE("activation precision: on a GPU data movement of activations moves 16 bits") {
   const PrecisionScope scope(Precision::Bf16);
   std::vector<Tensor> filters;
   const Tensor x = network(3, false, &filters);

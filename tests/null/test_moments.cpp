@@ -71,7 +71,7 @@ TEST_CASE("moments: with gradients too, and nothing is made for them that nobody
     CHECK((value.kind == Value::Kind::Leaf || value.shape.numel() <= 8));
 }
 
-TEST_CASE("moments: two kernels on the CPU, without fusion, over rows, and of another mean") {
+TEST_CASE("moments: two kernels on the CPU, without fusion, over rows, and for another mean") {
   const Tensor x = leaf({4, 8, 12, 12});
   CHECK(deviations(*planned({normalised(x)}, {.kind = Device::Kind::Cpu})).all == 0);
   CHECK(deviations(*planned({normalised(x)}, {.disabled = 1u << kFuse})).all == 0);

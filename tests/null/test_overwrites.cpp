@@ -39,7 +39,7 @@ Tensor less_largest(const Tensor& x) { return exp(x - amax(x, {1}, true)) + x; }
 
 }  // namespace
 
-TEST_CASE("overwrites: where nobody else reads what a map reads element by element") {
+TEST_CASE("overwrites: operands read element by element by the map alone") {
   CHECK(overwriting({some(less_largest(large()))}) == 1);
   CHECK(overwriting({some(exp(large(kRows, kColumns) * 2.0F))}) == 1);
   CHECK(overwriting({some(less_largest(large((1 << 13) + 1, 1031, DType::Float64)))}) == 1);
@@ -70,7 +70,7 @@ TEST_CASE("overwrites: behind the others that read it") {
   CHECK(overwriting({index_select(x, 0, rows), some(x)}) == 0);
 }
 
-TEST_CASE("overwrites: not in another order, nor what is asked for") {
+TEST_CASE("overwrites: neither in another order nor of requested results") {
   const Tensor x = large();
   CHECK(overwriting({some(exp(x) + flip(x, {1}))}) == 0);
   CHECK(overwriting({some(exp(x) + slice(x, 0, 0, 1))}) == 0);

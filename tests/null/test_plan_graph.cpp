@@ -68,7 +68,7 @@ void check_order(PlanGraph& graph, const Plain& plain) {
 
 }  // namespace
 
-TEST_CASE("plan graph: merges where nothing stands between, and keeps an order") {
+TEST_CASE("plan graph: merges nodes without a third between them, and keeps an order") {
   constexpr int kNodes = 40;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);

@@ -101,7 +101,7 @@ TEST_CASE("plans: rows are picked by a vector of indices, which is not written o
   CHECK(p.arena_bytes() == 0);
 }
 
-TEST_CASE("plans: what is asked for twice is computed once, numbers are folded, no-ops vanish") {
+TEST_CASE("plans: a value requested twice is computed once, numbers are folded, no-ops vanish") {
   const Tensor x = leaf({8, 8});
   CHECK(plan_of({exp(x) * exp(x)}).node_count() < plan_of({exp(x) * exp(x + 1.0)}).node_count());
   const Tensor folded = x * (full({8, 8}, 2) + full({8, 8}, 3));
@@ -160,7 +160,7 @@ TEST_CASE("plans: memory of a training step grows with the batch, not with the s
   CHECK(large < 2 * small + (1 << 20));
 }
 
-TEST_CASE("plans: each says why a region holds what it holds") {
+TEST_CASE("plans: each region says why it was fused") {
   const Plan p = training_plan("lenet5", digits(8));
   CHECK(contains(p.fusion(), "runs as a step of its own"));
   CHECK(contains(p.passes(), "fuse"));

@@ -69,7 +69,7 @@ TEST_CASE("prologues: an activation before a convolution of single pixels") {
   check_fused(*planned({conv2d(relu(leaf({8, 64, 14, 14})), leaf({32, 64, 1, 1}))}));
 }
 
-TEST_CASE("prologues: what stands before a matrix product") {
+TEST_CASE("prologues: element-wise ops before a matrix product") {
   const Tensor x = leaf({64, 120}), w = leaf({84, 120}), b = leaf({84});
   check_fused(*planned({linear(relu(x), w, b)}));
   check_fused(*planned({matmul(x * 2.0 + 1.0, transpose(w))}));
@@ -100,14 +100,14 @@ TEST_CASE("prologues: a gradient is masked while both products load it") {
   for (const Step& step : p->steps) CHECK(step.region.has_prologue());
 }
 
-TEST_CASE("prologues: a second one stands before the first") {
+TEST_CASE("prologues: a second one is put before the first") {
   const Tensor a = leaf({1, 120}), b = leaf({2, 120}), w = leaf({84, 120});
   const auto p = planned({linear(a * 1000 + slice(exp(b * 2), 0, 1, 2), w)});
   check_fused(*p);
   CHECK(p->steps[0].region.reads.size() == 3);
 }
 
-TEST_CASE("prologues: what a run did it does again, whoever ran a larger batch") {
+TEST_CASE("prologues: a run repeats its choice, whichever engine ran a larger batch") {
   const PrecisionScope scope(Precision::Bf16);
   const Tensor y = linear(relu(leaf({512, 512})), leaf({512, 512}));
   check_apart(*planned({y}), "whose engine wgmma reads operands as they stand in memory");

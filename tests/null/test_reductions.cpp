@@ -75,7 +75,7 @@ TEST_CASE("reduced results: a result that nobody else reads is not stored") {
   CHECK_FALSE(contains(print_arena(*p), "float32[64, 84]"));
 }
 
-TEST_CASE("reduced results: a kernel over several results of one product") {
+TEST_CASE("reduced results: a map over several results of one product") {
   const Tensor y = linear(leaf({64, 120}), leaf({84, 120})), z = tanh(y);
   const auto p = planned({y, z, sum(y * z)});
   CAPTURE(print_fusion(*p));
@@ -149,7 +149,7 @@ TEST_CASE("reduced channels: a batch's moments and the sums of their gradient") 
   CHECK(p->steps.size() < planned(roots, {.disabled = 1u << kReductions})->steps.size());
 }
 
-TEST_CASE("reduced channels: what is read once a row is recomputed once a row") {
+TEST_CASE("reduced channels: values read once for each row are recomputed once for each row") {
   const PrecisionScope scope(Precision::Bf16);
   const Tensor y = conv2d(leaf({128, 16, 32, 32}), leaf({16, 16, 3, 3}), {}, {.padding = {1, 1}});
   const Moments m = batch_moments(y);

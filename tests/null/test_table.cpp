@@ -39,7 +39,7 @@ TEST_CASE("table: a node is small, and its attributes with it") {
   CHECK(sizeof(Attrs) <= 24);
 }
 
-TEST_CASE("table: attributes compare and hash by what they say") {
+TEST_CASE("table: attributes compare and hash by value") {
   const auto words = [](const Attrs& attrs) {
     std::vector<std::uint64_t> out;
     attrs.each_word([&out](std::uint64_t word) { out.push_back(word); });

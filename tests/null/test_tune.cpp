@@ -166,7 +166,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("tune: a key tells what decides the speed and nothing else") {
+TEST_CASE("tune: a key contains everything that decides the speed and nothing else") {
   Program p = product(3, 4, 5);
   const std::string key = key_of(p);
   CHECK(key ==
@@ -322,7 +322,7 @@ TEST_CASE("tune: damaged lines are left out, foreign text is refused") {
   CHECK(TuneTable::parse("tenon-tune 1\n\n\n" + text.substr(text.find('\n'))).size() == 2);
 }
 
-TEST_CASE("tune: the fastest wins, in turns, and who is far behind is dropped") {
+TEST_CASE("tune: candidates are timed in turns, the fastest wins, slow ones are dropped") {
   World w;
   Program p = product(3, 4, 5);
   PlanOptions options;
@@ -406,7 +406,7 @@ TEST_CASE("tune: an engine whose first two ways are far behind is asked for no o
   CHECK(won->configuration == "e");
 }
 
-TEST_CASE("tune: time that has run out ends the competition with what is known") {
+TEST_CASE("tune: when time has run out, the competition ends with the timings so far") {
   World w;
   Program p = product(3, 4, 5);
   PlanOptions options;
@@ -492,7 +492,7 @@ TEST_CASE("tune: progress is told, and ends") {
   CHECK(told == std::vector<std::string>{"0/1 matmul", "1/1 "});
 }
 
-TEST_CASE("tune: what a run recorded comes before what the disk says since") {
+TEST_CASE("tune: choices recorded by the run take precedence over newer ones on disk") {
   World w;
   TuneTable kept;
   {
@@ -517,7 +517,7 @@ TEST_CASE("tune: what a run recorded comes before what the disk says since") {
   CHECK(w.plan(Tune::Read).starts_with("other c, tuned"));
 }
 
-TEST_CASE("tune: an incomplete batch takes what the whole one of its run took") {
+TEST_CASE("tune: an incomplete batch takes the choice of its run's whole batch") {
   World w;
   w.good.number = w.other.number = "";
   w.store.put(key_of(product(64, 4, 5)), [] {

@@ -69,7 +69,7 @@ TEST_CASE("verify: a sound program passes") {
   CHECK_NOTHROW(verify_program(p));
 }
 
-TEST_CASE("verify: a prologue that replaced another has lost what that one read") {
+TEST_CASE("verify: a prologue that replaced another no longer reads the other's operand") {
   check_seen(
       [](Program& p) {
         Region& r = product(p);
@@ -202,7 +202,7 @@ struct Overwriting {
 
 }  // namespace
 
-TEST_CASE("verify: a step that writes over what it reads") {
+TEST_CASE("verify: a step that overwrites its operand") {
   CHECK(Overwriting().refusal().empty());
   const auto check_refused = [](const std::function<void(Overwriting&)>& broken,
                                 const std::string& what) {

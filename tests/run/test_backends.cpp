@@ -56,7 +56,7 @@ int steps_of(const Plan& plan, const std::string& engine) {
 
 }  // namespace
 
-TEST_CASE("backends: a device of a third kind has its name, and what is missing is said") {
+TEST_CASE("backends: a device of a third kind has a name, and errors say what is missing") {
   null_backend();
   CHECK(device("null:3").str() == "null:3");
   CHECK(device("null") == null_device(0));
@@ -84,7 +84,7 @@ TEST_CASE("backends: a net trains on a third backend, to the bits of its engines
   CHECK(counts.in_use == before.in_use);
 }
 
-TEST_CASE("transfers: what is made of numbers alone is computed where to() sends it") {
+TEST_CASE("transfers: tensors made of numbers alone are computed on the device of to()") {
   null_backend();
   const Device there = null_device(1);
   const Tensor ramp = arange(0, 4),
@@ -171,7 +171,7 @@ TEST_CASE("backends: several runs in one call walk through their stacks on every
   CHECK(got == (x * 3.0 + 1.0).to_vector<float>());
 }
 
-TEST_CASE("backends: members of a group exchange what they hold") {
+TEST_CASE("backends: members of a group exchange their values") {
   constexpr int kMembers = 3;
   const std::array<int, kMembers> indices{0, 1, 2};
   const std::unique_ptr<Communicator> group = null_backend().make_communicator(indices);

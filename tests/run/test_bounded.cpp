@@ -92,7 +92,7 @@ TEST_CASE("bounded: ever-changing shapes, evaluated and compiled, reach a steady
   CHECK(runner_stats().memory_in_use < after_some + kMiB);
 }
 
-TEST_CASE("bounded: what was used least recently goes, and what a function ran last stays") {
+TEST_CASE("bounded: least recently used entries are evicted, a function's last one stays") {
   const Limit limit(512 * kMiB);
   const CompiledFunction f = compile([](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{exp(in[0]), in[0] * in[0]};
@@ -229,7 +229,7 @@ TEST_CASE("bounded: a number that becomes a value costs no plan, each other one 
     }
 }
 
-TEST_CASE("bounded: the body of a loop counts as what holds it does") {
+TEST_CASE("bounded: the body of a loop counts like its program") {
   const Limit limit(64 * kMiB);
   const auto bytes_of = [](int products) {
     const std::int64_t before = bytes_kept();
@@ -245,7 +245,7 @@ TEST_CASE("bounded: the body of a loop counts as what holds it does") {
   CHECK(bytes_of(42) > few + std::int64_t{40} * 4096);
 }
 
-TEST_CASE("bounded: room is made while other threads use what is kept") {
+TEST_CASE("bounded: entries are evicted while other threads use the caches") {
   struct Kept final : CacheEntry {
     Kept() : CacheEntry(Kind::Program) { charge(64); }
     void leave(bool) override {}  // its owner holds it: the next search meets it again

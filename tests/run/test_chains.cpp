@@ -142,7 +142,7 @@ TEST_CASE("chains: a convolution of many taps is kept for the gradient") {
   CHECK(chained.arena < 2 * made_bytes(c));  // the pooling's gradient is no whole tensor
 }
 
-TEST_CASE("chains: what the caller wants is made whole") {
+TEST_CASE("chains: requested results are whole tensors") {
   Case c;
   c.keeps = true;
   const Result chained = check(c);

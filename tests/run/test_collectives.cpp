@@ -118,7 +118,7 @@ TEST_CASE("collectives: sums of whole numbers wrap around") {
             .to_vector<std::int64_t>() == Longs{-wide, wide - 1});
 }
 
-TEST_CASE("collectives: what runs on each device counts as part of the program") {
+TEST_CASE("collectives: steps on each device count as part of the program") {
   clear_caches();
   const std::vector<Device> devices{null_device(0), null_device(1)};
   const auto bytes_of = [&](int products) {
@@ -229,7 +229,7 @@ TEST_CASE("collectives: devices of two backends exchange through the host, in ev
   CHECK(empty[2].to_vector<float>().empty());
 }
 
-TEST_CASE("collectives: what no group can exchange is refused, with words") {
+TEST_CASE("collectives: unsupported exchanges are refused with a message") {
   const std::vector<Device> devices = null_devices(3);
   const Tensors parts = on(devices, {4, 3});
   const auto says = [](const auto& call, const std::string& words) {

@@ -35,7 +35,7 @@ ScanStep gru(const Tensor& weight, std::int64_t width) {
 
 }  // namespace
 
-TEST_CASE("loops: a scan gives what the loop written out gives, gradients too") {
+TEST_CASE("loops: a scan equals the unrolled loop, gradients too") {
   for (const std::int64_t length : {1, 2, 7})
     for (const test::LoopCase& c : test::loop_cases(DType::Float64, length))
       test::check_loop(c, kCpu, 1e-12);
@@ -81,7 +81,7 @@ TEST_CASE("loops: whole numbers and truth values are carried as they are") {
   CHECK(r.ys[0].to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 1, 1, 2, 2});
 }
 
-TEST_CASE("loops: every step draws anew, and its gradient sees what it drew") {
+TEST_CASE("loops: every step draws new numbers, and its gradient uses the same ones") {
   manual_seed(3);
   const Tensor x = ones({4, 64}, DType::Float64), w = variable(ones({64}, DType::Float64));
   const ScanResult r = scan(
@@ -167,7 +167,7 @@ TEST_CASE("loops: a gradient keeps the sum that a product goes into, and reads n
   CHECK(rows[1] == 3);
 }
 
-TEST_CASE("loops: what does not fit is refused where it is written") {
+TEST_CASE("loops: invalid shapes are refused on the user's line") {
   const Tensor c = zeros({3}), x = zeros({4, 3});
   const ScanStep good = [](const Tensors& carry, const Tensors& row) {
     return ScanResult{{carry[0] + row[0]}, {}};

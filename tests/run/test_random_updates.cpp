@@ -111,7 +111,7 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-TEST_CASE("run: updates at random leave what the same graph gives without them") {
+TEST_CASE("run: random updates give the same values as the graph without assignments") {
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     CAPTURE(seed);
     set_engine("reference");

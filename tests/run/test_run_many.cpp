@@ -128,7 +128,7 @@ TEST_CASE("run_many: draws that no output needs advance the generator all the sa
   CHECK(Generator::current().counter() == 4 * one);
 }
 
-TEST_CASE("run_many: refuses what it cannot run") {
+TEST_CASE("run_many: refuses unsupported functions") {
   CompiledFunction f =
       compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + in[1]}; });
   CHECK_THROWS_WITH_AS(f.run_many(0, {ones({1}), ones({1})}), doctest::Contains("0 runs"),

@@ -54,7 +54,7 @@ int torn(int steps, const std::function<void()>& step, const std::function<Tenso
 
 }  // namespace
 
-TEST_CASE("serving: what is evaluated beside a training thread is of one step that has ended") {
+TEST_CASE("serving: values read beside a training thread come from one finished step") {
   const Counted evaluated;
   CHECK(torn(
             300, [&] { eval(evaluated.step()); }, [&] { return evaluated.both(); }) == 0);

@@ -46,7 +46,7 @@ struct Listening {
 
 }  // namespace
 
-TEST_CASE("updates: what depends on a value carries out what the value carries, once") {
+TEST_CASE("updates: evaluating a dependent tensor carries out a value's assignments once") {
   const Counting net;
   const Tensor loss = sum(square(net(rows(1, 2))));
   CHECK(net.count.item() == 0);
@@ -80,7 +80,7 @@ TEST_CASE("updates: by updates of an optimizer whose loss nobody reads, in order
   CHECK(net.last.to_vector<float>() == Floats{3, 4});
 }
 
-TEST_CASE("updates: nothing in evaluation mode, nor by what nobody evaluates") {
+TEST_CASE("updates: none in evaluation mode, and none without an evaluation") {
   const Listening listening;
   const Counting net;
   { const Tensor unread = net(rows(1, 2)); }
@@ -93,7 +93,7 @@ TEST_CASE("updates: nothing in evaluation mode, nor by what nobody evaluates") {
   CHECK(messages.empty());
 }
 
-TEST_CASE("updates: several calls in one graph see what the call before has left") {
+TEST_CASE("updates: several calls in one graph see the previous call's values") {
   const Counting net;
   const Tensor a = net(rows(1, 2)), b = net(rows(3, 4)), c = net(rows(5, 6));
   eval({sum(a + b + c)});
@@ -216,7 +216,7 @@ TEST_CASE("updates: an assignment that nobody evaluates says so") {
   CHECK(messages.size() == 1);
 }
 
-TEST_CASE("updates: a thousand layers with state cost what they do without") {
+TEST_CASE("updates: a thousand layers with state cost as much as without state") {
   std::vector<nn::AnyModule> layers;
   for (int k = 0; k < 1000; ++k) layers.emplace_back(Counting());
   const nn::Sequential net(layers);
