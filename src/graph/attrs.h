@@ -117,8 +117,8 @@ struct PoolAttrs {
 };
 
 /// x (k + alpha m)^-beta, with m the mean of the squares of `size` channels around each channel. If
-/// `size` is even, there is one more channel before it than after it. Channels beyond the ends count as
-/// zero.
+/// `size` is even, there is one more channel before it than after it. Channels beyond the ends
+/// count as zero.
 struct ResponseAttrs {
   std::int64_t size = 1;
   double alpha = 1, beta = 1, k = 1;

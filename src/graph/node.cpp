@@ -127,7 +127,7 @@ void release(Node* node) noexcept {
   drop_inputs(node, chain);
   while (chain != nullptr) {
     Node* n = chain;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): a link of the list, so that freeing allocates nothing
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): a list link, freeing must not allocate
     chain = reinterpret_cast<Node*>(static_cast<std::uintptr_t>(n->built_at));
     drop_inputs(n, chain);
   }

@@ -293,7 +293,7 @@ void require_output(const Node& node, const Shape& dy, const Shape& wanted) {
         cat(where(node), ": the output's gradient is ", dy, ", the output is ", wanted));
 }
 
-// One operand is the `like` side's input, the other the gradient of the result.
+// One operand is an input of the node `like`, the other the gradient of its result.
 Tensor conv(Op op, const Tensor& a, const Tensor& b, const Shape& shape, const Tensor& like) {
   const DType dtype = like.node()->input(0)->dtype;
   return build_as(op, dtype, shape, {cast(a, dtype), cast(b, dtype)}, gradient_attrs(like));

@@ -137,9 +137,9 @@ bool was_16_bit(const Node& node, DType dtype) {
          });
 }
 
-// Whether the inputs of a concatenation are rounded instead of its result. So if the inputs are
-// numbers and values already rounded for other products (a loop's states at the start of each
-// step), and in a loop's step, where the producers store them rounded.
+// Whether the inputs of a concatenation are rounded instead of its result. True if all inputs are
+// numbers or values already rounded for other products (a loop's states at the start of each step).
+// Also true inside the body of a loop, where the producers store the inputs rounded.
 bool joins_rounded(const Node& node, const Rounded& rounded, const PlanOptions& options) {
   if (node.realised() || node.op != Op::Concat) return false;
   if (options.results_apart) return true;

@@ -189,10 +189,10 @@ std::int64_t growth(const Program& program, int s, const ReadersLeft& left) {
   return bytes;
 }
 
-/// Counts steps that may reject an out-of-range index. Steps that assign variables without
-/// depending on the data must wait for these on devices where a call does the work; otherwise a
-/// rejected call would leave its assignments behind. Only index checks that need no product are
-/// waited for, so the memory peak stays the same.
+/// Two kinds of steps: those that may reject an out-of-range index, and those that assign a
+/// variable without depending on the data (a step counter). On devices where a call does the work
+/// itself, the former run first; otherwise a rejected call would still advance the counter. Only
+/// index checks that need no product are waited for, so the memory peak stays the same.
 class Checks {
  public:
   Checks(const Program& program, const std::vector<std::vector<int>>& after,

@@ -8,9 +8,8 @@ namespace tenon {
 struct ImageTransform {
   enum Kind : int {
     // Into another image, whose size may differ:
-    // kScale resizes the box `numbers` (left, top, right, bottom); it reads pixels inside the box
-    // of
-    // whole pixels only.
+    // kScale resizes the box `numbers` (left, top, right, bottom); it reads only
+    // pixels inside the enclosing box of whole pixels.
     kScale,
     kCrop,         // the part from (left, top) on, black outside
     kAffine,       // pixel (x, y) is taken from (a x + b y + c, d x + e y + f), `numbers`

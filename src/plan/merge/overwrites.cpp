@@ -74,8 +74,9 @@ class Overwriter {
     });
   }
 
-  /// Whether the map reads a value only where it writes the result, and the value is in the arena
-  /// or in memory of its own step.
+  /// Whether the map may overwrite a value: the map reads it only at the elements that it writes,
+  /// and the value is in the arena, equal to the result in dtype and shape, and written by one step
+  /// (a map, a contraction or an opaque region).
   bool may_be_lost(int step, ValueId id, const View& to) const {
     const Value &operand = value(id), &result = value(to.value);
     const MapProgram& map = m_.program.steps[at(step)].region.map;
