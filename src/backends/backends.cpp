@@ -1,4 +1,4 @@
-// The list.
+// Registers the backends.
 #include "backends/backends.h"
 
 #include <mutex>

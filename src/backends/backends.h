@@ -1,10 +1,10 @@
-// The backends that this library is made of: the only list of them. Everything else finds them in
+// The backends of this library: the only list of them. All other code finds them through
 // device/backend.h.
 #pragma once
 
 namespace tenon {
 
-/// Registers them; later calls do nothing. Touches no device.
+/// Registers all backends; later calls do nothing. Touches no device.
 void register_backends();
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
-// What is public of CUDA GPUs by name: facts and rates, for reports, and where and when kernels
-// are compiled.
+// The public functions about CUDA GPUs: facts and rates for reports, and where and when kernels are
+// compiled.
 #include <tenon/device.h>
 #include <tenon/system.h>
 

@@ -1,7 +1,6 @@
-// Facts and measurements of the machine, gathered from the operating system and the cpu room.
+// Facts and measurements of the machine, from the operating system and from src/cpu.
 //
-// Everything here is for reports. A file of /proc that is missing leaves a zero; it is never an
-// error.
+// Everything here is for reports. A missing file of /proc yields zero; it is never an error.
 #include <tenon/system.h>
 
 #include <algorithm>
@@ -22,7 +21,7 @@
 namespace tenon {
 namespace {
 
-// The kernel's own figure of what can be had without swapping, in bytes; 0 when it is not told.
+// The operating system's figure of memory available without swapping, in bytes; 0 if unknown.
 std::int64_t meminfo(const char* key) {
   std::int64_t bytes = 0;
   std::FILE* file = std::fopen("/proc/meminfo", "r");
@@ -38,7 +37,7 @@ std::int64_t meminfo(const char* key) {
   return bytes;
 }
 
-// One number of a control group's file; -1 when there is no limit ("max") or no such file.
+// One number of a control group's file; -1 if there is no limit ("max") or no such file.
 std::int64_t group_value(const char* path) {
   std::FILE* file = std::fopen(path, "r");
   if (file == nullptr) return -1;
@@ -69,7 +68,8 @@ std::string build_text() {
   return cat(compiler, ", ", kind, ", ", arch);
 }
 
-// Copies between two buffers far larger than any cache share, several rounds; the best one counts.
+// Copies between two buffers far larger than any cache share, for several rounds; the fastest
+// counts.
 double measure_copy() {
   constexpr std::int64_t kChunk = std::int64_t{4} << 20;
   const std::int64_t room = std::max(kChunk, meminfo("MemAvailable") / 8);
@@ -94,7 +94,7 @@ double measure_copy() {
   return best;
 }
 
-// The best of a few rounds: a busy neighbour can only make a round slower.
+// The fastest of a few rounds: a busy neighbour can only make a round slower.
 double measure_flops(bool bf16, int threads) {
   double best = 0;
   for (int round = 0; round < 4; ++round) best = std::max(best, cpu::peak_flops(bf16, threads));

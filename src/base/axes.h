@@ -1,5 +1,5 @@
-// Counts of elements around an axis of a shape: what movement along it copies at once, and how
-// often.
+// Counts of elements around an axis of a shape: how many elements a copy along the axis moves at
+// once, and how often.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline std::int64_t outer_count(const Shape& shape, std::int64_t axis) {
   return n;
 }
 
-/// Product of the extents behind the axis.
+/// Product of the extents after the axis.
 inline std::int64_t inner_count(const Shape& shape, std::int64_t axis) {
   std::int64_t n = 1;
   for (int d = static_cast<int>(axis) + 1; d < shape.rank(); ++d) n *= shape[d];

@@ -1,4 +1,4 @@
-// Work beside the caller's own.
+// Runs work in the background of the calling thread.
 #pragma once
 
 #include <future>
@@ -9,11 +9,11 @@
 
 namespace tenon {
 
-/// Runs f() on a thread of its own; where the system has none to give, when get() or wait() asks
-/// for its result. Whoever polls with wait_for must still ask in the end.
+/// Runs f() on a thread of its own. If the system cannot start a thread, f() runs when get() or
+/// wait() is called; a caller that polls with wait_for must therefore call get() in the end.
 template <class F>
 auto in_background(F f) -> std::future<std::invoke_result_t<F&>> {
-  // std::async takes what it is given before it asks for a thread.
+  // std::async moves its argument away before it asks for a thread.
   const auto shared = std::make_shared<F>(std::move(f));
   const auto run = [shared] { return (*shared)(); };
   try {

@@ -1,5 +1,5 @@
-// POSIX files of caches. A writer's file has a name of its own and is renamed: readers and other
-// writers see whole files.
+// Cache files on POSIX. A writer's file has a unique temporary name and is then renamed, so readers
+// and other writers see whole files only.
 #include "base/cache_file.h"
 
 #include <fcntl.h>
@@ -27,8 +27,8 @@ namespace tenon {
 namespace {
 
 constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
-// What is left to a cache's folder that others could write into, and to the folder of all caches:
-// looking into that one does no harm, as the folders in it are closed.
+// The permission bits left on a cache's folder that others could write into, and on the folder of
+// all caches. Others may read the latter, because the folders in it are closed.
 constexpr mode_t kOwnBits = S_IRWXU, kAllButWriting = 07777 & ~kOthersWrite;
 
 std::string folder_of(const std::string& path) {
@@ -38,7 +38,7 @@ std::string folder_of(const std::string& path) {
 
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// Root's files are as good as one's own: who is root needs no cache to run code.
+// Files of root are trusted like the user's own.
 bool is_trusted(uid_t owner) { return owner == ::geteuid() || owner == 0; }
 
 std::string belongs_to(const char* what, uid_t owner) {
@@ -57,8 +57,8 @@ void warn_once(const std::string& folder, const std::string& why) {
                                      "; set TENON_CACHE to a folder of your own"));
 }
 
-// What cache_folder_of has given folders in: no later reading of the environment, which another
-// thread may be changing.
+// The folders in which cache_folder_of has returned folders. Later calls do not read the
+// environment again, because another thread may be changing it.
 class Roots {
  public:
   void add(const std::string& root) {
@@ -69,7 +69,7 @@ class Roots {
     const std::lock_guard lock(mutex_);
     return roots_.contains(folder);
   }
-  // Those that hold the folder, from the outermost one on.
+  // The known folders that contain `folder`, outermost first.
   std::vector<std::string> above(const std::string& folder) const {
     std::vector<std::string> out;
     const std::lock_guard lock(mutex_);
@@ -84,11 +84,11 @@ class Roots {
 };
 
 Roots& known_roots() {
-  static auto* const roots = new Roots;  // threads may outlive what main() ends with
+  static auto* const roots = new Roots;  // threads may outlive main()
   return *roots;
 }
 
-// Missing folders are made for their owner alone.
+// Creates missing folders with access for their owner alone.
 bool make_folders(const std::string& folder) {
   for (std::size_t end = 1; end != std::string::npos;) {
     end = folder.find('/', end + 1);
@@ -99,11 +99,11 @@ bool make_folders(const std::string& folder) {
   return true;
 }
 
-// Opens a folder in an open one, or by its whole name in AT_FDCWD; -1 where it is not there, or is
-// no place for a cache: then `why` says so. What is looked at is what is opened, whatever is
-// renamed meanwhile. One of this user's own that others may write into is left with these bits of
-// its mode instead; but never one whose names are protected from each other, as /tmp's are, which
-// is meant to be shared.
+// Opens a folder inside an open one, or by its whole name with AT_FDCWD. Returns -1 if it does not
+// exist or is not safe for a cache; `why` then gives the reason. The folder is checked after it is
+// opened, so renaming cannot exchange it. If the folder belongs to this user and others may write
+// into it, its mode is reduced to these bits; except a sticky folder such as /tmp, which is meant
+// to be shared.
 int open_trusted(int in, const std::string& name, mode_t left, std::string& why) {
   struct stat link {
   }, target{};
@@ -113,7 +113,7 @@ int open_trusted(int in, const std::string& name, mode_t left, std::string& why)
     return -1;
   }
   const int fd = ::openat(in, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) {  // what is no folder holds nothing, and nothing can be made in it
+  if (fd < 0) {  // a path that is no folder contains nothing, and nothing can be created in it
     if (errno != ENOTDIR && errno != ENOENT)
       why = cat("it cannot be opened: ", std::generic_category().message(errno));
     return -1;
@@ -136,7 +136,7 @@ int open_trusted(int in, const std::string& name, mode_t left, std::string& why)
 std::string cache_folder_of(const char* name) {
   const std::string base = user_cache_folder();
   if (!base.empty()) {
-    // A link's name with a slash behind it would be looked at as what the link leads to.
+    // With a trailing slash a link would be followed.
     const std::string root = base.substr(0, base.find_last_not_of('/') + 1);
     if (!root.empty()) known_roots().add(root);
     return cat(root, "/", name);
@@ -152,7 +152,8 @@ std::string cache_folder_of(const char* name) {
 std::string unguessable() {
   std::uint64_t bits = 0;
   if (::getrandom(&bits, sizeof bits, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof bits)) {
-    // Early in a system's start: O_EXCL still keeps planted names from being used.
+    // Early in a system's start random bits may be missing: O_EXCL still keeps planted names from
+    // being used.
     static std::atomic<std::uint64_t> counter{0};
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
     bits = (static_cast<std::uint64_t>(now) ^ static_cast<std::uint64_t>(::getpid()) << 40) *
@@ -168,7 +169,7 @@ CacheFolder::CacheFolder(const std::string& path) {
   std::vector<std::string> folders = known_roots().above(path);
   folders.push_back(path);
   int in = AT_FDCWD;
-  std::size_t begin = 0;  // of the name in the folder that is open
+  std::size_t begin = 0;  // of the name in the open folder
   for (const std::string& each : folders) {
     std::string why;
     const int fd = open_trusted(in, each.substr(begin),
@@ -217,7 +218,7 @@ int open_cache_file(const std::string& path) noexcept try {
   ::close(fd);
   warn_once(folder, why);
   return -1;
-} catch (const std::exception&) {  // out of memory: as good as not there
+} catch (const std::exception&) {  // out of memory: treated as missing
   return -1;
 }
 
@@ -246,7 +247,7 @@ std::optional<std::string> read_cache_file(const std::string& path, std::size_t 
 
 CacheFileWriter::CacheFileWriter(std::string path) : path_(std::move(path)) {
   const std::string folder = folder_of(path_);
-  // Each is looked at before anything is made in it.
+  // All are checked before anything is created in them.
   std::vector<std::string> folders = known_roots().above(folder);
   folders.push_back(folder);
   for (const std::string& each : folders) {
@@ -306,7 +307,7 @@ bool write_cache_file(const std::string& path,
   for (const std::string_view piece : pieces) file.write(piece.data(), piece.size());
   file.commit();
   return file.problem().empty();
-} catch (const std::exception&) {  // out of memory: as a full disk
+} catch (const std::exception&) {  // out of memory: treated like a full disk
   return false;
 }
 

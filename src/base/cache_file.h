@@ -1,10 +1,10 @@
-// Files of caches: written whole or not at all, by many processes at once, and lost without harm.
-// Files of users are io's.
+// Cache files: written whole or not at all, by many processes at once, and lost without harm. Files
+// of users belong to src/io.
 //
-// What is read of a cache is believed, and kernels are run: folders and files count only where no
-// other user can have written them. That goes for a cache's folder, and for the user's folder of
-// all caches, in which it lies: whoever may rename there says what it is. Folders are made for
-// their owner alone, temporary names cannot be guessed, and links are not followed.
+// Cached data is trusted, and cached kernels are executed. So a folder or file is used only if no
+// other user can have written it. The same holds for the folder of all caches, because a user who
+// may rename entries there controls the caches. Folders are created for their owner alone,
+// temporary names cannot be guessed, and links are not followed.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@
 
 namespace tenon {
 
-/// A folder of the user's caches by its name, as in "kernels"; "" where the user has none, which
-/// the first caller logs. It is used only where the folder of all caches can be, too.
+/// The folder of one of the user's caches, for example "kernels"; "" if the user has none, which
+/// the first call logs. It is used only if the folder of all caches can be used.
 std::string cache_folder_of(const char* name);
 
-/// 64 random bits as text, for names that no other user foresees.
+/// 64 random bits as text, for names that no other user can predict.
 std::string unguessable();
 
-/// A folder of a cache, held open: names in it are those of the folder that was looked at, whatever
-/// is renamed meanwhile. Throws std::bad_alloc.
+/// An open cache folder. Names are resolved in the folder that was checked, even if folders are
+/// renamed meanwhile. Throws std::bad_alloc.
 class CacheFolder {
  public:
   explicit CacheFolder(const std::string& path);
@@ -32,9 +32,9 @@ class CacheFolder {
   CacheFolder(const CacheFolder&) = delete;
   CacheFolder& operator=(const CacheFolder&) = delete;
 
-  /// For openat() and its like; -1 where the folder is not there, or is refused.
+  /// For openat() and similar calls; -1 if the folder does not exist or is refused.
   int fd() const noexcept { return fd_; }
-  /// As why_refused().
+  /// Like why_refused().
   const std::string& refusal() const noexcept { return refusal_; }
 
  private:
@@ -42,20 +42,21 @@ class CacheFolder {
   std::string refusal_;
 };
 
-/// Why nothing may be read, written, listed or removed in a folder, or "": it, or a link to it, or
-/// the folder of all caches that holds it, belongs to another user, or others may write into it.
-/// One of this user's own is closed to others instead, unless it is sticky, as /tmp is. Each folder
-/// that is refused is logged once.
+/// Why nothing may be read, written, listed or removed in a folder, or "" if it may. A folder is
+/// refused if the folder, a link to it, or the folder of all caches that contains it belongs to
+/// another user, or if others may write into it. If others may write into a folder of this user,
+/// that access is removed instead, unless the folder is sticky, like /tmp. Each refused folder is
+/// logged once.
 std::string why_refused(const std::string& folder) noexcept;
 
-/// Opens a file of a cache for reading: -1 where there is none, or one that cannot be believed,
-/// which is logged once for each folder.
+/// Opens a cache file for reading. Returns -1 if the file does not exist or cannot be trusted; the
+/// latter is logged once for each folder.
 int open_cache_file(const std::string& path) noexcept;
-/// All bytes; nothing where open_cache_file gives nothing, or beyond `most` bytes.
+/// All bytes; empty if open_cache_file fails or the file has more than `most` bytes.
 std::optional<std::string> read_cache_file(const std::string& path, std::size_t most);
 
-/// A file of a cache that is being written under a name of its own; without commit() nothing stays
-/// of it, but for a killed process's "NAME.*.tmp". Makes the folder.
+/// A cache file being written under a temporary name. Without commit() the file is removed; only a
+/// killed process leaves "NAME.*.tmp" behind. Creates the folder.
 class CacheFileWriter {
  public:
   explicit CacheFileWriter(std::string path);
@@ -63,10 +64,10 @@ class CacheFileWriter {
   CacheFileWriter(const CacheFileWriter&) = delete;
   CacheFileWriter& operator=(const CacheFileWriter&) = delete;
 
-  /// What failed first, or "". Later calls do nothing then.
+  /// The first failure, or "". Later calls do nothing after a failure.
   const std::string& problem() const noexcept { return problem_; }
   void write(const void* from, std::size_t bytes);
-  /// Gives the file its name.
+  /// Renames the file to its final name.
   void commit();
 
  private:
@@ -77,7 +78,7 @@ class CacheFileWriter {
   int fd_ = -1;
 };
 
-/// Writes the pieces one after another as one file. False when that fails for any reason.
+/// Writes the pieces one after another as one file. Returns false if that fails for any reason.
 bool write_cache_file(const std::string& path,
                       std::initializer_list<std::string_view> pieces) noexcept;
 

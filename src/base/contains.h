@@ -1,4 +1,4 @@
-// Whether a list holds something: lists of a few ids or names, by search.
+// Linear search in short lists of ids or names.
 #pragma once
 
 #include <algorithm>

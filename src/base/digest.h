@@ -1,4 +1,4 @@
-// A 128-bit digest for cache keys: not against forgers, only against chance.
+// A 128-bit digest for cache keys: protects against chance, not against forgery.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Digest {
   std::string hex() const;
 };
 
-/// Digests a sequence of texts; where one ends counts.
+/// Digests a sequence of texts; the boundaries between texts count.
 class Digester {
  public:
   void add(std::string_view text);

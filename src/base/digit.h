@@ -1,4 +1,4 @@
-// Decimal digits of ASCII, whatever the locale.
+// ASCII decimal digits, independent of the locale.
 #pragma once
 
 namespace tenon {

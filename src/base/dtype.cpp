@@ -1,6 +1,6 @@
 // Names, sizes and promotion of element types, and the conversions of IEEE binary16.
 //
-// Promotion is one table, written out: the array API's rows, completed where it leaves a gap.
+// Promotion is one explicit table: the array API's rows, completed where the standard leaves gaps.
 #include <tenon/dtype.h>
 #include <tenon/error.h>
 
@@ -69,7 +69,7 @@ std::uint16_t half_bits(float value) noexcept {
     const float aligned = std::bit_cast<float>(magnitude) + 0.5f;
     half = std::bit_cast<std::uint32_t>(aligned) - std::bit_cast<std::uint32_t>(0.5f);
   } else {
-    // Rebias the exponent (127 to 15); the carry of the rounding may reach infinity, rightly.
+    // Rebias the exponent (127 to 15); a carry of the rounding may correctly reach infinity.
     const std::uint32_t odd = (magnitude >> 13) & 1u;
     half = (magnitude - (112u << 23) + 0xfffu + odd) >> 13;
   }

@@ -39,7 +39,7 @@ bool env_flag(const char* name, bool fallback) {
 
 std::string user_cache_folder() {
   if (std::string own = env_text("TENON_CACHE"); !own.empty()) return own;
-  // A relative path would make a cache of whatever folder the process stands in.
+  // A relative path would place the cache in the current folder.
   if (const std::string base = env_text("XDG_CACHE_HOME"); base.starts_with('/'))
     return base + "/tenon";
   const std::string home = env_text("HOME");

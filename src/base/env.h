@@ -9,16 +9,16 @@
 
 namespace tenon {
 
-/// The variable's text, or `fallback` when it is unset or empty.
+/// The variable's text, or `fallback` if it is unset or empty.
 std::string env_text(const char* name, const char* fallback = "");
-/// The variable as an integer; throws ValueError naming it when it holds anything else.
+/// The variable as an integer; throws ValueError naming the variable if it holds anything else.
 std::int64_t env_int(const char* name, std::int64_t fallback);
-/// 1, true, yes, on; 0, false, no, off. Throws ValueError naming the variable when it holds
-/// anything else.
+/// True: 1, true, yes, on. False: 0, false, no, off. Throws ValueError naming the variable if it
+/// holds anything else.
 bool env_flag(const char* name, bool fallback);
-/// Where Tenon keeps what it can recompute: TENON_CACHE, else XDG_CACHE_HOME/tenon, else
-/// ~/.cache/tenon; "" where none of them is an absolute path, but for TENON_CACHE. Never a folder
-/// that users share.
+/// The folder for everything that Tenon can recompute: TENON_CACHE, else XDG_CACHE_HOME/tenon, else
+/// ~/.cache/tenon. "" if neither of the latter two is an absolute path. Never a folder that users
+/// share.
 std::string user_cache_folder();
 
 }  // namespace tenon

@@ -1,4 +1,5 @@
-// Out-of-line members of the error types, so that their type information has one home.
+// Out-of-line members of the error types, so that their type information is emitted in one object
+// file.
 #include <tenon/error.h>
 
 namespace tenon {

@@ -1,4 +1,4 @@
-// By readdir.
+// Lists folders with readdir.
 #include "base/folder_names.h"
 
 #include <dirent.h>
@@ -41,7 +41,7 @@ std::vector<std::string> names_in(const std::string& folder, std::error_code& er
 }
 
 std::vector<std::string> names_in(int folder, std::error_code& error) {
-  // With a place of its own to read from.
+  // With a read position of its own.
   const int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* const open = again < 0 ? nullptr : ::fdopendir(again);
   if (open == nullptr && again >= 0) ::close(again);

@@ -1,4 +1,4 @@
-// What lies in a folder.
+// The names in a folder.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace tenon {
 
-/// Names in a folder, in no order, without "." and ".."; none, and the error, where it cannot be
-/// read. std::filesystem's iterators end the program when they find no memory.
+/// Names in a folder, in no order, without "." and "..". If the folder cannot be read: none, and
+/// `error` is set. std::filesystem's iterators terminate the program when they find no memory.
 std::vector<std::string> names_in(const std::string& folder, std::error_code& error);
-/// The same of a folder that is open.
+/// The same for an open folder.
 std::vector<std::string> names_in(int folder, std::error_code& error);
 
 }  // namespace tenon

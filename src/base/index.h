@@ -1,5 +1,5 @@
-// An axis, a node's number or an element's place, signed everywhere in the library, as the standard
-// containers want it; and how many units cover so many of them.
+// Conversions between signed indices, which the library uses everywhere, and the unsigned ones of
+// standard containers; and division rounded up.
 #pragma once
 #include <cstddef>
 #include <cstdint>

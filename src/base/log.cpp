@@ -1,4 +1,4 @@
-// The one sink of messages, behind a mutex: messages are rare, and a sink need not be thread-safe.
+// The message sink, behind a mutex: messages are rare, and a sink need not be thread-safe.
 #include "base/log.h"
 
 #include <mutex>

@@ -1,4 +1,5 @@
-// The library's side of log.h: where a room leaves a message. Errors are thrown, not logged.
+// The library's internal interface to log.h, through which rooms write messages. Errors are thrown,
+// not logged.
 #pragma once
 
 #include <tenon/log.h>

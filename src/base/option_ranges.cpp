@@ -1,4 +1,4 @@
-// The sentence about an option outside its range.
+// The error message for an option outside its range.
 #include "base/option_ranges.h"
 
 #include <cmath>

@@ -1,6 +1,7 @@
-// Ranges of numeric options: a table for each struct of options, and one sentence for all of them.
+// Ranges of numeric options: one table for each struct of options, and one error message for all of
+// them.
 //
-// NaN is in no range. A member that is unset (std::optional) is not checked.
+// NaN is in no range. An unset member (std::optional) is not checked.
 #pragma once
 
 #include <cstddef>

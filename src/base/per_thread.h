@@ -1,4 +1,4 @@
-// Values of which each thread has its own.
+// Thread-local values with destructors.
 #pragma once
 
 #include <pthread.h>
@@ -8,9 +8,10 @@
 
 namespace tenon {
 
-/// In place of `thread_local T` where T has a destructor: glibc ends the process when it finds no
-/// memory to note such a destructor, and here get() throws std::bad_alloc. Made on a thread's first
-/// call, and destroyed when the thread ends; the main thread's stays. To stand in static storage.
+/// A replacement for `thread_local T` if T has a destructor: glibc terminates the process if it
+/// finds no memory to register such a destructor; here get() throws std::bad_alloc. The value is
+/// created on a thread's first call and destroyed when the thread ends; the main thread's value is
+/// never destroyed. For use in static storage.
 template <class T>
 class PerThread {
  public:

@@ -1,8 +1,8 @@
 // Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a
-// counter-based generator.
+// counter-based random number generator.
 //
-// A number depends on (seed, counter) alone, so any part of a stream can be made anywhere, in any
-// order, on CPU and GPU alike. Nothing here keeps state.
+// A number depends on (seed, counter) alone, so any part of a stream can be computed anywhere, in
+// any order, on CPU and GPU alike. Nothing here keeps state.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Shape's checked construction, and the two rules that every op shares: axes and broadcasting.
 //
-// A Shape that exists has at most kMaxRank non-negative sizes and an element count that fits 2^59,
-// zero sizes left aside, so that products of sizes and strides never overflow downstream.
+// A Shape has at most kMaxRank non-negative sizes, and an element count, ignoring zero sizes, that
+// fits 2^59. So products of sizes and strides never overflow later.
 #include <tenon/error.h>
 #include <tenon/shape.h>
 

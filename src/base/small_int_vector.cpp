@@ -1,4 +1,4 @@
-// Grows as vectors do, once it has outgrown itself.
+// Growth beyond the inline storage, as in std::vector.
 #include "base/small_int_vector.h"
 
 #include <algorithm>

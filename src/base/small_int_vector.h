@@ -1,5 +1,5 @@
-// A vector of numbers that keeps up to four in itself: graphs have tens of thousands of lists, most
-// of them of one or two numbers, which as vectors are as many allocations and misses of the cache.
+// A vector of ints with inline storage for four. Graphs have tens of thousands of lists, most with
+// one or two numbers; as std::vector each would be an allocation and a cache miss.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +27,12 @@ class SmallIntVector {
   int operator[](std::size_t k) const { return begin()[k]; }
 
   void push_back(int number);
-  /// In front of `place`.
+  /// Inserts before `place`.
   void insert(const int* place, int number);
   void erase(const int* place) { erase(place, place + 1); }
   void erase(const int* first, const int* last);
   void assign(const int* first, const int* last);
-  /// Gives its memory back too.
+  /// Also frees the memory.
   void clear() { *this = SmallIntVector(); }
 
  private:

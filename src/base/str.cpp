@@ -1,4 +1,5 @@
-// The parts of cat() that need a library, and the near-miss search behind "did you mean …?".
+// The parts of cat() that need a library, and the search for the nearest name behind "did you mean
+// …?".
 #include "base/str.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 char small_letter(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
 // Optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours.
-// Capitals are as small letters.
+// Ignores case.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> two_back(b.size() + 1), previous(b.size() + 1), row(b.size() + 1);
   const auto alike = [&](std::size_t i, std::size_t j) {
@@ -36,7 +37,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 template <class T>
 void append_shortest(std::string& out, T value) {
-  if (value != value) {  // a NaN has no sign that means anything
+  if (value != value) {  // a NaN has no meaningful sign
     out += "nan";
     return;
   }
@@ -49,8 +50,7 @@ void append_shortest(std::string& out, T value) {
 
 void append_to(std::string& out, double value) { append_shortest(out, value); }
 
-// Not by way of double: the shortest text that gives back a float is shorter (0.1, not
-// 0.10000000149011612).
+// Not through double: the shortest text for a float is shorter (0.1, not 0.10000000149011612).
 void append_to(std::string& out, float value) { append_shortest(out, value); }
 
 void append_to(std::string& out, const Scalar& value) {
@@ -61,9 +61,11 @@ void append_to(std::string& out, const Scalar& value) {
 }
 
 std::string nearest(std::string_view word, const std::string* candidates, int count) {
-  constexpr std::size_t kLongest = 256;  // distances take the product of both lengths
+  // the distance takes time proportional to the product of both lengths
+  constexpr std::size_t kLongest = 256;
   if (word.size() > kLongest) return "";
-  // A third of the letters may be wrong: beyond that a suggestion misleads more than it helps.
+  // At most a third of the letters may be wrong; beyond that a suggestion misleads more than it
+  // helps.
   std::size_t best = std::max<std::size_t>(word.size() / 3, 1) + 1;
   std::string found;
   for (int i = 0; i < count; ++i) {

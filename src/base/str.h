@@ -39,8 +39,8 @@ std::string cat(const Args&... args) {
 /// "1.5 GiB", "640 KiB", "12 bytes"
 std::string size_text(std::int64_t bytes);
 
-/// The candidate nearest to `word` by edit distance, whatever the case, or "" when none is near
-/// (for "did you mean …?").
+/// The candidate nearest to `word` by edit distance, ignoring case, or "" if none is near (for "did
+/// you mean …?").
 std::string nearest(std::string_view word, const std::string* candidates, int count);
 
 }  // namespace tenon

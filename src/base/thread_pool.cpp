@@ -1,10 +1,11 @@
-// The worker threads behind parallel_for: what is handed out, how they wait, when they sleep.
+// The worker threads behind parallel_for: how work is distributed, how workers wait, when they
+// sleep.
 //
-// A call publishes a job that lives on the caller's stack into one of a few fixed slots and then
-// works on it itself. Invariant: a worker touches a job only between entering its slot (users + 1)
-// and leaving it, and the caller returns only after it has withdrawn the job and seen the slot
+// A call publishes a job, which lives on the caller's stack, in one of a few fixed slots, and then
+// works on the job itself. Invariant: a worker touches a job only between entering its slot (users
+// + 1) and leaving it, and the caller returns only after it has withdrawn the job and seen the slot
 // empty. Both sides write their own word before they read the other's, sequentially consistent, so
-// one of them always sees the other.
+// at least one of them sees the other.
 #include "base/thread_pool.h"
 
 #include <pthread.h>
@@ -26,7 +27,7 @@ namespace tenon {
 namespace {
 
 constexpr int kSlots =
-    16;  // calls that may share the workers at once; further ones run on their caller alone
+    16;  // calls that may share the workers at once; further calls run on their caller alone
 constexpr int kMaxThreads = 1024;
 constexpr std::chrono::microseconds kSpinTime{40};
 
@@ -38,7 +39,7 @@ void pause_cpu() {
 #endif
 }
 
-// Polls until ready() or kSpinTime has passed; says whether ready.
+// Polls until ready() or until kSpinTime has passed; returns whether ready.
 template <class Ready>
 bool spin_until(Ready ready) {
   const auto limit = std::chrono::steady_clock::now() + kSpinTime;
@@ -71,12 +72,12 @@ struct alignas(64) Slot {
   std::condition_variable left;
 };
 
-thread_local int t_worker = -1;    // the running chunk's worker, -1 outside of chunks
+thread_local int t_worker = -1;    // of the running chunk; -1 outside chunks
 thread_local bool t_only = false;  // inside an OnlyThread
-thread_local int t_threads = 0;    // that this thread asks for; 0: all CPUs
+thread_local int t_threads = 0;    // requested by this thread; 0: all CPUs
 
-// Of several exceptions the one of the lowest chunk is kept, so that the message does not depend on
-// timing.
+// Of several exceptions, the one from the lowest chunk is kept, so that the message does not depend
+// on timing.
 void keep_error(Job& job, std::int64_t chunk) {
   const std::lock_guard<std::mutex> lock(job.error_mutex);
   if (job.error && job.error_chunk < chunk) return;
@@ -115,7 +116,7 @@ class Pool {
     const bool alone = t_worker >= 0 || chunks == 1 || job.threads == 1;
     Slot* slot = alone ? nullptr : take_slot();
     if (slot == nullptr) {
-      // A chunk may have lowered its threads below its own number.
+      // A chunk may have lowered its thread count to or below its own worker number.
       work_on(job, t_worker < job.threads ? std::max(t_worker, 0) : 0);
     } else {
       start_workers(job.threads);
@@ -140,8 +141,8 @@ class Pool {
     return nullptr;
   }
 
-  // Threads are made when first needed. Where the system refuses one, the work is done with those
-  // there are.
+  // Threads are started when first needed. If the system refuses one, the existing threads do the
+  // work.
   void start_workers(int threads) {
     if (started_.load(std::memory_order_acquire) >= threads) return;
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -198,7 +199,8 @@ class Pool {
 
   void worker_loop(int id) {
     std::uint32_t seen =
-        epoch_.load() - 1;  // the call that made this thread has been announced or is about to be
+        // the call that started this thread has been announced or is about to be
+        epoch_.load() - 1;
     for (;;) {
       const auto news = [this, &seen] { return epoch_.load(std::memory_order_acquire) != seen; };
       if (!spin_until(news)) {
@@ -224,8 +226,8 @@ class Pool {
 
 std::atomic<Pool*> the_pool{nullptr};
 
-// Never destroyed: workers may outlive the statics of main's thread. A process that was forked has
-// none of the workers, and their locks may be held for ever: it begins with a pool of its own.
+// Never destroyed: workers may outlive the main thread's statics. A forked process has none of the
+// workers, and their locks may be held for ever, so it starts with a pool of its own.
 Pool& pool() {
   static const bool made = [] {
     the_pool = new Pool;
@@ -236,7 +238,7 @@ Pool& pool() {
   return *the_pool.load(std::memory_order_relaxed);
 }
 
-// CPUs granted by a "quota period" pair of a control group, rounded up; 0 where there is no limit.
+// CPUs granted by a "quota period" pair of a control group, rounded up; 0: no limit.
 int cpus_of_quota(double quota, double period) {
   if (quota <= 0 || period <= 0) return 0;
   return std::max(1, static_cast<int>(quota / period + 0.999));
@@ -254,8 +256,8 @@ int quota_in_file(const char* path, bool& found) {
   return cpus_of_quota(std::atof(quota), fields == 2 ? period : 100000.0);
 }
 
-// The smallest CPU quota on the path from this process's control group up to the root (version 2),
-// or of version 1.
+// The smallest CPU quota on the path from this process's control group to the root (version 2), or
+// the quota of version 1.
 int cgroup_cpus() {
   char path[512] = "";
   if (std::FILE* file = std::fopen("/proc/self/cgroup", "r")) {
@@ -284,8 +286,8 @@ int cgroup_cpus() {
 }
 
 int affinity_cpus() {
-  // A machine with more CPUs than cpu_set_t holds makes the call fail with EINVAL: ask again with a
-  // larger set.
+  // On a machine with more CPUs than cpu_set_t holds the call fails with EINVAL and is repeated
+  // with a larger set.
   for (std::size_t words = sizeof(cpu_set_t) / sizeof(unsigned long); words <= 4096; words *= 2) {
     std::vector<unsigned long> mask(words, 0);
     const std::size_t bytes = words * sizeof(unsigned long);

@@ -1,4 +1,4 @@
-// The registry of backends: one place for each kind, written once.
+// The registry of backends: one entry for each kind of device, written once.
 #include "device/backend.h"
 
 #include <array>

@@ -1,9 +1,9 @@
-// Backend: a kind of device as the rest of the library sees it. Memory, order of work, replay,
-// facts, engines, trials for the tuner and communicators stand behind this interface; the rooms
-// that plan and run ask for nothing else, so that a backend more changes nothing in them.
+// Backend: a kind of device as the rest of the library sees it. Memory, queueing, replay, device
+// facts, engines, timing for the tuner and communicators are behind this interface. Planning and
+// running use nothing else, so another backend changes nothing there.
 //
-// A backend is registered once, under its Device::Kind, and lives to the end of the process. It
-// knows no op: engines and programs only pass through.
+// A backend is registered once under its Device::Kind and lives to the end of the process. It knows
+// no op: engines and programs only pass through it.
 #pragma once
 
 #include <cstddef>
@@ -31,42 +31,43 @@ struct Binding;
 struct Program;
 
 struct DeviceFacts {
-  std::string model;              // what it calls itself: "NVIDIA H200"
-  std::int64_t memory_bytes = 0;  // that it has in all; 0: as much as the system gives
-  GpuModel gpu;                   // what models of time go by
+  std::string model;              // the device's own name: "NVIDIA H200"
+  std::int64_t memory_bytes = 0;  // total memory; 0: as much as the system gives
+  GpuModel gpu;                   // figures for time models
 };
 
-/// A program that is called again and again, for one run or several in a row. What may be prepared
-/// of it once (a captured graph) is.
+/// A program that is called repeatedly, for one or several runs in a row. Work that is needed only
+/// once (capturing a graph) is done once.
 class Replay {
  public:
   virtual ~Replay() = default;
-  /// In run r value k stands at values[k] + r * strides[k] bytes; only inputs and outputs have
+  /// In run r, value k is at values[k] + r * strides[k] bytes; only inputs and outputs have
   /// strides.
   virtual void run(std::span<std::byte* const> values, std::span<const std::int64_t> strides,
                    int runs, std::byte* arena) = 0;
 };
 
-/// What the tuner needs to try kernels out. All of it is queued.
+/// Helpers for the tuner to test kernels. All work is queued.
 class Trials {
  public:
   virtual ~Trials() = default;
-  /// Floating numbers lie in [-scale, scale), or with a negative scale between half and one and a
-  /// half of it without the sign; whole ones in 0 to 7; the same seed gives the same numbers.
+  /// Floating numbers are in [-scale, scale); with a negative scale they are positive, between half
+  /// and one and a half of its absolute value; integers are in 0 to 7. The same seed gives the same
+  /// numbers.
   virtual void fill_random(void* data, DType dtype, std::int64_t count, std::uint64_t seed,
                            double scale, int index) = 0;
-  /// Fills with bytes that are no result: NaN where numbers are floating.
+  /// Fills with bytes that no kernel writes: NaN for floating dtypes.
   virtual void poison(void* data, std::size_t bytes, int index) = 0;
 
-  /// Sums over all elements: squared differences, squares of what was expected, and how many are
-  /// finite (or NaN, or infinite) in one of the two only.
+  /// Sums over all elements: squared differences, squared expected values, and the number of
+  /// elements that are finite (or NaN, or infinite) in only one of the two.
   struct Difference {
     double apart = 0, size = 0;
     std::int64_t broken = 0;
   };
   virtual Difference difference(const void* expected, const void* got, DType dtype,
                                 std::int64_t count, int index) = 0;
-  /// Tables of the fastest engines by GPU (TuneTable's text) that travel in the library.
+  /// Tables of the fastest engines by GPU (TuneTable's text), built into the library.
   virtual std::vector<std::string_view> measured_choices() = 0;
 };
 
@@ -78,38 +79,39 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
 
   virtual Device::Kind kind() const = 0;
-  /// In the text of its devices, "name:0".
+  /// The name in the text of its devices, "name:0".
   virtual const char* name() const = 0;
   /// Touches no device.
   virtual DeviceTraits traits() const = 0;
 
-  /// Makes a device ready, or begins to. Throws DeviceError that says what is missing and what to
-  /// do. The others may be called without it; they open the device where they need it.
+  /// Makes a device ready, or starts to. Throws DeviceError that says what is missing and what to
+  /// do. The other functions may be called without open(); they open the device when they need it.
   virtual void open(int index) = 0;
   virtual DeviceFacts facts(int index) = 0;
-  /// Null on the host, whose memory Buffer has.
+  /// Null on the host, where Buffer manages memory itself.
   virtual DeviceMemory* memory() = 0;
-  /// In the order in which they are asked; the last claims every region that the backend can run.
-  /// `reference`: those that are plain enough to check others. Throws NotSupported where there are
+  /// In the order in which they are asked; the last one claims every region that the backend can
+  /// run. `reference`: only engines simple enough to check others. Throws NotSupported if there are
   /// none.
   virtual std::span<const Engine* const> engines(int index, bool reference) = 0;
 
-  /// What a Binding's work is queued on; null where calls do the work.
+  /// The stream that a Binding's work is queued on; null if calls do the work.
   virtual void* stream(int index) = 0;
-  /// Waits for all devices that this process has opened; looks for none.
+  /// Waits for all devices that this process has opened; opens none.
   virtual void synchronize() = 0;
 
-  /// Does, or queues, every step of a program of one of its devices once. `values` holds an
-  /// address for each value.
+  /// Runs or queues every step of a program for one of its devices once. `values` holds an address
+  /// for each value.
   virtual void run_once(const Program& program, std::byte* const* values, std::byte* arena) = 0;
-  /// Null where nothing is gained by preparing: the program is run step by step each time.
+  /// Null if preparing gains nothing: the program then runs step by step each time.
   virtual std::unique_ptr<Replay> make_replay(std::shared_ptr<const Program> program) = 0;
-  /// Milliseconds of one launch; where one is too short to be timed, the median of rounds of
-  /// `repeats`, and what the step assigns is assigned as often.
+  /// Milliseconds of one launch. If one launch is too short to time, the median over rounds of
+  /// `repeats` launches; the step's assignments then happen as often.
   virtual double measure(const Kernel& kernel, const Binding& binding, int index, int repeats) = 0;
-  /// Null where a region has one engine, so that there is nothing to tune.
+  /// Null if each region has one engine, so that there is nothing to tune.
   virtual Trials* trials() { return nullptr; }
-  /// `slots` of `bytes` each. Null on the host, and where copies wait for work in any case.
+  /// `slots` of `bytes` each. Null on the host, and on devices whose copies wait for other work in
+  /// any case.
   virtual std::unique_ptr<Uploads> make_uploads(int /*slots*/, std::size_t /*bytes*/,
                                                 int /*index*/) {
     return nullptr;
@@ -118,19 +120,18 @@ class Backend {
   virtual ImageDecoder image_decoder(int /*index*/) {
     return {false, false, false, "this kind of device decodes no images"};
   }
-  /// Null where calls do the work: the caller's own clock tells.
+  /// Null if calls do the work: the caller's own clock is then enough.
   virtual std::unique_ptr<IdleClock> make_idle_clock(int /*index*/) { return nullptr; }
-  /// A group of these of its devices; one that exchanges through the host, unless the backend has
-  /// another.
+  /// A group of these devices. Exchanges through the host, unless the backend overrides it.
   virtual std::unique_ptr<Communicator> make_communicator(std::span<const int> indices);
 };
 
-/// Registers a backend under its kind, unless it is already. Throws InternalError where another has
-/// the kind or the name.
+/// Registers a backend under its kind; does nothing if it is registered already. Throws
+/// InternalError if another backend has the kind or the name.
 void register_backend(Backend& backend);
-/// Null where none is registered under this kind.
+/// Null if no backend is registered under this kind.
 Backend* find_backend(Device::Kind kind) noexcept;
-/// Throws DeviceError where none is registered under this kind.
+/// Throws DeviceError if no backend is registered under this kind.
 Backend& backend_of(Device device);
 std::vector<Backend*> registered_backends();
 

@@ -1,4 +1,4 @@
-// The host side of Buffer: a caching pool with power-of-two-and-a-half size classes.
+// The host side of Buffer: a caching pool with two size classes for each power of two.
 #include "device/buffer.h"
 
 #include <algorithm>
@@ -26,11 +26,11 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kManyPages = 2 * kHugePage;  // blocks from here on ask for huge pages
+constexpr std::size_t kManyPages = 2 * kHugePage;  // larger blocks ask for huge pages
 
 struct Pool {
   std::mutex mutex;
-  // Two classes a power of two; index = 2 * log2 + (power of two ? 1 : 0).
+  // Two classes for each power of two; index = 2 * log2 + (power of two ? 1 : 0).
   std::vector<void*> free_blocks[130];
   PoolStats stats;
 };
@@ -45,8 +45,8 @@ int class_of(std::size_t reserved) {
   return 2 * log + (std::has_single_bit(reserved) ? 1 : 0);
 }
 
-// Products walk down columns of large matrices, a page a row: with huge pages the processor finds
-// their addresses in its first tables. A system that has none to give ignores the request.
+// Matrix products walk down columns of large matrices, one page for each row. With huge pages the
+// first-level TLB holds their addresses. A system without huge pages ignores the request.
 void* allocate_block(std::size_t reserved) {
   if (reserved < kManyPages) return std::aligned_alloc(kAlignment, reserved);
   void* block = std::aligned_alloc(kHugePage, reserved);
@@ -79,7 +79,7 @@ void* take(std::size_t reserved) {
 
 DeviceMemory& memory_of(Device device) { return *backend_of(device).memory(); }
 
-// Destructors call it: where the list finds no memory, the block goes back to the system.
+// Called by destructors: if the list cannot grow, the block goes back to the system.
 void give(void* block, std::size_t reserved) noexcept {
   Pool& p = pool();
   std::lock_guard lock(p.mutex);

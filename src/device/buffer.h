@@ -1,7 +1,7 @@
-// Buffer: a piece of memory on a device, shared by reference count. Knows no op and no shape.
+// Buffer: a reference-counted block of memory on a device. It knows no op and no shape.
 //
 // Host memory comes from a caching pool (64-byte aligned, by size class), so that a training loop
-// in its steady state asks the system for nothing. A Buffer may also be a window into another one
+// in its steady state asks the system for no memory. A Buffer may also be a window into another one
 // (flat parameter arenas) or borrow foreign memory.
 #pragma once
 
@@ -16,9 +16,9 @@ namespace tenon {
 
 class Buffer {
  public:
-  /// Uninitialised memory. Throws MemoryError naming the size when the system refuses.
+  /// Uninitialised memory. Throws MemoryError naming the size if the system refuses.
   static std::shared_ptr<Buffer> allocate(std::size_t bytes, Device device = {});
-  /// No memory at all, in the name of a device that need not have started.
+  /// An empty buffer on a device that need not be started.
   static std::shared_ptr<Buffer> none(Device device);
   /// A window of `bytes` at `offset` inside `parent`, which it keeps alive.
   static std::shared_ptr<Buffer> window(std::shared_ptr<Buffer> parent, std::size_t offset,
@@ -29,15 +29,17 @@ class Buffer {
   ~Buffer();
 
   /// Copies from host memory, or from another buffer on any device, in the order of the devices'
-  /// work. The source may be reused when this returns.
+  /// work. The source may be reused when the call returns.
   void write(const void* host, std::size_t bytes);
   void copy_from(const Buffer& source, std::size_t bytes);
-  /// Copies to host memory; returns when it is there.
+  /// Copies to host memory; returns when the copy is complete.
   void read(void* host, std::size_t bytes) const;
 
-  /// What keeps its memory alive, for who reads it while it may be exchanged (versions.h).
+  /// A reference that keeps the memory alive for a reader while the buffer's memory may be
+  /// exchanged (versions.h).
   std::shared_ptr<Buffer> share();
-  /// Takes the memory of another buffer of its size, after share(); returns what held its own.
+  /// Takes over the memory of another buffer of the same size, after share(). Returns the holder of
+  /// the previous memory.
   std::shared_ptr<Buffer> adopt(std::shared_ptr<Buffer> memory) noexcept;
 
   void* data() noexcept { return data_; }
@@ -45,10 +47,10 @@ class Buffer {
   std::size_t bytes() const noexcept { return bytes_; }
   Device device() const noexcept { return device_; }
 
-  /// Who uses it now; under the lock of versions.h, but for the last.
+  /// The current users. All members but the last are protected by the lock of versions.h.
   struct Access {
     std::uint32_t readers = 0;  // runs
-    std::uint32_t served = 0;   // steps to come that leave the old value to readers
+    std::uint32_t served = 0;   // number of further steps that leave the old value to readers
     bool assigning = false, in_place = false;
     std::atomic<std::uint32_t> assigner{0};  // the thread that assigned it last; 0: none
   };
@@ -58,18 +60,18 @@ class Buffer {
   Buffer() = default;
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
-  std::size_t reserved_ = 0;  // bytes taken from the pool; 0 for a window and for none
+  std::size_t reserved_ = 0;  // bytes taken from the pool; 0 for a window and for an empty buffer
   Device device_;
   std::shared_ptr<Buffer> parent_;
 };
 
-/// What the host pool holds, in bytes.
+/// Statistics of the host pool, in bytes.
 struct PoolStats {
   std::int64_t in_use = 0;
   std::int64_t peak = 0;
   std::int64_t cached = 0;
-  std::int64_t system_allocations = 0;  // calls that went past the cache, since the start
-  std::int64_t system_releases = 0;     // blocks that went back to a GPU's driver, since the start
+  std::int64_t system_allocations = 0;  // calls that the cache could not serve, since the start
+  std::int64_t system_releases = 0;     // blocks returned to a GPU's driver, since the start
 };
 PoolStats host_pool_stats();
 /// Returns cached blocks to the system.

@@ -1,5 +1,5 @@
-// Groups of the process, and the one that any devices can form: everything is brought to the host,
-// combined there in the order of ranks, and handed out.
+// The process's groups, and the staged group for arbitrary devices: values are copied to the host,
+// combined in rank order, and copied back.
 #include "device/communicator.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// What sums are formed in: 16-bit floats in float32; whole numbers without their sign, which wrap
-// around as those of the GPUs do.
+// The type that sums are computed in: float32 for 16-bit floats; unsigned types for integers, so
+// that overflow wraps around as on GPUs.
 template <class T>
 T added(T a, T b) {
   if constexpr (std::is_integral_v<T>) {

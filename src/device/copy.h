@@ -7,7 +7,7 @@
 
 namespace tenon {
 
-/// In the order of both devices' work. Memory of the host may be reused, or read, when it returns.
+/// In the order of both devices' work. When the call returns, host memory may be reused or read.
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device,
                 std::size_t bytes);
 

@@ -1,4 +1,4 @@
-// Printing and parsing of device names. Whether a device can be used is asked in run/.
+// Prints and parses device names. Whether a device can be used is checked in src/run.
 #include <charconv>
 #include <string_view>
 
@@ -11,7 +11,7 @@
 namespace tenon {
 namespace {
 
-// The public kinds have their names whether or not their backends are registered.
+// The public kinds have names even if their backends are not registered.
 std::string kind_name(Device::Kind kind) {
   if (kind == Device::Kind::Cpu) return "cpu";
   if (kind == Device::Kind::Cuda) return "cuda";

@@ -1,4 +1,4 @@
-// Images that a device decodes and changes by itself.
+// Images that a device decodes and transforms itself, without the host.
 #pragma once
 
 #include <cstdint>
@@ -9,28 +9,28 @@
 
 namespace tenon {
 
-/// The size of a decoded image, and what is done to it: in the end it has the network's, and one
-/// change at least moves its pixels.
+/// The size of a decoded image and its transforms. The result has the network's input size, and at
+/// least one transform moves pixels.
 struct ImageRecord {
   int width = 0, height = 0;
   std::vector<ImageTransform> changes{};
 };
 
-/// An image on its way to a batch: a JPEG file that the device's decoder can read, or the RGB
-/// pixels of one that it cannot, row by row.
+/// An image for a batch: a JPEG file that the device's decoder can read, or the RGB pixels of
+/// another file, row by row.
 struct ImageJob {
   std::string jpeg{};
   std::vector<std::uint8_t> pixels{};  // instead of a file
-  int across = 1, down = 1;            // pixels of a colour's sample in the file
+  int across = 1, down = 1;            // pixels that one chroma sample covers
   ImageRecord record{};
 };
 
-/// What a device does about images.
+/// A device's abilities with images.
 struct ImageDecoder {
-  bool found = false;        // that decodes files
-  bool has_engines = false;  // of its own for JPEG: nothing is taken from other work
-  bool changes = false;      // those that are decoded, by itself
-  std::string about{};       // "nvJPEG 13.3"; or why there is none
+  bool found = false;        // whether it decodes files
+  bool has_engines = false;  // whether it has JPEG engines, which take nothing from other work
+  bool changes = false;      // whether it transforms decoded images itself
+  std::string about{};       // "nvJPEG 13.3"; or why there is no decoder
 };
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// DeviceMemory: memory of a backend's devices, as Buffer needs it, so that Buffer knows no driver.
+// DeviceMemory: allocation and copies on a backend's devices. Through it Buffer needs no driver.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@ namespace tenon {
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
-  /// Uninitialised, 256-byte aligned, from a caching pool. Throws MemoryError naming the size, what
-  /// is in use and the GPU. `index` is the GPU.
+  /// Uninitialised, 256-byte aligned, from a caching pool. Throws MemoryError naming the size, the
+  /// memory in use and the GPU. `index` is the GPU.
   virtual void* allocate(std::size_t bytes, int index) = 0;
   virtual void release(void* memory, std::size_t bytes, int index) noexcept = 0;
   /// Copies in the order of the GPU's work: after everything queued on its stream so far. The two
-  /// that touch host memory return when the host memory may be read or reused.
+  /// functions that touch host memory return when that memory may be read or reused.
   virtual void to_host(void* to, const void* from, std::size_t bytes, int index) = 0;
   virtual void from_host(void* to, const void* from, std::size_t bytes, int index) = 0;
   virtual void copy(void* to, int to_index, const void* from, int from_index,
                     std::size_t bytes) = 0;
   virtual PoolStats stats(int index) = 0;
   virtual void trim(int index) = 0;
-  /// Bytes that the pool may take from the GPU; 0: no limit.
+  /// The most bytes that the pool may take from the GPU; 0: no limit.
   virtual void set_limit(std::int64_t bytes, int index) = 0;
 };
 

@@ -1,4 +1,4 @@
-// The text of a device, without asking whether there is one.
+// Parses a device name without checking that the device exists.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Size classes of the pools of memory, of the host and of GPUs.
+// Size classes of the memory pools, for the host and for GPUs.
 #pragma once
 
 #include <bit>
@@ -6,8 +6,8 @@
 
 namespace tenon {
 
-/// Rounds up to 2^k or 3 * 2^(k-1) bytes that are a multiple of `alignment`, a power of two: at
-/// most a third is lost and few classes arise, so blocks are met again.
+/// Rounds up to 2^k or 3 * 2^(k-1) bytes and to a multiple of `alignment`, a power of two. At most
+/// a third is lost, and there are few classes, so freed blocks are reused.
 inline std::size_t size_class(std::size_t bytes, std::size_t alignment) {
   if (bytes <= alignment) return alignment;
   const std::size_t power = std::bit_ceil(bytes);

@@ -1,4 +1,5 @@
-// The lock of versions, and the two ways of assigning: in place, or beside the old value.
+// The lock of versions, and the two ways to assign: in place, or in other memory while readers keep
+// the old value.
 #include "device/versions.h"
 
 #include <condition_variable>
@@ -7,11 +8,12 @@
 namespace tenon {
 namespace {
 
-constexpr std::uint32_t kServed = 64;  // steps that keep the old value after another thread read it
+// number of steps that keep the old value after another thread has read it
+constexpr std::uint32_t kServed = 64;
 
 struct Versions {
   std::mutex mutex;
-  std::condition_variable ended;  // of a step in place
+  std::condition_variable ended;  // signalled when a step in place ends
 };
 Versions& versions() {
   static Versions* const instance = new Versions;
@@ -36,7 +38,8 @@ bool assigned_here(const Buffer& buffer) noexcept {
   return buffer.access.assigner.load(std::memory_order_relaxed) == this_thread();
 }
 
-// Under the lock. False where a step is in place: to be asked again when it has ended.
+// Call under the lock. Returns false while a step is assigning in place; try again when it has
+// ended.
 bool BufferUse::try_begin(std::span<Buffer* const> assigned, std::span<Buffer* const> read,
                           int& taken) {
   bool ready = true;
@@ -76,7 +79,7 @@ int BufferUse::begin(std::span<Buffer* const> assigned, std::span<Buffer* const>
       std::unique_lock lock(v.mutex);
       v.ended.wait(lock, [&] { return try_begin(assigned, read, taken); });
     }
-    // Nobody writes the old values now, so they are copied without the lock.
+    // Nothing writes the old values now, so they are copied without the lock.
     for (Share& share : assigned_) {
       if (!share.beside) continue;
       share.held = Buffer::allocate(share.buffer->bytes());
@@ -101,7 +104,7 @@ void BufferUse::finish(bool good) noexcept {
     for (Share& share : read_) --share.buffer->access.readers;
   }
   if (!assigned_.empty()) versions().ended.notify_all();
-  assigned_.clear();  // with the old values, unless somebody reads them
+  assigned_.clear();  // frees the old values, unless they have readers
   read_.clear();
 }
 

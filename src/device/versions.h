@@ -1,13 +1,12 @@
-// Versions of values that are assigned: who reads and who assigns a buffer of host memory now.
-// Readers see what the last step that has ended assigned, all of it of the same step, whatever
-// other threads are doing.
+// Versions of assigned values: which runs read and assign a host buffer now. Readers see the values
+// of the last completed step, all from the same step, whatever other threads do.
 //
-// A run says first what it reads and what it assigns. A step assigns in place while nobody else
-// reads; once another thread has read a buffer, and for some steps after, it works on a copy, which
-// becomes the buffer's memory when the step ends, so that readers never wait for it. Only a reader
-// that meets a step in place waits for its end. One lock guards all of this; it is held for a few
-// instructions a buffer, never during a run. Work on a GPU needs none of it: it is queued in
-// order.
+// A run first declares what it reads and what it assigns. A step assigns in place while there are
+// no other readers. Once another thread has read a buffer, and for some steps afterwards, the step
+// works on a copy, which becomes the buffer's memory when the step ends; so readers never wait for
+// it. Only a reader that meets a step in place waits for its end. One lock protects all of this; it
+// is held for a few instructions for each buffer, never during a run. GPU work needs no versions:
+// it is queued in order.
 #pragma once
 
 #include <memory>
@@ -18,30 +17,31 @@
 
 namespace tenon {
 
-/// What one run has begun to read and to assign.
+/// The buffers that one run has begun to read and to assign.
 class BufferUse {
  public:
   BufferUse() = default;
   BufferUse(const BufferUse&) = delete;
   BufferUse& operator=(const BufferUse&) = delete;
-  /// Abandons what was not ended.
+  /// Abandons a run that was not ended.
   ~BufferUse() { abandon(); }
 
-  /// Begins with buffers that are `assigned` and others that are only `read`. -1, or k where
-  /// another thread is assigning assigned[k]: then nothing has begun. May throw MemoryError.
+  /// Begins a run on the buffers that are `assigned` and others that are only `read`. Returns -1,
+  /// or k if another thread is assigning assigned[k]; then nothing has begun. May throw
+  /// MemoryError.
   int begin(std::span<Buffer* const> assigned, std::span<Buffer* const> read);
-  /// Where the run finds assigned[k] and read[k].
+  /// The run's memory for assigned[k] and read[k].
   std::byte* assigned(std::size_t k) const { return assigned_[k].memory; }
   std::byte* read(std::size_t k) const { return read_[k].memory; }
-  /// The run has ended: what it assigned is the buffers' from now on.
+  /// Ends the run: the assigned values become visible.
   void end() noexcept { finish(true); }
-  /// It failed: what was assigned beside is dropped.
+  /// Ends a failed run: values assigned in other memory are dropped.
   void abandon() noexcept { finish(false); }
 
  private:
   struct Share {
     Buffer* buffer = nullptr;
-    std::shared_ptr<Buffer> held;  // the memory that is read, or that which is being made
+    std::shared_ptr<Buffer> held;  // the memory that is read, or the new memory being written
     std::byte* memory = nullptr;
     bool beside = false;
   };
@@ -50,28 +50,28 @@ class BufferUse {
   std::vector<Share> assigned_, read_;
 };
 
-/// One buffer that the host writes whole, with nothing to read: as a BufferUse, without its lists.
+/// A BufferUse for one buffer that the host overwrites completely, without lists.
 class WholeWrite {
  public:
   WholeWrite() = default;
   WholeWrite(const WholeWrite&) = delete;
   WholeWrite& operator=(const WholeWrite&) = delete;
   ~WholeWrite() { finish(false); }
-  /// False where another thread is assigning it. May throw MemoryError.
+  /// Returns false if another thread is assigning the buffer. May throw MemoryError.
   bool begin(Buffer& buffer);
-  /// Where to write.
+  /// The memory to write to.
   Buffer& target() const { return held_ == nullptr ? *buffer_ : *held_; }
   void end() noexcept { finish(true); }
 
  private:
   void finish(bool good) noexcept;
   Buffer* buffer_ = nullptr;
-  std::shared_ptr<Buffer> held_;  // beside the value that others read
+  std::shared_ptr<Buffer> held_;  // new memory, if the old value has readers
 };
 
-/// Says that this thread has assigned the buffer, on whatever device.
+/// Records that this thread has assigned the buffer, on any device.
 void note_assigned(Buffer& buffer) noexcept;
-/// Whether it was this thread that assigned it last.
+/// Whether this thread was the last to assign the buffer.
 bool assigned_here(const Buffer& buffer) noexcept;
 
 }  // namespace tenon

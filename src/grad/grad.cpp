@@ -1,9 +1,9 @@
-// grad(): walks the graph from its output back to the inputs asked for, and builds the gradient
+// grad(): walks the graph from the output back to the requested inputs, and builds the gradient
 // with each op's rule.
 //
-// Only nodes that lie between an input and the output are visited. The order is the reverse of the
-// graph's topological order, so a node's gradient is complete before its rule runs, and sums are
-// formed in the same order every time.
+// Only nodes between an input and the output are visited. The order is the reverse of the graph's
+// topological order, so a node's gradient is complete before its rule runs, and sums are formed in
+// the same order every time.
 #include <tenon/grad.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ bool passes_gradient(const Node& node) {
   return node.input_count > 0 && is_floating(node.dtype) && op_info(node.op).vjp != nullptr;
 }
 
-// Gradients with regard to the inputs of an op with several results.
+// Gradients with respect to the inputs of an op with several results.
 std::vector<Tensor> through_results(const Tensor& out, std::span<const Tensor> cotangents) {
   if (out.node()->op == Op::Scan) return vjp_scan(out, cotangents);
   if (out.node()->op == Op::Cond) return vjp_cond(out, cotangents);
@@ -63,7 +63,7 @@ void check(const Tensor& output, std::span<const Tensor> inputs, const Tensor& s
   }
 }
 
-// All that the values are made of. What stands in carried updates alone plays no part in them.
+// All nodes that the values depend on. Nodes used only by carried updates are excluded.
 NumberedOrder order_of(std::span<const Tensor> outputs) {
   NumberedOrder all = numbered_order(outputs, true);
   const auto carries = [](const Node* node) { return node->op == Op::WithUpdates; };
@@ -104,23 +104,23 @@ class Walk {
       if (parts_[n].empty()) continue;
       Tensor gradient = sum_of(std::exchange(parts_[n], {}));
       if (target_[n] != 0) gradients_[n] = cast(gradient, node.dtype);
-      // Expand's rule sums up what a rule has left in float32 for it.
+      // Expand's rule sums gradients that another rule has left in float32 for it.
       if (node.op != Op::Expand) gradient = cast(gradient, node.dtype);
       if (passes_gradient(node) && depends(node)) propagate(node, gradient);
     }
   }
 
-  /// Whether gradients pass from the output to any of the inputs.
+  /// Whether gradients flow from the output to any of the inputs.
   bool reaches(const Tensor& output) const { return is_between(output.node()); }
 
-  /// Undefined where none arrives.
+  /// Undefined if no gradient arrives.
   Tensor gradient(const Tensor& input) const {
     const std::uint32_t n = order_.index[input.node()];
     return n != NodeIndex::kAbsent ? gradients_[n] : Tensor();
   }
 
-  // Computed values that no longer know what they came from, as they depend on no variable, and
-  // that may have come from the input, where nothing else leads to it.
+  // Computed values that have dropped their inputs, because they depend on no variable, and that
+  // may have been computed from `input`, if no other path leads to `input`.
   std::vector<Tensor> cut_values(const Tensor& input) const {
     if (is_used(input)) return {};
     const std::vector<Node*> below = topological_order({&input, 1}, true);
@@ -171,8 +171,8 @@ class Walk {
     hand_on(node, through_results(Tensor(&node), cotangents));
   }
 
-  // A rule may leave the gradient of a 16-bit input in float32: it is rounded when all parts are
-  // there.
+  // A rule may leave the gradient of a 16-bit input in float32; it is rounded once all parts are
+  // added.
   static bool is_unrounded(const Tensor& part, const Node& input) {
     return part.dtype() == DType::Float32 && item_size(input.dtype) == 2;
   }
@@ -194,17 +194,17 @@ class Walk {
   }
 
   const NumberedOrder order_;
-  // By number: asked for; on a way from one that is to the output; what has reached it so far, in
-  // the order of the walk; the gradients asked for.
+  // By number: requested; between a requested node and the output; the gradient parts so far, in
+  // the order of the walk; the requested gradients.
   std::vector<char> target_, between_;
   std::vector<std::vector<Tensor>> parts_;
   std::vector<Tensor> gradients_;
-  std::vector<std::vector<Tensor>> cotangents_;  // by number, of ops with several results
+  std::vector<std::vector<Tensor>> cotangents_;  // by number, for ops with several results
 };
 
-// Zeros would be a wrong answer, given silently, where a gradient arrives at a value that was
-// computed from the input. Not so where a rule on the way says zero, as floor's does. What is
-// computed from a variable never forgets it.
+// Throws if a gradient arrives at a value that was computed from the input but has dropped its
+// inputs: returning zeros would be a silent wrong answer. If a rule on the path yields zero (floor,
+// for example), zero is correct. Values computed from a variable never drop their inputs.
 void refuse_cut(const Walk& walk, const Tensor& output, const Tensor& start, const Tensor& input) {
   if (is_variable(input) || input.node()->tracked) return;
   const std::vector<Tensor> values = walk.cut_values(input);

@@ -1,4 +1,4 @@
-// grad() for those who ask whether there is a way at all.
+// A variant of grad() that also reports whether the output depends on the inputs at all.
 #pragma once
 
 #include <span>
@@ -9,13 +9,13 @@
 namespace tenon {
 
 struct GradientsOfLoss {
-  std::vector<Tensor> gradients;  // as grad() gives them
-  bool reached = false;  // whether the output is made of any of the inputs by ops with gradients
+  std::vector<Tensor> gradients;  // as grad() returns them
+  bool reached = false;  // whether the output depends on any input through ops with gradients
 };
 GradientsOfLoss gradients_of(const Tensor& output, std::span<const Tensor> inputs,
                              const Tensor& seed = {});
 
-/// Of each input whether the output is made of it by ops with gradients.
+/// For each input, whether the output depends on it through ops with gradients.
 std::vector<char> are_reached(const Tensor& output, std::span<const Tensor> inputs);
 
 }  // namespace tenon

@@ -1,13 +1,15 @@
-// One backward step is the gradient of the body with regard to its carry and to what it reads. What
-// it needs of the forward step is kept where making it again would be dear (products, draws,
-// poolings), and recomputed where it is element by element from what is kept; so memory grows by
-// the products' results, not by every intermediate (Griewank and Walther, "Algorithm 799", 2000,
-// with the cheapest of its choices).
+// Gradients through scan and cond.
 //
-// What a step would add to the gradient of something that all steps share is put off where it is a
-// sum over a product's inner axis or over a reduction's: operands of all steps are stacked, and one
-// product adds up over steps and axis at once. Else a carry adds it up, from the last step to the
-// first.
+// One backward step is the gradient of the body with respect to its carry and to the values it
+// reads. Forward values that the backward step needs are stored if recomputing them is expensive
+// (products, random draws, poolings), and recomputed if they follow element by element from stored
+// values. So memory grows by the products' results, not by every intermediate (Griewank and
+// Walther, "Algorithm 799", 2000, with the cheapest of its choices).
+//
+// Gradients of values that all steps share are sums over steps. If a step's contribution is itself
+// a sum over a product's inner axis or a reduction's axis, the sum is deferred: operands of all
+// steps are stacked, and one product sums over steps and axis at once. Otherwise a carry
+// accumulates the sum from the last step to the first.
 #include "grad/scan.h"
 
 #include <optional>
@@ -29,7 +31,7 @@ namespace {
 
 using NodeSet = std::unordered_set<const Node*>;
 
-// What depends on one of the seeds.
+// All nodes that depend on one of the seeds.
 NodeSet dependent_on(std::span<const Tensor> seeds, std::span<const Tensor> roots) {
   NodeSet set;
   for (const Tensor& seed : seeds) set.insert(seed.node());
@@ -80,7 +82,7 @@ class ScanGradient {
   bool is_row(std::size_t p) const { return !is_carry(p) && p < at(carries() + attrs_.rows); }
   const Tensor& parameter(std::size_t p) const { return body_.parameters[p]; }
 
-  // The body's gradient with stand-ins for what comes from the step behind.
+  // The body's gradient, with placeholders for the gradients from the following step.
   void differentiate(std::span<const Tensor> cotangents) {
     std::vector<Tensor> outputs;
     for (std::size_t k = 0; k < body_.results.size(); ++k) {
@@ -107,8 +109,8 @@ class ScanGradient {
     forward_ = dependent_on(body_.parameters, defined);
   }
 
-  // Values of the forward step that the backward one reads: rows of xs and carries as they are,
-  // what is dear, or what is made of it, as a further y of the forward scan.
+  // Selects the forward values that the backward step reads: rows of xs and carries are available;
+  // expensive values, or values computed from them, become additional ys of the forward scan.
   void keep_values() {
     std::unordered_map<const Node*, NodeSet> readers;
     NodeSet stops;
@@ -128,7 +130,8 @@ class ScanGradient {
            !is_cheap(node);
   }
 
-  // What gradients are made of, down to what is dear or in `stops`; who reads what of it.
+  // The nodes that gradients depend on, down to expensive nodes or `stops`, and the readers of
+  // each.
   NodeSet read_behind(const NodeSet& stops,
                       std::unordered_map<const Node*, NodeSet>* readers) const {
     NodeSet seen;
@@ -147,8 +150,9 @@ class ScanGradient {
     return seen;
   }
 
-  // Where one element-wise op alone reads what is dear, its result takes the same memory and need
-  // not be recomputed (the sum of both products of a recurrent step).
+  // If one element-wise op is the only reader of an expensive value, its result is stored instead:
+  // it takes the same memory and need not be recomputed (the sum of both products of a recurrent
+  // step).
   const Node* made_of(const Node* node,
                       const std::unordered_map<const Node*, NodeSet>& readers) const {
     for (;;) {
@@ -172,7 +176,7 @@ class ScanGradient {
 
   // ---- sums over steps ----------------------------------------------------------------------
 
-  // Whether the sum of this over all steps is made of sums of stacked operands.
+  // Whether the sum of `g` over all steps can be written as sums over stacked operands.
   bool can_put_off(const Tensor& g) const {
     const Node& node = *g.node();
     if (node.realised()) return false;
@@ -193,7 +197,7 @@ class ScanGradient {
     for (Node* in : node.in()) stack_operand(base_of(in));
   }
 
-  // A transposed operand is stacked as it stands.
+  // A transposed operand is stacked untransposed.
   static const Node* base_of(const Node* node) {
     return !node->realised() && node->op == Op::Permute && node->shape.rank() == 2 ? node->input(0)
                                                                                    : node;
@@ -206,7 +210,7 @@ class ScanGradient {
       stacked_.push_back(Tensor(const_cast<Node*>(operand)));
   }
 
-  // Rows, carries and what is kept are stacked already.
+  // Rows, carries and stored values are already stacked.
   bool is_at_hand(const Node* operand) const {
     for (std::size_t p : read_carries_)
       if (parameter(p).node() == operand) return true;
@@ -229,7 +233,7 @@ class ScanGradient {
     }
   }
 
-  // The sum over steps.
+  // The sum over all steps.
   Tensor summed(const Tensor& g) const {
     const Node& node = *g.node();
     if (is_view(node)) {
@@ -249,7 +253,7 @@ class ScanGradient {
     return build(Op::Matmul, operands, node.attrs);
   }
 
-  // Matrices of all steps, one after another along an axis.
+  // The matrices of all steps, concatenated along an axis.
   Tensor side_by_side(const Node* operand, int axis) const {
     const Node* base = base_of(operand);
     const bool flipped = base != operand;
@@ -261,12 +265,13 @@ class ScanGradient {
     return flipped ? transpose(flat) : flat;
   }
 
-  // ---- the scan back ------------------------------------------------------------------------
+  // ---- The backward scan ---------------------------------------------------------------------
 
-  // What forward steps left: further ys of the same scan, which the planner makes one with it.
+  // Stored forward values: additional ys of the same scan, which the planner merges with the
+  // original.
   void stack_forward() {
     std::vector<Tensor> results = body_.results;
-    std::vector<Tensor> next;  // carries as they leave a step
+    std::vector<Tensor> next;  // carries at the end of a step
     for (std::size_t p : read_carries_) results.push_back(body_.results[p]);
     results.insert(results.end(), kept_.begin(), kept_.end());
     ScanAttrs attrs = attrs_;
@@ -277,7 +282,7 @@ class ScanGradient {
     for (std::size_t k = 0; k < kept_.size(); ++k) kept_stacks_.push_back(all.ys[y++]);
   }
 
-  // A carry as each step found it, given as each left it.
+  // A carry at the start of each step, given the carry at the end of each step.
   Tensor before_each(std::size_t p, const Tensor& after) const {
     const Tensor first = unsqueeze(inputs_[p], 0);
     const std::int64_t steps = attrs_.length;
@@ -316,8 +321,8 @@ class ScanGradient {
     return results_of(here, c);
   }
 
-  // The next carry: gradients of carries, then sums; ys: gradients of rows, then operands of sums
-  // that are put off.
+  // The next carry: gradients of carries, then sums. The ys: gradients of rows, then operands of
+  // deferred sums.
   ScanResult results_of(const std::vector<Tensor>& here, const std::vector<Tensor>& c) const {
     std::vector<Tensor> of_wanted(wanted_.size());
     std::size_t next = 0;
@@ -375,16 +380,17 @@ class ScanGradient {
   const ScanAttrs& attrs_;
   const Body& body_;
   std::vector<Tensor> inputs_;
-  // Of the body's gradient: stand-ins for gradients of results (carries first), and what they are
-  // in the last step (carries) or in each (ys); floating parameters and their gradients.
+  // Of the body's gradient: placeholders for the gradients of results (carries first); their values
+  // in the last step (carries) or in each step (ys); floating-point parameters and their gradients.
   std::vector<Tensor> seeds_, carry_seeds_, y_seeds_;
   std::vector<std::size_t> seeded_carries_, wanted_;
   std::vector<Tensor> gradients_;
   NodeSet behind_, forward_;
-  // Of forward steps, read by backward ones.
+  // Forward values that the backward scan reads.
   std::vector<Tensor> kept_, forward_stacks_, kept_stacks_;
   std::vector<std::size_t> read_carries_, read_rows_;
-  // Gradients of what all steps share: added up by a carry (places in wanted_), or put off.
+  // Gradients of values that all steps share: accumulated by a carry (indices into wanted_), or
+  // deferred.
   std::vector<std::size_t> added_;
   std::unordered_map<const Node*, Tensor> stacks_;
   std::vector<Tensor> stacked_;
@@ -398,8 +404,8 @@ std::vector<Tensor> vjp_scan(const Tensor& out, std::span<const Tensor> cotangen
 
 namespace {
 
-// A branch of the gradient: from the operands of both branches and the gradients of the results to
-// the gradients of the operands.
+// One branch of the gradient: from the operands of both branches and the gradients of the results
+// to the gradients of the operands.
 Branch branch_back(const CondAttrs& attrs, bool branch, const std::vector<std::size_t>& results,
                    const std::vector<std::size_t>& wanted) {
   return [&attrs, branch, &results, &wanted](const std::vector<Tensor>& operands) {

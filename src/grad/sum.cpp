@@ -1,4 +1,4 @@
-// Sums of gradients; those that are paddings of disjoint parts become concatenations.
+// Adds gradients. Zero-padded gradients of disjoint slices become one concatenation.
 #include "grad/sum.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace tenon {
 namespace {
 
-/// A padding with zeros along one axis only: what it pads lies at [start, end) of the axis.
+/// A zero padding along one axis only: the original lies at [start, end) of the axis.
 struct Piece {
   Tensor inner;
   int axis = -1;
@@ -34,7 +34,7 @@ bool as_piece(const Tensor& x, Piece& piece) {
   return piece.axis >= 0;
 }
 
-/// Pieces of one axis by where they start, none of which overlaps another.
+/// Pieces along one axis, by start, without overlap.
 using Layer = std::map<std::int64_t, Piece>;
 
 Tensor laid_out(const Layer& layer, const Shape& shape) {
@@ -66,7 +66,7 @@ bool is_free(const Layer& layer, const Piece& piece) {
 }  // namespace
 
 Tensor sum_of(std::span<const Tensor> parts) {
-  constexpr std::size_t kLayers = 8;  // that are looked through for a free place
+  constexpr std::size_t kLayers = 8;  // layers searched for free space
   std::vector<Tensor> terms;
   std::vector<Layer> layers;
   for (const Tensor& part : parts) {

@@ -1,4 +1,4 @@
-// The sum of the gradients that reach a tensor from its readers.
+// The sum of the gradients that a tensor receives from its readers.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace tenon {
 
-/// Of at least one. Gradients of slices, selects and splits arrive as paddings with zeros: those
-/// that leave each other free along an axis are laid side by side in one write, and only what
-/// overlaps is added, after all other parts; both in the order of `parts`.
+/// `parts` has at least one element. Gradients of slices, selects and splits are paddings with
+/// zeros. Paddings that do not overlap along an axis are concatenated in one write; only
+/// overlapping ones are added, after all other parts. Both happen in the order of `parts`.
 Tensor sum_of(std::span<const Tensor> parts);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// What a node says that was asked for the parameters of another op.
+// The error for reading a node's attributes as the wrong struct.
 #include "graph/attrs.h"
 
 #include <tenon/error.h>

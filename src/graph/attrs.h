@@ -1,9 +1,9 @@
 // Attrs: the typed parameters of a node, one small struct for each family of ops.
 //
-// A value that is cheap to copy, compare and hash: small structs stand in it, large ones are shared
-// and never change. Structs are plain words without padding, whose bits are what is compared. What
-// changes from step to step (learning rate, step number, seed) is never an attribute but a leaf: an
-// attribute is part of the program's key.
+// Attrs is a value that is cheap to copy, compare and hash: small structs are stored inside, large
+// ones are shared and immutable. Structs have no padding, because their bytes are compared. Numbers
+// that change from step to step (learning rate, step number, seed) are leaves, never attributes:
+// attributes are part of the program's key.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@
 
 namespace tenon {
 
-/// A whole number where the node's dtype is integral or bool, else a floating one (constant() of
+/// A whole number if the node's dtype is integral or bool, otherwise a floating one (constant() of
 /// ops/infer.h).
 struct ConstantAttrs {
   Scalar value;
 };
 
-/// Iota, Concat; Gather: out[.., j, ..] = x[.., index[.., j, ..], ..], out and index have one
-/// shape, other axes agree with x; ScatterAdd: inputs (base, index, updates), base with updates
-/// added where Gather would have read; Scatter: with them in the base's place there, of equal
-/// places the last.
+/// Iota and Concat: the axis. Gather: out[.., j, ..] = x[.., index[.., j, ..], ..]; out and index
+/// have the same shape, other axes agree with x. ScatterAdd: inputs (base, index, updates); returns
+/// base with updates added where Gather would have read. Scatter: updates replace base there; of
+/// equal positions the last one wins.
 struct AxisAttrs {
   std::int64_t axis = 0;
 };
@@ -39,10 +39,10 @@ enum class RandomKind : std::int64_t {
 };
 struct RandomAttrs {
   RandomKind kind = RandomKind::Uniform;
-  std::int64_t offset = 0;  // added to the counter: which draw of a program this is
+  std::int64_t offset = 0;  // added to the counter: the index of this draw in its program
 };
 
-/// Result: which one.
+/// Result: the index of the result.
 struct ResultAttrs {
   std::int64_t index = 0;
 };
@@ -51,13 +51,13 @@ struct ReduceAttrs {
   std::int64_t axes = 0;  // bit mask
 };
 
-/// Input axis that becomes output axis a.
+/// axes[a]: the input axis that becomes output axis a.
 struct PermuteAttrs {
   std::uint8_t axes[kMaxRank] = {};
 };
 
-/// Element c of an axis is element start + c * step of the input's; steps are not zero and may be
-/// negative; lengths are the node's shape.
+/// Element c of an axis is element start + c * step of the input's axis. Steps are not zero and may
+/// be negative. Lengths are given by the node's shape.
 struct SliceAttrs {
   std::int64_t start[kMaxRank] = {}, step[kMaxRank] = {};
 };
@@ -67,7 +67,7 @@ struct PadAttrs {
   Scalar value;
 };
 
-/// Elements of a row that are kept, and whether the largest come first.
+/// Number of elements of a row that are kept, and whether the largest come first.
 struct SortAttrs {
   std::int64_t count = 0, descending = 0;
 };
@@ -79,8 +79,8 @@ struct DeviceAttrs {
 
 enum class CollectiveKind : std::int32_t { AllReduce, Broadcast, AllGather, ReduceScatter };
 
-/// Collective. Inputs: what each member gives, by rank; Broadcast: what one gives to `members`, the
-/// devices of kind `device` whose bits are set, ranked by index.
+/// Collective. Inputs: one tensor of each member, by rank. For Broadcast: the one tensor that is
+/// sent to `members`, a bit mask of devices of kind `device`, ranked by index.
 struct CollectiveAttrs {
   CollectiveKind kind = CollectiveKind::AllReduce;
   std::int32_t device = 0;
@@ -91,32 +91,34 @@ struct ConvAttrs {
   std::int64_t stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dil_h = 1, dil_w = 1, groups = 1;
 };
 
-/// Matmul, whose inputs are [.., M, K] and [.., K, N] with equal batch axes and which leaves `conv`
-/// as it is; Conv2d and its gradients, whose own output shape stands in the node. `precision` is
-/// how operands of float32 multiply, captured when the node is built; other dtypes say Fp32.
+/// Matmul: inputs are [.., M, K] and [.., K, N] with equal batch axes; `conv` is unused. Conv2d and
+/// its gradients: the output shape is the node's own. `precision` says how float32 operands are
+/// multiplied, captured when the node is built; for other dtypes it is Fp32.
 struct ContractionAttrs {
   ConvAttrs conv;
   Precision precision = Precision::Fp32;
-  std::uint8_t unused[7] = {};  // in place of padding
+  std::uint8_t unused[7] = {};  // explicit padding
 };
 
-/// The query at place i of a causal one sees keys up to place i. `precision` is as of contractions.
+/// Causal attention: the query at position i sees keys up to position i. `precision` as in
+/// contractions.
 struct AttentionAttrs {
   double scale = 1;
   Precision precision = Precision::Fp32;
   bool causal = false;
-  std::uint8_t unused[6] = {};  // in place of padding
+  std::uint8_t unused[6] = {};  // explicit padding
 };
 
-/// count_include_pad concerns averages only.
+/// count_include_pad affects average pooling only.
 struct PoolAttrs {
   std::int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0,
                dil_h = 1, dil_w = 1;
   std::int64_t ceil_mode = 0, count_include_pad = 1;
 };
 
-/// x (k + alpha m)^-beta, m the mean of the squares of `size` channels about each: of an even
-/// number one more lies before it than behind. Channels beyond the ends are zero and counted.
+/// x (k + alpha m)^-beta, with m the mean of the squares of `size` channels around each channel. If
+/// `size` is even, there is one more channel before it than after it. Channels beyond the ends
+/// count as zero.
 struct ResponseAttrs {
   std::int64_t size = 1;
   double alpha = 1, beta = 1, k = 1;
@@ -126,28 +128,29 @@ struct ResponseAttrs {
 
 struct Body;
 
-/// What stands for a body in a key.
+/// Identifies a body in a program's key.
 struct BodyKey {
   std::uint64_t lo = 0, hi = 0;
 };
 
-/// Inputs: carries, rows [length, …], then what the body takes in beside them. Results: the last
-/// carries, then the body's other results, [length, …] each.
+/// Inputs: carries, rows [length, …], then the values that the body captures from outside. Results:
+/// the final carries, then the body's other results, each [length, …].
 struct ScanAttrs {
   BodyKey key;
   std::int64_t length = 0, reverse = 0, carries = 0, rows = 0;
   std::shared_ptr<const Body> body;
-  static constexpr std::size_t kWordBytes = 6 * sizeof(std::uint64_t);  // what precedes the body
+  // of the members before the body
+  static constexpr std::size_t kWordBytes = 6 * sizeof(std::uint64_t);
 };
 
-/// Inputs: the predicate, operands of both branches, then what the one and what the other takes in
-/// beside them.
+/// Inputs: the predicate, operands of both branches, then the captured values of on_true and of
+/// on_false.
 struct CondAttrs {
   BodyKey key_true, key_false;
   std::int64_t operands = 0, captured = 0;  // of on_true
   std::shared_ptr<const Body> on_true, on_false;
   static constexpr std::size_t kWordBytes = 6 * sizeof(std::uint64_t);
-  /// Which inputs behind the predicate a branch's parameters are.
+  /// The index, after the predicate, of the input for a branch's parameter.
   std::int64_t input_of(bool branch, std::int64_t parameter) const {
     return branch || parameter < operands ? parameter : parameter + captured;
   }
@@ -162,7 +165,7 @@ class Attrs {
     static_assert(word_bytes<T>() % sizeof(std::uint64_t) == 0);
   }
 
-  /// The struct; an InternalError where the node holds another.
+  /// The struct. Throws InternalError if the node holds another one.
   template <class T>
   const T& as() const {
     const T* found = get_if<T>();
@@ -185,7 +188,7 @@ class Attrs {
     return a.data == b.data || std::memcmp(a.data, b.data, a.size) == 0;
   }
 
-  /// Which struct, then its words: what a hash is made of.
+  /// Calls f with the struct's index, then with its words. Used for hashing.
   template <class F>
   void each_word(F&& f) const {
     f(static_cast<std::uint64_t>(value_.index()));
@@ -199,7 +202,7 @@ class Attrs {
 
  private:
   static constexpr std::size_t kInline = 16;
-  /// All of a struct, or what its other members follow from.
+  /// All members of a struct, or the members that determine the rest.
   template <class T>
   static constexpr std::size_t word_bytes() {
     if constexpr (requires { T::kWordBytes; }) {

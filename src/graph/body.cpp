@@ -1,4 +1,4 @@
-// Closing, hashing and rewriting bodies. All of it is linear in the body's nodes.
+// Closes, hashes and rewrites bodies. Everything is linear in the number of the body's nodes.
 #include "graph/body.h"
 
 #include <unordered_set>
@@ -12,8 +12,8 @@
 namespace tenon {
 namespace {
 
-// Numbers, index ramps and views of them: cheaper made than bound. A tensor of one value that was
-// made outside of the body (ones() and its kin) is none.
+// Numbers, index ramps and views of them: computing them is cheaper than binding them. A tensor of
+// one value that was created outside the body (ones() and its kin) is not a number here.
 bool is_number(const Node& node, const std::unordered_set<const Node*>& numbers,
                std::uint32_t trace) {
   if (node.realised()) return false;
@@ -22,8 +22,8 @@ bool is_number(const Node& node, const std::unordered_set<const Node*>& numbers,
          (kind_of(node.op) == OpKind::View && numbers.contains(node.input(0)));
 }
 
-// What the views of it that the body itself takes are taken of: those are free where they are
-// read, copies where they are bound.
+// The base of views that the body itself takes. Inside the body such views are free; bound from
+// outside they would be copies.
 Node* base_of(Node* node, std::uint32_t trace) {
   while (!node->realised() && kind_of(node->op) == OpKind::View && node->traced_in == trace)
     node = node->input(0);

@@ -1,11 +1,11 @@
-// Called: which op the user called, while it is built of others. Errors name that one, and not one
-// that it happens to be made of.
+// The op that the user called, while it is being built from other ops. Errors name that op, not one
+// of its building blocks.
 #pragma once
 
 namespace tenon {
 
-/// While it lives, errors of builders (where() in node.h) name this op. The outermost counts. The
-/// name must outlive it.
+/// While it lives, errors of builders (where() in node.h) name this op. The outermost one counts.
+/// The name must outlive the object.
 class Called {
  public:
   explicit Called(const char* op_name) noexcept;

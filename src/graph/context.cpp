@@ -1,4 +1,4 @@
-// Contexts of threads: one pointer a thread, to its innermost scope's or to its own.
+// Contexts of threads: each thread has one pointer, to its innermost scope's context or to its own.
 #include "graph/context.h"
 
 #include <tenon/error.h>

@@ -1,4 +1,4 @@
-// The calling thread's context, to be changed: for what implements set_precision() and its like.
+// Mutable access to the calling thread's context, for functions such as set_precision().
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,13 @@
 
 namespace tenon {
 
-/// The innermost ContextScope's, or else the thread's own, for which the first call needs memory.
+/// The innermost ContextScope's context, otherwise the thread's own, which the first call
+/// allocates.
 Context& this_context();
-/// The same, or null where the thread has none yet: then everything is as a new Context has it.
+/// The same, or null if the thread has none yet: then every setting has its default.
 const Context* known_context() noexcept;
 
-/// Throw ValueError for what no context may have.
+/// Throw ValueError for values that no context may have.
 void check_threads(int count);
 void check_memory_limit(std::int64_t bytes);
 

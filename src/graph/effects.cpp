@@ -1,5 +1,5 @@
-// Carried assignments: the common case, in which each variable is renewed once and the graph stays
-// as it is, and the one in which the graph is rebuilt without its carriers.
+// Collects carried assignments. In the common case each variable is assigned once and the graph
+// stays unchanged. Otherwise the graph is rebuilt without its carriers.
 #include "graph/effects.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 bool pending_assignment(const Node& node) { return node.op == Op::Assign && !node.realised(); }
 
-// The same node with other inputs. It stands for the values that the old one stood for.
+// The same node with other inputs. It keeps the requested values that the old node represented.
 Tensor rebuilt(const Node& node, std::span<const Tensor> inputs) {
   const LabelGuard label(node.label);
   Tensor out = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
@@ -23,15 +23,15 @@ Tensor rebuilt(const Node& node, std::span<const Tensor> inputs) {
   return out;
 }
 
-// One assignment that is carried. Those that were made together take place together.
+// One carried assignment. Assignments carried by the same node take place together.
 struct Update {
   Node* assignment;
   Node* variable;
-  Tensor value;  // made from nothing that carries updates
+  Tensor value;  // depends on no carrier
   std::uint64_t made_at;
 };
 
-// Rebuilds a graph without its carriers and lists what they carried.
+// Rebuilds a graph without its carriers and lists the assignments that they carried.
 class Stripping {
  public:
   explicit Stripping(std::span<const Tensor> roots) : order_(topological_order(roots)) {
@@ -60,7 +60,7 @@ class Stripping {
       done_.emplace(&node, done_.at(node.input(0)));
       return;
     }
-    if (carried_.contains(&node)) {  // an assignment yields its value
+    if (carried_.contains(&node)) {  // an assignment's result is its value
       done_.emplace(&node, done_.at(node.input(1)));
       return;
     }
@@ -79,8 +79,8 @@ class Stripping {
   std::vector<Update> updates_;
 };
 
-// Values in which variables stand for what updates before have made of them. Only nodes that depend
-// on such a variable are visited.
+// Replaces variables by their values after earlier updates. Only nodes that depend on such a
+// variable are visited.
 class UpdatedValues {
  public:
   explicit UpdatedValues(const std::vector<Update>& updates) {
@@ -97,7 +97,7 @@ class UpdatedValues {
     }
   }
 
-  /// Ends the updates that were made together: from here on `variable` reads as `value`.
+  /// Ends a group of updates: from now on `variable` reads as `value`.
   void set(const Node* variable, const Tensor& value) {
     latest_[variable] = value;
     done_.clear();
@@ -128,7 +128,7 @@ class UpdatedValues {
   }
 
   Tensor with_known_inputs(Node& node) const {
-    if (node.realised()) return Tensor(&node);  // a variable that nothing has renewed yet
+    if (node.realised()) return Tensor(&node);  // a variable without updates so far
     std::vector<Tensor> inputs;
     for (Node* in : node.in()) inputs.push_back(affected_.contains(in) ? *known(in) : Tensor(in));
     return rebuilt(node, inputs);
@@ -143,7 +143,8 @@ Tensor assign_to(const Update& update, const Tensor& value) {
   return rebuilt(*update.assignment, inputs);
 }
 
-// One assignment a variable, and for each update the one that takes its place.
+// One assignment for each variable, and for each update the index of the assignment that replaces
+// it.
 std::pair<std::vector<Tensor>, std::vector<std::size_t>> chained(
     const std::vector<Update>& updates) {
   UpdatedValues now(updates);

@@ -1,4 +1,4 @@
-// One walk over the nodes, and over those of bodies where they stand.
+// Builds a form in one walk over the nodes, including the nodes of bodies.
 #include "graph/form.h"
 
 #include <cmath>
@@ -31,7 +31,7 @@ class Former {
   void size(std::int64_t size) { out_.sizes.push_back(size); }
 
   void describe(const Node& node) {
-    // A value that was computed is a leaf like any other.
+    // A computed value is a leaf like any other.
     const Op op = node.realised() && node.op != Op::Variable ? Op::Data : node.op;
     fixed(static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(node.dtype) << 8 |
           static_cast<std::uint64_t>(node.shape.rank()) << 16 |
@@ -41,7 +41,7 @@ class Former {
     extents(node.shape, ~0ull);
   }
 
-  // Of some axes of a shape.
+  // Records the extents of some axes of a shape.
   void extents(const Shape& shape, std::uint64_t axes) {
     const auto first = static_cast<std::uint32_t>(out_.sizes.size());
     for (int d = 0; d < shape.rank(); ++d)
@@ -82,7 +82,7 @@ class Former {
     }
   }
 
-  // Bodies may share nodes; one that was met before is told by its number.
+  // Bodies may share nodes; a node that was visited before is recorded by its number.
   void body(const Body& body) {
     fixed(body.parameters.size() | std::uint64_t{body.results.size()} << 32);
     for (const Tensor& parameter : body.parameters) inner(*parameter.node());
@@ -94,7 +94,7 @@ class Former {
     for (const Tensor& result : body.results) fixed(inner_[result.node()] | 1ull << 40);
   }
 
-  // Whether it is new.
+  // Returns whether the node is new.
   bool inner(const Node& node) {
     if (!inner_.insert(&node, inner_count_)) {
       fixed(inner_[&node] | 1ull << 41);

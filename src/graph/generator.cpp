@@ -1,4 +1,4 @@
-// The state of generators, and the leaves that hand it to a draw.
+// The state of random generators, and the leaves through which draws read that state.
 #include <tenon/generator.h>
 
 #include <atomic>

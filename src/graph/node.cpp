@@ -1,4 +1,4 @@
-// Building, sharing and freeing nodes; scopes and their labels.
+// Creates, references and frees nodes; scopes and their labels.
 #include "graph/node.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ std::uint32_t intern(const std::string& key, const Label& label) {
   return it->second;
 }
 
-// What is refused only when it runs keeps the op that the user called.
+// Ops that are checked only at run time keep the name of the op that the user called.
 std::uint32_t label_for(Op op) {
   if (t_called == nullptr || !is_refused_late(op)) return t_label;
   const std::string& text = label_entry(t_label).text;
@@ -68,7 +68,8 @@ std::uint32_t label_for(Op op) {
 }  // namespace
 
 void Node::report_unheeded() const noexcept {
-  if (std::uncaught_exceptions() > 0) return;  // not forgotten: given up with what failed
+  // an exception is unwinding: the assignment was not forgotten
+  if (std::uncaught_exceptions() > 0) return;
   try {
     log_message(
         LogLevel::Warning,
@@ -105,7 +106,7 @@ void retain(Node* node) noexcept {
 
 void release(Node* node) noexcept {
   if (node == nullptr || node->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  // Iterative: the nodes to free are chained through inputs_inline[0], so that freeing allocates
+  // Iterative: nodes to free are chained through inputs_inline[0], so that freeing allocates
   // nothing.
   auto drop_inputs = [](Node* n, Node*& chain) {
     const int count = n->input_count;
@@ -115,7 +116,7 @@ void release(Node* node) noexcept {
     for (int k = count - 1; k >= 0; --k) {
       Node* in = inputs[k];
       if (in->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-      // `in` is dead: park it on the chain; `built_at` has no further use and links it.
+      // `in` is dead. It joins the chain; its `built_at` is no longer needed and holds the link.
       in->built_at = reinterpret_cast<std::uintptr_t>(next);
       next = in;
     }
@@ -126,7 +127,7 @@ void release(Node* node) noexcept {
   drop_inputs(node, chain);
   while (chain != nullptr) {
     Node* n = chain;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): a link of the list, lest freeing allocate
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): a list link, freeing must not allocate
     chain = reinterpret_cast<Node*>(static_cast<std::uintptr_t>(n->built_at));
     drop_inputs(n, chain);
   }
@@ -257,7 +258,7 @@ NumberedOrder numbered_order(std::span<const Tensor> roots, bool through_values)
     std::uint32_t slot;  // in the index
   };
   std::vector<Frame> stack;
-  // Nodes lie anywhere in memory, and most of a walk is waiting for them.
+  // Nodes are scattered in memory, and most of a walk is spent waiting for them.
   const auto enter = [&](Node* node) {
     const std::uint32_t slot = out.index.slot_of(node);
     if (out.index.at_slot(slot) != NodeIndex::kAbsent) return;

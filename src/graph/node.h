@@ -1,9 +1,9 @@
-// Node: an immutable record of one op applied to inputs, with one slot for its value once that is
-// known.
+// Node: an immutable record of one op applied to inputs, with one slot for its value once the value
+// is known.
 //
-// Nodes are counted by reference and freed iteratively, so that a graph of a million nodes in a row
-// does not overflow the stack. Nodes are not interned at construction: that would take a global
-// lock on every op. The program's key numbers leaves in order of first visit, and the `share` pass
+// Nodes are reference-counted and freed iteratively, so that a chain of a million nodes does not
+// overflow the stack. Nodes are not interned when built, which would need a global lock for every
+// op. Instead, the program's key numbers leaves in order of first visit, and the pass `share`
 // merges equal nodes (docs/internals/architecture.md).
 #pragma once
 
@@ -22,43 +22,45 @@
 
 namespace tenon {
 
-/// What only a leaf needs: a variable from its start, another node once the host has read its value
-/// from a GPU.
+/// Data that only leaves need. A variable has it from the start; other nodes get it once the host
+/// has read their value from a GPU.
 struct LeafState {
-  // Global assignment count when the variable was last assigned (see Node::built_at).
+  // The global assignment count when the variable was last assigned (see Node::built_at).
   std::atomic<std::uint64_t> assigned_at{0};
-  // A value on a GPU, as last read by the host; for a variable stale once assigned_at has moved
-  // on.
+  // The value of a GPU tensor as last read by the host. For a variable it is stale once assigned_at
+  // has changed.
   std::shared_ptr<Buffer> host_copy;
   std::uint64_t host_copied_at = 0;
-  // A variable of 16 bits with this one's values, for products that round it (run/rounded.h). Of
-  // such a copy: assigned_at of its variable when it was made; stale once that has moved on.
+  // A 16-bit variable with this variable's values, for products that round them (run/rounded.h). In
+  // such a copy, the field below is assigned_at of its variable when the copy was made; the copy is
+  // stale once that has changed.
   Tensor rounded;
   std::uint64_t rounded_at = 0;
-  bool frozen = false;  // a variable that optimizers leave alone
+  bool frozen = false;  // a variable that optimizers do not update
 };
 
 struct Node {
   static constexpr int kInlineInputs = 3;
 
-  // What a walk reads comes first, in one cache line.
+  // Members that a walk reads come first, in one cache line.
   Op op = Op::Data;
   DType dtype = DType::Float32;
   std::uint8_t input_count = 0;
-  // Depends on a variable: keeps its inputs when it gets its value, so that gradients can be asked
-  // for after the value was read, as people do with a loss.
+  // Depends on a variable. The node keeps its inputs when it gets its value, so that gradients can
+  // be requested after the value was read, as is common with a loss.
   bool tracked = false;
-  // An assignment that nobody has evaluated, carried or compiled so far: dropped so, it says so.
+  // An assignment that was not yet evaluated, carried or compiled. If it is dropped in this state,
+  // a warning says so.
   bool unheeded = false;
-  // Where it is computed and its value lives, once `placed`: numbers and index ramps, and what is
-  // made of them alone, go to whom they meet; alone, to the device that was current when they were
-  // built.
+  // Where the node is computed and its value is stored, if `placed`. Numbers, index ramps and what
+  // is computed from them alone take the device of the tensors that they are combined with; without
+  // any, the device that was current when they were built.
   bool placed = false;
-  // A constant that was asked for as a tensor, by ones() and its kin, not as a number beside one:
-  // views and casts of it are nodes, as gradients with regard to it may be asked for.
+  // A constant that was requested as a tensor, by ones() and its kin, not a number beside a tensor.
+  // Views and casts of it are nodes, because gradients with respect to it may be requested.
   bool differentiable = false;
   Device device;
-  std::uint32_t label = 0;  // Scope it was built in; not part of its identity
+  std::uint32_t label = 0;  // the scope it was built in; not part of its identity
   std::atomic<std::uint32_t> refs{0};
   const std::uint32_t number;   // of its block: no other living node has it (graph/node_pool.h)
   std::uint32_t traced_in = 0;  // the body whose function built it (BodyTrace); 0: none
@@ -68,8 +70,8 @@ struct Node {
   // row-major.
   std::shared_ptr<Buffer> value;
 
-  // Global assignment count when this node was built: a pending node that is older than an
-  // assignment to a variable it reads would compute with the wrong value, and is refused instead.
+  // The global assignment count when this node was built. A pending node that is older than an
+  // assignment to a variable it reads would use the wrong value, so it is refused.
   std::uint64_t built_at = 0;
   std::unique_ptr<LeafState> leaf;
   Attrs attrs;
@@ -92,40 +94,41 @@ struct Node {
   }
 };
 
-/// A new node with one share, held by the returned tensor. Takes shares in its inputs. Does not
-/// infer: see ops/infer.h.
+/// A new node with one reference, held by the returned tensor. References its inputs. Does not
+/// infer dtype and shape: see ops/infer.h.
 Tensor make_node(Op op, DType dtype, const Shape& shape, const Attrs& attrs,
                  std::span<const Tensor> inputs);
 /// A leaf that holds `buffer`.
 Tensor make_data(std::shared_ptr<Buffer> buffer, const Shape& shape, DType dtype);
-/// Gives a node its value; its device is then the buffer's.
+/// Gives a node its value; the node's device is then the buffer's.
 void place(Node& node, std::shared_ptr<Buffer> buffer);
-/// Stores the value of a pending node and, unless it is tracked, lets go of its inputs. Not for
+/// Stores the value of a pending node and, unless the node is tracked, releases its inputs. Not for
 /// leaves.
 void set_realised(Node& node, std::shared_ptr<Buffer> buffer);
 
 void retain(Node* node) noexcept;
 void release(Node* node) noexcept;
 
-/// Marks a variable as assigned by this thread: pending tensors that it built from the old value
-/// are refused afterwards. Called once the new value is there; `at` is advance_assignment_clock()
-/// while nobody else could assign it, so that of two assignments the later one's stays.
+/// Marks a variable as assigned by this thread: pending tensors that the thread built from the old
+/// value are refused afterwards. Called once the new value is stored. `at` is
+/// advance_assignment_clock(), taken while no other thread could assign the variable, so that of
+/// two assignments the later one counts.
 void mark_assigned(Node& variable, std::uint64_t at) noexcept;
 /// Throws the ValueError for a variable that two threads assign at once.
 [[noreturn]] void refuse_two_assigners(const Node& variable);
 
-/// Count of assignments so far (see Node::built_at).
+/// Number of assignments so far (see Node::built_at).
 std::uint64_t assignment_clock() noexcept;
 std::uint64_t advance_assignment_clock() noexcept;
 
-/// Labels of scopes: interned strings. Label 0 is "". Where no layer is known and the op that was
-/// called is, its name stands for one.
+/// Labels of scopes: interned strings. Label 0 is "". If the layer is unknown but the called op is
+/// known, the op's name is the label.
 const std::string& label_text(std::uint32_t label);
 std::uint32_t intern_label(const std::string& text);
 std::uint32_t current_label() noexcept;
-/// Makes nodes built while it lives carry `label` (passes use it to keep the label of what they
-/// rewrite). A label also knows which op the user called, where its node is refused only when it
-/// runs: errors name that one (where()).
+/// While it lives, new nodes carry `label`; passes use it to keep the label of the nodes that they
+/// rewrite. For ops that are checked only at run time, a label also stores the op that the user
+/// called, which errors name (where()).
 class LabelGuard {
  public:
   explicit LabelGuard(std::uint32_t label) noexcept;
@@ -138,8 +141,8 @@ class LabelGuard {
   const char* called_;
 };
 
-/// While it lives, this thread runs the function of a loop's or branch's body: what it builds is
-/// the body's (Node::traced_in). Traces nest; no two have one id.
+/// While it lives, this thread runs the function of a loop's or branch's body, and the nodes it
+/// builds belong to the body (Node::traced_in). Traces nest; every trace has its own id.
 class BodyTrace {
  public:
   BodyTrace() noexcept;
@@ -152,17 +155,18 @@ class BodyTrace {
   std::uint32_t id_, previous_;
 };
 
-/// Whether a wrong index is refused only when it runs, by an error that has the node's label.
+/// Whether an invalid index is detected only at run time, by an error that has the node's label.
 constexpr bool is_refused_late(Op op) noexcept { return has_trait(op, kIndexed); }
 
-/// The device on which this thread makes tensors that are told no other: its context's.
+/// The device on which this thread creates tensors if none is given: its context's.
 Device default_device() noexcept;
 
 /// "conv2d (block.3.conv1)" or "conv2d": how an error names the op that is being built.
 std::string where(const char* op_name);
 
 /// Pending nodes and leaves that `roots` depend on, inputs before users, each once. Realised nodes
-/// count as leaves, unless `through_values` asks to go on to what tracked ones were made from.
+/// count as leaves, unless `through_values` asks to continue into the inputs that tracked ones
+/// keep.
 std::vector<Node*> topological_order(std::span<const Tensor> roots, bool through_values = false);
 
 }  // namespace tenon

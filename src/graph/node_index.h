@@ -1,7 +1,7 @@
-// The nodes of one walk by their place in it: a table that belongs to the walk, so that several
-// threads may walk graphs which share nodes. Nodes are found by the number of their block, of which
-// those that were made one after another have neighbouring ones: places stand in pages of a line of
-// cache, and an open table says where a page is.
+// The nodes of one walk by their position in it. The table belongs to the walk, so several threads
+// may walk graphs that share nodes. A node is found by the number of its memory block. Nodes made
+// one after another have neighbouring block numbers, so positions are stored in pages of one cache
+// line, and an open hash table finds the page.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ class NodeIndex {
  public:
   static constexpr std::uint32_t kAbsent = ~std::uint32_t{0};
 
-  /// False when the node is there already.
+  /// Returns false if the node is already in the table.
   bool insert(const Node* node, std::uint32_t place) {
     std::uint32_t& own = places_[slot_of(node)];
     if (own != kAbsent) return false;
     own = place;
     return true;
   }
-  /// Where the place of a node is kept: kAbsent until it is put there.
+  /// The slot for the node's position; it holds kAbsent until the node is inserted.
   std::uint32_t slot_of(const Node* node) {
     Page& page = pages_.empty() ? add(node->number) : pages_[find(node->number / kPage + 1)];
     return (page.key != 0 ? page : add(node->number)).first + node->number % kPage;
   }
   std::uint32_t& at_slot(std::uint32_t slot) { return places_[slot]; }
-  /// kAbsent when the node is not there.
+  /// kAbsent if the node is not in the table.
   std::uint32_t operator[](const Node* node) const {
     if (pages_.empty()) return kAbsent;
     const Page& page = pages_[find(node->number / kPage + 1)];
@@ -37,13 +37,13 @@ class NodeIndex {
   bool contains(const Node* node) const { return (*this)[node] != kAbsent; }
 
  private:
-  static constexpr std::uint32_t kPage = 16;  // places in 64 bytes
+  static constexpr std::uint32_t kPage = 16;  // positions in 64 bytes
   struct Page {
     std::uint32_t key = 0;    // 0: none
-    std::uint32_t first = 0;  // of its places
+    std::uint32_t first = 0;  // of its positions
   };
-  // Where a page stands or would stand. Keys come in long runs, and two runs that met would be
-  // searched from end to end: they are scattered.
+  // The slot of a page, or the slot where it would be inserted. Keys come in long runs; hashing
+  // scatters them, because two adjoining runs would make a search long.
   std::size_t find(std::uint32_t key) const {
     const std::size_t mask = pages_.size() - 1;
     std::size_t at = (key * 0x9E3779B97F4A7C15ull) >> 32 & mask;
@@ -68,7 +68,7 @@ class NodeIndex {
   std::vector<std::uint32_t> places_;
 };
 
-/// topological_order() and the place of each node in it.
+/// topological_order() and the position of each node in it.
 struct NumberedOrder {
   std::vector<Node*> nodes;
   NodeIndex index;

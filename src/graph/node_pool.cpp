@@ -1,5 +1,5 @@
-// Two magazines a thread, so that taking and giving in turn at a boundary costs no lock. Memory is
-// taken in slabs of blocks, which have no allocator's words between them.
+// Two magazines for each thread, so that alternating take and give at a magazine's boundary needs
+// no lock. Memory comes in slabs of blocks, without an allocator's header between the blocks.
 #include "graph/node_pool.h"
 
 #include <bit>
@@ -14,25 +14,25 @@ namespace tenon {
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr int kMagazine = 0;  // a block that is used after it was given back is to be seen
+constexpr int kMagazine = 0;  // so that use after free is detected
 constexpr int kSlab = 1;
 #else
 constexpr int kMagazine = 128;  // blocks
-constexpr int kSlab = 64;       // blocks, a bit each
+constexpr int kSlab = 64;       // blocks, one bit each
 #endif
 constexpr std::size_t kDepot = 512;  // magazines: 13 MB with their lists
-constexpr std::size_t kLine = 64;    // bytes of a cache
+constexpr std::size_t kLine = 64;    // bytes of a cache line
 constexpr std::align_val_t kAlignment{kLine};
 
-// Told by their addresses, as a list through the blocks would wait for memory at each. The last in
-// is the first out.
+// Stores addresses in an array: a linked list through the blocks would wait for memory at each
+// block. Last in, first out.
 struct Magazine {
   NodeBlock blocks[kMagazine + 1];
   int count = 0;
 
   void push(NodeBlock block) noexcept { blocks[count++] = block; }
   NodeBlock pop() noexcept {
-    constexpr int kAhead = 4;  // blocks that are on their way to the cache
+    constexpr int kAhead = 4;  // blocks prefetched into the cache
     if (count > kAhead) {
       const auto* next = static_cast<const std::byte*>(blocks[count - 1 - kAhead].memory);
       for (std::size_t line = 0; line < kNodeBlock; line += kLine)
@@ -42,17 +42,18 @@ struct Magazine {
   }
 };
 
-// Blocks side by side, freed once none of them is in use. Their numbers follow from the slab's.
+// Contiguous blocks, freed once none of them is in use. Block numbers follow from the slab's
+// number.
 struct Slab {
   std::byte* memory = nullptr;
-  std::uint64_t unused = 0;  // a bit a block
-  std::uint32_t open = 0;    // place among those that have unused blocks
+  std::uint64_t unused = 0;  // one bit for each block
+  std::uint32_t open = 0;    // position among the slabs with unused blocks
 };
 constexpr std::uint64_t kWhole = ~std::uint64_t{0} >> (64 - kSlab);
 
 class Depot {
  public:
-  /// As many blocks as there is room for, or as slabs have left, or as a new one has; their count.
+  /// Takes blocks from slabs, or from a new slab, up to the size of `into`. Returns their count.
   int make(std::span<NodeBlock> into) {
     const std::lock_guard lock(mutex_);
     if (open_.empty()) add_slab();
@@ -60,7 +61,7 @@ class Depot {
     while (!open_.empty() && count < std::ssize(into)) {
       const std::uint32_t number = open_.back();
       Slab& slab = slabs_[number];
-      // The highest first: the last one is the first to be used.
+      // Highest number first: the last one taken is used first.
       for (; slab.unused != 0 && count < std::ssize(into); ++count) {
         const int k = 63 - std::countl_zero(slab.unused);
         slab.unused ^= std::uint64_t{1} << k;
@@ -77,14 +78,14 @@ class Depot {
     for (const NodeBlock& block : gone) {
       const std::uint32_t number = (block.number - 1) / kSlab;
       Slab& slab = slabs_[number];
-      // The last in is the first out.
+      // Last in, first out.
       if (slab.unused != 0) close(slab);
       open(number);
       slab.unused |= std::uint64_t{1} << (block.number - 1) % kSlab;
       if (slab.unused == kWhole) remove(slab);
     }
   }
-  /// Whether one waited.
+  /// Returns whether a full magazine was available.
   bool take(Magazine& into) noexcept {
     const std::lock_guard lock(mutex_);
     if (full_ == 0) return false;
@@ -116,7 +117,7 @@ class Depot {
  private:
   void add_slab() {
     if (gone_.empty()) {
-      // Room for all slabs there are, so that giving blocks back never allocates.
+      // Reserves space for all slabs, so that giving blocks back never allocates.
       for (std::vector<std::uint32_t>* list : {&gone_, &open_})
         if (list->capacity() <= slabs_.size()) list->reserve(2 * slabs_.size() + 1);
       slabs_.emplace_back();
@@ -146,21 +147,23 @@ class Depot {
 
   std::mutex mutex_;
   std::vector<Slab> slabs_;          // by number
-  std::vector<std::uint32_t> open_;  // slabs that have unused blocks
-  std::vector<std::uint32_t> gone_;  // those without memory
+  std::vector<std::uint32_t> open_;  // slabs with unused blocks
+  std::vector<std::uint32_t> gone_;  // slab numbers without memory
   Magazine magazines_[kDepot];
   std::size_t full_ = 0;
 };
 
 Depot& depot() {
-  static Depot* const instance = new Depot;  // tensors in static storage outlive it
+  // never destroyed: tensors in static storage outlive it
+  static Depot* const instance = new Depot;
   return *instance;
 }
 
-// A thread's own. Trivially destroyed, so that nodes may be released after Leaving has run.
+// The magazines of a thread. Trivially destructible, so that nodes may be released after Leaving
+// has run.
 struct Own {
   Magazine magazines[2];
-  int loaded;  // which of them; the other one is full or empty
+  int loaded;  // index of the current one; the other one is full or empty
   bool started, left;
 
   Magazine& current() noexcept { return magazines[loaded]; }
@@ -177,14 +180,14 @@ struct Leaving {
   }
 };
 
-// Whether the thread's own can be used.
+// Whether the thread's own magazines can be used.
 bool has_own(Own& own) noexcept {
   if (kMagazine == 0) return false;
   if (!own.started) {
     try {
       static const PerThread<Leaving> leaving;
       (void)leaving.get();
-    } catch (const std::bad_alloc&) {  // nobody would give its blocks back
+    } catch (const std::bad_alloc&) {  // no later call would give the thread's blocks back
       return false;
     }
     own.started = true;

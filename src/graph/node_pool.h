@@ -1,10 +1,10 @@
-// Memory of nodes: blocks that are taken and given back by the ten thousand in each step.
+// Memory for nodes: blocks that are taken and given back by the ten thousand in each training step.
 //
-// Every thread keeps some blocks of its own; full magazines go through a depot that all share, up
-// to a limit, beyond which they go back to the slabs that they are parts of; a slab is freed once
-// all of its blocks are back. A block carries a number that no other block has, no higher than
-// there ever was room for at once: walks find nodes by it (graph/node_index.h). Blocks may be given
-// back by other threads than took them, and after a thread's own have gone.
+// Every thread keeps some blocks. Full magazines go to a depot shared by all threads, up to a
+// limit; beyond the limit blocks go back to their slabs. A slab is freed once all of its blocks are
+// back. A block has a number that no other block has, never higher than the largest number of
+// blocks that existed at once; walks find nodes by this number (graph/node_index.h). A thread may
+// give back blocks that another thread took, even after its own magazines are gone.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +22,11 @@ struct NodeBlock {
 /// Throws std::bad_alloc.
 NodeBlock take_node_block();
 void give_node_block(NodeBlock block) noexcept;
-/// Gives what waits in the depot back to its slabs.
+/// Returns the depot's blocks to their slabs.
 void trim_node_blocks() noexcept;
-/// Bytes that wait in the depot.
+/// Bytes in the depot.
 std::int64_t idle_node_bytes() noexcept;
-/// Bytes of all slabs, in use or not.
+/// Bytes of all slabs, used or unused.
 std::int64_t node_bytes() noexcept;
 
 }  // namespace tenon

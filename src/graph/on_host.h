@@ -1,12 +1,12 @@
-// Numbers of a device for whoever asks about them on the host: a GPU would need kernels for the
-// question that nothing else needs.
+// Copies a tensor's values to the host for code that inspects them there. On a GPU such an
+// inspection would need kernels that nothing else needs.
 #pragma once
 
 #include <tenon/tensor.h>
 
 namespace tenon {
 
-/// The tensor where it is on the host, else a copy there. Has a value.
+/// The tensor itself if it is on the host, otherwise a copy there. The result has a value.
 inline Tensor on_host(const Tensor& t) {
   if (t.device().kind == Device::Kind::Cpu) return t;
   return Tensor::from_data(t.data(), t.shape(), t.dtype(), Device{});

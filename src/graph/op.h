@@ -1,7 +1,7 @@
-// Op: everything that Tenon computes is one of these; everything else is built from them. What is
-// known of each stands in its row, in op_table.inc: no list or range of ops stands anywhere else.
+// Op: the primitive operations. Everything that Tenon computes is one of them or built from them.
+// All facts about an op are in its row of op_table.inc; no other file lists ops or ranges of ops.
 //
-// Inference, gradients and decompositions are in ops/rules.inc; attributes in attrs.h.
+// Inference, gradients and decompositions are in ops/rules.inc; attributes are in attrs.h.
 #pragma once
 
 #include <cstdint>
@@ -33,41 +33,43 @@ enum class OpKind : std::uint8_t {
   Effect
 };
 
-/// What passes and engines ask of an op.
+/// Properties of an op that passes and engines ask for.
 enum OpTrait : std::uint32_t {
   kTruth = 1u << 0,       // the result is bool, whatever the inputs are
-  kLogical = 1u << 1,     // of truth values
-  kKeepsRange = 1u << 2,  // the result is a number of its dtype because the inputs are
+  kLogical = 1u << 1,     // operates on truth values
+  kKeepsRange = 1u << 2,  // the result is in the dtype's range because the inputs are
   kFloatingOnly = 1u << 3,
-  kRoundsToWhole = 1u << 4,  // to whole numbers: those stay as they are
-  kReadsWhole = 1u << 5,     // takes inputs from end to end: strided ones are copied first
+  kRoundsToWhole = 1u << 4,  // rounds to whole numbers, so integer inputs stay unchanged
+  kReadsWhole = 1u << 5,     // reads inputs from end to end: strided inputs are copied first
   kStochastic = 1u << 6,
-  kIndexed = 1u << 7,  // input 1 holds places along the axis of the attributes
+  kIndexed = 1u << 7,  // input 1 holds positions along the axis in the attributes
   kAddsUp =
       1u << 8,  // sums of elements: not of truth values, and 16-bit floats are cast to float32
-  kSeveralResults = 1u << 9,  // read by Result nodes alone; the node's own type is the first one's
+  // read through Result nodes only; the node's own dtype is the first result's
+  kSeveralResults = 1u << 9,
   kPicks = 1u << 10,  // pooling that moves elements of images: exact in 16 bits, in any layout
-  kAcrossChannels = 1u << 11,  // of neighbouring channels: GPUs know it whole, in any layout
+  // combines neighbouring channels: GPUs have one kernel for it, in any layout
+  kAcrossChannels = 1u << 11,
 };
 // Of domains of element-wise ops (op_table.inc).
 inline constexpr std::uint32_t kDomainAny = 0, kDomainPaired = 0, kDomainFloating = kFloatingOnly,
                                kDomainPeriodic = kFloatingOnly, kDomainRounding = kRoundsToWhole;
 
-/// What an element costs a core of a CPU, in hundredths of a nanosecond: in types that fill vector
-/// registers (float32, int32), and in float64, whose functions are mostly the C library's.
+/// What one element costs one CPU core, in hundredths of a nanosecond: for dtypes that fill vector
+/// registers (float32, int32), and for float64, whose functions are mostly the C library's.
 struct OpCost {
   std::int16_t f32 = 0, f64 = 0;
 };
 inline constexpr OpCost kStep{5, 10};  // one step of arithmetic
 inline constexpr OpCost kQuotient{20, 60};
 inline constexpr OpCost kTranscendental{60, 1500};  // a polynomial
-inline constexpr OpCost kInDouble{200, 2000};       // one that needs float64 inside
+inline constexpr OpCost kInDouble{200, 2000};       // needs float64 internally
 inline constexpr OpCost kLibraryCall{1000, 1000};
 inline constexpr OpCost kReduction{6, 6};
 inline constexpr OpCost kArgReduction{20, 20};
 inline constexpr OpCost kRandomNumber{150, 400};  // uniform; other kinds
 
-/// What a reduction of nothing gives.
+/// The result of a reduction over no elements.
 struct Neutral {
   double real = 0;
   std::int64_t whole = 0;
@@ -81,9 +83,10 @@ struct OpRow {
   std::int8_t arity = 0;  // -1: any number
   std::uint32_t traits = 0;
   OpCost cost{};
-  const char* function = nullptr;  // of src/scalar, of element-wise ops; else null
-  const char* header = nullptr;    // where that stands beyond scalar/arithmetic.h; else null
-  Neutral neutral;                 // of reductions
+  const char* function = nullptr;  // in src/scalar, for element-wise ops; otherwise null
+  // the function's header if not scalar/arithmetic.h; otherwise null
+  const char* header = nullptr;
+  Neutral neutral;  // for reductions
 };
 
 namespace detail {
@@ -124,7 +127,7 @@ constexpr bool has_trait(Op op, OpTrait trait) { return (op_row(op).traits & tra
 constexpr bool is_elementwise(Op op, int arity) {
   return kind_of(op) == OpKind::Elementwise && op_row(op).arity == arity;
 }
-/// One step of arithmetic: making it again costs less than keeping it.
+/// One step of arithmetic: recomputing it costs less than storing it.
 constexpr bool is_one_step(Op op) {
   return kind_of(op) == OpKind::Elementwise && op_row(op).cost.f32 <= kStep.f32;
 }

@@ -1,4 +1,4 @@
-// Names of precisions, and scopes of them.
+// Names of precisions, and scopes that set the precision.
 #include "graph/precision.h"
 
 #include <utility>

@@ -5,7 +5,7 @@
 
 namespace tenon {
 
-/// Of the thread's context.
+/// The precision of the calling thread's context.
 Precision current_precision() noexcept;
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// The active trace of random draws: one pointer a thread.
+// The active trace of random draws: one pointer for each thread.
 #include "graph/random_trace.h"
 
 #include <utility>

@@ -1,6 +1,6 @@
-// While a function is being traced for compilation, its random draws read a leaf of the function's
-// own, which the runner feeds at each call, instead of the generator's state at the time of
-// tracing. The trace belongs to the thread that traces.
+// While a function is traced for compilation, its random draws read a leaf of the function, which
+// the runner fills at each call, instead of the generator's state at tracing time. The trace
+// belongs to the thread that traces.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@
 namespace tenon {
 
 struct RandomTrace {
-  Tensor leaf;                     // int64[2]: (seed, counter)
-  std::int64_t draws = 0;          // draws so far: the next one's offset; at the end, draws a call
-  Generator* generator = nullptr;  // the generator drawn from: one a trace
+  Tensor leaf;  // int64[2]: (seed, counter)
+  // draws so far: the offset of the next draw; at the end, draws in one call
+  std::int64_t draws = 0;
+  Generator* generator = nullptr;  // the generator drawn from: one for each trace
 };
 
 /// The trace of this thread, or null.
 RandomTrace* active_random_trace() noexcept;
 
-/// Makes `trace` the active one while it lives; guards nest.
+/// Makes `trace` the active one while the guard lives; guards nest.
 class RandomTraceGuard {
  public:
   explicit RandomTraceGuard(RandomTrace* trace) noexcept;

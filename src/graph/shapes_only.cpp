@@ -1,4 +1,4 @@
-// One flag a thread.
+// One flag for each thread.
 #include <tenon/shapes_only.h>
 
 #include <utility>

@@ -1,4 +1,4 @@
-// The handle's own members and variables. What evaluates lives in run/.
+// Members of the handle itself, and variables. Evaluation is in src/run.
 #include <cstring>
 
 #include <tenon/error.h>
@@ -30,7 +30,7 @@ Tensor& Tensor::operator=(Tensor&& other) noexcept {
 namespace {
 const Node& checked(const Node* node) {
   if (node == nullptr) {
-    std::string at = where("");  // the op that was called, if it is built of others, and the layer
+    std::string at = where("");  // the called op, if it is built from others, and the layer
     if (at.starts_with(' ')) at.erase(0, 1);
     throw ValueError(cat(at, at.empty() ? "" : ": ",
                          "a tensor without a value was used: it was never assigned"));
@@ -94,7 +94,8 @@ bool is_variable(const Tensor& tensor) {
 
 namespace {
 
-// Writes all of a variable's value, beside the old one where others read that.
+// Writes a variable's whole value. If others read the old value, the new one is written to other
+// memory.
 template <class Write>
 void assign_whole(Node& variable, Write&& write) {
   Buffer& value = *variable.value;

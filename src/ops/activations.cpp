@@ -1,8 +1,9 @@
-// Element by element, built from the primitives: activations and a few functions of their kind.
+// Activations and similar element-wise functions, built from the primitives in unary.cpp and
+// binary.cpp.
 //
-// Where a branch of where() could overflow, its argument is made harmless first: the gradient of a
-// branch not taken is 0, and 0 times infinity would be NaN. At kinks the first and the second
-// derivative are PyTorch's.
+// If a branch of where() could overflow, its argument is replaced by a harmless value first: the
+// gradient of the branch not taken is 0, and 0 times infinity would be NaN. At kinks the first and
+// second derivatives are PyTorch's.
 #include <cmath>
 #include <numbers>
 
@@ -15,8 +16,8 @@
 namespace tenon {
 namespace {
 
-// Gradient 0 at both bounds, unlike clamp's, and at NaN. Whole numbers stay whole, as in PyTorch;
-// bool counts as float32.
+// Gradient 0 at both bounds, unlike clamp, and at NaN. Integers stay integers, as in PyTorch; bool
+// becomes float32.
 Tensor open_clamp(const Tensor& input, Scalar low, Scalar high) {
   const Tensor x = is_bool(input.dtype()) ? to_floating(input) : input;
   Tensor clamped = minimum(maximum(x, low), high);
@@ -28,7 +29,8 @@ Tensor open_clamp(const Tensor& input, Scalar low, Scalar high) {
 
 Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
   const Called called("clamp");
-  // The gradient is 1 where x is what it is clamped to, bounds included; 0 elsewhere, at NaN too.
+  // The gradient is 1 where x equals its clamped value, bounds included, and 0 elsewhere, also at
+  // NaN.
   Tensor clamped = minimum(maximum(x, low), high);
   if (!is_floating(clamped.dtype())) return clamped;
   return where(eq(clamped, x), x, detach(clamped));
@@ -71,7 +73,7 @@ Tensor gelu(const Tensor& input, bool tanh_approximation) {
   require_defined("gelu", input);
   const Tensor x = to_floating(input);
   if (!tanh_approximation) return x * 0.5 * (1 + erf(x * (1 / std::numbers::sqrt2)));
-  // 1 + tanh(u) = 2 sigmoid(2 u), where nothing cancels.
+  // 1 + tanh(u) = 2 sigmoid(2 u); the right side has no cancellation.
   const double scale = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // 2 sqrt(2 / pi)
   return x * sigmoid(x * (square(x) * (0.044715 * scale) + scale));
 }
@@ -82,7 +84,8 @@ Tensor leaky_relu(const Tensor& input, double negative_slope) {
   return where(gt(x, 0), x, x * negative_slope);
 }
 
-// At 0 the slope is that from below, alpha, and the second derivative that from above, 0.
+// At 0 the first derivative is the limit from below, alpha, and the second derivative is the limit
+// from above, 0.
 Tensor elu(const Tensor& input, double alpha) {
   require_defined("elu", input);
   const Tensor x = to_floating(input), linear = ge(x, 0);

@@ -1,6 +1,7 @@
-// Adaptive pooling: windows chosen so that a given number of results comes out. Window i of `out`
-// over `size` places is [floor(i size / out), ceil((i + 1) size / out)), as in PyTorch: windows may
-// overlap. Axes are pooled one after another, which is the same, for windows are rectangles.
+// Adaptive pooling: windows are chosen to yield a given number of results. Window i of `out` over
+// `size` elements is [floor(i size / out), ceil((i + 1) size / out)), as in PyTorch; windows may
+// overlap. Axes are pooled one after another, which gives the same result because windows are
+// rectangles.
 #include <algorithm>
 
 #include <tenon/error.h>
@@ -12,7 +13,7 @@
 namespace tenon {
 namespace {
 
-// Of x's axis, windows of `length` places one after another: one result each.
+// Reduces consecutive windows of `length` elements of an axis to one result each.
 using Reduce = Placed (*)(const Placed& x, int axis, std::int64_t length);
 
 Ints divided_sizes(const Tensor& x, int axis, std::int64_t length) {
@@ -27,7 +28,7 @@ Placed means(const Placed& x, int axis, std::int64_t length) {
   return {mean(reshape(x.values, sizes), {axis + 1}), {}};
 }
 
-// As poolings of images, whose gradients go to each window's first maximum.
+// As max pooling of images, whose gradient goes to each window's first maximum.
 Placed maxima(const Placed& x, int axis, std::int64_t length) {
   const Tensor& v = x.values;
   std::int64_t before = 1, behind = 1;
@@ -74,8 +75,8 @@ void check_adaptive(const char* op, const Tensor& x, const Ints& output, const c
       throw ShapeError(cat(where(op), ": the input is ", x.shape(), ", without pixels"));
 }
 
-// x [.., C, axes…] over its last axes. The last one first, so that of equal maxima that of the
-// first row gets the gradient, as in PyTorch.
+// Pools the last axes of x [.., C, axes…]. The last axis comes first, so that of equal maxima the
+// one in the first row gets the gradient, as in PyTorch.
 Placed pool_axes(Placed x, const Ints& output, Reduce reduce) {
   const int axes = static_cast<int>(output.size()), first = x.values.rank() - axes;
   for (int k = axes - 1; k >= 0; --k)

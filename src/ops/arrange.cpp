@@ -1,4 +1,5 @@
-// Rearranging: elements repeated, rolled, masked and put in places, built from the other ops.
+// Rearranging elements: repeating, rolling, masking and writing into slices, built from other ops.
+// Primitives that move elements are in movement.cpp.
 #include <algorithm>
 #include <limits>
 
@@ -12,7 +13,7 @@
 namespace tenon {
 namespace {
 
-// row - column of the elements of the last two axes, int64 [rows, columns].
+// row - column for the elements of the last two axes, int64 [rows, columns].
 Tensor diagonals(const char* op, const Tensor& x) {
   if (x.rank() < 2)
     throw ShapeError(cat(where(op), ": input is ", x.shape(), "; a matrix has two axes or more"));
@@ -64,7 +65,7 @@ Tensor roll(const Tensor& x, const Ints& shifts, const Ints& axes) {
 
 namespace {
 
-// An axis `count` times, one copy behind the other.
+// Repeats an axis `count` times, one copy after another.
 Tensor repeat_blocks(const Tensor& x, int axis, std::int64_t count) {
   Ints whole = to_ints(x.shape());
   std::int64_t outer = 1, block = 1;
@@ -91,7 +92,8 @@ Tensor repeat(const Tensor& x, const Ints& counts) {
   }
   if (raised.size() <= std::size_t{kMaxRank})
     return reshape(expand(reshape(x, raised), expanded), merged);
-  // More axes than a shape has: one axis after another, the last first.
+  // The result would have too many axes for a shape, so one axis is repeated at a time, the last
+  // one first.
   Tensor out = reshape(x, sizes);
   for (std::size_t a = counts.size(); a-- > 0;)
     if (counts[a] != 1) out = repeat_blocks(out, static_cast<int>(a), counts[a]);
@@ -104,7 +106,7 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t count, int axis) {
   const int a = normalize_axis(axis, x.rank(), where("repeat_interleave").c_str());
   Ints merged = to_ints(x.shape());
   merged[static_cast<std::size_t>(a)] = size_product("repeat_interleave", x.size(a), count);
-  if (x.rank() == kMaxRank) {  // no axis is free: the others are merged
+  if (x.rank() == kMaxRank) {  // no axis is free, so the others are merged
     std::int64_t outer = 1, inner = 1;
     for (int d = 0; d <= a; ++d) outer *= x.size(d);
     for (int d = a + 1; d < x.rank(); ++d) inner *= x.size(d);
@@ -146,7 +148,7 @@ Tensor index_add(const Tensor& base, int axis, const Tensor& index, const Tensor
                          shape));
   Ints column(static_cast<std::size_t>(base.rank()), 1);
   column[static_cast<std::size_t>(a)] = index.size(0);
-  // Of bool there are no sums, which scatter_add() says whatever the factor.
+  // bool has no sums; scatter_add() reports this error whatever the factor.
   const bool as_they_are = alpha.real() == 1 || is_bool(updates.dtype());
   const Tensor scaled = as_they_are ? updates : mul(updates, alpha);
   return scatter_add(base, a, broadcast_to(reshape(index, column), shape), scaled);

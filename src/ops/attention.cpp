@@ -1,9 +1,9 @@
-// Scaled-dot-product attention (Vaswani et al., "Attention is all you need", 2017).
+// Scaled dot-product attention (Vaswani et al., "Attention is all you need", 2017).
 //
-// One op over [batch, length, heads, size], with the logarithm of each query's sum of exponentials
-// as its second result, and one for the gradients, which makes the weights again from it (Dao et
-// al., "FlashAttention", 2022): no scores are kept. Both say what they are in other ops, which is
-// how they are differentiated again and what runs where no engine knows them.
+// One op over [batch, length, heads, size], whose second result is the logsumexp of each query's
+// scores, and one op for the gradients, which recomputes the weights from the logsumexp (Dao et
+// al., "FlashAttention", 2022): no scores are stored. Both ops have a decomposition into other ops.
+// The decomposition is used for second derivatives, and runs where no engine supports the ops.
 #include "ops/attention.h"
 
 #include <algorithm>
@@ -24,11 +24,10 @@ namespace {
 
 constexpr const char* kName = "scaled_dot_product_attention";
 
-// Inputs and results of Attention; its gradient reads y, the logarithms and the gradient of y
-// behind the values, then the mask. Where weights are dropped what drops them comes last:
-// int64[3], the seed, the counter of the draw, and of 2^24 numbers that it may give the count of
-// those, from 0 on, that drop. The draw is that of a float32 tensor [batch, heads, length of the
-// query, length of the key].
+// Inputs and results of Attention. Its gradient reads y, the logsumexp and the gradient of y after
+// the values, then the mask. With dropout the last input is int64[3]: the seed, the counter of the
+// draw, and the threshold: of the 2^24 numbers that a draw can yield, those below the threshold
+// drop a weight. The draw is that of a float32 tensor [batch, heads, query length, key length].
 constexpr int kQuery = 0, kKey = 1, kValue = 2, kMask = 3;
 constexpr int kOutputGrad = 5, kGradMask = 6;
 
@@ -47,10 +46,10 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (k.size(-2) != v.size(-2)) refuse(q, k, v, "key and value differ in length");
 }
 
-// ---- In other ops -----------------------------------------------------------------------------
+// ---- Decomposition into other ops ---------------------------------------------------------------
 
-// Each head of a key or value [.., heads, length, size] serves as many heads of the query, one
-// after another.
+// Grouped heads: each head of a key or value [.., heads, length, size] serves `times` consecutive
+// heads of the query.
 Tensor repeat_heads(const Tensor& x, std::int64_t times) {
   if (times == 1) return x;
   Ints sizes = to_ints(x.shape());
@@ -61,14 +60,14 @@ Tensor repeat_heads(const Tensor& x, std::int64_t times) {
   return reshape(expand(unsqueeze(x, x.rank() - 2), wide), sizes);
 }
 
-// The reverse for gradients: sums over the heads that one has served.
+// The transpose, for gradients: sums over the query heads that one head has served.
 Tensor sum_heads(const Tensor& x, std::int64_t times) {
   if (times == 1) return x;
   const Tensor groups = reshape(x, {x.size(0), x.size(1) / times, times, x.size(2), x.size(3)});
   return sum(groups, {2});
 }
 
-// The scores with those of places that are not to be seen at minus infinity.
+// The scores, with minus infinity at hidden positions.
 Tensor masked(Tensor scores, const Tensor& mask, bool causal) {
   const double hidden = -HUGE_VAL;
   if (mask.defined())
@@ -84,7 +83,7 @@ Tensor scores_of(const Tensor& q, const Tensor& k, const Tensor& mask,
   return masked(matmul(q * attrs.scale, transpose(k)), mask, attrs.causal);
 }
 
-// Those of a query that a mask hides from all keys are 0, as in PyTorch, and so are its gradients.
+// The weights of a query whose keys are all masked are 0, as in PyTorch, and so are its gradients.
 Tensor weights_of(const Tensor& scores, bool masks) {
   if (!masks) return softmax(scores, -1);
   const Tensor sees_none = eq(amax(scores, {-1}, true), -HUGE_VAL);
@@ -93,8 +92,8 @@ Tensor weights_of(const Tensor& scores, bool masks) {
 
 Tensor swap_heads(const Tensor& x) { return transpose(x, 1, 2); }
 
-// 16-bit operands are computed with in float32, and results rounded once: rounded scores would be
-// off by more than their exponentials' last digits.
+// 16-bit operands are cast to float32 and results are rounded once: the error of rounded scores
+// would exceed the last digits of their exponentials.
 Tensor upcast(const Tensor& x) {
   return is_floating(x.dtype()) && item_size(x.dtype()) == 2 ? cast(x, DType::Float32) : x;
 }
@@ -105,10 +104,10 @@ bool has_mask(const Node& node, int mask_at) {
   return node.input_count > mask_at + (drops_weights(node) ? 1 : 0);
 }
 
-// What a uniform number in [0, 1) of 24 bits lies below with probability p, times 2^24.
+// A uniform 24-bit number in [0, 1) is below the threshold / 2^24 with probability p.
 constexpr double kNumbers = 1 << 24;
 
-// What drops weights, as the op takes it.
+// The dropout input of the op.
 Tensor dropping(double p, Generator& generator) {
   std::int64_t draw = 0;
   const Tensor state = generator.next(&draw), at = arange(0, 3);
@@ -118,8 +117,8 @@ Tensor dropping(double p, Generator& generator) {
                where(eq(at, 1), slice(state, 0, 1, 2) + draw, dropped));
 }
 
-// Attention's operands with heads in front of lengths, a head of key and value for each of the
-// query's, and what follows from them.
+// Attention's operands with heads before lengths and one key and value head for each query head,
+// and the values computed from them.
 class WrittenOut {
  public:
   WrittenOut(const Tensor& out, int mask_at)
@@ -143,15 +142,16 @@ class WrittenOut {
   Tensor weights() const { return weights_of(scores(), mask_.defined()); }
   Tensor result() const { return swap_heads(matmul(dropped(weights()), v_)); }
 
-  // Of what belongs to weights: zero where they are dropped, the rest larger instead.
+  // Applies dropout to weights or their gradient: dropped elements are zero, the others are scaled
+  // up.
   Tensor dropped(const Tensor& x) const {
     return keep_.defined() ? where(keep_, x * cast(1 / (1 - below_), x.dtype()), 0.0) : x;
   }
-  // The gradient of the weights, given that of the result.
+  // The gradient with respect to the weights, given the result's gradient.
   Tensor weights_grad(const Tensor& g) const {
     return dropped(matmul(swap_heads(g), transpose(v_)));
   }
-  // The gradient of the scores, given that of the result.
+  // The gradient with respect to the scores, given the result's gradient.
   Tensor scores_grad(const Tensor& g) const {
     const Tensor p = weights(), dp = weights_grad(g);
     return p * (dp - sum(dp * p, {-1}, true));
@@ -184,8 +184,8 @@ class WrittenOut {
 
 Shape leading(const Tensor& x, int behind) { return Shape(x.shape().begin(), x.rank() - behind); }
 
-// [batch…, heads, length, size] as [batch, length, heads, size], `lead` for the axes before the
-// last two.
+// Converts [batch…, heads, length, size] to [batch, length, heads, size]; `lead` is the shape of
+// the axes before the last two.
 Tensor as_four_axes(const Tensor& x, const Shape& lead) {
   Ints sizes = to_ints(lead);
   sizes.insert(sizes.end(), {x.size(-2), x.size(-1)});
@@ -199,13 +199,14 @@ struct Lead {
   Shape query, key;  // axes before length and size
 };
 
-// With axes of one element in front.
+// Adds leading axes of size 1.
 Tensor with_rank(Tensor x, int rank) {
   while (x.rank() < rank) x = unsqueeze(x, 0);
   return x;
 }
 
-// What the axes before the last two broadcast to. With groups the axis of heads is apart.
+// The broadcast shape of the axes before the last two. With grouped heads the axis of heads is
+// separate.
 Lead lead_of(const Tensor& q, const Tensor& k, const Tensor& v, bool grouped) {
   const int behind = grouped ? 3 : 2;
   const Shape all = broadcast_shapes(
@@ -272,7 +273,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   sizes.insert(sizes.end(), {query.size(-2), key.size(-2)});
   if (mask.defined()) {
     broadcast_shapes(mask.shape(), to_shape(sizes), kName);
-    // Kernels read floating numbers of up to 32 bits.
+    // Kernels read masks of floating dtypes of up to 32 bits.
     const bool is_wider = mask.dtype() == DType::Float64 && query.dtype() != DType::Float64;
     const Tensor read = is_wider ? cast(mask, DType::Float32) : mask;
     inputs.push_back(as_four_axes(broadcast_to(read, to_shape(sizes)), lead.query));
@@ -314,7 +315,7 @@ void check_operands(const Node& node, int mask_at) {
           "the mask is not [batch, heads, length of the query, length of the key]");
 }
 
-// Logarithms are as wide as sums are.
+// The logsumexp has the dtype of the sums.
 DType log_dtype(const Node& node) {
   return node.input(kQuery)->dtype == DType::Float64 ? DType::Float64 : DType::Float32;
 }
@@ -377,9 +378,9 @@ Gradients vjp_attention(const Tensor& out, std::span<const Tensor> cotangents) {
   return gradients;
 }
 
-// With p the weights, D what drops them, dp = D(g vᵀ), d = rowsum(dp p), ds = p (dp - d):
-// dq = scale ds k, dk = scale dsᵀ q, dv = D(p)ᵀ g. The result and the logarithms follow from the
-// other inputs, so what depends on them is counted there.
+// With p the weights, D the dropout, dp = D(g vᵀ), d = rowsum(dp p), ds = p (dp - d): dq = scale ds
+// k, dk = scale dsᵀ q, dv = D(p)ᵀ g. The result and the logsumexp are functions of the other
+// inputs, so gradients through them are attributed to those inputs.
 Gradients vjp_attention_grad(const Tensor& out, std::span<const Tensor> cotangents) {
   const WrittenOut w(out, kGradMask);
   const Tensor g = upcast(input_of(out, kOutputGrad)), p = w.weights();
@@ -393,7 +394,7 @@ Gradients vjp_attention_grad(const Tensor& out, std::span<const Tensor> cotangen
   const auto rounded = [&](const Tensor& x, int input) {
     return x.defined() ? cast(x, out.node()->input(input)->dtype) : x;
   };
-  Tensor to_q, to_k, to_v, to_g, to_p, of_ds;  // gradients with regard to each
+  Tensor to_q, to_k, to_v, to_g, to_p, of_ds;  // gradients with respect to each
   if (const Tensor gq = of_result(kQuery); gq.defined()) {
     plus(of_ds, matmul(swap_heads(gq) * w.scale(), transpose(w.k())));
     plus(to_k, w.key_grad(ds, swap_heads(gq)));

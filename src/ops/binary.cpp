@@ -1,6 +1,6 @@
-// Element by element, two tensors or a tensor and a number; and where().
+// Binary element-wise ops: two tensors, or a tensor and a number. Also where().
 //
-// A binary node always sees two inputs of one shape and dtype: the builders here promote (Cast),
+// A binary node always has two inputs of one shape and dtype. The builders here promote (Cast),
 // broadcast (Reshape, Expand) and turn numbers into constants.
 #include <cmath>
 #include <utility>
@@ -67,22 +67,23 @@ Tensor div_pair(const Pair& p) { return build(Op::Div, {to_floating(p.a), to_flo
 Tensor floor_divide_pair(const Pair& p) {
   const Tensor rest = refuse_bool(Op::Remainder, "floor_divide", p, "cast to a number");
   if (is_floating(p.dtype())) {
-    // (a - rest) / b is whole but for its rounding; a division by zero stays what it is. The rest
-    // is infinite where b is and has the other sign: a is less than one b below zero. A zero has
-    // the sign of the quotient.
+    // (a - rest) / b is a whole number except for its rounding error; a division by zero stays as
+    // it is. The rest is infinite if b is infinite with the other sign: a is then less than one b
+    // below zero. A zero has the sign of the quotient.
     const Tensor quotient = detach(p.a / p.b);
-    const Tensor scale = where(isinf(p.a - rest), 0.5, ones_like(rest));  // exact where it halves
+    const Tensor scale = where(isinf(p.a - rest), 0.5, ones_like(rest));  // halving is exact
     const Tensor exact = round((p.a * scale - rest * scale) / (p.b * scale));
     const Tensor whole = where(isinf(rest), -1, exact);
     return where(eq(p.b, 0), quotient, where(eq(whole, 0), quotient * 0, whole));
   }
-  // Truncation is one too high where there is a rest and the signs differ; a - rest itself could
+  // Truncation is one too high if there is a rest and the signs differ; a - rest itself could
   // overflow.
   const Tensor inexact = logical_and(ne(rest, 0), ne(lt(p.a, 0), lt(p.b, 0)));
   return build(Op::Sub, {build(Op::Div, {p.a, p.b}), cast(inexact, p.dtype())});
 }
 
-// A number is compared as an element of the tensor would be, as in PyTorch: float16's 0.1 is 0.1.
+// A number is compared as an element of the tensor, as in PyTorch: in float16, 0.1 means float16's
+// 0.1.
 Tensor as_element(const Tensor& x) {
   if (!is_constant(x) || !is_floating(x.dtype())) return x;
   return constant(x.shape(), stored_value(constant_value(x).real(), x.dtype()), x.dtype());
@@ -158,8 +159,8 @@ Tensor pow(const Tensor& a, Scalar b) {
   return pow_pair(align("pow", a, b));
 }
 
-// Branches rather than abs and maximum, so that ties have all derivatives. Infinities that are
-// equal have no distance; each side then has half the gradient.
+// Uses branches, not abs and maximum, so that all derivatives exist at ties. Equal infinities have
+// distance 0; each side then gets half the gradient.
 Tensor logaddexp(const Tensor& left, const Tensor& right) {
   const Called called("logaddexp");
   const Tensor a = to_floating(left), b = to_floating(right);
@@ -267,8 +268,8 @@ Gradients vjp_div(const Tensor& out, const Tensor& g) {
 }
 
 // d a^b / da = b a^(b-1), and 0 for b = 0 whatever a; d/db = a^b log a, and 0 where a = 0 and b >=
-// 0. The guards stand inside the functions that would overflow, so that second derivatives are
-// finite too.
+// 0. The guards are inside the functions that would overflow, so that second derivatives are finite
+// too.
 Gradients vjp_pow(const Tensor& out, const Tensor& g) {
   const Tensor a = input_of(out, 0), b = input_of(out, 1);
   if (is_number(b)) {
@@ -276,14 +277,14 @@ Gradients vjp_pow(const Tensor& out, const Tensor& g) {
     return {power == 0 ? Tensor{} : g * (pow(a, power - 1) * power), Tensor{}};
   }
   const Tensor ga = g * (b * pow(a, where(eq(b, 0), 0, b - 1)));
-  // A plain number is what it is here, not what a 16-bit comparison makes of it.
+  // A plain number is tested exactly, not after rounding to a 16-bit dtype.
   const bool nonzero = is_constant(a) && !constant_value(a).is_zero();
   const Tensor base = nonzero ? a : where(logical_and(eq(a, 0), ge(b, 0)), 1, a);
   return {ga, g * (out * log(base))};
 }
 
 namespace {
-// Beside a NaN both win, as in PyTorch.
+// If one operand is NaN, both get the gradient, as in PyTorch.
 Gradients vjp_larger(const Tensor& g, const Tensor& a_wins, const Tensor& b_wins,
                      const Tensor& tie) {
   const Tensor half = g * 0.5;
@@ -303,7 +304,7 @@ Gradients vjp_minimum(const Tensor& out, const Tensor& g) {
 
 Gradients vjp_atan2(const Tensor& out, const Tensor& g) {
   const Tensor y = input_of(out, 0), x = input_of(out, 1), length = square(x) + square(y);
-  const Tensor scaled = g / where(eq(length, 0), 1, length);  // no slope at the origin
+  const Tensor scaled = g / where(eq(length, 0), 1, length);  // zero gradient at the origin
   return {scaled * x, -(scaled * y)};
 }
 

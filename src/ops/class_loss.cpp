@@ -1,4 +1,5 @@
-// Losses of classes with weights and a class that is left out, and losses between distributions.
+// Classification losses with class weights and an ignored class, and losses between distributions.
+// Plain cross entropy is in loss.cpp.
 #include <limits>
 
 #include <tenon/error.h>
@@ -20,7 +21,7 @@ Tensor class_weights(const char* op, const Tensor& weight, const Tensor& logp) {
   return cast(weight, logp.dtype());
 }
 
-// Losses and what they count in a mean.
+// Losses, and the weight with which each counts in a mean.
 struct Weighted {
   Tensor losses, counts;
 };
@@ -30,8 +31,8 @@ Tensor reduced(const Weighted& w, Reduction reduction) {
   return sum(w.losses) / sum(w.counts);
 }
 
-// logp [.., C], target [..]. One that is neither a class nor left out is refused, and NaN till
-// then.
+// logp [.., C], target [..]. A target that is neither a class nor the ignored class is refused at
+// run time; until then its loss is NaN.
 Weighted picked(const char* op, const Tensor& logp, const Tensor& target, const Tensor& weights,
                 const ClassLossOptions& o) {
   const std::int64_t classes = logp.size(-1);
@@ -55,8 +56,9 @@ void require_smoothing(const char* op, double smoothing) {
     throw ValueError(cat(where(op), ": the label smoothing ", smoothing, " is outside [0, 1]"));
 }
 
-// Beside 0 and 1 logarithms end at -100 and slopes at 10^12, as PyTorch's do: a certain mistake
-// costs 100, not infinity, and what is certain and right has the slope 0, not 0 · infinity.
+// Near 0 and 1 logarithms are limited to -100 and slopes to 10^12, as in PyTorch. So a certain
+// wrong prediction costs 100, not infinity, and a certain right one has the slope 0, not 0 ·
+// infinity.
 Tensor of_probability(const Tensor& p, const Tensor& target) {
   constexpr double kLeast = 1e-12, kSteepest = 1e12, kSteepestOfHalf = 32768;
   const Tensor still = detach(p), inner = gt(still * (1 - still), kLeast);

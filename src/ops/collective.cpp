@@ -1,7 +1,7 @@
-// Collectives: one node a group, with a result for each member, which lives where the member does.
+// Collectives: one node for each group, with one result for each member, on the member's device.
 //
-// Members that share one device exchange nothing: there the same values are written in other ops.
-// A mean is a sum, divided by each member.
+// If all members share one device, nothing is exchanged: the same values are computed with other
+// ops. A mean is a sum that each member divides.
 #include "ops/collective.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool sums(CollectiveKind kind) {
   return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
 }
 
-// Whether every member has a device of its own; if not, all share one.
+// Whether every member has a device of its own; if not, all must share one.
 bool stand_apart(const char* name, std::span<const Device> devices) {
   std::size_t equal = 0;
   for (std::size_t k = 0; k < devices.size(); ++k)
@@ -50,7 +50,7 @@ std::vector<Device> devices_of_parts(const char* name, std::span<const Tensor> p
   return devices;
 }
 
-// The sum in the order of ranks; 16-bit floats are rounded once.
+// The sum in rank order; 16-bit floats are rounded once.
 Tensor sum_here(std::span<const Tensor> parts) {
   const DType dtype = parts[0].dtype();
   const bool upcast = dtype == DType::Float16 || dtype == DType::BFloat16;
@@ -182,7 +182,7 @@ std::int64_t count_collective_results(const Node& node) {
 
 // ---- Gradients --------------------------------------------------------------------------------
 
-// What a member gave has reached the results of all of them.
+// The contribution of one member reaches the results of all members.
 Gradients vjp_collective(const Tensor& out, std::span<const Tensor> cotangents) {
   const Node& node = *out.node();
   const std::vector<Device> members = members_of(node);

@@ -1,4 +1,4 @@
-// Where members of a collective live.
+// The devices of a collective's members.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tenon {
 
-/// The device of the member of rank k.
+/// The device of the member with rank k.
 Device member_of(const Node& collective, std::int64_t k);
 /// All of them, by rank.
 std::vector<Device> members_of(const Node& collective);

@@ -1,8 +1,8 @@
-// Matrix products and convolutions. Gradients of contractions are contractions, so they
-// differentiate again.
+// Matrix products and convolutions. Gradients of contractions are contractions, so they can be
+// differentiated again.
 //
-// Matmul nodes take equal batch axes: builders expand them by views, and Expand's gradient does the
-// summing back.
+// Matmul nodes take equal batch axes: builders expand operands by views, and Expand's gradient sums
+// again.
 #include <algorithm>
 
 #include <tenon/error.h>
@@ -17,7 +17,7 @@
 namespace tenon {
 namespace {
 
-// y: a product of operands of `dtype`, whose sums are as wide as product_attrs() leaves them.
+// Adds a bias to y, a product of operands of `dtype`; y's dtype is as product_attrs() leaves it.
 Tensor add_bias(const char* op, const Tensor& y, DType dtype, const Tensor& bias, int axis) {
   if (!bias.defined()) return y;
   if (bias.shape() != Shape{y.size(axis)})
@@ -41,14 +41,15 @@ Precision unrounded(DType operands) {
   return operands == DType::Float16 ? Precision::Fp16 : Precision::Bf16;
 }
 
-// How a product of operands of this dtype multiplies that is built here and now. Where more is
-// added to the sums of 16-bit operands, they are rounded behind that, once.
+// The attributes of a product built now, for operands of this dtype. If more is added to the sums
+// of 16-bit operands, rounding happens once, after that addition.
 ContractionAttrs product_attrs(DType dtype, bool more_is_added, const ConvAttrs& conv = {}) {
   if (more_is_added && is_short_float(dtype)) return {conv, unrounded(dtype)};
   return {conv, dtype == DType::Float32 ? current_precision() : Precision::Fp32};
 }
 
-// Of whole numbers, which wrap: sums of products, which fuse to one kernel over [B, M, N, K].
+// The product of integers, which wrap around: sums of element-wise products, which fuse into one
+// kernel over [B, M, N, K].
 Tensor whole_product(const Tensor& a, const Tensor& b) {
   const std::int64_t batch = Shape(a.shape().begin(), a.rank() - 2).numel();
   const std::int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
@@ -66,14 +67,15 @@ Tensor product(const Tensor& a, const Tensor& b, bool more_is_added = false) {
 
 Shape batch_axes(const Tensor& x) { return Shape(x.shape().begin(), x.rank() - 2); }
 
-// Whether batch axes and rows are one axis without a copy, as far as the graph says.
+// Whether batch axes and rows can be merged into one axis without a copy, as far as the graph
+// shows.
 bool lies_in_rows(const Tensor& x) {
   const Node& node = *x.node();
   return node.realised() || op_info(node.op).kind != OpKind::View || node.op == Op::Reshape;
 }
 
-// x [.., rows, K] by one matrix [K, N]: one product, and so is the gradient of that matrix, which
-// would be a sum over a product for each of the batch otherwise.
+// x [.., rows, K] times one matrix [K, N] as a single product. So the gradient of the matrix is a
+// single product too, instead of a sum of one product for each batch entry.
 Tensor times_one_matrix(const Tensor& x, const Tensor& matrix) {
   const std::int64_t rows = Shape(x.shape().begin(), x.rank() - 1).numel();
   Ints sizes = to_ints(x.shape());
@@ -115,8 +117,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                          x.rank() == 0 ? 0 : x.size(-1), " features, weight ", weight.shape(),
                          " takes ", weight.size(1)));
   const DType dtype = promote(x.dtype(), weight.dtype());
-  // One matrix product whatever the number of batch axes. Their product is written out: -1 cannot
-  // tell it when `in` is 0.
+  // One matrix product whatever the number of batch axes. The number of rows is computed
+  // explicitly, because reshape's -1 cannot be inferred when `in` is 0.
   const std::int64_t rows = Shape(x.shape().begin(), x.rank() - 1).numel();
   const Tensor flat = reshape(cast(x, dtype), {rows, x.size(-1)});
   const Tensor sums = product(flat, transpose(cast(weight, dtype)), bias.defined());
@@ -128,23 +130,23 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 namespace {
 
-// 16-bit operands give sums of float32 where a precision is given: those that autocast has rounded,
-// and those to whose sums more is added. Otherwise the result has the operands' dtype.
+// Products of 16-bit operands have float32 results if a precision is given: operands rounded by
+// autocast, and results to which more is added. Otherwise the result has the operands' dtype.
 DType product_dtype(const Node& node) {
   const DType dtype = node.input(0)->dtype;
   const bool unrounded = node.attrs.as<ContractionAttrs>().precision != Precision::Fp32;
   return is_short_float(dtype) && unrounded ? DType::Float32 : dtype;
 }
 
-// How gradients of a product are made: of the operands' dtype, whatever that of its sums was.
+// Gradients of a product have the operands' dtype, whatever the dtype of its sums.
 ContractionAttrs gradient_attrs(const Tensor& out) {
   ContractionAttrs attrs = out.node()->attrs.as<ContractionAttrs>();
   if (out.dtype() != out.node()->input(0)->dtype) attrs.precision = Precision::Fp32;
   return attrs;
 }
 
-// The gradient of one matrix for several of a batch is summed over them in float32: a part of it
-// that is about to be summed is not rounded.
+// The gradient of one matrix shared by a batch is summed over the batch in float32: the parts are
+// not rounded before that sum.
 ContractionAttrs gradient_attrs(const Tensor& out, int input) {
   const Node& operand = *out.node()->input(input);
   ContractionAttrs attrs = gradient_attrs(out);
@@ -188,8 +190,9 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   return add_bias("conv2d", sums, dtype, bias, 1);
 }
 
-// The gradient of a convolution with regard to its input, which is what a transposed one computes.
-// Output padding of a stride or more is not known to it: there the whole result is made, and cut.
+// The gradient of a convolution with respect to its input, which is what a transposed convolution
+// computes. It supports no output padding of a stride or more; in that case the whole result is
+// computed and sliced.
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose2dOptions& o) {
   constexpr const char* kName = "conv_transpose2d";
@@ -264,7 +267,7 @@ std::int64_t conv_size(const Node& node, std::int64_t in, std::int64_t kernel, s
   return (padded - span) / stride + 1;
 }
 
-// The output's shape for x and weight of these shapes.
+// The output shape for x and weight of these shapes.
 Shape conv_shape(const Node& node, const Shape& x, const Shape& w) {
   const ConvAttrs& c = node.attrs.as<ContractionAttrs>().conv;
   require_conv_attrs(node, c);
@@ -290,7 +293,7 @@ void require_output(const Node& node, const Shape& dy, const Shape& wanted) {
         cat(where(node), ": the output's gradient is ", dy, ", the output is ", wanted));
 }
 
-// One operand is an input of `like`, the other the gradient of its result.
+// One operand is an input of the node `like`, the other the gradient of its result.
 Tensor conv(Op op, const Tensor& a, const Tensor& b, const Shape& shape, const Tensor& like) {
   const DType dtype = like.node()->input(0)->dtype;
   return build_as(op, dtype, shape, {cast(a, dtype), cast(b, dtype)}, gradient_attrs(like));
@@ -320,8 +323,8 @@ Inferred infer_conv2d_weight_grad(const Node& node) {
   return {product_dtype(node), node.shape};
 }
 
-// The three are one trilinear form <conv(x, w), dy> seen from its three sides: each one's gradients
-// are the other two.
+// The three ops are one trilinear form <conv(x, w), dy>, differentiated by each argument: the
+// gradients of each op are the other two.
 Gradients vjp_conv2d(const Tensor& out, const Tensor& dy) {
   const Tensor x = input_of(out, 0), w = input_of(out, 1);
   return {conv(Op::Conv2dInputGrad, dy, w, x.shape(), out),

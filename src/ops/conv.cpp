@@ -1,5 +1,5 @@
-// Convolutions over one and three axes, and their transposes, as convolutions over two: an axis of
-// size 1 is added, or the places that a filter covers along the depth become channels.
+// 1-D and 3-D convolutions and their transposes, expressed as 2-D convolutions: an axis of size 1
+// is added, or the filter's positions along the depth become channels.
 #include <tenon/error.h>
 #include <tenon/functional.h>
 
@@ -17,7 +17,7 @@ void require_axes(const char* op, const Tensor& x, const Tensor& weight, int axe
     throw ShapeError(cat(where(op), ": weight must be ", filter, ", not ", weight.shape()));
 }
 
-// The window along one axis, which has no second number beside it.
+// Checks the window parameters of a single axis.
 void require_window(const char* op, std::int64_t stride, std::int64_t padding,
                     std::int64_t dilation) {
   if (stride < 1) throw ValueError(cat(where(op), ": stride ", stride, "; at least 1"));
@@ -40,13 +40,13 @@ Tensor as_volumes(const Tensor& y, std::int64_t batch, std::int64_t depth) {
   return permute(reshape(y, {batch, depth, y.size(1), y.size(2), y.size(3)}), {0, 2, 1, 3, 4});
 }
 
-// A filter [K, C, T, R, S] whose depth stands among its channels.
+// A filter [K, C, T, R, S] with its depth merged into the channels.
 Tensor depth_as_channels(const Tensor& weight) {
   return reshape(weight,
                  {weight.size(0), weight.size(1) * weight.size(2), weight.size(3), weight.size(4)});
 }
 
-// Element i of axis 2 at place i * step.
+// Moves element i of axis 2 to position i * step.
 Tensor spaced(const Tensor& x, std::int64_t step) {
   const std::int64_t length = x.size(2);
   if (step == 1 || length <= 1) return x;
@@ -105,7 +105,7 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
                          weight.shape(), " takes ", weight.size(1) * o.groups));
   const std::int64_t depth = (padded - span) / step + 1, batch = x.size(0);
   const Tensor wide = margin == 0 ? x : pad(x, {0, 0, 0, 0, margin, margin});
-  std::vector<Tensor> covered;  // [N, depth, C, 1, H, W] for each place of the filter
+  std::vector<Tensor> covered;  // [N, depth, C, 1, H, W] for each depth position of the filter
   for (std::int64_t t = 0; t < taps; ++t) {
     const Tensor part = slice(wide, 2, t * apart, t * apart + (depth - 1) * step + 1, step);
     covered.push_back(unsqueeze(permute(part, {0, 2, 1, 3, 4}), 3));
@@ -139,7 +139,7 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
   if (more < 0 || more >= std::max(step, apart) || size < 0)
     throw ValueError(cat(where(kName), ": output padding ", more, " for stride ", step,
                          " and dilation ", apart, "; it lies below one of them"));
-  // Parts of 16-bit operands are summed in float32, which a bias of that type makes them.
+  // Partial results of 16-bit operands are summed in float32; a float32 bias has this effect.
   const DType dtype = promote(x.dtype(), weight.dtype());
   const bool parts_are_short = dtype == DType::Float16 || dtype == DType::BFloat16;
   const Tensor none = parts_are_short ? zeros({channels * taps}) : Tensor();
@@ -153,7 +153,7 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
   Tensor sum;
   for (std::int64_t t = 0; t < taps; ++t) {
     const Tensor part = spaced(permute(select(places, 3, t), {0, 2, 1, 3, 4}), step);
-    // Padding below zero crops.
+    // Negative padding crops.
     const std::int64_t before = t * apart - margin;
     const Tensor moved = pad(part, {0, 0, 0, 0, before, size - before - reached});
     sum = sum.defined() ? sum + moved : moved;

@@ -1,4 +1,4 @@
-// Leaves made of attributes: constants and ranges. Random leaves are in random.cpp.
+// Leaves made from attributes: constants and ranges. Random leaves are in random.cpp.
 #include <cmath>
 
 #include <tenon/error.h>
@@ -22,7 +22,7 @@ Inferred infer_iota(const Node& node) {
 
 namespace {
 
-// The tensor's elements, not a number beside it: gradients with regard to it may be asked for.
+// A tensor, not a plain number: gradients with respect to it may be requested.
 Tensor of_one_value(const Shape& shape, double value, DType dtype) {
   Tensor out = constant(shape, value, dtype);
   out.node()->differentiable = is_floating(dtype);
@@ -33,7 +33,7 @@ Tensor of_one_value(const Shape& shape, double value, DType dtype) {
 
 Tensor full(const Shape& shape, Scalar value, DType dtype) {
   if (is_bool(dtype)) return constant(shape, value, dtype);
-  // Computed with as they are stored.
+  // Computed from the value as it is stored in the dtype.
   if (is_floating(dtype)) return of_one_value(shape, stored_value(value.real(), dtype), dtype);
   if (!value.is_whole() && std::trunc(value.real()) != value.real())
     throw ValueError(
@@ -55,7 +55,7 @@ Tensor scalar(Scalar value, DType dtype) { return full({}, value, dtype); }
 
 namespace {
 
-// Infinite or NaN where there is no end.
+// Infinite or NaN if the range has no end.
 double steps_between(Scalar start, Scalar end, Scalar step) {
   if (!start.is_whole() || !end.is_whole() || !step.is_whole())
     return std::ceil((end.real() - start.real()) / step.real());
@@ -82,8 +82,8 @@ Tensor arange(Scalar start, Scalar end, Scalar step, DType dtype) {
     throw DTypeError(cat(where("arange"), ": ", dtype,
                          " with a fractional start or step; ask for a floating type"));
   const Shape shape{count > 0 ? static_cast<std::int64_t>(count) : 0};
-  // 16-bit types count in float32, so that the index itself is exact before the one rounding, and
-  // whole numbers that the dtype does not hold are met in int64: uint8 counts down by -1.
+  // 16-bit dtypes count in float32, so that the index is exact before it is rounded once. Integers
+  // that the dtype cannot hold are computed in int64: uint8 can count down by -1.
   const bool half = dtype == DType::Float16 || dtype == DType::BFloat16;
   const DType counted = half                                        ? DType::Float32
                         : holds(dtype, step) && holds(dtype, start) ? dtype

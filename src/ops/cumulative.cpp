@@ -1,8 +1,8 @@
-// Running sums and products along an axis.
+// Cumulative sums and products along an axis.
 //
-// A row is cut into blocks, which are worked through by doubling (five shifted sums for 32
-// elements); what stands before each block is the same question about the blocks' totals. Nothing
-// is divided, so zeros are ordinary numbers in gradients too.
+// A row is cut into blocks. Inside a block, doubling needs five shifted sums for 32 elements. The
+// prefix before each block is the same problem over the blocks' totals. Nothing is divided, so
+// zeros need no special case in gradients.
 #include <optional>
 
 #include <tenon/error.h>
@@ -18,7 +18,7 @@ constexpr std::int64_t kBlock = 32;
 
 using Combine = Tensor (*)(const Tensor&, const Tensor&);
 
-// rows [count, n]; the neutral element of `combine` stands before and behind them.
+// rows [count, n]; the neutral element of `combine` is padded on both sides.
 Tensor running(const Tensor& rows, Combine combine, int neutral) {
   const std::int64_t count = rows.size(0), n = rows.size(1);
   const auto moved = [neutral](const Tensor& x, std::int64_t by) {
@@ -38,8 +38,8 @@ Tensor running(const Tensor& rows, Combine combine, int neutral) {
   return slice(reshape(all, {count, blocks * kBlock}), 1, 0, n);
 }
 
-// Integers and bool in int64, unless another type is asked for; 16-bit values in float32 up to the
-// end.
+// Integers and bool accumulate in int64, unless another dtype is requested; 16-bit floats in
+// float32, rounded at the end.
 Tensor along(const char* op, const Tensor& given, int axis, std::optional<DType> wanted,
              Combine combine, int neutral) {
   const Called called(op);

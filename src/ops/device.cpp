@@ -1,4 +1,4 @@
-// Moving tensors between devices. The transfer itself is the runner's work.
+// Moving tensors between devices. The transfer itself happens in src/run.
 #include <tenon/shapes_only.h>
 #include "ops/infer.h"
 #include "ops/rules.h"
@@ -8,7 +8,7 @@ namespace tenon {
 Tensor to(const Tensor& x, Device device) {
   require_defined("to", x);
   if (!x.node()->placed) {
-    // Allocating refuses devices that are not there, as it does for data.
+    // Allocating zero bytes refuses missing devices with the same error as other allocations.
     if (device.kind != Device::Kind::Cpu && !ShapesOnly::is_on()) Buffer::allocate(0, device);
     return placed_on(x, device);
   }

@@ -1,4 +1,4 @@
-// The loss of a student beside its teacher, of other ops.
+// The distillation loss of a student and its teacher, built from other ops.
 #include <tenon/distillation.h>
 #include <tenon/error.h>
 

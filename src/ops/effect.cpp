@@ -1,4 +1,4 @@
-// Effects: what evaluation changes beside making values.
+// Effects: what evaluation changes besides computing values.
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
@@ -32,11 +32,10 @@ Inferred infer_assign(const Node& node) {
   return {value.dtype, value.shape};
 }
 
-// The result is the value; what the variable held before plays no part.
+// The result is the new value; the variable's old value has no influence.
 Gradients vjp_assign(const Tensor&, const Tensor& g) { return {Tensor{}, g}; }
 
-// A tick of the assignment clock tells one carrier's assignments from another's, and in which order
-// they were made.
+// A tick of the assignment clock identifies the assignments of one carrier and orders the carriers.
 Tensor with_updates(const Tensor& value, std::span<const Tensor> assignments) {
   if (assignments.empty()) return value;
   std::vector<Tensor> inputs{value};
@@ -62,8 +61,8 @@ Inferred infer_with_updates(const Node& node) {
   return {node.input(0)->dtype, node.input(0)->shape};
 }
 
-// The gradient carries the same assignments: who evaluates gradients and no loss makes the step
-// too.
+// The gradient carries the same assignments, so evaluating only gradients, not the loss, also
+// carries out the assignments.
 Gradients vjp_with_updates(const Tensor& out, const Tensor& g) {
   std::vector<Tensor> inputs{g};
   for (Node* in : out.node()->in().subspan(1))

@@ -1,5 +1,5 @@
-// Embeddings with options, and bags of them. Rows are gathered, and what options make of a row is
-// seen by its value alone or by its gradient alone.
+// Embeddings with options, and bags of embeddings. Rows are gathered. Each option changes either
+// the value of a row or its gradient.
 #include <cmath>
 
 #include <tenon/error.h>
@@ -13,7 +13,7 @@
 namespace tenon {
 namespace {
 
-// As PyTorch's renorm has it.
+// The constant of PyTorch's renorm.
 constexpr double kNormEps = 1e-7;
 
 // The value of one tensor with the gradient of another.
@@ -26,7 +26,7 @@ Tensor scaled_to(const Tensor& rows, double most, double p) {
   return with_gradient_of(rows, rows * where(gt(norm, most), most / (norm + kNormEps), 1));
 }
 
-// How often each index is there, beside each: in the rows' type.
+// For each index, the number of its occurrences, in the rows' dtype.
 Tensor frequency(const Tensor& index, std::int64_t entries, DType dtype) {
   const Tensor flat = reshape(index, {index.numel()});
   const DType wide = item_size(dtype) == 2 ? DType::Float32 : dtype;
@@ -51,8 +51,8 @@ void check_options(const std::string& at, const EmbeddingOptions& o) {
 
 // ---- Bags -------------------------------------------------------------------------------------
 
-// The largest of the rows that count. Where those are all -infinity, it is the first of them, not
-// what stands in the place of a row that does not count.
+// The maximum of the rows that count. If those are all -infinity, the result is the first of them,
+// not the filler of a row that does not count.
 Tensor largest_inside(const Tensor& rows, const Tensor& inside) {
   const auto best = max(where(inside, rows, -HUGE_VAL), 1, true);
   const Tensor first = argmax(cast(inside, DType::UInt8), 1, true);
@@ -60,7 +60,7 @@ Tensor largest_inside(const Tensor& rows, const Tensor& inside) {
   return where(any(inside, {1}), squeeze(gather(rows, 1, place), 1), 0);
 }
 
-// Rows [bags, length, features] and which of them count [bags, length] (undefined: all).
+// Rows [bags, length, features], and which of them count [bags, length] (undefined: all).
 Tensor reduced_bags(const Tensor& rows, const Tensor& counts, BagMode mode) {
   const Tensor inside = counts.defined() ? unsqueeze(counts, -1) : Tensor();
   const std::int64_t length = rows.size(1);
@@ -73,13 +73,13 @@ Tensor reduced_bags(const Tensor& rows, const Tensor& counts, BagMode mode) {
   return total / cast(maximum(sum(inside, {1}), 1), rows.dtype());
 }
 
-// How many of the places lie in each of the bags, int64.
+// The number of positions in each bag, int64.
 Tensor sizes_of(const Tensor& bag, std::int64_t bags, const Tensor& each) {
   return narrow(index_add(zeros({bags + 1}, DType::Int64), 0, bag, each), 0, 0, bags);
 }
 
-// The largest of each bag. Rows are put in order of their values and then of their bags, feature by
-// feature, so that it stands where the bag begins; as max() it takes the first of equal ones.
+// The maximum of each bag. For each feature, rows are sorted by value and then by bag, so the
+// maximum is at the start of its bag. Like max(), it takes the first of equal values.
 Tensor largest_rows(const Tensor& rows, const Tensor& bag, std::int64_t bags,
                     const Tensor& counts) {
   const std::int64_t places = rows.size(0), features = rows.size(1);
@@ -93,10 +93,10 @@ Tensor largest_rows(const Tensor& rows, const Tensor& bag, std::int64_t bags,
   return where(unsqueeze(size > 0, 1), gather(rows, 0, first), 0);
 }
 
-// Rows [T, features] of which row t lies in bag number bag[t]; those of number `bags` lie in none.
+// Rows [T, features]; row t belongs to bag bag[t]; rows with the number `bags` belong to none.
 Tensor reduced_rows(const Tensor& rows, const Tensor& bag, std::int64_t bags, const Tensor& counts,
                     BagMode mode) {
-  // Of no rows, every bag is empty: 0, as their sums.
+  // Without rows every bag is empty: 0, like an empty sum.
   if (mode == BagMode::Max && rows.numel() > 0) return largest_rows(rows, bag, bags, counts);
   const Tensor kept = counts.defined() ? where(unsqueeze(counts, -1), rows, 0) : rows;
   const Tensor sums = index_add(zeros({bags + 1, rows.size(1)}, rows.dtype()), 0, bag, kept);
@@ -108,7 +108,7 @@ Tensor reduced_rows(const Tensor& rows, const Tensor& bag, std::int64_t bags, co
   return total / cast(unsqueeze(size, -1), rows.dtype());
 }
 
-// The offsets, which are refused when they run unless they grow from 0 to `places` at most.
+// The offsets; unless they grow from 0 to at most `places`, they are refused at run time.
 Tensor checked_offsets(const Tensor& offsets, std::int64_t places) {
   const std::int64_t last = offsets.size(0) - 1;
   Tensor checked, growing;
@@ -125,16 +125,18 @@ Tensor checked_offsets(const Tensor& offsets, std::int64_t places) {
   return checked + concat({zeros_within(narrow(offsets, 0, 0, 1), 1), growing}, 0);
 }
 
-// The bag that each place of a vector lies in: how many bags begin up to there, less one.
+// The bag of each position of a vector: the number of bags that start up to there, minus one.
 Tensor bags_of(std::int64_t places, const Tensor& offsets) {
   const Tensor begins = checked_offsets(offsets, places);
   const Tensor one = ones({begins.size(0)}, DType::Int64);
   const Scope of_offsets("offsets");
   const Tensor begun = index_add(zeros({places + 1}, DType::Int64), 0, begins, one);
-  return maximum(cumsum(narrow(begun, 0, 0, places), 0) - 1, 0);  // a first one above 0 is refused
+  // a first offset above 0 is refused
+  return maximum(cumsum(narrow(begun, 0, 0, places), 0) - 1, 0);
 }
 
-// Rows times their weights. What does not count is left out before: a NaN there has no gradient.
+// Rows times their weights. Rows that do not count are removed before, so that a NaN in them has no
+// gradient.
 Tensor weighted(const Tensor& rows, const Tensor& weights, const Tensor& counts) {
   if (!weights.defined()) return rows;
   const Tensor factor = cast(unsqueeze(weights, -1), rows.dtype());
@@ -190,7 +192,7 @@ Tensor embedding_bag(const Tensor& index, const Tensor& weight, const EmbeddingB
   if (!o.offsets.defined())
     return reduced_bags(weighted(rows, o.per_sample_weights, counts), counts, o.mode);
   if (o.offsets.size(0) == 0) return zeros({0, weight.size(1)}, rows.dtype());
-  // With its end among the offsets, what stands behind it is a bag more, which is left out.
+  // If the end is among the offsets, the rows after it form an extra bag, which is dropped.
   const std::int64_t bags = o.offsets.size(0) - (o.include_last_offset ? 1 : 0);
   const Tensor bag = bags_of(index.size(0), o.offsets);
   if (o.include_last_offset) {

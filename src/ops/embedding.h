@@ -1,4 +1,4 @@
-// What embeddings with options share with those without.
+// Shared by embeddings with and without options.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace tenon {
 
-/// The row of weight that padding names, counted from the front. Throws ValueError outside.
+/// The row of weight that `padding_index` names, counted from the front. Throws ValueError if it is
+/// out of range.
 std::int64_t padding_row(std::int64_t padding_index, const Tensor& weight);
 
 }  // namespace tenon

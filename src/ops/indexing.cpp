@@ -1,8 +1,8 @@
-// Indexing: x.index({…}) and x.index_put({…}, value), written with the ops of views and movement.
+// Indexing: x.index({…}) and x.index_put({…}, value), built from views and movement ops.
 //
-// Numbers and slices are views. Integer tensors become one vector of places along one axis, which
-// index_select reads. A put joins its value to what lies beside a stretch of an axis; between the
-// places of a stepped range, or those of a tensor, where() chooses.
+// Numbers and slices are views. Integer tensors become one vector of positions along one axis,
+// which index_select reads. A put concatenates its value with the parts on either side of a
+// contiguous range; for stepped ranges and index tensors, where() selects element by element.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -31,13 +31,13 @@ bool is_mask(const Index& index) {
   return index.kind() == Index::Kind::Tensor && index.tensor().dtype() == DType::Bool;
 }
 
-// Axes of the indexed tensor that an index stands for.
+// Number of axes of the indexed tensor that an index covers.
 int axes_of(const Index& index) {
   if (index.kind() == Index::Kind::NewAxis || index.kind() == Index::Kind::Ellipsis) return 0;
   return is_mask(index) ? index.tensor().rank() : 1;
 }
 
-// The indices with one for each axis: the ellipsis written out.
+// One index for each axis: the ellipsis is expanded.
 std::vector<Index> for_each_axis(const char* op, const Tensor& x,
                                  const std::vector<Index>& indices) {
   int axes = 0, ellipses = 0;
@@ -77,7 +77,7 @@ void require_mask_fits(const char* op, const Tensor& x, int axis, const Tensor& 
                          " from axis ", axis, " on"));
 }
 
-// The places of a mask's ones in row-major order. Reads the mask.
+// The positions of a mask's ones in row-major order. Reads the mask's values.
 Tensor flat_places_of(const Tensor& mask, Device device) {
   const bool* ones = mask.data_as<bool>();
   Ints places(static_cast<std::size_t>(std::count(ones, ones + mask.numel(), true)));
@@ -87,7 +87,7 @@ Tensor flat_places_of(const Tensor& mask, Device device) {
   return Tensor::from_data(places.data(), {std::ssize(places)}, DType::Int64, device);
 }
 
-// Their coordinates, a vector an axis. Reads the mask.
+// Their coordinates, one vector for each axis. Reads the mask's values.
 std::vector<Tensor> places_of(const Tensor& mask, Device device) {
   const bool* ones = mask.data_as<bool>();
   const auto rank = static_cast<std::size_t>(mask.rank());
@@ -108,13 +108,13 @@ std::vector<Tensor> places_of(const Tensor& mask, Device device) {
   return out;
 }
 
-// An integer tensor that picks along an axis.
+// An integer tensor that indexes an axis.
 struct Pick {
   int axis;
   Tensor numbers;
 };
 
-// Negative numbers count from the end; one that is outside stays as it is, for its message.
+// Negative numbers count from the end; a number out of range stays as it is, for the error message.
 Tensor from_front(const char* op, const Tensor& numbers, std::int64_t size) {
   if (numbers.dtype() != DType::Int64 && numbers.dtype() != DType::Int32)
     throw DTypeError(cat(where(op), ": an index of ", numbers.dtype(),
@@ -123,7 +123,7 @@ Tensor from_front(const char* op, const Tensor& numbers, std::int64_t size) {
   return tenon::where((n < 0) & (n >= -size), n + size, n);
 }
 
-// The numbers as they are, refused where one is outside the axis.
+// The numbers unchanged, refused at run time if one is out of range.
 Tensor require_inside(const Tensor& numbers, int axis, std::int64_t size) {
   Ints places(static_cast<std::size_t>(axis) + 1, 1), ramp = places;
   places.back() = numbers.numel();
@@ -132,11 +132,11 @@ Tensor require_inside(const Tensor& numbers, int axis, std::int64_t size) {
   return reshape(known, to_ints(numbers.shape()));
 }
 
-// Picks along axes that are next to each other, as places along those axes in one.
+// Index tensors on adjacent axes, combined into positions along the merged axis.
 struct Places {
   Tensor place;       // a vector
   Shape shape;        // of the numbers
-  Ints merged, part;  // sizes of x with its axes in one, and of what is picked
+  Ints merged, part;  // sizes of x with its axes merged, and of the result
 };
 
 Places merge(const char* op, const Tensor& x, const std::vector<Pick>& picks) {
@@ -156,7 +156,8 @@ Places merge(const char* op, const Tensor& x, const std::vector<Pick>& picks) {
     valid = valid.defined() ? valid & inside : inside;
     total *= size;
   }
-  // Where a GPU goes on with a number outside, its place may be inside: it is moved outside too.
+  // A GPU continues after an index out of range, and the combined position may be in range: it is
+  // moved out of range too.
   if (count > 1) place = tenon::where(valid, place, total);
   out.place = reshape(broadcast_to(place, out.shape), {-1});
   for (int a = 0; a < x.rank(); ++a) {
@@ -193,7 +194,7 @@ Tensor pick(const char* op, const Tensor& x, const std::vector<Pick>& picks) {
   return picked(op, permute(x, order), first);
 }
 
-// The elements at a mask's ones, the mask's axes in one: its places need no check.
+// The elements at a mask's ones, with the mask's axes merged: these positions need no check.
 Tensor masked(const Tensor& x, int axis, const Tensor& mask) {
   Ints merged = to_ints(x.shape());
   merged.erase(merged.begin() + axis, merged.begin() + axis + mask.rank());
@@ -233,7 +234,7 @@ Tensor part(const char* op, const Tensor& x, const std::vector<Index>& indices) 
           y = masked(y, axis++, index.tensor());
           break;
         }
-        if (index.tensor().rank() == 0) {  // picks along an axis of its own: [0] or nothing
+        if (index.tensor().rank() == 0) {  // indexes an axis of its own: [0] or nothing
           y = unsqueeze(y, axis);
           picks.push_back({axis++, flat_places_of(index.tensor(), x.device())});
           break;
@@ -246,16 +247,16 @@ Tensor part(const char* op, const Tensor& x, const std::vector<Index>& indices) 
   return picks.empty() ? y : pick(op, y, picks);
 }
 
-// ---- Putting ----------------------------------------------------------------------------------
+// ---- Assignment ------------------------------------------------------------------------------
 
-// Elements start, start + step, …, `count` of them, of an axis; the step is above 0.
+// `count` elements start, start + step, … of an axis; the step is positive.
 struct Range {
   std::int64_t start = 0, step = 1, count = 0;
-  bool reversed = false;  // they are given from the last to the first
+  bool reversed = false;  // given from the last to the first
 };
 
 Range range_of(const Slice& s, std::int64_t size) {
-  const Tensor axis = arange(0, size);  // only its shape and attributes are looked at
+  const Tensor axis = arange(0, size);  // only its shape and attributes are used
   const Tensor part = sliced(axis, 0, s);
   if (part.node() == axis.node()) return {0, 1, size, false};
   const auto& attrs = part.node()->attrs.as<SliceAttrs>();
@@ -273,7 +274,7 @@ Tensor part_of(const Tensor& x, int axis, const Range& r) {
   return slice(x, axis, r.start, r.start + (r.count - 1) * r.step + 1, r.step);
 }
 
-// Which places of x's axis are the range's, as a mask that broadcasts to x.
+// A mask of the range's positions on x's axis that broadcasts to x.
 Tensor places_on(const Tensor& x, int axis, const Range& r) {
   const Tensor from_start = arange(0, x.size(axis)) - r.start;
   Tensor inside = (from_start >= 0) & (from_start <= (r.count - 1) * r.step);
@@ -283,8 +284,9 @@ Tensor places_on(const Tensor& x, int axis, const Range& r) {
   return reshape(inside, sizes);
 }
 
-// x with `value`, of the ranges' shape, at the ranges of the axes from `axis` on. What lies beside
-// a stretch is joined to it; between the places of a stepped range every element is chosen.
+// x with `value`, of the ranges' shape, written at the ranges of the axes from `axis` on. A
+// contiguous range is concatenated with the parts on either side; a stepped range selects every
+// element.
 Tensor put_along(const Tensor& x, int axis, const std::vector<Range>& ranges, const Tensor& value) {
   while (axis < x.rank() && is_whole(ranges[static_cast<std::size_t>(axis)], x.size(axis))) ++axis;
   if (axis == x.rank()) return value;
@@ -313,7 +315,7 @@ Tensor require_value(const Tensor& x, const Tensor& value) {
 // Numbers, slices and new axes only.
 Tensor put_ranges(const Tensor& x, const std::vector<Index>& indices, const Tensor& value) {
   std::vector<Range> ranges;
-  Ints shape, counts;  // of the part as indexed, and with every axis of x
+  Ints shape, counts;  // of the indexed part, and with every axis of x
   int axis = 0;
   for (const Index& index : for_each_axis("index_put", x, indices)) {
     if (index.kind() == Index::Kind::NewAxis) {
@@ -322,7 +324,7 @@ Tensor put_ranges(const Tensor& x, const std::vector<Index>& indices, const Tens
     }
     Range range;
     if (index.kind() == Index::Kind::Number) {
-      (void)select(x, axis, index.number());  // refuses what is outside
+      (void)select(x, axis, index.number());  // refuses an index out of range
       range = {index.number() < 0 ? index.number() + x.size(axis) : index.number(), 1, 1, false};
     } else {
       range = range_of(index.slice(), x.size(axis));
@@ -349,12 +351,12 @@ Tensor put_ranges(const Tensor& x, const std::vector<Index>& indices, const Tens
   return put_along(x, 0, ranges, placed);
 }
 
-// Values at places of x laid out in a row; of equal places the last.
+// Writes values at flat positions of x; of equal positions the last one wins.
 Tensor put_places(const Tensor& x, const Tensor& places, const Tensor& values) {
   return reshape(scatter(reshape(x, {-1}), 0, places, values), to_ints(x.shape()));
 }
 
-// Integer tensors next to each other, and whole axes besides: they name slabs of x, or elements.
+// Integer tensors on adjacent axes and whole axes otherwise: they select slabs of x, or elements.
 std::vector<Pick> slabs_of(const Tensor& x, const std::vector<Index>& indices) {
   std::vector<Pick> picks;
   int axis = 0;
@@ -369,7 +371,7 @@ std::vector<Pick> slabs_of(const Tensor& x, const std::vector<Index>& indices) {
   return are_together(picks) ? picks : std::vector<Pick>{};
 }
 
-// Values at places of one axis, the one that the axes picked along make.
+// Writes values at positions of one axis, the merged axis of the index tensors.
 Tensor put_slabs(const Tensor& x, const std::vector<Pick>& picks, const Tensor& value) {
   const int axis = picks[0].axis;
   const Places p = merge("index_put", x, picks);
@@ -380,7 +382,7 @@ Tensor put_slabs(const Tensor& x, const std::vector<Pick>& picks, const Tensor& 
   return reshape(scatter(reshape(x, p.merged), axis, at, given), to_ints(x.shape()));
 }
 
-// A mask and no other index, with a value that does not depend on how many ones it has.
+// A single mask, with a value that does not depend on the number of ones.
 bool chooses(const std::vector<Index>& indices, const Tensor& x, const Tensor& value) {
   return indices.size() == 1 && is_mask(indices[0]) &&
          (value.numel() == 1 || value.rank() <= x.rank() - indices[0].tensor().rank());

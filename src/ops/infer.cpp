@@ -1,4 +1,4 @@
-// Building nodes through their rows; promotion, broadcasting of numbers, axes.
+// Builds nodes through their rows; promotion, conversion of numbers to constants, axes.
 #include "ops/infer.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ Tensor build(Op op, std::initializer_list<Tensor> inputs, const Attrs& attrs) {
   return build(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs);
 }
 
-// One form for a number and dtype, so that equal constants are one node.
+// One canonical form for each number and dtype, so that equal constants are one node.
 Tensor constant(const Shape& shape, Scalar value, DType dtype) {
   const Scalar held = is_floating(dtype) ? Scalar(value.real())
                       : is_bool(dtype)   ? Scalar(value.is_zero() ? 0 : 1)

@@ -1,8 +1,8 @@
-// How builders make nodes: through the op's row, so that nothing unchecked enters a graph; and the
-// promotion and broadcasting that every family shares.
+// How builders make nodes: through the op's row, so that every node in a graph is checked. Also the
+// promotion and broadcasting that all families share.
 //
-// No op's own rule stands here. Invariant: a node made by build() has the dtype and shape that its
-// row infers.
+// The rules of single ops are not here. Invariant: a node made by build() has the dtype and shape
+// that its row infers.
 #pragma once
 
 #include <cstdint>
@@ -25,71 +25,72 @@ Tensor build_as(Op op, DType dtype, const Shape& shape, std::span<const Tensor> 
 Tensor build_as(Op op, DType dtype, const Shape& shape, std::initializer_list<Tensor> inputs,
                 const Attrs& attrs = {});
 
-/// Result k of a node that has several, and all of them.
+/// Result k of a node with several results, and all of its results.
 Tensor result_of(const Tensor& node, std::int64_t k);
 std::vector<Tensor> results_of(const Tensor& node);
-/// Which result of its input a Result node is.
+/// The index of the result that a Result node represents.
 inline std::int64_t result_index(const Node& node) { return node.attrs.as<ResultAttrs>().index; }
 
 /// Input k of a tensor's node.
 inline Tensor input_of(const Tensor& out, int k) { return Tensor(out.node()->input(k)); }
-/// "conv2d (block.1)" for the op of a node: how its errors begin.
+/// "conv2d (block.1)" for a node's op: how its errors begin.
 inline std::string where(const Node& node) { return where(op_info(node.op).name); }
 
-/// Strides, paddings and windows beyond it are refused, so that no size wraps around.
+/// Larger strides, paddings and windows are refused, so that no size overflows.
 inline constexpr std::int64_t kLargestSize = std::int64_t{1} << 60;
 
 Tensor constant(const Shape& shape, Scalar value, DType dtype);
 inline bool is_constant(const Tensor& x) { return x.node()->op == Op::Constant; }
-/// A constant with regard to which nobody asks for gradients.
+/// A constant with respect to which no gradient is requested.
 inline bool is_number(const Tensor& x) {
   return x.node()->op == Op::Constant && !x.node()->differentiable;
 }
 
 inline Scalar constant_value(const Tensor& x) { return x.node()->attrs.as<ConstantAttrs>().value; }
 
-/// `x` as a value that is computed on a device: numbers and ramps belong to none, and are computed
-/// on this one. What has one already keeps it.
+/// `x` as a value computed on `device`. Numbers and ramps have no device and are computed on this
+/// one; a tensor that has a device keeps it.
 Tensor placed_on(const Tensor& x, Device device);
 
-/// A number as an element of this dtype holds it.
+/// The number as an element of this dtype stores it.
 double stored_value(double value, DType dtype);
-/// Whether an element of this dtype can be the number, but for rounding.
+/// Whether an element of this dtype can represent the number, apart from rounding.
 bool holds(DType dtype, Scalar value);
 
 /// Integers and bool become float32; floating tensors stay as they are.
 Tensor to_floating(const Tensor& x);
-/// The dtype that a tensor and a plain number meet in (see ops.h).
+/// The dtype of an operation between a tensor and a plain number (see ops.h).
 DType scalar_dtype(DType tensor, Scalar scalar);
-/// The number as a constant of that shape and dtype; a ValueError names `op` when the dtype cannot
-/// hold it.
+/// The number as a constant of that shape and dtype. Throws ValueError naming `op` if the dtype
+/// cannot represent it.
 Tensor scalar_operand(const char* op, Scalar value, const Shape& shape, DType dtype);
 
-/// Shape with the axes of a reduction's mask set to 1.
+/// The shape with the axes in a reduction's mask set to 1.
 Shape keepdim_shape(const Shape& shape, std::int64_t mask);
-/// An axis of a tensor of that rank, counted from 0. A tensor without axes is taken as one of a
+/// An axis of a tensor of that rank, counted from 0. A tensor without axes is treated as having a
 /// single axis, as in PyTorch: 0 and -1 name it.
 int axis_of(const char* op, std::int64_t axis, int rank);
-/// Bit mask of axes; all axes when the list is empty. Refuses axes out of range or given twice.
-/// That of a tensor without axes is 0.
+/// Bit mask of axes; all axes if the list is empty. Refuses axes out of range or given twice. For a
+/// tensor without axes the mask is 0.
 std::int64_t axis_mask(const char* op, const Ints& axes, int rank);
-/// a b, sizes that `op` was given; a ShapeError names it where the product is beyond int64.
+/// a times b, sizes that `op` was given. Throws ShapeError naming `op` if the product exceeds
+/// int64.
 std::int64_t size_product(const char* op, std::int64_t a, std::int64_t b);
 Shape to_shape(const Ints& sizes);
 Ints to_ints(const Shape& shape);
 
-/// Input `k` of `count`, counted from 0, is the one without a value.
+/// Throws: input `k` of `count`, counted from 0, has no value.
 [[noreturn]] void refuse_undefined(const char* op, std::size_t k, std::size_t count);
-/// Throws ValueError naming the op and the first of its tensors that has no value: for builders
-/// that look at their inputs before build() does.
+/// Throws ValueError naming the op and the first tensor without a value. For builders that use
+/// their inputs before build() checks them.
 template <class... T>
 void require_defined(const char* op, const T&... tensors) {
   std::size_t k = 0;
   if (!((tensors.defined() && ++k != 0) && ...)) refuse_undefined(op, k, sizeof...(tensors));
 }
 
-/// Whether x is one example of what an op takes [N, …] of, `rank` axes: PyTorch's images without a
-/// batch.
+/// Whether x has `rank` axes, which means a single sample without batch axis for an op that takes
+/// [N, …], as PyTorch's unbatched images.
 inline bool has_no_batch(const Tensor& x, int rank) { return x.defined() && x.rank() == rank - 1; }
 
 // Checks that several families make; the message begins with where(node).

@@ -1,4 +1,5 @@
-// Interpolation of images and the like: the nearest element, or linear between two, axis by axis.
+// Interpolation (resizing) of images and other spatial data: nearest element, or linear between
+// two, axis by axis.
 #include <algorithm>
 
 #include <tenon/error.h>
@@ -47,7 +48,8 @@ Tensor interpolate(const Tensor& x, const Ints& sizes, Interpolation mode, bool 
     throw DTypeError(cat(at, ": takes floating tensors, not ", x.dtype(), ": cast it first"));
   if (align_corners && mode == Interpolation::Nearest)
     throw ValueError(cat(at, ": align_corners is of linear interpolation"));
-  // Of 16-bit elements places, weights and what stands between two axes are float32.
+  // For 16-bit elements, coordinates, weights and intermediate results between two axes are
+  // float32.
   const bool upcasts = mode == Interpolation::Linear && item_size(x.dtype()) == 2;
   Tensor y = upcasts ? cast(x, DType::Float32) : x;
   for (std::size_t k = 0; k < sizes.size(); ++k) {

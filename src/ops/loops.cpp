@@ -1,7 +1,7 @@
-// Loops and branches: learning a body's graph, and the checks on the user's line.
+// Loops and branches: traces a body's graph and checks it on the user's line.
 //
-// Random draws inside a body: each step draws from its own stretch of the generator's counters, as
-// an unrolled loop would; the state is a row like any other.
+// Random draws inside a body: each step draws from its own range of the generator's counters, as an
+// unrolled loop would. The generator's state is a row of xs like any other.
 #include <tenon/loops.h>
 
 #include <tenon/error.h>
@@ -66,7 +66,7 @@ void check_carry(const std::vector<Tensor>& before, const std::vector<Tensor>& a
   }
 }
 
-// A step as it was learnt: its parameters (carry, rows, the state of random draws), its results.
+// A traced step: its parameters (carry, rows, the state of random draws) and its results.
 struct Traced {
   std::vector<Tensor> parameters;
   ScanResult result;
@@ -102,7 +102,7 @@ Tensor random_states(const RandomTrace& random, std::int64_t length) {
   Generator& generator = *random.generator;
   const Tensor state = generator.next(&offset, random.draws * length);
   const Tensor counters = arange(0, length) * random.draws + offset;
-  const Tensor second = arange(0, 2);  // (0, 1): the counter stands behind the seed
+  const Tensor second = arange(0, 2);  // (0, 1): the counter comes after the seed
   return state + unsqueeze(counters, 1) * second;
 }
 
@@ -176,7 +176,7 @@ void check_branches(const std::vector<Tensor>& a, const std::vector<Tensor>& b) 
   }
 }
 
-/// The branch's results; the id of the trace that made them.
+/// Traces a branch into `results`; returns the id of the trace.
 std::uint32_t trace(const Branch& branch, const std::vector<Tensor>& parameters,
                     std::vector<Tensor>* results) {
   const BodyTrace body;
@@ -223,7 +223,7 @@ Inferred type_in(const Body& body, std::int64_t k) {
   return {result.dtype(), result.shape()};
 }
 
-// Input `k` of the node is what the body's parameter stands for.
+// Checks that input `k` of the node matches the body's parameter.
 void check_parameter(const Node& node, int k, const Tensor& parameter, const Shape& shape) {
   const Node& in = *node.input(k);
   if (in.dtype != parameter.dtype() || in.shape != shape)

@@ -1,4 +1,4 @@
-// Nodes of loops and branches, for those who build them from bodies: gradients and passes.
+// Builds nodes of loops and branches from bodies, for gradients and passes.
 #pragma once
 
 #include <span>

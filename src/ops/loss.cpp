@@ -1,8 +1,8 @@
-// Losses, built from the other ops.
+// Losses, built from other ops. Losses with class weights or between distributions are in
+// class_loss.cpp.
 //
-// With class indices the wanted log-probability is picked by comparing with 0, 1, 2, …:
-// element-wise work and row sums only, which fuse with the softmax, where a gather's gradient would
-// scatter.
+// For class indices the target's log-probability is selected by comparing with 0, 1, 2, …: only
+// element-wise work and row sums, which fuse with the softmax. A gather's gradient would scatter.
 #include <limits>
 
 #include <tenon/error.h>
@@ -68,8 +68,8 @@ void require_probabilities(const char* op, const Tensor& x, const Tensor& target
   require_equal_shapes(op, x, target);
 }
 
-// The indices picked from 0, 1, 2, … by gather(), which refuses what is outside. It waits for
-// nothing else, so it runs beside the work that a loss waits for.
+// Selects the indices from 0, 1, 2, … by gather(), which refuses indices out of range. This check
+// depends on nothing else, so it runs beside the computation that the loss waits for.
 Tensor require_classes(const char* op, const Tensor& index, std::int64_t classes) {
   const Called called(op);
   const Tensor numbers = arange(0, classes, 1, index.dtype());
@@ -78,7 +78,8 @@ Tensor require_classes(const char* op, const Tensor& index, std::int64_t classes
 
 namespace {
 
-// -logp[.., target] over the last axis. A class outside makes NaN until it is told.
+// -logp[.., target] over the last axis. A class out of range yields NaN until the error is
+// reported.
 Tensor picked_loss(const char* op, const Tensor& logp, const Tensor& target) {
   const std::int64_t classes = logp.size(-1);
   const Tensor index = unsqueeze(require_classes(op, target, classes), -1);
@@ -112,8 +113,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduc
     if (label_smoothing != 0)
       losses = losses * kept - sum(logp, {-1}) * (label_smoothing / classes);
   }
-  // With probabilities the mean is over samples, not over samples and classes: both are the
-  // elements of `losses`.
+  // With probabilities as targets the mean is over samples, not over samples and classes: `losses`
+  // has one element for each sample.
   return reduced_loss(losses, reduction);
 }
 
@@ -139,8 +140,8 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
 
 namespace {
 
-// Of what is far 0, so that an infinite distance leaves no NaN in the gradient of the branch that
-// it does not take. A difference that is NaN is not far, and its gradient is NaN.
+// The square, or 0 where the difference is far, so that an infinite distance leaves no NaN in the
+// gradient of the branch not taken. A NaN difference is not far, and its gradient is NaN.
 Tensor square_of_near(const Tensor& difference, const Tensor& is_far) {
   return square(where(is_far, 0, difference));
 }
@@ -177,7 +178,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
   const Called called("binary_cross_entropy_with_logits");
   require_equal_shapes("binary_cross_entropy_with_logits", input, target);
   const Tensor x = to_floating(input), positive = ge(x, 0);
-  // log(1 + exp(-x)) by whichever form does not overflow; branches rather than abs, so that the
+  // log(1 + exp(-x)) in the form that does not overflow. Uses branches, not abs, so that the
   // gradient at 0 is exact.
   const Tensor softplus_minus = where(positive, 0, -x) + log1p(exp(where(positive, -x, x)));
   return reduced_loss((1 - target) * x + softplus_minus, reduction);

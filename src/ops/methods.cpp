@@ -1,6 +1,6 @@
-// Tensor's methods and compound operators: each is the function of its name.
+// Tensor's methods and compound operators: each calls the function of the same name.
 //
-// No rule stands here; a method that would need one is no method.
+// Methods have no rules of their own.
 #include <tenon/error.h>
 #include <tenon/functional.h>
 

@@ -1,8 +1,8 @@
-// Movement: elements copied to other places. Concat, Pad, the pair Gather and ScatterAdd, each
-// the gradient of the other, and Scatter, which writes.
+// Data movement: ops that copy elements to other positions. Concat; Pad; Gather and ScatterAdd,
+// each the other's gradient; Scatter, which overwrites. Views are in view.cpp.
 //
-// Gather and scatter nodes want equal sizes on all axes but their own; PyTorch lets the index be
-// smaller, so builders slice.
+// Gather and scatter nodes need equal sizes on all axes but their own. PyTorch allows a smaller
+// index, so builders slice.
 #include <algorithm>
 
 #include <tenon/error.h>
@@ -34,7 +34,7 @@ void require_index_fits(const Node& node, const Shape& x, const Shape& index) {
         cat(where(node), ": index ", index, " does not fit ", x, " along axis ", axis));
 }
 
-// A tensor without axes as one of a single element.
+// Treats a tensor without axes as a vector of one element.
 Tensor at_least_vector(const Tensor& x) { return x.rank() == 0 ? reshape(x, {1}) : x; }
 
 // The part of x that an index of that shape can reach.
@@ -291,7 +291,7 @@ Gradients vjp_gather(const Tensor& out, const Tensor& g) {
   return {build(Op::ScatterAdd, {base, input_of(out, 1), g}, out.node()->attrs), Tensor{}};
 }
 
-// Only the last of the updates of a place was written: the others get nothing.
+// Of several updates to one position only the last was written; the others get no gradient.
 Gradients vjp_scatter(const Tensor& out, const Tensor& g) {
   const Tensor& index = input_of(out, 1);
   const int axis = static_cast<int>(out.node()->attrs.as<AxisAttrs>().axis);

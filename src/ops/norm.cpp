@@ -1,9 +1,10 @@
-// Normalisation: moments of a batch, and the functions that take away a mean and divide by a
-// deviation. Made of reductions and element-wise ops, they fuse and differentiate again. Response
-// normalisation across channels is an op, which GPUs know whole.
+// Normalisation: batch statistics, and functions that subtract a mean and divide by a deviation.
+// They are built from reductions and element-wise ops, so they fuse and can be differentiated
+// again. Local response normalisation across channels is a primitive op, because GPUs have one
+// kernel for it.
 //
-// 16-bit values are cast to float32: sums, means and deviations are float32, the result has the
-// dtype of x.
+// 16-bit values are cast to float32: sums, means and deviations are float32; the result has x's
+// dtype.
 #include <algorithm>
 
 #include <tenon/error.h>
@@ -24,7 +25,7 @@ Tensor in_type_of(const Tensor& y, const Tensor& x) {
   return is_floating(x.dtype()) && x.dtype() != y.dtype() ? cast(y, x.dtype()) : y;
 }
 
-// A vector of channels beside x [N, C, …]: [C, 1, …].
+// A vector of channels that broadcasts to x [N, C, …]: [C, 1, …].
 Tensor by_channel(const Tensor& v, const Tensor& x, const char* op, const char* what) {
   if (v.rank() != 1 || v.size(0) != x.size(1))
     throw ShapeError(cat(where(op), ": the ", what, " is ", v.shape(), ", must be [", x.size(1),
@@ -49,7 +50,7 @@ void check_last_axes(const char* op, const Tensor& input, const Shape& shape) {
         cat(where(op), ": the input is ", input.shape(), ", its last axes must be ", shape));
 }
 
-// To the next number of a dtype.
+// The distance from 1 to the next number of a dtype.
 double distance_from_one(DType dtype) {
   switch (dtype) {
     case DType::Float64:
@@ -72,9 +73,9 @@ Tensor normalised(const Tensor& x, const Moments& m, double eps) {
   return (x - m.mean) * rsqrt(m.var + eps);
 }
 
-// The mean over the channels that lie up to `before` before each of x [N, C, …] and up to `after`
-// behind: an average pooling along the axis of channels, which counts the zeros beyond its ends.
-// Where more lie on one side one zero is put there, and the window's own padding does the rest.
+// The mean over the channels up to `before` before and up to `after` after each channel of x [N, C,
+// …]: average pooling along the channel axis that counts the zeros beyond the ends. If the two
+// sides differ by one, one zero is padded explicitly and the window's own padding does the rest.
 Tensor near_mean(const Tensor& x, std::int64_t before, std::int64_t after) {
   const Ints sizes(x.shape().begin(), x.shape().end());
   const std::int64_t channels = x.size(1), samples = x.size(0),
@@ -91,10 +92,10 @@ Tensor near_mean(const Tensor& x, std::int64_t before, std::int64_t after) {
       sizes);
 }
 
-// What response normalisation and its gradients are made of, in float32 or wider.
+// Values that local response normalisation and its gradients share, in float32 or float64.
 struct Response {
   const ResponseAttrs& o;
-  Tensor x, scale, power;  // k + alpha mean, and that to the -beta
+  Tensor x, scale, power;  // scale is k + alpha mean; power is scale to the -beta
 
   Response(const Tensor& out)
       : o(out.node()->attrs.as<ResponseAttrs>()), x(in_float32(input_of(out, 0))) {
@@ -102,7 +103,7 @@ struct Response {
     power = pow(scale, -o.beta);
   }
   Tensor near(const Tensor& t) const { return near_mean(t, o.before(), o.after()); }
-  /// The transpose of that.
+  /// The transpose of near().
   Tensor spread(const Tensor& t) const { return near_mean(t, o.after(), o.before()); }
   double slope() const { return 2 * o.alpha * o.beta; }
 };
@@ -127,7 +128,8 @@ Tensor batch_norm(const Tensor& input, const Tensor& mean, const Tensor& var, co
   const Tensor x = in_float32(input);
   Tensor scale = rsqrt(by_channel(var, x, kName, "variance") + eps);
   Tensor y = x - by_channel(mean, x, kName, "mean");
-  // The moments of no numbers are NaN, which the weight's gradient, a sum of nothing, must not be.
+  // The moments of no elements are NaN; the weight's gradient, a sum over no elements, must be
+  // zero.
   if (x.numel() == 0) y = x, scale = ones_like(scale);
   if (weight.defined()) scale = scale * by_channel(weight, x, kName, "weight");
   y = y * scale;
@@ -234,7 +236,7 @@ Tensor local_contrast_norm(const Tensor& input, const LocalContrastNormOptions& 
   return in_type_of(x * pow(near * o.alpha + o.k, -o.beta), input);
 }
 
-// ---- Response normalisation: rules -------------------------------------------------------------
+// ---- Local response normalisation: rules -------------------------------------------------------
 
 Inferred infer_response_norm(const Node& node) {
   require_floating(node, "cast it first");
@@ -266,8 +268,8 @@ Tensor decompose_response_norm_grad(const Tensor& out) {
   return in_type_of(g * r.power - r.slope() * (r.x * through), out);
 }
 
-// Of sum(h dx), dx = g s^-beta - c x spread(t), t = g x s^(-beta - 1): the second term is
-// c sum(near(h x) t).
+// Gradient of sum(h dx), with dx = g s^-beta - c x spread(t), t = g x s^(-beta - 1): the second
+// term is c sum(near(h x) t).
 Gradients vjp_response_norm_grad(const Tensor& out, const Tensor& cotangent) {
   const Response r(out);
   const Tensor g = in_float32(input_of(out, 1)), h = in_float32(cotangent);

@@ -1,10 +1,10 @@
-// Pooling over the last axes of [N, C, L], [N, C, H, W] and [N, C, D, H, W], with PyTorch's sizes.
-// Signals are images of one row. Windows of volumes are boxes: images are pooled, then the depth,
-// and the first maximum of a box is that of the first image which has it.
+// Pooling over the last axes of [N, C, L], [N, C, H, W] and [N, C, D, H, W], with PyTorch's output
+// sizes. 1-D inputs are images of one row. 3-D windows are boxes: images are pooled, then the
+// depth; the first maximum of a box is in the first image that contains the maximum.
 //
-// MaxPool2dGrad and MaxPool2dGather write to and read from each window's first maximum: each is the
-// other's gradient, as AvgPool2d and AvgPool2dGrad are each other's. The choice of the maximum
-// itself has no gradient. An average over windows around every element is its own gradient.
+// MaxPool2dGrad writes to, and MaxPool2dGather reads from, each window's first maximum: each is the
+// other's gradient, like AvgPool2d and AvgPool2dGrad. The choice of the maximum has no gradient. An
+// average over windows centred on every element is its own gradient.
 #include <algorithm>
 #include <limits>
 
@@ -93,7 +93,7 @@ std::int64_t pooled_size(const Node& node, std::int64_t in, std::int64_t kernel,
     throw ShapeError(cat(where(node), ": kernel ", kernel, ", stride ", stride, " or dilation ",
                          dil, " is too large to count pixels with"));
   const std::int64_t span = dil * (kernel - 1) + 1, room = in + 2 * pad - span;
-  // With ceil_mode a last window may hang over the end by less than a stride.
+  // With ceil_mode the last window may extend past the end by less than a stride.
   if (room < 0 && !(ceil_mode && room + stride - 1 >= 0))
     throw ShapeError(cat(where(node), ": the window covers ", span,
                          " pixels, the padded input has ", in + 2 * pad,
@@ -118,7 +118,8 @@ void require_shape(const Node& node, const char* what, const Shape& got, const S
     throw ShapeError(cat(where(node), ": ", what, " is ", got, "; it must be ", wanted));
 }
 
-// Maxima over windows along one axis, of whole numbers: of as many slices as a window is long.
+// Integer maxima over windows along one axis, computed from as many slices as the window has
+// elements.
 Tensor whole_maxima(const Tensor& x, int axis, std::int64_t out, std::int64_t kernel,
                     std::int64_t stride, std::int64_t dil, std::int64_t margin) {
   const std::int64_t reach = (out - 1) * stride + 1, size = x.size(axis);
@@ -134,8 +135,8 @@ Tensor whole_maxima(const Tensor& x, int axis, std::int64_t out, std::int64_t ke
   return best;
 }
 
-// Whether element i lies in the window of j as j lies in that of i, and all divide by the same: the
-// average's matrix is then symmetric.
+// Whether i is in j's window exactly when j is in i's, with equal divisors: the matrix of the
+// average is then symmetric.
 bool is_symmetric(const PoolAttrs& p) {
   const auto centred = [](std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
     return kernel == 2 * pad + 1 && stride == 1;
@@ -156,7 +157,7 @@ Tensor max_pool(const Tensor& x, const PoolAttrs& attrs) {
   return whole ? whole_max_pool(x, attrs) : build(Op::MaxPool2d, {x}, attrs);
 }
 
-// Means over windows of which none is clipped: zeros stand where they leave the image.
+// Means over windows of which none is clipped: elements outside the image count as zeros.
 Tensor mean_of_whole_windows(const Tensor& x, PoolAttrs p) {
   p.count_include_pad = true;
   const Shape out = build(Op::AvgPool2d, {x}, p).shape();
@@ -172,8 +173,8 @@ void require_no_dilation(const char* op, bool dilated) {
   if (dilated) throw ValueError(cat(where(op), ": has no dilation"));
 }
 
-// `average` of x, or of its 16-bit values in float32; with a divisor the mean over `window`
-// elements becomes a sum divided by that.
+// `average` of x, or of its 16-bit values in float32. With a divisor, the mean over `window`
+// elements is converted to a sum divided by the divisor.
 template <class Average>
 Tensor divided(const Tensor& x, std::int64_t divisor, double window, const Average& average) {
   const bool upcast = is_floating(x.dtype()) && item_size(x.dtype()) == 2;
@@ -182,7 +183,7 @@ Tensor divided(const Tensor& x, std::int64_t divisor, double window, const Avera
   return upcast ? cast(z, x.dtype()) : z;
 }
 
-// The images of [N, C, D, H, W], then the depth unless each place of it stays.
+// Pools the images of [N, C, D, H, W], then the depth unless the depth is unchanged.
 template <class PoolImages>
 Tensor over_boxes(const Tensor& x, const Pool3dOptions& o, const PoolImages& pool) {
   const Shape s = x.shape();
@@ -202,7 +203,7 @@ Placed placed_maxima(const Placed& x, const PoolAttrs& attrs) {
 }
 
 Shape pooled_images(const Shape& x, const PoolAttrs& attrs) {
-  return build(Op::MaxPool2d, {zeros(x)}, attrs).shape();  // whose row checks the sizes
+  return build(Op::MaxPool2d, {zeros(x)}, attrs).shape();  // its row checks the sizes
 }
 
 Tensor max_pool1d(const Tensor& x, const Pool1dOptions& options) {
@@ -222,7 +223,7 @@ Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options) {
   const Called called("max_pool3d");
   if (has_no_batch(x, 5)) return squeeze(max_pool3d(unsqueeze(x, 0), options), 0);
   require_pool_rank("max_pool3d", x, 5, "[N, C, D, H, W]");
-  // The gradients of windows that overlap are not rounded between images and depth.
+  // With overlapping windows, gradients are not rounded between images and depth.
   bool overlap = false;
   for (std::size_t k = 0; k < 3; ++k)
     overlap = overlap || (options.stride[k] != 0 && options.stride[k] < options.kernel[k]) ||

@@ -1,9 +1,10 @@
-// Max pooling that says where each maximum stands, and its partial inverse. Places are numbers of
-// elements of a plane (a signal, a volume) counted along its rows, as PyTorch's are.
+// Max pooling that also returns the index of each maximum, and its partial inverse (max_unpool). An
+// index counts the elements of a plane (a signal, an image, a volume) in row-major order, as in
+// PyTorch.
 //
-// Floating values take their places along as numbers of their own type, which a second pooling
-// gathers; they are exact, for values are cast to float32 where a plane has more elements than that
-// type counts. Whole numbers are compared slice by slice.
+// For floating values, a second pooling gathers the indices as numbers of the values' own dtype.
+// The indices are exact: values are cast to float32 if a plane has more elements than the dtype
+// counts. Integers are compared slice by slice.
 #include <algorithm>
 
 #include <tenon/error.h>
@@ -19,7 +20,7 @@ constexpr std::int64_t kCountedByFloat = std::int64_t{1} << 24;
 
 bool holds_whole(const Tensor& x) { return !is_floating(x.dtype()); }
 
-// The numbers of a plane's elements beside x, whose last `axes` axes it is, in a type.
+// The indices of a plane's elements for x, whose last `axes` axes are the plane, in a given dtype.
 Tensor numbers_of(const Tensor& x, int axes, DType dtype) {
   Ints plane;
   std::int64_t count = 1;
@@ -30,8 +31,8 @@ Tensor numbers_of(const Tensor& x, int axes, DType dtype) {
   return broadcast_to(reshape(arange(0, count, 1, dtype), plane), x.shape());
 }
 
-// Maxima over windows along one axis, of whole numbers. What lies beyond the edges has the place
-// -1, and is taken where there is nothing else.
+// Integer maxima over windows along one axis. Positions beyond the edges have the index -1, and are
+// taken only if the window has no other element.
 Placed whole_along(const Placed& x, int axis, std::int64_t out, std::int64_t kernel,
                    std::int64_t stride, std::int64_t dil, std::int64_t margin) {
   const std::int64_t reach = (out - 1) * stride + 1, size = x.values.size(axis);
@@ -56,7 +57,7 @@ Placed whole_along(const Placed& x, int axis, std::int64_t out, std::int64_t ker
   return best;
 }
 
-// The last axis first, so that of equal maxima that of the first row is taken.
+// The last axis first, so that of equal maxima the one in the first row is taken.
 Placed placed_whole_maxima(const Placed& x, const PoolAttrs& p) {
   const Shape out = pooled_images(x.values.shape(), p);
   if (out.numel() == 0) return {zeros(out, x.values.dtype()), zeros(out, DType::Int64)};
@@ -70,7 +71,7 @@ Placed pooled_maxima(const Placed& x, const PoolAttrs& attrs) {
 
 // ---- The inverse ------------------------------------------------------------------------------
 
-// Where nothing is said: the least input that fills the windows.
+// The default output sizes: the smallest input that fills the windows.
 Ints unpooled_sizes(const char* op, const Tensor& x, const Ints& kernel, Ints stride,
                     const Ints& padding, const Ints& wanted) {
   const auto axes = static_cast<int>(kernel.size());
@@ -95,7 +96,7 @@ Ints unpooled_sizes(const char* op, const Tensor& x, const Ints& kernel, Ints st
   return sizes;
 }
 
-// x [.., C, axes…] at the places of a plane of `sizes`, zeros elsewhere.
+// Writes x [.., C, axes…] at the indices of a plane of `sizes`, zeros elsewhere.
 Tensor unpooled(const char* op, const Tensor& x, const Tensor& indices, const Ints& sizes) {
   if (indices.shape() != x.shape())
     throw ShapeError(cat(where(op), ": the indices are ", indices.shape(), ", must be ", x.shape(),
@@ -130,7 +131,7 @@ Placed numbered(const char* op, const Tensor& x, int axes) {
   return {cast(x, wide), numbers_of(x, axes, wide)};
 }
 
-// A window that dilation leads past the plane has the place 0.
+// A window that lies completely beyond the plane because of dilation has index 0.
 ValuesAndIndices finished(const Placed& y, const Tensor& x) {
   return {cast(y.values, x.dtype()), maximum(cast(y.places, DType::Int64), 0)};
 }

@@ -58,7 +58,8 @@ Inferred infer_random(const Node& node) {
 Tensor rand(const Shape& shape, DType dtype, Generator* generator) {
   require_floating_result("rand", dtype);
   const Tensor u = draw(RandomKind::Uniform, shape, generator);
-  // Rounding to a 16-bit type could reach 1: keep as many leading bits as it holds exactly.
+  // Rounding to a 16-bit type could yield 1, so only as many leading bits are kept as the type
+  // holds exactly.
   if (dtype == DType::Float16) return cast(floor(u * 2048.0) * 0x1p-11, dtype);
   if (dtype == DType::BFloat16) return cast(floor(u * 256.0) * 0x1p-8, dtype);
   return cast(u, dtype);

@@ -35,14 +35,14 @@ std::int64_t reduced_count(const Shape& shape, std::int64_t mask) {
   return count;
 }
 
-// Statistics of 16-bit tensors are made in float32: a float16 sum overflows where the mean would
-// not.
+// Statistics of 16-bit tensors are computed in float32: a float16 sum overflows where the mean
+// would not.
 Tensor upcast(const Tensor& x) {
   const bool half = is_floating(x.dtype()) && item_size(x.dtype()) == 2;
   return half ? cast(x, DType::Float32) : to_floating(x);
 }
 
-// Back to the dtype that the result of a floating function of `x` has.
+// Casts back to the dtype that a floating-point function of `x` returns.
 Tensor downcast(const Tensor& result, const Tensor& x) {
   return is_floating(x.dtype()) ? cast(result, x.dtype()) : result;
 }
@@ -112,7 +112,7 @@ Tensor argmin(const Tensor& x, int axis, bool keepdim) {
   return arg_extremum(Op::ArgMin, "argmin", x, axis, keepdim);
 }
 
-// By counting, so that empty reductions have their answers too.
+// By counting, so that empty reductions have a defined result.
 Tensor all(const Tensor& x, const Axes& axes, bool keepdim) {
   const Called called("all");
   return eq(sum(logical_not(x), axes, keepdim), 0);
@@ -132,7 +132,8 @@ Tensor logsumexp(const Tensor& input, const Axes& axes, bool keepdim) {
     return downcast(keepdim ? nothing : drop_axes(nothing, mask), input);
   }
   const Tensor peak = detach(reduce(Op::Max, x, mask, true));
-  // Infinity minus infinity is NaN: an infinite peak counts as the largest number.
+  // Infinity minus infinity is NaN, so an infinite maximum is replaced by the largest finite
+  // number.
   const double largest = x.dtype() == DType::Float64 ? std::numeric_limits<double>::max()
                                                      : std::numeric_limits<float>::max();
   const Tensor shift = maximum(minimum(peak, largest), -largest);
@@ -142,7 +143,7 @@ Tensor logsumexp(const Tensor& input, const Axes& axes, bool keepdim) {
 
 namespace {
 
-// A root whose gradient at 0 is taken as 0.
+// A root whose gradient at 0 is defined as 0.
 template <class F>
 Tensor rooted(const Tensor& x, F&& root) {
   const Tensor zero = eq(x, 0);
@@ -219,7 +220,7 @@ Inferred infer_extremum(const Node& node) {
   return infer_reduced(node);
 }
 
-// Builders have transposed the axis, so theirs is the message that shows the shape as it was given.
+// Builders have moved the axis; their own message shows the shape as given by the user.
 Inferred infer_arg_extremum(const Node& node) {
   const Node& x = *node.input(0);
   if (is_bool(x.dtype)) throw DTypeError(cat(where(node), ": does not take bool: cast to uint8"));
@@ -235,7 +236,7 @@ Gradients vjp_sum(const Tensor& out, const Tensor& g) {
   return {broadcast_to(g, out.node()->input(0)->shape)};
 }
 
-// Ties share evenly.
+// Ties share the gradient evenly.
 Gradients vjp_extremum(const Tensor& out, const Tensor& g) {
   const Tensor x = input_of(out, 0);
   const Tensor hit = cast(eq(x, broadcast_to(out, x.shape())), x.dtype());
@@ -245,8 +246,8 @@ Gradients vjp_extremum(const Tensor& out, const Tensor& g) {
 
 namespace {
 
-// Product of all earlier elements along the last axis of [rows, n], by doubling: log2(n) shifted
-// multiplications.
+// The product of all earlier elements along the last axis of [rows, n], by doubling: log2(n)
+// shifted multiplications.
 Tensor exclusive_prefix_product(const Tensor& x) {
   const std::int64_t n = x.size(1);
   const auto shifted = [n](const Tensor& t, std::int64_t by) {
@@ -259,8 +260,8 @@ Tensor exclusive_prefix_product(const Tensor& x) {
 
 }  // namespace
 
-// Each element's derivative is the product of the others, made without division: zeros are ordinary
-// numbers here.
+// The derivative for each element is the product of the others, computed without division, so zeros
+// need no special case.
 Gradients vjp_prod(const Tensor& out, const Tensor& g) {
   const Tensor x = input_of(out, 0);
   const std::int64_t mask = out.node()->attrs.as<ReduceAttrs>().axes,

@@ -1,4 +1,4 @@
-// Results of ops that have several: each is a node of its own that reads the op's.
+// Ops with several results: each result is a node of its own that reads the op's node.
 #include <tenon/error.h>
 
 #include "base/str.h"

@@ -1,5 +1,5 @@
-// The functions that rules.inc names, each defined in the file of its family: inference, gradients,
-// decompositions. Only table.cpp and the families include this.
+// Declarations of the functions that rules.inc names: inference, gradients, decompositions. Each is
+// defined in the file of its family. Only table.cpp and the families include this header.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace tenon {
 
 using Gradients = std::vector<Tensor>;
 
-// Types of functions, by which they are declared.
+// Function types used for the declarations.
 using Infer = Inferred(const Node& node);
 using InferResult = Inferred(const Node& node, std::int64_t k);
 using CountResults = std::int64_t(const Node& node);

@@ -1,4 +1,4 @@
-// Softmax and its logarithm: composites over the last axis, with gradients of their own and a
+// Softmax and log-softmax: composites over the last axis, with gradients of their own and a
 // decomposition.
 #include <tenon/error.h>
 
@@ -19,8 +19,8 @@ Tensor along_last(Op op, const char* name, const Tensor& input, int axis) {
 
 Ints last() { return {-1}; }
 
-// A long row is more than one region, and what stands between regions is stored: a float16 sum of
-// exponentials would overflow. So all between input and result is float32.
+// A long row needs more than one region, and values between regions are stored: a float16 sum of
+// exponentials would overflow. So every intermediate is float32.
 Tensor wide(const Tensor& x) { return item_size(x.dtype()) == 2 ? cast(x, DType::Float32) : x; }
 
 }  // namespace

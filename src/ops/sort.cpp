@@ -1,7 +1,7 @@
-// Order: sort and what is built on it.
+// Sort and ops built on it.
 //
-// Sort works along the last axis and keeps the first elements of each row; builders turn the axis.
-// Places are those of a stable sort, so that every engine gives the same ones.
+// Sort works along the last axis and keeps the first elements of each row; builders transpose the
+// axis. Indices are those of a stable sort, so that every engine returns the same ones.
 #include <tenon/error.h>
 
 #include "base/str.h"

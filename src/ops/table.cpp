@@ -1,4 +1,4 @@
-// The table of ops: a row of graph/op_table.inc and the functions of rules.inc each.
+// The table of ops: joins each row of graph/op_table.inc with its functions from rules.inc.
 #include "ops/table.h"
 
 #include <array>
@@ -24,8 +24,8 @@ constexpr const char* kStops = "it stops the gradient by definition";
 #define TENON_SET_composites(name) \
   TENON_SET_results(name), info.decompose_result = decompose_##name, given.decompose_result = true
 
-// Which functions a rule gives: under -fsanitize=undefined GCC does not compare a function's
-// address with null in a constant expression.
+// Which functions a rule provides. Needed because under -fsanitize=undefined GCC does not compare a
+// function's address with null in a constant expression.
 struct Given {
   bool infer = false, decompose = false, infer_result = false, decompose_result = false;
 };

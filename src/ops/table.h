@@ -1,5 +1,5 @@
-// OpInfo: an op's row (graph/op_table.inc) and what only the language knows of it (rules.inc). An
-// op without a rule fails to compile.
+// OpInfo: an op's row (graph/op_table.inc) with its inference, gradient and decomposition
+// (rules.inc). An op without a rule does not compile.
 #pragma once
 
 #include <span>
@@ -17,24 +17,24 @@ struct Inferred {
 };
 
 struct OpInfo : OpRow {
-  // dtype and shape from the inputs. Ops whose shape is an argument (Reshape, Expand, Slice,
-  // gradients, leaves) check `node`'s own shape against the inputs instead: verify_graph calls this
+  // The dtype and shape from the inputs. Ops whose shape is an argument (Reshape, Expand, Slice,
+  // gradients, leaves) instead check `node`'s own shape against the inputs: verify_graph calls this
   // for every node.
   Inferred (*infer)(const Node& node) = nullptr;
-  // Gradients with regard to each input, given the node's output and the gradient of it; an
-  // undefined tensor where there is none.
+  // Gradients with respect to each input, given the node's output and its gradient; an undefined
+  // tensor for an input without gradient.
   std::vector<Tensor> (*vjp)(const Tensor& out, const Tensor& g) = nullptr;
-  // The same value in other ops, for composites; else null.
+  // The same value in other ops, for composites; otherwise null.
   Tensor (*decompose)(const Tensor& out) = nullptr;
-  const char* no_grad_reason = nullptr;  // non-null exactly when there is no rule
-  // Of an op with several results: type of result k, and gradients given those of the results,
-  // undefined where there is none. Those of loops need grad() themselves: they stand in
-  // grad/scan.h.
+  const char* no_grad_reason = nullptr;  // non-null exactly if there is no rule
+  // For ops with several results: the dtype and shape of result k, and the gradients given those of
+  // the results, undefined where there is none. The rules of loops need grad() themselves and are
+  // in grad/scan.h.
   Inferred (*infer_result)(const Node& node, std::int64_t k) = nullptr;
   std::vector<Tensor> (*vjp_results)(const Tensor& out,
                                      std::span<const Tensor> cotangents) = nullptr;
   std::int64_t (*result_count)(const Node& node) = nullptr;
-  // Result k in other ops, where an engine need not know the op; else null.
+  // Result k in other ops, for ops that engines need not support; otherwise null.
   Tensor (*decompose_result)(const Tensor& out, std::int64_t k) = nullptr;
 };
 

@@ -73,7 +73,7 @@ TENON_FLOATING(sigmoid, Sigmoid)
 TENON_FLOATING(erf, Erf)
 #undef TENON_FLOATING
 
-// Whole numbers are their own floor, and are never NaN or infinite.
+// Integers are their own floor, and are never NaN or infinite.
 #define TENON_ROUNDING(name, op)                            \
   Tensor name(const Tensor& x) {                            \
     require_defined(#name, x);                              \
@@ -110,7 +110,7 @@ Tensor cast(const Tensor& x, DType dtype) {
     const Scalar v = is_floating(x.dtype())
                          ? Scalar(stored_value(constant_value(x).real(), x.dtype()))
                          : constant_value(x);
-    // Numbers that overflow convert where all values do.
+    // Numbers out of range convert at run time, like all other values.
     if (is_bool(dtype) || holds(dtype, v)) return constant(x.shape(), v, dtype);
   }
   return build_as(Op::Cast, dtype, x.shape(), {x});
@@ -132,7 +132,7 @@ Gradients vjp_log1p(const Tensor& out, const Tensor& g) { return {g / (input_of(
 Gradients vjp_sqrt(const Tensor& out, const Tensor& g) { return {g / (out * 2)}; }
 Gradients vjp_rsqrt(const Tensor& out, const Tensor& g) { return {g * (out * out * out) * -0.5}; }
 Gradients vjp_reciprocal(const Tensor& out, const Tensor& g) { return {-(g * out * out)}; }
-// Doubled last: where x * 2 overflows, g may well be 0.
+// Doubled last: if x * 2 overflows, g may be 0.
 Gradients vjp_square(const Tensor& out, const Tensor& g) { return {g * input_of(out, 0) * 2}; }
 Gradients vjp_sin(const Tensor& out, const Tensor& g) { return {g * cos(input_of(out, 0))}; }
 Gradients vjp_cos(const Tensor& out, const Tensor& g) { return {-(g * sin(input_of(out, 0)))}; }
@@ -150,7 +150,7 @@ Gradients vjp_sinh(const Tensor& out, const Tensor& g) { return {g * cosh(input_
 Gradients vjp_cosh(const Tensor& out, const Tensor& g) { return {g * sinh(input_of(out, 0))}; }
 Gradients vjp_tanh(const Tensor& out, const Tensor& g) { return {g * (1 - square(out))}; }
 Gradients vjp_sigmoid(const Tensor& out, const Tensor& g) { return {g * (out * (1 - out))}; }
-// NaN hands its gradient on, as in PyTorch.
+// A NaN passes its gradient on, as in PyTorch.
 Gradients vjp_relu(const Tensor& out, const Tensor& g) { return {where(le(out, 0), 0, g)}; }
 
 Gradients vjp_erf(const Tensor& out, const Tensor& g) {

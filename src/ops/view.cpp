@@ -1,5 +1,5 @@
-// Views: the same elements under another shape. No view changes an element, and engines may do them
-// without copying.
+// Views: the same elements under another shape. A view changes no element, and engines may
+// implement it without copying. Ops that copy are in movement.cpp.
 //
 // Views that would change nothing return their input, and views of a number are numbers.
 #include <algorithm>
@@ -152,8 +152,8 @@ Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64_t end, st
   if (step == 0 || step == std::numeric_limits<std::int64_t>::min())
     throw ValueError(cat(where("slice"), ": the step is ", step));
   const std::int64_t size = x.shape()[a];
-  // NumPy's clipping: past either end there is nothing; a negative step may end before the first
-  // element.
+  // NumPy's clipping: nothing exists past either end; with a negative step the range may end before
+  // the first element.
   const std::int64_t low = step < 0 ? -1 : 0, high = step < 0 ? size - 1 : size;
   const auto clip = [&](std::int64_t i) { return std::clamp(i < 0 ? i + size : i, low, high); };
   const std::int64_t from = clip(start), to = clip(end);
@@ -225,7 +225,7 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t count, int axis) {
   require_defined("chunk", x);
   if (count < 1) throw ValueError(cat(where("chunk"), ": into ", count, " parts"));
   const std::int64_t total = x.size(normalize_axis(axis, x.rank(), where("chunk").c_str()));
-  // An axis without elements has as many parts as were asked for, as in PyTorch.
+  // An axis without elements yields as many parts as requested, as in PyTorch.
   constexpr std::int64_t kMostEmpty = 1 << 20;
   if (total == 0 && count > kMostEmpty)
     throw ValueError(cat(where("chunk"), ": axis ", axis, " of ", x.shape(), " into ", count,

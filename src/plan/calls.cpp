@@ -1,4 +1,5 @@
-// Telling steps that compute the same, and calling their kernels.
+// Sharing kernels between steps that compute the same, and running the kernels of a program. The
+// types are described in calls.h. A kernel itself is made by an engine (engine.h).
 #include "plan/calls.h"
 
 #include <utility>
@@ -64,7 +65,7 @@ void run_calls(const Program& program, std::byte* const* values, std::byte* aren
     for (std::uint32_t v = 0; v < call.bound; ++v) {
       std::byte* const place = values[ids[call.first + v]];
       table[k & 1][v] = place;
-      __builtin_prefetch(place);  // the call before is at work while memory brings it
+      __builtin_prefetch(place);  // prefetch the next call's data while the previous call works
     }
   };
   if (calls > 0) bind(0);

@@ -1,11 +1,11 @@
-// Calls: kernels as a run calls them.
+// Calls: the list of kernel calls that a run executes.
 //
-// Deep networks repeat: hundreds of steps compute the same on other values. Where a call does the
-// work (DeviceTraits::is_queued is false) one kernel serves all of them. It was prepared for a
-// region whose values are numbered in the order in which it names them, and each step tells which
-// values these are (Step::bound). So what a run reads of a plan is a few words a step, and kernels
-// stay in cache. Of other programs each step has a kernel of its own, bound to the program's
-// values.
+// Deep networks repeat layers: hundreds of steps compute the same on other values. On devices where
+// a call does the work itself (DeviceTraits::is_queued is false), one kernel serves all equal
+// steps. The kernel is prepared for a region whose values are numbered in the order in which the
+// region names them. Each step lists its own values in that order (Step::bound). So a run reads
+// only a few words of the plan for each step, and kernels stay in cache. In all other programs each
+// step has a kernel of its own, bound directly to the program's values.
 #pragma once
 
 #include <cstddef>
@@ -20,19 +20,20 @@
 
 namespace tenon {
 
-/// Values that a shared kernel may have.
+/// Upper limit on the number of values of a shared kernel.
 inline constexpr std::size_t kMostBound = 64;
 
-/// Kernels of the steps of one program, each made once.
+/// Kernels of the steps of one program. Equal steps share one kernel, which is prepared once.
 class SharedKernels {
  public:
-  /// `values` outlive it.
+  /// `values` must outlive this object.
   SharedKernels(std::span<const Value> values, const PlanOptions& options);
 
-  /// Whether that is worth while: small programs stay in cache anyway.
+  /// Whether sharing pays: small programs stay in cache without it.
   static bool serves(const Program& program, const PlanOptions& options);
 
-  /// Gives the step an engine and a kernel that may be others' too; false where it needs its own.
+  /// Gives the step an engine and a kernel, possibly shared with other steps. Returns false if the
+  /// step needs a kernel of its own.
   bool choose(Step& step);
 
  private:
@@ -47,13 +48,13 @@ class SharedKernels {
   std::unordered_map<RegionKey, Made, RegionKeyHash> made_;
 };
 
-/// Lists the calls of a program whose steps have kernels and workspaces.
+/// Fills Program::calls of a program whose steps have kernels and workspaces.
 void list_calls(Program& program);
 
-/// Carries them out in order.
+/// Runs the calls in order.
 void run_calls(const Program& program, std::byte* const* values, std::byte* arena, void* stream);
 
-/// The table that one step's kernel is bound to, for the values of a program.
+/// The value table that a step's kernel is bound to, for the values of a program.
 class BoundValues {
  public:
   BoundValues(const Step& step, std::byte* const* values);

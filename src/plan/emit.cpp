@@ -1,5 +1,6 @@
-// Groups to regions: instructions, views over the collapsed space, stores; and the values they
-// touch.
+// Turns groups into regions: instructions, views over the collapsed iteration space, stores. Also
+// fills the table of values that the regions read and write. Which items form a group is decided in
+// fuse.cpp.
 #include "plan/emit.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 // Builds one map program over the uncollapsed space, then merges axes.
 class MapBuilder {
  public:
-  /// `instr_of`: by item, kNone for all; so again afterwards.
+  /// `instr_of` is by item and holds kNone for all items; it is restored to that state afterwards.
   MapBuilder(const Lowered& graph, const Fused& fused, const Group& group,
              const std::vector<ValueId>& value_of, std::vector<int>& instr_of)
       : g_(graph), f_(fused), group_(group), value_of_(value_of), instr_of_(instr_of) {
@@ -51,7 +52,7 @@ class MapBuilder {
     return static_cast<int>(program_.instrs.size()) - 1;
   }
 
-  // Strides over the space for a reference made over the item's own shape.
+  // Strides over the iteration space for a reference made over the item's own shape.
   View view_over_space(const Ref& arg, ValueId value, bool per_row) const {
     View view;
     view.value = value;
@@ -158,7 +159,8 @@ class MapBuilder {
   void collapse() {
     const int rank = space_.rank();
     const int outer = rank - group_.row_axes;  // first axis of the row
-    // Axes of the result, each a run [first, last] of old ones; axes of size 1 join any run.
+    // One axis of the collapsed space: the range [first, last] of old axes. Axes of size 1 join any
+    // range.
     struct Run {
       int last;
       std::int64_t size;
@@ -197,7 +199,8 @@ class MapBuilder {
     program_.space = merged;
   }
 
-  // Whether axis `d` continues axis `before` in every view and every reduction.
+  // Whether axis `d` continues axis `before` in every view and every reduction, so that both can be
+  // merged.
   bool merges(int before, int d) {
     bool all = true;
     each_view([&](View& view) { all &= view.stride[before] == view.stride[d] * space_[d]; });
@@ -272,7 +275,7 @@ class Emitter {
     if (item.op == Op::Assign) {
       slot.is_variable = true;
       slot.value = value_of_[item.target];
-      // A variable is assigned once; the assignment may be asked for twice.
+      // A variable is assigned once, but its assignment may be requested twice.
       if (std::exchange(is_assigned_[at(slot.value)], 1) == 0) p_.assigned.push_back(slot.value);
     } else {
       slot.value = value_of_[k];
@@ -372,7 +375,7 @@ class Emitter {
   const Fused& f_;
   Program& p_;
   std::vector<ValueId> value_of_;
-  std::vector<int> instr_of_;      // by item, of the map that is being built
+  std::vector<int> instr_of_;      // by item, of the map under construction
   std::vector<char> outside_;      // by item: whether another group reads it
   std::vector<char> is_assigned_;  // by value
 };
@@ -390,14 +393,14 @@ std::vector<std::vector<int>> group_dependencies(const Lowered& graph, const Fus
       const int owner = fused.group_of[other];
       if (owner >= 0 && owner != static_cast<int>(g)) before[g].push_back(owner);
     };
-    // What an item that is recomputed is made of may be waited for by nobody else.
+    // The operands of a recomputed item count as dependencies of the group that recomputes it.
     for (const std::vector<int>* items : {&fused.groups[g].items, &fused.groups[g].remade})
       for (int item : *items) {
         for (const Ref& arg : graph.items[item].args) add(arg.item);
         for (int earlier : graph.items[item].after) add(earlier);
       }
   }
-  // Who makes a value again of a variable reads that before it is assigned.
+  // A group that recomputes a value from a variable reads the variable before its assignment.
   const std::vector<int> assignment = assignments(graph);
   for (std::size_t g = 0; g < fused.groups.size(); ++g)
     for (const int item : fused.groups[g].remade)

@@ -1,12 +1,13 @@
-// Emission: groups of items become regions over a table of values.
+// Emission: turns groups of items into regions over a table of values. Grouping is decided before,
+// by fuse.h; engines are chosen afterwards, by schedule.h.
 #pragma once
 
 #include "plan/fuse.h"
 
 namespace tenon {
 
-/// Fills program.values, steps' regions (one a group, in the order of fused.groups), slots, outputs
-/// and assigned.
+/// Fills program.values, the steps' regions (one for each group, in the order of fused.groups),
+/// slots, outputs and assigned.
 void emit(const Lowered& graph, const Fused& fused, int slot_count, Program& program);
 
 /// For each group: the groups that must run before it.

@@ -1,4 +1,5 @@
-// What engines with a single configuration need not write.
+// Default implementations of Engine, for engines with a single configuration, and the selection of
+// engines by estimate.
 #include "plan/engine.h"
 
 #include <algorithm>

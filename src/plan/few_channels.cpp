@@ -1,11 +1,13 @@
-// A convolution that steps by s meets element s p + r of its input with tap r of its filter at
-// place p. With r = s q + a that is element p + q of phase a: a convolution of stride 1 over the
-// phases, which are channels of their own, by filters of 1/s as many taps. 3 channels that 11 x 11
-// filters read in steps of 4 become 48 that 3 x 3 filters read. Taps beyond the filter are zero,
-// and so are channels that are added to make rows of whole 16 bytes.
+// Convolutions of stride s over few channels become convolutions of stride 1 over more channels.
 //
-// The image is rounded and written with its channels last, once for the convolution and the
-// gradient of its filters. Sums have the same terms in another order, and zeros.
+// At output position p, tap r of the filter reads input element s p + r. With r = s q + a this is
+// element p + q of phase a. So the convolution is one of stride 1 over the phases, which are
+// channels of their own, with filters of 1/s as many taps. Example: 3 channels read by 11 x 11
+// filters in steps of 4 become 48 channels read by 3 x 3 filters. Taps beyond the filter are zero.
+// Channels of zeros are added until a row is a multiple of 16 bytes.
+//
+// The image is rounded and written in NHWC once, for the convolution and its weight gradient. Sums
+// have the same terms in another order, plus zeros.
 #include "plan/few_channels.h"
 
 #include <tenon/ops.h>
@@ -17,20 +19,21 @@
 namespace tenon {
 namespace {
 
-// Of all phases together. Over fewer the library's kernels are slower than the project's own over
-// the image as it lies: 3 x 3 filters over 8 channels .36 ms, over 3 .22 (VGG16's first on an
-// H200).
+// Of all phases together. Over fewer channels the library's kernels are slower than the project's
+// own over NCHW: 3 x 3 filters over 8 channels take .36 ms, over 3 channels .22 ms (VGG16's first
+// layer on an H200).
 constexpr std::int64_t kFewestChannels = 32, kMostChannels = 64;
 constexpr std::int64_t kStep = 8;            // channels of 16 bits in 16 bytes
-constexpr std::int64_t kFewestFilters = 64;  // of any number of taps (plan/layout.cpp)
+constexpr std::int64_t kFewestFilters = 64;  // for any number of taps (plan/layout.cpp)
 
-/// One axis: taps of each phase, and places that the phases have.
+/// One axis: number of taps in each phase, and number of positions of each phase.
 struct Axis {
   std::int64_t stride, pad, taps, places;
 
   Axis(std::int64_t by, std::int64_t padding, std::int64_t filter, std::int64_t out)
       : stride(by), pad(padding), taps(divide_up(filter, by)), places(out + taps - 1) {}
-  /// Zeros behind `size` elements of the image; negative: so many are not read.
+  /// Zeros that are added after `size` elements of the image. Negative: the last elements are not
+  /// read.
   std::int64_t behind(std::int64_t size) const { return places * stride - pad - size; }
 };
 
@@ -70,12 +73,12 @@ class Rewriting {
  private:
   std::int64_t phases() const { return w_[1] * h_.stride * u_.stride; }
 
-  /// To 16 bits, where the convolution multiplies in them.
+  /// Cast to 16 bits if the convolution multiplies in 16 bits.
   Tensor rounded(const Tensor& t) const {
     return t.dtype() == DType::Float32 ? cast(t, lower_type(node_)) : t;
   }
 
-  /// [N, H, W, phases] as images [N, phases, H, W], with channels of zero.
+  /// [N, H, W, phases] as images [N, phases, H, W], with channels of zeros added.
   Tensor filled(const Tensor& rows) const {
     return permute(filled_ > 0 ? pad(rows, {0, filled_}) : rows, {0, 3, 1, 2});
   }
@@ -90,7 +93,7 @@ class Rewriting {
         by_phases(pad(w, {0, u_.taps * u_.stride - w_[3], 0, h_.taps * h_.stride - w_[2]})));
   }
 
-  /// Images as [N, places, places, phases], rounded.
+  /// Images as [N, positions, positions, phases], rounded.
   Tensor by_phases(const Tensor& images) const {
     const std::int64_t count = images.size(0), rows = images.size(2) / h_.stride,
                        columns = images.size(3) / u_.stride;
@@ -99,7 +102,7 @@ class Rewriting {
     return reshape(inside, {count, rows, columns, phases()});
   }
 
-  /// Attributes of the convolution over the phases, whose image has its padding already.
+  /// Attributes of the convolution over the phases. The image already contains its padding.
   ContractionAttrs behind() const {
     ContractionAttrs attrs = attrs_;
     attrs.conv.stride_h = attrs.conv.stride_w = 1;

@@ -1,4 +1,5 @@
-// Convolutions over images of a few channels, on a GPU that keeps images with the channels last.
+// Convolutions over images of few channels, on a GPU that keeps activations in NHWC. A graph
+// rewrite; the layout itself is chosen in plan/layout.h.
 #pragma once
 
 #include <span>
@@ -9,9 +10,9 @@
 
 namespace tenon {
 
-/// A convolution over an image, or the gradient of its filters, said over rows of channels that
-/// are whole 16 bytes; an undefined tensor when the rule does not fit. `inputs` are the node's
-/// rewritten inputs.
+/// Rewrites a convolution over an image, or its weight gradient, so that a row of channels is a
+/// multiple of 16 bytes. Returns an undefined tensor if the rule does not fit. `inputs` are the
+/// node's rewritten inputs.
 Tensor with_full_channels(const Node& node, std::span<const Tensor> inputs);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// A sorted list is searched and moved sooner than a tree is walked, as long as it is short.
+// A short sorted list is faster to search and to shift than a tree is to walk.
 #include "plan/flat_int_set.h"
 
 #include <algorithm>

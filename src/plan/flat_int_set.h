@@ -1,4 +1,4 @@
-// A small set of numbers, in ascending order.
+// A small set of integers in ascending order, for tens of members, not thousands.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class FlatIntSet {
   std::size_t size() const { return numbers_.size(); }
   bool empty() const { return numbers_.empty(); }
   bool contains(int number) const;
-  /// False where it is there already.
+  /// Returns false if the number is already a member.
   bool insert(int number);
   void insert(const FlatIntSet& others);
   void erase(int number);

@@ -1,6 +1,6 @@
-// Greedy fusion in topological order: an item joins the groups of its arguments when it iterates
-// over the same space, reads them element by element (or row by row), and no path leads out of the
-// merged group and back.
+// Greedy fusion in topological order. An item joins the groups of its arguments if three conditions
+// hold: the item iterates over the same space; it reads the arguments element by element (or row by
+// row); no path leaves the merged group and comes back to it.
 #include "plan/fuse.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ namespace tenon {
 namespace {
 
 constexpr std::size_t kMaxItems = 48;  // bounds the tile registers of a region
-// Longer rows do not stay in cache; on a GPU, where a row is a block's, they leave blocks idle.
+// Longer rows do not stay in cache. On a GPU, where one thread block handles one row, they leave
+// blocks idle.
 constexpr std::int64_t kMaxWholeRow = 4096;  // a reduction of everything this small is one row
 
 bool is_map(const Item& item) {
@@ -29,8 +30,7 @@ bool reduces(const Item& item) {
   return item.kind == OpKind::Reduction || item.kind == OpKind::ArgReduction;
 }
 
-// Axes that a reduction removes, as the count of trailing axes; 0 when they are not the trailing
-// ones.
+// The number of trailing axes that a reduction removes; 0 if the removed axes are not trailing.
 int trailing_axes(const Item& item) {
   const int rank = item.args[0].shape.rank();
   if (item.kind == OpKind::ArgReduction) return 1;
@@ -52,7 +52,8 @@ Shape row_shape(Shape space, int axes) {
   return space;
 }
 
-// The same elements in the same order, sizes of 1 aside: [64] and [64, 1].
+// Whether two shapes have the same elements in the same order, apart from axes of size 1: [64] and
+// [64, 1].
 bool same_but_ones(const Shape& a, const Shape& b) {
   int i = 0, j = 0;
   while (true) {
@@ -67,7 +68,8 @@ bool identity(const Ref& ref, const Shape& base) {
   return ref.shape == base && is_linear(ref, base);
 }
 
-// Reads one value a row of `space` from a base that holds one value a row.
+// Whether the reference reads one value for each row of `space`, from a base that holds one value
+// for each row.
 bool reads_rows(const Ref& ref, const Shape& base, const Shape& space, int row_axes) {
   const Shape rows = row_shape(space, row_axes);
   if (ref.offset != 0 || ref.shape != space || !same_but_ones(base, rows)) return false;
@@ -80,10 +82,10 @@ bool reads_rows(const Ref& ref, const Shape& base, const Shape& space, int row_a
   return true;
 }
 
-// The row's axes can be crossed as one.
+// Whether the axes of a row can be merged into one axis.
 bool row_merges(const Ref& ref, int row_axes) {
   const int rank = ref.shape.rank();
-  int inner = -1;  // the next axis inwards that is not of size 1: those may have any stride
+  int inner = -1;  // the next inner axis that is not of size 1; axes of size 1 may have any stride
   for (int d = rank - 1; d >= rank - row_axes; --d) {
     if (ref.shape[d] == 1) continue;
     if (inner >= 0 && ref.stride[d] != ref.stride[inner] * ref.shape[inner]) return false;
@@ -139,7 +141,8 @@ class Fuser {
   void place(int k) {
     const Item& item = g_.items[k];
     if ((item.kind == OpKind::Leaf && item.op != Op::Random)) {
-      // A number wanted as a result needs a kernel that writes it; lower() has put a copy there.
+      // A number that is requested as a result needs a kernel that writes it; lower() has inserted
+      // a copy.
       return;
     }
     if (item.kind == OpKind::Contraction) {
@@ -165,7 +168,8 @@ class Fuser {
     if (item.deviations) join_sum(k);
   }
 
-  // Sums of a value and of its squared deviations are made in one kernel, whoever makes the value.
+  // The sum of a value and the sum of its squared deviations go into one loop nest, whichever group
+  // computes the value.
   void join_sum(int k) {
     const Ref& arg = g_.items[k].args[0];
     for (const int other : g_.items[arg.item].users) {
@@ -197,8 +201,8 @@ class Fuser {
     if (!text.empty()) out_.groups[index].notes.push_back(std::move(text));
   }
 
-  // Whether the group reads a contraction element by element: then its column sums are left to a
-  // kernel of their own, so that the rest can become that contraction's epilogue.
+  // Whether the group reads a contraction element by element. If so, its column sums get a loop
+  // nest of their own, so that the rest can become the contraction's epilogue.
   bool fed_by_contraction(const Group& grp) const {
     for (int k : grp.items)
       for (const Ref& arg : g_.items[k].args) {
@@ -220,11 +224,12 @@ class Fuser {
       return;
     }
     if (g_.stores_rounded && upcasts(k, base))
-      return note_stop(k, base, "rounds an image, which is stored so");
+      return note_stop(k, base, "rounds an activation, which is stored rounded");
     if (on_gpu_ && upcasts(k, base) && is_of_scores(k))
-      return note_stop(k, base, "rounds scores, which are stored so");
+      return note_stop(k, base, "rounds scores, which are stored rounded");
     if (out_.role[base] == Role::Column) {
-      note_stop(k, base, "reduces over outer axes: complete only after its whole kernel");
+      note_stop(k, base,
+                "reduces over outer axes: its result is complete only after its whole loop nest");
       return;
     }
     const Item& base_item = g_.items[base];
@@ -236,7 +241,7 @@ class Fuser {
                         reads_rows(arg, base_item.shape, theirs.space, theirs.row_axes)))
         return note_stop(k, base, "gives one value a row, which is read in another pattern");
       if (base_item.shape.numel() == 1 && would_keep_others(base, k))
-        return note_stop(k, base, "is one value, which others would have to wait for longer");
+        return note_stop(k, base, "is one value, and its other readers would wait longer");
     } else if (!(ours.space == theirs.space && identity(arg, base_item.shape))) {
       return note_stop(k, base,
                        ours.space == theirs.space
@@ -250,22 +255,23 @@ class Fuser {
     merge(k, base, per_row);
   }
 
-  // An image that is rounded to 16 bits is stored so, and whoever reads it makes it wide again.
+  // An activation that is rounded to 16 bits is stored in 16 bits, and each reader casts it to
+  // float32.
   bool upcasts(int k, int base) const {
     const Item &wide = g_.items[k], &rounded = g_.items[base];
     return wide.op == Op::Cast && rounded.op == Op::Cast && item_size(rounded.dtype) == 2 &&
            item_size(wide.dtype) > 2 && is_floating(rounded.dtype);
   }
 
-  // Whether a largest element is looked for: a product's epilogue has no rows, and would leave the
-  // rounding to who has.
+  // Whether a maximum over the item's rows is taken. The epilogue of a matrix product has no rows,
+  // so the group with the rows would have to do the rounding.
   bool is_of_scores(int item) const {
     const auto& users = g_.items[item].users;
     return std::any_of(users.begin(), users.end(),
                        [this](int user) { return g_.items[user].op == Op::Max; });
   }
 
-  // Whether others read the item, and its group would wait for more with the group of k in it.
+  // Whether other groups read the item and would wait longer if its group contained the group of k.
   bool would_keep_others(int item, int k) const {
     const int a = out_.group_of[item], b = out_.group_of[k];
     const auto elsewhere = [&](int user) {
@@ -287,8 +293,8 @@ class Fuser {
     return before;
   }
 
-  // Whether a whole group of element-wise items over the rows can move into the kernel that makes
-  // the rows' values.
+  // Whether a whole group of element-wise items over the rows can move into the loop nest that
+  // computes the rows' values.
   bool may_be_per_row(const Group& ours, const Group& theirs) const {
     if (ours.row_axes != 0 || theirs.row_axes == 0) return false;
     if (!same_but_ones(ours.space, row_shape(theirs.space, theirs.row_axes))) return false;
@@ -297,12 +303,13 @@ class Fuser {
     return ours.space != theirs.space;
   }
 
-  // What an item is once the group of this number (-1: none) gives one value a row.
+  // The role of an item once the group with this number (-1: none) computes one value for each row.
   Role role_after(int item, int per_row) const {
     return out_.group_of[item] == per_row ? Role::PerRow : out_.role[item];
   }
 
-  // Every argument that one side takes from the other must be at hand when the kernel reaches it.
+  // Every argument that one side takes from the other must be available when the loop nest reaches
+  // the item.
   bool edges_allow(int a, int b, int per_row, const Shape& space, int rows) const {
     for (int side : {a, b})
       for (int i : out_.groups[side].items)
@@ -347,11 +354,11 @@ class Fuser {
               return note_stop(k, base, "has rows that lie scattered in memory");
         }
     if (!assignments_allow(a, b))
-      return note_stop(k, base, "reads a variable, which this kernel assigns, in another order");
+      return note_stop(k, base, "reads a variable, which this loop nest assigns, in another order");
     if (!edges_allow(a, b, per_row ? b : -1, theirs.space, rows))
       return note_stop(k, base, "is also read in another pattern");
     if (!waits_.merge(waits_.node(base), waits_.node(k)))
-      return note_stop(k, base, "lies on another path between the two");
+      return note_stop(k, base, "is also reached by a path through other groups");
     theirs.row_axes = rows;
     for (int i : ours.items) {
       if (per_row) out_.role[i] = Role::PerRow;
@@ -363,7 +370,7 @@ class Fuser {
     ours = Group{};
   }
 
-  // Whether a reduction over columns treats the axes of a row differently: the row could not be one
+  // Whether a column reduction treats the axes of a row differently. The row could then not be one
   // axis.
   static bool splits_rows(const Item& reduction, int rows) {
     const int rank = reduction.args[0].shape.rank();
@@ -377,8 +384,8 @@ class Fuser {
     return owner != a && owner != b && g_.items[arg.item].op != Op::Constant;
   }
 
-  // An assignment may share a kernel with reads of its variable only where they read the very
-  // element it writes.
+  // An assignment may share a loop nest with reads of its variable only if they read exactly the
+  // element that the assignment writes.
   bool assignments_allow(int a, int b) const {
     for (int side : {a, b})
       for (int i : out_.groups[side].items) {
@@ -419,7 +426,7 @@ class Fuser {
     }
   }
 
-  // Empty where the group can be the epilogue; the two are one in the order then.
+  // Empty if the group can become the epilogue; the two are then adjacent in the order.
   std::string epilogue_refusal(int c, int b, const Shape& space) {
     const Group& grp = out_.groups[b];
     const Item& contraction = g_.items[c];
@@ -448,8 +455,8 @@ class Fuser {
     return "";
   }
 
-  // Sums over what a contraction's epilogue stores are made in one kernel, which may then make a
-  // stored product again of what it reads anyway (remake.h).
+  // Column sums over values that a contraction's epilogue stores go into one loop nest. That loop
+  // nest may then recompute a stored product from what it reads anyway (remake.h).
   void join_columns(int c) {
     int first = -1;
     for (const int i : std::vector<int>(group(c).items))
@@ -472,11 +479,11 @@ class Fuser {
   }
   std::int64_t reduced_axes(int item) const { return g_.items[item].attrs.as<ReduceAttrs>().axes; }
 
-  // A result that only one later kernel reads, and that is quickly recomputed from values which are
-  // stored anyway (1 - y*y beside y), moves to its reader: the greedy walk had put it where its
-  // arguments are made.
+  // A result with only one later reader moves to that reader if it is cheap to recompute from
+  // values that are stored anyway (1 - y*y beside y). The greedy walk had put it where its
+  // arguments are computed.
   void sink() {
-    std::vector<int> listed(out_.groups.size(), -1);  // for which group as a reader
+    std::vector<int> listed(out_.groups.size(), -1);  // by group: the reader that last listed it
     for (int a = 0; a < static_cast<int>(out_.groups.size()); ++a) {
       if (out_.groups[a].items.size() < 2 || out_.groups[a].kind == RegionKind::Opaque) continue;
       std::vector<int> readers;
@@ -499,7 +506,7 @@ class Fuser {
     for (auto it = from.items.rbegin(); it != from.items.rend(); ++it)
       if (sinks(*it, a, b, moves)) moved.push_back(*it);
     if (moved.empty()) return;
-    // Every value that the moved items take from here must be stored for somebody else already.
+    // Every value that the moved items take from here must already be stored for another reader.
     for (int i : moved)
       for (const Ref& arg : g_.items[i].args)
         if (out_.group_of[arg.item] == a && !moves(arg.item) && !stored_anyway(arg.item, a, moves))
@@ -511,8 +518,7 @@ class Fuser {
       to.items.push_back(i);
     }
     std::sort(to.items.begin(), to.items.end());
-    group_note(b,
-               cat("makes ", item_title(g_.items[moved.back()]), " again instead of reading it"));
+    group_note(b, cat("recomputes ", item_title(g_.items[moved.back()]), " instead of reading it"));
   }
 
   template <class F>
@@ -522,7 +528,8 @@ class Fuser {
         item.kind == OpKind::Elementwise && out_.role[i] == Role::Element && !item.wanted;
     if (!cheap || out_.groups[a].contraction == i || item.users.empty()) return false;
     for (const Ref& arg : item.args) {
-      // The contraction's own result is at hand only in its epilogue, unless it is stored.
+      // The contraction's own result is available only in its epilogue, unless the result is
+      // stored.
       if (out_.group_of[arg.item] == a && !identity(arg, out_.groups[a].space)) return false;
       if (g_.items[arg.item].kind != OpKind::Leaf && out_.group_of[arg.item] != a) return false;
       if (g_.items[arg.item].op == Op::Variable) return false;
@@ -536,7 +543,7 @@ class Fuser {
       }
     }
     for (int user : item.users) {
-      // An operand of the contraction must be complete before that starts.
+      // An operand of the contraction must be complete before the contraction starts.
       if (user == out_.groups[b].contraction) return false;
       if (out_.group_of[user] != b && !(out_.group_of[user] == a && moves(user))) return false;
       for (const Ref& arg : g_.items[user].args)
@@ -571,7 +578,7 @@ class Fuser {
   }
 
   const Lowered& g_;
-  PlanGraph waits_;  // items, merged as their groups are
+  PlanGraph waits_;  // over items, merged as their groups are merged
   bool on_, on_gpu_;
   std::int64_t max_row_;
   Fused out_;

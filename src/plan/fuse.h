@@ -1,4 +1,5 @@
-// Fusion: which items run in one kernel. Decides only; emit.h turns a group into a region.
+// Fusion: decides which items run in one region. It only decides; emit.h turns a group into a
+// region.
 #pragma once
 
 #include <string>
@@ -9,10 +10,10 @@
 namespace tenon {
 
 enum class Role : std::uint8_t {
-  Element,    // one value an element of the space
-  PerRow,     // one value a row
-  RowReduce,  // reduces the row; per-row result usable in the kernel
-  Column,     // reduces other axes; result is an output only
+  Element,    // one value for each element of the space
+  PerRow,     // one value for each row
+  RowReduce,  // reduces the row; the per-row result is usable in the same loop nest
+  Column,     // reduces other axes; the result is an output only
 };
 
 struct Group {
@@ -35,8 +36,8 @@ struct Fused {
 /// With fusion disabled every item is a group of its own.
 Fused fuse(const Lowered& graph, const PlanOptions& options);
 
-/// The three axes that a contraction's epilogue runs over, [batch, rows, columns], for its op and
-/// the shape of its result.
+/// The three axes [batch, rows, columns] of a contraction's epilogue, for its op and the shape of
+/// its result.
 Shape epilogue_space(Op op, const Shape& result, bool channels_last);
 Shape epilogue_space(const Item& contraction);
 

@@ -1,5 +1,6 @@
-// The graph passes. Each is a rule applied to every node, inputs before users; rewrite() does the
-// walking.
+// The graph passes: clean-up, legalisation, precision and decomposition. Each pass is a rule
+// applied to every node, inputs before users; rewrite() walks the graph. The larger rules have
+// files of their own (sum_rules.h, pool_rules.h, strided.h and others).
 #include "plan/graph_passes.h"
 
 #include <algorithm>
@@ -43,8 +44,8 @@ double round_to(DType dtype, double v) {
   }
 }
 
-// Only ops whose value in double, rounded once, is the op's value in its dtype: the correctly
-// rounded ones.
+// Only ops whose double result, rounded once, equals the op's result in its dtype: correctly
+// rounded ops.
 bool fold_binary(Op op, double a, double b, double* out) {
   switch (op) {
     case Op::Add:
@@ -143,7 +144,7 @@ Tensor view_as(const Tensor& x, const Shape& shape) {
   return make_node(Op::Reshape, x.dtype(), shape, {}, std::span(&x, 1));
 }
 
-// A convolution whose filter covers its whole input has one output pixel: it is the matrix product
+// A convolution whose filter covers its whole input has one output pixel. It is the matrix product
 // of flattened images and filters, and so are its gradients. `x` and `w` are the shapes of its
 // input and weight.
 bool covers_input(const ConvAttrs& a, const Shape& x, const Shape& w) {
@@ -179,7 +180,8 @@ Tensor product_of_convolution(const Node& node, std::span<const Tensor> inputs) 
   return view_as(make_node(Op::Matmul, node.dtype, out, product, operands), node.shape);
 }
 
-// A permutation of `x`, or of what `x` permutes; undefined where the two are no permutation at all.
+// A permutation of `x`, or of the tensor that `x` permutes; undefined if the two permutations
+// cancel.
 Tensor permuted(const Node& node, const Tensor& x) {
   const Node& in = *x.node();
   if (in.op != Op::Permute || in.realised()) return {};
@@ -195,10 +197,10 @@ Tensor permuted(const Node& node, const Tensor& x) {
   return make_node(Op::Permute, node.dtype, node.shape, attrs, std::span(&base, 1));
 }
 
-// (A B)ᵀ = Bᵀ Aᵀ: operands are read with any strides, results are written row by row. Products of
-// products are transposed down to their leaves. Each is transposed once, however many products it
-// is part of, and without recursion: in a chain of linear layers every weight's gradient asks for
-// the transpose of all products behind the layer.
+// (A B)ᵀ = Bᵀ Aᵀ. Operands may have any strides, results are written row by row, so transposes of
+// products move to the products' operands, down to the leaves. Each product is transposed once,
+// however often it is used. The walk is not recursive: in a chain of linear layers every weight
+// gradient asks for the transpose of all products behind the layer.
 class Transposes {
  public:
   static bool is_product(const Node& node) { return node.op == Op::Matmul && !node.realised(); }
@@ -235,7 +237,7 @@ class Transposes {
     return merged.defined() ? merged : swapped;
   }
 
-  std::unordered_map<const Node*, Tensor> made_;  // by what they are transposes of
+  std::unordered_map<const Node*, Tensor> made_;  // by the node that they are the transpose of
 };
 
 Tensor drop_noop(Node& node, std::span<const Tensor> inputs, Transposes& transposes) {
@@ -254,12 +256,13 @@ Tensor drop_noop(Node& node, std::span<const Tensor> inputs, Transposes& transpo
   return permuted(node, x);
 }
 
-// Nodes of which no two are equal, in an open table that is as large as it will ever need to be.
+// A set of nodes of which no two are equal: an open hash table, allocated once at its final size.
 class DistinctNodes {
  public:
   explicit DistinctNodes(std::size_t most) : slots_(std::bit_ceil(2 * most + 1)) {}
 
-  /// Where there is or would be what equals the node with these for inputs.
+  /// The entry for a node equal to `node` with these inputs: the node found, or the empty entry
+  /// where it belongs.
   Node*& find(const Node& node, std::span<Node* const> inputs) {
     const std::size_t hash = hash_of(node, inputs), mask = slots_.size() - 1;
     std::size_t at = hash & mask;
@@ -292,14 +295,14 @@ class DistinctNodes {
   std::vector<Slot> slots_;
 };
 
-// A walk through a graph that makes another of it. Most nodes stay, and nothing is counted of
-// those.
+// A walk that builds a new graph from a graph. Most nodes stay the same; for these the walk touches
+// no reference count.
 class Rewriting {
  public:
   explicit Rewriting(const Roots& roots) : roots_(roots) {}
 
-  /// Calls f(node, inputs) for every node that has no value: what it becomes, given what its inputs
-  /// have become.
+  /// Calls f(node, inputs) for every node that is not evaluated yet. f returns the node's
+  /// replacement, given the replacements of its inputs.
   template <class F>
   Roots run(F&& f) {
     const NumberedOrder& order = roots_.order();
@@ -329,7 +332,7 @@ class Rewriting {
     return result();
   }
 
-  /// The node, made anew of these.
+  /// The node, rebuilt with these inputs.
   Tensor with_inputs(const Node& node, std::span<Node* const> inputs) {
     const LabelGuard label(node.label);
     return make_node(node.op, node.dtype, node.shape, node.attrs, tensors(inputs));
@@ -356,7 +359,7 @@ class Rewriting {
 
   const Roots& roots_;
   std::vector<Node*> done_;   // by number
-  std::vector<Tensor> made_;  // those of them that are not the old graph's
+  std::vector<Tensor> made_;  // the new ones among them, which are not part of the old graph
   std::vector<Tensor> tensors_;
 };
 
@@ -398,7 +401,7 @@ Roots fold_constants(Roots roots, const PlanOptions&) {
     const bool folded = inputs.size() == 1
                             ? fold_unary(node.op, a, &value)
                             : fold_binary(node.op, a, constant_value(inputs[1]).real(), &value);
-    // As in a region, 16-bit numbers are float32 until they are stored or cast.
+    // As in a region: 16-bit numbers are float32 until they are stored or cast.
     const DType kept = item_size(node.dtype) == 2 ? DType::Float32 : node.dtype;
     return folded ? constant(node, round_to(kept, value)) : Tensor{};
   };
@@ -424,7 +427,7 @@ Roots share(Roots roots, const PlanOptions&) {
   DistinctNodes known(roots.order().nodes.size());
   Rewriting rewriting(roots);
   return rewriting.run([&](Node& node, std::span<Node* const> inputs) -> Tensor {
-    // Effects happen as often as they are written.
+    // Effects are never shared: an effect happens as often as it is written.
     if (kind_of(node.op) == OpKind::Effect) return {};
     Node*& equal = known.find(node, inputs);
     if (equal != nullptr) return Tensor(equal);
@@ -448,13 +451,14 @@ Roots before_pooling(Roots roots, const PlanOptions&) {
 
 namespace {
 
-// Queries of one place, as of a text that is being written, gain nothing: their scores are few.
+// A query of one position, as in text generation, gains nothing from a fused engine: it has few
+// scores.
 bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
   const AttentionTraits& known = options.traits.attention;
   const auto fits = [&known](std::int64_t size) {
     return size <= known.largest_size && size % known.size_step == 0;
   };
-  // Of weights that are dropped, GPUs make the random numbers where they are used.
+  // On a GPU the random numbers of attention dropout are generated where they are used.
   const bool draws = drops_weights(attention);
   const Shape& q = attention.input(0)->shape;
   if (known.most_heads > 0 && q[0] * q[2] > known.most_heads) return false;
@@ -462,9 +466,9 @@ bool is_left_to_engine(const Node& attention, const PlanOptions& options) {
          fits(q[3]) && fits(attention.input(2)->shape[3]);
 }
 
-// The gradient of a grouped convolution's filters, group by group: libraries have few kernels for
-// groups that give the same bits every time (AlexNet's 3 x 3 filters over 2 groups of 192 channels
-// and 128 images: .82 ms by our own on an H200, .06 for as many in one group).
+// The weight gradient of a grouped convolution, computed group by group. Libraries have few
+// deterministic kernels for groups. Example: AlexNet's 3 x 3 filters over 2 groups of 192 channels
+// and 128 images take .82 ms with our own kernel on an H200, .06 ms for as many in one group.
 Tensor by_groups(const Node& node, std::span<const Tensor> inputs) {
   constexpr std::int64_t kMost = 4;
   const auto* attrs = node.attrs.get_if<ContractionAttrs>();
@@ -487,7 +491,7 @@ Tensor by_groups(const Node& node, std::span<const Tensor> inputs) {
 }  // namespace
 
 Roots legalize(Roots roots, const PlanOptions& options) {
-  // What is asked for is not rounded to the 16 bits of images.
+  // Results that the user asked for are not rounded to the 16 bits of activations.
   std::unordered_set<const Node*> wanted;
   for (const Tensor& root : roots) wanted.insert(root.node());
   const auto written_out = [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
@@ -520,7 +524,7 @@ bool multiplies_in(std::span<Node* const> nodes, Precision precision) {
   });
 }
 
-// Whether anything of the graph is of 16 bits or multiplied in them.
+// Whether a value of the graph is stored in 16 bits or multiplied in 16 bits.
 bool rounds_to_16_bits(std::span<Node* const> nodes) {
   const auto is_16_bit = [](const Node* node) { return item_size(node->dtype) == 2; };
   return std::any_of(nodes.begin(), nodes.end(), is_16_bit) ||
@@ -542,7 +546,7 @@ Roots decompose(Roots roots, const PlanOptions& options) {
   if (options.traits.is_queued) roots = convert_rows(std::move(roots), options);
   if (!rounds_to_16_bits(roots.order().nodes)) return roots;
   if (options.traits.is_queued) {
-    // Before these passes write products with operands of 16 bits out.
+    // Asked before these passes write products with 16-bit operands explicitly.
     const bool in_bfloat16 = multiplies_in(roots.order().nodes, Precision::Bf16);
     roots = lower_product_precision(lower_argument_precision(std::move(roots)));
     if (in_bfloat16) roots = lower_residual_precision(std::move(roots));

@@ -1,4 +1,4 @@
-// Nodes as numbers, and the numbers as text.
+// Packing nodes into numbers, and printing the numbers as text.
 #include "plan/graph_record.h"
 
 #include "base/str.h"

@@ -1,5 +1,6 @@
-// The graph that a program was planned of, as Plan::graph() prints it. It is kept as numbers: most
-// plans are never printed, and texts of all their nodes would take a tenth of the time of planning.
+// A compact copy of the graph that a program was planned from, for Plan::graph(). It is stored as
+// numbers: most plans are never printed, and building text for all nodes would take a tenth of the
+// planning time.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ class GraphRecord {
   explicit GraphRecord(const NumberedOrder& order);
 
   int node_count() const { return static_cast<int>(lines_.size()); }
-  /// Memory that it takes.
+  /// Bytes of memory that the record occupies.
   std::int64_t bytes() const;
-  /// A line a node, inputs before users: "%2 = mul(%0,%1) float32[64, 10]  # scale"; `indent` in
-  /// front of each.
+  /// One line for each node, inputs before users: "%2 = mul(%0,%1) float32[64, 10]  # scale".
+  /// `indent` is put in front of each line.
   std::string text(const std::string& indent) const;
 
  private:
@@ -35,7 +36,7 @@ class GraphRecord {
     bool is_constant = false;
   };
   std::vector<Line> lines_;
-  // Of all lines, one after another.
+  // The sizes of all shapes, one shape after another.
   std::vector<std::int64_t> sizes_;
   std::vector<std::uint32_t> inputs_;
   std::vector<Scalar> constants_;

@@ -1,4 +1,5 @@
-// Orders of axes, attributes in another order, and which convolutions pay.
+// Conversions between NCHW and NHWC, and the decision which convolutions gain from NHWC. What the
+// layout means is described in layout.h.
 #include "plan/layout.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace tenon {
 namespace {
 
-constexpr int kPlaceInLast[4] = {0, 2, 3, 1};  // axis of [N, C, H, W] at each place of [N, H, W, C]
+constexpr int kPlaceInLast[4] = {0, 2, 3, 1};  // axis of NCHW at each position of NHWC
 constexpr std::int64_t kPixelChannels = 16, kPixelChannelStep = 8;
 
 }  // namespace
@@ -80,14 +81,16 @@ bool is_pixel_product(const Node& node) {
 
 namespace {
 
-/// Images at the ends of a chain of such convolutions are transposed, which so many make good.
+/// Activations at both ends of a chain of convolutions are transposed; this many convolutions make
+/// up for it.
 constexpr std::ptrdiff_t kFewestConvolutions = 3;
-/// Over fewer, or where a filter holds few numbers, kernels of our own are faster than the
-/// library's: steps of resnet56 (16 to 64 channels, 3 x 3) take 3.7 ms on an H200 with images in
-/// their own order and 4.8 with channels last, of alexnet_r (32 and 64, 5 x 5) 1.87 and 1.13.
+/// With fewer channels, or with small filters, our own NCHW kernels are faster than the library's
+/// NHWC kernels. Steps on an H200: resnet56 (16 to 64 channels, 3 x 3) takes 3.7 ms in NCHW and 4.8
+/// ms in NHWC; alexnet_r (32 and 64 channels, 5 x 5) takes 1.87 ms and 1.13 ms.
 constexpr std::int64_t kImageChannels = 64, kFewestImageChannels = 16, kFilterNumbers = 512;
 
-/// Of one group: of the input of a convolution and of its result; numbers of a filter for each.
+/// Of one group: channels of a convolution's input and result, and numbers of a filter for each
+/// channel of the result.
 struct Channels {
   std::int64_t in = 0, out = 0, taps = 0;
 };
@@ -96,7 +99,7 @@ Channels channels_of(const Node& node) {
   return {w[1], w[0] / node.attrs.as<ContractionAttrs>().conv.groups, w[2] * w[3]};
 }
 
-/// Whether images are a view of rows of channels (plan/few_channels.h writes images so).
+/// Whether the images are a view of NHWC rows (plan/few_channels.h writes images so).
 bool is_written_last(const Node& images) {
   const auto* order = images.realised() ? nullptr : images.attrs.get_if<PermuteAttrs>();
   return order != nullptr && images.shape.rank() == 4 && images.shape[1] % kPixelChannelStep == 0 &&
@@ -107,7 +110,7 @@ bool is_convolution(const Node& node) {
   return node.op == Op::Conv2d || node.op == Op::Conv2dInputGrad || node.op == Op::Conv2dWeightGrad;
 }
 
-/// Whether so many convolutions of a graph are of a kind that it is worth while for all.
+/// Whether enough convolutions of a graph qualify that the layout pays for the whole graph.
 bool are_most(std::ptrdiff_t fit, std::ptrdiff_t all) {
   return fit >= kFewestConvolutions && 2 * fit >= all;
 }
@@ -119,8 +122,8 @@ bool is_image_convolution(const Node& node) {
   const auto& attrs = node.attrs.as<ContractionAttrs>();
   const DType dtype = node.input(0)->dtype;
   const bool is_16_bit = dtype == DType::BFloat16 || dtype == DType::Float16;
-  // Of groups in tf32 the library's kernels are slow: a step of AlexNet of 2012 takes 9.4 ms on an
-  // H100 with images in their own order, 165 with channels last.
+  // The library's kernels for grouped convolutions in TF32 are slow: a step of AlexNet of 2012
+  // takes 9.4 ms on an H100 in NCHW, 165 ms in NHWC.
   const bool in_tf32 = attrs.precision == Precision::Tf32 && attrs.conv.groups == 1;
   const bool rounds = dtype == DType::Float32 && (in_tf32 || attrs.precision == Precision::Bf16 ||
                                                   attrs.precision == Precision::Fp16);
@@ -148,7 +151,7 @@ bool keeps_channels_last(std::span<Node* const> nodes, const PlanOptions& option
 
 namespace {
 
-/// On the host: several convolutions of many channels are multiplied in bfloat16.
+/// On the host: several convolutions of many channels multiply in bfloat16.
 bool host_stores_activations_in_16_bits(std::span<Node* const> nodes, const PlanOptions& options) {
   if (!options.traits.keeps_bf16_matrices || !options.enabled(kAutocast)) return false;
   return std::count_if(nodes.begin(), nodes.end(), [](const Node* node) {
@@ -196,7 +199,7 @@ bool reads_16_bit_image(const Node& convolution, int index) {
 }
 
 bool pools_channels_last(const Node& node) {
-  constexpr std::int64_t kMostCell = 4, kMostTaps = 16;  // elements that a thread holds
+  constexpr std::int64_t kMostCell = 4, kMostTaps = 16;  // elements that one thread holds
   const bool picks = has_trait(node.op, kPicks);
   if (!picks && !has_trait(node.op, kAcrossChannels)) return false;
   const bool fits =
@@ -204,7 +207,7 @@ bool pools_channels_last(const Node& node) {
   const bool images = node.shape.rank() == 4 && node.shape[1] % kPixelChannelStep == 0 &&
                       node.shape.numel() > 0 && node.input(0)->shape.numel() > 0;
   if (!fits || !images) return false;
-  // A thread has a step of channels, and meets those of its neighbours.
+  // One thread handles kPixelChannelStep channels and reads those of the neighbouring threads only.
   if (!picks) return node.attrs.as<ResponseAttrs>().size <= kPixelChannelStep + 1;
   const auto& v = node.attrs.as<PoolAttrs>();
   return v.dil_h == 1 && v.dil_w == 1 && v.stride_h * v.stride_w <= kMostCell &&

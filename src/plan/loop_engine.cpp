@@ -1,5 +1,6 @@
-// Binding a body's values for each step: carries change between two places, rows of xs and ys are
-// where they stand in the stacked tensors, so nothing is copied.
+// Runs loop and branch bodies. Before each step the body's values are bound: carries alternate
+// between two buffers, rows of xs and ys are bound inside the stacked tensors, so nothing is
+// copied.
 #include "plan/loop_engine.h"
 
 #include <deque>
@@ -15,8 +16,8 @@ namespace {
 
 constexpr std::int64_t kCarryAlign = 64;
 
-// Pointers of the bodies that a thread is in, one frame for each depth; they keep their memory, so
-// that a settled step allocates nothing.
+// Value pointers of the bodies that a thread currently runs, one frame for each nesting depth.
+// Frames keep their memory, so a step allocates nothing once the sizes have settled.
 class Frame {
  public:
   explicit Frame(std::size_t values) {
@@ -123,7 +124,7 @@ class ScanKernel final : public Kernel {
   std::int64_t arena_offset_ = 0;
 };
 
-// Only where a predicate can be read by whoever queues the work: on the CPU.
+// Only where the thread that queues the work can read the predicate: on the CPU.
 class CondKernel final : public Kernel {
  public:
   explicit CondKernel(const Opaque& cond) : cond_(cond) {

@@ -1,5 +1,5 @@
-// The engine of loops and branches: it runs the program of a body as often as it must. Knows no
-// device: the kernels of the body's steps queue their own work where the step's is queued.
+// The engine of loops and branches. It runs the program of a body as often as needed. It knows no
+// device: the kernels of the body's steps queue their work on the stream of the loop's own step.
 #pragma once
 
 #include "plan/engine.h"

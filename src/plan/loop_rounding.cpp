@@ -1,8 +1,8 @@
-// A step of a recurrent layer is short: a kernel that rounds its operands takes as long as the
-// product that reads them, and is repeated at every step.
+// Rounding of loop operands once, before the loop. A step of a recurrent layer is short: a kernel
+// that rounds the operands of a product takes as long as the product, and repeats at every step.
 //
-// The values are those that products would round them to: a parameter becomes its rounded value
-// made wide again, from where autocast takes it as it stands.
+// Results do not change: the products would round to the same values. A parameter is replaced by
+// its rounded value cast to float32, which autocast then uses without rounding again.
 #include "plan/loop_rounding.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ Users users_of(std::span<const Tensor> roots) {
 
 bool is_scan(const Node& node) { return node.op == Op::Scan && !node.realised(); }
 
-// Of one scan: which of its parameters are to be of 16 bits, and which type.
+// For one scan: which of its parameters become 16-bit, and with which dtype.
 class RoundedReads {
  public:
   RoundedReads(const ScanAttrs& attrs, const std::unordered_set<std::int64_t>& read,
@@ -52,7 +52,7 @@ class RoundedReads {
       if (read.count(p) == 0) consider(p);
   }
 
-  /// By number of the parameter.
+  /// By the number of the parameter.
   const std::unordered_map<std::int64_t, DType>& types() const { return types_; }
 
  private:
@@ -65,7 +65,7 @@ class RoundedReads {
     lowered_.insert(parameter.node());
   }
 
-  // Whether all that reads the node is products that round it to one type.
+  // Whether all readers of the node are products that round it to one dtype.
   bool agree(const Node* node, const Node* parameter, DType& type) const {
     if (results_.count(node) != 0) return false;
     const auto found = users_.find(node);
@@ -111,7 +111,7 @@ Tensor rounded_scan(const Node& scan, std::span<const Tensor> inputs, const Roun
   return scan_node(given, std::move(attrs));
 }
 
-// Which results of each scan are read.
+// By scan: which of its results are read.
 std::unordered_map<const Node*, std::unordered_set<std::int64_t>> results_read(const Roots& roots) {
   std::unordered_map<const Node*, std::unordered_set<std::int64_t>> read;
   for (const Node* node : roots.order().nodes)
@@ -120,19 +120,20 @@ std::unordered_map<const Node*, std::unordered_set<std::int64_t>> results_read(c
   return read;
 }
 
-// The 16-bit type that every reader of a stack casts it to; Float32 where one does not.
+// The 16-bit dtype that every reader of a stacked result casts it to; Float32 if one reader does
+// not.
 DType type_of_readers(const Node& stack, const Users& users) {
-  // Rows begin where kernels expect values to.
+  // Rows must begin at the alignment that kernels expect of values.
   constexpr std::int64_t kBytes = 64;
   const auto found = users.find(&stack);
   if (stack.dtype != DType::Float32 || found == users.end()) return DType::Float32;
   const DType type = found->second.front()->dtype;
-  const bool half = type == DType::BFloat16 || type == DType::Float16;
+  const bool is_16_bit = type == DType::BFloat16 || type == DType::Float16;
   const bool all = std::all_of(found->second.begin(), found->second.end(), [&](const Node* user) {
     return user->op == Op::Cast && user->dtype == type;
   });
   const std::int64_t row = stack.shape.numel() / std::max<std::int64_t>(stack.shape[0], 1) * 2;
-  return half && all && row % kBytes == 0 ? type : DType::Float32;
+  return is_16_bit && all && row % kBytes == 0 ? type : DType::Float32;
 }
 
 }  // namespace

@@ -1,14 +1,15 @@
-// What loops on a GPU read and hand on in 16 bits.
+// Which loop operands and loop results a GPU stores in 16 bits. Loops only; values outside loops
+// are handled in rounding.h.
 #pragma once
 
 #include "plan/graph_passes.h"
 
 namespace tenon {
 
-/// What all steps of a scan share and only products read, which round it, is rounded once in front
-/// of the loop, and a carry that such products alone read is carried rounded.
+/// Rounds values once in front of a scan if all steps share them and only products read them,
+/// rounded. A carry that only such products read is carried rounded.
 Roots round_loop_operands(Roots roots, const PlanOptions& options);
-/// What a scan stacks for readers that all round it is stacked rounded.
+/// Stores a stacked result of a scan rounded if all its readers round it.
 Roots round_loop_results(Roots roots);
 
 }  // namespace tenon

@@ -1,4 +1,5 @@
-// Loops in the graph: which scans are one, and what of them is read. Linear in the graph.
+// Merging equal scans, dropping results and inputs that nothing reads, and both-branches evaluation
+// of cond. Every rule is linear in the size of the graph.
 #include "plan/loop_rules.h"
 
 #include <algorithm>
@@ -18,13 +19,15 @@ namespace {
 
 bool is_pending(const Node& node, Op op) { return node.op == op && !node.realised(); }
 
-// Scans that differ in what they are asked for alone: of one body's parameters, over equal inputs.
+// Scans with the same body and equal inputs, which differ only in the requested results.
 struct Loop {
   const Node* first = nullptr;
-  std::vector<Tensor> results;  // of the body: carries, then what somebody reads of each step
-  std::unordered_map<const Node*, std::int64_t> number;  // of those behind the carries
-  Tensor scan;                                           // what they have become
-  std::vector<std::int64_t> margins;  // elements of a result's rows that have margins; 0: none
+  // of the body: carries first, then the results of each step that are read
+  std::vector<Tensor> results;
+  std::unordered_map<const Node*, std::int64_t> number;  // of the results after the carries
+  Tensor scan;                                           // the merged scan
+  // elements of a padded row, for results with padded rows; 0: no padding
+  std::vector<std::int64_t> margins;
 };
 
 class Loops {
@@ -36,7 +39,8 @@ class Loops {
     }
   }
 
-  /// Whether loops read less than they did, and others may have made more than is read.
+  /// Whether inputs of loops were dropped, so that other loops may now compute results that nothing
+  /// reads.
   bool has_dropped() const { return has_dropped_; }
 
   Tensor rewritten(Node& node, std::span<const Tensor> inputs) {
@@ -78,7 +82,7 @@ class Loops {
     if (is_pending(source, Op::Cond)) read_of(source, result_index(result));
   }
 
-  // Which of the results of a branch that somebody reads a result is.
+  // The position of result `k` among the results of a branch that are read.
   std::int64_t read_of(const Node& cond, std::int64_t k) {
     std::vector<std::int64_t>& read = read_of_[&cond];
     const auto place = std::find(read.begin(), read.end(), k) - read.begin();
@@ -86,7 +90,8 @@ class Loops {
     return place;
   }
 
-  // Where result k of a scan stands among those of its loop, from now on if not before.
+  // The position of result `k` of a scan among the results of its loop. Adds the result if it is
+  // new.
   static std::int64_t place(Loop& loop, const Node& scan, std::int64_t k) {
     const ScanAttrs& attrs = scan.attrs.as<ScanAttrs>();
     if (k < attrs.carries) return k;
@@ -111,7 +116,7 @@ class Loops {
     return loop.scan;
   }
 
-  // Rows and values from outside that no step reads any more.
+  // Drops stacked inputs and shared values that no step reads any more.
   void drop_unread(ScanAttrs& attrs, std::vector<Tensor>& inputs) {
     std::unordered_set<const Node*> read;
     for (const Node* node : topological_order(attrs.body->results))
@@ -129,8 +134,8 @@ class Loops {
     has_dropped_ = true;
   }
 
-  // Kernels of a GPU expect values to start where an allocation may: rows of another length get
-  // margins.
+  // GPU kernels expect values to start at the alignment of an allocation. Rows of other lengths are
+  // padded.
   static std::int64_t padded_count(const Tensor& row) {
     constexpr std::int64_t kBytes = 64;
     const auto item = static_cast<std::int64_t>(item_size(row.dtype()));
@@ -180,7 +185,7 @@ class Loops {
     return cond_node(inputs, std::move(attrs));
   }
 
-  // Both branches are part of the program, once, and one is taken.
+  // Puts both branches into the program once and selects one result.
   Tensor taken(const Node& cond, std::int64_t k) {
     const CondAttrs& attrs = cond.attrs.as<CondAttrs>();
     auto [found, fresh] = branches_.try_emplace(&cond);
@@ -212,7 +217,7 @@ class Loops {
   bool has_dropped_ = false;
   std::map<Key, Loop> loops_;
   std::unordered_map<const Node*, Loop*> loop_of_;
-  std::unordered_map<const Node*, std::vector<std::int64_t>> read_of_;  // of conds
+  std::unordered_map<const Node*, std::vector<std::int64_t>> read_of_;  // by cond
   std::unordered_map<const Node*, Branches> branches_;
 };
 

@@ -1,13 +1,14 @@
-// Rules about loops and branches in the graph, before anything is lowered.
+// Graph rules for loops (scan) and branches (cond). They run before lowering.
 #pragma once
 
 #include "plan/graph_passes.h"
 
 namespace tenon {
 
-/// Scans of one body over the same inputs become one that gives what any of them is asked for: a
-/// gradient asks the forward scan for more of its steps. Results that nobody reads go. Where the
-/// program runs on a GPU, both branches of a cond are computed and one is taken.
+/// Merges scans with one body and equal inputs into one scan that returns all requested results: a
+/// gradient asks the forward scan for more of its per-step values. Drops results that nothing
+/// reads. If the program runs on a GPU, both branches of a cond are computed and one result is
+/// selected.
 Roots simplify_loops(Roots roots, const PlanOptions& options);
 
 }  // namespace tenon

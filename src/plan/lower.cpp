@@ -1,4 +1,6 @@
-// Lowering of nodes to items.
+// Lowers graph nodes to items: folds views into strides, inserts copies, casts and transposes where
+// engines need them, and fixes the layout (NCHW or NHWC) of each activation. Items are described in
+// lower.h.
 #include "plan/lower.h"
 
 #include <algorithm>
@@ -104,7 +106,7 @@ class Lowering {
     return ref;
   }
 
-  // What `ref` reads, contiguous, in that type: a copy in its own.
+  // A contiguous copy of what `ref` reads, cast to `dtype`.
   int add_cast(const Ref& ref, DType dtype, std::uint32_t label) {
     Item item;
     item.op = Op::Cast;
@@ -117,7 +119,7 @@ class Lowering {
     return static_cast<int>(out_.items.size()) - 1;
   }
 
-  // A copy of what `ref` reads, contiguous. The same reference is copied once.
+  // A contiguous copy of what `ref` reads. The same reference is copied only once.
   int copy(const Ref& ref, std::uint32_t label) {
     std::string key(reinterpret_cast<const char*>(&ref.item), sizeof ref.item);
     key.append(reinterpret_cast<const char*>(&ref.offset), sizeof ref.offset);
@@ -131,7 +133,8 @@ class Lowering {
     return it->second = add_cast(ref, out_.items[ref.item].dtype, label);
   }
 
-  // The base read from end to end: contractions of images, pooling and movement take nothing else.
+  // A reference that reads its base from end to end. Convolutions, pooling and data movement accept
+  // nothing else.
   Ref contiguous(const Ref& ref, std::uint32_t label) {
     const Item& base = out_.items[ref.item];
     const bool has_memory = base.op != Op::Constant && base.op != Op::Iota;
@@ -139,8 +142,8 @@ class Lowering {
     return whole(copy(ref, label));
   }
 
-  // An index that is the same along every axis but its own is read as a vector: rows of a data set
-  // are picked without an index for each of their elements.
+  // An index that is constant along every axis but its own is read as a vector. Gathering rows of a
+  // data set then needs one index a row, not one for each element.
   static void shorten_index(const Node& node, Ref& index) {
     const int axis = static_cast<int>(node.attrs.as<AxisAttrs>().axis);
     for (int d = 0; d < index.shape.rank(); ++d)
@@ -149,7 +152,7 @@ class Lowering {
     index.shape = {index.shape[axis]};
   }
 
-  // A base that is one number everywhere (the zeros of a gradient) is read as that number.
+  // If the base is one number everywhere (the zeros of a gradient), reads that number instead.
   void base_16_bit(Ref& base) const {
     const bool constant = out_.items[base.item].op == Op::Constant;
     for (int d = 0; d < base.shape.rank(); ++d)
@@ -193,7 +196,7 @@ class Lowering {
     return out;
   }
 
-  // Whether rows of elements begin at multiples of the step.
+  // Whether every row starts at a multiple of the vector step.
   bool begins_on_step(const Ref& ref) const {
     if (attention_step_ == 1) return true;
     const int last = ref.shape.rank() - 1;
@@ -203,9 +206,10 @@ class Lowering {
     return fits;
   }
 
-  // What a normalisation takes its channels' means off: readers of the difference read the product
-  // that it is made of and make it again, for no more bytes, and it is never written.
-  bool is_made_again(const Node& node, const std::vector<Ref>& args) const {
+  // Whether a normalisation's centred value (x minus the mean of its channel) is recomputed by its
+  // readers. They read x and the mean instead, which costs no more bytes, and the centred value is
+  // never written.
+  bool is_recomputed(const Node& node, const std::vector<Ref>& args) const {
     if (!makes_again_ || node.op != Op::Sub || node.shape.rank() != 4) return false;
     const Ref &x = args[0], &mean = args[1];
     const Item& product = out_.items[x.item];
@@ -220,16 +224,17 @@ class Lowering {
            item_size(node.input(0)->dtype) == 2 && is_floating(node.input(0)->dtype);
   }
 
-  // What a convolution multiplies in 16 bits it reads as it was before it was cast to float32.
+  // If an operand was cast from 16 bits to float32 and the convolution multiplies in 16 bits, reads
+  // the operand before the cast.
   Ref operand(const Node& product, const Node* in) {
     const auto upcast = cast_up_.find(in);
-    const bool half = upcast != cast_up_.end() && lower_type(product) == in->input(0)->dtype;
-    return half ? upcast->second : ref_of(in);
+    const bool was_16_bit = upcast != cast_up_.end() && lower_type(product) == in->input(0)->dtype;
+    return was_16_bit ? upcast->second : ref_of(in);
   }
 
   Ref& place(const Node* node) { return refs_[order_.index[node]]; }
 
-  // How users read the node; one that is recomputed is made for each of them.
+  // How users read the node. A recomputed node is added again for each user.
   Ref ref_of(const Node* node) {
     if (const auto upcast = cast_up_.find(node); upcast != cast_up_.end() && place(node).item < 0) {
       const int item = push(node->op, *node);
@@ -243,7 +248,7 @@ class Lowering {
     return whole(item);
   }
 
-  // The logarithms of attention's sums are read as they stand, a mask as it comes.
+  // Attention reads its logsumexp as stored, and a mask with the strides it has.
   void fit_attention(const Node& node, std::vector<Ref>& args) {
     const bool is_grad = node.op == Op::AttentionGrad;
     if (is_grad) args[4] = contiguous(args[4], node.label);
@@ -252,7 +257,7 @@ class Lowering {
       if (k != 4 && !begins_on_step(args[k])) args[k] = whole(copy(args[k], node.label));
   }
 
-  // Whether an argument of an element-wise op has an element for each of the op's own.
+  // Whether an argument of an element-wise op has one element for each element of the result.
   bool spans_images(const Ref& arg) const {
     const Op base = out_.items[arg.item].op;
     if (base == Op::Constant || base == Op::Iota) return false;
@@ -265,8 +270,8 @@ class Lowering {
     return last_.count(arg.item) != 0 && has_channels_inside(arg);
   }
 
-  // Whether an image that the op reads element by element lies with the channels last, because this
-  // pass has laid it so: then its result does too.
+  // Whether the op reads, element by element, an activation that this pass has stored in NHWC. Then
+  // the op's result is NHWC too.
   bool reads_channels_last(const Node& node, const std::vector<Ref>& args) const {
     if (last_.empty() || node.shape.rank() != 4 || !reads_any_order(node)) return false;
     return std::any_of(args.begin(), args.end(), [this](const Ref& arg) {
@@ -274,8 +279,8 @@ class Lowering {
     });
   }
 
-  // An argument of such an op. Images in their own order are transposed, once for all that read
-  // them.
+  // An argument of an op that iterates over NHWC. NCHW activations are transposed, once for all
+  // readers.
   Ref transposed_last(const Ref& arg, std::uint32_t label) {
     if (is_channels_last(arg) || !spans_images(arg) || arg.shape[1] == 1) return channels_last(arg);
     const int item = copy(channels_last(arg), label);
@@ -283,7 +288,8 @@ class Lowering {
     return whole(item);
   }
 
-  // Pixels that were spread (strided.h), or some of them.
+  // Marks activations as NHWC: pixels that were spread for a strided gradient (strided.h), or a
+  // slice of them.
   void note_images(const Ref& images) {
     if (out_.items[images.item].kind == OpKind::Movement && has_channels_inside(images))
       last_.insert(images.item);
@@ -298,7 +304,7 @@ class Lowering {
     return channels_first(images);
   }
 
-  // Images as a matrix of pixels by channels, transposed where they lie in another order.
+  // Images as a matrix of pixels by channels, transposed if they are not NHWC.
   Ref pixels(const Ref& images, std::uint32_t label) {
     const Ref permuted = channels_last(images);
     const Shape& s = permuted.shape;
@@ -353,9 +359,9 @@ class Lowering {
     }
   }
 
-  // Sums of squared deviations from a batch's mean are gathered beside that mean's sum, in one
-  // kernel: what they would be computed of is not made for them. Rows stay in cache and are read
-  // twice at no cost.
+  // The sum of squared deviations from a batch mean is computed beside the sum of that mean, in one
+  // loop nest, so the deviations themselves need not be computed. For sums over rows this is not
+  // done: a row stays in cache, and reading it twice costs nothing.
   void find_deviations(std::span<const Tensor> roots, std::span<Node* const> nodes) {
     constexpr std::int64_t kSamples = 1, kChannels = 2;
     if (!sums_deviations_) return;
@@ -378,7 +384,8 @@ class Lowering {
     }
   }
 
-  // Filters of image convolutions that are rounded on the way are laid channels last by that.
+  // Finds filters of NHWC convolutions that are rounded anyway: the rounding kernel also permutes
+  // them to NHWC.
   void find_rounded_filters(std::span<Node* const> nodes) {
     for (const Node* node : nodes) {
       if (!is_image_convolution(*node) || node->op == Op::Conv2dWeightGrad) continue;
@@ -388,7 +395,7 @@ class Lowering {
     }
   }
 
-  // Filters [K, C, R, S] that lie as [K, R, S, C].
+  // Filters [K, C, R, S] stored as [K, R, S, C].
   Ref filters(const Node* node, std::uint32_t label) {
     const auto rounded = again_.find(node);
     const bool rounds = rounded_filters_.count(node) != 0 && rounded != again_.end();
@@ -399,28 +406,29 @@ class Lowering {
     return channels_first(whole(place->second));
   }
 
-  // Filters by which a convolution of 16-bit images multiplies in 16 bits: rounded once, for all
-  // blocks that read them, with the axis inside that is summed over.
+  // Filters of a convolution over 16-bit activations that multiplies in 16 bits. They are rounded
+  // once for all thread blocks, with the reduced axis innermost.
   Ref lower_filter_precision(const Node& product, const Ref& filters) {
     constexpr std::int64_t kSummedAtOnce = 8;
     const bool of_input = product.op == Op::Conv2dInputGrad;
-    const DType half = lower_type(product);
+    const DType low_dtype = lower_type(product);
     const Item& base = out_.items[filters.item];
-    const bool rounds = half != DType::Float32 && base.dtype == DType::Float32 &&
+    const bool rounds = low_dtype != DType::Float32 && base.dtype == DType::Float32 &&
                         base.kind == OpKind::Leaf && is_linear(filters, base.shape);
     if (!rounds || filters.shape[of_input ? 0 : 1] % kSummedAtOnce != 0 ||
         (product.op != Op::Conv2d && !of_input))
       return filters;
     const auto [place, fresh] =
-        lower_filter_precision_.try_emplace({filters.item, half, of_input}, -1);
+        lower_filter_precision_.try_emplace({filters.item, low_dtype, of_input}, -1);
     if (fresh)
-      place->second =
-          add_cast(channels_last(of_input ? transposed(filters) : filters), half, product.label);
+      place->second = add_cast(channels_last(of_input ? transposed(filters) : filters), low_dtype,
+                               product.label);
     const Ref laid = channels_first(whole(place->second));
     return of_input ? transposed(laid) : laid;
   }
 
-  // What `ref` reads, laid with the second axis inside; transposed where it is not, once for all.
+  // What `ref` reads with axis 1 innermost in memory; transposed if it is not, once for all
+  // readers.
   Ref channels_inside(const Ref& ref, std::uint32_t label) {
     const Item& base = out_.items[ref.item];
     const Ref permuted = channels_last(ref);
@@ -454,15 +462,16 @@ class Lowering {
     place(&node) = images_of(number, item.shape);
   }
 
-  // Over images [N, H, W, C], as they lie. The gradient of a maximum reads which element of its
-  // window that was, a byte each, and not the image, which nothing else may keep.
+  // Pooling over [N, H, W, C]. The gradient of max pooling reads the position of each maximum in
+  // its window, one byte each, instead of the input activation, which may have no other reader.
   void add_pooling(const Node& node, std::vector<Ref> args) {
     const auto lie = [&](const Ref& images) {
       return channels_last(channels_inside(images, node.label));
     };
     NumberedPools::Pool* const pool = pools_.find(node);
     const bool pools = node.op == NumberedPools::kOp;
-    if (pool != nullptr && pool->item < 0)  // a gradient's, where nobody else asks for the maxima
+    // belongs to a gradient, and nothing else requests the maxima
+    if (pool != nullptr && pool->item < 0)
       pool->item = add_pool(node, lie(args[0]), pools ? node.shape : node.input(1)->shape);
     if (pool != nullptr && pools) {
       if (pool->maxima < 0) pool->maxima = add_result(pool->item, 0, node);
@@ -480,7 +489,7 @@ class Lowering {
     place(&node) = images_of(number, item.shape);
   }
 
-  /// A pooling whose second result are the numbers of the maxima in their windows.
+  /// Adds a pooling whose second result is the position of each maximum in its window.
   int add_pool(const Node& node, const Ref& images, const Shape& pooled) {
     const int number = push(NumberedPools::kOp, node);
     Item& item = out_.items[number];
@@ -528,12 +537,12 @@ class Lowering {
       for (Ref& arg : args) arg = transposed_last(arg, node.label);
     fit(node, args);
     if (node.op == Op::Assign) return add_assign(node, args);
-    if (!permuted && is_made_again(node, args)) {
+    if (!permuted && is_recomputed(node, args)) {
       again_.emplace(&node, std::move(args));
       return;
     }
     if (node.op == Op::Result) {
-      // Engines write a result once, also where nobody has shared equal nodes.
+      // An engine writes each result once, even if equal nodes were not shared.
       const std::pair of{args[0].item, node.attrs.as<ResultAttrs>().index};
       const auto [known, is_first] = results_.emplace(of, static_cast<int>(out_.items.size()));
       if (!is_first) {
@@ -553,7 +562,7 @@ class Lowering {
     place(&node) = whole(item);
   }
 
-  /// What reads its input as it stands, or by other strides.
+  /// Adds a node that reads its input with the same or other strides.
   void add_view(const Node& node) {
     const Ref input = ref_of(node.input(0));
     place(&node) = op_info(node.op).kind == OpKind::View ? view(node, input) : input;
@@ -561,7 +570,7 @@ class Lowering {
       note_images(place(&node));
   }
 
-  /// How a node reads its inputs, as the graph says.
+  /// How a node reads its inputs, as the graph defines it.
   std::vector<Ref> args_of(const Node& node) {
     if (const auto deviating = deviations_.find(&node); deviating != deviations_.end())
       return {ref_of(deviating->second)};
@@ -572,7 +581,7 @@ class Lowering {
     return args;
   }
 
-  /// Puts copies in the place of arguments that kernels of the op cannot read as they lie.
+  /// Replaces arguments that the op's kernels cannot read with their strides by copies.
   void fit(const Node& node, std::vector<Ref>& args) {
     const OpKind kind = op_info(node.op).kind;
     const bool needs_whole = has_trait(node.op, kReadsWhole);
@@ -590,7 +599,7 @@ class Lowering {
       args[1] = lower_filter_precision(node, args[1]);
   }
 
-  /// What is computed. `permuted`: over images [N, H, W, C].
+  /// Adds a node that computes something. `permuted`: it iterates over [N, H, W, C].
   void add_item(const Node& node, std::vector<Ref> args, bool permuted) {
     const int item = push(node.op, node);
     out_.items[item].args = std::move(args);
@@ -620,8 +629,8 @@ class Lowering {
       throw ValueError(cat("assign", label.empty() ? "" : cat(" (", label, ")"),
                            ": the variable is assigned twice in one evaluation"));
     }
-    // A variable that is read as it stands may be assigned as well (a swap): its value is taken
-    // aside.
+    // A variable whose value is assigned elsewhere may be assigned itself (a swap), so its value is
+    // copied first.
     Ref value = args[1];
     if (out_.items[value.item].op == Op::Variable) value = whole(copy(value, node.label));
     const int item = push(Op::Assign, node);
@@ -639,15 +648,14 @@ class Lowering {
     const bool computed = base.kind != OpKind::Leaf || base.op == Op::Random;
     int item = computed && is_linear(ref, base.shape) ? ref.item : copy(ref, node.label);
     if (results_apart_ && out_.items[item].wanted) {
-      copies_.clear();  // this one is nobody else's
+      copies_.clear();  // the copy belongs to this assignment alone
       item = copy(whole(item), node.label);
     }
     out_.items[item].wanted = true;
     return item;
   }
 
-  // A variable's old value is read by everything that names it, so its assignment waits for all of
-  // them.
+  // An assignment waits for all readers of the variable's old value.
   void order_assignments() {
     for (int k = 0; k < static_cast<int>(out_.items.size()); ++k)
       for (const Ref& arg : out_.items[k].args)
@@ -656,25 +664,27 @@ class Lowering {
   }
 
   const NumberedOrder& order_;
-  std::vector<Ref> refs_;  // by number of the node; no item: none yet
+  std::vector<Ref> refs_;  // by number of the node; without an item: not lowered yet
   bool fold_views_, makes_again_, channels_last_, sums_deviations_, results_apart_;
   bool convolves_last_, stores_16_bit_ = false;
   const PlanOptions& options_;
   std::int64_t attention_step_;
   std::unordered_map<const Node*, int> slots_;
   std::unordered_map<const Node*, std::vector<Ref>> again_;
-  std::unordered_map<const Node*, Ref> cast_up_;  // images, as they were before
+  std::unordered_map<const Node*, Ref> cast_up_;  // activations before their cast to float32
   std::unordered_map<const Node*, int> assigns_;
   std::unordered_map<int, int> assigned_;  // variable item to Assign item
   std::unordered_map<std::string, int> copies_;
-  std::unordered_set<int> last_;                       // items that hold images [N, H, W, C]
-  std::unordered_map<const Node*, Node*> deviations_;  // sums of them, by what deviates
-  std::vector<char> needed_;  // by number of the node, of graphs with such sums
+  std::unordered_set<int> last_;  // items that hold images [N, H, W, C]
+  // sums of squared deviations, by the centred value
+  std::unordered_map<const Node*, Node*> deviations_;
+  // by number of the node; only in graphs with sums of squared deviations
+  std::vector<char> needed_;
   std::unordered_set<const Node*> rounded_filters_;
-  // Items by whose they are, their type and whether they are for a gradient of an input.
+  // Items by source item, dtype and whether they serve an input gradient.
   std::map<std::tuple<int, DType, bool>, int> lower_filter_precision_;
-  std::unordered_map<const Node*, int> laid_filters_;  // items that hold those [K, R, S, C]
-  std::map<std::pair<int, int>, int> results_;         // items by whose and which they are
+  std::unordered_map<const Node*, int> laid_filters_;  // items that hold filters as [K, R, S, C]
+  std::map<std::pair<int, int>, int> results_;         // items by owner and result index
   NumberedPools pools_;
   Lowered out_;
 };

@@ -1,23 +1,25 @@
-// Where a convolution's operands are 16 bits, torch.autocast stores its result in 16 bits too. So
-// does this pass, for graphs of a GPU that keep the images of convolutions with the channels last
-// and for those, of the host too, whose many convolutions read and make them in their own order:
+// If a convolution's operands are 16-bit, torch.autocast stores its result in 16 bits too. This
+// pass does the same, for two kinds of graphs: GPU graphs that keep activations in NHWC, and graphs
+// (of a GPU or the host) with many convolutions that read and write NCHW activations.
 //
-// * results of convolutions and gradients with respect to their inputs are rounded;
-// * an image that a convolution reads rounded is read rounded by everyone else;
-// * sums of such gradients, where a network branches, are rounded behind the mask that follows;
-// * on a GPU that keeps images in their own order, what picks, pads or turns an image that was
-//   cast to float32 does so before that;
-// and, with the channels last alone,
+// * Results of convolutions and gradients with respect to their inputs are rounded.
+// * An activation that a convolution reads rounded is read rounded by all its readers.
+// * The sum of such gradients, where a network branches, is rounded after the activation mask that
+//   follows the sum.
+// * On a GPU with NCHW: ops that slice, pad or permute an activation that was cast to float32 do so
+//   before the cast.
 //
-// * max pooling of such an image, and its gradient, are of 16 bits: the maximum of rounded values
-//   is the rounded maximum, and of equal ones the first counts;
-// * response normalisation of an image that a convolution made, and its gradient, likewise: results
-//   are rounded, all arithmetic within is float32;
-// * gradients of filters by bfloat16 are rounded, as torch.autocast's are, and added up in float32.
+// Only with NHWC:
 //
-// All arithmetic between is float32; sums over images and what normalisation makes of them stay
-// float32. A result to which a bias is added at once is rounded behind that, and
-// one that goes into such a sum behind the sum.
+// * Max pooling of such an activation, and its gradient, are 16-bit. The maximum of rounded values
+//   is the rounded maximum; of equal values the first one counts.
+// * Local response normalisation of a convolution's result, and its gradient, store 16 bits; all
+//   arithmetic inside is float32.
+// * Weight gradients in bfloat16 are rounded, as in torch.autocast, and accumulated in float32.
+//
+// All arithmetic in between is float32. Sums over activations, and what a normalisation computes
+// from them, stay float32. A result to which a bias is added directly is rounded after the bias; a
+// result that goes into such a gradient sum is rounded after the sum.
 #include "plan/lower_activation_precision.h"
 
 #include <algorithm>
@@ -38,11 +40,11 @@
 namespace tenon {
 namespace {
 
-constexpr int kMostMoves = 8;  // between a gradient and the sum that takes it
+constexpr int kMostMoves = 8;  // nodes between a gradient and the sum that it goes into
 
 bool is_16_bit(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
 
-/// Ops that read and write images of 16 bits where they are given such.
+/// Ops that read and write 16-bit activations if their input is 16-bit.
 bool runs_in_16_bits(Op op) { return has_trait(op, kPicks) || has_trait(op, kAcrossChannels); }
 
 class ActivationLowering {
@@ -72,7 +74,7 @@ class ActivationLowering {
   }
 
  private:
-  /// The 16-bit type of the images of a convolution, which makes and reads them so; Float32: none.
+  /// The 16-bit dtype of a convolution's activations, which it reads and writes; Float32 if none.
   DType type_of_images(const Node& node) const {
     const bool lies_last = is_image_convolution(node) || is_pixel_product(node);
     if (!last_) return lower_type(node);
@@ -82,8 +84,9 @@ class ActivationLowering {
     return type_of_images(node) != DType::Float32;
   }
 
-  /// Whether the host makes a sum of (x - mean)² of the sums of x and x², which are made while x is
-  /// written: not where what lies between is an image of its own, which a convolution reads.
+  /// Whether the host computes sum (x - mean)² from the sums of x and x², which are accumulated
+  /// while x is written. Not if the centred value is an activation of its own that a convolution
+  /// reads.
   bool sums_by_squares(const Node& node) const {
     const Node* x = on_gpu_ ? nullptr : summed_deviations(node);
     if (x == nullptr || lowered_.count(x) == 0) return false;
@@ -91,8 +94,8 @@ class ActivationLowering {
     return lowered_.count(square) == 0 && lowered_.count(square->input(0)) == 0;
   }
 
-  /// Sum of (x - mean)² as the sum of x² without that of the mean's. What cancels is less than what
-  /// rounding x to 16 bits has changed. `square`: the rewritten summand.
+  /// sum (x - mean)² as sum x² minus the share of the mean. The cancellation error is smaller than
+  /// the error from rounding x to 16 bits. `square`: the rewritten summand.
   static Tensor deviations_by_squares(const Node& node, const Tensor& square) {
     const Tensor x(square.node()->input(0)->input(0));
     const auto total = [&node](const Tensor& t) {
@@ -104,9 +107,8 @@ class ActivationLowering {
     return maximum(total(tenon::square(x)) - of_mean, 0.0);
   }
 
-  /// Elements of 16 bits that are moved and then cast to float32, rather than the reverse: what
-  /// moves them reads and writes half the bytes, and the cast to float32 is part of whatever reads
-  /// them.
+  /// Moves 16-bit elements first and casts them to float32 afterwards. The move then reads and
+  /// writes half the bytes, and the cast becomes part of the reader.
   Tensor moved_16_bit(const Node& node, std::span<const Tensor> inputs) const {
     if (last_ || !on_gpu_ || !moves(node)) return {};
     const Node& wide = *inputs[0].node();
@@ -118,7 +120,7 @@ class ActivationLowering {
                 node.dtype);
   }
 
-  /// Whether the node has an image's elements, or zeros, at other places.
+  /// Whether the node only moves an activation's elements to other positions, or adds zeros.
   static bool moves(const Node& node) {
     if (const auto* pad = node.attrs.get_if<PadAttrs>()) return pad->value.is_zero();
     return node.op == Op::Slice || node.op == Op::Permute || node.op == Op::Reshape;
@@ -126,12 +128,12 @@ class ActivationLowering {
 
   static Tensor lower_pooling_precision(const Node& node, std::span<const Tensor> inputs,
                                         DType dtype) {
-    std::vector<Tensor> half;
+    std::vector<Tensor> rounded_inputs;
     for (const Tensor& input : inputs) {
       const Tensor rounded = before_cast(*input.node(), dtype);
-      half.push_back(rounded.defined() ? rounded : cast(input, dtype));
+      rounded_inputs.push_back(rounded.defined() ? rounded : cast(input, dtype));
     }
-    return cast(make_node(node.op, dtype, node.shape, node.attrs, half), node.dtype);
+    return cast(make_node(node.op, dtype, node.shape, node.attrs, rounded_inputs), node.dtype);
   }
 
   std::span<const Node* const> users(const Node& node) const { return users_.of(&node); }
@@ -161,27 +163,29 @@ class ActivationLowering {
       lowered_.emplace(masked(node), summed);
   }
 
-  /// The library's kernels for filters' gradients are several times faster where they store 16
-  /// bits. float16 might overflow where the sum is over many pixels.
+  /// The library's weight-gradient kernels are several times faster if they store 16 bits. float16
+  /// might overflow where the sum is over many pixels, so only bfloat16 qualifies.
   static bool gains_by_rounding(const Node& node) {
     return is_image_convolution(node) && takes_channels_last(node, 0) &&
            node.input(0)->dtype == DType::BFloat16;
   }
 
-  /// On the host, a result that is handed on to one reader, as to a normalisation by moments that
-  /// are known, is not stored.
+  /// On the host, a result with one reader (a normalisation with known moments, for example)
+  /// becomes an epilogue and is not stored.
   bool feeds_epilogue(const Node& node) const {
     return !on_gpu_ && node.op == Op::Conv2d && users(node).size() == 1;
   }
 
-  /// A vector of channels is all that is added, and the sum alone goes on.
+  /// Whether only a bias (a vector of channels) is added to the result, and only the sum has
+  /// readers.
   bool feeds_bias(const Node& node) const {
     const std::span<const Node* const> readers = users(node);
     return readers.size() == 1 && readers[0]->op == Op::Add &&
            (readers[0]->input(0)->op == Op::Expand || readers[0]->input(1)->op == Op::Expand);
   }
 
-  /// The one part of a sum of gradients that the sum is an epilogue of.
+  /// Whether the node is the one summand of a gradient sum whose producer takes the sum as its
+  /// epilogue.
   bool feeds_sum(const Node& node) const {
     const std::span<const Node* const> readers = users(node);
     if (node.op != Op::Conv2dInputGrad || readers.size() != 1 || readers[0]->op != Op::Add ||
@@ -193,13 +197,13 @@ class ActivationLowering {
       return part.op == Op::Conv2dInputGrad && users(part).size() == 1 &&
              is_16_bit_convolution(part);
     };
-    // A matrix product takes epilogues on.
+    // A matrix product takes epilogues.
     const bool first = fits(0) && (!fits(1) || is_pixel_product(*sum.input(0)) ||
                                    !is_pixel_product(*sum.input(1)));
     return &node == sum.input(first ? 0 : 1);
   }
 
-  /// The type that a convolution reads the image in; Float32: none does.
+  /// The dtype in which convolutions read the activation; Float32 if none reads it.
   DType read_by_convolutions(const Node& node) const {
     const OpKind kind = op_info(node.op).kind;
     if (kind != OpKind::Elementwise &&
@@ -210,7 +214,7 @@ class ActivationLowering {
     return DType::Float32;
   }
 
-  /// Whether a convolution reads what is rounded, or what is cast to float32 again behind that.
+  /// Whether a convolution reads the rounded value, or its cast back to float32.
   bool is_operand(const Node& rounded) const {
     const std::span<const Node* const> readers = users(rounded);
     return std::any_of(readers.begin(), readers.end(), [this](const Node* reader) {
@@ -220,8 +224,8 @@ class ActivationLowering {
     });
   }
 
-  /// The type of the operands of the convolution that the image is computed of, element by element;
-  /// Float32: none is near.
+  /// The operand dtype of the convolution that the activation is computed from element by element;
+  /// Float32 if no convolution is close enough.
   DType made_by_convolution(const Node& image) const {
     constexpr int kMostSteps = 6;  // a bias, a normalisation, an activation function
     const Node* node = &image;
@@ -235,8 +239,8 @@ class ActivationLowering {
     return DType::Float32;
   }
 
-  /// The type of a convolution whose input's gradient the node adds to another; Float32: it is
-  /// none.
+  /// The operand dtype of a convolution whose input gradient this node adds to another gradient;
+  /// Float32 if the node is no such sum.
   DType summed_gradient(const Node& node) const {
     if (node.op != Op::Add) return DType::Float32;
     for (const Node* part : node.in()) {
@@ -248,7 +252,7 @@ class ActivationLowering {
     return DType::Float32;
   }
 
-  /// The activation function's slope that alone reads a gradient.
+  /// The activation mask that is the only reader of a gradient sum.
   const Node* masked(const Node& sum) const {
     const std::span<const Node* const> readers = users(sum);
     const bool one =

@@ -1,12 +1,12 @@
-// Images between 16-bit convolutions: stored in 16 bits.
+// Stores the activations between 16-bit convolutions in 16 bits. Other values are rounded in the
+// other lower_… files and in rounding.h.
 #pragma once
 
 #include "plan/graph_passes.h"
 
 namespace tenon {
 
-/// Of a graph that keeps its images so (plan/layout.h): with their channels last, or in their
-/// order.
+/// For graphs that plan/layout.h has selected, with NHWC or NCHW activations.
 Roots lower_activation_precision(Roots roots, const PlanOptions& options);
 
 }  // namespace tenon

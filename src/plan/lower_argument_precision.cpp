@@ -1,10 +1,10 @@
-// A layer's result x = a W + b goes through an activation function into the next product, which
-// reads it rounded; the function's slope at x times the gradient is read rounded too. So nothing is
-// lost in kind when x itself is rounded: it is then stored with half the bytes by the first product
-// and read so by the gradient's.
+// A layer's result x = a W + b passes an activation function into the next product, which reads it
+// rounded. The activation's slope at x, times the gradient, is read rounded too. So rounding x
+// itself adds no new kind of error. The first product then stores x in half the bytes, and the
+// backward pass reads half the bytes.
 //
-// Both see the same rounded x. Where sums or normalisations follow, x stays as it is: from there on
-// values are not rounded at once.
+// Forward and backward read the same rounded x. If sums or normalisations follow, x stays float32,
+// because its values are then not rounded directly.
 #include "plan/lower_argument_precision.h"
 
 #include <unordered_map>
@@ -24,8 +24,8 @@ namespace {
 constexpr std::int64_t kFewestArguments = 1 << 18;
 constexpr std::size_t kMostNodes = 64;  // between an argument and the casts
 
-/// The type of the operands that a product's float32 sums, or these and a bias, come from; Float32
-/// when it is something else.
+/// The operand dtype of a product if the node is the product's float32 result, or that result plus
+/// a bias; Float32 otherwise.
 DType operands_of(const Node& node) {
   const Node* x = &node;
   if (!x->realised() && x->op == Op::Add && !x->input(1)->realised() &&
@@ -34,11 +34,12 @@ DType operands_of(const Node& node) {
   while (!x->realised() && x->op == Op::Reshape) x = x->input(0);
   if (x->realised() || x->op != Op::Matmul || x->dtype != DType::Float32) return DType::Float32;
   const DType dtype = x->input(0)->dtype;
-  const bool half = dtype == DType::BFloat16 || dtype == DType::Float16;
-  return half && x->input(1)->dtype == dtype ? dtype : DType::Float32;
+  const bool is_16_bit = dtype == DType::BFloat16 || dtype == DType::Float16;
+  return is_16_bit && x->input(1)->dtype == dtype ? dtype : DType::Float32;
 }
 
-/// Whether all that follows from x element by element ends in casts to `dtype`, two at least.
+/// Whether everything computed from x element by element ends in casts to `dtype`, at least two of
+/// them.
 bool ends_in_16_bits(const Node& x, DType dtype, const NodeUsers& users,
                      const std::unordered_set<const Node*>& wanted) {
   std::vector<const Node*> open{&x};

@@ -1,13 +1,13 @@
-// Arguments of activation functions on a GPU: kept for the gradient in 16 bits where all that is
-// computed of them is rounded to that anyway.
+// Arguments of activation functions on a GPU: stored for the backward pass in 16 bits if everything
+// computed from them is rounded to 16 bits anyway.
 #pragma once
 
 #include "plan/graph_passes.h"
 
 namespace tenon {
 
-/// Rounds sums of products of 16-bit operands where they are large, and whatever follows from them
-/// element by element ends in at least two casts to that type (forward and backward).
+/// Rounds large results of products with 16-bit operands if everything computed from them element
+/// by element ends in at least two casts to the same 16-bit dtype (forward and backward).
 Roots lower_argument_precision(Roots roots);
 
 }  // namespace tenon

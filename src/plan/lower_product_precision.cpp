@@ -1,9 +1,10 @@
-// What a layer adds to a residual stream, and the gradient that a normalisation's takes rows' sums
-// of, cross memory twice: no product can have a row's sum as its epilogue. Such a product is stored
-// rounded to the type of its operands, once, from float32 sums; who reads it goes on in float32.
+// Two kinds of products cross memory twice, because no product can reduce whole rows in its
+// epilogue: what a layer adds to a residual stream, and the gradient whose row sums a
+// normalisation's gradient needs. Such a product is stored rounded to its operand dtype, once, from
+// float32 sums. Readers continue in float32.
 //
-// bfloat16 only: gradients that are scaled for float16 lie near the end of what it holds. Nor are
-// scores, whose largest is taken off them, rounded here (pad_logit_rows.h).
+// bfloat16 only: scaled float16 gradients are close to the limit of float16. Class scores, from
+// which the row maximum is subtracted, are not rounded here (see pad_logit_rows.h).
 #include "plan/lower_product_precision.h"
 
 #include <unordered_set>
@@ -72,20 +73,20 @@ Roots lower_product_precision(Roots roots) {
     if (ends_in_row_sums(*node, users)) found.insert(node);
   if (found.empty()) return roots;
   std::unordered_set<const Node*> wide;  // rounded numbers made wide again
-  const auto upcast = [&wide](const Tensor& half) {
-    Tensor out = cast(half, DType::Float32);
+  const auto upcast = [&wide](const Tensor& rounded) {
+    Tensor out = cast(rounded, DType::Float32);
     wide.insert(out.node());
     return out;
   };
-  // Behind other shapes of the same numbers, so that they become wide where they are read.
+  // The cast to float32 goes behind reshapes, so that it fuses into the reader.
   return rewrite(roots, [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     if (found.count(&node) != 0)
       return upcast(
           make_node(Op::Matmul, inputs[0].dtype(), node.shape, ContractionAttrs{}, inputs));
     if (node.op != Op::Reshape || wide.count(inputs[0].node()) == 0) return {};
-    const Tensor half(inputs[0].node()->input(0));
+    const Tensor rounded(inputs[0].node()->input(0));
     return upcast(
-        make_node(Op::Reshape, half.dtype(), node.shape, node.attrs, std::span(&half, 1)));
+        make_node(Op::Reshape, rounded.dtype(), node.shape, node.attrs, std::span(&rounded, 1)));
   });
 }
 

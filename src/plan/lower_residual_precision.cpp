@@ -1,19 +1,19 @@
-// A residual stream x' = x + f(norm(x)) crosses memory in every layer, as its gradient does: each
-// is written once and read twice, by the normalisation (or its gradient) and by the sum that
-// follows. What is added each time is a product's result that is rounded
-// (lower_product_precision.h). As the images of residual networks are
-// (lower_activation_precision.h), so are such sums stored rounded, once, behind the sum in float32;
-// normalisations, their moments and all that is computed of the rounded sums stay float32:
+// A residual stream x' = x + f(norm(x)) crosses memory in every layer, and so does its gradient:
+// each is written once and read twice, by the normalisation (or its gradient) and by the next sum.
+// The summand f(…) is a product's result, already rounded (lower_product_precision.h). This pass
+// stores such sums rounded too, once, after the float32 addition, as lower_activation_precision.h
+// does for residual convolutional networks. Normalisations, their moments and everything computed
+// from the rounded sums stay float32. Two kinds of sums qualify:
 //
-// * a sum of a rounded product, behind a bias and dropout perhaps, and of another tensor, from
-//   which sums of rows follow: the stream;
-// * a sum that a product reads rounded anyway, with other readers, where a summand holds what rows
-//   share of their sums: the stream's gradient behind a normalisation's, or a stream that is
-//   normalised behind the sum. Everyone reads it rounded.
+// * The stream: a rounded product, possibly behind a bias and dropout, plus another tensor, if row
+//   sums follow from the result.
+// * A sum that a product reads rounded anyway and that has other readers, if a summand depends on
+//   row sums: the stream's gradient after a normalisation's gradient, or a stream that is
+//   normalised after the sum. All readers then read it rounded.
 //
-// What is assigned or asked for, as it is or by a view, keeps its digits: only what lives inside of
-// a step is rounded. bfloat16 only: a stream's largest numbers, and gradients that are scaled, may
-// lie beyond float16.
+// Assigned values and requested results, direct or through a view, keep full precision: only values
+// inside a step are rounded. bfloat16 only: the largest numbers of a stream, and scaled gradients,
+// may exceed float16.
 #include "plan/lower_residual_precision.h"
 
 #include <algorithm>
@@ -31,10 +31,10 @@
 namespace tenon {
 namespace {
 
-constexpr int kMostAhead = 8;            // between a product and a sum: shapes, a bias, dropout
+constexpr int kMostAhead = 8;            // between a product and a sum: reshapes, a bias, dropout
 constexpr std::size_t kMostBehind = 32;  // nodes of a normalisation, or of its gradient
 
-/// Whether it is one number, or numbers that many elements share.
+/// Whether the node is one number, or numbers that many elements share by broadcasting.
 bool is_shared(const Node& node) {
   return !node.realised() && (node.op == Op::Constant || node.op == Op::Expand);
 }
@@ -53,8 +53,8 @@ bool is_rounded_product(const Node& node) {
   return !x->realised() && x->op == Op::Matmul;
 }
 
-/// Whether x is what rows share and what is made of their sums: a mean, a deviation, a part of
-/// their gradients.
+/// Whether x is computed from row sums and shared along a row: a mean, a deviation, a part of their
+/// gradients.
 bool is_of_row_sums(const Node& shared) {
   if (shared.realised() || shared.op != Op::Expand) return false;
   const Node* x = shared.input(0);
@@ -62,7 +62,8 @@ bool is_of_row_sums(const Node& shared) {
   return !x->realised() && x->op == Op::Sum && is_of_rows(*x);
 }
 
-/// Whether what rows share of their sums is among what the sum is made of, element by element.
+/// Whether a value shared along rows and computed from row sums is, element by element, an operand
+/// of the sum.
 bool is_of_a_normalisation(const Node& sum) {
   std::vector<const Node*> open{&sum};
   std::unordered_set<const Node*> seen{&sum};
@@ -101,7 +102,7 @@ class Residuals {
            node.shape.numel() >= kFewestRounded;
   }
 
-  /// Whether something outlives the step with these numbers.
+  /// Whether the numbers outlive the step.
   bool is_kept(const Node& sum) const {
     const std::span<const Node* const> readers = users_.of(&sum);
     return std::any_of(readers.begin(), readers.end(),
@@ -113,7 +114,7 @@ class Residuals {
     return (is_added(*sum.input(0)) || is_added(*sum.input(1))) && ends_in_row_sums(sum, users_);
   }
 
-  /// Whether x is a rounded product, behind a bias and dropout at most, that nobody else reads.
+  /// Whether x is a rounded product, possibly behind a bias and dropout, with no other reader.
   bool is_added(const Node& added) const {
     const Node* x = &added;
     for (int k = 0; k < kMostAhead; ++k) {
@@ -128,7 +129,7 @@ class Residuals {
     return false;
   }
 
-  /// Whether a product reads it rounded to bfloat16.
+  /// Whether a product reads the sum rounded to bfloat16.
   bool is_read_rounded(const Node& sum) const {
     const std::span<const Node* const> readers = users_.of(&sum);
     return std::any_of(readers.begin(), readers.end(), [this](const Node* reader) {
@@ -158,7 +159,8 @@ Roots lower_residual_precision(Roots roots) {
       const Tensor sum = make_node(node.op, node.dtype, node.shape, node.attrs, inputs);
       return cast(cast(sum, DType::BFloat16), node.dtype);
     }
-    // Rounded once: a cast of what was cast to float32 is what it was cast to float32 from.
+    // Avoids rounding twice: casting a value that was just cast to float32 yields the value before
+    // that cast.
     if (node.op != Op::Cast || node.dtype != DType::BFloat16 || inputs[0].dtype() == node.dtype)
       return {};
     return before_cast(*inputs[0].node(), DType::BFloat16);

@@ -5,9 +5,9 @@
 
 namespace tenon {
 
-/// Rounds large float32 sums to bfloat16 where a product's result is added to a residual stream
-/// that is normalised, and where a product reads the sum rounded while others read it as it is (a
-/// stream's gradient). Finds the products as lower_product_precision() leaves them.
+/// Rounds large float32 sums to bfloat16 in two cases: a product's result is added to a residual
+/// stream that is normalised; or a product reads the sum rounded while others read it unrounded (a
+/// stream's gradient). Expects the products as lower_product_precision() leaves them.
 Roots lower_residual_precision(Roots roots);
 
 }  // namespace tenon

@@ -1,9 +1,9 @@
-// Memory of a program: where values and workspaces lie in the arena.
+// Arena layout: the offsets of values and workspaces.
 //
-// What does not live at the same time may share a place. Where steps that do not depend on each
-// other run side by side, sharing a place makes them wait for each other: there, all that is small
-// has a place of its own, and a larger arena hands a place out again only after a while, unless its
-// peak would rise much by that, or to steps that wait for all who used it anyway.
+// Allocations whose lifetimes do not overlap may share bytes. Where independent steps run
+// concurrently, sharing bytes adds a dependency between them. In that case all small allocations
+// get bytes of their own. In a larger arena freed bytes are reused only after a while, unless this
+// would raise the peak too much, or unless the next step already waits for all previous users.
 #include <algorithm>
 #include <bitset>
 #include <map>
@@ -21,11 +21,13 @@ namespace tenon {
 namespace {
 
 constexpr std::int64_t kAlign = 64;
-/// Bytes that steps which run side by side may take so that they need not wait for each other.
+/// A program whose allocations take at most this many bytes shares none. In a larger one, freed
+/// bytes are reused after this many more bytes were freed.
 constexpr std::int64_t kApart = std::int64_t{64} << 20;
-/// Of a place that rests without being asked.
+/// Smaller allocations are always held back, without a check of the limits below.
 constexpr std::int64_t kUnasked = std::int64_t{16} << 10;
-/// What lies idle may raise the peak up to here, or by such a part of it.
+/// Holding bytes back may raise the live bytes to kLittle or to the peak plus 1/kMore, whichever is
+/// larger.
 constexpr std::int64_t kLittle = std::int64_t{384} << 20, kMore = 32;
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -47,23 +49,25 @@ void find_lifetimes(Program& p) {
   }
 }
 
-/// What needs a place: a value of the arena or a step's workspace, from one step to another.
+/// A value of the arena or a step's workspace, with the range of steps during which it lives.
 struct Allocation {
   std::int64_t bytes = 0;  // aligned
   int first = 0, last = 0;
   std::int64_t* offset = nullptr;
-  std::vector<int> users;  // steps that write or read it; of one that may rest
+  // steps that write or read it; only for allocations that may be held back
+  std::vector<int> users;
 };
 using Allocations = std::vector<Allocation>;
 
-// The largest allocations are placed pair by pair, each beside all that live at the same time;
-// there is a limit, so that a plan of any size takes a time in proportion.
+// The largest allocations are placed by comparing all pairs: each beside all others that live at
+// the same time. The limit keeps the time linear in the size of the plan.
 constexpr std::size_t kMostPairs = 4096;
 
-/// Places of allocations in order of their offsets, with the steps during which they are taken.
+/// Placed allocations in order of their offsets, with their lifetimes.
 class Places {
  public:
-  /// The lowest offset where nothing lives that lives with the allocation; it is taken then.
+  /// The lowest offset that is free during the allocation's whole lifetime. Marks the bytes as
+  /// used.
   std::int64_t take_lowest(const Allocation& allocation) {
     std::int64_t offset = 0;
     for (const Place& p : taken_) {
@@ -87,8 +91,8 @@ class Places {
   std::vector<Place> taken_;
 };
 
-/// Free room between the places of allocations that live now: each takes the smallest that holds
-/// it.
+/// Free ranges between the allocations that live now. Each allocation takes the smallest range that
+/// fits.
 class FreeRoom {
  public:
   std::int64_t take(std::int64_t bytes) {
@@ -134,7 +138,7 @@ class FreeRoom {
   std::int64_t end_ = 0;
 };
 
-/// Places allocations from `base` on, step by step; where they end.
+/// Places allocations from `base` on, step by step. Returns the end offset.
 std::int64_t place_by_time(std::span<const Allocation> allocations, std::size_t steps,
                            std::int64_t base) {
   std::vector<std::vector<const Allocation*>> begin(steps), end(steps);
@@ -152,7 +156,7 @@ std::int64_t place_by_time(std::span<const Allocation> allocations, std::size_t 
   return base + room.end();
 }
 
-/// Places allocations, which stand by descending size; where they end.
+/// Places allocations, sorted by descending size. Returns the end offset.
 std::int64_t place_together(std::span<const Allocation> allocations, std::size_t steps) {
   Places places;
   std::int64_t top = 0;
@@ -163,7 +167,7 @@ std::int64_t place_together(std::span<const Allocation> allocations, std::size_t
   }
   if (pairs == allocations.size()) return top;
   top = place_by_time(allocations.subspan(pairs), steps, top);
-  // Many of much the same size lie closest as they come.
+  // Many allocations of similar size pack best in the order in which they come.
   std::vector<std::int64_t> offsets;
   for (const Allocation& a : allocations) offsets.push_back(*a.offset);
   const std::int64_t as_they_come = place_by_time(allocations, steps, 0);
@@ -181,7 +185,7 @@ std::int64_t place_apart(std::span<const Allocation> allocations) {
   return top;
 }
 
-/// Which steps a step waits for, itself or through others.
+/// Which earlier steps a step waits for, directly or through other steps.
 class Waits {
  public:
   explicit Waits(const Program& p) : near_(p.steps.size()) {
@@ -192,7 +196,7 @@ class Waits {
         if (const std::size_t back = k - at(place[at(earlier)]); back < kNear)
           near_[k] |= near_[k - back] << back, near_[k].set(back);
   }
-  /// One far in front has ended anyway.
+  /// A step far earlier has ended anyway.
   bool has(int step, int earlier) const {
     const std::size_t back = at(step) - at(earlier);
     return back >= kNear || near_[at(step)].test(back);
@@ -200,17 +204,18 @@ class Waits {
 
  private:
   static constexpr std::size_t kNear = 256;
-  std::vector<std::bitset<kNear>> near_;  // by step: which of those before it, counted back
+  // by step: which of the kNear steps before it, counted backwards
+  std::vector<std::bitset<kNear>> near_;
 };
 
-/// Holds places back until so much has come free, theirs included, as may lie idle, but not from
-/// steps that wait for all who used them; of much memory no longer than all fit beside one another
-/// in little more than they take at their peak. Small ones are not asked, so that what is looked at
-/// for each place is bounded.
+/// Delays the reuse of freed bytes: an allocation is held back until kApart bytes have been freed
+/// since. Steps that already wait for all its users may reuse the bytes at once. The delay never
+/// raises the live bytes beyond `room`. Allocations under kUnasked skip these checks, so that the
+/// work for each allocation is bounded.
 void delay_reuse(Allocations& allocations, const Program& program) {
   const std::size_t steps = program.steps.size();
   const Waits waits(program);
-  std::vector<char> begins(steps, 0);  // by step: whether it writes what is not small
+  std::vector<char> begins(steps, 0);  // by step: whether it writes an allocation that is not small
   for (const Allocation& a : allocations)
     if (a.bytes >= kUnasked) begins[at(a.first)] = 1;
   const auto must_wait = [&](const Allocation& a, int step) {
@@ -260,7 +265,7 @@ Allocations values_of(Program& p) {
   return allocations;
 }
 
-/// Fills Allocation::users of values, which stand in the program's order.
+/// Fills Allocation::users of values; the allocations are in the program's value order.
 void find_users(const Program& p, Allocations& allocations) {
   std::vector<Allocation*> by_value(p.values.size(), nullptr);
   std::size_t k = 0;
@@ -282,7 +287,7 @@ void add_workspaces(Program& p, Allocations& allocations) {
   }
 }
 
-/// Places of all values and workspaces in the arena.
+/// Offsets of all values and workspaces in the arena.
 void place_all(Program& program, bool shares, bool delays) {
   Allocations allocations = values_of(program);
   if (delays) find_users(program, allocations);
@@ -293,7 +298,7 @@ void place_all(Program& program, bool shares, bool delays) {
   std::int64_t top =
       shares ? place_together(allocations, program.steps.size()) : place_apart(allocations);
   program.workspace_offset = top;
-  // Of steps that follow one another, the largest workspace is everybody's.
+  // If steps run one after another, all steps share one workspace, as large as the largest.
   if (!program.traits.overlaps_steps)
     for (Step& step : program.steps) {
       step.workspace_offset = program.workspace_offset;
@@ -318,7 +323,7 @@ void plan_memory(Program& program, const PlanOptions& options) {
   const bool shares = options.enabled(kPlanMemory) && !shares_no_memory(program);
   const bool delays = shares && program.traits.overlaps_steps;
   place_all(program, shares, delays);
-  // What only the delay makes too large fits without it.
+  // If only the delay exceeds the memory limit, plans again without the delay.
   if (delays && options.memory_limit > 0 && program.peak_bytes() > options.memory_limit)
     place_all(program, shares, false);
   list_calls(program);

@@ -1,4 +1,4 @@
-// Who reads each node of a graph.
+// The readers of each node of a graph, built once for an order of nodes.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,16 @@
 
 namespace tenon {
 
-/// By a node's number in an order, which must outlive it. Compressed rows: all lists in one.
+/// Indexed by a node's number in an order, which must outlive this object. Stored as compressed
+/// rows: all lists in one array.
 class NodeUsers {
  public:
   explicit NodeUsers(const NumberedOrder& order) : order_(order), begin_(order.nodes.size() + 1) {
     for (const Node* node : order.nodes)
       if (!node->realised())
         for (const Node* in : node->in()) ++begin_[order.index[in]];
-    // The ends of the lists, which become beginnings as they are filled from behind.
+    // Prefix sums give the end of each list; filling the lists from the back turns ends into
+    // beginnings.
     std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
     users_.resize(begin_.back());
     for (auto node = order.nodes.rbegin(); node != order.nodes.rend(); ++node) {
@@ -35,7 +37,7 @@ class NodeUsers {
 
  private:
   const NumberedOrder& order_;
-  std::vector<std::uint32_t> begin_;  // of each node's list, and the end of the last
+  std::vector<std::uint32_t> begin_;  // start of each node's list, then the end of the last
   std::vector<const Node*> users_;
 };
 

@@ -1,4 +1,4 @@
-// The sentence.
+// Builds the message.
 #include "plan/outside.h"
 
 #include "base/str.h"

@@ -1,15 +1,16 @@
-// The scores of 50,257 words are by far the largest values of a model of language. float32 scores
-// are written once and read three times by the loss; and rows of an odd number of 16-bit elements
-// can be read by no copy engine, so that the two products of their gradient would copy it first.
+// Class scores (logits) over 50,257 words are by far the largest values of a language model. Two
+// problems: float32 logits are written once and read three times by the loss. And rows with an odd
+// number of 16-bit elements cannot be read by the GPU's copy engines, so both products of the
+// logits' gradient would copy it first.
 //
-// A padded product is cut back to its columns by a slice, so that whatever reads it is right as it
-// stands. Element-wise readers and sums of columns are computed with the columns beyond and cut in
-// turn, sums and maxima of rows pass over them: all of a loss runs over whole rows. Numbers beyond
-// the last column mean nothing (they may be infinite), until they are rounded for a product: there
-// they are zeros. So the products of the gradient run over whole rows too, times the padded operand
-// that made the scores, or to a result that is cut.
+// Products with padded columns are followed by a slice that cuts the padding off, so every reader
+// stays correct. Element-wise readers and column sums are computed including the padded columns and
+// sliced again; row sums and row maxima skip the padded columns. So the whole loss runs on padded
+// rows. Padded columns hold arbitrary numbers, possibly infinite, until they are rounded for a
+// product: there they become zeros. The products of the gradient then run on padded rows too, times
+// the padded operand that made the logits, or into a result that is sliced.
 //
-// A row's sum that has one term, that of the wanted class, is computed at that column alone.
+// A row sum with a single term, that of the label's class, is computed at that column alone.
 #include "plan/pad_logit_rows.h"
 
 #include <algorithm>
@@ -35,9 +36,10 @@ namespace {
 constexpr std::int64_t kFewestClasses = 1024;
 constexpr std::int64_t kFewestScores = 1 << 18;
 constexpr std::int64_t kCopiedAtOnce = 8;  // elements of 16 bits, for copies of 16 bytes
-constexpr std::int64_t kRowStep = 64;      // what padded rows are a multiple of
-// A result that is cut is written, and read again by a kernel of its own: 8 bytes an element, in
-// which time an H100 adds up some 800 products. A library saves a quarter of them all.
+constexpr std::int64_t kRowStep = 64;      // padded rows are a multiple of this
+// A sliced result is written, and read again by a kernel of its own: 8 bytes an element. In that
+// time an H100 does about 800 multiply-adds. Padding saves a library a quarter of the inner
+// length's multiply-adds.
 constexpr std::int64_t kFewestSummed = 4096;
 
 bool is_short(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
@@ -47,7 +49,7 @@ Shape with_columns(Shape shape, std::int64_t columns) {
   return shape;
 }
 
-/// The matrix that a node is the transposition of; or null.
+/// The matrix that the node transposes; or null.
 Node* transposed(const Node& node) {
   const bool turns = !node.realised() && node.op == Op::Permute && node.shape.rank() == 2 &&
                      node.attrs.as<PermuteAttrs>().axes[0] == 1;
@@ -64,7 +66,7 @@ bool keeps_columns(const Node& reduction) {
   return (reduction.attrs.as<ReduceAttrs>().axes >> last & 1) == 0;
 }
 
-/// The product that rows of scores come from, by way of what keeps them scores; or null.
+/// The product that rows of logits come from, through ops that keep them logits; or null.
 Node* product_of(Node* x) {
   while (!x->realised() && x->op != Op::Matmul) {
     const bool passes = x->op == Op::Reshape || x->op == Op::Add || x->op == Op::Cast;
@@ -83,8 +85,9 @@ bool is_worth_rounding(const Node& product) {
          product.shape.numel() >= kFewestScores;
 }
 
-/// What a product's rows of whole lines have added to them all alike, where nobody else reads them;
-/// else the product. Rounded behind a bias, the loss need not read it at every element.
+/// The bias addition behind a product with padded rows, if it is the product's only reader;
+/// otherwise the product. Rounding after the bias means that the loss need not read the bias at
+/// every element.
 const Node* behind_bias(const Node* product, std::span<const Node* const> users) {
   if (users.size() != 1 || users[0]->op != Op::Add || product->shape.at(-1) % kCopiedAtOnce != 0)
     return product;
@@ -94,7 +97,7 @@ const Node* behind_bias(const Node* product, std::span<const Node* const> users)
   return is_row && users[0]->shape == product->shape ? users[0] : product;
 }
 
-/// Products whose scores only this program sees, a bias with them.
+/// Products whose logits are internal to this program, together with their bias.
 std::unordered_set<const Node*> find_scores(const Roots& roots) {
   std::unordered_set<const Node*> found;
   const NumberedOrder& order = roots.order();
@@ -140,7 +143,7 @@ class RowConverter {
   }
 
  private:
-  /// Rounded once, from float32 sums; padded by rows of zeros on the right.
+  /// The product, rounded once from float32 sums, with rows of zeros padded on the right.
   Tensor product(const Node& node, std::span<const Tensor> inputs) {
     const std::int64_t classes = node.shape.at(-1);
     Tensor operands[2] = {inputs[0], inputs[1]};
@@ -149,26 +152,29 @@ class RowConverter {
       columns = round_up(classes, kRowStep);
       operands[1] = padded(operands[1], 1, columns - classes);
     }
-    const Tensor half = make_node(Op::Matmul, operands[0].dtype(),
-                                  with_columns(node.shape, columns), ContractionAttrs{}, operands);
-    Tensor all = cast(half, node.dtype);
-    products_.insert(half.node());
+    const Tensor low_precision =
+        make_node(Op::Matmul, operands[0].dtype(), with_columns(node.shape, columns),
+                  ContractionAttrs{}, operands);
+    Tensor all = cast(low_precision, node.dtype);
+    products_.insert(low_precision.node());
     rows_[{node.shape.numel(), classes}] = columns;
     if (columns == classes) return all;
     return cut(all, node.shape);
   }
 
-  /// Rounded once, from a product's float32 sums and what is added to them.
+  /// The product plus bias, rounded once from the float32 result.
   Tensor biased(const Node& node, std::span<const Tensor> inputs) {
     const Tensor& sums = inputs[0].node()->op == Op::Matmul ? inputs[0] : inputs[1];
     const DType type = sums.node()->input(0)->dtype;
-    const Tensor half = cast(make_node(node.op, node.dtype, node.shape, node.attrs, inputs), type);
-    products_.insert(half.node());
+    const Tensor low_precision =
+        cast(make_node(node.op, node.dtype, node.shape, node.attrs, inputs), type);
+    products_.insert(low_precision.node());
     rows_[{node.shape.numel(), node.shape.at(-1)}] = node.shape.at(-1);
-    return cast(half, node.dtype);
+    return cast(low_precision, node.dtype);
   }
 
-  /// Zeros behind an axis; in front of a transposition, which the product reads by strides.
+  /// Pads an axis with zeros. The padding goes in front of a transposition, which the product reads
+  /// by strides.
   Tensor padded(const Tensor& x, int axis, std::int64_t count) {
     if (Node* base = transposed(*x.node()); base != nullptr)
       return transpose(padded(Tensor(base), 1 - axis, count), 0, 1);
@@ -181,7 +187,7 @@ class RowConverter {
       return is_padded(Tensor(base), 1 - axis);
     return padded_.count(key_of_padded(x, axis)) != 0;
   }
-  /// What is rounded, to which type, along which axis: products have a rounding each.
+  /// Source, rounded dtype and padded axis: each product may round differently.
   using PaddedKey = std::tuple<const Node*, DType, int>;
   static PaddedKey key_of_padded(const Tensor& x, int axis) {
     const Node& node = *x.node();
@@ -189,11 +195,11 @@ class RowConverter {
     return {rounds ? node.input(0) : &node, x.dtype(), axis};
   }
 
-  /// A product of rows that have columns beyond the last one: those of the scores' gradient.
+  /// A product that reads rows with padded columns: a product of the logits' gradient.
   Tensor of_rows(const Node& node, std::span<const Tensor> inputs) {
     for (int k = 0; k < 2; ++k) {
-      Node* permuted = transposed(*inputs[at(k)].node());
-      const Tensor rows = permuted == nullptr ? inputs[at(k)] : Tensor(permuted);
+      Node* original = transposed(*inputs[at(k)].node());
+      const Tensor rows = original == nullptr ? inputs[at(k)] : Tensor(original);
       if (const auto known = whole_.find(rows.node());
           known != whole_.end() && is_short(rows.dtype()))
         return of_rows(node, inputs, k, rows.size(-1), known->second);
@@ -201,12 +207,12 @@ class RowConverter {
     return {};
   }
 
-  /// Operand `k`, which may be transposed, is cut from `all`.
+  /// Operand `k`, possibly transposed, is a slice of `all`.
   Tensor of_rows(const Node& node, std::span<const Tensor> inputs, int k, std::int64_t classes,
                  const Tensor& all) {
     const std::int64_t columns = all.size(-1);
-    const bool permuted = transposed(*inputs[at(k)].node()) != nullptr;
-    const bool sums_columns = (k == 0) != permuted;
+    const bool is_transposed = transposed(*inputs[at(k)].node()) != nullptr;
+    const bool sums_columns = (k == 0) != is_transposed;
     Tensor operands[2] = {inputs[0], inputs[1]};
     Tensor& other = operands[1 - k];
     Shape shape = node.shape;
@@ -217,7 +223,7 @@ class RowConverter {
       if (!is_worth_cutting(node, inputs[0].size(-1))) return {};
       shape[k] = columns;
     }
-    operands[k] = permuted ? transpose(all, 0, 1) : all;
+    operands[k] = is_transposed ? transpose(all, 0, 1) : all;
     const Tensor out = make_node(Op::Matmul, node.dtype, shape, node.attrs, operands);
     return sums_columns ? out : slice(out, k, 0, classes);
   }
@@ -226,7 +232,7 @@ class RowConverter {
     return cuts_products_ && product.shape.rank() == 2 && summed >= kFewestSummed;
   }
 
-  /// What products may read: whole rows, rounded, with zeros beyond the last class.
+  /// Rows that products may read: padded, rounded, with zeros in the padded columns.
   Tensor rounded(const Node& node, const Tensor& rows) {
     const Tensor& all = whole_.at(rows.node());
     Tensor out = cast(where(is_class(all, node.shape.at(-1)), all, 0), node.dtype);
@@ -238,7 +244,7 @@ class RowConverter {
     return zeroed_.count(&all) != 0 || (reshaped && is_zeroed(*all.input(0)));
   }
 
-  /// Whether elements of whole rows stand in front of the columns beyond the last class.
+  /// A mask that is true for real classes and false for padded columns.
   static Tensor is_class(const Tensor& all, std::int64_t classes) {
     return lt(broadcast_to(arange(0, all.size(-1), 1, DType::Int32), all.shape()), classes);
   }
@@ -249,7 +255,7 @@ class RowConverter {
     return out;
   }
 
-  /// The node over `columns`; undefined where that would take copies of large values.
+  /// The node over `columns` columns; undefined if this would copy large values.
   Tensor grown(const Node& node, std::span<const Tensor> inputs, std::int64_t columns) {
     std::vector<Tensor> wide;
     wide.reserve(inputs.size());
@@ -301,7 +307,7 @@ class RowConverter {
     return pad(x, {0, columns - x.size(-1)});
   }
 
-  /// Rows that are not computed of scores, but beside them, are computed in the same kernel.
+  /// Row values that are not computed from logits are padded in the same kernel.
   Tensor reduced(const Node& node, const Tensor& rows) {
     const std::int64_t classes = rows.size(-1);
     const auto found = rows_.find({rows.numel(), classes});
@@ -317,7 +323,7 @@ class RowConverter {
     return make_node(node.op, node.dtype, node.shape, node.attrs, std::span(&masked, 1));
   }
 
-  /// The sum of where(class == column, value, 0) over columns; undefined where it is something
+  /// The sum of where(class == column, value, 0) over columns; undefined if the node is something
   /// else.
   Tensor sum_of_one(const Node& choice, std::int64_t classes) {
     if (choice.realised() || choice.op != Op::Where || !is_zero(*choice.input(2))) return {};
@@ -336,7 +342,7 @@ class RowConverter {
     return !node.realised() && node.op == Op::Constant &&
            node.attrs.as<ConstantAttrs>().value.real() == 0;
   }
-  /// 0, 1, 2 … along each row.
+  /// Whether the node is 0, 1, 2 … along each row.
   static bool is_ramp(const Node* node) {
     const std::int64_t columns = node->shape.at(-1);
     while (!node->realised() && (node->op == Op::Expand || node->op == Op::Reshape) &&
@@ -344,14 +350,14 @@ class RowConverter {
       node = node->input(0);
     return !node->realised() && node->op == Op::Iota && node->shape.rank() == 1;
   }
-  /// What a row holds all along it, [.., 1]; undefined where it varies.
+  /// The one value of each row, [.., 1]; undefined if values vary along a row.
   static Tensor of_row(const Node& node) {
     if (node.realised() || node.op != Op::Expand) return {};
     const Node& base = *node.input(0);
     return base.shape == with_columns(node.shape, 1) ? Tensor(node.input(0)) : Tensor();
   }
 
-  /// What all rows hold, as a vector (a bias); undefined where they differ.
+  /// The vector shared by all rows (a bias); undefined if rows differ.
   static Tensor of_classes(const Tensor& x) {
     Node* node = x.node();
     const std::int64_t columns = x.size(-1);
@@ -362,8 +368,8 @@ class RowConverter {
     return node->shape.numel() == columns ? reshape(Tensor(node), {columns}) : Tensor();
   }
 
-  /// Element `column` [.., 1] of each row, made as the row is; undefined where that needs more than
-  /// the scores.
+  /// Element `column` [.., 1] of each row, computed as the row is; undefined if this needs more
+  /// than the logits.
   Tensor at_column(const Tensor& x, const Tensor& column) {
     const Node& node = *x.node();
     const Shape shape = with_columns(x.shape(), 1);
@@ -388,15 +394,17 @@ class RowConverter {
   }
 
   const std::unordered_set<const Node*> scores_;
-  const bool cuts_products_;                  // results whose rows or columns are classes
-  std::unordered_set<const Node*> products_;  // that scores are read from
+  // whether rows or columns of a product's result are classes, so that it is sliced
+  const bool cuts_products_;
+  std::unordered_set<const Node*> products_;  // that produce logits
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>
-      rows_;  // columns of scores, by how many there are in all and the classes
+      rows_;  // by total number of columns and number of classes
   std::map<PaddedKey, Tensor> padded_;
-  std::unordered_map<const Node*, Tensor> whole_;  // by what is cut from it
-  std::unordered_set<const Node*> zeroed_;         // of these
-  std::unordered_map<const Node*, Tensor> grown_;  // of what is not: numbers, ramps, broadcasts
-  std::vector<Tensor> kept_;                       // so that the keys of grown_ stay what they are
+  std::unordered_map<const Node*, Tensor> whole_;  // padded tensors by the slice taken from them
+  std::unordered_set<const Node*> zeroed_;         // those with zeros in the padded columns
+  // padded versions of other nodes: numbers, ramps, broadcasts
+  std::unordered_map<const Node*, Tensor> grown_;
+  std::vector<Tensor> kept_;  // keeps the keys of grown_ alive
 };
 
 }  // namespace

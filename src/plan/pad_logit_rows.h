@@ -1,15 +1,15 @@
-// Wide rows of class scores on a GPU: 16 bits each where operands are rounded, and rows that begin
-// at multiples of 128 bytes.
+// Wide rows of class scores (logits) on a GPU: stored in 16 bits if operands are rounded, with rows
+// that start at multiples of 128 bytes.
 #pragma once
 
 #include "plan/graph_passes.h"
 
 namespace tenon {
 
-/// Products of 16-bit operands whose rows go through a softmax over at least 1,024 classes are kept
-/// in 16 bits; where a row is no multiple of 16 bytes, they and what is computed of them element by
-/// element have columns beyond the last class, which nobody reads but products of the gradient: for
-/// them there are zeros.
+/// Products of 16-bit operands whose rows go through a softmax over at least 1,024 classes are
+/// stored in 16 bits. If a row is not a multiple of 16 bytes, the product and element-wise values
+/// computed from it get padded columns after the last class. Only the products of the gradient read
+/// the padded columns, and find zeros there.
 Roots convert_rows(Roots roots, const PlanOptions& options);
 
 }  // namespace tenon

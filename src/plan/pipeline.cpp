@@ -1,5 +1,6 @@
-// The pass list: the compiler's table of contents. Every pass goes through one wrapper that times
-// it, can switch it off, and checks the graph after it in verified builds.
+// The list of passes, in order: the planner's table of contents. One wrapper runs every pass: it
+// times the pass, can skip it, and checks the graph afterwards in verified builds. The passes
+// themselves are in other files.
 #include <algorithm>
 #include <bitset>
 #include <chrono>
@@ -23,52 +24,52 @@ namespace tenon {
 namespace {
 
 constexpr PassInfo kPasses[kPassCount] = {
-    {"verify_graph", true,
-     "first: a wrong node is reported before it is rewritten beyond recognition"},
+    {"verify_graph", true, "first: an invalid node is reported before passes rewrite it"},
     {"loops", false,
-     "before anything else: what is asked of a loop decides what its body is; on a GPU, branches "
-     "become choices"},
+     "before all rewrites: the requested results of a loop decide what its body is; on a GPU, "
+     "branches become selections"},
     {"legalize", false,
-     "before the clean-up: what ops that no fast engine of the device knows are written out in is "
-     "cleaned and shared with the rest"},
+     "before the clean-up: ops that no engine of the device supports are written in other ops, "
+     "which are then cleaned and shared like the rest"},
     {"fold_constants", true, "before share: folded numbers become equal nodes"},
     {"drop_noops", true,
      "before share, and again after decompose: views of views hide equal nodes"},
     {"factors", true,
-     "before share: sums that differ in factors alone become equal nodes; after drop_noops, which "
-     "brings views of the factors to one"},
-    {"share", true, "after the clean-up, so that equal means equal; again after decompose"},
+     "before share: sums that differ only in constant factors become equal nodes; after "
+     "drop_noops, which merges views of the factors"},
+    {"share", true, "after the clean-up, so that equal nodes look equal; again after decompose"},
     {"before_pooling", true,
      "after share, so that a mask and the pooling's gradient read one node; the pooling that it "
-     "asks for is shared with the forward pass later"},
+     "adds is shared with the forward pass later"},
     {"autocast", true,
      "on contractions as the user wrote them; their operands are rounded where they are packed"},
-    {"decompose", false, "after engines had their chance at whole composites, before fusion"},
+    {"decompose", false, "after engines could claim whole composites, before fusion"},
     {"layout", true, "folds views into strides, so that fusion sees how values are really read"},
     {"fuse", true,
      "before engines are chosen: they claim regions, not ops; before memory: fused values need "
      "none"},
     {"prologue", true,
-     "on regions, because engines say which they can load through; before join, which would take "
-     "them elsewhere"},
+     "on regions, because engines say which prologues they support; before join, which would put "
+     "the same maps into shared launches"},
     {"reductions", true,
-     "on regions, because engines say which they can take on; before join, which would take them "
-     "elsewhere"},
+     "on regions, because engines say which reductions they support; before join, which would put "
+     "the same maps into shared launches"},
     {"join", true,
-     "on regions, before their kernels are compiled: a region that shares a launch has none of its "
+     "on regions, before kernels are compiled: a region in a shared launch has no kernel of its "
      "own"},
     {"phases", true,
-     "after join, which puts side by side what need not wait; before kernels are compiled"},
+     "after join, which puts independent regions side by side; before kernels are compiled"},
     {"chain", true,
-     "on regions, because they say what they hand on; before memory: what stays in cache needs "
-     "none"},
-    {"choose_engine", false, "after fusion; prepares each step's kernel and learns its workspace"},
-    {"order", true, "after fusion: steps are what is ordered; least live memory first"},
+     "on regions, because engines say which slices they support; before memory: values that stay "
+     "in cache need none"},
+    {"choose_engine", false,
+     "after fusion; prepares each step's kernel, which determines its workspace"},
+    {"order", true, "after fusion, because it orders steps; least live memory first"},
     {"plan_memory", true,
      "after the order gives lifetimes; the arena's size is the peak, known before anything runs"},
     {"verify_program", true,
-     "last: regions are whole, every value written before it is read, none lost, no two live "
-     "values on one place"},
+     "last: regions are complete, every value is written before it is read and has a reader, live "
+     "values do not overlap"},
 };
 
 using Clock = std::chrono::steady_clock;
@@ -80,7 +81,8 @@ class Pipeline {
  public:
   Pipeline(const PlanOptions& options, Program& program) : options_(options), program_(program) {}
 
-  /// `about`: ops without which the pass changes nothing; none: it looks at every graph.
+  /// `about`: the pass changes nothing unless the graph has one of these ops; empty: the pass
+  /// always runs.
   Roots graph_pass(PassId id, Roots roots, Roots (*pass)(Roots, const PlanOptions&),
                    std::initializer_list<Op> about = {}) {
     if (!options_.enabled(id)) return roots;
@@ -107,7 +109,7 @@ class Pipeline {
   }
 
  private:
-  // Counts nodes and sees which ops there are.
+  // Counts the nodes and records which ops occur.
   void survey(const Roots& roots) {
     const std::vector<Node*>& nodes = roots.order().nodes;
     nodes_ = static_cast<int>(nodes.size());
@@ -119,7 +121,7 @@ class Pipeline {
   }
   const PlanOptions& options_;
   Program& program_;
-  // Behind the last graph pass.
+  // Counted after the last graph pass.
   int nodes_ = -1;
   std::bitset<std::size_t{1} << 8 * sizeof(Op)> present_;
 };
@@ -170,7 +172,7 @@ void merge_neighbours(Program& program, Lists& before, const PlanOptions& option
     });
 }
 
-// Programs of loops and branches, each planned once, whatever the number of steps.
+// Plans the bodies of loops and branches, each once, whatever the number of iterations.
 void plan_bodies(Program& program, const PlanOptions& options) {
   PlanOptions inside = options;
   inside.results_apart = true;
@@ -205,7 +207,7 @@ std::shared_ptr<const Program> plan_program(std::span<const Tensor> wanted,
   p.devices = {options.device};
   p.traits = options.traits;
   p.threads = options.threads;
-  // What convolves such images takes a fifth of a second to start.
+  // The library for NHWC convolutions takes a fifth of a second to load.
   if (options.channels_last)
     for (const Engine* engine : options.engines) engine->start();
   Pipeline pipeline(options, p);

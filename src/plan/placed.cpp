@@ -1,8 +1,8 @@
-// Cutting a graph at its transfers and collectives.
+// Splits a graph with several devices at its transfers and collectives.
 //
-// A node's level is the number of these on the longest way to it. Nodes of one device and one
-// level form a part; parts follow each other by level, so no two wait for one another. A variable
-// is assigned behind all that read its old value.
+// A node's level is the number of transfers and collectives on the longest path to it. Nodes of the
+// same device and level form a part. Parts run in order of their level, so no two parts wait for
+// each other. A variable is assigned after all readers of its old value.
 #include "plan/placed.h"
 
 #include <algorithm>
@@ -31,17 +31,17 @@ constexpr std::int64_t kPartAlign = 256;
 
 auto rank_of(Device d) { return std::tuple(d.kind == Device::Kind::Cpu, d.kind, d.index); }
 
-// Steps between parts.
+// Whether the node is a step between parts: a transfer or a collective.
 bool is_exchange(const Node& node) {
   return kind_of(node.op) == OpKind::Transfer && !node.realised();
 }
-// Values that no part computes: those of a transfer, and the results of a collective.
+// Whether no part computes the value: the result of a transfer or of a collective.
 bool is_exchanged(const Node& node) {
   return is_exchange(node) ||
          (node.op == Op::Result && !node.realised() && node.input(0)->op == Op::Collective);
 }
 
-// ---- The engines of such programs' steps ------------------------------------------------------
+// ---- Engines of calls, transfers and collectives ----------------------------------------------
 
 class CallKernel final : public Kernel {
  public:
@@ -117,7 +117,7 @@ class CollectiveKernel final : public Kernel {
   const CollectiveKind kind_;
   const std::vector<ValueId> inputs_, outs_;
   std::vector<Device> members_;
-  std::int64_t count_ = 0;  // as Communicator counts
+  std::int64_t count_ = 0;  // as Communicator counts elements
   DType dtype_ = DType::Float32;
   int root_ = 0;
 };
@@ -185,7 +185,7 @@ const char* name_of(CollectiveKind kind) {
 struct Part {
   Device device;
   std::vector<Node*> nodes;    // inputs before users
-  std::vector<Node*> exports;  // that others read or that were asked for, and assignments
+  std::vector<Node*> exports;  // read by others, requested, or assignments
 };
 
 class Cutter {
@@ -205,7 +205,7 @@ class Cutter {
     const auto start = std::chrono::steady_clock::now();
     const PlanOptions home = options_(program_->device);
     program_->traits = home.traits;
-    program_->traits.is_queued = true;  // its devices' arenas serve one call at a time
+    program_->traits.is_queued = true;  // the devices' arenas serve one call at a time
     program_->threads = home.threads;
     program_->node_count = static_cast<int>(order_.size());
     find_levels();
@@ -227,7 +227,7 @@ class Cutter {
  private:
   using Key = std::pair<int, std::tuple<bool, Device::Kind, std::int16_t>>;
 
-  // Numbers that are asked for are computed on the first device.
+  // Requested numbers are computed on the first device.
   static std::vector<Tensor> placed_roots(std::span<const Tensor> roots, Device device) {
     std::vector<Tensor> placed(roots.begin(), roots.end());
     for (Tensor& root : placed) {
@@ -239,7 +239,7 @@ class Cutter {
     return placed;
   }
 
-  // Leaves and numbers stand before everything.
+  // Leaves and numbers exist before every step.
   static bool is_computed(const Node& node) { return !node.realised() && node.placed; }
   int level_of(const Node& node) const {
     const auto found = levels_.find(&node);
@@ -279,7 +279,7 @@ class Cutter {
     }
   }
 
-  // What computes the value that a node stands for: assignments are carried out as roots.
+  // The node that computes a node's value: assignments are computed as roots.
   static Node* value_of(Node* node) {
     while (!node->realised() && (node->op == Op::WithUpdates || node->op == Op::Assign))
       node = node->input(node->op == Op::Assign ? 1 : 0);
@@ -324,7 +324,7 @@ class Cutter {
     values_[node] = add_value(*node, Value::Kind::Arena, node->device);
     if (!is_exchange(*node)) part_of(*node).exports.push_back(node);
   }
-  // Nodes of one result have one value.
+  // All members' nodes for one result have the same value.
   ValueId result_of_member(const Node& collective, std::int64_t rank) {
     const auto [found, fresh] = results_.try_emplace({&collective, rank}, kNoValue);
     if (fresh)
@@ -378,7 +378,7 @@ class Cutter {
       op.outs = {values_.at(&node)};
       region.title = cat("to ", node.device.str(), " ", node.dtype, node.shape);
     } else {
-      // A member whose result nobody reads takes it all the same.
+      // Each member receives its results even if nothing reads them.
       for (std::int64_t k = 0; k < op_info(Op::Collective).result_count(node); ++k)
         op.outs.push_back(result_of_member(node, k));
       region.title = cat(name_of(node.attrs.as<CollectiveAttrs>().kind), " ", op.outs.size(), " x ",
@@ -389,7 +389,7 @@ class Cutter {
     add_step(std::move(region), moves ? static_cast<const Engine&>(transfer) : collective);
   }
 
-  // The part's own graph: what others compute are leaves of it.
+  // Copies a node into the part's own graph; nodes computed elsewhere become leaves.
   Tensor inside(const Part& part, Node* node, std::unordered_map<const Node*, Tensor>& known,
                 std::unordered_map<const Node*, ValueId>& bound) {
     node = value_of(node);
@@ -462,8 +462,8 @@ class Cutter {
     }
   }
 
-  // Each device has a stretch of its own: values side by side, then the workspace of its calls,
-  // which follow one another.
+  // Each device has a range of the arena of its own: first the values, none of which share bytes,
+  // then the workspace of its calls, which run one after another.
   void place_values(const PlanOptions& options) {
     Program& p = *program_;
     std::int64_t top = 0;
@@ -499,7 +499,8 @@ class Cutter {
   int last_level_ = 0;
   std::map<Key, Part> parts_;
   std::unordered_map<const Node*, ValueId> values_;
-  std::map<std::pair<const Node*, std::int64_t>, ValueId> results_;  // of collectives, by rank
+  // of collectives, by node and rank
+  std::map<std::pair<const Node*, std::int64_t>, ValueId> results_;
 };
 
 }  // namespace

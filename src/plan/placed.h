@@ -1,10 +1,10 @@
-// Programs on several devices: a graph is cut where tensors change their device, each part is
-// planned for its own, and transfers stand between as steps.
+// Programs on several devices. The graph is split where tensors change devices, each part is
+// planned for its own device, and transfers are steps between the parts.
 //
 // A step of such a program is a call of one device's program (an opaque region with a body), a
-// transfer (Op::ToDevice) or a collective of a group (device/communicator.h). Each is queued on its
-// devices; transfers keep the order of both (device/memory.h), so nothing else waits. Values in the
-// arena lie in that of their own device.
+// transfer (Op::ToDevice) or a collective of a group (device/communicator.h). Each step is queued
+// on its devices. Transfers keep the order of both devices (device/memory.h), so no other
+// synchronisation is needed. An arena value is in the arena of its own device.
 #pragma once
 
 #include <functional>
@@ -15,28 +15,27 @@
 
 namespace tenon {
 
-/// The devices that a graph's values live on, those with queues first, in the order of kind and
-/// index. One, as a rule.
+/// The devices of a graph's values: devices with queues first, then by kind and index. Usually one.
 std::vector<Device> devices_of(std::span<Node* const> order);
 
 using OptionsFor = std::function<PlanOptions(Device)>;
 
-/// As plan_program() for a graph on several `devices`; options are asked for each.
+/// Like plan_program(), for a graph on several `devices`. `options` is called for each device.
 std::shared_ptr<const Program> plan_placed(std::span<const Tensor> roots,
                                            std::span<Node* const> leaves,
                                            std::span<const Device> devices,
                                            const OptionsFor& options);
 
-/// What such a program needs on one of its devices: its values' offsets start at `begin`.
+/// The arena of such a program on one device; offsets of its values start at `begin`.
 struct DeviceArena {
   Device device;
   std::int64_t begin = 0, bytes = 0;
 };
 std::vector<DeviceArena> arenas_of(const Program& program);
 
-/// Whose queue a step stands in; of a collective, the first of them.
+/// The device whose queue a step is in; for a collective, the first member's device.
 Device device_of(const Program& program, const Step& step);
-/// Sets what the body of a call reads and writes; its arena begins at `arena`.
+/// Binds what the body of a call reads and writes; the call's arena begins at `arena`.
 void bind_call(const Opaque& call, std::byte* const* outside, std::byte* arena,
                std::vector<std::byte*>& inside);
 

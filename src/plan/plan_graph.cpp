@@ -1,5 +1,5 @@
-// The order is a list whose members carry numbers with room between them; who moves takes a number
-// between its new neighbours, and all are numbered anew when there is none.
+// The order is a linked list whose members carry numbers with gaps. A node that moves takes a
+// number between its new neighbours. If no number is left between them, all nodes are renumbered.
 #include "plan/plan_graph.h"
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 namespace tenon {
 namespace {
 
-// Edges that a search may cross: as many as small networks have in all, and little in large ones.
+// Edges that one search may cross: all edges of a small network, a small share of a large one.
 constexpr int kMostEdges = 2048;
 
-// Of a sorted list.
+// Inserts into a sorted list.
 void insert(SmallIntVector& list, int number) {
   const auto place = std::lower_bound(list.begin(), list.end(), number);
   if (place == list.end() || *place != number) list.insert(place, number);
@@ -49,7 +49,7 @@ void PlanGraph::add_edge(int from, int to) {
   to = node(to);
   if (from == to) return;
   if (sorted_ && place(from) > place(to)) {
-    // What waits for `to` and stands before `from` moves behind that.
+    // Nodes in front of `from` that wait for `to` move behind `from`.
     if (search(to, from, true) == Path::Some)
       throw InternalError("a step would wait for one that waits for it");
     std::vector<int> stack{to}, moved;
@@ -76,10 +76,11 @@ void PlanGraph::add_edge(int from, int to) {
 }
 
 void PlanGraph::sort() {
-  // Depth first over what each waits for, by number: what belongs together stays together.
+  // Depth first over each node's operands, in order of their numbers, so that related nodes stay
+  // together.
   std::vector<int> order;
   order.reserve(at(size()));
-  std::vector<std::size_t> seen(at(size()), 0);  // of its needs, plus 1
+  std::vector<std::size_t> seen(at(size()), 0);  // number of operands already visited, plus 1
   std::vector<int> stack;
   for (int first = 0; first < size(); ++first) {
     if (seen[at(first)] == 0) stack.push_back(first);
@@ -123,7 +124,8 @@ void PlanGraph::renumber() {
   for (int n = next_[at(ends)]; n != ends; n = next_[at(n)]) place_[at(n)] = number += room;
 }
 
-// Marks the neighbours of a node that lie between the two; whether one of them closes a path.
+// Marks the neighbours of a node that are between `from` and `to`. Returns whether one of them
+// closes a path.
 bool PlanGraph::visit(int n, bool forward, int from, int to, bool direct_too) {
   const std::uint32_t own = 2 * epoch_ + (forward ? 0 : 1), other = 2 * epoch_ + (forward ? 1 : 0);
   const int start = forward ? from : to, goal = forward ? to : from;
@@ -189,7 +191,7 @@ void PlanGraph::replace(int old_node, int by) {
   unlink(old_node);
 }
 
-// Moves nodes behind another, or behind the ends to the front, in the order they have.
+// Moves nodes behind node `n`, or to the front if the list's end is given, in their current order.
 void PlanGraph::put_behind(int n, std::vector<int>& moved) {
   std::sort(moved.begin(), moved.end(), [this](int a, int b) { return place(a) < place(b); });
   for (int m : moved) unlink(m);
@@ -212,8 +214,8 @@ bool PlanGraph::merge(int a, int b) {
   const bool in_order = place(a) < place(b);
   const int first = in_order ? a : b, second = in_order ? b : a;
   if (search(first, second, false) != Path::None) return false;
-  // The one takes the place of the second, with what waits for the first behind it; or that of the
-  // first, with what the second waits for before it.
+  // The merged node takes the second node's place, with nodes that wait for the first moved behind
+  // it; or the first node's place, with nodes that the second waits for moved in front of it.
   std::vector<int>& moved = forward_done_ ? forward_ : backward_;
   moved.erase(moved.begin());
   const int stays = forward_done_ ? second : first;
@@ -225,7 +227,7 @@ bool PlanGraph::merge(int a, int b) {
   return true;
 }
 
-// Of a node that has become part of another. Lists stay sorted.
+// Takes over the neighbours of a node that was merged. Lists stay sorted.
 void PlanGraph::take_neighbours(int a, int b) {
   for (const auto& [lists, back] : {std::pair(&after_, &needs_), std::pair(&needs_, &after_)}) {
     SmallIntVector &of_a = (*lists)[at(a)], &of_b = (*lists)[at(b)];

@@ -1,10 +1,11 @@
-// Nodes that wait for one another, merged step by step, in an order that is kept up to date.
+// A graph of nodes that wait for each other, with merging of nodes, in a topological order that is
+// kept up to date.
 //
-// Each node has a place in a topological order. Whether a third node stands between two is then a
-// search among the places between theirs, from both ends at once (Pearce and Kelly, "A dynamic
-// topological sort algorithm for directed acyclic graphs", 2007); it ends after a fixed number of
-// edges with "there may be one", so that no question costs more in a larger graph. Merging moves
-// only what the search has found.
+// Each node has a position in the order. Whether a third node stands between two nodes is a search
+// among the positions between them, from both ends at once (Pearce and Kelly, "A dynamic
+// topological sort algorithm for directed acyclic graphs", 2007). A search ends after a fixed
+// number of edges with the answer "maybe", so a question costs no more in a larger graph. Merging
+// moves only nodes that the search has visited.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +18,10 @@
 
 namespace tenon {
 
-/// Who writes and who reads each value, or what else is kept as lists by number.
+/// Lists of numbers by number, for example the readers of each value.
 using Lists = std::vector<std::vector<int>>;
 
-/// In order, each once.
+/// Sorts a list and removes duplicates.
 template <class List>
 void sort_out(List& list) {
   if (list.size() < 2 || std::is_sorted(list.begin(), list.end(), std::less_equal<>())) return;
@@ -31,35 +32,38 @@ void sort_out(List& list) {
 class PlanGraph {
  public:
   explicit PlanGraph(int nodes);
-  /// From lists of what each node waits for.
+  /// From lists of the nodes that each node waits for.
   explicit PlanGraph(const Lists& before);
 
-  /// `to` waits for `from`. Before sort() in any order; later only where `to` does not reach
+  /// Makes `to` wait for `from`. Before sort(): in any order. After sort(): `to` must not reach
   /// `from`, else throws InternalError.
   void add_edge(int from, int to);
-  /// Places all nodes, as far as may be by their numbers. Throws InternalError for a circle.
+  /// Orders all nodes, as close to their numbers as dependencies allow. Throws InternalError if
+  /// there is a cycle.
   void sort();
 
   int size() const { return static_cast<int>(merged_into_.size()); }
-  /// The node that a node has become part of.
+  /// The node that `member` has been merged into.
   int node(int member) const {
     while (merged_into_[at(member)] != member)
       member = merged_into_[at(member)] = merged_into_[at(merged_into_[at(member)])];
     return member;
   }
-  /// Grows from what others wait for to what waits for them.
+  /// The position in the order: smaller for a node than for the nodes that wait for it.
   std::int64_t place(int node) const { return place_[at(node)]; }
-  /// Nodes that wait for it, and that it waits for, directly; each once.
+  /// The nodes that directly wait for the node, and those that the node directly waits for; each
+  /// once.
   const SmallIntVector& after(int node) const { return after_[at(node)]; }
   const SmallIntVector& needs(int node) const { return needs_[at(node)]; }
 
-  /// Whether `to` waits for `from`, directly or through others; every node waits for itself.
-  /// `unknown` is the answer of a search that was given up.
+  /// Whether `to` waits for `from`, directly or through other nodes; every node reaches itself.
+  /// Returns `unknown` if the search gave up.
   bool reaches(int from, int to, bool unknown = true);
   bool depends(int a, int b) { return place(a) < place(b) ? reaches(a, b) : reaches(b, a); }
-  /// Whether a third node waits for one of the two and is waited for by the other, or may.
+  /// Whether a third node waits for one of the two and the other one waits for the third, or may do
+  /// so.
   bool is_between(int a, int b);
-  /// Makes two nodes one, the first; false, and nothing is done, where a third stands between.
+  /// Merges b into a. Returns false, without a change, if a third node is or may be between them.
   bool merge(int a, int b);
 
  private:
@@ -73,13 +77,13 @@ class PlanGraph {
   void put_behind(int node, std::vector<int>& moved);
   void renumber();
 
-  mutable std::vector<int> merged_into_;       // shortened when looked through
-  std::vector<SmallIntVector> after_, needs_;  // of nodes as they are now; ascending behind sort()
+  mutable std::vector<int> merged_into_;       // paths are shortened by look-ups
+  std::vector<SmallIntVector> after_, needs_;  // of current nodes; ascending after sort()
   std::vector<std::int64_t> place_;
-  std::vector<int> next_, previous_;  // in the order; the last entry stands for both ends
-  // Of searches: what the last one has seen from either end, and marks that hold while it lasts.
+  std::vector<int> next_, previous_;  // linked list in order; the last entry is both ends
+  // State of the last search: nodes visited from either end, and marks valid until the next search.
   std::vector<int> forward_, backward_;
-  std::vector<int> both_;  // a list in the making
+  std::vector<int> both_;  // scratch list for merging neighbours
   std::vector<std::uint32_t> mark_;
   std::uint32_t epoch_ = 0;
   bool forward_done_ = false, sorted_ = false;

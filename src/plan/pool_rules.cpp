@@ -1,8 +1,8 @@
-// Rules about the gradient of max pooling, G(x, g), which sends each g to its window's first
-// maximum.
+// Rules about the gradient of max pooling, G(x, g), which adds each g to the position of its
+// window's first maximum.
 //
-// Both hold for every window: where a g arrives, x is what the window's maximum is, and nowhere
-// does a g arrive twice. Values are the same; a sum adds up in another order.
+// Both rules use the same facts: at a position that receives g, x equals the window's maximum, and
+// each g is added at one position only. Values do not change, but a sum adds in another order.
 #include "plan/pool_rules.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ Tensor sum_first(const Node& node, std::span<const Tensor> inputs) {
   const Node* grad = pending(inputs[0], Op::MaxPool2dGrad);
   const std::int64_t axes = node.attrs.as<ReduceAttrs>().axes;
   if (grad == nullptr || (axes & kHeight) == 0 || (axes & kWidth) == 0) return {};
-  // A dilated window may lie in the padding altogether: its g goes nowhere.
+  // A dilated window may lie entirely in the padding: its g is dropped.
   const auto& pool = grad->attrs.as<PoolAttrs>();
   if (pool.dil_h != 1 || pool.dil_w != 1) return {};
   const Tensor g(grad->input(1));

@@ -1,6 +1,6 @@
-// What may be done in front of max pooling's gradient instead of behind it, where the tensor is
-// smaller and the work can join the kernel that makes it; and which poolings number their maxima
-// for that gradient.
+// Moves work from behind the gradient of max pooling to in front of it. There the tensor is
+// smaller, and the work fuses with the kernel that makes it. Also decides which poolings store the
+// position of each maximum for the gradient.
 #pragma once
 
 #include <span>
@@ -12,24 +12,24 @@
 
 namespace tenon {
 
-/// The node in other words, or an undefined tensor when no rule fits. `inputs` are its rewritten
+/// The rewritten node, or an undefined tensor if no rule fits. `inputs` are the node's rewritten
 /// inputs.
 Tensor before_pool_grad(const Node& node, std::span<const Tensor> inputs);
 
 bool is_max_pool_grad(const Node& node);
 
-/// Poolings of a graph that is lowered whose gradients are asked for, by their images and
-/// attributes, and the items that stand for them.
+/// Poolings of a graph whose gradients are requested, found by input and attributes, and the items
+/// that represent them during lowering.
 class NumberedPools {
  public:
   struct Pool {
     const Attrs* attrs = nullptr;
-    int item = -1, maxima = -1, numbers = -1;  // the pooling and its results, once they are made
+    int item = -1, maxima = -1, numbers = -1;  // the pooling and its two results, once lowered
   };
   static const Op kOp;
 
   void add_gradient(const Node& gradient);
-  /// `node`: a pooling, or the gradient of one. Null where no gradient is asked for.
+  /// `node`: a pooling, or the gradient of one. Null if no gradient is requested.
   Pool* find(const Node& node);
 
  private:

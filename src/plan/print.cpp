@@ -1,4 +1,5 @@
-// Programs as text, for `tenon inspect`, for replay tests, and for error reports.
+// Programs as text: for `tenon inspect`, replay tests and error reports. Printing changes nothing
+// in a program.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -48,12 +49,12 @@ std::string what_text(const Region& r) {
              label_text(r.label), "\n");
 }
 
-// The same behind the kind of region.
+// The same, after the kind of region.
 std::string region_text(const Region& r, std::size_t kind_width) {
   return cat(pad_to(cat(kind_text(r), " "), kind_width), what_text(r));
 }
 
-/// What stands between the parts of two phases.
+/// The separator between parts of two phases.
 std::string between(const Region& joined, const Region& part) {
   const bool first = &part == joined.parts.data();
   return first || (&part)[-1].phase == part.phase ? "" : "      then:\n";
@@ -64,7 +65,7 @@ std::string milliseconds(double ms) {
   return cat(hundredths / 100, ".", hundredths % 100 < 10 ? "0" : "", hundredths % 100, " ms");
 }
 
-// Steps of a body, below the step that runs them.
+// The steps of a body, below the step that runs them.
 std::string indented(const std::string& text) {
   std::string out;
   for (std::size_t begin = 0; begin < text.size();) {

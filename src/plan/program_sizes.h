@@ -1,5 +1,5 @@
-// Walks over all that a program is but its texts and kernels, and tells numbers that may depend on
-// sizes from what may not.
+// Visits all data of a program except texts and kernels, and separates numbers that may depend on
+// sizes from fixed ones. For sized_plan.cpp and region_key.cpp, which must see the same members.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@
 
 namespace tenon {
 
-/// Visit: fixed(word) and size(number); of a program that is no constant, size() may change the
-/// number. Names of values and labels of regions are fixed words too, unless it has id(value) and
-/// label(region), and views and shapes are words and numbers, unless it has view(view) and
-/// shape(shape). The order of the calls follows from the fixed words. Bodies of loops and branches
-/// are programs of their own and are left out, as are the steps' order and the arena, which follow.
+/// `Visit` has fixed(word) and size(number); for a non-const program, size() may change the number.
+/// Value ids and region labels are passed to fixed() unless Visit has id(value) and label(region).
+/// Views and shapes are passed as words and numbers unless Visit has view(view) and shape(shape).
+/// The order of calls depends on fixed words only. Three things are left out: bodies of loops and
+/// branches, which are programs of their own; the order of steps and the arena, which follow from
+/// the rest.
 template <class Visit>
 class ProgramSizes {
  public:
@@ -70,7 +71,7 @@ class ProgramSizes {
   void fixed(T... words) {
     (v_.fixed(static_cast<std::uint64_t>(words)), ...);
   }
-  /// One word of two numbers or four small ones.
+  /// One word from two numbers, or from four small ones.
   static std::uint64_t together(int a, int b) {
     return std::uint64_t{static_cast<std::uint32_t>(a)} << 32 | static_cast<std::uint32_t>(b);
   }

@@ -1,4 +1,4 @@
-// What regions read and write, from their instructions.
+// Collects what regions read and write from their instructions.
 #include "plan/region.h"
 
 #include "base/contains.h"

@@ -1,13 +1,13 @@
-// Region: what one step of a program computes, as data. The fuse pass makes regions; engines read
-// them; nothing here runs.
+// Region: what one step of a program computes, as data. The pass fuse makes regions and engines
+// read them. No code in this file runs a region.
 //
-// A map region is one kernel over an iteration space: loads, element-wise instructions, reductions
-// along the last axis whose results can be used in the same kernel (rows), reductions over other
-// axes as outputs (columns), stores. A contraction is a matrix product, a convolution or one of its
-// gradients, with an optional map region over its result as epilogue and optional ones over its
-// operands as prologues. Map regions may be joined, to share a launch: side by side where they do
-// not depend on one another, in phases where they do. Regions of all kinds may be chained,
-// to hand slices of an axis on in cache. Whatever else there is, is one op in an opaque region.
+// A map region is one loop nest over an iteration space: loads, element-wise instructions,
+// reductions along the last axis whose results are usable in the same loop nest (rows), reductions
+// over other axes as outputs (columns), stores. A contraction is a matrix product, a convolution or
+// one of its gradients, optionally with a map over its result (epilogue) and maps over its operands
+// (prologues). Map regions may be joined to share a launch: side by side if they are independent,
+// in phases if they are not. Regions of all kinds may be chained, to pass slices of an axis on in
+// cache. Every other op is an opaque region.
 #pragma once
 
 #include <cstdint>
@@ -30,25 +30,26 @@ struct Program;
 using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
 
-/// A piece of memory of the program: a leaf given at each run, a result, or an intermediate in the
-/// arena. Contiguous, row-major.
+/// A contiguous, row-major block of memory of the program: a leaf bound at each run, a result, or
+/// an intermediate in the arena.
 struct Value {
-  // Elided: has no memory, because all that read it compute it themselves or are in a chain with
-  // what does.
+  // Elided: the value has no memory. All its readers compute it themselves, or are in one chain
+  // with its producer.
   enum class Kind : std::uint8_t { Leaf, Variable, Arena, Output, Elided };
   Kind kind = Kind::Arena;
   DType dtype = DType::Float32;
   Shape shape;
-  Device device = {};  // in whose memory it lies
+  Device device = {};  // whose memory holds it
   std::int64_t bytes = 0;
-  std::int64_t offset = 0;  // Arena: where in the arena
+  std::int64_t offset = 0;  // Arena: byte offset in the arena
   int slot = -1;            // Leaf and Variable: index of the slot; Output: index of the output
-  int first_step = -1, last_step = -1;  // steps that write and that last read it
+  int first_step = -1, last_step = -1;  // first step that writes it, last step that reads it
   std::uint32_t label = 0;
 };
 
-/// How a value is read or written over an iteration space: element at coordinates c lies at offset
-/// + sum c[d] * stride[d]. Strides are in elements; 0 broadcasts; negative ones flip.
+/// How a value is read or written over an iteration space: the element at coordinates c is at
+/// offset + sum c[d] * stride[d]. Offset and strides are in elements; stride 0 broadcasts; a
+/// negative stride flips.
 struct View {
   ValueId value = kNoValue;
   std::int64_t offset = 0;
@@ -56,9 +57,9 @@ struct View {
 };
 
 enum class MapCode : std::uint8_t {
-  Load,         // element of `view`, in the dtype of its value
+  Load,         // the element of `view`, in the dtype of its value
   Accumulator,  // epilogues: the contraction's result at this element, float32 or float64;
-                // prologues: the operand's element as it stands in memory
+                // prologues: the operand's element as stored in memory
   Affine,       // view.offset + sum coordinate * view.stride: iota (view.value is kNoValue)
   Number,       // ConstantAttrs
   Random,   // Philox: attrs as of Op::Random; view.value = the int64[2] (seed, counter); indexed by
@@ -72,40 +73,42 @@ struct MapInstr {
   Op op = Op::Data;
   DType dtype = DType::Float32;  // of the result; Cast: converts args[0] to it
   bool per_row = false;          // one value a row: a RowReduce, or computed from such values alone
-  int args[3] = {-1, -1, -1};    // earlier instructions
+  int args[3] = {-1, -1, -1};    // indices of earlier instructions
   Attrs attrs;
   View view;
 };
 
-/// Writes instruction `source` (converted to the value's dtype, which equals the instruction's). A
-/// per-row instruction is written once a row (its stride along the last axis is ignored).
+/// Writes instruction `source`, whose dtype equals the value's. A per-row instruction is written
+/// once for each row (its stride along the last axis is ignored).
 struct MapStore {
   int source = -1;
   View view;
 };
 
-/// Reduces instruction `source` over the axes of the space in `axes` (bit mask), by Sum, Prod, Max
-/// or Min, into a contiguous value that holds the other axes in order. Its result is not usable
-/// inside the region.
+/// Reduces instruction `source` over the axes in the bit mask `axes`, by Sum, Prod, Max or Min,
+/// into a contiguous value that holds the other axes in order. The result is not usable inside the
+/// region.
 struct MapReduce {
   int source = -1;
   Op op = Op::Sum;
   std::uint32_t axes = 0;
   ValueId value = kNoValue;
-  bool deviations = false;  // Sum: of squared deviations from the mean of what is reduced
-  // An epilogue's, over [batch, rows, columns] by columns: so many neighbouring rows come to a
-  // result each, the value holds [rows / these, columns]. 0: all of them come to one.
+  bool deviations = false;  // Sum: of squared deviations from the mean of the reduced elements
+  // In an epilogue over [batch, rows, columns], by columns: number of neighbouring rows that are
+  // reduced to one result; the value then holds [rows / this number, columns]. 0: all rows are
+  // reduced to one.
   int rows = 0;
-  // Of a kernel over such results, deviations: the source is the mean of `rows` numbers each, this
-  // instruction the sum of their squared deviations from it.
+  // For a map over such partial results, with deviations: `source` is the mean of `rows` numbers
+  // each, and this instruction is the sum of their squared deviations from that mean.
   int within = -1;
 };
 
 struct MapProgram {
-  Shape space;  // neighbouring axes that every view crosses contiguously are merged; the row axis
-                // (last) never when rows matter
+  // Neighbouring axes that every view crosses contiguously are merged. The row axis (the last one)
+  // is not merged if has_rows is true.
+  Shape space;
   bool has_rows = false;
-  std::vector<MapInstr> instrs;  // arguments before users
+  std::vector<MapInstr> instrs;  // arguments come before users
   std::vector<MapStore> stores;
   std::vector<MapReduce> reduces;
 };
@@ -114,23 +117,23 @@ struct Contraction {
   Op op = Op::Matmul;
   ContractionAttrs attrs;
   DType dtype = DType::Float32;  // of the result
-  View a, b;                     // over the operands' own axes; what prologues start from
+  View a, b;                     // over the operands' own axes; where a prologue starts
   Shape a_shape, b_shape, out_shape;
-  ValueId out = kNoValue;  // contiguous; kNoValue when the epilogue is the only reader
-  bool has_epilogue =
-      false;  // then Region::map runs over [batch, rows, columns]: matmul [B, M, N], convolution
-              // [N, K, P*Q], input gradient [N, C, H*W], weight gradient [1, K, C/g*R*S]
+  ValueId out = kNoValue;  // contiguous; kNoValue if only the epilogue reads the result
+  // If true, Region::map runs over [batch, rows, columns]: matmul [B, M, N], convolution
+  // [N, K, P*Q], input gradient [N, C, H*W], weight gradient [1, K, C/g*R*S].
+  bool has_epilogue = false;
   bool channels_last = false;  // the result's images are out_shape [N, H, W, C] in memory, and the
                                // map runs over [1, N*H*W, C]; shapes of operands never are
 
-  /// The result's images as [N, C, H, W]; of others their shape.
+  /// The result's shape as [N, C, H, W] for convolutions; otherwise out_shape.
   Shape result_shape() const {
     if (!channels_last) return out_shape;
     return {out_shape[0], out_shape[3], out_shape[1], out_shape[2]};
   }
 
-  /// What operands are multiplied as: 16-bit types where they are rounded to them (sums are
-  /// float32), else the result's.
+  /// The dtype in which operands are multiplied: a 16-bit dtype if they are rounded to it (sums are
+  /// float32), otherwise the result's dtype.
   DType compute() const {
     switch (attrs.precision) {
       case Precision::Bf16:
@@ -141,26 +144,27 @@ struct Contraction {
         return dtype;
     }
   }
-  /// float32 operands may be rounded to TF32.
+  /// Whether float32 operands may be rounded to TF32.
   bool tf32() const { return attrs.precision == Precision::Tf32; }
 };
 
 struct Opaque {
   Op op = Op::Data;
   Attrs attrs;
-  std::vector<ValueId> inputs;  // contiguous; of attention as the views say
-  std::vector<View> views;      // of attention: how it reads each input; else empty
-  std::vector<Shape> shapes;    // of the inputs as the op sees them (a reshape may be folded away);
-                                // the index of Gather and of scatters has rank 1 when it is the
-                                // same along all other axes, a scatter's base rank 0 when it is
-                                // one number everywhere
-  std::vector<ValueId> outs;    // one each result; kNoValue where nobody reads one of several; of
-                                // an attention's gradients that are parts of one value, a fourth:
-                                // sums of neighbouring rows (Capabilities::reduced_rows)
-  std::vector<View> out_views;  // of an attention's gradients: where each is written, when some are
-                                // parts of one value; else empty, and each is contiguous
+  std::vector<ValueId> inputs;  // contiguous; for attention as `views` says
+  std::vector<View> views;      // for attention: how it reads each input; otherwise empty
+  // Shapes of the inputs as the op sees them (a reshape may be folded away). The index of Gather
+  // and of scatters has rank 1 if it is constant along all other axes. A scatter's base has rank 0
+  // if it is one number everywhere.
+  std::vector<Shape> shapes;
+  // One for each result; kNoValue for a result without readers. Gradients of attention that are
+  // parts of one value have a fourth: sums of neighbouring rows (Capabilities::reduced_rows).
+  std::vector<ValueId> outs;
+  // For gradients of attention that are parts of one value: where each is written. Otherwise empty,
+  // and every result is contiguous.
+  std::vector<View> out_views;
   std::vector<std::shared_ptr<const Program>> bodies;  // of loops and branches
-  bool channels_last = false;  // pooling over images [N, H, W, C], as all shapes are then
+  bool channels_last = false;  // pooling over [N, H, W, C]; all shapes are then in that order
   ValueId out() const { return outs[0]; }
 };
 
@@ -169,33 +173,35 @@ enum class RegionKind : std::uint8_t { Map, Contraction, Opaque, Joined, Chain }
 struct Region {
   RegionKind kind = RegionKind::Map;
   MapProgram map;
-  // Of a contraction, empty without: what is done to each element of an operand before it is
-  // multiplied. The space is the operand's own axes; the last instruction is the element; no rows,
-  // no stores. What a convolution pads with is zero behind the prologue.
+  // For a contraction, optional: what is done to each element of an operand before it is
+  // multiplied. The space is the operand's own axes, the last instruction is the element, and there
+  // are no rows and no stores. The padding of a convolution is zero after the prologue.
   MapProgram prologue_a, prologue_b;
   Contraction contraction;
   Opaque opaque;
-  std::vector<Region> parts;  // Joined: maps, by phase; Chain: by phase, one each
-  int phase = 0;  // of a part: parts wait for all of the phases before, and for none of their own
-  int axis = 0;   // of a chain's part: which axis of its map's space slices are cut along
-  int rows_axis = 0;           // of a part of a chain in bands: which axis of that space rows are
+  std::vector<Region> parts;  // Joined: maps, by phase; Chain: one part for each phase
+  int phase = 0;  // of a part: parts wait for all earlier phases and for no part of their own
+  int axis = 0;   // of a chain's part: the axis of its map's space that is cut into slices
+  // of a part of a chain in bands: the axis of that space that holds rows
+  int rows_axis = 0;
   std::int64_t samples = 0;    // Chain: entries of that axis
-  std::int64_t slice = 0;      // Chain: how many of them at a time; the last slice may be smaller
+  std::int64_t slice = 0;      // Chain: entries of a slice; the last slice may be smaller
   std::int64_t band = 0;       // Chain: rows of the last part's result at a time, of one entry; the
                                // last band may be smaller; 0: whole entries
-  std::vector<ValueId> local;  // Chain: values of which it keeps a slice only
+  std::vector<ValueId> local;  // Chain: values of which only one slice exists at a time
   std::vector<ValueId> reads, writes;  // each once; filled by the lowering
   std::uint32_t label = 0;
-  std::string title;  // "map[640] log_softmax+sum", for people
-  std::string why;    // why it holds what it holds and not more
+  std::string title;  // for printing, "map[640] log_softmax+sum"
+  std::string why;    // why it contains what it contains and not more
 
   bool has_prologue() const { return !prologue_a.instrs.empty() || !prologue_b.instrs.empty(); }
 };
 
-/// What a map, a contraction or an opaque region reads and writes by its instructions, each once.
+/// Appends what a map, a contraction or an opaque region reads and writes in its instructions, each
+/// value once.
 void list_values(const Region& region, std::vector<ValueId>& reads, std::vector<ValueId>& writes);
 
-/// The type of an operand's elements behind its prologue, when it has one.
+/// The dtype of an operand's elements after its prologue, if it has one; otherwise `memory`.
 inline DType operand_dtype(const MapProgram& prologue, DType memory) {
   return prologue.instrs.empty() ? memory : prologue.instrs.back().dtype;
 }

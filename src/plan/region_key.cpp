@@ -1,4 +1,4 @@
-// Values are numbered while a key is made, so that no region has to be copied for one.
+// Builds keys. Values are numbered while the key is built, so that no region is copied for its key.
 #include "plan/region_key.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace tenon {
 namespace {
 
-/// Calls f(id) for every name of a value, which f may change where the region may.
+/// Calls f(id) for every value id in the region; f may change the id if the region is not const.
 template <class M, class F>
 void each_value_of_map(M& map, F&& f) {
   for (auto& instr : map.instrs) f(instr.view.value);
@@ -35,7 +35,8 @@ void each_value(R& region, F&& f) {
   for (auto& part : region.parts) each_value(part, f);
 }
 
-/// Labels are for people, but where a kernel names the layer of an index that is outside.
+/// Labels are only for printing, except where a kernel names the layer of an index that is out of
+/// range.
 bool needs_label(const Region& region) { return region.kind == RegionKind::Opaque; }
 
 void drop_labels(Region& region) {
@@ -43,7 +44,7 @@ void drop_labels(Region& region) {
   for (Region& part : region.parts) drop_labels(part);
 }
 
-/// Most numbers of a view are zeros, which are left out, with a bit for each of the others.
+/// Most numbers of a view are zeros. Zeros are left out; a bit mask marks the others.
 struct CollectKey {
   RegionKey& key;
   const std::vector<ValueId>& number;
@@ -137,7 +138,7 @@ AlikeSteps::AlikeSteps(const Program& program)
     : first_(program.steps.size()),
       named_(program.steps.size()),
       renamed_(program.values.size(), kNoValue) {
-  std::vector<RegionKey> keys(program.steps.size());  // empty: like no other
+  std::vector<RegionKey> keys(program.steps.size());  // empty: equal to no other region
   constexpr std::int64_t kAtOnce = 64;
   const std::int64_t steps = std::ssize(keys);
   parallel_for(divide_up(steps, kAtOnce), [&](std::int64_t k, int) {

@@ -1,4 +1,4 @@
-// Regions that compute the same on other values, told by a key.
+// Keys of regions: two regions with equal keys compute the same on different values.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@ namespace tenon {
 
 struct Program;
 
-/// All that a region and the values that it names are, but which these are and what people call
-/// them.
+/// Everything in a region and in the values that it names, except the values' ids and texts for
+/// printing.
 using RegionKey = std::vector<std::uint64_t>;
 struct RegionKeyHash {
   std::size_t operator()(const RegionKey& key) const;
 };
 
-/// The values of a program, as regions number them: each by the order in which it names them.
+/// The values of a program as a region numbers them: by the order in which the region names them.
 class RegionNumbering {
  public:
-  /// The values that a region names, by their numbers.
+  /// The values that a region names, by their number.
   std::vector<ValueId> named(const Region& region);
   RegionKey key(const Region& region, const std::vector<ValueId>& named,
                 std::span<const Value> values);
-  /// The region with numbers in place of values, and without labels.
+  /// The region with numbers instead of value ids, and without labels.
   Region numbered(const Region& region, const std::vector<ValueId>& named);
 
  private:
@@ -35,19 +35,19 @@ class RegionNumbering {
   void forget(const std::vector<ValueId>& named);
 
   std::vector<ValueId> number_;  // by value; kNoValue outside a call
-  RegionKey words_;              // of a key in the making
+  RegionKey words_;              // of the key under construction
 };
 
-/// For each step the first one of the program that computes the same on other values, as far as
-/// keys tell: itself where there is none, or where it has bodies, which keys leave out.
+/// By step: the first step of the program with an equal key. A step stands for itself if there is
+/// none, or if it has bodies, which keys do not cover.
 class AlikeSteps {
  public:
   explicit AlikeSteps(const Program& program);
 
   int first(std::size_t step) const { return first_[step]; }
   bool is_first(std::size_t step) const { return at(first_[step]) == step; }
-  /// By number of each value that the first one names, the value that the step has in its place;
-  /// of other numbers nothing is said. Holds until the next call.
+  /// By value of the first step: the value that `step` has in its place. Entries of values that the
+  /// first step does not name are undefined. Valid until the next call.
   std::span<const ValueId> renamed(std::size_t step);
 
  private:
@@ -56,10 +56,10 @@ class AlikeSteps {
   std::vector<ValueId> renamed_;
 };
 
-/// Calls one value by the name of another.
+/// Replaces the value `from` by `to` in a region.
 void rename_value(Region& region, ValueId from, ValueId to);
 
-/// What stands for a value named by a region with a key: as the value, without label and slot.
+/// A value without label and slot, as keys see it.
 Value without_name(const Value& value);
 
 }  // namespace tenon

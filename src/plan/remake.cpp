@@ -1,16 +1,18 @@
-// Element by element, from a group's last item back to its first: an item that other groups read is
-// dropped from memory when each of them can make it again without reading more bytes than it would
-// take itself, and cheaply enough for the device (RemakeTraits). A normalised activation comes from
-// what was normalised and a mean a row, the slope of an activation function from its argument.
+// Chooses which values are recomputed. Element by element, from a group's last item back to its
+// first: an item that other groups read need not be stored if each of those groups can recompute
+// it, without reading more bytes than the item itself has, and cheaply enough for the device
+// (RemakeTraits). Examples: a normalised activation, recomputed from its input and one mean for
+// each row; the slope of an activation function, recomputed from the function's argument.
 //
-// What is recomputed is the same arithmetic on the same operands. Variables are no source: they may
-// be assigned between.
+// Recomputation is the same arithmetic on the same operands. Variables are no source, because they
+// may be assigned in between.
 //
-// On a GPU a value that is stored all the same is recomputed too where a kernel reads anyway what
-// it is made of and the arithmetic is little: the mask of an activation behind a normalisation
-// comes from what was normalised. There variables are sources, whose assignments then wait for the
-// reader. A mask with one reader, which costs a byte to write and one to read, is recomputed of two
-// bytes that are stored until then anyway: of the image of 16 bits that a filters' gradient reads.
+// On a GPU a stored value is also recomputed if the reading kernel already loads everything the
+// value is computed from and the arithmetic is small: the mask of an activation function behind a
+// normalisation is recomputed from the normalisation's input. Here variables may be sources; their
+// assignments then wait for the reader. A mask with one reader costs one byte to write and one byte
+// to read. It is recomputed from a 16-bit activation if that activation is stored until then
+// anyway, because a weight gradient reads it.
 #include "plan/remake.h"
 
 #include <algorithm>
@@ -24,12 +26,13 @@
 namespace tenon {
 namespace {
 
-constexpr std::size_t kMostItems = 48;  // of a group with what it recomputes, as in fuse.cpp
-constexpr std::size_t kMostSteps = 24;  // to make one value again
-constexpr std::int64_t kSmall = 64;     // times smaller: read at no cost to speak of
-// OpCost: of an element that is recomputed though it is stored. A GPU computes so much meanwhile.
+constexpr std::size_t kMostItems = 48;  // of a group including what it recomputes, as in fuse.cpp
+constexpr std::size_t kMostSteps = 24;  // to recompute one value
+constexpr std::int64_t kSmall = 64;     // size ratio from which reading a source is considered free
+// OpCost of one element up to which a stored value is recomputed. A GPU computes this much while it
+// waits for memory.
 constexpr std::int64_t kFree = 40;
-constexpr std::int64_t kFewBytes = 16384;  // not worth while
+constexpr std::int64_t kFewBytes = 16384;  // smaller values are not worth it
 
 std::int64_t bytes_of(const Item& item) {
   return item.shape.numel() * static_cast<std::int64_t>(item_size(item.dtype));
@@ -40,9 +43,9 @@ bool reads(const Item& user, int k) {
                      [k](const Ref& arg) { return arg.item == k; });
 }
 
-/// What making an item again takes.
+/// What recomputing an item needs.
 struct Recipe {
-  FlatIntSet steps;    // items, itself among them
+  FlatIntSet steps;    // items, including the item itself
   FlatIntSet sources;  // items that are read
 };
 
@@ -93,15 +96,15 @@ class Remaker {
   bool is_small(int source, int beside) const {
     return bytes_of(g_.items[at(source)]) * kSmall <= bytes_of(g_.items[at(beside)]);
   }
-  /// The rounded value that item i casts to float32 again. It is stored instead of what is made of
-  /// it.
+  /// Whether `i` casts the value `rounded` to float32. Then `rounded` is stored, and not what is
+  /// computed from it.
   bool is_cast_up(int rounded, int i) const {
     const Item &from = g_.items[at(rounded)], &to = g_.items[at(i)];
     return to.op == Op::Cast && from.op == Op::Cast && is_simple(rounded) &&
            2 * bytes_of(from) <= bytes_of(to);
   }
 
-  /// How group a's item i is made from what is stored; false where that cannot be.
+  /// How item `i` of group `a` is computed from stored values; false if that is not possible.
   bool find(int i, int a, Recipe& recipe, bool with_variables = false) const {
     if (!recipe.steps.insert(i)) return true;
     if (recipe.steps.size() > kMostSteps) return false;
@@ -117,7 +120,7 @@ class Remaker {
         return false;
       const bool here = owner == a || made_[at(a)].contains(j);
       const bool is_stored = owner < 0 || !readers_[at(j)].empty() || base.wanted;
-      // One of a row is stored from now on.
+      // A per-row value is stored from now on.
       const bool of_row = !is_simple(j) && f_.role[at(j)] != Role::Column &&
                           f_.groups[at(a)].contraction != j && base.op != Op::Random;
       if (!here || is_stored || of_row || is_cast_up(j, i))
@@ -128,8 +131,8 @@ class Remaker {
     return true;
   }
 
-  /// Whether the kernel that makes an assignment (-1: there is none) can stand behind any other:
-  /// nobody waits for it, and it reads no variable that another one assigns, which would have to
+  /// Whether the kernel with this assignment (-1: none) can run after any other kernel: nothing
+  /// waits for it, and it reads no variable that another assignment changes, which would have to
   /// wait for it in turn.
   bool may_wait(int assignment) const {
     if (assignment < 0) return true;
@@ -144,7 +147,7 @@ class Remaker {
     });
   }
 
-  /// Of what group b reads.
+  /// The items that group b reads and for which recomputation may pay.
   std::vector<int> worth_sparing(int b) const {
     std::vector<int> items;
     const Group& group = f_.groups[at(b)];
@@ -155,13 +158,13 @@ class Remaker {
     return items;
   }
 
-  /// Group b makes item i, which it reads, of what it reads besides.
+  /// Group b recomputes item `i` from its other operands, instead of reading it.
   void spare(int b, int i) {
     const int a = f_.group_of[at(i)];
     if (a < 0 || a == b) return;
     Recipe recipe;
     if (!find(i, a, recipe, true) || cost_of(recipe) > kFree || !can_make(b, i, recipe, 0)) return;
-    // Elements of a variable that it assigns itself it may meet in another order.
+    // An assigned variable must be read in the order in which its elements are written.
     for (const int source : recipe.sources)
       if (const int own = assignment_of_[at(source)]; own >= 0 && f_.group_of[at(own)] == b) return;
     readers_[at(i)].erase(b);
@@ -197,8 +200,8 @@ class Remaker {
 
   bool is_mask(int i) const { return g_.items[at(i)].dtype == DType::Bool; }
 
-  /// Whether all that group b would read to make an item is stored until then anyway: another group
-  /// that reads it waits for as long a chain of groups.
+  /// Whether everything that group b would read to recompute an item is stored until then anyway:
+  /// another group reads it that is at least as deep in the graph.
   bool is_kept(const Recipe& recipe, int b) const {
     return std::all_of(recipe.sources.begin(), recipe.sources.end(), [&](int source) {
       const FlatIntSet& readers = readers_[at(source)];
@@ -208,7 +211,7 @@ class Remaker {
     });
   }
 
-  /// By group: how many others it waits for in a row.
+  /// By group: the length of the longest chain of groups that it waits for.
   std::vector<int> depths() const {
     std::vector<std::vector<int>> after(read_.size());
     std::vector<int> waits(read_.size(), 0), depth(read_.size(), 0), ready;
@@ -235,7 +238,7 @@ class Remaker {
     return cost;
   }
 
-  /// Whether group b can, reading `most` bytes more.
+  /// Whether group b can recompute the item while reading at most `most` additional bytes.
   bool can_make(int b, int i, const Recipe& recipe, std::int64_t most) const {
     const Group& group = f_.groups[at(b)];
     if (group.kind == RegionKind::Opaque || group.row_axes > 1) return false;
@@ -246,7 +249,7 @@ class Remaker {
       if (!read_[at(b)].contains(source) && !is_small(source, i))
         more += bytes_of(g_.items[at(source)]);
     if (more > most) return false;
-    // All steps over the group's own space.
+    // All steps run over the group's own space.
     const bool epilogue = group.contraction >= 0;
     const Shape space = epilogue ? epilogue_space(g_.items[at(group.contraction)]) : group.space;
     std::int64_t scratch[kMaxRank];
@@ -267,7 +270,8 @@ class Remaker {
     const Shape& shape = g_.items[at(arg.item)].shape;
     return arg.shape == shape && is_linear(arg, shape);
   }
-  /// Whether all that group b computes takes item i element by element, and no product does.
+  /// Whether everything in group b that uses item `i` uses it element by element, and no product
+  /// uses it.
   bool takes_in_order(int b, int i) const {
     const auto in_order = [&](int user) {
       const Item& item = g_.items[at(user)];
@@ -282,8 +286,8 @@ class Remaker {
     return std::all_of(made_[at(b)].begin(), made_[at(b)].end(), in_order);
   }
 
-  /// What an epilogue still computed for others, who now make it again: without it the product may
-  /// have no epilogue at all.
+  /// Drops what an epilogue computed only for groups that now recompute it. Without it the product
+  /// may have no epilogue at all.
   void drop_unread() {
     const std::vector<char> outside = read_outside(g_, f_);
     for (Group& group : f_.groups) {
@@ -291,7 +295,7 @@ class Remaker {
       std::vector<int> all = group.items;
       all.insert(all.end(), group.remade.begin(), group.remade.end());
       std::sort(all.begin(), all.end());
-      FlatIntSet read;  // by what stays
+      FlatIntSet read;  // by items that stay
       for (auto i = all.rbegin(); i != all.rend(); ++i) {
         const Item& item = g_.items[at(*i)];
         const bool is_own = !std::binary_search(group.remade.begin(), group.remade.end(), *i);

@@ -1,5 +1,5 @@
-// What a kernel recomputes instead of reading it: values of an earlier kernel that it can compute
-// from what is stored anyway.
+// Recomputation: values of an earlier kernel that a later kernel computes itself, from values
+// stored anyway, instead of loading them.
 #pragma once
 
 #include "device/traits.h"
@@ -7,13 +7,13 @@
 
 namespace tenon {
 
-/// Fills Group::remade. Values that every reader recomputes need no memory.
+/// Fills Group::remade. A value that every reader recomputes needs no memory.
 void remake(const Lowered& graph, Fused& fused, const DeviceTraits& traits);
 
-/// By item: the assignment of the variable, or -1.
+/// By item: the item that assigns the variable, or -1.
 std::vector<int> assignments(const Lowered& graph);
 
-/// By item: whether another group than its own reads it, or makes something again from it.
+/// By item: whether a group other than its own reads it or recomputes something from it.
 std::vector<char> read_outside(const Lowered& graph, const Fused& fused);
 
 }  // namespace tenon

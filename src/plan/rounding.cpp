@@ -1,8 +1,8 @@
-// The autocast pass, and the choice of weights that keep a rounded copy.
+// The pass autocast, and the choice of weights that keep a rounded copy.
 //
-// Operands of large products are rounded once, by whoever makes them, and read many times over.
-// Those of small ones are rounded where they are loaded, which saves a kernel. A weight's copy
-// costs no kernel at all: it is one more store of its update.
+// Operands of large products are rounded once, by their producer, and read many times. Operands of
+// small products are rounded when loaded, which saves a kernel. A weight's rounded copy costs no
+// kernel: it is one more store in the weight's update.
 #include "plan/rounding.h"
 
 #include <algorithm>
@@ -23,7 +23,8 @@
 namespace tenon {
 namespace {
 
-// Rows, columns and inner length of a product, or of the product that a convolution is.
+// Rows, columns and inner length of a product, or of the matrix product that a convolution
+// corresponds to.
 std::array<std::int64_t, 3> product_sizes(const Node& node, const Shape& a, const Shape& b) {
   switch (node.op) {
     case Op::Matmul:
@@ -40,21 +41,23 @@ std::array<std::int64_t, 3> product_sizes(const Node& node, const Shape& a, cons
   }
 }
 
-// `kept_a`, `kept_b`: rounding that operand is free. Otherwise it must be read often enough.
+// `kept_a`, `kept_b`: rounding that operand is free. Otherwise the operand must be read often
+// enough.
 bool worth_rounding_first(const Node& node, const Shape& a, const Shape& b, bool kept_a,
                           bool kept_b, bool channels_last) {
-  constexpr std::int64_t kReads = 256;             // of each element
-  constexpr std::int64_t kInner = 64, kThin = 16;  // what kernels for 16-bit operands are made for
+  constexpr std::int64_t kReads = 256;  // reads of each element
+  // minimum sizes that the 16-bit kernels are made for
+  constexpr std::int64_t kInner = 64, kThin = 16;
   const auto [rows, columns, inner] = product_sizes(node, a, b);
-  // Whoever makes the images writes them for these, channels last.
+  // The producer of the activations writes them for this convolution, in NHWC.
   if (is_pixel_product(node) || (channels_last && is_image_convolution(node))) return true;
   if (node.op != Op::Matmul) return std::min({rows, columns, inner}) >= kReads;
   return (kept_a || columns >= kReads) && (kept_b || rows >= kReads) && inner >= kInner &&
          std::min(rows, columns) >= kThin;
 }
 
-// Whether both operands are rounded ahead of the product. Where kernels round as they pack: only
-// beside a copy.
+// Whether both operands are rounded ahead of the product. If kernels round while packing: only if
+// one operand has a rounded copy.
 bool rounds_first(const Node& node, std::span<const Tensor> inputs, const bool (&keeps)[2],
                   const PlanOptions& options, bool channels_last) {
   if (!options.traits.rounds_operands) return keeps[0] || keeps[1];
@@ -67,22 +70,22 @@ bool is_product_of_float32(const Node& node) {
          node.input(0)->dtype == DType::Float32;
 }
 
-// What the product was built for; on the CPU as far as it can.
+// The precision that the product was built with; on the CPU, as far as the CPU supports it.
 Precision precision_of(const Node& node, const PlanOptions& options) {
   const Precision precision = node.attrs.as<ContractionAttrs>().precision;
   const bool here = precision == Precision::Bf16 || options.traits.rounds_operands;
   return here ? precision : Precision::Fp32;
 }
 
-// The 16-bit type that operands are rounded to ahead of a product; Float32: none.
+// The 16-bit dtype that operands are rounded to ahead of a product; Float32: none.
 DType rounded_dtype(Precision precision, const PlanOptions& options) {
   if (!options.traits.rounds_operands) return DType::Float32;
   if (precision == Precision::Bf16) return DType::BFloat16;
   return precision == Precision::Fp16 ? DType::Float16 : DType::Float32;
 }
 
-// The 16-bit type that this product reads of what is rounded ahead: of copies of weights and, where
-// these are kept in 16 bits, of images. Float32: it reads nothing of the kind.
+// The 16-bit dtype in which this product reads values rounded ahead: rounded copies of weights and,
+// if activations are stored in 16 bits, activations. Float32: none.
 DType kept_dtype(const Node& node, Precision precision, const PlanOptions& options,
                  bool lower_activation_precision) {
   const bool packs =
@@ -96,8 +99,8 @@ bool may_be_kept(const Node& node) {
   return node.op == Op::Variable && node.dtype == DType::Float32 && node.shape.numel() >= kLarge;
 }
 
-// Filters of a convolution on a GPU, which the graph leaves as they are: rounding them costs a
-// launch, whatever their size.
+// Whether `weight` is filters of a GPU convolution that the graph does not assign. Rounding them
+// costs a launch, whatever their size.
 bool are_fixed_filters(const Node& convolution, const Node& weight) {
   constexpr std::int64_t kNumbers = 4096;
   const bool reads = convolution.op == Op::Conv2d || convolution.op == Op::Conv2dInputGrad;
@@ -105,14 +108,14 @@ bool are_fixed_filters(const Node& convolution, const Node& weight) {
          weight.dtype == DType::Float32 && weight.shape.numel() >= kNumbers;
 }
 
-// What reads the copy instead of the weight sees the weight's shape.
+// The copy, viewed with the weight's shape.
 Tensor as_weight(const RoundedCopy& kept) {
   if (!lies_channels_last(kept.copy, *kept.weight)) return kept.copy;
   const Shape& s = kept.weight->shape;
   return permute(reshape(kept.copy, {s[0], s[2], s[3], s[1]}), {0, 3, 1, 2});
 }
 
-// The copy of the variable that `x` is a view of, or null.
+// The rounded copy of the variable that `x` is a view of, or null.
 const RoundedCopy* copy_of(const PlanOptions& options, Node* x, DType dtype) {
   const Node* base = base_of(x);
   for (const RoundedCopy& copy : options.copies)
@@ -120,10 +123,10 @@ const RoundedCopy* copy_of(const PlanOptions& options, Node* x, DType dtype) {
   return nullptr;
 }
 
-// What was rounded for products, by what it was before.
+// Rounded tensors by their source.
 using Rounded = std::unordered_map<const Node*, Tensor>;
 
-// Whether all elements were of that 16-bit type before they were cast to float32.
+// Whether all elements were of that 16-bit dtype before a cast to float32.
 bool was_16_bit(const Node& node, DType dtype) {
   if (node.realised()) return false;
   if (node.op == Op::Cast) return node.input(0)->dtype == dtype;
@@ -134,9 +137,9 @@ bool was_16_bit(const Node& node, DType dtype) {
          });
 }
 
-// Whether its parts are rounded rather than what they are put together to: where these are numbers
-// and what is rounded for other products already (the states of a loop in front of each step), and
-// in a step of a loop, where whoever makes them stores them so.
+// Whether the inputs of a concatenation are rounded instead of its result. True if all inputs are
+// numbers or values already rounded for other products (a loop's states at the start of each step).
+// Also true inside the body of a loop, where the producers store the inputs rounded.
 bool joins_rounded(const Node& node, const Rounded& rounded, const PlanOptions& options) {
   if (node.realised() || node.op != Op::Concat) return false;
   if (options.results_apart) return true;
@@ -147,14 +150,14 @@ bool joins_rounded(const Node& node, const Rounded& rounded, const PlanOptions& 
   });
 }
 
-// Whether it is a view of a parameter of a loop that is of that type (plan/loop_rounding.h).
+// Whether the node is a view of a loop parameter with that dtype (plan/loop_rounding.h).
 bool was_rounded(const Node& node, DType dtype) {
   if (node.realised()) return false;
   if (is_view(node)) return was_rounded(*node.input(0), dtype);
   return node.op == Op::Cast && node.input(0)->realised() && node.input(0)->dtype == dtype;
 }
 
-// Views go on top of the cast, so that a product and its transpose share one.
+// The cast goes below views, so that a product and its transpose share one cast.
 Tensor downcast(const Tensor& x, DType dtype, const PlanOptions& options, Rounded& rounded) {
   const Node& node = *x.node();
   if (is_view(node)) {
@@ -171,45 +174,47 @@ Tensor downcast(const Tensor& x, DType dtype, const PlanOptions& options, Rounde
   return rounded[&node] = make_node(Op::Cast, dtype, x.shape(), {}, std::span(&x, 1));
 }
 
-// The type that an attention's operands are multiplied in.
+// The dtype in which attention multiplies its operands.
 DType attention_dtype(const Node& attention, const PlanOptions& options) {
   const DType memory = attention.input(0)->dtype;
   if (memory != DType::Float32 || !options.enabled(kAutocast)) return memory;
   return rounded_dtype(attention.attrs.as<AttentionAttrs>().precision, options);
 }
 
-// Attention in 16 bits: all that it multiplies is rounded, and its results are of that type too.
+// Attention in 16 bits: all operands of its products are rounded, and its results have that dtype
+// too.
 Tensor lowered_attention(const Node& node, std::span<const Tensor> inputs,
                          const PlanOptions& options, Rounded& rounded) {
-  const DType half = attention_dtype(node, options);
-  if (half == node.input(0)->dtype) return {};
+  const DType low_dtype = attention_dtype(node, options);
+  if (low_dtype == node.input(0)->dtype) return {};
   std::vector<Tensor> operands(inputs.begin(), inputs.end());
   const bool is_grad = node.op == Op::AttentionGrad;
   for (std::size_t k = 0; k < operands.size(); ++k)
-    if (k < 3 || (is_grad && (k == 3 || k == 5)))  // not the logarithms, nor the mask
-      operands[k] = downcast(inputs[k], half, options, rounded);
-  return make_node(node.op, half, node.shape, node.attrs, operands);
+    if (k < 3 || (is_grad && (k == 3 || k == 5)))  // neither the logsumexp nor the mask
+      operands[k] = downcast(inputs[k], low_dtype, options, rounded);
+  return make_node(node.op, low_dtype, node.shape, node.attrs, operands);
 }
 
-// A result of an attention whose type has changed, as wide as its readers expect.
+// A result of an attention whose dtype changed, cast to the dtype that its readers expect.
 Tensor cast_result(const Node& node, const Tensor& owner) {
   const bool logarithms = owner.node()->op == Op::Attention && result_index(node) == 1;
   if (op_info(owner.node()->op).kind != OpKind::Attention || logarithms ||
       owner.dtype() == node.dtype)
     return {};
-  const Tensor half =
+  const Tensor low_precision =
       make_node(Op::Result, owner.dtype(), node.shape, node.attrs, std::span(&owner, 1));
-  return make_node(Op::Cast, node.dtype, node.shape, {}, std::span(&half, 1));
+  return make_node(Op::Cast, node.dtype, node.shape, {}, std::span(&low_precision, 1));
 }
 
-// A bias's gradient sums up what the products next to it read rounded: summed from there, nobody
-// reads the float32 values any more, and they are never written.
+// A bias gradient sums values that a product beside it reads rounded. It sums the rounded values
+// instead, so the float32 values have no reader and are never written.
 Roots sum_rounded(const Roots& roots, const PlanOptions& options, Rounded& rounded) {
   const auto rule = [&](Node& node, std::span<const Tensor> inputs) -> Tensor {
     const auto found = rounded.find(base_of(inputs[0].node()));
     if (found == rounded.end() || inputs[0].node()->realised()) return {};
-    const Tensor half = downcast(inputs[0], found->second.dtype(), options, rounded);
-    const Tensor wide = make_node(Op::Cast, node.dtype, inputs[0].shape(), {}, std::span(&half, 1));
+    const Tensor low_precision = downcast(inputs[0], found->second.dtype(), options, rounded);
+    const Tensor wide =
+        make_node(Op::Cast, node.dtype, inputs[0].shape(), {}, std::span(&low_precision, 1));
     return make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&wide, 1));
   };
   return rewrite(roots, rule,
@@ -221,9 +226,9 @@ Roots sum_rounded(const Roots& roots, const PlanOptions& options, Rounded& round
 DType rounded_ahead(const Node& product, const std::array<bool, 2>& kept,
                     const PlanOptions& options) {
   if (!is_product_of_float32(product)) return DType::Float32;
-  const DType half = rounded_dtype(precision_of(product, options), options);
+  const DType low_dtype = rounded_dtype(precision_of(product, options), options);
   const Shape &a = product.input(0)->shape, &b = product.input(1)->shape;
-  return worth_rounding_first(product, a, b, kept[0], kept[1], false) ? half : DType::Float32;
+  return worth_rounding_first(product, a, b, kept[0], kept[1], false) ? low_dtype : DType::Float32;
 }
 
 Roots autocast(Roots roots, const PlanOptions& options) {
@@ -245,20 +250,21 @@ Roots autocast(Roots roots, const PlanOptions& options) {
     if (!is_product_of_float32(node)) return {};
     ContractionAttrs attrs = node.attrs.as<ContractionAttrs>();
     const Precision asked = std::exchange(attrs.precision, precision_of(node, options));
-    const DType half = kept_dtype(node, attrs.precision, options, lower_activation_precision);
-    if (half == DType::Float32 && attrs.precision == asked) return {};
+    const DType low_dtype = kept_dtype(node, attrs.precision, options, lower_activation_precision);
+    if (low_dtype == DType::Float32 && attrs.precision == asked) return {};
     const auto is_kept = [&](const Tensor& x) {
-      return copy_of(options, x.node(), half) != nullptr || was_rounded(*x.node(), half);
+      return copy_of(options, x.node(), low_dtype) != nullptr || was_rounded(*x.node(), low_dtype);
     };
     const bool keeps[2] = {is_kept(inputs[0]), is_kept(inputs[1])};
-    if (half == DType::Float32) return make_node(node.op, node.dtype, node.shape, attrs, inputs);
+    if (low_dtype == DType::Float32)
+      return make_node(node.op, node.dtype, node.shape, attrs, inputs);
     const bool both = rounds_first(node, inputs, keeps, options, options.channels_last);
     Tensor operands[2] = {inputs[0], inputs[1]};
     for (int k = 0; k < 2; ++k)
       if (both)
-        operands[k] = downcast(inputs[k], half, options, rounded);
-      else if (lower_activation_precision && reads_16_bit_image(node, k))  // filters stay wide
-        operands[k] = cast(downcast(inputs[k], half, options, rounded), node.dtype);
+        operands[k] = downcast(inputs[k], low_dtype, options, rounded);
+      else if (lower_activation_precision && reads_16_bit_image(node, k))  // filters stay float32
+        operands[k] = cast(downcast(inputs[k], low_dtype, options, rounded), node.dtype);
     return make_node(node.op, node.dtype, node.shape, attrs, operands);
   };
   roots = rewrite(roots, rule, [](const Node& node, std::span<Node* const>) {
@@ -293,8 +299,8 @@ std::vector<WeightToKeep> weights_to_keep_rounded(std::span<const Tensor> roots,
   if (options.traits.keeps_bf16_matrices) done = assigned;
   for (Node* node : nodes) {
     if (node->realised() || !is_product_of_float32(*node)) continue;
-    const DType half = kept_dtype(*node, precision_of(*node, options), options, false);
-    if (half == DType::Float32) continue;
+    const DType low_dtype = kept_dtype(*node, precision_of(*node, options), options, false);
+    if (low_dtype == DType::Float32) continue;
     const Tensor inputs[2] = {Tensor(node->input(0)), Tensor(node->input(1))};
     Node *a = base_of(node->input(0)), *b = base_of(node->input(1));
     if (!rounds_first(*node, inputs, {may_be_kept(*a), may_be_kept(*b)}, options, channels_last))
@@ -303,7 +309,7 @@ std::vector<WeightToKeep> weights_to_keep_rounded(std::span<const Tensor> roots,
       const bool fixed =
           channels_last && assigned.count(weight) == 0 && are_fixed_filters(*node, *weight);
       if ((fixed || may_be_kept(*weight)) && done.insert(weight).second)
-        weights.push_back({weight, half, fixed && is_image_convolution(*node)});
+        weights.push_back({weight, low_dtype, fixed && is_image_convolution(*node)});
     }
   }
   return weights;

@@ -1,4 +1,4 @@
-// Engines and order of a program.
+// Chooses an engine for each step and orders the steps. The arena is laid out in memory.cpp.
 #include "plan/schedule.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "plan/calls.h"
-#include "plan/delay_input_kernels.h"
+#include "plan/delay_leaf_steps.h"
 #include "plan/region_key.h"
 #include "plan/times.h"
 #include "plan/tune.h"
@@ -23,7 +23,8 @@
 namespace tenon {
 namespace {
 
-// Of each step, with what waits for it: contractions count for several launches.
+// By step: the longest path through the steps that wait for it. A contraction counts as several
+// launches.
 std::vector<int> longest_paths(const Program& p, const std::vector<std::vector<int>>& after,
                                std::vector<int> waiting) {
   std::vector<int> order, path(p.steps.size(), 0);
@@ -40,7 +41,7 @@ std::vector<int> longest_paths(const Program& p, const std::vector<std::vector<i
   return path;
 }
 
-// False when the advice does not serve; it is then gone.
+// Applies the tuner's advice. Returns false if the advice cannot be used; it is then removed.
 bool follow(Step& step, TuneAdvice& advice, const Program& program, const PlanOptions& options) {
   if (!advice.choice) return false;
   const TuneChoice& choice = *advice.choice;
@@ -53,14 +54,14 @@ bool follow(Step& step, TuneAdvice& advice, const Program& program, const PlanOp
       step.configuration = choice.configuration;
       return true;
     }
-  } catch (const NotSupported& e) {  // a table of another version of this library
+  } catch (const NotSupported& e) {  // a table from another version of this library
     step.passed_over = cat(engine->name(), ": ", e.what());
   }
   advice.choice.reset();
   return false;
 }
 
-// Gives a step the engine of one that computes the same. False where that cannot run it.
+// Gives a step the engine of an equal step. Returns false if that engine cannot run it.
 bool follow(Step& step, const Step& like, std::span<const ValueId> renamed, const Program& program,
             const PlanOptions& options) {
   try {
@@ -68,7 +69,7 @@ bool follow(Step& step, const Step& like, std::span<const ValueId> renamed, cons
     if (step.kernel == nullptr)
       step.kernel =
           like.engine->prepare_as(like.configuration, step.region, program.values, options.threads);
-  } catch (const NotSupported&) {  // as where a library has no memory left
+  } catch (const NotSupported&) {  // for example: a library is out of memory
     return false;
   }
   step.engine = like.engine;
@@ -87,7 +88,7 @@ void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOpt
       step.kernel = engine->prepare(step.region, values, options.threads);
       step.engine = engine;
       return;
-    } catch (const NotSupported& e) {  // a library that transposed out to have nothing for it
+    } catch (const NotSupported& e) {  // a library that turns out to have no kernel for the region
       passed_over += cat(passed_over.empty() ? "" : "; ", engine->name(), ": ", e.what());
     }
   }
@@ -97,8 +98,8 @@ void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOpt
 
 namespace {
 
-/// Gives steps that no other stands for their engines and kernels, side by side where they are
-/// many: what one gets depends on no other, but for the counters of blocks that it takes.
+/// Chooses engines and kernels for steps without an equal earlier step, in parallel if there are
+/// many. The choices are independent, except for the block counters that kernels take.
 void choose_side_by_side(Program& program, const AlikeSteps& alike, std::span<TuneAdvice> advice,
                          const PlanOptions& options) {
   std::vector<std::size_t> firsts;
@@ -113,12 +114,12 @@ void choose_side_by_side(Program& program, const AlikeSteps& alike, std::span<Tu
   });
 }
 
-/// Counters are taken again after a while, so they are taken in the order of the steps.
+/// Counters are reused after a while, so they are assigned in the order of the steps.
 void take_counters(Step& step, std::span<const ValueId> same) {
   if (std::unique_ptr<Kernel> copy = step.kernel->on_values(same)) step.kernel = std::move(copy);
 }
 
-/// Keeps what was chosen, for the tuner and for what is told about the program.
+/// Records the choice for the tuner and for the program's description.
 void keep_choice(Program& program, Step& step, TuneAdvice& advice, const PlanOptions& options) {
   step.choice = choice_text(advice);
   TuneChoice taken = advice.choice.value_or(TuneChoice());
@@ -126,7 +127,7 @@ void keep_choice(Program& program, Step& step, TuneAdvice& advice, const PlanOpt
   taken.configuration = step.configuration;
   taken.version = step.engine->version();
   if (taken.configuration.empty() && taken.version.empty()) {
-    // Its own choice, by name: an incomplete batch is to take the same.
+    // The engine's own choice, by name: an incomplete batch must use the same configuration.
     const std::vector<std::string> names = step.engine->configurations(step.region, program.values);
     if (!names.empty()) taken.configuration = names.front();
   }
@@ -167,13 +168,13 @@ void choose_engines(Program& program, const PlanOptions& options) {
 
 namespace {
 
-/// Of each value: how many steps are still to read it, and the sum of their numbers.
+/// By value: the number of steps that still have to read it, and the sum of their step numbers.
 struct ReadersLeft {
   std::vector<int> count;
   std::vector<std::int64_t> sum;
 };
 
-/// By how much more memory is live behind a step than before it.
+/// Live bytes after a step minus live bytes before it.
 std::int64_t growth(const Program& program, int s, const ReadersLeft& left) {
   const Region& r = program.steps[at(s)].region;
   std::int64_t bytes = 0;
@@ -188,9 +189,10 @@ std::int64_t growth(const Program& program, int s, const ReadersLeft& left) {
   return bytes;
 }
 
-/// Steps that refuse an index that is outside, and that assign without a look at the data: a count
-/// of steps. Where a call does the work, the former come first, or a refused call would leave its
-/// count behind. Only those that need no product are waited for: memory is as it was.
+/// Two kinds of steps: those that may reject an out-of-range index, and those that assign a
+/// variable without depending on the data (a step counter). On devices where a call does the work
+/// itself, the former run first; otherwise a rejected call would still advance the counter. Only
+/// index checks that need no product are waited for, so the memory peak stays the same.
 class Checks {
  public:
   Checks(const Program& program, const std::vector<std::vector<int>>& after,
@@ -214,7 +216,7 @@ class Checks {
       assigns_ahead_[s] = assigns_ahead(program, program.steps[s].region) ? 1 : 0;
   }
 
-  /// Whether the step is to wait as long as others are ready.
+  /// Whether the step must wait while other steps are ready.
   bool holds(int s) const { return left_ > 0 && assigns_ahead_[at(s)] != 0; }
   void done(int s) { left_ -= checks_[at(s)]; }
   bool all_done() const { return left_ == 0; }
@@ -234,7 +236,7 @@ class Checks {
   int left_ = 0;
 };
 
-/// The order of the steps: of those that wait for nothing more, the one that costs least.
+/// The order of the steps: among steps that are ready, the one with the lowest cost runs next.
 class Ordering {
  public:
   Ordering(const Program& program, const std::vector<std::vector<int>>& before, bool greedy)
@@ -257,13 +259,13 @@ class Ordering {
     std::vector<int> order = one_by_one();
     if (order.size() != program_.steps.size())
       throw InternalError("the steps of a program depend on each other in a circle");
-    if (greedy_ && !by_path_) delay_input_kernels(program_, after_, order);
+    if (greedy_ && !by_path_) delay_leaf_steps(program_, after_, order);
     return order;
   }
 
  private:
   enum class State : std::uint8_t { Waiting, Ready, Done };
-  using Entry = std::pair<std::int64_t, int>;  // cost and step: of equal costs the first step
+  using Entry = std::pair<std::int64_t, int>;  // cost and step; ties go to the first step
 
   std::vector<int> one_by_one() {
     Checks checks(program_, after_, waiting_);
@@ -304,7 +306,7 @@ class Ordering {
     return greedy_ ? growth(program_, s, left_) : 0;
   }
 
-  /// An entry of the queue whose step's cost has changed since is passed over.
+  /// Queue entries of a step whose cost has changed since are skipped.
   void offer(int s) {
     costs_[at(s)] = cost(s);
     states_[at(s)] = State::Ready;
@@ -316,7 +318,7 @@ class Ordering {
     for (ValueId id : program_.steps[at(s)].region.reads) {
       left_.sum[at(id)] -= s;
       if (--left_.count[at(id)] != 1 || by_path_) continue;
-      // Its last reader is what would free it.
+      // Only the last reader frees the value.
       const auto last = static_cast<int>(left_.sum[at(id)]);
       if (states_[at(last)] == State::Ready) offer(last);
     }
@@ -328,7 +330,8 @@ class Ordering {
   const bool greedy_, by_path_;
   ReadersLeft left_;
   std::vector<std::vector<int>> after_;
-  std::vector<int> waiting_, path_;  // steps that each still waits for; the longest path behind it
+  // steps that each step still waits for; the longest path behind each step
+  std::vector<int> waiting_, path_;
   std::vector<std::int64_t> costs_;
   std::vector<State> states_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready_;

@@ -1,25 +1,26 @@
-// Choosing engines, ordering steps, placing values in the arena.
+// Chooses engines, orders steps and lays out the arena: the passes after merging. Engines only
+// answer; they do not see other steps.
 #pragma once
 
 #include "plan/fuse.h"
 
 namespace tenon {
 
-/// Gives every step the engine that measurements advise, where they do; else the one that claims
-/// its region that expects to be fastest (by_estimate) and can prepare it. Throws
-/// NotSupported, naming the step and every engine's reason, when none does.
+/// Gives every step the engine that measurements advise. Without advice, the step gets the engine
+/// with the best estimate that claims its region (by_estimate) and can prepare it. Throws
+/// NotSupported, naming the step and every engine's reason, if there is none.
 void choose_engines(Program& program, const PlanOptions& options);
-/// The latter, of one step.
+/// The second half of choose_engines(), for one step: without advice.
 void choose_by_estimate(Step& step, std::span<const Value> values, const PlanOptions& options);
-/// Reorders steps: among those that are ready, the one that leaves the least memory live; or, where
-/// memory is not shared, the one that most has to wait for. `before` is by step.
+/// Reorders steps. Among ready steps it takes the one that leaves the least memory live. If memory
+/// is not shared, it takes the one with the longest path of waiting steps. `before` is by step.
 void order_steps(Program& program, std::vector<std::vector<int>> before, bool greedy);
-/// Whether nothing in the arena shares a place: steps run side by side, and it is small.
+/// Whether no arena values share bytes: the device runs steps concurrently, and the arena is small.
 bool shares_no_memory(const Program& program);
-/// Lifetimes and offsets of arena values and of workspaces. Of steps that follow one another the
-/// workspace (the largest any step needs) stands at the end; of others each has a place of its own,
-/// and places are taken again only after a while. Throws MemoryError when a limit is set and the
-/// peak would pass it.
+/// Lifetimes and offsets of arena values and workspaces. Sequential steps share one workspace at
+/// the end of the arena, as large as the largest. For concurrent steps each workspace has bytes of
+/// its own, and freed bytes are reused only after a while. Throws MemoryError if the peak exceeds
+/// the limit.
 void plan_memory(Program& program, const PlanOptions& options);
 
 }  // namespace tenon

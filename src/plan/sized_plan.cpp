@@ -1,4 +1,4 @@
-// Learning lines through two plans, and reading them off.
+// Fits a line through the numbers of two plans and evaluates the lines at a new size.
 #include "plan/sized_plan.h"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ struct Collect {
   void size(std::int64_t size) { sizes.push_back(size); }
 };
 
-// The plan without what is made anew: kernels, texts about its sizes; steps as they were numbered.
+// The plan without what is made anew for each size (kernels, texts about sizes), with steps in
+// planning order.
 Program skeleton(const Program& p) {
   Program out;
   out.values = p.values;
@@ -68,7 +69,7 @@ std::shared_ptr<const SizedPlan> SizedPlan::learn(const GraphForm& a, const Prog
                                                   const GraphForm& b, const Program& plan_b) {
   if (a.fixed != b.fixed || a.sizes.size() != b.sizes.size()) return nullptr;
   auto out = std::make_shared<SizedPlan>();
-  // The one that changes least: others are multiples of it.
+  // The smallest change: other changes are multiples of it.
   std::int64_t least = 0;
   for (std::size_t k = 0; k < a.sizes.size(); ++k) {
     const std::int64_t change = std::abs(a.sizes[k] - b.sizes[k]);
@@ -150,13 +151,14 @@ bool SizedPlan::learn_extents(const GraphForm& form) {
       Extent product = {1, 0};
       for (std::uint32_t j = i; j < tensor.rank; ++j) {
         const auto [base, slope] = extents[tensor.first + j];
-        if (slope != 0 && product.slope != 0) return false;  // its bytes are on no line
+        // the byte count is not linear in the size
+        if (slope != 0 && product.slope != 0) return false;
         product = {product.base * base, product.base * slope + product.slope * base};
         all.push_back(product);
       }
     }
   all.insert(all.end(), extents.begin(), extents.end());
-  // A sum of so many elements, divided by that, is their mean (sum_rules.h).
+  // A sum over this many elements, divided by their number, is a mean (sum_rules.h).
   for (const std::int64_t number : form.numbers) all.push_back({number, 0});
   list_extents(all);
   return true;

@@ -1,12 +1,12 @@
-// Three rules. A filter of one pixel meets every stride-th pixel and no other: they are picked
-// first, and where images lie channels last the gradient is spread among zeros at the end.
-// And the gradient of any other strided convolution with respect to its input: element s u + a of
-// its result meets taps a, a + s, a + 2 s … of the filter, so each phase a is a gradient of stride
-// 1 with a filter of its own. All phases are channels of one such gradient, and are put in their
-// places as they are read. Where the taps are not a multiple of the stride the shorter phases have
-// taps of zero: 16 for 9 where 3 x 3 filters step by 2.
+// Three rules. First, a 1 x 1 filter with a stride reads only every stride-th pixel: these pixels
+// are selected first. Second, in NHWC, the input gradient of such a convolution is spread among
+// zeros at the end. Third, the input gradient of any other strided convolution: element s u + a of
+// the gradient reads filter taps a, a + s, a + 2 s …, so each phase a is a gradient of stride 1
+// with a filter of its own. All phases are channels of one such gradient; reading the result
+// interleaves them. If the taps are not a multiple of the stride, the shorter phases get taps of
+// zero: 16 taps instead of 9 for 3 x 3 filters in steps of 2.
 //
-// Sums have the same terms in another order, and zeros.
+// Sums have the same terms in another order, plus zeros.
 #include "plan/strided.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace tenon {
 namespace {
 
-/// Kernels for stride 1 are fast where they round operands and channels are not few.
+/// Kernels for stride 1 are fast if they round operands and there are enough channels.
 bool pays(const Node& node, const ContractionAttrs& attrs, const Shape& w) {
   constexpr std::int64_t kChannels = 16;
   const DType dtype = node.input(0)->dtype;
@@ -28,14 +28,14 @@ bool pays(const Node& node, const ContractionAttrs& attrs, const Shape& w) {
          node.shape.numel() > 0;
 }
 
-/// One axis of an image: what phases there are, and where they stand.
+/// One axis of an image: its phases and their positions.
 struct Phases {
-  std::int64_t stride, phases, taps;  // phases that meet taps, taps of each
-  std::int64_t front, behind;         // zeros about the filter
-  std::int64_t first, count;          // places of each phase that are in the result
+  std::int64_t stride, phases, taps;  // phases with taps; taps of each phase
+  std::int64_t front, behind;         // zeros around the filter
+  std::int64_t first, count;          // positions of each phase that are in the result
 
   /// Zeros in front of the filter make the padding a multiple of the stride, so that all phases
-  /// begin at one place.
+  /// start at the same position.
   Phases(std::int64_t by, std::int64_t padding, std::int64_t filter, std::int64_t size)
       : stride(by), front((by - padding % by) % by), first((padding + front) / by) {
     const std::int64_t all = filter + front;

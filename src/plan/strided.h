@@ -1,4 +1,5 @@
-// Strided convolutions on a GPU, said by convolutions of stride 1, which its fast kernels know.
+// Strided convolutions on a GPU, rewritten as convolutions of stride 1, for which the device has
+// fast kernels.
 #pragma once
 
 #include <span>
@@ -9,12 +10,12 @@
 
 namespace tenon {
 
-/// The node in other words, or an undefined tensor when no rule fits. `inputs` are its rewritten
+/// The rewritten node, or an undefined tensor if no rule fits. `inputs` are the node's rewritten
 /// inputs.
 Tensor without_stride(const Node& node, std::span<const Tensor> inputs);
 
-/// The gradient of a strided convolution by filters of one pixel with respect to an image that lies
-/// channels last in 16 bits, as a product of pixels that are put in their places; or nothing.
+/// The input gradient of a strided 1 x 1 convolution over a 16-bit NHWC activation: a matrix
+/// product of pixels, whose results are spread to their positions. Undefined if it does not fit.
 Tensor spread_pixels(const Node& node, std::span<const Tensor> inputs);
 
 }  // namespace tenon

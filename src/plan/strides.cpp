@@ -1,4 +1,4 @@
-// Walks over shapes from the inside.
+// Walks over shapes from the innermost axis outwards.
 #include "plan/strides.h"
 
 namespace tenon {
@@ -32,13 +32,13 @@ bool reshape_strides(const Shape& from, const std::int64_t* stride, const Shape&
     contiguous_strides(to, out);
     return true;
   }
-  // Walk both shapes from the inside, matching groups of axes of equal element counts; inside a
-  // group the old axes must follow one another without gaps.
+  // Walks both shapes from the innermost axis, matching groups of axes with equal element counts.
+  // Inside a group the old axes must follow each other in memory without gaps.
   int f = from.rank() - 1, t = to.rank() - 1;
   while (f >= 0 || t >= 0) {
     while (f >= 0 && from[f] == 1) --f;
     if (f < 0) {
-      for (; t >= 0; --t) out[t] = 0;  // only ones are left
+      for (; t >= 0; --t) out[t] = 0;  // only axes of size 1 are left
       break;
     }
     std::int64_t old_count = from[f], new_count = 1;

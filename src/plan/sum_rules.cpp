@@ -1,12 +1,13 @@
-// Rules about sums, each of which is a kernel over memory or a reduction that a row's numbers wait
-// for: sum(x * f) is f * sum(x) where f does not change along the summed axes, and what remains of
-// a tensor without its mean, times such a factor, adds up to nothing.
+// Rules about sums. Each sum is a pass over memory, or a row reduction that later values of the row
+// wait for. First rule: sum(x * f) is f * sum(x) if f is constant along the summed axes. Second
+// rule: the sum of a tensor minus its mean, times such a factor, is zero.
 //
-// The gradient of batch normalisation asks for sums of dy, of dy times its scale and of the input
-// without its mean times a number: with both rules the first serves all. So with the sums over a
-// row of layer normalisation's, of which the last would wait for another. Values are the same up to
-// rounding, but near the ends of the numbers' range, for what is summed has not met its factor yet,
-// and where that nothing would be NaN because an element or the factor is.
+// The gradient of batch normalisation needs the sums of dy, of dy times the scale, and of the
+// centred input times a number: with both rules the first sum serves all three. The same holds for
+// the row sums of layer normalisation's gradient, of which the last would otherwise wait for
+// another. Values are the same up to rounding, with two exceptions: near the ends of the dtype's
+// range, because the factor is applied after the sum; and where a sum that is now zero would have
+// been NaN because of an element or a factor.
 #include "plan/sum_rules.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 namespace tenon {
 namespace {
 
-constexpr int kMostFactors = 8;  // looked through, so that planning stays linear
+constexpr int kMostFactors = 8;  // factors examined for one sum, so that planning stays linear
 
 const Node* unmade(const Tensor& t, Op op) {
   const Node& node = *t.node();
@@ -28,7 +29,7 @@ Tensor splat_constant(DType dtype, const Shape& shape, const ConstantAttrs& valu
   return make_node(Op::Constant, dtype, shape, value, {});
 }
 
-/// What multiplies every summand of one sum, in the sum's shape; undefined where it changes.
+/// The factor of every summand of a sum, in the sum's shape; undefined if it is not constant.
 Tensor factor_in(const Tensor& x, const Shape& sum) {
   if (const Node* number = unmade(x, Op::Constant))
     return splat_constant(x.dtype(), sum, number->attrs.as<ConstantAttrs>());
@@ -37,7 +38,7 @@ Tensor factor_in(const Tensor& x, const Shape& sum) {
   return Tensor(expand->input(0));
 }
 
-/// x - mean of x over the axes of the sum.
+/// Whether x is a tensor minus its mean over the axes of the sum.
 bool is_without_mean(const Tensor& x, const Node& sum) {
   const Node* difference = unmade(x, Op::Sub);
   if (difference == nullptr) return false;
@@ -66,9 +67,9 @@ Node* summed_deviations(const Node& node) {
 
 Tensor factor_out_of_sum(const Node& node, std::span<const Tensor> inputs) {
   const bool wide = node.dtype == DType::Float32 || node.dtype == DType::Float64;
-  if (node.op != Op::Sum || !wide) return {};  // 16 bits: a sum without its factor may overflow
+  if (node.op != Op::Sum || !wide) return {};  // in 16 bits a sum without its factor may overflow
   Tensor x = inputs[0];
-  if (x.numel() == 0) return {};  // nothing is 0, whatever its factor
+  if (x.numel() == 0) return {};  // a sum of no elements is 0, whatever its factor
   std::vector<Tensor> factors;
   bool negative = false, changed = false;
   for (int looked = 0; looked < kMostFactors; ++looked) {
@@ -87,11 +88,12 @@ Tensor factor_out_of_sum(const Node& node, std::span<const Tensor> inputs) {
     x = right.defined() ? a : b;
     changed = true;
   }
-  // Without a factor it may be what a user corrects a variance by: what rounding left.
+  // Without a factor the user may want exactly this sum: the rounding error, to correct a variance.
   if (!changed) return {};
   if (is_without_mean(x, node)) return splat_constant(node.dtype, node.shape, {Scalar(0)});
   Tensor total = make_node(Op::Sum, node.dtype, node.shape, node.attrs, std::span(&x, 1));
-  // In the order in which they were written, lest one that follows another overflow alone.
+  // In the order in which they were written, so that no factor overflows that would be balanced by
+  // the next.
   for (auto factor = factors.rbegin(); factor != factors.rend(); ++factor) {
     const Tensor operands[2] = {total, *factor};
     total = make_node(Op::Mul, node.dtype, node.shape, {}, operands);

@@ -1,5 +1,5 @@
-// What is constant along the axes of a sum is taken out of it, so that sums of one tensor times
-// different factors become one sum.
+// Moves factors that are constant along the axes of a sum out of the sum, so that sums of one
+// tensor times different factors become one sum.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 
 namespace tenon {
 
-/// The node in other words, or an undefined tensor when no rule fits. `inputs` are its rewritten
+/// The rewritten node, or an undefined tensor if no rule fits. `inputs` are the node's rewritten
 /// inputs.
 Tensor factor_out_of_sum(const Node& node, std::span<const Tensor> inputs);
 
-/// x, where the node is the sum of (x - mean of x)² and the mean is over the summed axes; else
-/// none.
+/// x, if the node is the sum of (x - mean of x)² with the mean over the summed axes; otherwise
+/// null.
 Node* summed_deviations(const Node& node);
 
 }  // namespace tenon

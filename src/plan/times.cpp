@@ -1,4 +1,5 @@
-// Earliest times go forward through the graph, what must be done behind a node goes back.
+// Earliest starts are computed forward through the graph; the remaining time after a node is
+// computed backward.
 #include "plan/times.h"
 
 #include <algorithm>
@@ -7,11 +8,11 @@
 namespace tenon {
 namespace {
 
-// How long before it is read, at least, a short vector is ready.
+// A short vector is scheduled at least this long before it is read.
 constexpr int kAhead = 4 * kContractionTime;
 
-// Whether a step can be put off for nothing: a few elements of a large value would keep all of that
-// in memory until then.
+// Whether delaying a step costs nothing. A step that keeps a few elements of a large value would
+// keep the whole value in memory until it runs.
 bool makes_short_of_short(const Region& region, std::span<const Value> values) {
   return region.kind == RegionKind::Map && is_short(region.map) &&
          std::all_of(region.reads.begin(), region.reads.end(),
@@ -52,7 +53,7 @@ Times::Times(const Program& program, const Lists& before)
 
 int Times::latest(int node) {
   if (may_wait_[at(node)] != 0) return end_ - tail_[at(node)];
-  // What waits for nothing is out of the way before anything else is done.
+  // Steps without operands run before everything else.
   if (is_short_[at(node)] == 0 || needs(node).empty()) return earliest(node);
   int read = end_;
   for (const int reader : after(node)) read = std::min(read, earliest(reader));
@@ -72,7 +73,8 @@ bool Times::contract(int a, int b) {
       alike && tail_[at(a)] == tail_[at(b)] && may_wait_[at(a)] == may_wait_[at(b)];
   if (!graph_.merge(a, b)) return false;
   is_short_[at(a)] = std::min(is_short_[at(a)], is_short_[at(b)]);
-  // Where the two agree nothing is felt, and a node of many members has many neighbours to ask.
+  // If start and end agree, nothing changes for other nodes, and a merged node has many neighbours
+  // to update.
   if (!same_begin) begin_later(a);
   if (!same_end) end_sooner(a);
   return true;
@@ -93,7 +95,7 @@ int Times::begin_of(int n) {
   return begin;
 }
 
-// Fills in what a node's end means for the whole, from what waits for it.
+// Updates a node's latest end from the nodes that wait for it.
 void Times::put_off(int n) {
   int tail = 0;
   char may_wait = 1;
@@ -106,7 +108,7 @@ void Times::put_off(int n) {
   may_wait_[at(n)] = may_wait;
 }
 
-// Forward from a node that has become another as far as anything begins later.
+// Propagates later starts forward from a merged node.
 void Times::begin_later(int n) {
   const auto later = [this](int a, int b) { return graph_.place(a) > graph_.place(b); };
   std::vector<int> heap{n};
@@ -126,7 +128,7 @@ void Times::begin_later(int n) {
   }
 }
 
-// Back from a node that has become another as far as anything may be put off less.
+// Propagates earlier ends backward from a merged node.
 void Times::end_sooner(int n) {
   const auto sooner = [this](int a, int b) { return graph_.place(a) < graph_.place(b); };
   std::vector<int> heap{n};

@@ -1,8 +1,8 @@
-// Steps as a graph with times, in units of a launch: what waits for what, when a step may begin and
-// when it must. Steps may be contracted to one, side by side or in a row; times change only where a
-// contraction is felt.
+// A graph of steps with times, in units of a launch: dependencies, the earliest start and the
+// latest start of each step. Steps may be contracted into one node, side by side or one after
+// another; times are updated only where a contraction changes them.
 //
-// For passes between fusion and the choice of engines; it knows no kernels, only kinds of regions.
+// For passes between fusion and the choice of engines. It knows kinds of regions, not kernels.
 #pragma once
 
 #include <vector>
@@ -12,37 +12,39 @@
 
 namespace tenon {
 
-/// Duration of a contraction where that of another step is 1: several launches' time.
+/// Duration of a contraction in units of another step: the time of several launches.
 inline constexpr int kContractionTime = 4;
 
-/// Elements of a short vector at most.
+/// The most elements of a short vector.
 inline constexpr std::int64_t kShortVector = 4096;
-/// Whether a map computes few elements, each by itself.
+/// Whether a map computes few elements, each independently.
 bool is_short(const MapProgram& map);
 
-/// The steps, of which some are contracted to one node: that of its first member.
+/// The steps. Contracted steps are one node: the node of their first member.
 class Times {
  public:
   Times(const Program& program, const Lists& before);
 
   PlanGraph& graph() { return graph_; }
   int node(int step) const { return graph_.node(step); }
-  /// When a node may begin at the earliest, and at the latest if nothing is to end later. What
-  /// other steps than maps wait for is not put off: there may be more of them than run side by
-  /// side. Only short vectors are, as long as what reads them is far away.
+  /// The earliest start of a node, and the latest start that does not delay the program's end.
+  /// Steps that other steps than maps wait for are not delayed, because more steps may be ready
+  /// than run concurrently. Only short vectors are delayed, as long as their readers are far away.
   int earliest(int node) const { return earliest_[at(node)]; }
   int latest(int node);
-  /// How long it takes.
+  /// Duration of the node.
   int time(int node) const { return time_[at(node)]; }
-  /// Nodes that wait for it, and that it waits for, directly.
+  /// Nodes that directly wait for the node, and nodes that the node directly waits for.
   const SmallIntVector& after(int node) const { return graph_.after(node); }
   const SmallIntVector& needs(int node) const { return graph_.needs(node); }
-  /// Whether all that waits for a waits for b too.
+  /// Whether everything that waits for a also waits for b.
   bool serves_no_other(int a, int b);
 
-  /// Of two that do not depend on one another; false, and nothing is done, where they may.
+  /// Contracts two independent nodes; returns false, without a change, if one may depend on the
+  /// other.
   bool contract(int a, int b);
-  /// Of two of which the second waits for the first; false where a third may stand between.
+  /// Contracts two nodes, the second waiting for the first; returns false if a third node may be
+  /// between them.
   bool contract_in_a_row(int first, int second);
 
  private:
@@ -53,10 +55,10 @@ class Times {
 
   PlanGraph graph_;
   std::vector<int> time_, earliest_;
-  std::vector<int> tail_;  // from its begin to the end of all that waits for it
+  std::vector<int> tail_;  // from its start to the end of everything that waits for it
   std::vector<char> is_map_;
-  std::vector<char> may_wait_;  // only maps that may wait as well wait for it
-  std::vector<char> is_short_;  // makes short vectors of such
+  std::vector<char> may_wait_;  // all nodes that wait for it are maps that may be delayed too
+  std::vector<char> is_short_;  // computes short vectors from short vectors
   int end_ = 0;
 };
 

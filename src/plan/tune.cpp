@@ -1,7 +1,7 @@
-// Keys, rows and their text.
+// Keys, rows and the text form of the tune table.
 //
-// The text: a first line that names the format, then a row a line, fields separated by tabs, the
-// last one a checksum over the others.
+// The text: a first line that names the format, then one line for each row, with fields separated
+// by tabs. The last field is a checksum over the others.
 #include "plan/tune.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kFormat = "tenon-tune 1";
 constexpr std::size_t kFields = 9, kLongestLine = 4096, kMostRows = 65536;
 
-// FNV-1a: against damage and chance, not against forgers.
+// FNV-1a: protects against damage, not against forgery.
 class Hash {
  public:
   void add(std::string_view bytes) {
@@ -50,7 +50,7 @@ std::string checksum(std::string_view text) {
   return hash.hex();
 }
 
-// Three decimals, so that a table read and written again is the same text.
+// Three decimals, so that a table that is read and written again gives the same text.
 std::string microseconds_text(double us) {
   const std::int64_t thousandths = std::llround(us * 1000);
   const std::string digits = std::to_string(thousandths % 1000);
@@ -65,7 +65,8 @@ bool read_microseconds(std::string_view text, double& us) {
   return true;
 }
 
-// Names of engines and the like are plain; whatever else a GPU calls itself must not break a line.
+// Names of engines are plain text. A GPU's name may contain any characters and must not break a
+// line.
 std::string field(std::string_view text) {
   std::string out(text);
   for (char& c : out)
@@ -115,7 +116,7 @@ bool competed(const TuneChoice& choice, std::string_view engine) {
   return false;
 }
 
-// A key taken apart.
+// The parts of a key.
 struct Key {
   explicit Key(const std::string& key) {
     constexpr std::string_view kWith = " with ";
@@ -131,14 +132,14 @@ struct Key {
   std::vector<std::int64_t> sizes;
 };
 
-// Offsets count by what they do to alignment.
+// An offset counts only by its effect on alignment.
 std::string view_text(const View& view, int rank, std::span<const Value> values) {
   std::string text = cat(values[static_cast<std::size_t>(view.value)].dtype, "{");
   for (int a = 0; a < rank; ++a) text += cat(a == 0 ? "" : ",", view.stride[a]);
   return cat(text, "}", view.offset % 16 == 0 ? "" : cat("+", view.offset % 16));
 }
 
-// A shape whose axes may have a letter instead of a number.
+// A shape whose axes may be a letter instead of a number.
 struct LetteredShape {
   Shape shape;
   std::string letters = std::string(at(shape.rank()), ' ');
@@ -175,8 +176,8 @@ struct LetteredShapes {
   }
 };
 
-// Values by order of first appearance: which of them are one matters, their numbers do not. Ops
-// count by their names: rows of tables that are kept outlive the order of the enum.
+// Values are numbered by first appearance, because only their identity matters. Ops are hashed by
+// name, because stored tables outlive the order of the enum.
 class MapHash {
  public:
   /// Over the elements of `shape`.
@@ -184,7 +185,8 @@ class MapHash {
           std::span<const Value> values)
       : values_(values), rank_(map.space.rank()) {
     number(region.contraction.a.value), number(region.contraction.b.value);
-    // The last axes of both are the same, and the first one; axes between may be one in the map.
+    // The last axes of both agree, and so does the first; the axes in between may be merged in the
+    // map.
     const int before = rank_ - shape.shape.rank(), first = std::max(before, 0);
     for (int a = 0; a < rank_; ++a) {
       const int axis = a == first ? 0 : a - before;
@@ -226,10 +228,10 @@ class MapHash {
     add(i.code == MapCode::Number ? Attrs() : i.attrs);
     add(i.view);
   }
-  // Sixteen words, whichever the struct: what keys of tables that are kept were made of.
+  // Sixteen words whatever the struct, because the keys of stored tables were made so.
   void add(const Attrs& attrs) {
     constexpr int kWords = 16;
-    int count = -1;  // the first word names the struct
+    int count = -1;  // the first word identifies the struct
     attrs.each_word([&](std::uint64_t word) {
       if (count++ >= 0) hash_.add(static_cast<std::int64_t>(word));
     });
@@ -345,7 +347,7 @@ double multiply_adds(const Contraction& c) {
     return static_cast<double>(shape.numel()) / static_cast<double>(shape[0]);
   };
   const auto out = static_cast<double>(c.out_shape.numel());
-  // Every element of the result (for the gradients of a convolution: of its output) is a sum over
+  // Every element of the result (for convolution gradients: of the forward output) is a sum over
   // the other axes.
   switch (c.op) {
     case Op::Matmul:

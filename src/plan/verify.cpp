@@ -1,5 +1,5 @@
-// Regions each by itself, then who writes and reads what, then the arena: a kernel over the steps
-// that keeps the live values by their place.
+// Checks regions one by one, then who writes and reads each value, then the arena: one pass over
+// the steps keeps live values sorted by offset.
 #include "plan/verify.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 namespace tenon {
 namespace {
 
-/// Whether the lists hold the same values, each once.
+/// Whether both lists hold the same values, each once.
 bool same_values(std::vector<ValueId> a, std::vector<ValueId> b) {
   std::sort(a.begin(), a.end());
   std::sort(b.begin(), b.end());
@@ -60,7 +60,7 @@ class RegionCheck {
   }
 
  private:
-  // Text is only made of the words where it does not hold.
+  // Builds the message only if the check fails.
   template <class... Words>
   void require(bool holds, const Words&... words) const {
     if (!holds) throw InternalError(cat("step ", region_.title, ": ", words...));
@@ -89,26 +89,26 @@ class RegionCheck {
     check_lists(reads, writes);
   }
 
-  /// Slices cover the axis, and kernels that share a value cut it alike. Of other parts the engine
-  /// knows (Engine::claims).
+  /// Slices cover the axis, and maps that share a value cut it the same way. For other parts the
+  /// engine decides (Engine::claims).
   void check_slices() const {
     require(region_.slice > 0 && region_.slice <= region_.samples, "takes ", region_.slice, " of ",
             region_.samples, " entries at a time");
-    Capabilities kernels;
-    kernels.no_slices = nullptr;
+    Capabilities map_slices;
+    map_slices.no_slices = nullptr;
     std::vector<ChainAccess> met;
     for (const Region& part : region_.parts) {
       if (part.kind != RegionKind::Map) continue;
       require(part.axis >= 0 && part.axis < part.map.space.rank(), "cuts ", part.title,
               " along axis ", part.axis, ", which it has not");
-      const char* why = list_accesses(part, kernels, p_.values, region_.samples, met);
+      const char* why = list_accesses(part, map_slices, p_.values, region_.samples, met);
       require(why == nullptr, "cuts ", part.title, ", which ", why == nullptr ? "" : why);
     }
     if (region_.band != 0) check_bands();
   }
 
-  /// Bands share out the last part's rows, and what a part reads of another in a band is what that
-  /// one makes in it.
+  /// Bands divide the last part's rows, and the rows that a part reads from another part in a band
+  /// are the rows that part computes in it.
   void check_bands() const {
     std::vector<PartRows> parts;
     for (const Region& part : region_.parts) {
@@ -137,7 +137,7 @@ class RegionCheck {
     }
   }
 
-  /// The view stays inside its value. A store of one value a row has no last axis.
+  /// The view stays inside its value. A store of one value for each row has no last axis.
   void check_view(const View& view, const Shape& space, bool per_row = false) const {
     if (space.numel() == 0) return;
     std::int64_t low = view.offset, high = view.offset;
@@ -233,8 +233,8 @@ bool loads(const MapProgram& map, ValueId id) {
                      [id](const MapInstr& instr) { return instr.view.value == id; });
 }
 
-/// Whether a region meets a value that it reads and writes at the same elements only, which it may
-/// then overwrite one by one: all loads of an element stand before its store.
+/// Whether a region reads a value only at the elements that it writes, so that it may overwrite the
+/// value element by element: all loads of an element come before its store.
 bool overwrites_what_it_reads(const Region& region, ValueId id) {
   if (region.kind != RegionKind::Map && region.kind != RegionKind::Contraction) return false;
   const Contraction& c = region.contraction;
@@ -255,8 +255,8 @@ bool overwrites_what_it_reads(const Region& region, ValueId id) {
                       [id](const MapReduce& reduce) { return reduce.value == id; });
 }
 
-/// Which parts of a step read or write a value, found without a look at all of them: updates join
-/// hundreds, each of which writes over what it reads.
+/// Finds the parts of a step that read or write a value without searching all parts: updates join
+/// hundreds of parts, each of which overwrites what it reads.
 class PartsOf {
  public:
   PartsOf() = default;
@@ -276,8 +276,8 @@ class PartsOf {
   std::vector<std::pair<ValueId, const Region*>> found_;
 };
 
-/// Whether a step may overwrite a value, which it reads: of parts that run side by side, the one
-/// that writes it alone reads it. Parts of another phase are the engine's to order.
+/// Whether a step may overwrite a value that it reads. Among concurrent parts, only the part that
+/// writes the value may read it. Parts of different phases are ordered by the engine.
 bool may_overwrite(const PartsOf& writers, const PartsOf& readers, ValueId id) {
   for (const auto& [written, writer] : writers.of(id))
     for (const auto& [read, part] : readers.of(id))
@@ -286,7 +286,7 @@ bool may_overwrite(const PartsOf& writers, const PartsOf& readers, ValueId id) {
   return true;
 }
 
-/// Who writes and reads each value, step by step.
+/// Checks who writes and reads each value, step by step.
 class Flow {
  public:
   explicit Flow(const Program& program)
@@ -332,14 +332,15 @@ class Flow {
         throw InternalError(cat("step ", region.title, " writes value ", id, " a second time"));
       written_[at(id)] = 1;
     }
-    // What one phase of a launch leaves for another.
+    // Values that one phase of a launch leaves for a later phase.
     if (region.kind == RegionKind::Joined)
       for (const Region& part : region.parts)
         for (ValueId id : part.reads) mark_read(id);
   }
 
-  /// A step that writes over what it reads: a variable's new value, or the result of a map in the
-  /// place of what others have read by then (plan/merge/overwrites.cpp), for which it waits.
+  /// A step that overwrites what it reads: a variable's new value, or a map's result in the memory
+  /// of a value that others have read by then (plan/merge/overwrites.cpp). The step must wait for
+  /// those readers.
   void check_overwriting(const Region& region, ValueId id) {
     const bool in_parts = region.kind == RegionKind::Joined || region.kind == RegionKind::Chain;
     look_at(region);
@@ -354,7 +355,7 @@ class Flow {
                                 p_.steps[at(reader)].region.title, " reads"));
   }
 
-  /// Once for all values that a step writes over.
+  /// Collected once for all values that a step overwrites.
   void look_at(const Region& region) {
     if (std::exchange(looked_at_, step_) == step_) return;
     part_reads_ = PartsOf(region, &Region::reads);
@@ -371,12 +372,12 @@ class Flow {
   int step_ = 0;
   std::vector<char> written_;
   Lists readers_;       // steps, by value
-  int looked_at_ = -1;  // a step, and of it:
+  int looked_at_ = -1;  // the step that the following members describe
   PartsOf part_reads_, part_writes_;
-  std::vector<int> waits_of_;  // by step, as numbered before `order`: the last that waits for it
+  std::vector<int> waits_of_;  // by step in planning order: the last step that waits for it
 };
 
-/// Something in the arena, for messages.
+/// An arena value or workspace, for messages.
 struct Place {
   std::int64_t offset = 0, bytes = 0;
   int first = 0, last = 0;
@@ -403,7 +404,7 @@ std::vector<Place> places_of(const Program& program) {
   return places;
 }
 
-/// Walks over the steps with what lives there by its offset: neighbours never meet.
+/// Walks over the steps with the live values sorted by offset: neighbours must not overlap.
 void check_arena(const Program& program) {
   const std::vector<Place> places = places_of(program);
   std::vector<std::vector<const Place*>> begin(program.steps.size()), end(program.steps.size());

@@ -1,4 +1,4 @@
-// Views of a graph that are still to be computed: reshapes, permutations and their like.
+// View nodes of a graph that are not evaluated yet: reshapes, permutations and similar ops.
 #pragma once
 
 #include "graph/node.h"
@@ -9,7 +9,7 @@ inline bool is_view(const Node& node) {
   return !node.realised() && kind_of(node.op) == OpKind::View;
 }
 
-/// What a node is a view of, through views of views; of others, the node.
+/// The node that a view is a view of, through views of views; any other node itself.
 inline Node* base_of(Node* node) {
   while (is_view(*node)) node = node->input(0);
   return node;

@@ -1,4 +1,5 @@
-// Binding: the addresses of one call's inputs, outputs, intermediates and random states.
+// Binds one call: the addresses of inputs, outputs, intermediates and random-generator states. The
+// steps themselves run in runner.cpp.
 #include <algorithm>
 #include <bit>
 
@@ -9,8 +10,8 @@
 namespace tenon {
 namespace {
 
-// Lets go of the other results of one value, of the same shape or not, before the first is looked
-// at; whether the caller has kept one of them.
+// Releases the other outputs that share the value of output `first`, whatever their shape. Returns
+// whether the caller has kept one of them.
 bool release_same(const Program& p, std::vector<Tensor>& outputs, std::size_t first) {
   bool kept = false;
   for (std::size_t l = first + 1; l < outputs.size(); ++l) {
@@ -24,8 +25,8 @@ bool release_same(const Program& p, std::vector<Tensor>& outputs, std::size_t fi
   return kept;
 }
 
-// Outputs are used again while nobody else holds them; one that the caller kept is left alone and
-// replaced. Results that are one value but for their shape share its memory.
+// An output buffer is reused if nobody else holds it. A buffer that the caller has kept is left
+// alone and replaced. Outputs that are one value with different shapes share memory.
 void bind_outputs(const Trace& t, Bound& b, std::vector<Tensor>& outputs) {
   const Program& p = *t.program;
   for (std::size_t k = 0; k < outputs.size(); ++k) {
@@ -50,14 +51,15 @@ void bind_outputs(const Trace& t, Bound& b, std::vector<Tensor>& outputs) {
       out = make_data(
           Buffer::allocate(static_cast<std::size_t>(bytes * std::max(b.runs, 1)), value.device),
           shape, slot.dtype);
-    if (LeafState* leaf = out.node()->leaf.get()) leaf->host_copy.reset();  // of the call before
+    // from the previous call
+    if (LeafState* leaf = out.node()->leaf.get()) leaf->host_copy.reset();
     b.values[at(slot.value)] = static_cast<std::byte*>(out.node()->value->data());
     b.strides[at(slot.value)] = b.runs > 1 ? bytes : 0;
   }
 }
 
-// Every run draws from where the one before has left the generator. Draws that no output needs are
-// no input of the program; they count all the same.
+// Every run continues the generator where the previous run left it. Draws that no output needs are
+// not inputs of the program, but they advance the generator too.
 void feed_random(const RandomTrace& random, Bound& b, ValueId value, Device device) {
   constexpr std::size_t kWords = kRandomStride / sizeof(std::int64_t);
   const auto runs = static_cast<std::size_t>(std::max(b.runs, 1));

@@ -1,4 +1,5 @@
-// The ledger of caches.
+// The list of all cache entries, the limit in bytes, and the eviction of the least recently used
+// entry.
 #include "run/caches.h"
 
 #include <algorithm>
@@ -24,9 +25,9 @@ namespace tenon {
 namespace {
 
 constexpr std::int64_t kLimit = std::int64_t{512} << 20;
-constexpr std::int64_t kOfAStep = 4096;  // bytes of a kernel and of what stands around a region
+constexpr std::int64_t kOfAStep = 4096;  // bytes of a kernel and of the objects around a region
 
-// Counts of a kind; written by whoever has an entry of it.
+// Statistics of one kind of entry; written by any thread that holds an entry of this kind.
 struct Totals {
   std::atomic<std::int64_t> count{0}, bytes{0};
 };
@@ -40,7 +41,8 @@ struct Ledger {
   std::array<Totals, 3> totals;
 };
 
-// Never destroyed, and made without memory: entries that are destroyed ask for it.
+// Never destroyed and built without allocation, because entries that are destroyed late still use
+// it.
 Ledger& ledger() noexcept {
   alignas(Ledger) static std::byte place[sizeof(Ledger)];
   static Ledger* const instance = new (place) Ledger;
@@ -49,12 +51,12 @@ Ledger& ledger() noexcept {
 
 using Entries = std::vector<std::shared_ptr<CacheEntry>>;
 
-// All that live, those of the dead being forgotten.
+// All live entries; expired entries are removed from the list.
 Entries living() {
   Ledger& l = ledger();
   const std::lock_guard lock(l.mutex);
   Entries out;
-  out.reserve(l.entries.size());  // nothing may throw while some are taken out
+  out.reserve(l.entries.size());  // nothing may throw while entries are taken out
   std::erase_if(l.entries, [&](const std::weak_ptr<CacheEntry>& weak) {
     std::shared_ptr<CacheEntry> entry = weak.lock();
     if (entry == nullptr) return true;
@@ -65,12 +67,13 @@ Entries living() {
   return out;
 }
 
-// Down to seven eighths of the limit, so that not every new entry pays for the search.
+// Evicts down to seven eighths of the limit, so that not every new entry starts a search.
 void make_room() {
   Ledger& l = ledger();
   const std::int64_t limit = l.limit.load(std::memory_order_relaxed);
   if (l.bytes.load(std::memory_order_relaxed) <= limit) return;
-  // Entries are used by other threads meanwhile: each is asked once, or there would be no order.
+  // Other threads use entries meanwhile. Each entry's last use is read once, otherwise the sort
+  // would see changing keys.
   struct LastUse {
     std::uint64_t at;
     std::shared_ptr<CacheEntry> entry;
@@ -89,7 +92,7 @@ void make_room() {
   for (LastUse& use : uses) {
     if (l.bytes.load(std::memory_order_relaxed) <= limit / 8 * 7) break;
     use.entry->leave(false);
-    use.entry.reset();  // the last share, as a rule
+    use.entry.reset();  // usually the last reference
   }
 }
 
@@ -135,7 +138,7 @@ std::int64_t footprint(const Program& program) {
     bytes += kOfAStep + footprint(step.region) + static_cast<std::int64_t>(sizeof step) +
              static_cast<std::int64_t>(step.passed_over.capacity());
     for (const std::shared_ptr<const Program>& body : step.region.opaque.bodies)
-      bytes += footprint(*body);  // of a loop, a branch, or a device of several
+      bytes += footprint(*body);  // of a loop, a branch, or one of several devices
   }
   bytes += static_cast<std::int64_t>(program.values.capacity() * sizeof(Value));
   return bytes + program.graph.bytes();
@@ -167,7 +170,7 @@ void clear_caches() {
   trim_node_blocks();
   host_pool_trim();
 #ifdef __GLIBC__
-  malloc_trim(0);  // what was freed in small pieces is kept by the allocator until asked for
+  malloc_trim(0);  // the allocator keeps small freed blocks until it is told to return them
 #endif
 }
 

@@ -1,11 +1,13 @@
-// What the runner keeps so as not to make it again: programs, traces, arenas. All of it is entered
-// in one ledger, which has a limit in bytes; beyond it what was used least recently goes.
+// Bounded caches of the runner: programs, traces, arenas. All entries are in one list with a limit
+// in bytes. Above the limit the least recently used entries are evicted.
 //
-// Arenas are told, but do not count: a function needs the one that it runs in, however large.
+// Arenas are reported but do not count towards the limit: a function needs the arena that it runs
+// in, however large.
 //
-// An entry that goes is only taken out of its owner's table: whoever runs it holds a share and ends
-// undisturbed. Finding an entry costs no more than one atomic write here; only a new one takes the
-// ledger's lock. Lock order: the ledger's is never held while an owner's is taken.
+// Eviction only removes an entry from its owner's table. A thread that runs the entry holds a
+// reference and finishes undisturbed. Finding an entry costs one atomic write here; only a new
+// entry takes the list's lock. Lock order: the list's lock is never held while an owner's lock is
+// taken.
 #pragma once
 
 #include <atomic>
@@ -24,11 +26,12 @@ class CacheEntry {
   CacheEntry(const CacheEntry&) = delete;
   CacheEntry& operator=(const CacheEntry&) = delete;
 
-  /// Leaves its owner's table. Unless `all`, an owner may keep it: what it used last.
+  /// Removes the entry from its owner's table. Unless `all` is true, an owner may keep the entry
+  /// that it used last.
   virtual void leave(bool all) = 0;
-  /// Says that it is being used.
+  /// Marks the entry as used now.
   void touch() noexcept;
-  /// Bytes that it holds more, or less, than it told before.
+  /// Bytes that it holds more, or fewer, than it last reported.
   void charge(std::int64_t bytes) noexcept;
   Kind kind() const noexcept { return kind_; }
   bool counts() const noexcept { return kind_ != Kind::Arenas; }
@@ -41,11 +44,11 @@ class CacheEntry {
   std::atomic<std::uint64_t> used_{0};
 };
 
-/// Enters a new one; makes room for it.
+/// Adds a new entry and evicts others to make room for it.
 void enter(const std::shared_ptr<CacheEntry>& entry);
 
-/// Bytes of host memory that a planned program takes, about: its steps with their regions, its
-/// values, its texts.
+/// Approximate bytes of host memory of a planned program: its steps with their regions, its values,
+/// its texts.
 std::int64_t footprint(const Program& program);
 
 }  // namespace tenon

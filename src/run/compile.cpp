@@ -1,5 +1,5 @@
-// Compiled functions: traced once a combination of input shapes, then replayed with bound pointers,
-// by as many threads as call.
+// Compiled functions: traced once for each combination of input shapes, then replayed with bound
+// pointers, by any number of threads. Traces themselves are in trace.h.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -25,12 +25,12 @@ namespace tenon {
 struct CompiledFunction::Impl final : Trace::Owner, std::enable_shared_from_this<Impl> {
   Body function;
   Context context;
-  std::uint64_t planning = 0;  // of the context
+  std::uint64_t planning = 0;  // planning key of the context
   std::shared_ptr<ArenaPool> arenas = std::make_shared<ArenaPool>();
-  std::mutex stepping;           // one call that assigns at a time
+  std::mutex stepping;           // one call that assigns variables at a time
   std::recursive_mutex tracing;  // one trace at a time
-  int traces_under_way = 0;      // of the thread that holds it
-  std::mutex mutex;              // of what follows
+  int traces_under_way = 0;      // by the thread that holds `tracing`
+  std::mutex mutex;              // protects the members below
   std::unordered_multimap<std::uint64_t, std::shared_ptr<Trace>> traces;
   std::shared_ptr<Trace> latest;
 
@@ -70,9 +70,9 @@ void require_values(const std::vector<Tensor>& inputs) {
           cat("a compiled function: inputs[", k, "] has no value: it was never assigned"));
 }
 
-constexpr int kMostTraces = 16;  // of one function within each other
+constexpr int kMostTraces = 16;  // nested traces of one function
 
-// Counts while it lives.
+// Increments a counter while it lives.
 class Counted {
  public:
   explicit Counted(int& count) : count_(count) { ++count_; }
@@ -84,7 +84,8 @@ class Counted {
   int& count_;
 };
 
-// A call under way: what it has taken goes back when it ends, however that is.
+// A call in progress. What it has taken is returned when the call ends, with or without an
+// exception.
 class Call {
  public:
   Call(std::shared_ptr<Trace> trace, ArenaPool& arenas, std::mutex& stepping, int runs)
@@ -146,7 +147,7 @@ const Tensor* Outputs::end() const noexcept { return begin() + size(); }
 // ---- Traces of a function ---------------------------------------------------------------------
 
 void CompiledFunction::Impl::drop(Trace& trace, bool all) {
-  std::shared_ptr<Trace> last;  // outlives the lock
+  std::shared_ptr<Trace> last;  // destroyed after the lock is released
   const std::lock_guard lock(mutex);
   if (latest.get() == &trace) {
     if (!all) return;
@@ -221,7 +222,7 @@ std::shared_ptr<Trace> CompiledFunction::Impl::find_or_trace(const std::vector<T
     traces.emplace(key, made);
   }
   enter(made);
-  find(key, inputs, runs);  // it is the latest
+  find(key, inputs, runs);  // now the most recently used
   return made;
 }
 
@@ -284,7 +285,7 @@ std::vector<StepTime> CompiledFunction::profile(const std::vector<Tensor>& input
   const Outputs out(t->take_outputs(0));
   const Call call(t, *impl_->arenas, impl_->stepping, 0);
   std::vector<std::vector<double>> ms(p.steps.size());
-  constexpr std::chrono::seconds kEnough(5);  // what has been timed by then serves
+  constexpr std::chrono::seconds kEnough(5);  // timing stops after this time
   const auto start = std::chrono::steady_clock::now();
   for (int r = 0; r < repeats; ++r) {
     if (r > 0 && std::chrono::steady_clock::now() - start > kEnough) break;
@@ -309,7 +310,7 @@ Plan CompiledFunction::plan(const std::vector<Tensor>& inputs) const {
   auto impl = std::make_shared<Plan::Impl>();
   const std::shared_ptr<Trace> t = impl_->find_or_trace(inputs);
   impl->program = t->program;
-  if (t->program->rebound) {  // which tells less of itself
+  if (t->program->rebound) {  // a re-bound program lacks some of its texts
     const std::lock_guard one(impl_->tracing);
     impl->program =
         make_trace(impl_->function, impl_->context, t->signature, t->key, true)->program;

@@ -1,4 +1,4 @@
-// Devices by name: asking for one opens it, or says what is missing.
+// Opens devices by name, or reports what is missing.
 #include "run/devices.h"
 
 #include <tenon/device.h>

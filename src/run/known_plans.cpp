@@ -1,4 +1,4 @@
-// The table of graphs by form, and what is kept of each.
+// The table of known graphs, and the plans, samples and learned plans of each graph.
 #include "run/known_plans.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 namespace tenon {
 namespace {
 
-// A size whose plan came out otherwise than those before begins a class of sizes of its own.
+// A size whose plan disagrees with earlier plans starts a class of sizes of its own.
 constexpr std::size_t kMostSamples = 4, kMostPlans = 8;
 
 struct FormKey {
@@ -50,14 +50,14 @@ Table& table() {
   return *instance;
 }
 
-// One graph, whatever its sizes.
+// One graph at all its sizes.
 class KnownGraph final : public CacheEntry {
  public:
   explicit KnownGraph(const FormKey& key) : CacheEntry(Kind::Program), key_(key) {
     charge(sizeof *this);
   }
   void leave(bool) override {
-    std::shared_ptr<KnownGraph> last;  // outlives the lock
+    std::shared_ptr<KnownGraph> last;  // destroyed after the lock is released
     const std::lock_guard lock(table().mutex);
     const auto found = table().graphs.find(key_);
     if (found == table().graphs.end() || found->second.get() != this) return;
@@ -65,8 +65,8 @@ class KnownGraph final : public CacheEntry {
     table().graphs.erase(found);
   }
 
-  /// The program of this very size while somebody holds it; one that another thread plans is waited
-  /// for. Null: the caller is to plan it, and to say end() whether it did or not.
+  /// The program for exactly this size if somebody still holds it. Waits for a plan that another
+  /// thread is making. Null: the caller must plan and then call end(), even if planning fails.
   std::shared_ptr<const Program> begin(const GraphForm& form) {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -88,7 +88,7 @@ class KnownGraph final : public CacheEntry {
     ended_.notify_all();
   }
 
-  /// What was learned that holds for the form, and at which size; null: it must be planned.
+  /// The learned plan that applies to the form, and its size; null: the form must be planned.
   std::pair<std::shared_ptr<const SizedPlan>, std::int64_t> find(const GraphForm& form) {
     const std::lock_guard lock(mutex_);
     for (const Learned& learned : plans_)
@@ -98,20 +98,20 @@ class KnownGraph final : public CacheEntry {
     return {};
   }
 
-  /// A plan that was made: it confirms what was learned before or refutes it, or something is
+  /// Adds a finished plan. The plan confirms or refutes what was learned before, or a new plan is
   /// learned from it and another one.
   void add(const GraphForm& form, const std::shared_ptr<const Program>& program) {
     const std::lock_guard lock(mutex_);
     if (!confirm(form, *program)) learn(form, *program);
     samples_.push_front({form, program});
-    charge(bytes_of(samples_.front().form));  // a copy's vectors have room for less
+    charge(bytes_of(samples_.front().form));  // a copy's vectors have no spare capacity
     if (samples_.size() <= kMostSamples) return;
     charge(-bytes_of(samples_.back().form));
     samples_.pop_back();
   }
 
  private:
-  // The program itself belongs to whoever runs it.
+  // The program itself is owned by its users.
   struct Sample {
     GraphForm form;
     std::weak_ptr<const Program> program;
@@ -120,10 +120,11 @@ class KnownGraph final : public CacheEntry {
     std::shared_ptr<const SizedPlan> plan;
     bool on_gpu = false;
     bool confirmed = false;
-    std::int64_t least = 0, most = 0;  // of the sizes at which planning gave it
+    std::int64_t least = 0, most = 0;  // range of sizes for which planning gave this plan
 
-    // On a GPU passes weigh microseconds, whose balance tips once as a size grows: what holds at
-    // two sizes holds between them. Choices of tiles see the next power of two.
+    // On a GPU passes compare estimated microseconds, whose order changes at most once as a size
+    // grows. So a decision that agrees at two sizes holds between them. The choice of tiles depends
+    // on the next power of two.
     bool is_near(std::int64_t size) const { return !on_gpu || class_of(size) == class_of(most); }
     bool serves(std::int64_t size) const { return !on_gpu || (least <= size && size <= most); }
   };
@@ -179,12 +180,12 @@ class KnownGraph final : public CacheEntry {
   const FormKey key_;
   std::mutex mutex_;
   std::condition_variable ended_;
-  std::vector<const GraphForm*> under_way_;  // that threads are planning
+  std::vector<const GraphForm*> under_way_;  // forms that threads are planning now
   std::deque<Sample> samples_;
   std::deque<Learned> plans_;
 };
 
-// Whoever waits for this plan goes on, even where planning throws.
+// Wakes threads that wait for this plan, even if planning throws.
 class Ending {
  public:
   Ending(KnownGraph& graph, const GraphForm& form) : graph_(graph), form_(form) {}

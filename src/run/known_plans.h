@@ -1,10 +1,11 @@
-// Graphs that were planned before. At the same size, their program serves while anybody holds it,
-// and a second thread waits for the first one's plan: a graph is planned once, however many
-// functions compute it. At another size (on the CPU) their plans are re-bound instead of made.
+// Graphs that were planned before. At the same sizes, an existing program is reused while anybody
+// holds it, and a second thread waits for the first thread's plan: a graph is planned once, however
+// many functions compute it. At other sizes the plan is re-bound instead of made anew (on the CPU;
+// on GPUs see known_plans.cpp).
 //
-// By what a graph is apart from its sizes (graph/form.h): the sizes at which it was planned last,
-// and what was learned from two of them (plan/sized_plan.h). Of all threads and functions; bounded
-// with the other caches.
+// Entries are keyed by a graph's structure apart from its sizes (graph/form.h). Each entry holds
+// the sizes planned last and what was learned from two of them (plan/sized_plan.h). Shared by all
+// threads and functions; bounded together with the other caches.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +17,15 @@
 
 namespace tenon {
 
-/// The program of `roots`, known, re-bound or planned; all give the same one. `order` is all nodes
-/// of the graph, `planning` what planning depends on beside them (planning_key()).
+/// The program of `roots`: known, re-bound or planned; the result is the same in all cases.
+/// `order`: all nodes of the graph. `planning`: everything else that planning depends on
+/// (planning_key()).
 std::shared_ptr<const Program> known_or_planned(const NumberedOrder& order,
                                                 std::span<const Tensor> roots,
                                                 std::span<Node* const> leaves,
                                                 const PlanOptions& options, std::uint64_t planning);
 
-/// Programs that were re-bound so far, by all threads.
+/// Number of programs re-bound so far, by all threads.
 std::int64_t programs_rebound() noexcept;
 
 }  // namespace tenon

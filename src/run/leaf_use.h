@@ -1,5 +1,5 @@
-// The variables of a program on the host, as one run uses them: a version of those that it reads,
-// memory for those that it assigns (device/versions.h).
+// The host variables of a program during one run: a version of each variable that the run reads,
+// and memory for each variable that it assigns (device/versions.h).
 #pragma once
 
 #include <span>
@@ -12,15 +12,14 @@
 
 namespace tenon {
 
-/// Whether what a leaf holds is assigned: a variable, or the result of an assignment to one.
+/// Whether the leaf's value can be assigned: a variable, or the result of an assignment to one.
 inline bool may_change(const Node& leaf) {
   return leaf.op == Op::Variable || leaf.op == Op::Assign;
 }
 
 class LeafUse {
  public:
-  /// `leaves` by slot. For those on GPUs there is nothing to do: work there is done in the order
-  /// of the queue.
+  /// `leaves` is by slot. Leaves on GPUs are ignored: work on a GPU runs in queue order.
   LeafUse(const Program& program, std::span<Node* const> leaves)
       : variable_(program.slots.size(), 0) {
     const auto on_host = [&](std::size_t slot) {
@@ -42,9 +41,9 @@ class LeafUse {
     }
   }
 
-  /// Whether begin() finds the memory of the slot.
+  /// Whether begin() sets the address of the slot.
   bool is_variable(std::size_t slot) const { return variable_[slot] != 0; }
-  /// Sets the addresses of variables. Throws ValueError where another thread assigns one of them.
+  /// Sets the addresses of variables. Throws ValueError if another thread is assigning one of them.
   void begin(std::vector<std::byte*>& values) {
     if (const int taken = use_.begin(assigned_buffers_, read_buffers_); taken >= 0)
       refuse_two_assigners(*assigned_[at(taken)].variable);

@@ -1,5 +1,5 @@
-// Steps of a program on several devices, queued one after another; transfers and collectives keep
-// devices in step.
+// Runs programs on several devices: queues the steps one after another. Transfers and collectives
+// synchronise the devices.
 #include "run/placed.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 
 using Queues = std::vector<std::unique_lock<std::mutex>>;
 
-// All take them in this order, beginning with the device number `first`.
+// Locks the devices' queues from number `first` on. All callers lock in this order, which prevents
+// deadlock.
 Queues lock_queues(const Program& program, std::size_t first) {
   Queues queues;
   for (std::size_t d = first; d < program.devices.size(); ++d)
@@ -24,7 +25,7 @@ Queues lock_queues(const Program& program, std::size_t first) {
   return queues;
 }
 
-// An arena on each device.
+// One arena on each device.
 class Arenas {
  public:
   explicit Arenas(const Program& program) {
@@ -66,7 +67,8 @@ class PlacedReplay final : public Replay {
 
   void run(std::span<std::byte* const> values, std::span<const std::int64_t> strides, int runs,
            std::byte*) override {
-    const Queues queues = lock_queues(*program_, 1);  // the caller has the first device's
+    // the caller has locked the first device's queue
+    const Queues queues = lock_queues(*program_, 1);
     if (arenas_ == nullptr) arenas_ = std::make_unique<Arenas>(*program_);
     values_.assign(values.begin(), values.end());
     arenas_->bind(*program_, values_);

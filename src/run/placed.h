@@ -1,4 +1,4 @@
-// Running programs on several devices (plan/placed.h).
+// Running programs on several devices. Their planning is in plan/placed.h.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,16 @@
 
 namespace tenon {
 
-/// Bytes of the arena that a call brings along: none where there is one on each device.
+/// Bytes of the arena that a call must supply: 0 if every device has an arena of its own.
 inline std::size_t arena_of_call(const Program& program) {
   return program.devices.size() > 1 ? 0 : static_cast<std::size_t>(program.arena_bytes);
 }
 
-/// Has an arena on each device, so one call at a time; calls are replayed as their backends do.
+/// Owns an arena on each device, so it runs one call at a time. Replays calls in the way that the
+/// backends support.
 std::unique_ptr<Replay> make_placed_replay(std::shared_ptr<const Program> program);
 
-/// Does every step once, with arenas of its own; values of the arena have no address yet.
+/// Runs every step once, with temporary arenas; arena values in `values` have no address yet.
 void run_placed(const Program& program, std::span<std::byte* const> values);
 
 }  // namespace tenon

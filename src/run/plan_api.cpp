@@ -1,4 +1,4 @@
-// What a plan tells about itself.
+// The public class Plan: texts and figures of a planned program.
 #include <memory>
 
 #include <tenon/error.h>

@@ -1,4 +1,4 @@
-// The body of the public Plan.
+// The implementation data of the public class Plan.
 #pragma once
 
 #include <tenon/eval.h>

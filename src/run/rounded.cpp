@@ -1,4 +1,4 @@
-// Rounded copies of weights: made, refreshed, and written by the programs that write the weight.
+// Creates, refreshes and updates rounded copies of weights.
 #include "run/rounded.h"
 
 #include <mutex>
@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-// Two functions that share weights may be run by two threads.
+// Protects copies of weights that functions on different threads share.
 std::mutex& refreshing() {
   static std::mutex mutex;
   return mutex;
@@ -24,13 +24,14 @@ Tensor assign_to(const Tensor& copy, const Tensor& value) {
   return make_node(Op::Assign, copy.dtype(), copy.shape(), {}, inputs);
 }
 
-// The copy keeps which assignment of its weight it holds. Under the lock.
+// Whether the copy is up to date: it records the weight's assignment that it was made from. Call
+// under the lock.
 bool fresh(const Node& copy, const Node& weight) {
   return copy.leaf->rounded_at == weight.assigned_at();
 }
 
-// Makes the copy by `make`. The weight may be assigned meanwhile: the copy then counts as that of
-// the older assignment, and is made once more.
+// Makes the copy by `make`. If the weight is assigned meanwhile, the copy is recorded as made from
+// the older value and is refreshed before the next use.
 template <class Make>
 void make_fresh(const Node& weight, Make&& make) {
   const std::uint64_t at = weight.assigned_at();
@@ -38,7 +39,7 @@ void make_fresh(const Node& weight, Make&& make) {
   copy.node()->leaf->rounded_at = at;
 }
 
-// The weight's node holds one; programs of another precision or layout hold theirs.
+// The weight's node holds one copy; programs with another precision or layout hold theirs.
 Tensor copy_of(Node& weight, DType dtype, bool channels_last) {
   const std::lock_guard lock(refreshing());
   Tensor& rounded = weight.leaf->rounded;

@@ -1,6 +1,7 @@
-// Copies of weights in 16 bits, kept beside the weight so that products need not round it at every
-// run. A program that assigns the weight assigns the copy too; after any other assignment the copy
-// is made anew before the next program that reads it.
+// 16-bit copies of weights, kept beside the weight so that products need not round the weight in
+// every run. A program that assigns the weight also assigns the copy. After any other assignment
+// the copy is refreshed before the next program that reads it. Which weights get copies is decided
+// in plan/rounding.h.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +12,24 @@
 
 namespace tenon {
 
-/// What a program reads rounded, and whether it assigns it.
+/// A weight that a program reads rounded, and whether the program assigns the weight.
 struct KeptWeight {
   Tensor weight, copy;
   bool assigned = false;
 };
 
-/// Copies of the weights that the graph of `roots` would round, and their assignments, which are
-/// added to `roots`.
+/// Copies of the weights that the graph of `roots` would round. Assignments of the copies are
+/// appended to `roots`.
 struct KeptWeights {
   std::vector<KeptWeight> weights;
   std::vector<RoundedCopy> copies;
 };
 KeptWeights keep_rounded(std::vector<Tensor>& roots, const PlanOptions& options);
 
-/// Before a run: copies whose weights were assigned elsewhere are made anew.
+/// Before a run: refreshes copies whose weights were assigned elsewhere.
 void refresh(const std::vector<KeptWeight>& weights);
-/// After a run that assigned both, and mark_assigned(): copies hold what their weights had `at`
-/// then.
+/// After a run that assigned weights and copies, and after mark_assigned(): records that each copy
+/// holds its weight's value at time `at`.
 void mark_fresh(const std::vector<KeptWeight>& weights, std::uint64_t at);
 
 }  // namespace tenon

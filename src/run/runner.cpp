@@ -1,4 +1,5 @@
-// eval(): key, cache, binding, running, and storing results in the nodes.
+// eval(): key, cache look-up, binding, running, and storing results in the nodes. Compiled
+// functions are in compile.cpp.
 #include "run/runner.h"
 
 #include <algorithm>
@@ -28,8 +29,8 @@
 namespace tenon {
 namespace {
 
-// 128 bits over the structure of a graph: two programs that differ meet the same key with
-// negligible chance.
+// A 128-bit hash of a graph's structure: two different programs have the same key with negligible
+// probability.
 struct Key {
   std::uint64_t lo = 0x243F6A8885A308D3ull, hi = 0x13198A2E03707344ull;
   void mix(std::uint64_t v) {
@@ -45,7 +46,7 @@ struct KeyHash {
   std::size_t operator()(const Key& k) const { return k.lo ^ k.hi; }
 };
 
-// Counts since the start, of all threads.
+// Counters since the start, over all threads.
 struct Counts {
   std::atomic<std::int64_t> planned{0}, run{0};
   std::atomic<double> planning_ms{0};
@@ -73,7 +74,7 @@ class CachedProgram final : public CacheEntry {
     charge(footprint(*program));
   }
   void leave(bool) override {
-    std::shared_ptr<CachedProgram> last;  // outlives the lock
+    std::shared_ptr<CachedProgram> last;  // destroyed after the lock is released
     const std::lock_guard lock(cache().mutex);
     const auto found = cache().programs.find(key_);
     if (found == cache().programs.end() || found->second.get() != this) return;
@@ -95,7 +96,7 @@ struct Traversal {
 };
 
 void mix_node(Key& key, const Node& node) {
-  // A value that was computed is a leaf like any other.
+  // A computed value is a leaf like any other.
   const Op op = node.realised() && node.op != Op::Variable ? Op::Data : node.op;
   const std::uint64_t inputs = node.realised() ? 0 : node.input_count;
   key.mix(static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(node.dtype) << 8 |
@@ -105,7 +106,7 @@ void mix_node(Key& key, const Node& node) {
   if (is_refused_late(op)) key.mix(node.label);
 }
 
-// Nodes of a walk lie anywhere in memory: those that come next are asked for ahead.
+// The nodes of a walk are scattered in memory, so the next ones are prefetched.
 constexpr std::size_t kAhead = 8;
 void prefetch(const Node& node) {
   const auto* first = reinterpret_cast<const std::byte*>(&node);
@@ -121,8 +122,8 @@ const Node* assigned_since(const Node& node) {
   return nullptr;
 }
 
-// Updates that a value carries are made of what the variables hold when they are carried out; the
-// values asked for must be those of their time.
+// Updates that a value carries use the variables' values at evaluation. Requested values must use
+// the variables' values from when the graph was built.
 void refuse_stale(std::span<Node* const> order, std::span<const Tensor> wanted) {
   const auto reached = made_from(order, wanted);
   for (const Node* node : order) {
@@ -141,7 +142,8 @@ std::uint64_t word_of(Device device) {
   return static_cast<std::uint64_t>(device.kind) << 32 | static_cast<std::uint64_t>(device.index);
 }
 
-// `wanted` are the roots that values are asked of; the others are assignments that these carry.
+// The first `wanted` roots are requested values; the others are assignments that these values
+// carry.
 Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::size_t wanted,
                    std::uint64_t planning, std::span<const Device> devices) {
   Traversal t;
@@ -173,8 +175,8 @@ Traversal traverse(NumberedOrder order, std::span<const Tensor> roots, std::size
   return t;
 }
 
-// Pending interior tensors that somebody outside this graph still holds. An assignment is about to
-// change what they read, so they get their value now.
+// Pending interior tensors that something outside this graph still holds and that read a variable
+// which is about to be assigned. They are evaluated now, before the variable changes.
 std::vector<Tensor> held_elsewhere(const Traversal& t, std::span<const Tensor> roots) {
   const std::vector<Node*>& nodes = t.order.nodes;
   std::vector<std::uint32_t> inside(nodes.size(), 0);  // uses by nodes of the graph
@@ -212,7 +214,8 @@ std::shared_ptr<const Program> find_or_plan(const Traversal& t, std::span<const 
   const auto entry = std::make_shared<CachedProgram>(t.key, program);
   {
     std::lock_guard lock(c.mutex);
-    if (!c.programs.try_emplace(t.key, entry).second) return program;  // planned by two at once
+    // two threads planned it at once
+    if (!c.programs.try_emplace(t.key, entry).second) return program;
   }
   enter(entry);
   return program;
@@ -245,8 +248,8 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
   }
   const std::uint64_t now = advance_assignment_clock();
   use.end();
-  // Shares in the variables: a root that is realised lets go of its inputs, and may have been the
-  // last to hold one.
+  // Keeps the variables alive: a realised root releases its inputs, and may have been the last
+  // holder of a variable.
   std::vector<Tensor> assigned(program.values.size());
   for (std::size_t s = 0; s < program.slots.size(); ++s)
     if (program.slots[s] != kNoValue)
@@ -254,7 +257,7 @@ void run(const Program& program, const Traversal& t, std::span<const Tensor> roo
   for (std::size_t k = 0; k < roots.size(); ++k) {
     const OutputSlot& slot = program.outputs[k];
     Node& node = *roots[k].node();
-    if (node.realised()) continue;  // asked for twice
+    if (node.realised()) continue;  // requested twice
     if (slot.is_variable) {
       set_realised(node, assigned[static_cast<std::size_t>(slot.value)].node()->value);
     } else {
@@ -367,9 +370,9 @@ std::shared_ptr<Buffer> number_of(const Node& constant, Device device) {
   throw InternalError("a number of an unknown dtype");
 }
 
-// The constant that a node is, or that to() has given a device; null where it is more than one
-// number. A number by itself is written, not computed: each other one, such as a learning rate,
-// would be another program.
+// The constant that a node is, or that to() has moved to a device; null if the node is more than a
+// constant. A single number is written directly, not computed: otherwise every new value, such as a
+// learning rate, would be another program.
 const Node* lone_number(const Node& node) {
   if (node.shape.numel() != 1 || ShapesOnly::is_on()) return nullptr;
   if (node.op == Op::Constant) return &node;
@@ -381,7 +384,7 @@ const Node* lone_number(const Node& node) {
 }  // namespace
 
 void eval(std::span<const Tensor> tensors) {
-  // Numbers, which belong to no device, are computed for themselves where others live elsewhere.
+  // Numbers without a device are evaluated separately if other roots have a device.
   std::vector<Tensor> roots, numbers;
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     const Tensor& t = tensors[k];

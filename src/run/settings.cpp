@@ -1,5 +1,5 @@
-// What the functions set_threads, set_precision and the like do to the calling thread's context,
-// and what a context says to the planner.
+// Implements set_threads, set_precision and the like, which change the calling thread's context,
+// and derives planner options from a context.
 #include "run/settings.h"
 
 #include <tenon/error.h>
@@ -30,7 +30,7 @@ PlanOptions plan_options(const Context& context, Device device) {
   out.disabled = context.disabled_passes;
   out.memory_limit = context.memory_limit;
   out.tuning = tuning_of(device, context.tune);
-  // What a GPU cannot hold is refused before anything runs.
+  // A program that does not fit the GPU's memory is refused before it runs.
   if (device.kind != Device::Kind::Cpu && context.memory_limit == 0)
     out.memory_limit = backend.facts(device.index).memory_bytes;
   return out;

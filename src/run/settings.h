@@ -1,4 +1,4 @@
-// From a context to what planning needs, and the engines of a device.
+// Planner options derived from a context, and the engines of a device.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace tenon {
 /// Options for programs on this device. Throws DeviceError when it cannot be used.
 PlanOptions plan_options(const Context& context, Device device);
 
-/// What a program depends on beside its graph and its device, as a number: contexts that plan alike
-/// in this thread have the same.
+/// A number for everything that a program depends on besides its graph and device. Contexts that
+/// plan alike in this thread have the same number.
 std::uint64_t planning_key(const Context& context);
 
 }  // namespace tenon

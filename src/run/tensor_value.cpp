@@ -1,4 +1,4 @@
-// Reading tensors: evaluates what is pending, then looks at memory.
+// Reading tensors from the host: evaluates pending tensors, then reads their memory.
 #include <cmath>
 #include <mutex>
 
@@ -50,7 +50,7 @@ std::string number_text(const void* data, DType dtype, std::int64_t k) {
 }
 
 constexpr std::int64_t kEdge = 3;        // elements shown at either end of a long axis
-constexpr std::int64_t kAbridge = 1000;  // tensors larger than this are abridged
+constexpr std::int64_t kAbridge = 1000;  // larger tensors are abridged
 
 void print_axis(std::string& out, const Tensor& t, const void* data, int axis, std::int64_t at,
                 const std::string& indent) {
@@ -75,7 +75,7 @@ void print_axis(std::string& out, const Tensor& t, const void* data, int axis, s
   out += ']';
 }
 
-// The value of a tensor on a GPU, in host memory; copied again only when it may have changed.
+// The value of a GPU tensor in host memory. It is copied again only if it may have changed.
 const void* host_copy(Node& node) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);

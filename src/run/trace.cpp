@@ -1,4 +1,4 @@
-// Tracing, and the pools of a trace.
+// Tracing a function, and the pools of arenas, addresses and outputs that its calls use.
 #include "run/trace.h"
 
 #include <algorithm>
@@ -21,13 +21,13 @@
 namespace tenon {
 namespace {
 
-constexpr std::size_t kIdleBounds = 64;  // that wait for the next call of so many runs
+constexpr std::size_t kIdleBounds = 64;  // kept for the next call with the same number of runs
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-constexpr std::int64_t kLarge = kMiB;            // bytes of outputs that do not wait for long
-constexpr std::int64_t kIdleOutputs = 8 * kMiB;  // bytes that wait, of other numbers of runs
+constexpr std::int64_t kLarge = kMiB;            // bytes; larger outputs are not kept long
+constexpr std::int64_t kIdleOutputs = 8 * kMiB;  // bytes kept for other numbers of runs
 
-// Plans what the roots compute, for the device that it lives on, or for several. `anew`: a plan of
-// another size does not serve.
+// Plans what the roots compute, for one device or several. `anew`: does not reuse a plan of another
+// size.
 void plan(Trace& t, std::vector<Tensor> roots, std::vector<Node*>& leaves, bool anew) {
   NumberedOrder order = numbered_order(roots);
   for (Node* node : order.nodes)
@@ -62,7 +62,7 @@ Shape row_of(const Shape& shape) {
   return row;
 }
 
-// What the function computes from stand-ins for its inputs.
+// The function's results for placeholder inputs.
 std::vector<Tensor> roots_of(Trace& t, const CompiledFunction::Body& function,
                              const std::vector<Tensor>& stand_ins) {
   std::vector<Tensor> outputs;
@@ -70,8 +70,8 @@ std::vector<Tensor> roots_of(Trace& t, const CompiledFunction::Body& function,
     RandomTraceGuard guard(&t.random);
     outputs = function(stand_ins);
   }
-  // Outputs that are no computation (an input passed through, a value known already) are copied by
-  // the program.
+  // Outputs that need no computation (an input passed through, a known value) are copied by the
+  // program.
   for (Tensor& out : outputs) {
     if (!out.defined()) throw ValueError("a compiled function returned a tensor without a value");
     if (out.node()->realised())
@@ -105,7 +105,7 @@ std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const 
     stand_ins.push_back(without_memory(in.shape, in.dtype, in.device));  // bound at each call
   const Device home = t->signature.empty() ? default_device() : t->signature[0].device;
   t->random.leaf = without_memory(Shape{2}, DType::Int64, home);
-  // Values that the function makes out of nothing live as long as what it returns.
+  // Values that the function creates itself live as long as its results.
   const std::vector<Tensor> roots = roots_of(*t, function, stand_ins);
   std::vector<Node*> leaves;
   plan(*t, roots, leaves, anew);
@@ -124,12 +124,12 @@ std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const 
 
 std::shared_ptr<Buffer> ArenaPool::take(const Program& program, int at_once) {
   const std::size_t bytes = arena_of_call(program);
-  std::shared_ptr<Buffer> too_small;  // given back before a larger one is asked for
+  std::shared_ptr<Buffer> too_small;  // released before a larger one is allocated
   {
     std::unique_lock lock(mutex_);
     given_back_.wait(lock, [&] { return in_use_ < at_once; });
     ++in_use_;
-    // The smallest that is large enough; where none is, the largest makes way.
+    // The smallest arena that is large enough. If none is, the largest is released.
     auto best = idle_.end();
     for (auto it = idle_.begin(); it != idle_.end(); ++it) {
       if (best == idle_.end()) {
@@ -162,7 +162,7 @@ void ArenaPool::give_back(std::shared_ptr<Buffer> arena) noexcept {
     if (arena != nullptr) try {
         idle_.push_back(arena);
         charge(static_cast<std::int64_t>(arena->bytes()));
-      } catch (const std::bad_alloc&) {  // it goes back to the system
+      } catch (const std::bad_alloc&) {  // the arena goes back to the system
       }
   }
   given_back_.notify_one();
@@ -177,7 +177,7 @@ void ArenaPool::leave(bool all) {
     charge(-static_cast<std::int64_t>(arena->bytes()));
 }
 
-// ---- What calls take --------------------------------------------------------------------------
+// ---- What a call takes -------------------------------------------------------------------------
 
 Trace::~Trace() {
   for (Outputs::Held* held : outputs_) delete held;
@@ -205,17 +205,17 @@ std::unique_ptr<Bound> Trace::take_bound(int runs) {
 }
 
 void Trace::give_back(std::unique_ptr<Bound> bound) noexcept {
-  bound->variables.abandon();  // of a call that failed
+  bound->variables.abandon();  // left by a failed call
   bound->given_use.abandon();
-  std::unique_ptr<Bound> last;  // outlives the lock
+  std::unique_ptr<Bound> last;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   try {
     bounds_.push_back(std::move(bound));
-  } catch (const std::bad_alloc&) {  // one less that waits
+  } catch (const std::bad_alloc&) {  // one fewer is kept
     return;
   }
   if (bounds_.size() <= kIdleBounds) return;
-  last = std::move(bounds_.front());  // of a number of runs that was not asked for lately
+  last = std::move(bounds_.front());  // the number of runs that was least recently used
   bounds_.erase(bounds_.begin());
 }
 
@@ -271,7 +271,7 @@ std::vector<Outputs::Held*> Trace::superfluous(int runs) {
   std::vector<Outputs::Held*> gone;
   if (others <= kIdleOutputs && same <= at_once && outputs_.size() <= kIdleBounds) return gone;
   gone.reserve(outputs_.size());                      // nothing may throw while some are taken out
-  std::erase_if(outputs_, [&](Outputs::Held* held) {  // those that have waited longest first
+  std::erase_if(outputs_, [&](Outputs::Held* held) {  // longest idle first
     const bool is_same = held->runs == runs;
     const bool goes = is_same
                           ? same > at_once

@@ -1,10 +1,10 @@
-// A trace: a compiled function's program for one combination of input shapes, with what its calls
-// need, ready to be taken by any thread.
+// A trace: a compiled function's program for one combination of input shapes, with everything that
+// its calls need, usable by any thread.
 //
-// The trace itself does not change once it is made. A call takes an arena from its function's pool,
-// addresses from the trace's, and outputs that nobody holds any more; all of these are its own
-// until it gives them back, so calls share nothing that they write. A settled call allocates
-// nothing.
+// A trace does not change once it is made. A call takes an arena from its function's pool,
+// addresses from the trace's pool, and outputs that nobody holds any more. They belong to the call
+// until it returns them, so concurrent calls share nothing that they write. A repeated call with
+// settled sizes allocates nothing.
 #pragma once
 
 #include <condition_variable>
@@ -23,23 +23,22 @@
 
 namespace tenon {
 
-/// What a call is given by the caller, one run's worth.
+/// One input of a call, for one run.
 struct Input {
   Shape shape;
   DType dtype;
   Device device;
   bool operator==(const Input&) const = default;
 };
-/// `runs` 0: a plain call; else inputs and outputs have the runs as their first axis.
+/// `runs` 0: a plain call. Otherwise the first axis of inputs and outputs is the run.
 Input describe(const Tensor& t, int runs);
 Shape stack_of(int runs, const Shape& row);
 
-/// Memory for intermediates: of all traces of one function, since a call needs it only while it
-/// runs.
+/// Arenas shared by all traces of one function: a call needs an arena only while it runs.
 class ArenaPool final : public CacheEntry {
  public:
   ArenaPool() : CacheEntry(Kind::Arenas) {}
-  /// An arena for the program; waits while `at_once` others are in use. A MemoryError names the
+  /// An arena for the program. Waits while `at_once` others are in use. A MemoryError names the
   /// largest of the program's values.
   std::shared_ptr<Buffer> take(const Program& program, int at_once);
   void give_back(std::shared_ptr<Buffer> arena) noexcept;
@@ -52,7 +51,7 @@ class ArenaPool final : public CacheEntry {
   int in_use_ = 0;
 };
 
-/// Addresses that one call of so many runs binds.
+/// The addresses of one call with a given number of runs.
 struct Bound {
   Bound(const Program& program, std::span<Node* const> leaves, int runs_of_it)
       : runs(runs_of_it),
@@ -74,7 +73,8 @@ inline constexpr std::int64_t kRandomStride = 64;
 
 struct Trace;
 
-/// The outputs of one call. Idle ones stand in their trace; others hold a share in it.
+/// The outputs of one call. Idle outputs are kept in their trace; outputs in use hold a reference
+/// to it.
 struct Outputs::Held {
   std::atomic<int> users{0};
   int runs = 0;
@@ -83,7 +83,7 @@ struct Outputs::Held {
 };
 
 struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
-  /// Where traces of a function stand.
+  /// The table that holds the traces of a function.
   class Owner {
    public:
     virtual ~Owner() = default;
@@ -100,24 +100,27 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   std::shared_ptr<const Program> program;
   std::vector<Tensor> leaves;      // by slot
   std::vector<int> input_of_slot;  // the input bound to a slot, or -1
-  std::vector<Shape> shapes;       // of the caller's outputs; assignments of copies stand behind
-  std::vector<KeptWeight> kept;    // rounded copies that the program reads
+  // of the caller's outputs; assignments of copies come after these
+  std::vector<Shape> shapes;
+  std::vector<KeptWeight> kept;  // rounded copies that the program reads
   RandomTrace random;
-  std::unique_ptr<Replay> replay;  // null where there is nothing to prepare
+  std::unique_ptr<Replay> replay;  // null: nothing to prepare
 
-  /// A call's own; made when all are in use. What is given back waits for the next call of so many
-  /// runs, up to limits: those of numbers of runs that were not asked for lately make way.
+  /// Addresses for one call; new ones if all are in use. Returned addresses are kept for the next
+  /// call with the same number of runs, up to a limit; those of numbers of runs that were least
+  /// recently used are dropped first.
   std::unique_ptr<Bound> take_bound(int runs);
   void give_back(std::unique_ptr<Bound> bound) noexcept;
   Outputs::Held* take_outputs(int runs);
   void give_back(Outputs::Held* held) noexcept;
-  /// Lets go of idle outputs that are large: another trace of the function is being used now.
+  /// Releases large idle outputs, because another trace of the function is in use now.
   void rest();
 
  private:
   std::int64_t output_bytes(int runs) const;
   bool large(int runs) const;
-  /// Takes idle outputs that make way for those of so many runs off the list.
+  /// Removes idle outputs from the list to make room for outputs of this number of runs, and
+  /// returns them.
   std::vector<Outputs::Held*> superfluous(int runs);
   void drop(std::span<Outputs::Held* const> gone);
   std::mutex mutex_;
@@ -125,16 +128,16 @@ struct Trace final : CacheEntry, std::enable_shared_from_this<Trace> {
   std::vector<Outputs::Held*> outputs_;
 };
 
-/// Traces the function in its context and plans what it gives; `key` is the trace's. `anew`: a plan
-/// of another size does not serve.
+/// Traces the function in its context and plans the result. `key` is the trace's. `anew`: does not
+/// reuse a plan of another size.
 std::shared_ptr<Trace> make_trace(const CompiledFunction::Body& function, const Context& context,
                                   std::vector<Input> signature, std::uint64_t key,
                                   bool anew = false);
 
-/// Binds inputs and outputs, feeds the generator's state, and brings rounded copies up to date.
+/// Binds inputs and outputs, writes the generator's state, and refreshes rounded copies.
 void bind(Trace& t, const std::vector<Tensor>& inputs, std::byte* arena, Bound& b,
           std::vector<Tensor>& outputs);
-/// After the runs: what was assigned is seen by others, and marked.
+/// After the runs: publishes the assigned values and marks the variables as assigned.
 void after_run(Trace& t, Bound& b);
 
 }  // namespace tenon

@@ -1,4 +1,5 @@
-// Where advice comes from, in order: the run's record, the disk, the library, a measurement.
+// Sources of advice, in this order: the run's record, the disk, the table built into the library, a
+// measurement.
 #include "run/tune.h"
 
 #include <algorithm>
@@ -25,11 +26,11 @@ namespace tenon {
 namespace {
 
 constexpr double kSecondsARegion = 1;
-// A library takes a tenth of a second or two to start, which so little a step does not make good in
-// 40,000 steps.
+// Loading a library takes a tenth of a second or two. A gain this small for each step does not pay
+// for it in 40,000 steps.
 constexpr double kMicrosecondsToStart = 4;
 
-// The record that this thread's plans note their choices in, the innermost.
+// The innermost record that this thread's plans write their choices to.
 thread_local TuneRecord* t_record = nullptr;
 
 struct Listener {
@@ -47,7 +48,7 @@ void report(const TuneProgress& progress) {
   if (l.function) l.function(progress);
 }
 
-// Who came second, when it is an engine of ours that serves.
+// The second-best choice, if it is one of our own engines and can run the region.
 std::optional<TuneChoice> second_of(const TuneChoice& first, const Region& region,
                                     std::span<const Value> values, const PlanOptions& options) {
   TuneChoice second;
@@ -62,15 +63,15 @@ std::optional<TuneChoice> second_of(const TuneChoice& first, const Region& regio
   return second;
 }
 
-// An empty table changes nothing.
+// An empty table leaves the digest unchanged.
 std::uint64_t with_digest(const TuneTable& table, std::uint64_t before) {
   if (table.size() == 0) return before;
   return (before + std::hash<std::string>()(table.text())) * 0x9E3779B97F4A7C15ull | 1u;
 }
 
-// What a library's engine (one that has a version) does for the program.
+// What a library's engine (an engine with a version) gains for the program.
 struct Use {
-  double gain = 0;  // microseconds over who came second
+  double gain = 0;  // microseconds over the second best
   std::vector<std::size_t> steps;
 };
 
@@ -150,7 +151,7 @@ TuneAdvice Tuner::look_up(const std::string& key, const Region& region,
   for (const TuneRecord* record = t_record; record != nullptr; record = record->outer_)
     if (const TuneChoice* row = record->table_.find_larger(key); row != nullptr && serves(*row)) {
       TuneChoice choice = *row;
-      // A library numbers its algorithms for every size anew.
+      // A library numbers its algorithms anew for every size.
       if (!choice.version.empty()) choice.configuration.clear();
       return {key, std::move(choice), "as for the whole batch", true};
     }
@@ -159,7 +160,7 @@ TuneAdvice Tuner::look_up(const std::string& key, const Region& region,
     return serves(choice) && all_competed(choice, options.engines, region, values);
   };
   const std::optional<TuneChoice> row = store_.find(key);
-  // Who wants measurements wants them of the versions that there are now.
+  // A user who asks for measurements wants them for the installed versions.
   if (row && holds(*row) &&
       (mode_ == Tune::Read || row->rivals == rivals_of(region, values, options.engines)))
     return {key, row, "tuned"};
@@ -187,7 +188,7 @@ std::vector<TuneAdvice> Tuner::advise(const Program& program, const AlikeSteps& 
       unknown.push_back({&advice[s], &region, {}});
   }
   if (!unknown.empty()) measure(unknown, program.values, options);
-  for (TuneAdvice& a : advice)  // regions alike
+  for (TuneAdvice& a : advice)  // equal regions
     for (const Unknown& u : unknown)
       if (a.key == u.advice->key) a = *u.advice;
   spare_libraries(advice, program, alike, options);
@@ -203,7 +204,7 @@ TuneAdvice Tuner::known(const Region& region, std::span<const Value> values,
 void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
                     const PlanOptions& options) {
   const std::lock_guard lock(measuring_);
-  // All of them first: their kernels compile beside one another.
+  // All candidates are prepared first, so that their kernels compile in parallel.
   for (Unknown& u : unknown) u.candidates = candidates_of(*u.region, values, options);
   int done = 0;
   for (Unknown& u : unknown) {
@@ -213,7 +214,7 @@ void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
       std::unique_ptr<Bench> bench;
       try {
         bench = make();
-      } catch (const MemoryError&) {  // without those of large workspaces, if there are any
+      } catch (const MemoryError&) {  // without candidates of large workspaces, if there are any
         constexpr std::size_t kLarge = std::size_t{64} << 20;
         const auto is_large = [](const Candidate& c) { return c.kernel->workspace_bytes > kLarge; };
         if (std::erase_if(u.candidates, is_large) == 0) throw;
@@ -225,7 +226,7 @@ void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
       store_.put(u.advice->key, *choice);
       u.advice->choice = std::move(choice);
       u.advice->source = "tuned now";
-    } catch (const Error& error) {  // as when the GPU's memory is full
+    } catch (const Error& error) {  // for example if the GPU's memory is full
       log_message(LogLevel::Warning,
                   cat("tuning: ", u.region->title, " is left to the model: ", error.what()));
     }
@@ -235,7 +236,7 @@ void Tuner::measure(std::span<Unknown> unknown, std::span<const Value> values,
 }
 
 void Tuner::taken(const std::string& key, const TuneChoice& choice) {
-  if (ShapesOnly::is_on() || t_record == nullptr) return;  // the first: planned, not run
+  if (ShapesOnly::is_on() || t_record == nullptr) return;  // ShapesOnly: planned, not run
   TuneTable& table = t_record->table_;
   if (table.find(key) == nullptr) table.put(key, choice);
 }

@@ -1,5 +1,5 @@
-// The tuner: advice for choose_engines from what runs recorded, what the disk holds, what travels
-// in the library, and, when asked to, from timing candidates now.
+// The tuner: advice for choose_engines from the run's record, the disk, the built-in table, and, if
+// requested, from timing candidates now. The competition itself is in tune_select.h.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ namespace tenon {
 
 class Tuner final : public Tuning {
  public:
-  /// Makes the bench for a region; `candidates` says how much workspace it must have.
+  /// Makes the bench for a region; `candidates` determine how much workspace it needs.
   using MakeBench = std::function<std::unique_ptr<Bench>(
       const Region&, std::span<const Value>, const PlanOptions&, std::span<const Candidate>)>;
 
@@ -46,18 +46,18 @@ class Tuner final : public Tuning {
   std::mutex measuring_;  // one competition at a time
 };
 
-/// The tuner of a GPU; null on the CPU, where there is one engine for a region.
+/// The tuner of a GPU; null on the CPU, where each region has one engine.
 Tuning* tuning_of(Device device, Tune mode);
 
-/// A bench on a GPU: random inputs of the region's own shapes, outputs overwritten before each
+/// A bench on a GPU: random inputs of the region's own shapes; outputs are overwritten before each
 /// check.
 std::unique_ptr<Bench> make_gpu_bench(const Region& region, std::span<const Value> values,
                                       const PlanOptions& options,
                                       std::span<const Candidate> candidates);
 
-/// While one of these lives it notes every choice of its thread's plans, and the choices it was
-/// given (by an earlier part of the same run) come before all others. They nest: an inner one asks
-/// the outer ones too.
+/// While it lives, it records every choice of its thread's plans. Choices given to it (by an
+/// earlier part of the same run) take precedence over all others. Records nest: an inner record
+/// also asks the outer ones.
 class TuneRecord {
  public:
   explicit TuneRecord(TuneTable kept = {});
@@ -65,7 +65,7 @@ class TuneRecord {
   TuneRecord(const TuneRecord&) = delete;
   TuneRecord& operator=(const TuneRecord&) = delete;
 
-  /// What was given and what was noted since.
+  /// The given choices and those recorded since.
   const TuneTable& table() const { return table_; }
 
  private:
@@ -74,13 +74,13 @@ class TuneRecord {
   friend std::uint64_t tuning_state();
   TuneTable table_;
   TuneRecord* const outer_;
-  std::uint64_t given_ = 0;  // tells apart what it and the outer ones were given; 0: nothing
+  std::uint64_t given_ = 0;  // identifies what it and the outer records were given; 0: nothing
 };
 
-/// Tells apart what this thread's records were given; 0: nothing.
+/// A number that identifies what this thread's records were given; 0: nothing.
 std::uint64_t current_tune_record() noexcept;
-/// Tells apart all that decides this thread's next plan for a GPU beside its context: what records
-/// were given and have noted since, and measurements on disk.
+/// A number that identifies everything besides the context that decides this thread's next GPU
+/// plan: given and recorded choices, and measurements on disk.
 std::uint64_t tuning_state();
 
 }  // namespace tenon

@@ -1,10 +1,10 @@
 // The tuner's bench on a GPU.
 //
-// The reference is the first engine that has one: the contraction's defining sums, with operands
-// rounded as asked for, run once on the tuning inputs. Values that a region reads and writes
-// (weights that it updates) are filled anew before every check, with positive numbers, as single
-// numbers are: an update takes roots of some and divides by others, and its result would be made of
-// the few that lie next to zero.
+// The reference is the first engine that has a reference configuration: the contraction's defining
+// sums, with operands rounded as requested, run once on the tuning inputs. Values that a region
+// both reads and writes (weights that it updates) are filled again before every check. They and
+// single numbers are positive: an update takes roots of some and divides by others, and results
+// near zero would dominate the comparison.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -22,8 +22,9 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 
-/// How far results may lie from the reference's, as a share of their norm. Float32 sums in another
-/// order differ by about the square root of their length in units of 6e-8; TF32 would show as 4e-4.
+/// The allowed distance between a result and the reference, relative to the reference's norm.
+/// Float32 sums in another order differ by about the square root of their length, in units of 6e-8.
+/// TF32 would differ by 4e-4.
 double bound_of(const Contraction& c, DType result) {
   double bound = c.dtype == DType::Float64 ? 1e-12 : 5e-5;
   if (c.tf32() || result == DType::Float16) bound = 2e-3;
@@ -34,7 +35,8 @@ double bound_of(const Contraction& c, DType result) {
   return bound;
 }
 
-/// What the reference can do: not what engines reduce of some rows, by an order that is theirs.
+/// The part that the reference can run: without reductions of neighbouring rows, whose order
+/// belongs to each engine.
 Region without_sums_of_rows(const Region& region) {
   Region rest = region;
   std::erase_if(rest.map.reduces, [&rest](const MapReduce& reduce) {
@@ -70,7 +72,7 @@ class GpuBench final : public Bench {
     }
   }
 
-  // What one region needed, the next one's sizes may not reuse.
+  // Frees memory: the sizes of the next region may not match these blocks.
   ~GpuBench() override {
     live_.clear(), expected_.clear();
     workspace_.reset();
@@ -88,16 +90,15 @@ class GpuBench final : public Bench {
       const double apart = std::sqrt(d.apart),
                    bound = bound_of(region_.contraction, value(id).dtype);
       if (d.broken == 0 && apart <= bound * std::sqrt(d.size)) continue;
-      *why =
-          cat("its result lies ", apart / std::sqrt(d.size), " of the norm from the reference's (",
-              d.broken, " elements are not finite), more than ", bound);
+      *why = cat("its result differs from the reference's by ", apart / std::sqrt(d.size),
+                 " of the norm (", d.broken, " elements are not finite), more than ", bound);
       return false;
     }
     return true;
   }
 
   double microseconds(const Kernel& kernel) override {
-    constexpr double kLong = 300;  // a timing of about so many
+    constexpr double kLong = 300;  // target length of one timing
     double& known = estimates_[&kernel];
     if (known == 0) {
       known = 1e3 * backend_.measure(kernel, binding(), device_.index, 1);

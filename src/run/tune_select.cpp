@@ -1,4 +1,4 @@
-// The rules of the competition.
+// The rules of the competition. See tune_select.h.
 #include "run/tune_select.h"
 
 #include <algorithm>
@@ -25,12 +25,13 @@ double factor_of(const Candidate& candidate) {
 
 struct Runner {
   const Candidate* candidate;
-  /// The least of all rounds, by which it is compared; twice that where it takes much memory.
+  /// The minimum over all rounds, used for comparisons; doubled for a configuration that needs much
+  /// memory.
   double us = std::numeric_limits<double>::infinity();
   double measured() const { return us / factor_of(*candidate); }
 };
 
-// What fails is out of the race and no more: another candidate is as good.
+// A candidate that fails is dropped; the others continue.
 bool is_right(const Candidate& candidate, Bench& bench) {
   std::string why;
   try {
@@ -59,8 +60,8 @@ double least(const std::vector<Runner>& runners) {
   return us;
 }
 
-// Whether an engine's first ways are so far behind that others of its are not worth the time. A
-// library's may be of another kind altogether.
+// Whether an engine's first configurations are so slow that its others are not worth timing. A
+// library is not judged this way: its configurations may be very different.
 bool is_hopeless(const std::vector<Runner>& runners, const Engine* engine) {
   if (!engine->version().empty()) return false;
   int tried = 0;
@@ -70,7 +71,7 @@ bool is_hopeless(const std::vector<Runner>& runners, const Engine* engine) {
   return tried >= 2 && us > kHopeless * least(runners);
 }
 
-// The best one of another engine; failing that, the best other one.
+// The best candidate of another engine; if there is none, the second best of the same engine.
 const Runner* second(const std::vector<Runner>& runners, const Runner& winner) {
   const Runner* found = nullptr;
   const auto elsewhere = [&](const Runner& r) {
@@ -113,7 +114,7 @@ std::vector<Candidate> candidates_of(const Region& region, std::span<const Value
       try {
         out.push_back({ways.engine, ways.names[rank],
                        ways.engine->prepare_as(ways.names[rank], region, values, options.threads)});
-      } catch (const NotSupported&) {  // a library that has fewer
+      } catch (const NotSupported&) {  // a library with fewer configurations
         continue;
       }
     }

@@ -1,5 +1,5 @@
-// Which of several kernels of one region is the fastest that is right. Knows no GPU: how kernels
-// are run and timed is the Bench's, so that the rules can be tested anywhere.
+// Selects the fastest correct kernel for a region. It knows no GPU: a Bench runs and times the
+// kernels, so the rules can be tested anywhere.
 #pragma once
 
 #include <memory>
@@ -21,33 +21,33 @@ struct Candidate {
   std::string title() const;
 };
 
-/// Where the kernels of one region are tried out.
+/// Runs and times the kernels of one region.
 class Bench {
  public:
   virtual ~Bench() = default;
-  /// The region that is tried out, for messages.
+  /// The region under test, for messages.
   virtual std::string title() const { return {}; }
-  /// Runs it on the tuning inputs and compares with what the reference makes of them; if it does
-  /// not agree, *why says so.
+  /// Runs the kernel on the tuning inputs and compares with the reference's result. If they
+  /// disagree, *why gives the reason.
   virtual bool agrees(const Kernel& kernel, std::string* why) = 0;
   /// One more timing.
   virtual double microseconds(const Kernel& kernel) = 0;
 };
 
-/// Everything that may run the region, in the order of trial: the engines' first configurations,
-/// beginning with the one that would be chosen without measurements, then their second ones, and so
-/// on.
+/// Every engine and configuration that may run the region, in the order of trial: the first
+/// configuration of each engine, starting with the one that would be chosen without measurements,
+/// then the second ones, and so on.
 std::vector<Candidate> candidates_of(const Region& region, std::span<const Value> values,
                                      const PlanOptions& options);
 /// Names and versions of the engines that claim the region.
 std::string rivals_of(const Region& region, std::span<const Value> values,
                       std::span<const Engine* const> engines);
 
-/// Checks and times the candidates in turns and drops those that are 1.25 times as slow as the
-/// best; a candidate that disagrees or fails is out, and so are others of an engine of ours whose
-/// first two take three times as long as the best. Of those within 2 % of the best the first wins;
-/// what takes much memory counts twice its time. Timing takes `seconds` or little more. nullopt
-/// when none is right.
+/// Checks the candidates, times them round-robin, and drops those slower than 1.25 times the best.
+/// A candidate that disagrees or fails is dropped. If the first two configurations of one of our
+/// own engines take three times as long as the best, its other configurations are dropped too.
+/// Among candidates within 2 % of the best the first wins. A candidate that needs much memory
+/// counts with twice its time. Timing takes about `seconds`. nullopt if no candidate is correct.
 std::optional<TuneChoice> fastest(std::vector<Candidate>& candidates, Bench& bench, double seconds);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// Reading and writing the table's file.
+// Reads and writes the tune table's file.
 #include "run/tune_store.h"
 
 #include <optional>

@@ -1,8 +1,8 @@
-// Inverse trigonometric functions: atan, asin, acos, atan2. Branch-free in float; double goes to
-// the C library.
+// Inverse trigonometric functions: atan, asin, acos, atan2. Branch-free in float; double uses the C
+// library.
 //
 // atan has an odd polynomial of degree 21 on [0, 1], asin one of degree 13 on [0, 1/2]
-// (interpolated at Chebyshev points: 1e-9 of the argument); other arguments are led back to these.
+// (interpolated at Chebyshev points: 1e-9 of the argument); other arguments are reduced to these.
 #pragma once
 
 #include "scalar/config.h"
@@ -27,7 +27,7 @@ TENON_SCALAR float atan_unit(float t) {
 TENON_SCALAR float atan(float x) {
   const float size = magnitude(x);
   const float r = atan_unit(size > 1.0f ? 1.0f / size : size);
-  // NaN: neither comparison holds, and the polynomial keeps it.
+  // NaN: no comparison is true, and the polynomial returns NaN.
   return with_sign(size > 1.0f ? (1.57079633f - r) - 4.37113883e-8f : r, x);
 }
 
@@ -36,7 +36,7 @@ TENON_SCALAR float atan2(float y, float x) {
   const float width = magnitude(x), height = magnitude(y);
   const bool steep = height > width;
   const float low = steep ? width : height, high = steep ? height : width;
-  // 0 / 0 and infinity / infinity are the angles of the axes and diagonals.
+  // 0 / 0 and infinity / infinity: the angles of the axes and diagonals.
   const float ratio = low == high ? (high == 0.0f ? 0.0f : 1.0f) : low / high;
   float r = atan_unit(ratio);
   r = steep ? (1.57079633f - r) - 4.37113883e-8f : r;

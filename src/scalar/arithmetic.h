@@ -1,5 +1,5 @@
-// The ops that are arithmetic of the processor: signs, rounding, quotients, comparisons, logic.
-// Integers wrap around and trap nowhere: x / 0 and x % 0 are 0. Truth is int32 0 or 1.
+// Ops that the processor implements directly: signs, rounding, quotients, comparisons, logic.
+// Integers wrap around and never trap: x / 0 and x % 0 are 0. Truth values are int32 0 or 1.
 #pragma once
 
 #include "scalar/config.h"
@@ -50,7 +50,7 @@ TENON_SCALAR double div(double a, double b) { return a / b; }
 TENON_SCALAR int64_t div(int64_t a, int64_t b) { return b == 0 ? 0 : (b == -1 ? neg(a) : a / b); }
 TENON_SCALAR int32_t div(int32_t a, int32_t b) { return b == 0 ? 0 : (b == -1 ? neg(a) : a / b); }
 
-/// Python's: the sign of the divisor.
+/// As in Python: the result has the divisor's sign.
 TENON_SCALAR float remainder(float a, float b) {
   const float r = ::fmodf(a, b);
   return r != 0.0f && (r < 0.0f) != (b < 0.0f) ? r + b : r;
@@ -81,7 +81,7 @@ TENON_SCALAR float floor(float x) { return ::floorf(x); }
 TENON_SCALAR double floor(double x) { return ::floor(x); }
 TENON_SCALAR float ceil(float x) { return ::ceilf(x); }
 TENON_SCALAR double ceil(double x) { return ::ceil(x); }
-/// To nearest, halves to even.
+/// To nearest, ties to even.
 TENON_SCALAR float round(float x) { return ::rintf(x); }
 TENON_SCALAR double round(double x) { return ::rint(x); }
 TENON_SCALAR float trunc(float x) { return ::truncf(x); }
@@ -95,7 +95,7 @@ template <class T>
 TENON_SCALAR T same(T x) {
   return x;
 }
-/// NaN passes.
+/// NaN is returned unchanged.
 template <class T>
 TENON_SCALAR T relu(T x) {
   return x < T(0) ? T(0) : x;

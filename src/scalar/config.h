@@ -1,9 +1,9 @@
-// What lets one source serve g++, nvcc and NVRTC: qualifiers, the C maths functions, bit casts and
-// fused multiply-add.
+// Definitions that let one source compile with g++, nvcc and NVRTC: qualifiers, the C maths
+// functions, bit casts and fused multiply-add.
 //
-// A file compiled with extra instruction sets sets TENON_SCALAR_ISA to a name of its own before it
-// includes anything of scalar/, so that its copies of these inline functions are other functions
-// than the baseline's.
+// A file compiled with additional instruction sets defines TENON_SCALAR_ISA with a name of its own
+// before it includes anything of scalar/. Its copies of these inline functions are then different
+// functions from the baseline's.
 #pragma once
 
 #if defined(__CUDACC_RTC__)
@@ -69,8 +69,8 @@ TENON_SCALAR double double_of(uint64_t x) {
 #endif
 }
 
-/// a * b + c: in one rounding where the instruction set has that, in two where it would be a
-/// library call.
+/// a * b + c: rounded once if the instruction set has a fused multiply-add, rounded twice where it
+/// would be a library call.
 TENON_SCALAR float fused(float a, float b, float c) {
 #if defined(__FMA__) || defined(__CUDA_ARCH__) || defined(__aarch64__)
   return ::fmaf(a, b, c);
@@ -87,8 +87,9 @@ TENON_SCALAR double fused(double a, double b, double c) {
 #endif
 }
 
-/// n / d for d between 2^-20 and 2^20. On a GPU without the branch that the general quotient takes
-/// for extreme operands, and so without its wait; rounded as that, but for denormal results.
+/// n / d for d between 2^-20 and 2^20. On a GPU without the branch of the general quotient for
+/// extreme operands, and so without its wait. Rounded like the general quotient, except for
+/// denormal results.
 TENON_SCALAR float tame_quotient(float n, float d) {
 #if defined(__CUDA_ARCH__)
   float r = __fdividef(1.0f, d);

@@ -1,11 +1,11 @@
-// Conversions between compute types, and the 16-bit floating types as bits. Branch-free.
+// Conversions between compute types, and the bit patterns of 16-bit floating types. Branch-free.
 #pragma once
 
 #include "scalar/config.h"
 
 TENON_SCALAR_BEGIN
 
-/// Truncates; NaN gives 0, values beyond int64 its nearest end.
+/// Truncates. NaN becomes 0; values beyond int64 become its nearest end.
 template <class T>
 TENON_SCALAR int64_t to_int64(T x) {
   const T limit = static_cast<T>(9223372036854775808.0);
@@ -16,8 +16,9 @@ TENON_SCALAR int64_t to_int64(T x) {
   return inside ? whole : end;
 }
 
-/// Nearest even in the upper half of the bits. NaN stays NaN, and what from_bfloat16() gave becomes
-/// the bits that it was of, signalling ones too: what is only moved is not changed.
+/// Rounds to nearest even in the upper half of the bits. NaN stays NaN, and a value from
+/// from_bfloat16() returns its original bits, also for signalling NaNs: moving a value does not
+/// change it.
 TENON_SCALAR uint32_t bfloat16_of(float x) {
   const uint32_t u = bits_of(x);
   const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
@@ -26,8 +27,8 @@ TENON_SCALAR uint32_t bfloat16_of(float x) {
 }
 TENON_SCALAR float from_bfloat16(uint32_t bits) { return float_of(bits << 16); }
 
-/// Nearest even; overflows to infinity; NaN as bfloat16_of(). The sum with 1/2 rounds what becomes
-/// a denormal at its last place.
+/// Rounds to nearest even; overflows to infinity; NaN as in bfloat16_of(). Adding 1/2 rounds a
+/// result that becomes denormal at its last digit.
 TENON_SCALAR uint32_t float16_of(float x) {
   const uint32_t u = bits_of(x) & 0x7fffffffu;
   const uint32_t sign = (bits_of(x) >> 16) & 0x8000u;

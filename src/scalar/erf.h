@@ -1,4 +1,4 @@
-// The error function. Branch-free in float; double goes to the C library.
+// The error function. Branch-free in float; double uses the C library.
 #pragma once
 
 #include "scalar/config.h"
@@ -6,8 +6,8 @@
 
 TENON_SCALAR_BEGIN
 
-/// Near zero x + x P(x^2); else 1 - exp(-Q(|x|)), Q minimax for -log erfc. From 4 on the result
-/// is 1.
+/// Near zero x + x P(x^2); otherwise 1 - exp(-Q(|x|)) with a minimax Q for -log erfc. From 4 on the
+/// result is 1.
 TENON_SCALAR float erf(float x) {
   const float z = x * x;
   float p = fused(8.2803924495e-5f, z, -8.1218850301e-4f);

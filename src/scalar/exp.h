@@ -1,12 +1,12 @@
-// exp, exp2 and what is built on them: expm1, tanh, sigmoid, sinh, cosh. Branch-free, but for sinh
-// and cosh of double, which are the C library's.
+// exp, exp2 and functions built on them: expm1, tanh, sigmoid, sinh, cosh. Branch-free, except sinh
+// and cosh of double, which use the C library.
 //
 // Reduction x = n ln 2 + r with |r| <= ln 2 / 2, then a minimax polynomial in r (fitted by the
 // Remez algorithm to the weighted relative error). Errors in units of the last place are measured
 // in tests/scalar.
 //
-// On a GPU exp and tanh of float are CUDA's, which take the power of two from the unit for special
-// functions: 10 and 17 instructions instead of 23 and 37, errors of 1 and 2 units
+// On a GPU, exp and tanh of float are CUDA's, which use the special function unit for the power of
+// two: 10 and 17 instructions instead of 23 and 37, with errors of 1 and 2 units
 // (tests/cuda/test_functions.cpp).
 #pragma once
 
@@ -19,8 +19,8 @@ struct ExpReduced {
   uint32_t n;  // two's complement
 };
 
-/// Adding 1.5 * 2^23 rounds to a whole number, which then stands in the low bits. ln 2 is split so
-/// that n * (its upper part) is exact.
+/// Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits. ln 2 is split so that n *
+/// (its upper part) is exact.
 TENON_SCALAR ExpReduced exp_reduce(float x) {
   const float shifted = fused(x, 1.44269504f, 12582912.0f);
   const float n = shifted - 12582912.0f;
@@ -35,7 +35,8 @@ TENON_SCALAR float exp(float x) {
 #if defined(__CUDA_ARCH__)
   return ::expf(x);
 #else
-  // Beyond these ends the result is infinite or zero; comparisons are false for NaN, which stays.
+  // Beyond these limits the result is infinite or zero. Comparisons with NaN are false, so NaN
+  // stays.
   const float c = x < -104.0f ? -104.0f : (x > 89.0f ? 89.0f : x);
   const ExpReduced e = exp_reduce(c);
   float p = fused(1.3814462982e-3f, e.r, 8.368780331e-3f);
@@ -43,13 +44,13 @@ TENON_SCALAR float exp(float x) {
   p = fused(p, e.r, 1.6666520109e-1f);
   p = fused(p, e.r, 4.9999993412e-1f);
   p = fused(e.r * e.r, p, e.r) + 1.0f;
-  // Two factors, so that denormal results and those just below overflow come out right.
+  // Two factors, so that denormal results and results just below overflow are correct.
   const uint32_t half = static_cast<uint32_t>(static_cast<int32_t>(e.n) >> 1);
   return p * power_of_two(half) * power_of_two(e.n - half);
 #endif
 }
 
-/// Exact for whole x: the reduced argument is x less the nearest whole number, without rounding.
+/// Exact for integers: the reduced argument is x minus the nearest integer, without rounding.
 TENON_SCALAR float exp2(float x) {
   const float c = x < -151.0f ? -151.0f : (x > 129.0f ? 129.0f : x);
   const float shifted = c + 12582912.0f;
@@ -73,8 +74,8 @@ TENON_SCALAR float expm1_unsigned_zero(float x) {
   p = fused(p, e.r, 1.6666542546e-1f);
   p = fused(p, e.r, 5.0000000623e-1f);
   const float q = fused(e.r * e.r, p, e.r);
-  // 2^n (q + 1) - 1 in halves, so that 2^n does not overflow; n = 0 apart, so that a denormal is
-  // not halved.
+  // 2^n (q + 1) - 1 in two halves, so that 2^n does not overflow; n = 0 is separate, so that a
+  // denormal is not halved.
   const float h = power_of_two(e.n - 1u);
   const float scaled = fused(h, q, h - 0.5f) * 2.0f;
   return e.n == 0u ? q : scaled;
@@ -82,7 +83,7 @@ TENON_SCALAR float expm1_unsigned_zero(float x) {
 
 TENON_SCALAR float expm1(float x) { return x == 0.0f ? x : expm1_unsigned_zero(x); }
 
-/// By t = expm1(-2 |x|), which cancels nowhere: tanh |x| = -t / (t + 2).
+/// From t = expm1(-2 |x|), which has no cancellation: tanh |x| = -t / (t + 2).
 TENON_SCALAR float tanh(float x) {
 #if defined(__CUDA_ARCH__)
   return ::tanhf(x);
@@ -92,14 +93,14 @@ TENON_SCALAR float tanh(float x) {
 #endif
 }
 
-/// By e = exp(-|x|), which cannot overflow.
+/// From e = exp(-|x|), which cannot overflow.
 TENON_SCALAR float sigmoid(float x) {
   const float e = exp(-magnitude(x));
   const float top = x < 0.0f ? e : 1.0f;
   return tame_quotient(top, 1.0f + e);
 }
 
-/// Beyond it exp's square root is squared again, which overflows only where the result does.
+/// Above this limit the square root of exp is squared, which overflows only if the result does.
 inline constexpr float kHyperbolicLimit = 44.0f;
 
 TENON_SCALAR float sinh(float x) {

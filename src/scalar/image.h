@@ -1,13 +1,13 @@
-// What a pixel of an image becomes: weights of a triangle filter, and changes of colour. One
-// definition for the CPU and for GPUs, which give the same bytes: nothing here is contracted to a
-// fused multiply-add.
+// Per-pixel arithmetic of image transforms: weights of a triangle filter, and colour transforms.
+// One definition for the CPU and for GPUs, which give the same bytes: no multiply-add here is
+// fused.
 #pragma once
 
 #include "scalar/config.h"
 
 TENON_SCALAR_BEGIN
 
-/// a * b in a rounding of its own.
+/// a * b with a rounding of its own.
 TENON_SCALAR double product(double a, double b) {
 #if defined(__CUDA_ARCH__)
   return __dmul_rn(a, b);
@@ -28,11 +28,12 @@ TENON_SCALAR int nearest_whole(double x) { return static_cast<int>(::floor(x + 0
 
 // ---- Resampling --------------------------------------------------------------------------------
 
-inline constexpr int kWeightBits =
-    22;  // of a fraction: 8 bits of a pixel and a sign beside it fit 32
+// Fraction bits of a weight: 8 bits of a pixel and a sign also fit into 32 bits.
+inline constexpr int kWeightBits = 22;
 inline constexpr int kHalfWeight = 1 << (kWeightBits - 1);
 
-/// Pixels from `from` on, `scale` for one of the result; those from `low` to `high` - 1 are seen.
+/// One axis of a resize: result pixels are `scale` source pixels apart, starting at `from`; source
+/// pixels `low` to `high` - 1 are visible.
 struct ResampleAxis {
   double from, scale, support;
   int low, high;
@@ -50,7 +51,7 @@ TENON_SCALAR int first_tap(const ResampleAxis& axis, double centre) {
 TENON_SCALAR int end_of_taps(const ResampleAxis& axis, double centre, int first) {
   return clamped(nearest_whole(centre + axis.support), first + 1, axis.high);
 }
-/// Before the weights of a result's pixels are divided by their sum.
+/// The weight of a source pixel, before a result pixel's weights are divided by their sum.
 TENON_SCALAR double raw_weight(const ResampleAxis& axis, double centre, int pixel) {
   const double left = 1 - magnitude((pixel - centre + 0.5) / axis.support);
   return left > 0.0 ? left : 0.0;
@@ -61,7 +62,7 @@ TENON_SCALAR int32_t tap_weight(double raw, double sum, int count) {
 TENON_SCALAR unsigned char resampled(int32_t sum) {
   return static_cast<unsigned char>(clamped(sum >> kWeightBits, 0, 255));
 }
-/// The first pixel and one behind the last that any of a result's pixels is a mean of.
+/// The first source pixel of a range of result pixels, and one past the last.
 struct TapRange {
   int first, end;
 };
@@ -72,18 +73,19 @@ TENON_SCALAR TapRange all_taps(const ResampleAxis& axis, int pixels) {
 
 // ---- Colours of a JPEG -------------------------------------------------------------------------
 
-/// Samples of one of its colours, which stand for across x down pixels, 1 or 2.
+/// Samples of one colour component; each covers across x down pixels, 1 or 2.
 struct ColourPlane {
   const unsigned char* samples;
   int64_t pitch;
   int width, height, across, down;
 };
-/// What libjpeg has for pixel (x, y): by three quarters of the nearest sample in each direction.
+/// libjpeg's value for pixel (x, y): three quarters of the nearest sample in each direction, one
+/// quarter of the next.
 TENON_SCALAR int colour_at(const ColourPlane& plane, int x, int y) {
   const int cx = x / plane.across, cy = y / plane.down;
   const bool right = x % 2 != 0, lower = y % 2 != 0;
   const unsigned char* row = plane.samples + cy * plane.pitch;
-  // Of one or two samples it makes no gradient.
+  // libjpeg does not interpolate one or two samples.
   if (plane.across == 2 ? plane.width <= 2 : plane.down == 1) return row[cx];
   const int near_x = clamped(cx + (right ? 1 : -1), 0, plane.width - 1);
   if (plane.down == 1) return (3 * row[cx] + row[near_x] + (right ? 2 : 1)) >> 2;
@@ -93,7 +95,7 @@ TENON_SCALAR int colour_at(const ColourPlane& plane, int x, int y) {
   if (plane.across == 1) return (here + (lower ? 2 : 1)) >> 2;
   return (3 * here + 3 * row[near_x] + near[near_x] + (right ? 7 : 8)) >> 4;
 }
-/// In libjpeg's integers.
+/// In libjpeg's integer arithmetic.
 TENON_SCALAR void rgb_of(int light, int blue, int red, unsigned char* p) {
   blue -= 128, red -= 128;
   p[0] = static_cast<unsigned char>(clamped(light + ((91881 * red + 32768) >> 16), 0, 255));
@@ -102,16 +104,16 @@ TENON_SCALAR void rgb_of(int light, int blue, int red, unsigned char* p) {
   p[2] = static_cast<unsigned char>(clamped(light + ((116130 * blue + 32768) >> 16), 0, 255));
 }
 
-// ---- Places ------------------------------------------------------------------------------------
+// ---- Positions ---------------------------------------------------------------------------------
 
-/// Where an affine map takes a coordinate from, in 16.16 fixed point as Pillow has it.
+/// One coordinate of an affine map in 16.16 fixed point, as in Pillow.
 struct AffineAxis {
   int64_t start, across, down;
 };
 TENON_SCALAR int64_t fixed_point(double x) {
   return static_cast<int64_t>(::floor(product(x, 65536.0) + 0.5));
 }
-/// By its share of x, of y, and what is added.
+/// From the factors of x and y, and the constant.
 TENON_SCALAR AffineAxis affine_axis(const double* m) {
   return {fixed_point(m[2] + product(m[0], 0.5) + product(m[1], 0.5)), fixed_point(m[0]),
           fixed_point(m[1])};
@@ -120,12 +122,13 @@ TENON_SCALAR int64_t affine_place(const AffineAxis& axis, int x, int y) {
   return (axis.start + x * axis.across + y * axis.down) >> 16;
 }
 
-/// The four pixels around a place, and how far it is from the first.
+/// The four pixels around a position, and the position's distance from the first one.
 struct FourPixels {
   int left, right, top, bottom;
   double across, down;
 };
-/// Where a perspective, 8 numbers, takes pixel (x, y) from; false outside the image.
+/// The source position of pixel (x, y) under a perspective map (8 numbers); false outside the
+/// image.
 TENON_SCALAR bool perspective_place(const double* m, int x, int y, int width, int height,
                                     FourPixels& out) {
   const double px = x + 0.5, py = y + 0.5, depth = product(m[6], px) + product(m[7], py) + 1;
@@ -140,7 +143,7 @@ TENON_SCALAR bool perspective_place(const double* m, int x, int y, int width, in
   out.across = from_x - floor_x, out.down = from_y - floor_y;
   return true;
 }
-/// The mean of the four, by their levels.
+/// Bilinear interpolation between the levels of the four pixels.
 TENON_SCALAR unsigned char level_between(const FourPixels& at, unsigned char top_left,
                                          unsigned char top_right, unsigned char bottom_left,
                                          unsigned char bottom_right) {
@@ -149,13 +152,13 @@ TENON_SCALAR unsigned char level_between(const FourPixels& at, unsigned char top
   return static_cast<unsigned char>(product(upper, 1 - at.down) + product(lower, at.down));
 }
 
-/// Mirrored at the edges, which are not repeated.
+/// Mirrored at the edges; edge pixels are not repeated.
 TENON_SCALAR int reflected(int i, int size) {
   if (size == 1) return 0;
   while (i < 0 || i >= size) i = i < 0 ? -i : 2 * (size - 1) - i;
   return i;
 }
-/// Before the weights of a blur are divided by their sum.
+/// The weight of a blur, before weights are divided by their sum.
 TENON_SCALAR double blur_weight(int away, double sigma) {
   return ::exp(-0.5 * away * away / product(sigma, sigma));
 }
@@ -166,7 +169,7 @@ TENON_SCALAR unsigned char byte_of(double x) {
   return static_cast<unsigned char>(x < 0.0 ? 0.0 : x > 255.0 ? 255.0 : x);
 }
 
-/// The nearest level, of 0 to 255; without a call, as ::round() is one.
+/// The nearest level, 0 to 255; without a function call, unlike ::round().
 TENON_SCALAR unsigned char rounded_byte(double x) {
   const double above = x + 0.5;
   return static_cast<unsigned char>(above);
@@ -179,7 +182,8 @@ TENON_SCALAR unsigned char solarized_level(unsigned char level, double threshold
   return static_cast<unsigned char>(static_cast<double>(level) < threshold ? level : 255 - level);
 }
 
-/// What the 256 levels of a channel become, of which there are so many: spread over all levels.
+/// Auto-contrast: the new level for each of a channel's 256 levels, given their counts; the used
+/// levels are spread over the whole range.
 template <class Count>
 TENON_SCALAR void auto_contrast_levels(const Count* counts, unsigned char* levels) {
   int low = 0, high = 255;
@@ -189,7 +193,7 @@ TENON_SCALAR void auto_contrast_levels(const Count* counts, unsigned char* level
                offset = high <= low ? 0 : product(low, scale);
   for (int i = 0; i < 256; ++i) levels[i] = byte_of(product(i, scale) - offset);
 }
-/// The same: spread so that each is about as frequent.
+/// Equalize: the same, but so that each level is about equally frequent.
 template <class Count>
 TENON_SCALAR void equalized_levels(const Count* counts, unsigned char* levels) {
   int64_t all = 0, last = 0, kinds = 0;
@@ -207,7 +211,7 @@ TENON_SCALAR void equalized_levels(const Count* counts, unsigned char* levels) {
   }
 }
 
-/// From `base` to `value` and beyond, cut off and not rounded, as Pillow blends.
+/// From `base` to `value` and beyond, clipped and not rounded, as Pillow blends.
 TENON_SCALAR unsigned char blended(unsigned char base, unsigned char value, float factor) {
   const float sum =
       static_cast<float>(base) + product(factor, static_cast<float>(int{value} - int{base}));
@@ -218,15 +222,15 @@ TENON_SCALAR unsigned char luma(const unsigned char* p) {
   return static_cast<unsigned char>((19595u * p[0] + 38470u * p[1] + 7471u * p[2] + 32768u) >> 16);
 }
 
-/// A level with a colour's share added to it.
+/// A level plus a colour's share.
 TENON_SCALAR unsigned char shifted_level(unsigned char level, double by) {
   return byte_of(::floor(static_cast<double>(level) + by + 0.5));
 }
 
-/// The mean of 3 x 3 pixels of which the middle counts five times, by the sum of all.
+/// The mean of 3 x 3 pixels, with the centre counted five times, from their weighted sum.
 TENON_SCALAR unsigned char smoothed_level(int sum) { return byte_of(sum / 13.0 + 0.5); }
 
-/// Through hue, saturation and value as bytes, and back.
+/// Converts to hue, saturation and value as bytes, and back.
 TENON_SCALAR void turn_hue(unsigned char* p, unsigned char shift) {
   const unsigned char rg_most = p[0] > p[1] ? p[0] : p[1], rg_least = p[0] < p[1] ? p[0] : p[1];
   const unsigned char most = rg_most > p[2] ? rg_most : p[2],

@@ -1,4 +1,4 @@
-// log and log1p. Branch-free in float; double goes to the C library.
+// log and log1p. Branch-free in float; double uses the C library.
 //
 // x = 2^e m with m in [sqrt 1/2, sqrt 2), f = m - 1, s = f / (2 + f): log m = 2 s + s R(s^2), R
 // minimax (Remez); the sum is arranged so that its large terms are exact.
@@ -8,7 +8,7 @@
 
 TENON_SCALAR_BEGIN
 
-/// For x > 0, denormal ones included; finite.
+/// For positive finite x, including denormal numbers.
 TENON_SCALAR float log_positive(float x) {
   const bool tiny = x < 1.17549435e-38f;
   const float scaled = tiny ? x * 8388608.0f : x;
@@ -34,7 +34,7 @@ TENON_SCALAR float log(float x) {
   return x > 0.0f ? (x == infinity ? infinity : y) : edge;
 }
 
-/// log of the rounded u = 1 + x, and the rounding error made good to first order.
+/// log of the rounded u = 1 + x, with the rounding error corrected to first order.
 TENON_SCALAR float log1p(float x) {
   const float u = 1.0f + x;
   const float error = x >= 1.0f ? 1.0f - (u - x) : x - (u - 1.0f);

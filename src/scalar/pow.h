@@ -1,4 +1,4 @@
-// Powers. Floats are raised in double by exp(y log |x|), branch-free; doubles by the C library;
+// Powers. Floats are computed in double as exp(y log |x|), branch-free; doubles use the C library;
 // integers wrap around.
 #pragma once
 
@@ -8,8 +8,8 @@ TENON_SCALAR_BEGIN
 
 /// log x of a positive normal double, to about 1e-15.
 TENON_SCALAR double log_for_pow(double x) {
-  // Biased so that the shift needs no sign; the exponent becomes a double by standing in the low
-  // bits of 2^52.
+  // Biased so that the shift needs no sign; placing the exponent in the low bits of 2^52 converts
+  // it to double.
   const uint64_t shifted = bits_of(x) + (0x3ff0000000000000ull - 0x3fe6a09e667f3bcdull);
   const double e =
       double_of((shifted >> 52) | 0x4330000000000000ull) - (4503599627370496.0 + 1023.0);
@@ -47,8 +47,8 @@ TENON_SCALAR float pow(float x, float y) {
   const double l = log_for_pow(static_cast<double>(size)) * static_cast<double>(y);
   const double clamped = l < -200.0 ? -200.0 : (l > 200.0 ? 200.0 : l);
   float result = static_cast<float>(exp_for_pow(clamped));
-  // Zero and infinite bases, infinite exponents: 0 or infinity. By selects of numbers, which
-  // vectorise; && does not.
+  // Zero and infinite bases, infinite exponents: 0 or infinity. Written with selects of numbers,
+  // which vectorise; && does not.
   const float up = y > 0.0f ? infinity : 0.0f;
   const float down = y > 0.0f ? 0.0f : infinity;
   result = size == 0.0f ? down : result;
@@ -56,7 +56,7 @@ TENON_SCALAR float pow(float x, float y) {
   const float grown = size > 1.0f ? up : down;
   const float far = size == 1.0f ? 1.0f : grown;
   result = magnitude(y) == infinity ? far : result;
-  // Negative bases: the sign of an odd power, NaN for a power that is not whole.
+  // Negative bases: the sign of an odd power, NaN for a non-integer power.
   const float half = y * 0.5f;
   const float parity = ::truncf(half) == half ? 1.0f : -1.0f;
   const float sign = ::truncf(y) == y ? parity : (size == infinity || size == 0.0f ? 1.0f : nan);

@@ -1,12 +1,12 @@
-// sin, cos and tan. In float the reduction and the polynomials are in double, branch-free, for |x|
-// < kTrigLimit; the C library serves larger arguments and double.
+// sin, cos and tan. In float, the reduction and the polynomials are in double, branch-free, for |x|
+// < kTrigLimit; the C library handles larger arguments and double.
 #pragma once
 
 #include "scalar/config.h"
 
 TENON_SCALAR_BEGIN
 
-/// Beyond it the three-part pi / 2 below is no longer exact enough.
+/// Above this limit the three-part pi / 2 below is not exact enough.
 inline constexpr float kTrigLimit = 1.0e6f;
 
 /// sin (quadrant 0) or cos (quadrant 1) of x, |x| < 2^20. Each of the first two parts of pi / 2 has

@@ -1,5 +1,5 @@
-// How far results lie from what they should be: by norm, relative to what they should be, in
-// float64 whatever they are stored in.
+// The distance of results from expected values: by norm, relative to the expected values, in
+// float64 whatever their dtype.
 #pragma once
 
 #include <tenon/eval.h>
@@ -13,8 +13,7 @@
 
 namespace tenon::test {
 
-/// |a - b| / |b|; |a| where b is all zeros; infinite when sizes differ or a number of a is not
-/// finite.
+/// |a - b| / |b|; |a| if b is all zeros; infinite if sizes differ or an element of a is not finite.
 template <class T>
 double distance(const std::vector<T>& a, const std::vector<T>& b) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
@@ -28,14 +27,14 @@ double distance(const std::vector<T>& a, const std::vector<T>& b) {
   return std::isfinite(result) ? result : std::numeric_limits<double>::infinity();
 }
 
-/// The same of tensors; infinite when shapes differ.
+/// The same for tensors; infinite if shapes differ.
 inline double distance(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape()) return std::numeric_limits<double>::infinity();
   return distance(cast(a, DType::Float64).to_vector<double>(),
                   cast(b, DType::Float64).to_vector<double>());
 }
 
-/// What tensors hold, computed together.
+/// The values of tensors, computed together.
 inline std::vector<std::vector<double>> values(std::vector<Tensor> all) {
   for (Tensor& t : all) t = cast(t, DType::Float64);
   eval(all);

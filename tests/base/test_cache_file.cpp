@@ -1,5 +1,6 @@
-// Caches among hostile users: what another user may have written is neither read nor written
-// through. As root the tests make files of other users; others only see modes and links.
+// Caches among hostile users: anything that another user may have written is neither read nor
+// written through. As root, the tests create files of other users; other users test only modes and
+// links.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,7 +31,7 @@ mode_t mode_of(const std::string& path) {
 
 constexpr uid_t kNobody = 65534;
 
-/// Sets variables of the environment for a while.
+/// Sets environment variables while it lives.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -145,7 +146,7 @@ TEST_CASE("cache files: folders, files and links of other users") {
   REQUIRE(::chown((folder / "cache").c_str(), kNobody, kNobody) == 0);
   CHECK_FALSE(read_cache_file(path, 100).has_value());
   CHECK_FALSE(write_cache_file(path, {"text"}));
-  // A link of another user to a folder of one's own.
+  // Another user's link to a folder of this user.
   fs::create_directory(folder / "own");
   fs::create_symlink(folder / "own", folder / "link");
   REQUIRE(::lchown((folder / "link").c_str(), kNobody, kNobody) == 0);
@@ -164,7 +165,7 @@ TEST_CASE("cache files: the folder of all caches is looked at, before anything i
     REQUIRE(::chmod(root.c_str(), 0775) == 0);
     CHECK(read_cache_file(path, 100) == "text");
     CHECK(mode_of(root) == 0755);  // is closed for writing
-    // One that is meant to be shared is left as it is.
+    // A folder that is meant to be shared stays unchanged.
     REQUIRE(::chmod(root.c_str(), 01777) == 0);
     CHECK_FALSE(read_cache_file(path, 100).has_value());
     CHECK_FALSE(write_cache_file(cache_folder_of("gpus") + "/file", {"text"}));
@@ -179,7 +180,7 @@ TEST_CASE("cache files: the folder of all caches is looked at, before anything i
       CHECK_FALSE(fs::exists(root + "/gpus"));
       REQUIRE(::chown(root.c_str(), 0, 0) == 0);
     }
-    // A link of one's own is followed, one of another user is not.
+    // This user's link is followed, another user's link is not.
     fs::rename(root, own);
     fs::create_symlink(own, root);
     CHECK(read_cache_file(path, 100) == "text");

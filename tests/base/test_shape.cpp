@@ -1,4 +1,4 @@
-// Shapes: construction limits, axes and broadcasting, and what the errors say.
+// Shapes: limits of construction, axes and broadcasting, and error messages.
 #include <doctest/doctest.h>
 #include <tenon/error.h>
 #include <tenon/shape.h>

@@ -1,4 +1,4 @@
-// Lists that keep a few entries in themselves, against vectors.
+// SmallIntVector against std::vector.
 #include "base/small_int_vector.h"
 
 #include <doctest/doctest.h>

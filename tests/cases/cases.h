@@ -1,8 +1,8 @@
-// The case table: one case is a few inputs and a function that builds a graph from them;
+// The case table: a case is a few inputs and a function that builds a graph from them.
 // test_cases.cpp runs every case in every mode (fast against reference, fused against unfused,
 // gradients against finite differences, second derivatives).
 //
-// A new op needs one case here and nothing else; a test walks the table of ops for those without.
+// A new op needs one case here and nothing else; a test finds ops without cases.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,7 @@
 
 namespace cases {
 
-/// An input: uniform on [low, high), of the dtype that the mode asks for; or whole numbers of a
-/// dtype of their own.
+/// An input: uniform on [low, high), of the dtype that the mode uses; or integers of a fixed dtype.
 struct In {
   tenon::Shape shape;
   double low = -2, high = 2;
@@ -36,7 +35,7 @@ struct Case {
   bool grad = true;        // check gradients
   bool grad2 = true;       // and second derivatives
   bool in_16_bits = true;  // run in float16 and bfloat16 too
-  // Fast against reference, relative to the norm.
+  // Tolerance of fast against reference, relative to the norm.
   double tolerance = 2e-6;     // float32; 16-bit types get multiples of it
   double tolerance64 = 1e-12;  // float64
 };
@@ -55,8 +54,8 @@ void add_losses(Cases& cases);
 void add_networks(Cases& cases);
 void add_options(Cases& cases);
 
-/// A number that depends on a case's name alone: what chooses its shapes, so that a case more
-/// leaves those of the others as they are.
+/// A number that depends only on a case's name and selects its shapes, so that a new case leaves
+/// the others unchanged.
 std::size_t number_of(const std::string& name);
 
 const Cases& all_cases();

@@ -1,5 +1,5 @@
-// Cases of ops that are built from others and belong to no family of the other files: activations,
-// rearranging, scattering, convolutions over one and three axes, interpolation, losses of classes.
+// Cases of ops built from other ops that have no file of their own: activations, rearranging,
+// scattering, 1-D and 3-D convolutions, interpolation, classification losses.
 #include <cmath>
 
 #include <tenon/functional.h>

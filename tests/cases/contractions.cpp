@@ -28,7 +28,7 @@ void add_conv(Cases& cases, const std::string& name, const Shape& x, const Shape
                    false});
 }
 
-// What is done to an operand before it is multiplied: engines may do it while they load.
+// Element-wise ops on operands before the multiplication: engines may compute them while loading.
 void add_prologues(Cases& cases) {
   cases.push_back({"linear of relu", {{{9, 22}}, {{7, 22}}, {{7}}}, [](const Tensors& x) {
                      return linear(relu(x[0]), x[1], x[2]);
@@ -160,7 +160,7 @@ void add_pooling(Cases& cases) {
                        {{r.shape}},
                        [o = r.options](const Tensors& x) { return square(avg_pool2d(x[0], o)); }});
   }
-  // Windows over padding alone, which is not counted: 0, as in PyTorch, not 0 / 0.
+  // Windows that contain only uncounted padding: 0, as in PyTorch, not 0 / 0.
   Pool2dOptions nothing;
   nothing.kernel = {3, 2}, nothing.stride = {1, 1}, nothing.padding = {1, 1};
   nothing.count_include_pad = false;

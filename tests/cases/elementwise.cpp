@@ -1,5 +1,5 @@
 // Cases of the element-wise primitives: each function on its domain, broadcasting, numbers,
-// choices.
+// where().
 #include "cases/cases.h"
 
 using namespace tenon;
@@ -30,7 +30,7 @@ void add_unary(Cases& cases) {
                       {"asin", asin, -0.9, 0.9}, {"acos", acos, -0.9, 0.9}};
   const Shape shapes[] = {{3, 5}, {}, {0, 4}, {37}, {2, 1, 9}, {1}, {2, 3, 2, 5}};
   for (const Row& r : rows) {
-    // Rounding steps make 16-bit results differ by a whole unit where fusion keeps more digits.
+    // Functions with steps: 16-bit results differ by a whole unit where fusion keeps more digits.
     const bool steps = r.f == static_cast<Tensor (*)(const Tensor&)>(floor) ||
                        std::string(r.name) == "ceil" || std::string(r.name) == "round" ||
                        std::string(r.name) == "trunc";

@@ -1,4 +1,4 @@
-// Runs a test with each engine, and where fusion matters with and without it.
+// Runs a test with each engine, and with and without fusion where fusion matters.
 #pragma once
 
 #include <doctest/doctest.h>

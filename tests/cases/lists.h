@@ -1,4 +1,4 @@
-// Lists of numbers to tensors and back, so that a test can compare them by ==.
+// Conversions between lists of numbers and tensors, so that a test can compare with ==.
 #pragma once
 
 #include <cstdint>

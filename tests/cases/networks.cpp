@@ -1,4 +1,4 @@
-// Cases of losses, and of small networks in which many ops meet: what fusion and layout see in
+// Cases of losses, and of small networks that combine many ops as fusion and layout see them in
 // practice.
 #include <tenon/functional.h>
 #include <tenon/grad.h>
@@ -201,7 +201,7 @@ void add_networks(Cases& cases) {
                    false,
                    false,
                    1e-5});
-  // Shapes of graphs that fusion once got wrong.
+  // Shapes of graphs that fusion handled wrongly in the past.
   cases.push_back({"rows with axes of size 1", {{{7, 1, 3}}, {{3}}}, [](const Tensors& x) {
                      return sum(tanh(x[0]) / (1 + square(relu(x[0])))) + (x[0] + x[1]) * 0.5;
                    }});
@@ -224,7 +224,7 @@ void add_networks(Cases& cases) {
                    true,
                    false,
                    1e-5});
-  // An operand that two kernels make, the first of which is larger and read through a slice.
+  // An operand computed by two kernels, the first of which is larger and read through a slice.
   cases.push_back(
       {"product of kernels in a row", {{{1, 3}}, {{2, 3}}, {{3, 4}}}, [](const Tensors& x) {
          return matmul(x[0] * 100.0 + slice(x[1] * 2.0, 0, 1, 2), x[2]);

@@ -1,5 +1,5 @@
-// Cases of ops that say where maxima stand or put values back there, of power averages, of
-// embeddings with options and bags of them, of instance norm.
+// Cases of max pooling with indices and its inverse, power averages, embeddings with options, bags
+// of embeddings, and instance norm.
 #include <cmath>
 
 #include <tenon/functional.h>
@@ -21,7 +21,7 @@ Case case_of(const std::string& name, const std::vector<In>& inputs,
   return c;
 }
 
-// Maxima, and where they stand as numbers beside them.
+// Maxima, and their indices as numbers.
 Tensor both(const ValuesAndIndices& y) {
   return square(y.values) + cast(y.indices, y.values.dtype()) * 0.125;
 }
@@ -109,7 +109,7 @@ void add_tables(Cases& cases) {
     c.tolerance = 1e-5;
     cases.push_back(c);
   };
-  // What these options make of gradients is no derivative of the values.
+  // With these options the gradient is intentionally not the derivative of the values.
   add("embedding with norms and shares", in, false, [](const Tensors& x) {
     const Tensor y = embedding(
         x[0], x[1],

@@ -1,4 +1,4 @@
-// Cases of sorting and what is built on it: values and places of one op with several results.
+// Cases of sorting and ops built on it: values and indices of one op with several results.
 #include "cases/cases.h"
 
 using namespace tenon;
@@ -6,7 +6,7 @@ using namespace tenon;
 namespace cases {
 namespace {
 
-/// Both results in one tensor, values weighted by their places.
+/// Both results in one tensor, values weighted by their indices.
 Tensor both(const ValuesAndIndices& r) {
   return r.values * (cast(r.indices, r.values.dtype()) + 1.0);
 }

@@ -1,5 +1,5 @@
-// Attention at its edges: queries that see no key, one key, operands of 16 bits. Written out in
-// float64 beside both engines; decompositions through gradients of gradients and float64.
+// Edge cases of attention: queries without visible keys, a single key, 16-bit operands. Both
+// engines against a float64 computation; decompositions through second derivatives and float64.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr DType kTypes[] = {DType::Float16, DType::BFloat16, DType::Float32, DTy
 
 Doubles list(const Tensor& t) { return cast(t, DType::Float64).to_vector<double>(); }
 
-// Numbers in [-2, 2] that every type holds.
+// Numbers in [-2, 2] that every dtype represents.
 Tensor numbers(const Shape& shape, DType dtype, int seed) {
   Doubles values(static_cast<std::size_t>(shape.numel()));
   std::uint32_t state = 12345u + 7919u * static_cast<std::uint32_t>(seed);
@@ -91,7 +91,7 @@ TEST_CASE("attention edges: a query that a mask hides from all keys gives 0 and 
               CHECK(dq[i] == 0);
             }
           CHECK(norm(list(r.dk)) > 0);
-          // The first key is seen by nobody.
+          // No query sees the first key.
           const Doubles first = list(select(r.dk, 2, 0));
           CHECK(norm(first) == 0);
           const Doubles second = list(twice);

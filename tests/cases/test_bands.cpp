@@ -1,5 +1,5 @@
-// Large images in bands of rows: convolutions, poolings and what stands between give the bits that
-// they give one after another, for every window, edge and number of threads.
+// Large images in bands of rows: convolutions, poolings and maps between them give the same bits as
+// one after another, for every window, edge and number of threads.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -120,7 +120,7 @@ TEST_CASE("bands: several convolutions, maps between them, values read beside") 
         std::string::npos);
   check([&](const Tensor& in) { return avg_pool2d(conv2d(in * column, first, {}, same)); },
         random({4, 3, 301, 301}, 5));
-  // Padded above otherwise than below.
+  // Different padding above and below.
   check([&](const Tensor& in) { return max_pool2d(active(pad(in, {0, 0, 1, 2}), {})); }, x);
 }
 

@@ -1,5 +1,4 @@
-// Runs the case table in its modes. Each mode is a test of its own, each case a line of its
-// failures.
+// Runs the case table in its modes. Each mode is one test; each failing case is one line of it.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -51,7 +50,7 @@ struct Settings {
   }
 };
 
-/// Made on the CPU and copied to the current device, so that every device sees the same bits.
+/// Computed on the CPU and copied to the current device, so that every device sees the same bits.
 Tensor random_input(const In& in, DType dtype, std::uint64_t seed) {
   std::vector<double> values(static_cast<std::size_t>(in.shape.numel()));
   for (std::size_t k = 0; k < values.size(); ++k) {
@@ -60,7 +59,7 @@ Tensor random_input(const In& in, DType dtype, std::uint64_t seed) {
     values[k] = in.low + u * (in.high - in.low);
     if (in.whole) values[k] = std::floor(values[k]);
   }
-  // A leaf of the dtype itself, so that no cast is part of the case.
+  // A leaf of the dtype itself, so that the case contains no cast.
   const Device device = current_device();
   set_device("cpu");
   const Tensor t = cast(Tensor::from(values, in.shape), in.whole ? in.dtype : dtype);
@@ -97,7 +96,7 @@ std::vector<double> numbers(const Tensor& t) {
   return cast(here, DType::Float64).to_vector<double>();
 }
 
-/// Distance relative to the norm; infinite when one has a NaN or infinity that the other has not.
+/// Distance relative to the norm; infinite if one side has a NaN or infinity and the other has not.
 double distance(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return HUGE_VAL;
   double difference = 0, norm = 0;
@@ -135,8 +134,8 @@ void compare(const Case& c, const Values& got, const Values& wanted, double tole
 
 namespace {
 
-/// Of the cases that several processes share among them: "3/12" in TENON_TEST_SHARE is every
-/// twelfth one, from the fourth on.
+/// The share of cases that this process runs: "3/12" in TENON_TEST_SHARE is every twelfth case,
+/// from the fourth on.
 bool in_share(std::size_t number) {
   unsigned mine = 0, all = 1;
   if (const char* share = std::getenv("TENON_TEST_SHARE"))
@@ -185,7 +184,7 @@ ScalarFunction gradient_sum(const Case& c) {
   };
 }
 
-/// Gradients of f against differences, over the floating inputs of the case.
+/// Gradients of f against finite differences, over the floating inputs of the case.
 void check_gradient(const Case& c, const ScalarFunction& f, double tolerance) {
   const Tensors inputs = make_inputs(c, DType::Float64), targets = floating_only(inputs);
   const ScalarFunction of_targets = [&](const Tensors& at) {

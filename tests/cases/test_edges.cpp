@@ -1,5 +1,5 @@
-// Values at the edges as PyTorch's: NaN, infinities, tensors without axes, sums over nothing, and
-// whole numbers where networks have floating ones. Expected numbers are PyTorch's.
+// Edge values as in PyTorch: NaN, infinities, tensors without axes, empty sums, and integers where
+// networks use floating-point numbers. Expected numbers are PyTorch's.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -228,7 +228,7 @@ TEST_CASE("edges: constants are checked as data is") {
     refuses<ShapeError>([&] { expand(x, {3}); }, "expand: [2] does not broadcast to [3]");
     refuses<ShapeError>([&] { broadcast_to(x, {5}); }, "does not broadcast to [5]");
     refuses<ShapeError>([&] { reshape(x, {3}); }, "[2] has 2 elements");
-    // Whatever is missing: a GPU of that number, or any.
+    // An error whether there is no GPU of that number or no GPU at all.
     CHECK_THROWS_AS(to(x, Device{Device::Kind::Cuda, 61}).eval(), DeviceError);
   }
 }
@@ -333,7 +333,7 @@ TEST_CASE("edges: gradients with regard to tensors of one value are those of var
       {"softmax", [&w](const Tensor& x) { return log_softmax(w * x, 1) * w; }},
       {"scan", through_scan},
       {"cond", through_cond}};
-  // Each is made anew: variable() evaluates what it is given, and values are no constants.
+  // Each is built anew: variable() evaluates its argument, and values are not constants.
   using Maker = std::function<Tensor()>;
   const std::vector<std::pair<const char*, Maker>> made{
       {"ones", [] { return ones({3}); }},
@@ -351,9 +351,9 @@ TEST_CASE("edges: gradients with regard to tensors of one value are those of var
   const auto check_gradients = [](const Function& f, const Maker& make) {
     const Tensor x = make(), v = variable(make());
     const Tensor y = sum(f(x)), of_v = sum(f(v)), dx = grad(y, x), dv = grad(of_v, v);
-    // What depends on no variable forgets what it was made of when it is read.
+    // A tensor that depends on no variable drops its inputs when it is read.
     const Tensor ddx = grad(sum(dx * dx), x), ddv = grad(sum(dv * dv), v);
-    // Constants are folded, which rounds elsewhere.
+    // Constants are folded, which rounds at another point.
     const auto check_close = [](const Floats& got, const Floats& want) {
       REQUIRE(got.size() == want.size());
       for (std::size_t k = 0; k < got.size(); ++k)
@@ -376,13 +376,13 @@ TEST_CASE("edges: gradients with regard to tensors of one value are those of var
   CHECK(list(grad(sum(matmul(ones({2, 3}), transpose(w, 0, 1))), w)) == Floats(6, 2));
 }
 
-TEST_CASE("edges: gradients of what was read already") {
+TEST_CASE("edges: gradients of tensors that were already read") {
   const Tensor x = floats({1, 2}), w = variable(floats({3, 4}));
-  // Of a variable the gradient that does not depend on it has the gradient 0, read or not.
+  // A gradient that does not depend on a variable has the gradient 0, read or not.
   const Tensor dw = grad(sum(x * w), w);
   CHECK(list(dw) == Floats{1, 2});
   CHECK(slope(dw * dw, w) == Floats{0, 0});
-  // What was computed from another tensor and read no longer knows of it.
+  // A value computed from another tensor has dropped its inputs after it was read.
   const Tensor y = exp(x);
   CHECK(list(y).size() == 2);
   refuses<ValueError>([&] { slope(y * y, x); }, "that was already computed");
@@ -401,7 +401,7 @@ TEST_CASE("edges: slopes of certain probabilities, and of the angle of the origi
     const Tensor p = floats({0, 1, 0, 1}), target = floats({0, 1, 1, 0});
     CHECK(list(binary_cross_entropy(p, target, {.reduction = Reduction::None})) ==
           Floats{0, 0, 100, 100});
-    // A network that is sure of itself goes on learning.
+    // A network with saturated outputs continues to learn.
     const Tensor logits = variable(floats({200, -200}));
     CHECK(slope(binary_cross_entropy(sigmoid(logits), floats({1, 0})), logits) == Floats{0, 0});
     for (const DType dtype : {DType::Float64, DType::BFloat16, DType::Float16}) {

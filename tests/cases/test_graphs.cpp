@@ -1,9 +1,9 @@
-// Graphs put together at random: the fast engines, fused, against plain loops, unfused. What one
-// case at a time does not meet: views of views between reductions, values with several readers,
-// rows and columns over the same space.
+// Random graphs: the fast engines, fused, against plain loops, unfused. They cover combinations
+// that single cases do not: views of views between reductions, values with several readers, rows
+// and columns over the same space.
 //
-// The functions are bounded, so that rounding stays small. A failure names its seed; the graph is
-// the same on every machine.
+// All functions are bounded, so that rounding errors stay small. A failure names its seed; the
+// graph is the same on every machine.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -30,7 +30,7 @@ class Maker {
     inputs_ = pool_;
   }
 
-  /// Some results, among them the last one.
+  /// Some results, including the last one.
   std::vector<Tensor> make(int steps) {
     for (int k = 0; k < steps; ++k) pool_.push_back(step());
     std::vector<Tensor> roots{pool_.back()};
@@ -253,8 +253,8 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
     difference += (static_cast<double>(a[k]) - b[k]) * (static_cast<double>(a[k]) - b[k]);
     norm += static_cast<double>(b[k]) * b[k];
   }
-  // A gradient that nearly cancels keeps the rounding of the terms it is made of, which are of
-  // order 0.1 and more.
+  // A gradient that nearly cancels keeps the rounding errors of its terms, which are of order 0.1
+  // and more.
   const double floor = 0.05 * std::sqrt(static_cast<double>(a.size())) + 1e-9;
   return std::sqrt(difference) / std::max(std::sqrt(norm), floor);
 }
@@ -279,7 +279,7 @@ TEST_CASE("graphs at random: merged, on either engine, against plain loops") {
         REQUIRE(got.size() == wanted.size());
         for (std::size_t k = 0; k < got.size(); ++k) {
           CAPTURE(k);
-          // Written so that a NaN fails.
+          // Written so that a NaN fails the comparison.
           if (!(distance(got[k], wanted[k]) < 1e-4)) CHECK(distance(got[k], wanted[k]) < 1e-4);
         }
       }

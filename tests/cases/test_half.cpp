@@ -1,5 +1,5 @@
-// Values of 16 bits: what is rounded, and how often. Regions compute in float32 whatever they
-// store, sums are float32, and a product is rounded behind its bias. The same on a GPU:
+// 16-bit values: what is rounded, and how often. Regions compute in float32 whatever they store,
+// sums are float32, and a product is rounded after its bias. The same on a GPU:
 // tests/cuda/test_half.cpp.
 #include <doctest/doctest.h>
 
@@ -30,8 +30,8 @@ Tensor vector_of(const Floats& values, DType dtype = kHalf) {
 }
 Floats list(const Tensor& t) { return cast(t.eval(), DType::Float32).to_vector<float>(); }
 
-// 2 x 1/2 of this type: the next number is `big` + 2, and big + 1 + 1 gets there only if nothing is
-// rounded between the two ones.
+// `big` is 2 / epsilon of this dtype. The next number is `big` + 2, and big + 1 + 1 reaches it only
+// if nothing is rounded between the two additions.
 struct Odd {
   DType dtype;
   float big;
@@ -62,7 +62,7 @@ TEST_CASE("half: a product is rounded once, behind its bias") {
       is_rounded_once(
           conv_transpose3d(reshape(x, {1, 2, 1, 1, 1}), reshape(w, {2, 1, 1, 1, 1}), b));
     }
-    // Sums past 65,504 that the bias brings back.
+    // Sums above 65,504 that the bias brings back into range.
     const Tensor y = linear(stored({60000, 60000}, {1, 2}, kHalf), stored({1, 1}, {1, 2}, kHalf),
                             vector_of({-60000}));
     CHECK(list(y) == Floats{60000});
@@ -129,13 +129,13 @@ TEST_CASE("half: a broadcast operand's gradient is summed in float32") {
     constexpr std::int64_t kRows = 4096;  // where float16 would stop adding ones at 2,048
     const Tensor b = vector_of({1});
     CHECK(list(grad(sum(cast(b + zeros({kRows, 1}, kHalf), DType::Float32)), b))[0] == kRows);
-    // One matrix for three of a batch: 2048 + 1 + 1.
+    // One matrix for a batch of three: 2048 + 1 + 1.
     for (const auto& [t, big] : kOdds) {
       const Tensor x = stored({big, 1, 1}, {3, 1, 1}, t), w = stored({1}, {1, 1}, t);
       CHECK(list(grad(sum(matmul(x, w)), w)) == Floats{big + 2});
       CHECK(list(grad(sum(matmul(w, x)), w)) == Floats{big + 2});
     }
-    // Each part is not rounded either: 2049 + 2049 is 4098, of which float16 holds 4096 and 4100.
+    // Parts are not rounded either: 2049 + 2049 is 4098, and float16 represents only 4096 and 4100.
     const Tensor x = stored({2048, 1, 2048, 1, 2, 0}, {3, 2, 1}, kHalf),
                  w = stored({1}, {1, 1}, kHalf);
     CHECK(list(grad(sum(matmul(x, w)), w)) == Floats{4100});
@@ -148,11 +148,11 @@ TEST_CASE("half: composites round once") {
   for (const char* name : {"reference", "fast"}) {
     CAPTURE(name);
     set_engine(name);
-    // Numbers do not depend on whether they are known when a step is planned.
+    // Results do not depend on whether numbers are known at planning.
     CHECK(list(exp2(full({}, 10, kBrain)))[0] == 1024);
     CHECK(list(gelu(full({}, -3.5, kHalf)))[0] == list(gelu(vector_of({-3.5F})))[0]);
     CHECK(list(sinh(full({}, 11.75, kHalf)))[0] == list(sinh(vector_of({11.75F})))[0]);
-    // Exponentials that add up past 65,504, in one row and in several.
+    // Exponentials whose sum exceeds 65,504, in one row and in several.
     for (const std::int64_t rows : {1, 3}) {
       const Tensor x = cast(
           Tensor::from(Floats(static_cast<std::size_t>(70000 * rows), 1.0F), {rows, 70000}), kHalf);

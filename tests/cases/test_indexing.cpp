@@ -1,5 +1,5 @@
-// Indexing, operators and methods of Tensor: values as NumPy and PyTorch give them, gradients, and
-// what is refused.
+// Indexing, operators and methods of Tensor: values as in NumPy and PyTorch, gradients, and refused
+// calls.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -60,7 +60,7 @@ TEST_CASE("indexing: tensors of integers") {
   CHECK(whole(table) == Longs{1, 3, 9, 11});
   const Tensor cube = counted({2, 3, 4});
   CHECK(cube.index({Slice(), longs({0, 1, 2, 1, 0}), Slice()}).shape() == Shape{2, 5, 4});
-  // Tensors with other indices between them: their axes come first.
+  // Index tensors with other indices between them: their axes come first.
   const Tensor apart = cube.index({longs({0, 1, 0, 1, 1}), Slice(), longs({3, 2, 1, 0, 0})});
   CHECK(apart.shape() == Shape{5, 3});
   CHECK(whole(apart[1]) == Longs{14, 18, 22});
@@ -69,7 +69,7 @@ TEST_CASE("indexing: tensors of integers") {
                        DTypeError);
   CHECK_THROWS_AS(x[longs({3})].eval(), ValueError);
   CHECK_THROWS_AS(x[longs({-4})].eval(), ValueError);
-  // Outside of its axis, though a place of the tensor.
+  // Out of range for its axis, though the flat position is inside the tensor.
   CHECK_THROWS_AS(x.index({longs({0}), longs({5})}).eval(), ValueError);
   CHECK_THROWS_AS(x.index({longs({0, 1}), longs({0, 1, 2})}), ShapeError);
 }
@@ -156,7 +156,7 @@ TEST_CASE("indexing: putting values at places of tensors and masks") {
         Longs{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, -2, -1});
   CHECK(whole(x.index_put({bools({1, 0, 0}, {3})}, counted({4}) - 4)) ==
         Longs{-4, -3, -2, -1, 4, 5, 6, 7, 8, 9, 10, 11});
-  // The last of equal places counts, even beside a NaN.
+  // The last of equal positions counts, even beside a NaN.
   const Tensor twice =
       counted({4}).index_put({longs({1, -1, 1})}, Tensor::from<float>({nan, 5, 6}, {3}));
   CHECK(twice.to_vector<float>() == Floats{0, 6, 2, 5});

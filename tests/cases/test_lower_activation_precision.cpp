@@ -1,6 +1,5 @@
-// Networks whose images are stored in 16 bits between convolutions of bfloat16: values and
-// gradients are those of float32 within its rounding, and have the same bits for any number of
-// threads.
+// Networks with 16-bit activations between bfloat16 convolutions: values and gradients agree with
+// float32 within bfloat16's rounding, and have the same bits for any number of threads.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -21,7 +20,7 @@ Tensor random(const Shape& shape, std::uint64_t seed, float scale = 1) {
   return (randn(shape, DType::Float32, &data) * scale).eval();
 }
 
-/// A residual network's stem, a block that halves its image and one that does not.
+/// A residual network's stem, a block that halves the image and one that does not.
 struct Net {
   Tensor x, first, a, b, c, down, scale, shift;
 
@@ -79,7 +78,7 @@ double error(const std::vector<float>& got, const std::vector<float>& want) {
 
 TEST_CASE("activation precision: a network of bfloat16 beside one of float32") {
   const int before = threads();
-  // The last has results of several pieces an image.
+  // The last one has several parallel chunks for each image.
   for (const auto& [images, channels] :
        {std::pair(Shape{4, 3, 14, 14}, 16), {Shape{3, 5, 9, 7}, 24}, {Shape{2, 3, 61, 60}, 64}}) {
     CAPTURE(images.str());
@@ -104,7 +103,7 @@ TEST_CASE("activation precision: a network of bfloat16 beside one of float32") {
   }
 }
 
-// Deviations of a convolution's result, and their squares, that convolutions read as images.
+// Deviations of a convolution's result, and their squares, that convolutions read as activations.
 TEST_CASE("activation precision: a variance whose deviations are images too") {
   const Tensor x = random({4, 3, 12, 12}, 1), first = random({16, 3, 3, 3}, 2, .2f);
   const std::vector<Tensor> filters{random({16, 16, 1, 1}, 3, .2f), random({16, 16, 1, 1}, 4, .2f),

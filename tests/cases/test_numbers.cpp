@@ -1,6 +1,6 @@
-// Values of plain numbers beside tensors: whole ones are exact whatever their size, zeros keep
-// their sign, and none is rounded to 16 bits before it is used. The table has cases of the same on
-// GPUs ("plain numbers").
+// Plain numbers beside tensors: integers of any size are exact, zeros keep their sign, and no
+// number is rounded to 16 bits before it is used. The case table has the same for GPUs ("plain
+// numbers").
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -99,8 +99,8 @@ TEST_CASE("numbers: none is rounded to 16 bits before it is used") {
   set_engine("fast");
 }
 
-// 10^6 times 0.1, which float32 added one after another makes 100,958. Whatever the number of rows
-// and columns: other kernels take them.
+// 10^6 terms of 0.1, which float32 adds one by one to 100,958. For any number of rows and columns,
+// because different kernels handle them.
 TEST_CASE("numbers: long sums of products stay near") {
   constexpr std::int64_t kLong = 1000000;
   const auto is_near = [](const Tensor& y) {

@@ -1,6 +1,6 @@
-// Where shapes, types and places are unusual: axes without elements, more axes than a shape has,
-// masks without axes, integers that a double does not hold, places that are named twice. Expected
-// numbers are PyTorch's.
+// Unusual shapes, dtypes and indices: axes without elements, more axes than a shape allows, masks
+// without axes, integers that a double cannot represent, repeated indices. Expected numbers are
+// PyTorch's.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -33,13 +33,13 @@ TEST_CASE("torch edges: chunks of an axis without elements are as many as were a
   CHECK(chunk(x, 3, 1).size() == 2);
   CHECK_THROWS_AS(chunk(x, std::numeric_limits<std::int64_t>::max(), 0), ValueError);
   CHECK(split(x, 3, 0).size() == 1);
-  // Beside the largest count nothing wraps around.
+  // The largest count does not overflow.
   CHECK(chunk(zeros({3}), std::numeric_limits<std::int64_t>::max(), 0).size() == 3);
 }
 
 TEST_CASE("torch edges: repetitions of as many axes as a shape has") {
   with_engines([] {
-    // Against one axis after another by concat().
+    // Against repeating one axis after another with concat().
     const auto repeated = [](const Tensor& x, const Ints& counts) {
       Ints sizes(counts.size() - static_cast<std::size_t>(x.rank()), 1);
       sizes.insert(sizes.end(), x.shape().begin(), x.shape().end());
@@ -176,8 +176,8 @@ TEST_CASE("torch edges: running sums and products in the type that is asked for"
   });
 }
 
-// Not PyTorch's, which gives the gradient of a place to every value that names it: finite
-// differences are 0 for those that are written over.
+// Differs from PyTorch, which gives the gradient of a position to every value written there: finite
+// differences are 0 for overwritten values.
 TEST_CASE("torch edges: of values put in one place by max_unpool the last has the gradient") {
   with_engines([] {
     const Tensor x = Tensor::from(Floats{1, 2, 3, 4}, {1, 1, 4});
@@ -189,7 +189,7 @@ TEST_CASE("torch edges: of values put in one place by max_unpool the last has th
     const Tensor slope = grad(sum(y * w), x);
     CHECK(list(y) == Floats{2, 0, 3, 0, 0, 4, 0, 0});
     CHECK(list(slope) == Floats{0, 1, 3, 6});
-    // Where windows overlap, several find one maximum: it counts once.
+    // With overlapping windows several find the same maximum: it counts once.
     Pool1dOptions overlapping;
     overlapping.kernel = 3;
     overlapping.stride = 1;

@@ -1,7 +1,6 @@
-// Composites against PyTorch: each row is a call, and the number of elements and their sum,
-// weighted by cos(i), that the same call gives in PyTorch 2 in float64. (Gradients are compared
-// with differences in the table of cases; of poolings, where many elements here are equal, with
-// PyTorch's too.)
+// Composites against PyTorch: each row is a call, its number of elements, and their sum weighted by
+// cos(i), as computed by PyTorch 2 in float64. (Gradients are compared with finite differences in
+// the case table; those of poolings, where many elements here are equal, with PyTorch's too.)
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -28,7 +27,7 @@ Tensor indices(const std::vector<std::int64_t>& values, const Shape& shape) {
   return Tensor::from(values, shape);
 }
 
-// Gradient by x of f's elements weighted by cos(i).
+// Gradient with respect to x of f's elements weighted by cos(i).
 template <class F>
 Tensor slope(const F& f, const Tensor& x) {
   const Tensor y = f(x);

@@ -1,6 +1,6 @@
 // Values that a definition fixes: kinks, ties, signs of integer division, NaN, conversions, random
-// words. Everything else is covered by comparing engines with each other and gradients with
-// differences, which cannot see a wrong definition.
+// words. All other values are covered by comparing engines with each other and gradients with
+// differences, which cannot detect a wrong definition.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Convolutions, pooling and losses of classes of one example without an axis for the batch: the
-// same numbers, and gradients, as of a batch of one.
+// Convolutions, pooling and classification losses of one sample without a batch axis: the same
+// values and gradients as a batch of one.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -24,7 +24,7 @@ Tensor random(const Shape& shape, std::uint64_t seed) {
   return randn(shape, DType::Float32, &data).eval();
 }
 
-/// f of x and of a batch of one of it: values, and gradients of a sum with weights.
+/// f of x and of a batch with only x: values, and gradients of a weighted sum.
 void check_same(const char* name, const Tensor& x, const std::function<Tensor(const Tensor&)>& f) {
   CAPTURE(name);
   const Tensor one = f(x), batch = f(unsqueeze(x, 0));

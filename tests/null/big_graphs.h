@@ -1,4 +1,4 @@
-// Training steps of deep networks as graphs, small in memory: what planning has to be quick about.
+// Training steps of deep networks as graphs with small tensors, for tests of planning time.
 #pragma once
 
 #include <tenon/eval.h>
@@ -23,7 +23,7 @@ inline Tensor weight(const Shape& shape, std::vector<Tensor>& weights) {
   return weights.back();
 }
 
-/// Layers of `width`, each a product, a bias and an activation.
+/// Layers of `width`; each is a product, a bias and an activation.
 inline std::vector<Tensor> deep_mlp(int layers, std::int64_t width = 16, std::int64_t batch = 8) {
   std::vector<Tensor> weights;
   Tensor h = full({batch, width}, 0.5).eval();
@@ -34,7 +34,7 @@ inline std::vector<Tensor> deep_mlp(int layers, std::int64_t width = 16, std::in
   return training_step(mean(square(h)), weights);
 }
 
-/// A plain chain of linear layers: nothing stands between its products.
+/// A plain chain of linear layers, with nothing between its products.
 inline std::vector<Tensor> linear_chain(int layers, std::int64_t width = 4,
                                         std::int64_t batch = 2) {
   std::vector<Tensor> weights;
@@ -52,7 +52,8 @@ inline Tensor batch_norm(const Tensor& x, std::int64_t channels, std::vector<Ten
   return (x - m) * rsqrt(v + 1e-5) * scale + shift;
 }
 
-/// A residual network of bottlenecks with batch norm written by hand: 3 * blocks + 1 convolutions.
+/// A residual network of bottleneck blocks with batch norm written by hand: 3 * blocks + 1
+/// convolutions.
 inline std::vector<Tensor> deep_resnet(int blocks, std::int64_t channels = 8,
                                        std::int64_t batch = 2) {
   std::vector<Tensor> weights;
@@ -72,7 +73,7 @@ inline std::vector<Tensor> deep_resnet(int blocks, std::int64_t channels = 8,
   return training_step(mean(square(out)), weights);
 }
 
-/// A recurrent network of so many unrolled steps of an LSTM.
+/// A recurrent network: this many unrolled steps of an LSTM.
 inline std::vector<Tensor> unrolled_lstm(int steps, std::int64_t width = 8) {
   std::vector<Tensor> weights;
   const Tensor x = full({steps, 4, width}, 0.5).eval();

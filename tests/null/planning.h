@@ -1,4 +1,4 @@
-// Plans of small graphs, on both backends, without a device.
+// Plans of small graphs for both backends, without a device.
 #pragma once
 
 #include <tenon/ops.h>
@@ -30,7 +30,7 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Values of so many elements and of a type in the plan's memory.
+/// The number of arena values with this many elements and this dtype.
 inline int stored(const Program& program, std::int64_t elements, DType dtype) {
   return static_cast<int>(
       std::count_if(program.values.begin(), program.values.end(), [&](const Value& value) {
@@ -45,7 +45,7 @@ struct Settings {
   bool convolves_channels_last = false;  // a GPU with cuDNN
   bool has_product_library = false;      // a GPU with cuBLASLt
   std::int64_t memory_limit = 0;
-  Tuning* tuning = nullptr;  ///< what is known of engines; null: nothing
+  Tuning* tuning = nullptr;  // what is known of engines; null: nothing
 };
 
 inline std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots,

@@ -1,4 +1,4 @@
-// Steps that compute the same on other values, told by their regions' keys.
+// Steps that compute the same on different values are found by their regions' keys.
 #include <doctest/doctest.h>
 
 #include <tenon/ops.h>
@@ -12,7 +12,7 @@ using namespace tenon::test;
 
 namespace {
 
-/// The number of the step that makes an output.
+/// The index of the step that computes an output.
 std::size_t step_of(const Program& p, std::size_t output) {
   const ValueId made = p.outputs[output].value;
   for (std::size_t s = 0; s < p.steps.size(); ++s)

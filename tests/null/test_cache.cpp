@@ -42,7 +42,7 @@ TEST_CASE("cache: another shape, dtype, attribute or structure is another progra
   CHECK(planned_by([&] { compute({5, 9}, 18); }) == 1);
   const Tensor a = leaf({5, 9}, 1), b = leaf({5, 9}, 2);
   CHECK(planned_by([&] { (a - b).eval(); }) == 1);
-  CHECK(planned_by([&] { (b - a).eval(); }) == 0);  // the same form, other data
+  CHECK(planned_by([&] { (b - a).eval(); }) == 0);  // the same form with other data
   CHECK(planned_by([&] { (a - a).eval(); }) == 1);
   CHECK(planned_by([&] { exp(transpose(a)).eval(); }) == 1);
 }

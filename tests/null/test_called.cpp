@@ -1,5 +1,6 @@
-// An error names the op that the user called, and not one that it is built of: every composed op,
-// given a wrong shape, axis, dtype, index, or no tensor. Indices are refused when they are read.
+// Errors name the op that the user called, not an op that it is built of. Checked for every
+// composed op with a wrong shape, axis, dtype or index, or without a tensor. Invalid indices are
+// refused when they are read.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -17,7 +18,7 @@ using namespace tenon;
 
 namespace {
 
-/// A mistake in a call of the op of that name.
+/// A mistake in a call of the named op.
 struct Mistake {
   const char* op;
   std::function<Tensor()> call;
@@ -189,7 +190,8 @@ TEST_CASE("called: indices outside, when they are read") {
       {"cross_entropy", [&] { return cross_entropy(x, far); }},
       {"nll_loss", [&] { return nll_loss(x, far, {.ignore_index = -100}); }},
   });
-  // A mask is read while its op is being built, which must not give its name to what it waits for.
+  // A mask is read while its op is being built. Errors of the mask's own computation must not get
+  // the op's name.
   CHECK_THROWS_WITH_AS(x[gather(x, 0, out).select(1, 0) > 0], doctest::Contains("gather: index 7"),
                        ValueError);
   const Scope scope("words");

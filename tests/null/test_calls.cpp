@@ -1,4 +1,4 @@
-// Steps that compute the same on other values share a kernel on the host, and on no GPU.
+// Equal steps share a kernel on the host, and on no GPU.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -21,7 +21,7 @@ std::size_t kernels_of(const Program& program) {
 
 }  // namespace
 
-TEST_CASE("calls: a network of like layers has as many kernels as one of few layers") {
+TEST_CASE("calls: a deep network of equal layers has as many kernels as a shallow one") {
   const auto few = planned(deep_mlp(30), {.kind = Device::Kind::Cpu});
   const auto many = planned(deep_mlp(300), {.kind = Device::Kind::Cpu});
   CHECK(many->steps.size() > 9 * few->steps.size());
@@ -35,7 +35,7 @@ TEST_CASE("calls: a network of like layers has as many kernels as one of few lay
   }
 }
 
-TEST_CASE("calls: what differs in anything that a kernel sees has a kernel of its own") {
+TEST_CASE("calls: steps that differ in anything a kernel sees have kernels of their own") {
   const Tensor x = leaf({7, 5});
   const auto kernels = [&](const std::vector<Tensor>& different) {
     std::vector<Tensor> roots = different;

@@ -1,4 +1,4 @@
-// The order in which a program's steps are put into a captured graph; no device is needed.
+// The order in which a program's steps enter a captured CUDA graph. Needs no device.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using test::planned;
 
 namespace {
 
-/// Of the entries of a run: where the step that writes the program's k'th output stands.
+/// The position, among the entries of a run, of the step that writes the program's k-th output.
 std::ptrdiff_t place_of(const Program& p, const std::vector<int>& order, std::size_t k) {
   const ValueId id = p.outputs[k].value;
   const auto writes = [&](int entry) {
@@ -29,11 +29,11 @@ std::ptrdiff_t place_of(const Program& p, const std::vector<int>& order, std::si
 
 }  // namespace
 
-TEST_CASE("capture order: short paths last, each step behind what it waits for") {
+TEST_CASE("capture order: short paths last, each step after its dependencies") {
   const Tensor x = leaf({512, 512}), w = leaf({512, 512});
   Tensor chain = x;
   for (int k = 0; k < 5; ++k) chain = matmul(chain, w);
-  // Planned first, and nothing waits for it.
+  // Planned first, and no step waits for it.
   const auto p = planned({matmul(w, x), chain});
   REQUIRE(p->steps.size() == 6);
   for (const int runs : {1, 3}) {
@@ -47,7 +47,7 @@ TEST_CASE("capture order: short paths last, each step behind what it waits for")
     }
     CHECK(order.size() == before.size());
     CHECK(std::count(done.begin(), done.end(), 1) == std::ssize(before));
-    // The side step stands behind those of the chain behind which the path is long.
+    // The side step comes after the chain's steps that have a long path behind them.
     CHECK(place_of(*p, order, 0) >= 2);
     CHECK(place_of(*p, order, 1) >= 4);
   }

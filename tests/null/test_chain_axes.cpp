@@ -1,4 +1,4 @@
-// The axis of slices in the terms of each region, and the region for a slice.
+// The axis of slices in each region's own terms, and the region for one slice.
 #include <doctest/doctest.h>
 
 #include "plan/merge/slices.h"
@@ -64,7 +64,7 @@ TEST_CASE("chain axes: a merged axis is split where slices are cut along a part 
   CHECK(slice.map.stores[0].view.stride[0] == 10);  // holds the slice alone
 }
 
-TEST_CASE("chain axes: what is read in another order, along rows or summed is refused") {
+TEST_CASE("chain axes: axes read in another order, along rows or summed over are refused") {
   const std::vector<Value> values{value_of({20, 30}), value_of({20, 30}), value_of({20})};
   const auto refused = [&](Region part) {
     std::vector<ChainAccess> known{{0, 30 * 4, 1}};

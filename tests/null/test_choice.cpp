@@ -1,5 +1,5 @@
-// How an engine is chosen for a step: claims, estimates, and libraries that turn out to have
-// nothing for it.
+// How an engine is chosen for a step: claims, estimates, and libraries that have no kernel after
+// all.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -38,7 +38,7 @@ struct FakeEngine final : Engine {
   bool claiming, able;
 };
 
-/// Name of the engine that a step gets.
+/// The name of the engine that a step gets.
 std::string chosen(const std::vector<const Engine*>& engines, std::string* passed_over = nullptr) {
   Program program;
   program.steps.emplace_back();
@@ -52,7 +52,7 @@ std::string chosen(const std::vector<const Engine*>& engines, std::string* passe
 
 }  // namespace
 
-TEST_CASE("choice: the least estimate, then order; who cannot prepare is passed over") {
+TEST_CASE("choice: the lowest estimate, then order; engines that cannot prepare are skipped") {
   const FakeEngine native("native", 2, true, true), map("map", 2, false, true);
   const FakeEngine fast("fast", 1, true, true), slow("slow", 3, true, true);
   const FakeEngine empty("empty", 1, true, false), unknown("unknown", 0, true, true);

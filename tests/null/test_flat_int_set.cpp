@@ -1,4 +1,4 @@
-// Small sets of numbers, against those of the standard library.
+// FlatIntSet against std::set.
 #include "plan/flat_int_set.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// The model of a GPU: what is known by name, what is kept of a measurement, and that the engines'
-// estimates order them as they were measured on an H200.
+// The GPU model: figures known by name, figures kept from a measurement, and estimates that rank
+// engines as they were measured on an H200.
 #include <doctest/doctest.h>
 
 #include <tenon/grad.h>
@@ -44,7 +44,7 @@ TEST_CASE("GPU model: named GPUs have the rates of their data sheets") {
   CHECK(cuda::gpu_compiled_for(89) == *cuda::named_gpu("NVIDIA A100-SXM4-80GB"));
 }
 
-TEST_CASE("GPU model: what was measured is kept as text, and nothing is taken from another") {
+TEST_CASE("GPU model: measurements are stored as text, and those of another GPU are ignored") {
   GpuModel gpu = cuda::gpu_of_arch(86), read;
   gpu.memory = 448e9, gpu.fp32 = 127, gpu.tf32 = 125, gpu.half = 250;
   REQUIRE(cuda::read_gpu(cuda::gpu_text(gpu), read));
@@ -101,8 +101,8 @@ std::vector<Tensor> training_step(const std::string& model, const std::string& o
 
 }  // namespace
 
-// A measurement is found by the region's epilogue: who changes what a gradient is written as
-// renames the rows that had the old form.
+// A measurement is found by the region's epilogue. A change of how a gradient is written therefore
+// needs new keys for the old rows.
 TEST_CASE("GPU model: the table of the H200 has every product of the networks it was made with") {
   const TuneTable table =
       TuneTable::parse(io::read_file("src/cuda/tuned/nvidia_h200.tune"), nullptr);
@@ -126,8 +126,8 @@ TEST_CASE("GPU model: the table of the H200 has every product of the networks it
   CHECK(products > 80);
 }
 
-// Without a table the order of the estimates is the choice. The table of the H200 holds what was
-// measured: estimates must name its winner, or an engine that it saw within an eighth of it.
+// Without a table the order of estimates decides. The H200's table holds measurements: the
+// estimates must choose its winner, or an engine that was measured within an eighth of it.
 TEST_CASE("GPU model: estimates order the engines as an H200 measured them") {
   const TuneTable table =
       TuneTable::parse(io::read_file("src/cuda/tuned/nvidia_h200.tune"), nullptr);
@@ -148,7 +148,7 @@ TEST_CASE("GPU model: estimates order the engines as an H200 measured them") {
         const TuneChoice* measured = table.find(key);
         if (measured == nullptr || !seen.insert(key).second) continue;
         const std::string chosen = preferred(engines, step.region, program->values)->name();
-        // Newer than the row, which is then passed over.
+        // An engine newer than the row is skipped.
         if (measured->rivals.find(chosen) == std::string::npos) continue;
         const bool close = measured->next.starts_with(chosen) &&
                            measured->next_microseconds < 1.125 * measured->microseconds;

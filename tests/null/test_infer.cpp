@@ -1,4 +1,4 @@
-// Shapes and dtypes of everything the language builds, without running anything.
+// Shapes and dtypes of everything that ops build, without running anything.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -19,7 +19,7 @@ constexpr DType B = DType::Bool, U8 = DType::UInt8, I8 = DType::Int8, I32 = DTyp
                 I64 = DType::Int64, F16 = DType::Float16, BF = DType::BFloat16,
                 F32 = DType::Float32, F64 = DType::Float64;
 
-// A pending tensor that is no constant, so that nothing folds.
+// A pending tensor that is not constant, so that nothing is folded.
 Tensor input(const Shape& shape, DType dtype = F32) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(shape.numel()) * item_size(dtype));
   return Tensor::from_data(bytes.data(), shape, dtype);
@@ -298,7 +298,7 @@ TEST_CASE("infer: gradients stop where they should") {
   CHECK(op_of(grad(sum(y * x), y)) != Op::Constant);
 }
 
-TEST_CASE("infer: gradient nodes carry the label of what they differentiate") {
+TEST_CASE("infer: gradient nodes carry the label of the node that they differentiate") {
   const Tensor x = input({3});
   Tensor loss;
   {

@@ -1,4 +1,4 @@
-// Which regions share a launch, on both backends; no GPU is needed.
+// Which regions share a launch, on both backends. Needs no GPU.
 #include <doctest/doctest.h>
 
 #include <tenon/eval.h>
@@ -44,7 +44,7 @@ std::vector<Tensor> step_of(const nn::AnyModule& net, optim::Optimizer& optimize
   return roots;
 }
 
-/// Planned for a GPU that need not be there.
+/// Planned for a GPU that need not exist.
 std::shared_ptr<const Program> planned(const std::vector<Tensor>& roots, std::uint32_t disabled,
                                        const cuda::Target& target = {}) {
   std::vector<Node*> leaves;
@@ -68,7 +68,7 @@ std::shared_ptr<const Program> planned(const std::string& model, double clip,
   return planned(step_of(net, adam, clip), disabled, target);
 }
 
-/// The step that holds the update of the last weights, which waits for the norm.
+/// The step with the update of the last weights, which waits for the norm.
 const Region& update_of(const Program& program) {
   const Region* found = nullptr;
   for (const Step& step : program.steps)
@@ -82,7 +82,7 @@ std::size_t launches(const std::shared_ptr<const Program>& program) {
   return program->steps.size();
 }
 
-/// Steps from the first to the last that wait for one another.
+/// The length of the longest path of steps that wait for each other.
 int longest_path(const Program& p) {
   std::vector<int> end(p.steps.size(), 0), wrote(p.values.size(), 0), read(p.values.size(), 0);
   int longest = 0;
@@ -101,7 +101,7 @@ int longest_path(const Program& p) {
   return longest;
 }
 
-/// The GPU's engine of maps, which counts how often it is asked what a map takes of a launch.
+/// The GPU's engine of maps; counts how often it is asked what a map needs of a launch.
 class Counting final : public Engine {
  public:
   const char* name() const override { return engine_.name(); }
@@ -129,7 +129,7 @@ class Counting final : public Engine {
 
 }  // namespace
 
-TEST_CASE("joining: an engine is asked once what a map takes of a launch") {
+TEST_CASE("joining: an engine is asked once about a map's share of a launch") {
   const nn::AnyModule net = models::create("mlp:784-300-10");
   optim::Adam adam(net);
   const std::vector<Tensor> roots = step_of(net, adam, 1);
@@ -183,7 +183,8 @@ TEST_CASE("joining: without phases, clipping by the norm takes three launches wi
     CAPTURE(std::string(model));
     const auto plain = planned(model, 0), clipped = planned(model, 1, kNoPhases);
     INFO(print_steps(*clipped));
-    // Sums of squares, the factor, the updates; each gradient's update was its own epilogue before.
+    // Sums of squares, the factor, the updates; without clipping each update was its gradient's
+    // epilogue.
     CHECK(launches(clipped) <= launches(plain) + 3);
     CHECK(launches(clipped) + 5 <= launches(planned(model, 1, kNoJoin)));
     CHECK(contains(print_fusion(*clipped), "; no phases: the pass is switched off"));
@@ -191,7 +192,7 @@ TEST_CASE("joining: without phases, clipping by the norm takes three launches wi
 }
 
 TEST_CASE("joining: the factor of clipping is made by every block of the updates") {
-  // Where the sums of squares wait for the last product, where they run beside it, and large ones.
+  // Sums of squares that wait for the last product, that run beside it, and large ones.
   for (const char* model : {"mlp:784-300-10", "lenet5", "keras_cnn", "mlp:784-2100-2100-10"}) {
     CAPTURE(std::string(model));
     const auto apart = planned(model, 1, kNoPhases), clipped = planned(model, 1);
@@ -205,7 +206,7 @@ TEST_CASE("joining: the factor of clipping is made by every block of the updates
     CHECK(all.parts.front().phase == 0);
     CHECK(contains(all.parts.front().title, "square+sum"));
     CHECK(all.parts.back().phase == 1);
-    // What a phase leaves for the next is no input.
+    // A value that one phase leaves for the next is not an input.
     for (ValueId id : all.reads) {
       if (clipped->values[static_cast<std::size_t>(id)].kind != Value::Kind::Arena) continue;
       CHECK(std::find(all.writes.begin(), all.writes.end(), id) == all.writes.end());
@@ -226,7 +227,7 @@ TEST_CASE("joining: why there are no phases") {
   CHECK(contains(print_fusion(*planned(deep, 1, 0, old)),
                  "together they take more arguments than a launch"));
   CHECK(contains(update_of(*planned(deep, 1)).title, "in 2 phases"));
-  // Without clipping, updates are epilogues: there is a launch to save at most.
+  // Without clipping, updates are epilogues: at most one launch can be saved.
   for (const char* model : {"lenet5", "keras_cnn", "mlp:784-300-10"}) {
     CAPTURE(std::string(model));
     const auto with = launches(planned(model, 0)), without = launches(planned(model, 0, kNoPhases));
@@ -235,7 +236,7 @@ TEST_CASE("joining: why there are no phases") {
   }
 }
 
-TEST_CASE("joining: what products wait for is not put off") {
+TEST_CASE("joining: maps that products wait for are not delayed") {
   for (const std::int64_t batch : {24, 16}) {  // 16: as many as a convolution has channels
     CAPTURE(batch);
     const nn::AnyModule net = models::create("lenet5");
@@ -264,7 +265,7 @@ TEST_CASE("joining: vectors that are read much later share a launch") {
   const auto program = planned(roots, 0);
   INFO(print_steps(*program));
   CHECK(longest_path(*program) <= longest_path(*planned(roots, kNoJoin)));
-  // Deviations of channels, kept for the gradients: no launch beside each normalisation's.
+  // Deviations of channels, kept for the gradients, need no launch beside each normalisation's.
   int launches = 0;
   std::size_t vectors = 0;
   for (const Step& step : program->steps) {

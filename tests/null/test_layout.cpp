@@ -1,4 +1,4 @@
-// Which images a GPU keeps with the channels last, on plans.
+// Which activations a GPU keeps in NHWC, checked on plans.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,7 +22,8 @@ Tensor normalised(const Tensor& y, const Tensor& scale) {
   return batch_norm(y, m.mean, m.var, scale, scale, 1e-5);
 }
 
-// Two convolutions by one pixel with normalisation between and a sum around them, and gradients.
+// Two 1 x 1 convolutions with normalisation between them and a residual sum around them, and
+// gradients.
 std::vector<Tensor> pointwise_block() {
   const Tensor x = test::leaf({4, 32, 6, 6}, DType::BFloat16),
                half = test::leaf({16, 32, 1, 1}, DType::BFloat16),
@@ -44,7 +45,7 @@ bool is_natural(const View& view, const Shape& space) {
   return space.rank() == 0 || view.stride[space.rank() - 1] <= 1;
 }
 
-// Steps that read or write an image in another order than they iterate over it.
+// The number of steps that read or write an activation in another order than they iterate over it.
 std::ptrdiff_t count_turns(const Program& program) {
   return std::count_if(program.steps.begin(), program.steps.end(), [](const Step& step) {
     std::vector<Region> maps = step.region.parts;
@@ -95,7 +96,8 @@ TEST_CASE("layout: other convolutions keep their images, and full precision its 
 
 namespace {
 
-// Basic blocks of a residual network, with the gradients: every convolution reads and makes images.
+// Basic blocks of a residual network, with gradients: every convolution reads and writes
+// activations.
 std::vector<Tensor> residual_blocks(int blocks, std::int64_t channels, std::int64_t images = 4,
                                     Precision precision = Precision::Bf16) {
   std::vector<Tensor> leaves{test::leaf({images, channels, 8, 8})};
@@ -145,7 +147,7 @@ TEST_CASE(
     }
     CHECK(last == 12);
     if (rounds) CHECK(wide == 1);  // the gradient that is asked for
-    // Transposed where they enter (the first image) and leave (its gradient); filters beside.
+    // Transposed at the input (the first activation) and at the output (its gradient); filters too.
     CHECK(count_turns(*gpu) <= 3);
   }
 }
@@ -186,7 +188,7 @@ TEST_CASE(
   for (const Step& step : gpu->steps) {
     const Opaque& pool = step.region.opaque;
     if (step.region.kind != RegionKind::Opaque) {
-      // Nobody keeps an image for the gradient of its pooling.
+      // No activation is kept for the gradient of its pooling.
       for (const ValueId image : images)
         CHECK(std::count(step.region.reads.begin(), step.region.reads.end(), image) == 0);
       continue;
@@ -227,8 +229,8 @@ TEST_CASE("layout: a pooling that nobody asks for numbers its maxima for a gradi
   CHECK(pools == 2);
 }
 
-// AlexNet of 2012 in small: groups, and normalisation between rectifiers and pooling.
-TEST_CASE("layout: response normalisation of such images is one kernel over them, back and forth") {
+// A small AlexNet of 2012: groups, and normalisation between ReLUs and pooling.
+TEST_CASE("layout: local response normalisation in NHWC is one kernel, forward and backward") {
   std::vector<Tensor> weights;
   const PrecisionScope bf16(Precision::Bf16);
   Tensor x = test::leaf({2, 64, 16, 16});
@@ -252,7 +254,7 @@ TEST_CASE("layout: response normalisation of such images is one kernel over them
     CHECK(gpu->values[static_cast<std::size_t>(r.opaque.out())].dtype == DType::BFloat16);
   }
   CHECK(norms == 2);
-  // Without the library: whole too, as the images lie; on the CPU in other ops.
+  // Without the library: one kernel too, in NCHW; on the CPU written in other ops.
   for (const Device::Kind kind : {Device::Kind::Cuda, Device::Kind::Cpu}) {
     norms = 0;
     const Tensor y = local_response_norm(test::leaf({2, 8, 3, 3}), 5);
@@ -265,13 +267,13 @@ TEST_CASE("layout: response normalisation of such images is one kernel over them
   }
 }
 
-// What a stride steps over are channels of their own: of 11 x 11 filters in steps of 4, 3 x 3
-// over 48.
+// The phases of a stride become channels: 11 x 11 filters in steps of 4 become 3 x 3 filters over
+// 48 channels.
 TEST_CASE("layout: an image of three channels is written once, in whole rows of channels") {
   struct First {
     std::int64_t channels, side, stride, phases, taps;
   };
-  // The last two are read as they lie.
+  // The last two are read in NCHW.
   for (const First& first : {First{3, 11, 4, 48, 3}, First{4, 5, 3, 40, 2}, First{3, 7, 2, 3, 7},
                              First{3, 3, 1, 3, 3}}) {
     const auto [channels, side, stride, phases, taps] = first;
@@ -302,7 +304,7 @@ TEST_CASE("layout: an image of three channels is written once, in whole rows of 
   }
 }
 
-// The network for CIFAR-10 of cuda-convnet; 3 x 3 filters over as few channels keep their images.
+// The network for CIFAR-10 of cuda-convnet. 3 x 3 filters over as few channels stay in NCHW.
 TEST_CASE("layout: filters that hold many numbers make up for few channels") {
   for (const std::int64_t side : {5, 3}) {
     const PrecisionScope bf16(Precision::Bf16);
@@ -347,7 +349,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("layout: a normalisation's gradient is two kernels over images of 16 bits") {
+TEST_CASE("layout: a normalisation's gradient is two kernels over 16-bit activations") {
   const auto gpu = test::planned(residual_blocks(3, 64, 32), kWithCudnn);
   CAPTURE(print_steps(*gpu));
   constexpr std::int64_t kImage = 32 * 64 * 8 * 8;
@@ -359,9 +361,10 @@ TEST_CASE("layout: a normalisation's gradient is two kernels over images of 16 b
       return gpu->values[static_cast<std::size_t>(id)].shape.numel() == kImage;
     });
   }
-  // A layer: two for the moments, one that applies them, two of the gradient; the ends.
+  // For each layer: two kernels for the moments, one that applies them, two for the gradient; plus
+  // the ends.
   CHECK(kernels <= 6 * 5 + 6);
-  // What stays float32 is the gradient behind the last block, which no convolution has made.
+  // The gradient behind the last block stays float32, because no convolution computed it.
   CHECK(largest_bytes(*gpu, DType::BFloat16) == 2 * kImage);
 }
 
@@ -376,7 +379,7 @@ TEST_CASE("layout: planning images channels last takes a time in proportion to t
   CHECK(times.ratio() < 10);  // 16 where all pairs are asked
 }
 
-TEST_CASE("layout: pixels that a strided filter of one pixel meets are spread as they lie") {
+TEST_CASE("layout: the gradient of a strided 1 x 1 convolution is spread in NHWC") {
   for (const std::int64_t side : {16, 15}) {
     CAPTURE(side);
     const auto weights = [](std::int64_t filters, std::int64_t taps) {
@@ -423,8 +426,8 @@ TEST_CASE("layout: a gradient that is asked for is not rounded where pixels are 
   }));
 }
 
-// Convolutions that cover their whole input become products on the way, and no longer count.
-TEST_CASE("layout: all passes go by what images were in the graph as it was written") {
+// Convolutions that cover their whole input become products during planning and no longer count.
+TEST_CASE("layout: all passes use the layout decided on the user's graph") {
   const DType half = DType::BFloat16;
   Tensor y = test::leaf({4, 64, 8, 8}, half);
   for (int layer = 0; layer < 3; ++layer)

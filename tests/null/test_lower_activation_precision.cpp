@@ -1,5 +1,5 @@
-// Plans of the host whose images are stored in 16 bits between convolutions of bfloat16: what is
-// stored, and which sums of channels are made while a result is written.
+// Plans for the host with 16-bit activations between bfloat16 convolutions: which values are
+// stored, and which channel sums are computed while a result is written.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kImage = 4 * 16 * 12 * 12;
 
-/// Of values in the plan's memory as large as an image: those of float32, and all.
+/// Counts of arena values as large as an activation: float32 ones, and all.
 struct Stored {
   int wide = 0, all = 0;
 };
@@ -39,7 +39,7 @@ std::size_t sums_in_products(const Program& p) {
   return count;
 }
 
-/// Convolutions of 16 to 16 channels, each normalised by its batch's moments or by known ones.
+/// Convolutions of 16 to 16 channels, each normalised by its batch's moments or by known moments.
 Tensor network(int convolutions, bool knows_moments, std::vector<Tensor>* filters = nullptr) {
   Tensor y = leaf({4, 16, 12, 12});
   for (int k = 0; k < convolutions; ++k) {
@@ -98,7 +98,7 @@ TEST_CASE("activation precision: not of float32, nor of few convolutions or with
   CHECK(sums_in_products(*on_host({sum(network(3, false))}, 1u << kAutocast)) == 0);
 }
 
-TEST_CASE("activation precision: on a GPU what moves an image moves 16 bits") {
+TEST_CASE("activation precision: on a GPU data movement of activations moves 16 bits") {
   const PrecisionScope scope(Precision::Bf16);
   std::vector<Tensor> filters;
   const Tensor x = network(3, false, &filters);
@@ -118,7 +118,7 @@ TEST_CASE("activation precision: on a GPU what moves an image moves 16 bits") {
     if (contains(step.region.title, "pad"))
       for (const ValueId id : step.region.writes)
         ++(p->values[static_cast<std::size_t>(id)].dtype == DType::Float32 ? wide : rounded);
-  CHECK(wide == 1);  // a filter
+  CHECK(wide == 1);     // a filter
   CHECK(rounded == 3);  // channels of the shortcut, rows and columns of its gradient
   CHECK(images(*p).wide == 0);
 }

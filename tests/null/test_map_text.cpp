@@ -1,6 +1,6 @@
-// What the CUDA backend prints for map regions: the same text for sizes of one pattern, no
-// divisions where memory is contiguous, text that NVRTC takes for every dtype and for very large
-// arrays. No GPU is needed.
+// The source that the CUDA backend generates for map regions: the same source for sizes of one
+// pattern, no divisions over contiguous memory, valid for NVRTC with every dtype and for very large
+// arrays. Needs no GPU.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -34,7 +34,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// tanh(x * y), where y is the same for every row.
+/// tanh(x * y), with y the same for every row.
 std::string scaled(std::int64_t rows, std::int64_t columns) {
   RegionCheck t = with_space({rows, columns});
   const int x = t.load(t.leaf(F, {rows, columns})), y = t.load(t.leaf(F, {columns}));
@@ -58,7 +58,7 @@ std::string column_sums(std::int64_t rows, std::int64_t columns) {
   return text_of(t);
 }
 
-/// The axes and strides of a small region as those of a very large one, whose memory nobody has.
+/// Gives a small region the axes and strides of a very large one, whose memory does not exist.
 void enlarge(RegionCheck& t) {
   constexpr std::int64_t factor = 1 << 20;
   const auto grow = [](View& view) {

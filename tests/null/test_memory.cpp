@@ -1,5 +1,5 @@
-// Where a program's values and workspaces lie: what follows one another shares places; where steps
-// run side by side, a place rests before a step gets it that does not wait for those that used it.
+// The arena layout: values of sequential steps share bytes. Where steps run concurrently, freed
+// bytes are held back from steps that do not wait for the previous users.
 #include <doctest/doctest.h>
 
 #include <tenon/error.h>
@@ -20,8 +20,8 @@ constexpr std::int64_t kSize = 1024, kMatrix = kSize * kSize * 4;  // 4 MiB
 
 enum class Beside { Nothing, Products };
 
-/// Products of matrices in a row; beside each another one that reads it, for which the next in the
-/// row do not wait.
+/// A chain of matrix products; each product also has a second reader, which the next product does
+/// not wait for.
 std::shared_ptr<const Program> products(int count, Device::Kind kind,
                                         Beside beside = Beside::Nothing, std::int64_t limit = 0) {
   const Tensor w = leaf({kSize, kSize}), v = leaf({kSize, kSize});
@@ -44,13 +44,13 @@ std::vector<const Value*> arena_of(const Program& program) {
 
 }  // namespace
 
-TEST_CASE("memory: steps that follow one another take the room that is free") {
+TEST_CASE("memory: sequential steps reuse freed bytes") {
   const auto p = products(60, Device::Kind::Cpu);
   CHECK(p->workspace_offset == 2 * kMatrix);
   for (const Step& step : p->steps) CHECK(step.workspace_offset == p->workspace_offset);
 }
 
-TEST_CASE("memory: beside other steps 64 MiB rest before they serve again") {
+TEST_CASE("memory: with concurrent steps 64 MiB are freed before bytes are reused") {
   const auto p = products(60, Device::Kind::Cuda, Beside::Products);
   std::vector<std::int64_t> freed(p->steps.size(), 0);  // by a step
   std::vector<int> readers(p->values.size(), 0);
@@ -68,7 +68,7 @@ TEST_CASE("memory: beside other steps 64 MiB rest before they serve again") {
       if (late->bytes < kMatrix || readers[static_cast<std::size_t>(early - &p->values[0])] < 2)
         continue;
       ++pairs;
-      std::int64_t rested = 0;  // and it would be too much with what this step frees
+      std::int64_t rested = 0;  // held back; more would be too much with what this step frees
       for (int s = early->last_step; s <= late->first_step; ++s)
         rested += freed[static_cast<std::size_t>(s)];
       CHECK(rested > std::int64_t{64} << 20);
@@ -76,15 +76,16 @@ TEST_CASE("memory: beside other steps 64 MiB rest before they serve again") {
   CHECK(pairs > 0);
 }
 
-TEST_CASE("memory: no place rests for steps that wait for all who used it") {
+TEST_CASE("memory: steps that wait for all previous users reuse bytes at once") {
   const auto p = products(60, Device::Kind::Cuda);
   std::size_t workspace = 0;
   for (const Step& step : p->steps) workspace = std::max(workspace, step.kernel->workspace_bytes);
   CHECK(p->arena_bytes <= 2 * kMatrix + static_cast<std::int64_t>(workspace));
 }
 
-TEST_CASE("memory: what rests hardly raises the peak of much memory") {
-  // A hundred products of 4 MiB are kept for those that go back over them, two each.
+TEST_CASE("memory: held back bytes hardly raise the peak of a large program") {
+  // The results of a hundred products of 4 MiB are kept for the backward products that read them,
+  // two each.
   const Tensor w = leaf({kSize, kSize});
   std::vector<Tensor> kept{leaf({kSize, kSize})}, roots;
   for (int k = 0; k < 100; ++k) kept.push_back(matmul(kept.back(), w));
@@ -106,7 +107,7 @@ TEST_CASE("memory: what rests hardly raises the peak of much memory") {
   CHECK(p->arena_bytes <= peak + peak / 32 + 2 * kMatrix);
 }
 
-TEST_CASE("memory: places rest only where the limit leaves room for that") {
+TEST_CASE("memory: bytes are held back only within the memory limit") {
   const auto planned_within = [](std::int64_t limit) {
     return products(60, Device::Kind::Cuda, Beside::Products, limit);
   };
@@ -116,7 +117,7 @@ TEST_CASE("memory: places rest only where the limit leaves room for that") {
   CHECK_THROWS_AS(planned_within(p->peak_bytes() - 1), MemoryError);
 }
 
-TEST_CASE("memory: what is small has a place of its own, workspaces too") {
+TEST_CASE("memory: small values and workspaces share no bytes") {
   const Tensor w = leaf({300, 300});
   Tensor y = leaf({300, 300});
   for (int k = 0; k < 10; ++k) y = matmul(y, w);
@@ -131,7 +132,7 @@ TEST_CASE("memory: what is small has a place of its own, workspaces too") {
     CHECK(places[k - 1].first + places[k - 1].second <= places[k].first);
 }
 
-TEST_CASE("memory: kernels of leaves come late where they would live beside the largest values") {
+TEST_CASE("memory: steps that read only leaves are delayed past the largest values") {
   // Two values of 64 MiB first, then four layers whose weights, 8 MiB each, are read before.
   const Tensor first = matmul(leaf({4096, 4096}), leaf({4096, 4096}));
   Tensor y = matmul(matmul(first, leaf({4096, 4096})), leaf({4096, 512}));

@@ -1,4 +1,4 @@
-// A batch's moments on a GPU: one kernel for both, whoever makes what is normalised.
+// The moments of a batch on a GPU: one kernel computes both, whichever step computes their input.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using namespace tenon::test;
 
 namespace {
 
-/// Sums of deviations, and how many of them stand beside a sum in one region.
+/// The number of sums of deviations, and of those that share a region with a plain sum.
 struct Deviations {
   int all = 0, beside_sum = 0;
 };
@@ -71,14 +71,14 @@ TEST_CASE("moments: with gradients too, and nothing is made for them that nobody
     CHECK((value.kind == Value::Kind::Leaf || value.shape.numel() <= 8));
 }
 
-TEST_CASE("moments: two kernels on the CPU, without fusion, over rows, and of another mean") {
+TEST_CASE("moments: two kernels on the CPU, without fusion, over rows, and for another mean") {
   const Tensor x = leaf({4, 8, 12, 12});
   CHECK(deviations(*planned({normalised(x)}, {.kind = Device::Kind::Cpu})).all == 0);
   CHECK(deviations(*planned({normalised(x)}, {.disabled = 1u << kFuse})).all == 0);
   CHECK(deviations(*planned({layer_norm(x, {12}, {}, {}, 1e-5)})).all == 0);
   const Tensor other = mean(leaf({4, 8, 12, 12}, DType::Float32) * 2.0, {0, 2, 3}, true);
   CHECK(deviations(*planned({sum(square(x - other), {0, 2, 3})})).all == 0);
-  // Half of the mean is no mean.
+  // Half of a mean is not a mean.
   const Tensor half = sum(x, {0, 2, 3}, true) / 1152.0;
   CHECK(deviations(*planned({sum(square(x - half), {0, 2, 3})})).all == 0);
   const Tensor own = mean(x, {0, 2, 3}, true);
@@ -104,7 +104,7 @@ TEST_CASE("moments: a normalisation's gradient on a GPU is one kernel of two sum
   }
   CHECK(sums == 3);     // of x, of the gradient and of its product with x
   CHECK(kernels <= 4);  // moments, what is normalised, sums and the gradient
-  // The gradient of the activation is what the second convolution's gradient leaves, nothing else.
+  // The gradient of the activation function is all that the second convolution's gradient stores.
   for (const Step& step : p->steps)
     if (step.region.kind == RegionKind::Contraction) CHECK(step.region.writes.size() == 1);
 }

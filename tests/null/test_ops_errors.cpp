@@ -1,4 +1,5 @@
-// What the builders refuse, and the essential words of each message: op, layer, shapes, advice.
+// Calls that the builders refuse, and the essential words of each message: op, layer, shapes,
+// advice.
 #include <doctest/doctest.h>
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Which maps on a GPU write a large result over what they read: plans alone. Their numbers are in
+// Which maps on a GPU write a large result over their operand. Plans only; values are tested in
 // tests/cuda/test_overwrites.cpp.
 #include <doctest/doctest.h>
 
@@ -17,7 +17,8 @@ constexpr std::int64_t kRows = 1 << 14, kColumns = 1031;  // float32: 64 MiB and
 int overwriting(const Program& p) {
   int count = 0;
   for (const Step& step : p.steps)
-    count += contains(step.region.why, std::string("writes over what it reads")) ? 1 : 0;
+    count +=
+        contains(step.region.why, std::string("overwrites an operand with its result")) ? 1 : 0;
   return count;
 }
 
@@ -25,25 +26,25 @@ int overwriting(const std::vector<Tensor>& roots, Settings settings = {}) {
   return overwriting(*planned(roots, settings));
 }
 
-/// Rows of a table: a large value, made by a step of its own.
+/// Rows of a table: a large value, computed by a step of its own.
 Tensor large(std::int64_t rows = kRows, std::int64_t columns = kColumns,
              DType dtype = DType::Float32) {
   return index_select(leaf({7, columns}, dtype), 0, leaf({rows}, DType::Int64));
 }
 
-/// Some rows, by a step of its own: what is read here is stored.
+/// Some rows, gathered by a step of their own, so that the operand is stored.
 Tensor some(const Tensor& x) { return index_select(x, 0, leaf({40}, DType::Int64)); }
 
 Tensor less_largest(const Tensor& x) { return exp(x - amax(x, {1}, true)) + x; }
 
 }  // namespace
 
-TEST_CASE("overwrites: where nobody else reads what a map reads element by element") {
+TEST_CASE("overwrites: operands read element by element by the map alone") {
   CHECK(overwriting({some(less_largest(large()))}) == 1);
   CHECK(overwriting({some(exp(large(kRows, kColumns) * 2.0F))}) == 1);
   CHECK(overwriting({some(less_largest(large((1 << 13) + 1, 1031, DType::Float64)))}) == 1);
   CHECK(overwriting({some(less_largest(large(4099, 4099)))}) == 1);
-  // Two operands: one of them is lost.
+  // Two operands: one of them is overwritten.
   CHECK(overwriting({some(large() * exp(large()))}) == 1);
   const auto p = planned({some(less_largest(large()))});
   CHECK(p->arena_bytes < kRows * kColumns * 4 * 3 / 2);
@@ -54,7 +55,7 @@ TEST_CASE("overwrites: each of several maps, of those in a row every other one")
   const Tensor later = index_select(large(), 0, order);
   CHECK(overwriting({some(one), some(less_largest(later))}) == 2);
   CHECK(overwriting({some(less_largest(index_select(one, 0, order)))}) == 2);
-  // Two that share a launch overwrite nothing.
+  // Two maps that share a launch overwrite nothing.
   CHECK(overwriting({some(one), some(less_largest(large()))}) == 0);
 }
 
@@ -63,13 +64,13 @@ TEST_CASE("overwrites: behind the others that read it") {
   const auto p = planned({some(less_largest(x)), some(x), some(exp(x))});
   CHECK(overwriting(*p) == 1);
   CHECK(p->arena_bytes < kRows * kColumns * 4 * 5 / 2);
-  // Of those that wait for it none can be first.
+  // Steps that wait for the map cannot read the value before it.
   const Tensor rows = cast(slice(amax(some(less_largest(x)), {1}), 0, 0, 40), DType::Int64);
   CHECK(overwriting({index_select(x, 0, rows)}) == 0);
   CHECK(overwriting({index_select(x, 0, rows), some(x)}) == 0);
 }
 
-TEST_CASE("overwrites: not in another order, nor what is asked for") {
+TEST_CASE("overwrites: neither in another order nor of requested results") {
   const Tensor x = large();
   CHECK(overwriting({some(exp(x) + flip(x, {1}))}) == 0);
   CHECK(overwriting({some(exp(x) + slice(x, 0, 0, 1))}) == 0);

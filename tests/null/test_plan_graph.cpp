@@ -1,4 +1,4 @@
-// The plan graph against plain searches over the same edges, merged at random.
+// PlanGraph against plain searches over the same edges, with random merges.
 #include "plan/plan_graph.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ class Plain {
   }
   void add_edge(int from, int to) { after_[at(from)].insert(to); }
   int node(int n) const { return node_[at(n)]; }
-  /// Whether a path of at least so many edges leads there.
+  /// Whether a path of at least this many edges leads from one to the other.
   bool reaches(int from, int to, bool direct) const {
     std::set<int> seen;
     std::vector<int> stack;
@@ -68,7 +68,7 @@ void check_order(PlanGraph& graph, const Plain& plain) {
 
 }  // namespace
 
-TEST_CASE("plan graph: merges where nothing stands between, and keeps an order") {
+TEST_CASE("plan graph: merges nodes without a third between them, and keeps an order") {
   constexpr int kNodes = 40;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
@@ -76,7 +76,7 @@ TEST_CASE("plan graph: merges where nothing stands between, and keeps an order")
     const auto below = [&](int n) {
       return static_cast<int>(philox(seed, count++, 9).v[0] % static_cast<std::uint32_t>(n));
     };
-    // Numbers say nothing of the order.
+    // Node numbers are unrelated to the order.
     std::vector<int> number;
     for (int n = 0; n < kNodes; ++n) number.insert(number.begin() + below(n + 1), n);
     PlanGraph graph(kNodes);

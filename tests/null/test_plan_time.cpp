@@ -1,8 +1,8 @@
-// Planning takes a time in proportion to the graph, on either device: deep networks, long unrolled
-// ones, and four times as much of each; and not too many times what building the nodes takes.
+// Planning time grows linearly with the graph on either device, and is a small multiple of the time
+// to build the nodes. Cases: deep networks, long unrolled ones, and four times as much of each.
 //
-// Only times on the thread's own clock that were taken in turn are compared: neighbours on the
-// machine slow both. A case that does not hold is tried again.
+// Only alternating measurements on the thread's own clock are compared, because neighbours on the
+// machine slow both. A failing case is tried again.
 #include <doctest/doctest.h>
 #include <malloc.h>
 
@@ -25,7 +25,7 @@ namespace {
 constexpr double kGrowth = 10;      // 4 to 8, as caches hold the graph; 16 where pairs are asked
 constexpr double kMostBuilds = 60;  // 10 to 25; 10,000 nodes are built in 5 ms
 
-/// Builds the graph anew, node by node, as the simplest of passes would.
+/// Rebuilds the graph node by node, as the simplest pass would.
 void build_again(const std::vector<Tensor>& roots) {
   substitute(roots, {}, [](const Node& node, const std::vector<Tensor>& inputs) {
     return node.realised() ? Tensor()
@@ -33,7 +33,7 @@ void build_again(const std::vector<Tensor>& roots) {
   });
 }
 
-/// Graphs of a size and of four times that.
+/// Compares graphs of a size and of four times that size.
 void check_linear(const std::string& name, const std::vector<Tensor>& one,
                   const std::vector<Tensor>& four) {
   for (const Device::Kind kind : {Device::Kind::Cpu, Device::Kind::Cuda}) {
@@ -51,7 +51,7 @@ void check_linear(const std::string& name, const std::vector<Tensor>& one,
   }
 }
 
-/// Bytes that a plan holds, kernels included, for each node of its graph.
+/// Bytes of a plan, kernels included, for each node of its graph.
 double bytes_a_node(const std::vector<Tensor>& roots) {
   const std::size_t before = mallinfo2().uordblks;
   const auto p = planned(roots, {.kind = Device::Kind::Cpu});
@@ -72,8 +72,8 @@ TEST_CASE("plan time: the step of a thousand layers") {
   check_linear("mlp", deep_mlp(250), deep_mlp(1000));
 }
 
-// Every weight's gradient is a product whose transpose is asked for, and its operand a product of
-// all layers behind: each is transposed once.
+// Every weight gradient is a product whose transpose is requested, and its operand is a product of
+// all following layers: each is transposed once.
 TEST_CASE("plan time: the step of a plain chain of linear layers") {
   check_linear("chain", linear_chain(500), linear_chain(2000));
 }
@@ -95,7 +95,7 @@ TEST_CASE("plan time: no pass makes more nodes of a longer chain than its layers
   }
 }
 
-// Values that no cache holds: chains grow from each of them, and the arena is worth sharing.
+// Values larger than the caches: chains grow from each of them, and sharing the arena pays.
 TEST_CASE("plan time: the steps of large batches, 10,000 nodes") {
   check_linear("mlp", deep_mlp(115, 16, 1 << 17), deep_mlp(460, 16, 1 << 17));
   check_linear("resnet", deep_resnet(13, 8, 1 << 12), deep_resnet(51, 8, 1 << 12));

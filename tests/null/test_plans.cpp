@@ -1,5 +1,5 @@
-// What plans decide, without running them: what fuses, how much memory is planned, what each pass
-// takes away.
+// Decisions of plans, without running them: what fuses, how much memory is planned, what each pass
+// contributes.
 #include <doctest/doctest.h>
 
 #include <tenon/error.h>
@@ -17,7 +17,7 @@ using namespace tenon;
 namespace {
 
 Plan plan_of(const std::vector<Tensor>& tensors) { return plan(tensors); }
-/// Data, not a constant: constants are folded into what reads them.
+/// Data, not a constant: constants are folded into their readers.
 Tensor leaf(const Shape& shape) {
   return Tensor::from(std::vector<float>(static_cast<std::size_t>(shape.numel()), 0.5f), shape);
 }
@@ -26,7 +26,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Switches a pass off for as long as it lives.
+/// Switches a pass off while it lives.
 class Without {
  public:
   explicit Without(const std::string& pass) : pass_(pass) { set_pass_enabled(pass_, false); }
@@ -101,7 +101,7 @@ TEST_CASE("plans: rows are picked by a vector of indices, which is not written o
   CHECK(p.arena_bytes() == 0);
 }
 
-TEST_CASE("plans: what is asked for twice is computed once, numbers are folded, no-ops vanish") {
+TEST_CASE("plans: a value requested twice is computed once, numbers are folded, no-ops vanish") {
   const Tensor x = leaf({8, 8});
   CHECK(plan_of({exp(x) * exp(x)}).node_count() < plan_of({exp(x) * exp(x + 1.0)}).node_count());
   const Tensor folded = x * (full({8, 8}, 2) + full({8, 8}, 3));
@@ -145,8 +145,8 @@ TEST_CASE("plans: a training step of lenet5 stays small") {
   CHECK(p.step_count() <= 33);
   CHECK(p.planning_ms() < 200);
   CHECK(p.peak_bytes() >= p.arena_bytes());
-  // The updates are folded into the passes that make the gradients: no gradient of a weight is a
-  // value of its own.
+  // Updates fuse into the kernels that compute the gradients, so no weight gradient is a value of
+  // its own.
   CHECK_FALSE(contains(p.arena(), "[120, 16, 5, 5]"));
   CHECK_FALSE(contains(p.arena(), "[84, 120]"));
   const Without fusing("fuse");
@@ -160,7 +160,7 @@ TEST_CASE("plans: memory of a training step grows with the batch, not with the s
   CHECK(large < 2 * small + (1 << 20));
 }
 
-TEST_CASE("plans: each says why a region holds what it holds") {
+TEST_CASE("plans: each region says why it was fused") {
   const Plan p = training_plan("lenet5", digits(8));
   CHECK(contains(p.fusion(), "runs as a step of its own"));
   CHECK(contains(p.passes(), "fuse"));

@@ -1,5 +1,5 @@
-// Which element-wise regions become prologues of products on a GPU, and what is said of the
-// others; no device is needed.
+// Which element-wise regions become prologues of products on a GPU, and the reasons noted for
+// others. Needs no device.
 #include <doctest/doctest.h>
 
 #include <tenon/ops.h>
@@ -15,7 +15,7 @@ using namespace tenon::test;
 
 namespace {
 
-/// Whether the program is so many steps, the last of which has a prologue.
+/// Checks that the program has this many steps and that the last one has a prologue.
 void check_fused(const Program& p, std::size_t steps = 1) {
   CAPTURE(print_fusion(p));
   CHECK(p.steps.size() == steps);
@@ -30,8 +30,8 @@ void check_apart(const Program& p, const std::string& why) {
   CHECK(contains(text, why));
 }
 
-// What a run recorded that had the product with its prologue, by `native`, and a larger batch of it
-// without, by another engine (an evaluation's).
+// A run's record: the product was run with its prologue by `native`, and a larger batch of it
+// without the prologue by another engine (an evaluation).
 class Recorded final : public Tuning {
  public:
   std::vector<TuneAdvice> advise(const Program& program, const AlikeSteps&,
@@ -61,7 +61,7 @@ TEST_CASE("prologues: images of bytes are normalised while patches of them are l
   check_fused(*p);
   CHECK(contains(print_steps(*p), "prologue+product"));
   CHECK_FALSE(contains(print_arena(*p), "float32[64, 3, 32, 32]"));
-  // Where windows overlap, each element would be computed once a tap.
+  // With overlapping windows each element would be computed once for every filter tap.
   check_apart(*planned({conv2d(images(), leaf({16, 3, 3, 3}))}), "costs more than it saves");
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("prologues: an activation before a convolution of single pixels") {
   check_fused(*planned({conv2d(relu(leaf({8, 64, 14, 14})), leaf({32, 64, 1, 1}))}));
 }
 
-TEST_CASE("prologues: what stands before a matrix product") {
+TEST_CASE("prologues: element-wise ops before a matrix product") {
   const Tensor x = leaf({64, 120}), w = leaf({84, 120}), b = leaf({84});
   check_fused(*planned({linear(relu(x), w, b)}));
   check_fused(*planned({matmul(x * 2.0 + 1.0, transpose(w))}));
@@ -100,14 +100,14 @@ TEST_CASE("prologues: a gradient is masked while both products load it") {
   for (const Step& step : p->steps) CHECK(step.region.has_prologue());
 }
 
-TEST_CASE("prologues: a second one stands before the first") {
+TEST_CASE("prologues: a second one is put before the first") {
   const Tensor a = leaf({1, 120}), b = leaf({2, 120}), w = leaf({84, 120});
   const auto p = planned({linear(a * 1000 + slice(exp(b * 2), 0, 1, 2), w)});
   check_fused(*p);
   CHECK(p->steps[0].region.reads.size() == 3);
 }
 
-TEST_CASE("prologues: what a run did it does again, whoever ran a larger batch") {
+TEST_CASE("prologues: a run repeats its choice, whichever engine ran a larger batch") {
   const PrecisionScope scope(Precision::Bf16);
   const Tensor y = linear(relu(leaf({512, 512})), leaf({512, 512}));
   check_apart(*planned({y}), "whose engine wgmma reads operands as they stand in memory");

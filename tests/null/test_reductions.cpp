@@ -1,5 +1,5 @@
-// Which reductions of a product's whole result become part of its epilogue on a GPU, and what is
-// said of the others; no device is needed.
+// Which reductions of a product's whole result become part of its epilogue on a GPU, and the
+// reasons noted for others. Needs no device.
 #include <doctest/doctest.h>
 
 #include <tenon/functional.h>
@@ -19,7 +19,7 @@ using namespace tenon::test;
 
 namespace {
 
-/// How many results products reduce while they write.
+/// The number of results that products reduce while writing.
 std::size_t reduced(const Program& p) {
   std::size_t count = 0;
   for (const Step& step : p.steps)
@@ -47,7 +47,8 @@ std::vector<Tensor> clipped_step(const std::string& model) {
 
 TEST_CASE("reduced results: a product, its sum of squares and its largest are one step") {
   const Tensor x = leaf({64, 120}), w = leaf({84, 120});
-  // Whether a block or many would reduce that many elements; whole numbers aside, any precision.
+  // Whether one thread block or many would reduce this many elements, in any precision; not for
+  // integers.
   for (const Precision precision : {Precision::Fp32, Precision::Tf32, Precision::Bf16}) {
     const PrecisionScope scope(precision);
     const Tensor y = linear(x, w);
@@ -74,7 +75,7 @@ TEST_CASE("reduced results: a result that nobody else reads is not stored") {
   CHECK_FALSE(contains(print_arena(*p), "float32[64, 84]"));
 }
 
-TEST_CASE("reduced results: a kernel over several results of one product") {
+TEST_CASE("reduced results: a map over several results of one product") {
   const Tensor y = linear(leaf({64, 120}), leaf({84, 120})), z = tanh(y);
   const auto p = planned({y, z, sum(y * z)});
   CAPTURE(print_fusion(*p));
@@ -106,10 +107,11 @@ TEST_CASE("reduced results: clipping by the norm reads no large gradient of a we
       if (step.region.kind == RegionKind::Contraction && !step.region.map.reduces.empty())
         CHECK(contains(step.region.title, "matmul+square+sum"));
   }
-  // Small ones are read beside the last product.
+  // Small gradients are read beside the last product.
   for (const char* model : {"lenet5", "keras_cnn"}) {
     CAPTURE(std::string(model));
-    check_apart(*planned(clipped_step(model)), "that costs more than reading it beside other work");
+    check_apart(*planned(clipped_step(model)),
+                "reducing costs more than reading the result beside other work");
   }
 }
 
@@ -141,20 +143,20 @@ TEST_CASE("reduced channels: a batch's moments and the sums of their gradient") 
   }
   CHECK(deviations == 2);
   CHECK(sums == 6);
-  CHECK(contains(text, "makes what it reads of a product's sums itself"));
-  // Images are stored as they are multiplied.
+  CHECK(contains(text, "recomputes short vectors from a product's sums"));
+  // Activations are stored in the precision of the multiplication.
   CHECK_FALSE(contains(print_arena(*p), "float32[128, 16, 32, 32]"));
   CHECK(p->steps.size() < planned(roots, {.disabled = 1u << kReductions})->steps.size());
 }
 
-TEST_CASE("reduced channels: what is read once a row is recomputed once a row") {
+TEST_CASE("reduced channels: values read once for each row are recomputed once for each row") {
   const PrecisionScope scope(Precision::Bf16);
   const Tensor y = conv2d(leaf({128, 16, 32, 32}), leaf({16, 16, 3, 3}), {}, {.padding = {1, 1}});
   const Moments m = batch_moments(y);
   const auto p = planned({sum(relu(y), {2, 3}) * rsqrt(m.var + 1e-5), m.mean});
   const std::string text = print_fusion(*p);
   CAPTURE(text);
-  CHECK(contains(text, "makes what it reads of a product's sums itself"));
+  CHECK(contains(text, "recomputes short vectors from a product's sums"));
   for (const Step& step : p->steps)
     for (const MapInstr& instr : step.region.map.instrs)
       for (const int arg : instr.args)
@@ -174,17 +176,18 @@ TEST_CASE("reduced results: why not") {
     const Tensor conv = conv2d(leaf({128, 64, 11, 11}), leaf({64, 64, 3, 3}));
     check_apart(*planned({sum(square(conv)), conv}), "its engine would be native, not conv");
   }
-  // What another product makes later.
+  // A value that another product computes later.
   const Tensor small = linear(leaf({4, 120}), w), later = sum(matmul(small, leaf({84, 300})));
   const auto waits = planned({sum(square(small * later)), small});
   CAPTURE(print_fusion(*waits));
   CHECK(reduced(*waits) == 1);  // that product's own
-  CHECK(contains(print_fusion(*waits), "that does not wait for sum"));
+  CHECK(contains(print_fusion(*waits), "it does not wait for sum"));
 }
 
 namespace {
 
-/// An image behind some convolutions, normalised by its moments; its channels are a product's.
+/// An activation behind some convolutions, normalised by its moments; its channels come from a
+/// product.
 std::shared_ptr<const Program> normalised(std::int64_t samples, std::int64_t channels) {
   const PrecisionScope scope(Precision::Bf16);
   Tensor x = leaf({samples, 64, 28, 28});
@@ -197,7 +200,7 @@ std::shared_ptr<const Program> normalised(std::int64_t samples, std::int64_t cha
                  {.convolves_channels_last = true});
 }
 
-/// Of how many rows a product reduces its result at a time; 0: it does not.
+/// The number of rows that a product reduces together; 0: none.
 int reduced_rows(const Program& p) {
   for (const Step& step : p.steps)
     if (step.region.kind == RegionKind::Contraction)
@@ -213,8 +216,9 @@ TEST_CASE("reduced results: moments of columns begin where a large product is wr
   CHECK(reduced_rows(*p) == 64);
   CHECK(reduced(*p) == 2);
   CHECK(contains(print_fusion(*p), "reads sums of 64 rows"));
-  // Rows that do not divide, a 16-bit result. A plan notes that it asked, whatever came of it: that
-  // of another batch may be read off it only where the answer is the same.
+  // A row count that does not divide, and a 16-bit result. The plan records the question whatever
+  // the answer: a plan for another batch may be derived from it only if the answer is the same
+  // there.
   const auto odd = normalised(31, 256);
   CHECK(reduced_rows(*odd) == 0);
   const auto asks = [](const Program& plan, std::int64_t rows, bool divides) {
@@ -229,7 +233,7 @@ TEST_CASE("reduced results: moments of columns begin where a large product is wr
 }
 
 TEST_CASE("reduced results: sums of columns that an epilogue would round, or has no room for") {
-  // Of what is computed of a product's image and summed over its columns, beside it.
+  // Column sums of values computed from a product's result, beside the result itself.
   const auto rows_of = [](const auto& scaled) {
     const PrecisionScope scope(Precision::Bf16);
     Tensor x = leaf({64, 64, 28, 28});

@@ -1,5 +1,5 @@
-// What is recomputed where it is read instead of being kept from the forward pass: decisions and
-// bytes on a GPU, and that the host recomputes what costs little.
+// Values that are recomputed where they are read instead of kept from the forward pass: decisions
+// and bytes on a GPU; and the host recomputes cheap values.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using test::planned;
 
 namespace {
 
-// Values of so many elements that steps leave in memory for others.
+// The number of values with this many elements that steps store for other steps.
 int values_of(const Program& p, std::int64_t count) {
   int found = 0;
   for (const Value& v : p.values)
@@ -42,7 +42,7 @@ TEST_CASE("remake: an activation's slope is made from its argument, not kept in 
   CHECK(values_of(*planned(roots(), {Device::Kind::Cpu}), 64 * 512) > 3);
 }
 
-TEST_CASE("remake: what layer norm makes is taken from what it was given and numbers of rows") {
+TEST_CASE("remake: layer norm's result is recomputed from its input and per-row numbers") {
   const Tensor x = leaf({48, 160}), w = leaf({160, 160}), g = leaf({160}), b = leaf({160});
   const Tensor stream = matmul(x, w);
   const Tensor y = layer_norm(stream, {160}, g, b);
@@ -72,7 +72,7 @@ TEST_CASE("remake: the host makes differences from a mean again") {
   CHECK(kept(matmul(x, w)) == 1);
 }
 
-TEST_CASE("remake: a GPU makes a mask of what a kernel reads anyway") {
+TEST_CASE("remake: a GPU recomputes a mask from operands that a kernel reads anyway") {
   const Tensor x = leaf({640, 96}), w = leaf({96, 512}), v = leaf({512, 96}), g = leaf({512}),
                b = leaf({512});
   const Tensor wide = matmul(x, w), y = relu(wide * g + b);
@@ -94,7 +94,8 @@ TEST_CASE("remake: a GPU makes a mask of what a kernel reads anyway") {
 
 namespace {
 
-/// Blocks whose input is added before the last rectifier, and filters of theirs that get gradients.
+/// Residual blocks whose input is added before the last ReLU, and those of their filters that get
+/// gradients.
 struct Blocks {
   Tensor loss;
   std::vector<Tensor> filters;

@@ -1,4 +1,4 @@
-// Planning ahead: variables without memory.
+// Planning ahead with variables that have no memory.
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@
 
 using namespace tenon;
 
-TEST_CASE("shapes only: a variable has no memory, and what it would hold is not computed") {
+TEST_CASE("shapes only: a variable has no memory, and its value is not computed") {
   Tensor weight;
   const Tensor drawn = rand({64, 32});
   {

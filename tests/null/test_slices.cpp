@@ -1,5 +1,4 @@
-// Gradients of slices, selects and splits of one tensor: how many steps they take, and their
-// values.
+// Gradients of slices, selects and splits of one tensor: the number of steps, and the values.
 #include <doctest/doctest.h>
 
 #include <numeric>
@@ -28,7 +27,7 @@ Tensor ramp(const Shape& shape) {
   return Tensor::from(values, shape);
 }
 
-/// Element k of axis 1 weighted by its number, however the tensor is cut.
+/// Element k of axis 1 weighted by its index, however the tensor is split.
 Tensor weighted(const std::vector<Tensor>& parts) {
   Tensor total = scalar(0.0);
   double weight = 1;
@@ -61,7 +60,7 @@ TEST_CASE("slices: selects of a thousand steps are few writes, and no additions"
   CHECK(g.to_vector<float>()[3 * 999 + 2] == 1000);
 }
 
-TEST_CASE("slices: what is left out is padded once, and a gap is filled") {
+TEST_CASE("slices: elements outside all slices are padded once, and gaps are filled") {
   const Tensor x = ramp({2, 20});
   const Tensor g = grad(weighted({slice(x, 1, 3, 5), slice(x, 1, 5, 9), slice(x, 1, 12, 15)}), x);
   CHECK(count_nodes(g, Op::Pad) == 1);
@@ -73,7 +72,7 @@ TEST_CASE("slices: what is left out is padded once, and a gap is filled") {
   CHECK(g.to_vector<float>() == expected);
 }
 
-TEST_CASE("slices: only what overlaps is added") {
+TEST_CASE("slices: only overlapping parts are added") {
   const Tensor x = ramp({12});
   std::vector<Tensor> windows;
   for (std::int64_t k = 0; k < 10; ++k) windows.push_back(slice(x, 0, k, k + 3));
@@ -95,7 +94,7 @@ TEST_CASE("slices: the gradient of gates is made in no more steps than the gates
   CHECK(p->steps.size() <= 6);
 }
 
-TEST_CASE("slices: builders refuse what does not fit") {
+TEST_CASE("slices: builders refuse invalid sizes") {
   const Tensor x = ramp({4, 6});
   CHECK_THROWS_AS(narrow(x, 1, 4, 3), ValueError);
   CHECK_THROWS_AS(split(x, {2, 3}, 1), ShapeError);

@@ -1,4 +1,4 @@
-// Walks the table of ops: each row is whole, names are unique, and rules agree with what they say.
+// Walks over the table of ops: rows are complete, names are unique, rules match the rows.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -39,7 +39,7 @@ TEST_CASE("table: a node is small, and its attributes with it") {
   CHECK(sizeof(Attrs) <= 24);
 }
 
-TEST_CASE("table: attributes compare and hash by what they say") {
+TEST_CASE("table: attributes compare and hash by value") {
   const auto words = [](const Attrs& attrs) {
     std::vector<std::uint64_t> out;
     attrs.each_word([&out](std::uint64_t word) { out.push_back(word); });

@@ -1,12 +1,11 @@
-// The vocabulary of tiles: the text of a kernel's configuration, and what a tile takes of a
-// multiprocessor.
+// Tiles: the text of a kernel's configuration, and the multiprocessor resources that a tile needs.
 #include <doctest/doctest.h>
 
 #include "cuda/engines/launch/tile.h"
 
 using namespace tenon;
 
-TEST_CASE("tiles: the text of a configuration leaves out what a tile has not") {
+TEST_CASE("tiles: the text of a configuration omits features that a tile does not have") {
   const cuda::Tile whole{64, 128, 32, 256, 3, 32, 16}, patch{16, 64, 0, 256, 0, 16, 32};
   CHECK(cuda::ConfigText()
             .type("Offset", "int")
@@ -25,7 +24,7 @@ TEST_CASE("tiles: the text of a configuration leaves out what a tile has not") {
         "  static constexpr int kThreadN = 32;\n};\n");
 }
 
-TEST_CASE("tiles: blocks on a multiprocessor, by what there is less of") {
+TEST_CASE("tiles: blocks on a multiprocessor, by the scarcest resource") {
   const cuda::Tile tile{64, 64, 32, 256, 3, 32, 32};
   CHECK(tile.groups(32) == 2);
   CHECK(tile.sums_bytes(2) == 4 * 2 * 64 * 72);

@@ -1,5 +1,5 @@
-// The tuner without a GPU: keys, tables, files, the rules of the competition, where advice comes
-// from.
+// The tuner without a GPU: keys, tables, files, the rules of the competition, the sources of
+// advice.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct FakeEngine final : Engine {
     return claiming;
   }
   bool is_able(const Region&, std::span<const Value>) const override { return claiming || able; }
-  /// The higher the rank, the less.
+  /// The higher the rank, the lower the estimate.
   double estimate(const Region&, std::span<const Value>) const override { return 9 - rank; }
   std::unique_ptr<Kernel> prepare(const Region&, std::span<const Value>, int) const override {
     return std::make_unique<Nothing>(title);
@@ -65,7 +65,7 @@ struct FakeEngine final : Engine {
   bool claiming = true, able = false;
 };
 
-/// Times by name, in turn for as many calls as there are, the last one for all others.
+/// Timings by candidate name, one for each call; the last one repeats.
 struct FakeBench final : Bench {
   std::map<std::string, std::vector<double>> times;
   std::vector<std::string> wrong;
@@ -125,7 +125,7 @@ void write_text(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-/// A world of two engines, "good" preferred to "other", with a bench that the test fills.
+/// Two engines, "good" preferred to "other", with a bench that the test fills.
 struct World {
   TestFolder folder;
   TuneStore store{folder.path()};
@@ -136,7 +136,7 @@ struct World {
   std::vector<const Engine*> engines{&good, &other};
 
   World() { bench.times = {{"good a", {10}}, {"good b", {11}}, {"other c", {12}}, {"good", {10}}}; }
-  /// What the step of a planned product got: "other c, tuned now …".
+  /// The engine that the step of a planned product gets: "other c, tuned now …".
   std::string plan(Tune mode, Program p = product(3, 4, 5)) {
     const auto lend = [this](const Region&, std::span<const Value>, const PlanOptions&,
                              std::span<const Candidate> candidates) {
@@ -166,7 +166,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("tune: a key tells what decides the speed and nothing else") {
+TEST_CASE("tune: a key contains everything that decides the speed and nothing else") {
   Program p = product(3, 4, 5);
   const std::string key = key_of(p);
   CHECK(key ==
@@ -322,7 +322,7 @@ TEST_CASE("tune: damaged lines are left out, foreign text is refused") {
   CHECK(TuneTable::parse("tenon-tune 1\n\n\n" + text.substr(text.find('\n'))).size() == 2);
 }
 
-TEST_CASE("tune: the fastest wins, in turns, and who is far behind is dropped") {
+TEST_CASE("tune: candidates are timed in turns, the fastest wins, slow ones are dropped") {
   World w;
   Program p = product(3, 4, 5);
   PlanOptions options;
@@ -351,21 +351,21 @@ TEST_CASE("tune: the fastest wins, in turns, and who is far behind is dropped") 
   CHECK(w.bench.asked.size() == 9);
   CHECK(w.bench.asked[3] == "good a");
 
-  // A lucky first round does not decide; the least of all does.
+  // A lucky first round does not decide; the minimum of all rounds does.
   won = race({{"good a", {10, 7}}, {"good b", {30}}, {"other c", {9}}});
   CHECK(won->engine == "good");
-  // Within 2 % whoever would be chosen anyway.
+  // Within 2 % the engine that would be chosen without measurements wins.
   CHECK(race({{"good a", {10}}, {"good b", {9.9}}, {"other c", {9.85}}})->configuration == "a");
-  // Wrong results lose however fast.
+  // Wrong results lose, however fast.
   won = race({{"good a", {10}}, {"good b", {11}}, {"other c", {1}}}, {"other c"});
   CHECK(won->engine == "good");
   CHECK(std::count(w.bench.asked.begin(), w.bench.asked.end(), "other c") == 0);
   CHECK(won->next == "good b");
-  // Who cannot be run is out.
+  // A candidate that cannot run is dropped.
   CHECK(race({{"good a", {-1}}, {"good b", {11}}, {"other c", {-1}}})->configuration == "b");
   CHECK_FALSE(race({{"good a", {-1}}, {"good b", {-1}}, {"other c", {-1}}}));
   CHECK_FALSE(race({}, {"good a", "good b", "other c"}));
-  // Who takes more beside time must be faster by as much.
+  // A candidate that needs much memory must be faster in proportion.
   std::vector<Candidate> candidates = candidates_of(p.steps[0].region, p.values, options);
   candidates[1].configuration = "large-c";
   w.bench = {};
@@ -406,7 +406,7 @@ TEST_CASE("tune: an engine whose first two ways are far behind is asked for no o
   CHECK(won->configuration == "e");
 }
 
-TEST_CASE("tune: time that has run out ends the competition with what is known") {
+TEST_CASE("tune: when time has run out, the competition ends with the timings so far") {
   World w;
   Program p = product(3, 4, 5);
   PlanOptions options;
@@ -454,7 +454,7 @@ TEST_CASE("tune: a row that does not fit any more is passed over") {
   w.store.put(key, choice("nobody", ""));
   CHECK(w.plan(Tune::Read) == "good, model");
 
-  // An engine that has come along may be better: the model decides until it has competed.
+  // A new engine may be better: the model decides until the engine has competed.
   w.plan(Tune::Write);
   FakeEngine late("late", 0);
   w.bench.times["late"] = {1};
@@ -492,7 +492,7 @@ TEST_CASE("tune: progress is told, and ends") {
   CHECK(told == std::vector<std::string>{"0/1 matmul", "1/1 "});
 }
 
-TEST_CASE("tune: what a run recorded comes before what the disk says since") {
+TEST_CASE("tune: choices recorded by the run take precedence over newer ones on disk") {
   World w;
   TuneTable kept;
   {
@@ -517,7 +517,7 @@ TEST_CASE("tune: what a run recorded comes before what the disk says since") {
   CHECK(w.plan(Tune::Read).starts_with("other c, tuned"));
 }
 
-TEST_CASE("tune: an incomplete batch takes what the whole one of its run took") {
+TEST_CASE("tune: an incomplete batch takes the choice of its run's whole batch") {
   World w;
   w.good.number = w.other.number = "";
   w.store.put(key_of(product(64, 4, 5)), [] {
@@ -534,13 +534,13 @@ TEST_CASE("tune: an incomplete batch takes what the whole one of its run took") 
     CHECK(w.plan(Tune::Off, product(31, 4, 5)).starts_with("other c, as for the whole batch"));
     CHECK(w.plan(Tune::Read, product(128, 4, 5)) == "good, model");
     CHECK(w.plan(Tune::Read, product(32, 6, 5)) == "good, model");
-    // Worth it or not, as long as the engine is able.
+    // Claimed or not, as long as the engine is able to run it.
     w.other.claiming = false, w.other.able = true;
     CHECK(w.plan(Tune::Read, product(16, 4, 5)).starts_with("other c, as for the whole batch"));
     w.other.able = false;
     CHECK(w.plan(Tune::Read, product(15, 4, 5)) == "good, model");
     w.other.claiming = true;
-    // Of a choice of its own the engine says the name, so that it can be taken again.
+    // An engine's own choice is recorded by name, so that it can be repeated.
     CHECK(w.plan(Tune::Read, product(100, 4, 5)).starts_with("good a, as for the whole batch"));
     kept = record.table();
   }
@@ -549,7 +549,7 @@ TEST_CASE("tune: an incomplete batch takes what the whole one of its run took") 
     CHECK(w.plan(Tune::Read, product(32, 4, 5)).starts_with("other c, as before in this run"));
     CHECK(w.plan(Tune::Read, product(20, 4, 5)).starts_with("other c, as for the whole batch"));
   }
-  // A library's algorithms have other numbers for another size.
+  // A library numbers its algorithms differently for another size.
   w.other.number = "2";
   w.store.put(key_of(product(64, 4, 5)), [] {
     TuneChoice c = choice("other", "c");
@@ -579,7 +579,7 @@ TEST_CASE("tune: no library is started for a program that gains little by it") {
   put(3, 5, 8, "");
   CHECK(w.plan(Tune::Read).starts_with("other c, tuned"));
 
-  // What several steps gain counts together; so does a step that needs the library anyway.
+  // The gains of several steps add up; a step that needs the library anyway counts too.
   put(3, 5, 8, "good a");
   const auto beside = [&](std::int64_t m) {
     Program p = product(3, 4, 5), q = product(m, 4, 5);
@@ -592,7 +592,7 @@ TEST_CASE("tune: no library is started for a program that gains little by it") {
   w.good.rank = 0, w.other.rank = 1;
   CHECK(beside(7).starts_with("other c, tuned"));
 
-  // A run that has used it goes on with it.
+  // A run that has used the library continues to use it.
   const TuneRecord record([&] {
     TuneTable kept;
     kept.put(key_of(product(3, 4, 5)), choice("other", "c"));

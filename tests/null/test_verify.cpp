@@ -1,4 +1,4 @@
-// What the last check of a program sees: plans that a pass has broken.
+// Errors that the final check of a program finds in plans that a pass has broken.
 #include <doctest/doctest.h>
 
 #include <tenon/error.h>
@@ -34,7 +34,7 @@ Program unprepared(const Program& p) {
   return copy;
 }
 
-/// A product with prologue and epilogue, a kernel over rows and a pooling.
+/// A product with prologue and epilogue, a map over rows and a pooling.
 Program sound() {
   const Tensor x = leaf({64, 120}), y = leaf({64, 120}), w = leaf({84, 120}), b = leaf({84});
   const Tensor made = relu(linear(x * y, w, b));
@@ -69,7 +69,7 @@ TEST_CASE("verify: a sound program passes") {
   CHECK_NOTHROW(verify_program(p));
 }
 
-TEST_CASE("verify: a prologue that replaced another has lost what that one read") {
+TEST_CASE("verify: a prologue that replaced another no longer reads the other's operand") {
   check_seen(
       [](Program& p) {
         Region& r = product(p);
@@ -170,8 +170,8 @@ TEST_CASE("verify: regions that are not whole") {
 
 namespace {
 
-/// A map on a GPU that writes over what it alone reads (plan/merge/overwrites.cpp): its region,
-/// and the value.
+/// A map on a GPU that overwrites a value which it alone reads (plan/merge/overwrites.cpp): its
+/// region, and the value.
 struct Overwriting {
   Program program;
   std::size_t step = 0;
@@ -202,7 +202,7 @@ struct Overwriting {
 
 }  // namespace
 
-TEST_CASE("verify: a step that writes over what it reads") {
+TEST_CASE("verify: a step that overwrites its operand") {
   CHECK(Overwriting().refusal().empty());
   const auto check_refused = [](const std::function<void(Overwriting&)>& broken,
                                 const std::string& what) {
@@ -230,7 +230,7 @@ TEST_CASE("verify: a step that writes over what it reads") {
         }
       },
       kElsewhere);
-  // Another step reads it before the map does, which does not wait for it; then it does.
+  // Adds another reader of the value, which the map first does not wait for, and then does.
   const auto add_reader = [](Overwriting& p, bool waits) {
     Step reader;
     Region& r = reader.region;
@@ -256,7 +256,7 @@ TEST_CASE("verify: a step that writes over what it reads") {
   Overwriting behind;
   add_reader(behind, true);
   CHECK(behind.refusal().empty());
-  // An op with a kernel of its own meets elements in an order of its own.
+  // An op with a kernel of its own may visit elements in any order.
   check_refused(
       [](Overwriting& p) {
         Region& last = p.program.steps.back().region;

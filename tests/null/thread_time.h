@@ -1,5 +1,5 @@
-// How long a piece of work takes, whatever else the machine does: the calling thread's own time on
-// a processor, the least of several attempts.
+// Durations that do not depend on other load: CPU time of the calling thread, the minimum of
+// several attempts.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ inline double thread_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// The least seconds that some attempts at a piece of work took.
+/// The minimum number of seconds over the attempts.
 class Least {
  public:
   template <class Work>
@@ -30,8 +30,8 @@ class Least {
   double seconds_ = std::numeric_limits<double>::infinity();
 };
 
-/// Two pieces of work, in turn: a clock that changes between attempts, or a neighbour on the
-/// machine, does not change how the two of one attempt compare.
+/// Two pieces of work measured alternately. A changing clock rate or a neighbour on the machine
+/// affects both in the same way.
 class InTurn {
  public:
   template <class First, class Second>
@@ -42,15 +42,15 @@ class InTurn {
     ratios_.push_back(two.seconds() / one.seconds());
     std::sort(ratios_.begin(), ratios_.end());
   }
-  /// Of the second to the first, the middle one of all attempts.
+  /// The median ratio of the second to the first.
   double ratio() const { return ratios_[ratios_.size() / 2]; }
 
  private:
   std::vector<double> ratios_;
 };
 
-/// Neighbours on a machine slow every attempt for a while: no more than so many are made, and who
-/// shares a core with one may take half as long again.
+/// Neighbours on the machine slow attempts for a while: at most this many attempts are made, and
+/// work that shares a core may take half as long again.
 inline constexpr int kMostAttempts = 12;
 inline constexpr double kCrowded = 1.5;
 

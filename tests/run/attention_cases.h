@@ -1,4 +1,4 @@
-// What the tests of attention on both devices share: operands as layers store them, values with all
+// Shared by the attention tests of both devices: operands as layers store them, values with all
 // gradients, the distance of two tensors.
 #pragma once
 
@@ -31,7 +31,7 @@ struct Operands {
   Tensor q, k, v, mask, seed;
 };
 
-// Stored as [batch, length, heads, size], as layers have them.
+// Stored as [batch, length, heads, size], as layers store them.
 inline Tensor stored(const Shape& shape, Generator& g) {
   return transpose(randn({shape[0], shape[2], shape[1], shape[3]}, DType::Float32, &g).eval(), 1,
                    2);
@@ -51,8 +51,7 @@ inline Operands operands(const Sizes& s, Masked masked) {
   return o;
 }
 
-/// The value, then the gradients of all operands; weights are dropped with a probability, by the
-/// same draw every time.
+/// The value, then the gradients of all operands; dropout uses the same draw every time.
 inline Tensors results(const Operands& o, Masked masked, DType dtype, double dropout = 0) {
   Generator drawn(11);
   const Tensor q = cast(o.q, dtype), k = cast(o.k, dtype), v = cast(o.v, dtype);
@@ -84,7 +83,7 @@ inline Tensors results_on(Device device, const Operands& o, Masked masked, DType
   return results(on(o, device), masked, dtype, dropout);
 }
 
-/// Computed on a device in a dtype, against float64 on the CPU.
+/// Compares a result computed on a device in a dtype with float64 on the CPU.
 inline void check(const Sizes& s, Masked masked, DType dtype, double tolerance, Device device = {},
                   double dropout = 0) {
   CAPTURE(s.queries);

@@ -1,4 +1,4 @@
-// Scans beside the same loops written out: for the CPU and for GPUs.
+// Scans compared with the same loops unrolled: for the CPU and for GPUs.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ namespace tenon::test {
 
 using Tensors = std::vector<Tensor>;
 
-/// The same as scan(), a step after another.
+/// The same as scan(), one step after another.
 inline ScanResult unrolled(const ScanStep& step, Tensors carry, const Tensors& xs,
                            const ScanOptions& options = {}) {
   const std::int64_t length = options.length >= 0 ? options.length : xs[0].size(0);
@@ -47,7 +47,7 @@ inline Tensors all_of(const ScanResult& r) {
   return all;
 }
 
-/// A smooth number that weighs every element differently.
+/// A smooth number in which every element has a different weight.
 inline Tensor weigh(const Tensors& values) {
   Tensor total = scalar(0.0, DType::Float64);
   for (std::size_t k = 0; k < values.size(); ++k) {
@@ -164,7 +164,7 @@ inline Tensors to_device(const Tensors& tensors, Device device) {
   return out;
 }
 
-/// Values and gradients of the scan beside those of the loop written out.
+/// Compares values and gradients of the scan with those of the unrolled loop.
 inline void check_loop(const LoopCase& c, Device device, double tolerance) {
   CAPTURE(c.name);
   const Tensors carry = to_device(c.carry, device), xs = to_device(c.xs, device),

@@ -1,5 +1,6 @@
-// A third backend, as a stranger to the library would write one: devices whose memory is the
-// host's under another name, computed on by the reference engine. It counts what it is asked for.
+// A third backend, written as an outsider to the library would write it: its devices use host
+// memory under another name and compute with the reference engine. It counts the calls that it
+// receives.
 #pragma once
 
 #include <array>
@@ -60,7 +61,7 @@ class NullMemory final : public DeviceMemory {
   std::array<NullCounts, kNullDevices>& counts_;
 };
 
-/// All members are of this process, so that everything is there when a call begins.
+/// All members are in this process, so that all data is present when a call begins.
 class NullCommunicator final : public Communicator {
  public:
   NullCommunicator(std::array<NullCounts, kNullDevices>& counts, std::span<const int> indices)
@@ -186,7 +187,7 @@ class NullBackend final : public Backend {
   NullMemory memory_{counts_};
 };
 
-/// Registered when it is first asked for.
+/// Registered on first use.
 inline NullBackend& null_backend() {
   static NullBackend* const instance = [] {
     auto* made = new NullBackend;

@@ -1,5 +1,5 @@
-// Backends behind their interface: a third one needs nothing of the library but its registration,
-// and one program may compute on several devices.
+// Backends behind their interface: a third backend needs nothing from the library but its
+// registration, and one program may use several devices.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ Tensor numbers(const Shape& shape, float factor = 0.1f) {
   return Tensor::from(values, shape);
 }
 
-// Losses of a net of two layers that learns on a device.
+// The losses of a two-layer network that trains on a device.
 Floats losses_on(Device device) {
   const Tensor w = variable(to(numbers({4, 8}), device), "w"),
                v = variable(to(numbers({8, 1}, 0.2f), device), "v"),
@@ -56,7 +56,7 @@ int steps_of(const Plan& plan, const std::string& engine) {
 
 }  // namespace
 
-TEST_CASE("backends: a device of a third kind has its name, and what is missing is said") {
+TEST_CASE("backends: a device of a third kind has a name, and errors say what is missing") {
   null_backend();
   CHECK(device("null:3").str() == "null:3");
   CHECK(device("null") == null_device(0));
@@ -84,7 +84,7 @@ TEST_CASE("backends: a net trains on a third backend, to the bits of its engines
   CHECK(counts.in_use == before.in_use);
 }
 
-TEST_CASE("transfers: what is made of numbers alone is computed where to() sends it") {
+TEST_CASE("transfers: tensors made of numbers alone are computed on the device of to()") {
   null_backend();
   const Device there = null_device(1);
   const Tensor ramp = arange(0, 4),
@@ -97,18 +97,18 @@ TEST_CASE("transfers: what is made of numbers alone is computed where to() sends
     CHECK(x.eval().device() == Device{});
     CHECK(moved.to(DType::Float64).to_vector<double>() == x.to(DType::Float64).to_vector<double>());
   }
-  // It computes with what lives there, and is refused beside what lives elsewhere.
+  // Computes with tensors on its own device, and is refused beside tensors of another device.
   const Tensor x = numbers({3}).to(there), y = (x + ones({3}).to(there)).eval();
   CHECK(y.device() == there);
   CHECK(y.to_vector<float>() == (numbers({3}) + 1.0).to_vector<float>());
   CHECK_THROWS_AS(x + ones({3}).to(Device{}), DeviceError);
   CHECK(zeros({2}).to(there).to(Device{}).eval().device() == Device{});
   CHECK(variable(zeros({2}).to(there)).device() == there);
-  // Another number by itself is no other program.
+  // Another plain number is not another program.
   const RunnerStats before = runner_stats();
   for (int k = 0; k < 3; ++k) CHECK(scalar(0.5 + k).to(there).eval().item() == 0.5 + k);
   CHECK(runner_stats().programs_planned == before.programs_planned);
-  // Gradients reach what was moved.
+  // Gradients reach a tensor that was moved.
   const Tensor w = full({3}, 2.0), loss = sum(square(w.to(there)) * x);
   CHECK(grad(loss, w).to_vector<float>() == (x * 4.0).to_vector<float>());
 }
@@ -171,7 +171,7 @@ TEST_CASE("backends: several runs in one call walk through their stacks on every
   CHECK(got == (x * 3.0 + 1.0).to_vector<float>());
 }
 
-TEST_CASE("backends: members of a group exchange what they hold") {
+TEST_CASE("backends: members of a group exchange their values") {
   constexpr int kMembers = 3;
   const std::array<int, kMembers> indices{0, 1, 2};
   const std::unique_ptr<Communicator> group = null_backend().make_communicator(indices);

@@ -1,4 +1,4 @@
-// Caches: what is kept stays under its limit whatever shapes come, and what goes is recomputed.
+// Caches stay under their limit whatever shapes come, and evicted entries are recomputed.
 #include <doctest/doctest.h>
 
 #include <tenon/error.h>
@@ -27,14 +27,14 @@ Tensor filled(const Shape& shape, float value) {
   return Tensor::from(std::vector<float>(static_cast<std::size_t>(shape.numel()), value), shape);
 }
 
-/// The limit while it lives, with caches empty before and after.
+/// Sets the limit while it lives, with empty caches before and after.
 struct Limit {
   explicit Limit(std::int64_t bytes) { clear_caches(), set_cache_limit(bytes); }
   ~Limit() { set_cache_limit(before.limit), clear_caches(); }
   CacheStats before = cache_stats();
 };
 
-/// Numbers that look random, the same every time.
+/// Numbers that look random but are the same every time.
 struct Sequence {
   std::uint64_t state = 1;
   std::int64_t below(std::int64_t end) {
@@ -92,7 +92,7 @@ TEST_CASE("bounded: ever-changing shapes, evaluated and compiled, reach a steady
   CHECK(runner_stats().memory_in_use < after_some + kMiB);
 }
 
-TEST_CASE("bounded: what was used least recently goes, and what a function ran last stays") {
+TEST_CASE("bounded: least recently used entries are evicted, a function's last one stays") {
   const Limit limit(512 * kMiB);
   const CompiledFunction f = compile([](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{exp(in[0]), in[0] * in[0]};
@@ -164,7 +164,7 @@ TEST_CASE("bounded: outputs and addresses of a thousand numbers of runs do not p
   }
   CHECK(most < 32 * kMiB);
   CHECK(cache_stats().traces.bytes < 16 * kMiB);
-  // A settled call finds its outputs again.
+  // A repeated call finds its outputs again.
   const Tensor x = filled({1, 8, 128}, 1);
   const void* place = f.run_many(999, {x})[0].node();
   CHECK(f.run_many(999, {x})[0].node() == place);
@@ -229,7 +229,7 @@ TEST_CASE("bounded: a number that becomes a value costs no plan, each other one 
     }
 }
 
-TEST_CASE("bounded: the body of a loop counts as what holds it does") {
+TEST_CASE("bounded: the body of a loop counts like its program") {
   const Limit limit(64 * kMiB);
   const auto bytes_of = [](int products) {
     const std::int64_t before = bytes_kept();
@@ -245,7 +245,7 @@ TEST_CASE("bounded: the body of a loop counts as what holds it does") {
   CHECK(bytes_of(42) > few + std::int64_t{40} * 4096);
 }
 
-TEST_CASE("bounded: room is made while other threads use what is kept") {
+TEST_CASE("bounded: entries are evicted while other threads use the caches") {
   struct Kept final : CacheEntry {
     Kept() : CacheEntry(Kind::Program) { charge(64); }
     void leave(bool) override {}  // its owner holds it: the next search meets it again

@@ -1,5 +1,5 @@
-// Chains: convolutions and poolings run slice by slice give what they give one after another,
-// whatever the number of threads, and keep no whole tensor of what only they read.
+// Chains: convolutions and poolings run slice by slice give the same results as one after another,
+// for any number of threads, and keep no whole tensor of values that only they read.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -85,11 +85,11 @@ Result train(const Case& c, bool chains) {
   return result;
 }
 
-/// What the convolution makes, in bytes.
+/// The convolution's result, in bytes.
 std::int64_t made_bytes(const Case& c) { return c.samples * 16 * 32 * 32 * 4; }
 
-/// With chains and without, on two threads and others: the same forward bits, and gradients but for
-/// the order of their sums.
+/// With and without chains, on two threads and others: the same forward bits; gradients may differ
+/// by the order of their sums.
 Result check(const Case& c, double bound = 2e-6) {
   const int before = threads();
   set_threads(2);  // arenas have workspaces for each
@@ -113,10 +113,10 @@ Result check(const Case& c, double bound = 2e-6) {
 
 }  // namespace
 
-TEST_CASE("chains: a convolution of few taps is computed again, and never a whole tensor") {
+TEST_CASE("chains: a convolution of few taps is recomputed, and never a whole tensor") {
   const Case c;
   const Result chained = check(c);
-  CHECK(contains(chained.why, "is computed again"));
+  CHECK(contains(chained.why, "is recomputed"));
   CHECK(contains(chained.why, "never whole tensors"));
   CHECK(chained.arena < made_bytes(c));
 }
@@ -137,16 +137,16 @@ TEST_CASE("chains: a convolution of many taps is kept for the gradient") {
   Case c;
   c.channels = 4;
   const Result chained = check(c);
-  CHECK_FALSE(contains(chained.why, "is computed again"));
+  CHECK_FALSE(contains(chained.why, "is recomputed"));
   CHECK(chained.arena > made_bytes(c));
   CHECK(chained.arena < 2 * made_bytes(c));  // the pooling's gradient is no whole tensor
 }
 
-TEST_CASE("chains: what the caller wants is made whole") {
+TEST_CASE("chains: requested results are whole tensors") {
   Case c;
   c.keeps = true;
   const Result chained = check(c);
-  CHECK_FALSE(contains(chained.why, "is computed again"));
+  CHECK_FALSE(contains(chained.why, "is recomputed"));
 }
 
 TEST_CASE("chains: windows that overlap and hang over the edge, averages, bfloat16 products") {

@@ -1,5 +1,5 @@
 // Collectives and transfers as steps of programs: through a backend's own group, through the host
-// where devices are of several backends, and as plain arithmetic where members share a device.
+// for devices of several backends, and as plain arithmetic if members share a device.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -55,7 +55,7 @@ int count_of(const std::string& text, const std::string& word) {
   return count;
 }
 
-// Each collective on parts, from their values alone.
+// Each collective on parts, computed from their values alone.
 Tensors all_of_them(const Tensors& parts, const std::vector<Device>& devices) {
   Tensors out;
   for (const Tensors& some : {all_reduce(parts), all_reduce(parts, Reduction::Mean),
@@ -118,7 +118,7 @@ TEST_CASE("collectives: sums of whole numbers wrap around") {
             .to_vector<std::int64_t>() == Longs{-wide, wide - 1});
 }
 
-TEST_CASE("collectives: what runs on each device counts as part of the program") {
+TEST_CASE("collectives: steps on each device count as part of the program") {
   clear_caches();
   const std::vector<Device> devices{null_device(0), null_device(1)};
   const auto bytes_of = [&](int products) {
@@ -145,7 +145,7 @@ TEST_CASE("collectives: gradients reach every member's part through the group") 
       if (which == 1) results = all_gather(parts);
       if (which == 2) results = reduce_scatter(parts);
       if (which == 3) results = broadcast(parts[0], devices);
-      // Each result with a weight of its own; the last is not read.
+      // Each result has a weight of its own; the last one is not read.
       Tensor loss = sum(results[0] * 0.5);
       for (std::size_t k = 1; k + 1 < results.size(); ++k)
         loss = loss + to(sum(square(results[k])), devices[0]);
@@ -229,7 +229,7 @@ TEST_CASE("collectives: devices of two backends exchange through the host, in ev
   CHECK(empty[2].to_vector<float>().empty());
 }
 
-TEST_CASE("collectives: what no group can exchange is refused, with words") {
+TEST_CASE("collectives: unsupported exchanges are refused with a message") {
   const std::vector<Device> devices = null_devices(3);
   const Tensors parts = on(devices, {4, 3});
   const auto says = [](const auto& call, const std::string& words) {

@@ -1,5 +1,5 @@
-// Contexts: what decides results belongs to a thread and to what was built in it, never to the
-// process. Run under ThreadSanitizer by ./dev tsan.
+// Contexts: settings that decide results belong to a thread and to the nodes built in it, never to
+// the process. Run under ThreadSanitizer by ./dev tsan.
 #include <doctest/doctest.h>
 
 #include <tenon/error.h>
@@ -72,7 +72,7 @@ TEST_CASE("context: a new thread begins with the defaults, and takes another's a
   CHECK(precision() == Precision::Bf16);
 }
 
-TEST_CASE("context: scopes nest, and what is set inside ends with them") {
+TEST_CASE("context: scopes nest, and settings made inside end with them") {
   const Context before = current_context();
   {
     const ContextScope outer(in(Precision::Tf32));
@@ -93,7 +93,7 @@ TEST_CASE("context: scopes nest, and what is set inside ends with them") {
   CHECK_THROWS_WITH_AS(ContextScope{none}, doctest::Contains("without a generator"), ValueError);
 }
 
-TEST_CASE("context: a scope refuses what set_threads() and set_memory_limit() do") {
+TEST_CASE("context: a scope refuses the values that set_threads() and set_memory_limit() refuse") {
   const Context before = current_context();
   Context wrong;
   for (const int threads : {-1, 1025}) {

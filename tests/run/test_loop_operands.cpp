@@ -1,5 +1,5 @@
-// What bodies of loops and branches take in and what they make themselves: decided by where a
-// tensor was made, whoever holds it. What was made outside is an operand, with a gradient of its
+// What bodies of loops and branches capture and what they compute themselves. Where a tensor was
+// created decides, whoever holds it. A tensor created outside is an operand, with a gradient of its
 // own.
 #include "loop_cases.h"
 
@@ -16,7 +16,7 @@ using test::weigh;
 
 namespace {
 
-/// How a body comes by a tensor.
+/// How a body obtains a tensor.
 enum class Way { Reference, Copy, List, View };
 constexpr Way kWays[] = {Way::Reference, Way::Copy, Way::List, Way::View};
 
@@ -70,7 +70,7 @@ std::size_t inputs_of_scan(const ScanResult& r) {
 
 }  // namespace
 
-TEST_CASE("loop operands: gradients with regard to what was made outside of a scan") {
+TEST_CASE("loop operands: gradients with respect to tensors created outside a scan") {
   const Tensor v = draw({6}, 3), c = draw({2, 3}, 4), rows = draw({5, 2, 3}, 5);
   for (const Made& made : all_made())
     for (const Way way : kWays) {
@@ -86,7 +86,7 @@ TEST_CASE("loop operands: gradients with regard to what was made outside of a sc
     }
 }
 
-TEST_CASE("loop operands: gradients with regard to what was made outside of a branch") {
+TEST_CASE("loop operands: gradients with respect to tensors created outside a branch") {
   const Tensor v = draw({6}, 3), w = draw({2, 3}, 4);
   for (const Made& made : all_made())
     for (const Way way : kWays)
@@ -130,7 +130,7 @@ TEST_CASE("loop operands: of two loops in one another the inner one takes the ou
   CHECK(distance(ours.ys[0], theirs.ys[0]) < 1e-12);
 }
 
-TEST_CASE("loop operands: what a body makes it makes whoever holds it") {
+TEST_CASE("loop operands: a tensor created in a body belongs to it, whoever holds the tensor") {
   const Tensor c = draw({2, 3}, 4), rows = draw({5, 2, 3}, 5);
   Tensors kept;
   const auto with = [&](bool keeps) {

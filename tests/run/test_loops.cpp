@@ -1,5 +1,5 @@
-// scan() and cond() on the CPU: values and gradients beside loops written out, random draws, what
-// is refused, and that planning does not depend on the number of steps.
+// scan() and cond() on the CPU: values and gradients compared with unrolled loops, random draws,
+// refused calls, and planning that does not depend on the number of steps.
 #include "loop_cases.h"
 
 #include <tenon/error.h>
@@ -22,7 +22,7 @@ namespace {
 
 const Device kCpu{};
 
-/// A GRU cell of this width: x [N, 3H] is what the input contributes to the gates.
+/// A GRU cell of this width: x [N, 3H] is the input's contribution to the gates.
 ScanStep gru(const Tensor& weight, std::int64_t width) {
   return [=](const Tensors& c, const Tensors& x) {
     const Tensors of_x = split(x[0], width, 1), of_h = split(matmul(c[0], weight), width, 1);
@@ -35,7 +35,7 @@ ScanStep gru(const Tensor& weight, std::int64_t width) {
 
 }  // namespace
 
-TEST_CASE("loops: a scan gives what the loop written out gives, gradients too") {
+TEST_CASE("loops: a scan equals the unrolled loop, gradients too") {
   for (const std::int64_t length : {1, 2, 7})
     for (const test::LoopCase& c : test::loop_cases(DType::Float64, length))
       test::check_loop(c, kCpu, 1e-12);
@@ -81,7 +81,7 @@ TEST_CASE("loops: whole numbers and truth values are carried as they are") {
   CHECK(r.ys[0].to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 1, 1, 2, 2});
 }
 
-TEST_CASE("loops: every step draws anew, and its gradient sees what it drew") {
+TEST_CASE("loops: every step draws new numbers, and its gradient uses the same ones") {
   manual_seed(3);
   const Tensor x = ones({4, 64}, DType::Float64), w = variable(ones({64}, DType::Float64));
   const ScanResult r = scan(
@@ -96,7 +96,7 @@ TEST_CASE("loops: every step draws anew, and its gradient sees what it drew") {
   for (std::size_t k = 0; k < 64; ++k) CHECK(of_w[k] == y[k] + y[64 + k] + y[128 + k] + y[192 + k]);
   CHECK(std::vector<double>(y.begin(), y.begin() + 64) !=
         std::vector<double>(y.begin() + 64, y.begin() + 128));
-  // The draws count: what follows does not repeat them.
+  // The draws advance the generator: later draws do not repeat them.
   manual_seed(3);
   CHECK(after.to_vector<float>() != rand({4}).to_vector<float>());
 }
@@ -161,13 +161,13 @@ TEST_CASE("loops: a gradient keeps the sum that a product goes into, and reads n
   const Tensor g = grad(sum(r.ys[0]), w);
   for (const Node* node : topological_order(std::vector<Tensor>{g}))
     if (!node->realised() && node->op == Op::Scan) rows.push_back(node->attrs.as<ScanAttrs>().rows);
-  // Back: the gradient of each y, the carry before each step, the sum.
+  // The backward scan reads the gradient of each y, the carry before each step, and the sum.
   REQUIRE(rows.size() == 2);
   CHECK(rows[0] == 1);
   CHECK(rows[1] == 3);
 }
 
-TEST_CASE("loops: what does not fit is refused where it is written") {
+TEST_CASE("loops: invalid shapes are refused on the user's line") {
   const Tensor c = zeros({3}), x = zeros({4, 3});
   const ScanStep good = [](const Tensors& carry, const Tensors& row) {
     return ScanResult{{carry[0] + row[0]}, {}};

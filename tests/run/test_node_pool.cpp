@@ -1,5 +1,5 @@
-// Memory of nodes: numbers that no two living ones share, blocks that wander between threads, and a
-// bound on what waits.
+// Node memory: numbers that no two living nodes share, blocks that move between threads, and a
+// bound on idle blocks.
 #include "graph/node_pool.h"
 
 #include <doctest/doctest.h>
@@ -42,7 +42,7 @@ TEST_CASE("node pool: nodes made by one thread and dropped by others are used ag
   CHECK(ever.size() < 10000);  // 80,000 were made, 2,000 of them at once
 }
 
-TEST_CASE("node pool: what waits is bounded, and clear_caches() frees it") {
+TEST_CASE("node pool: idle memory is bounded, and clear_caches() frees it") {
   clear_caches();
   const std::int64_t before = node_bytes();
   {
@@ -57,12 +57,12 @@ TEST_CASE("node pool: what waits is bounded, and clear_caches() frees it") {
   CHECK(node_bytes() - before <= std::int64_t{1} << 20);  // what the thread keeps
 }
 
-TEST_CASE("node pool: what living nodes leave of their memory is used before there is more") {
+TEST_CASE("node pool: unused blocks of live slabs are used before new slabs") {
   clear_caches();
   std::vector<Tensor> nodes;
   for (int k = 0; k < 100000; ++k) nodes.push_back(zeros({2}));
   const std::int64_t most = node_bytes();
-  // One in a hundred stays, so that next to no memory is freed.
+  // One in a hundred stays alive, so that almost no slab is freed.
   for (std::size_t k = 0; k < nodes.size(); ++k)
     if (k % 100 != 0) nodes[k] = Tensor();
   clear_caches();

@@ -1,5 +1,5 @@
-// A ReLU and a bias in front of max pooling: their gradients are taken before the pooling's, and
-// are what they were. Ties, windows that overlap or hang over the edge, NaN.
+// A ReLU and a bias in front of max pooling: their gradients are computed before the pooling's
+// gradient and have the same values. Ties, windows that overlap or extend past the edge, NaN.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ using namespace tenon;
 
 namespace {
 
-/// Whole numbers, so that maxima tie and sums are exact.
+/// Integers, so that maxima tie and sums are exact.
 Tensor some(const Shape& shape, std::uint64_t seed, bool with_nan = false) {
   std::vector<float> values(static_cast<std::size_t>(shape.numel()));
   for (std::size_t k = 0; k < values.size(); ++k)
@@ -65,7 +65,7 @@ TEST_CASE("pooling: masks and sums are taken in front of its gradient") {
   CHECK(graph.find("bool[2, 3, 4, 4]") != std::string::npos);
   CHECK(graph.find("bool[2, 3, 8, 8]") == std::string::npos);
   CHECK(count(graph, "max_pool2d(") == 1);  // shared with the forward pass
-  // A dilated window can miss the image: what it sends nowhere must not be summed.
+  // A dilated window can miss the image: the gradient that it drops must not be summed.
   const Pool2dOptions dilated{
       .kernel = {2, 2}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {9, 9}};
   CHECK(steps_of(dilated).find("sum(%") != std::string::npos);

@@ -1,5 +1,5 @@
-// Updates at random: variables replaced by what is computed from them, several at once, fused and
-// not, fast and plain, against the same values computed without any assignment.
+// Random updates: variables replaced by values computed from them, several at once, fused and
+// unfused, fast and reference, against the same values computed without assignments.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-/// A stream of choices that starts anew for each way of computing.
+/// A stream of choices that restarts for each way of computing.
 class Choices {
  public:
   explicit Choices(std::uint64_t seed) : seed_(seed) {}
@@ -59,7 +59,7 @@ Tensor random_op(Choices& choose, const Tensor& a, const Tensor& b) {
   }
 }
 
-/// What the variables become, and one intermediate that the caller holds.
+/// The variables' new values, and one intermediate that the caller holds.
 Tensors compute(Choices choose, const Tensors& variables) {
   Tensors pool = variables;
   for (std::size_t k = 2 + choose.below(8); k > 0; --k)
@@ -111,7 +111,7 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-TEST_CASE("run: updates at random leave what the same graph gives without them") {
+TEST_CASE("run: random updates give the same values as the graph without assignments") {
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     CAPTURE(seed);
     set_engine("reference");

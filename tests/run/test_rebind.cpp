@@ -1,4 +1,4 @@
-// Batch sizes of a known graph: a program that was re-bound is the one that planning makes, step by
+// Batch sizes of a known graph: a re-bound program equals the program that planning makes, step by
 // step and bit by bit, whatever sizes came before.
 #include <doctest/doctest.h>
 
@@ -28,7 +28,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// A function of a batch; `sample` is the shape of one.
+/// A function of a batch; `sample` is the shape of one sample.
 struct Subject {
   std::string name;
   Shape sample;
@@ -40,7 +40,7 @@ struct Subject {
   }
 };
 
-/// [N, T, 24] through a recurrent cell with one gate, a step at a time.
+/// [N, T, 24] through a recurrent cell with one gate, one step at a time.
 Subject gated_scan(std::int64_t steps) {
   const Tensor w = variable(randn({24, 24}) * 0.2), u = variable(randn({24, 24}) * 0.2);
   const auto network = [=](const Tensor& x) {
@@ -54,7 +54,7 @@ Subject gated_scan(std::int64_t steps) {
   return {"scan", {steps, 24}, network};
 }
 
-/// [N, 12, 16] through attention of two heads.
+/// [N, 12, 16] through attention with two heads.
 Subject attention() {
   const Tensor w = variable(randn({16, 48}) * 0.2);
   const auto network = [=](const Tensor& x) {
@@ -75,7 +75,7 @@ Subject model(const std::string& name, const Shape& sample) {
   return {name, sample, [net](const Tensor& x) { return softmax((*net)(x)); }};
 }
 
-/// Broadcasts along the batch, and reduces it: what a batch of 1 might be taken for.
+/// Broadcasts along the batch and reduces it: cases that a batch of 1 could be confused with.
 Subject broadcasting() {
   const Tensor scale = variable(randn({1, 7}));
   const auto network = [=](const Tensor& x) {
@@ -85,8 +85,8 @@ Subject broadcasting() {
   return {"broadcasting", {7}, network};
 }
 
-/// Takes off sums by numbers which at a batch of 8 and of 12 are how many they add up: there what
-/// is left sums to nothing (plan/sum_rules.cpp), at others it does not.
+/// Subtracts sums divided by numbers that equal the number of summands at a batch of 8 and of 12:
+/// there the rest sums to zero (plan/sum_rules.cpp), at other sizes it does not.
 Subject divided_by_numbers() {
   const auto network = [](const Tensor& x) {
     const Tensor rows = (x - sum(x, {0, 2}, true) / 40.0) * 3.0,
@@ -126,7 +126,7 @@ Planned planned(const Subject& subject, std::int64_t size, How how) {
                           planning_key(current_context()));
 }
 
-/// All that a run goes by.
+/// Everything that a run depends on.
 std::string run_by(const Program& p) {
   std::string text = print_steps(p) + print_arena(p) + std::to_string(p.peak_bytes());
   for (const Step& step : p.steps) {

@@ -1,4 +1,5 @@
-// Several runs in one call: the bits of as many calls, on the CPU and on a GPU, real or emulated.
+// Several runs in one call: the same bits as separate calls, on the CPU and on a real or emulated
+// GPU.
 #include <doctest/doctest.h>
 
 #include <tenon/error.h>
@@ -14,7 +15,7 @@ using namespace tenon;
 
 namespace {
 
-/// A recurrence with a random draw: what a run computes depends on all before it.
+/// A recurrence with a random draw: each run's result depends on all previous runs.
 struct Recurrence {
   explicit Recurrence(std::int64_t width)
       : state(variable(zeros({width}), "state")),
@@ -43,7 +44,7 @@ void append(std::vector<float>& to, const Tensor& from) {
 
 constexpr int kRuns = 23;
 
-/// The same course of kRuns in calls for so many runs each; 0: plain calls.
+/// The same kRuns runs, divided into calls of these sizes; 0: plain calls.
 Course course(std::int64_t width, const std::vector<int>& calls) {
   manual_seed(11);
   Generator data(7);
@@ -127,7 +128,7 @@ TEST_CASE("run_many: draws that no output needs advance the generator all the sa
   CHECK(Generator::current().counter() == 4 * one);
 }
 
-TEST_CASE("run_many: refuses what it cannot run") {
+TEST_CASE("run_many: refuses unsupported functions") {
   CompiledFunction f =
       compile([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + in[1]}; });
   CHECK_THROWS_WITH_AS(f.run_many(0, {ones({1}), ones({1})}), doctest::Contains("0 runs"),

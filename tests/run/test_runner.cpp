@@ -1,4 +1,4 @@
-// What evaluation promises: effects, values that were held, compiled functions, callers on several
+// Guarantees of evaluation: effects, values that were held, compiled functions, callers on several
 // threads.
 #include <doctest/doctest.h>
 
@@ -27,7 +27,7 @@ Tensor counting(const Shape& shape, float first = 0) {
   return Tensor::from(values, shape);
 }
 
-/// What assign(w, f(w)) leaves in w, and what f gives without touching its argument.
+/// The value that assign(w, f(w)) leaves in w, and the value of f without an assignment.
 template <class F>
 void assigns_as_computed(const Shape& shape, F&& f) {
   const Tensor start = sin(counting(shape)).eval();
@@ -50,13 +50,13 @@ TEST_CASE("run: an assignment happens when it is evaluated, once") {
   CHECK(w.to_vector<float>() == Floats{2, 2, 2});
 }
 
-TEST_CASE("run: what an update reads and the caller holds keeps the value it had been built for") {
+TEST_CASE("run: a held tensor that an update reads keeps the value it was built for") {
   const Tensor w = variable(full({2}, 3), "weight");
   const Tensor before = w * 10.0, outside = w * 20.0;
   assign(w, before + 1.0).eval();
   CHECK(before.to_vector<float>() == Floats{30, 30});
   CHECK((w * 10.0).to_vector<float>() == Floats{310, 310});
-  // The update does not know of this one: it is refused rather than computed from the new value.
+  // The update does not include this tensor: it is refused, not computed from the new value.
   CHECK_THROWS_WITH_AS(outside.eval(), doctest::Contains("weight"), ValueError);
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("run: a compiled function that calls itself is refused") {
   CHECK_THROWS_AS(f({ones({2})}), ValueError);  // and can be called again
 }
 
-TEST_CASE("run: an empty function is not compiled, and what was not compiled is not run") {
+TEST_CASE("run: an empty function is not compiled, and an uncompiled one is not run") {
   CHECK_THROWS_AS(compile(nullptr), ValueError);
   CompiledFunction nothing;
   CHECK_THROWS_AS(nothing({}), ValueError);
@@ -265,7 +265,7 @@ TEST_CASE("runner: a value that does not fit is refused by the variable's name")
                        "set_value: float32[3] given for float32[2]", ShapeError);
 }
 
-TEST_CASE("runner: what has no name is not named by an empty one") {
+TEST_CASE("runner: a tensor without a name is not reported with an empty name") {
   const Tensor v = variable(ones({2}));
   Tensor handle = v;
   CHECK_THROWS_WITH_AS(handle += 1, doctest::Contains("operator+=: it is a variable"), ValueError);

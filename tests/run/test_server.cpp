@@ -1,4 +1,4 @@
-// A server: batches of any size from many threads, and what it keeps. Longer runs:
+// A server: batches of any size from many threads, and the memory it keeps. Longer runs:
 // bench/server.cpp.
 #include <doctest/doctest.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// The limit while it lives, with caches empty before and after.
+/// Sets the limit while it lives, with empty caches before and after.
 struct Limit {
   explicit Limit(std::int64_t bytes) { clear_caches(), set_cache_limit(bytes); }
   ~Limit() { set_cache_limit(before.limit), clear_caches(); }
@@ -73,7 +73,7 @@ TEST_CASE("server: known graphs are forgotten when caches are cleared, and under
   const Limit limit(std::int64_t{1} << 20);
   std::mt19937 random(3);
   for (int k = 0; k < 600; ++k) {
-    // Graphs that differ in structure: a chain of so many ops, each size once.
+    // Graphs with different structure: a chain of this many ops, each size once.
     Tensor x = Tensor::from(Floats(1 + k % 7, 1), {1 + k % 7});
     for (unsigned depth = random() % 60; depth > 0; --depth)
       x = depth % 3 == 0 ? relu(x) : depth % 3 == 1 ? x * 2.0 : abs(x);

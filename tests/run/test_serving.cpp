@@ -1,4 +1,4 @@
-// Readers beside a thread that trains: they see the weights of the last finished step, all of one
+// Readers beside a training thread: they see the weights of the last finished step, all from one
 // step, and are never refused. Run under ThreadSanitizer by ./dev tsan.
 #include <doctest/doctest.h>
 
@@ -25,15 +25,15 @@ namespace {
 
 constexpr std::int64_t kWide = 20000;
 
-/// Two variables that hold the number of the step, everywhere.
+/// Two variables whose elements all hold the step's number.
 struct Counted {
   Tensor a = variable(zeros({kWide}), "a"), b = variable(zeros({kWide}), "b");
   std::vector<Tensor> step() const { return {assign(a, a + 1.0), assign(b, b + 1.0)}; }
   Tensor both() const { return concat({a * 1.0, b * 1.0}, 0); }
 };
 
-/// How often what `read` gives is not of one step, or of an earlier one than before, while `step`
-/// runs `steps` times in another thread.
+/// Counts how often `read` returns values from different steps, or from an earlier step than
+/// before, while another thread runs `step` `steps` times.
 int torn(int steps, const std::function<void()>& step, const std::function<Tensor()>& read) {
   std::atomic<bool> done{false};
   std::thread training([&] {
@@ -54,7 +54,7 @@ int torn(int steps, const std::function<void()>& step, const std::function<Tenso
 
 }  // namespace
 
-TEST_CASE("serving: what is evaluated beside a training thread is of one step that has ended") {
+TEST_CASE("serving: values read beside a training thread come from one finished step") {
   const Counted evaluated;
   CHECK(torn(
             300, [&] { eval(evaluated.step()); }, [&] { return evaluated.both(); }) == 0);

@@ -1,4 +1,4 @@
-// A server of eight threads with training beside it, for a while: right answers, flat memory.
+// A server of eight threads with training beside it, for a while: correct answers, constant memory.
 // TENON_SOAK_SECONDS makes it longer (default 2).
 #include <doctest/doctest.h>
 
@@ -45,7 +45,7 @@ TEST_CASE("soak: eight threads serve two networks while one of them is trained")
     const Tensor y = trained(in[0]);
     return std::vector<Tensor>{y, trained(in[0] * 1.0)};  // the same, if of one step
   });
-  // An answer depends on its sample alone, whatever stands beside it in the batch.
+  // An answer depends on its sample alone, whatever else is in the batch.
   const Floats expected = fixed(filled({1, kIn}, 0.25f)).to_vector<float>();
   optim::Sgd sgd(trained, {.lr = 0.05});
   std::atomic<bool> stop{false};

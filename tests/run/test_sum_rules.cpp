@@ -1,5 +1,4 @@
-// Factors are taken out of sums: the gradients of normalisations sum dy once, and are what they
-// were.
+// Factors move out of sums: the gradients of normalisations sum dy once and have the same values.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -94,7 +93,7 @@ TEST_CASE("sums: gradients are the same with and without factors taken out") {
   }
 }
 
-TEST_CASE("sums: what changes along the axes of a sum stays in it") {
+TEST_CASE("sums: factors that change along the axes of a sum stay in it") {
   const Tensor x = some({4, 6}, 5), row = some({1, 6}, 6), column = some({4, 1}, 7);
   const std::vector<float> a = sum(x * column, {0}).to_vector<float>(),
                            b = sum(-(x * row), {0}).to_vector<float>();
@@ -134,7 +133,7 @@ TEST_CASE("sums: factors are applied in the order in which they were written") {
   CHECK(summed(1e30f, 1e-30f, 1e30f) == doctest::Approx(4e30).epsilon(1e-5));
 }
 
-TEST_CASE("sums: what is left of a tensor without its mean keeps NaN and what rounding left") {
+TEST_CASE("sums: the sum of a centred tensor keeps NaN and rounding errors") {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   const Tensor row = Tensor::from({1.0f, kNaN, 2.0f, 5.0f}, {1, 4});
   CHECK(std::isnan(sum(row - mean(row, {-1}, true), {-1}).item()));

@@ -1,4 +1,4 @@
-// One function, one network, one model, many threads: each call's results are its own and right.
+// One function, one network, one model, many threads: each call's results are its own and correct.
 // Run under ThreadSanitizer by ./dev tsan.
 #include <doctest/doctest.h>
 
@@ -54,7 +54,7 @@ TEST_CASE("threads: one compiled function, called by many with several shapes") 
   CHECK(f.traced() == 5);  // once each
 }
 
-TEST_CASE("threads: what a call gave stays as long as it is held, or a tensor of it") {
+TEST_CASE("threads: a call's results stay valid while they, or tensors of them, are held") {
   const CompiledFunction f = compile([](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{in[0] * 2.0, in[0] + 1.0};
   });

@@ -1,4 +1,5 @@
-// Assignments that a value carries: carried out once, by whoever evaluates what depends on it.
+// Assignments that a value carries are carried out once, by any evaluation of a tensor that depends
+// on the value.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -17,7 +18,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// Multiplies by a weight and counts its calls; keeps the mean of what it was given last.
+/// Multiplies by a weight, counts its calls and keeps the mean of its last input.
 class Counting : public nn::Module {
  public:
   Counting()
@@ -45,14 +46,14 @@ struct Listening {
 
 }  // namespace
 
-TEST_CASE("updates: what depends on a value carries out what the value carries, once") {
+TEST_CASE("updates: evaluating a dependent tensor carries out a value's assignments once") {
   const Counting net;
   const Tensor loss = sum(square(net(rows(1, 2))));
   CHECK(net.count.item() == 0);
   CHECK(loss.item() == doctest::Approx(2 * (9 + 36)));
   CHECK(net.count.item() == 1);
   CHECK(net.last.to_vector<float>() == Floats{1, 2});
-  // Gradients run the forward pass again; it renews nothing again.
+  // Gradients run the forward pass again, which assigns nothing a second time.
   CHECK(grad(loss, net.weight).to_vector<float>() == Floats{12, 48});
   CHECK(net.count.item() == 1);
   eval({loss, sum(loss)});
@@ -79,7 +80,7 @@ TEST_CASE("updates: by updates of an optimizer whose loss nobody reads, in order
   CHECK(net.last.to_vector<float>() == Floats{3, 4});
 }
 
-TEST_CASE("updates: nothing in evaluation mode, nor by what nobody evaluates") {
+TEST_CASE("updates: none in evaluation mode, and none without an evaluation") {
   const Listening listening;
   const Counting net;
   { const Tensor unread = net(rows(1, 2)); }
@@ -92,13 +93,13 @@ TEST_CASE("updates: nothing in evaluation mode, nor by what nobody evaluates") {
   CHECK(messages.empty());
 }
 
-TEST_CASE("updates: several calls in one graph see what the call before has left") {
+TEST_CASE("updates: several calls in one graph see the previous call's values") {
   const Counting net;
   const Tensor a = net(rows(1, 2)), b = net(rows(3, 4)), c = net(rows(5, 6));
   eval({sum(a + b + c)});
   CHECK(net.count.item() == 3);
   CHECK(net.last.to_vector<float>() == Floats{5, 6});
-  // Also where they are evaluated one after another.
+  // Also if they are evaluated one after another.
   const Tensor d = net(rows(7, 8)), e = net(rows(9, 10));
   d.eval();
   CHECK(net.count.item() == 4);
@@ -108,7 +109,7 @@ TEST_CASE("updates: several calls in one graph see what the call before has left
 }
 
 TEST_CASE("updates: those of one call take place together") {
-  // The cumulative mean divides by the new count, which the same call renews.
+  // The cumulative mean divides by the new count, which the same call updates.
   const nn::BatchNorm1d norm(1, {.momentum = {}});
   const auto batch = [](float a, float b) { return Tensor::from<float>({a, b}, {2, 1}); };
   eval({sum(norm(batch(0, 2)) + norm(batch(2, 4)) + norm(batch(10, 12)))});
@@ -215,7 +216,7 @@ TEST_CASE("updates: an assignment that nobody evaluates says so") {
   CHECK(messages.size() == 1);
 }
 
-TEST_CASE("updates: a thousand layers with state cost what they do without") {
+TEST_CASE("updates: a thousand layers with state cost as much as without state") {
   std::vector<nn::AnyModule> layers;
   for (int k = 0; k < 1000; ++k) layers.emplace_back(Counting());
   const nn::Sequential net(layers);

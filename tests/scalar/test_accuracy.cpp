@@ -1,6 +1,6 @@
-// Accuracy of the float functions of scalar/ and of those of double that are its own, through the
-// tile loops of every instruction set: errors in units of the last place against the next wider
-// type over all magnitudes, and the edges exactly.
+// Accuracy of the float functions of scalar/ and of its own double functions, through the tile
+// loops of every instruction set: errors in units of the last place against the next wider type
+// over all magnitudes; edge values are checked exactly.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -29,14 +29,14 @@ std::vector<const TileTable*> tables() {
   return list;
 }
 
-/// Distance in units of the last place of the exact result rounded to float (of the smallest
-/// denormal at least).
+/// Distance from the exact result in units of its last place as a float (at least the smallest
+/// denormal).
 double ulps(float got, double exact) {
   const auto rounded = static_cast<float>(exact);
   if (std::isnan(got) && std::isnan(rounded)) return 0;
   if (got == rounded) return 0;
   if (std::isinf(got) || std::isinf(rounded) || std::isnan(got) || std::isnan(rounded)) {
-    // Beside the largest finite number infinity counts as the next one.
+    // Next to the largest finite number, infinity counts as the next number.
     const double limit = std::ldexp(1.0, 128);
     const double a = std::isinf(got) ? std::copysign(limit, got) : static_cast<double>(got);
     const double b =
@@ -50,7 +50,7 @@ double ulps(float got, double exact) {
 }
 
 /// Every `step`-th float by bits, and denser around zero and one.
-std::vector<float> kernel() {
+std::vector<float> sampled_floats() {
   std::vector<float> x;
   for (std::uint64_t bits = 0; bits < (1ull << 32); bits += 9001)
     x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
@@ -62,7 +62,7 @@ std::vector<float> kernel() {
 }
 
 void check(Op op, double (*exact)(double), double bound) {
-  static const std::vector<float> x = kernel();
+  static const std::vector<float> x = sampled_floats();
   std::vector<float> y(x.size());
   for (const TileTable* table : tables()) {
     table->op[static_cast<int>(op)][0](static_cast<std::int64_t>(x.size()), y.data(), x.data(),

@@ -1,11 +1,11 @@
-// Where bands of rows are worth while.
+// Decides where bands of rows pay.
 //
-// What bands save is the way of the values in between to memory and back. What they cost: filters
-// packed for each band, rows made twice where windows overlap, copies into the worker's scratch,
-// which stay in cache, and out of it, which are one more way to memory (convolutions of 3 to 16
-// channels before windows of 1x3 whose result is as large took 1.16 times as long so). The height
-// of a band is the largest power of two whose rows stay in a core's own cache, as long as there are
-// bands for many threads.
+// Bands save the traffic of intermediate values to memory and back. They cost: filters packed for
+// each band, rows computed twice where windows overlap, copies into the worker's scratch memory (in
+// cache), and copies out of it (traffic to memory: convolutions of 3 to 16 channels before windows
+// of 1x3, with a result as large, took 1.16 times as long). The height of a band is the largest
+// power of two whose rows stay in a core's own cache, as long as there are enough bands for many
+// threads.
 #include "plan/merge/band_path.h"
 
 #include <algorithm>
@@ -52,13 +52,13 @@ class PathFinder {
     return size >= least;
   }
 
-  // One step makes it, one other reads it, nobody else.
+  // Whether exactly one step writes the value and exactly one other step reads it.
   bool is_handed_on(ValueId id) const {
     return value(id).kind == Value::Kind::Arena && m_.writers[at(id)].size() == 1 &&
            m_.readers[at(id)].size() == 1;
   }
 
-  // One step more at either end, where that saves more.
+  // Adds one step at either end, whichever saves more.
   bool grow(BandPath& path) {
     const auto is_better = [&](const std::vector<int>& steps) {
       BandPath longer = built(steps);
@@ -106,7 +106,7 @@ class PathFinder {
     return none.why.empty() ? path : none;
   }
 
-  // A step outside that waits for one of them, and for which another waits.
+  // Whether a step outside the path waits for a member while another member waits for that step.
   bool goes_around(const std::vector<int>& steps, int step) {
     PlanGraph& graph = m_.times.graph();
     const auto is_member = [&](int node) {
@@ -120,7 +120,7 @@ class PathFinder {
     return false;
   }
 
-  // The part at the end, which meets the value `met`.
+  // Adds a part at the end of the path, which reads the value `met`.
   const char* add(BandPath& path, const Region& region, ValueId met) {
     const Engine* engine = first_that_claims(m_.options.engines, region, m_.values());
     if (engine == nullptr) return "has no fast kernel";
@@ -158,10 +158,10 @@ class PathFinder {
     return chain;
   }
 
-  // Bytes of a band of so many rows, where it meets no end of the image.
+  // Bytes of a band with this many rows that touches neither end of the image.
   struct Bytes {
     std::int64_t kept = 0, copied_in = 0, copied_out = 0;
-    double remade = 0;  // multiply-adds of rows that another band makes too
+    double remade = 0;  // multiply-adds of rows that another band computes too
   };
 
   Bytes bytes_of(const BandPath& path, std::int64_t rows) const {
@@ -192,7 +192,7 @@ class PathFinder {
   }
   static bool is_local(const BandPath& path, ValueId id) { return contains(path.local, id); }
 
-  // Chooses the height of a band too.
+  // Also chooses the height of a band. Returns the reason if bands do not pay.
   std::string refused(BandPath& path) {
     path.band = 1;
     std::string why;
@@ -200,7 +200,7 @@ class PathFinder {
     const auto fits = [&](std::int64_t rows) {
       return !reaches(bytes_of(path, rows).kept, kCpu.second_cache + 1);
     };
-    if (!fits(1)) return "a row of what stands in between does not stay in cache";
+    if (!fits(1)) return "one row of the intermediate values does not stay in cache";
     while (reaches(path.rows, 2 * path.band) && fits(2 * path.band) &&
            reaches(path.entries * (path.rows / (2 * path.band)), kCpu.many_chunks))
       path.band *= 2;
@@ -227,14 +227,14 @@ class PathFinder {
     const std::int64_t cost = kCpu.moved_while_packing(packed) + band.copied_out +
                               static_cast<std::int64_t>(inside * kCpu.memory);
     if (reaches(cost * path.rows - path.handed * path.band, 0))
-      return "what each band packs, copies and makes twice costs more";
+      return "packing, copying and recomputing for each band costs more than it saves";
     return "";
   }
 
   Merger& m_;
   const Engine& chains_;
   const std::function<bool(int)>& is_free_;
-  std::vector<Part> parts_;  // of the path being built
+  std::vector<Part> parts_;  // of the path under construction
 };
 
 }  // namespace

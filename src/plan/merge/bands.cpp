@@ -1,4 +1,5 @@
-// Windows of convolutions and poolings, and rows handed on from part to part.
+// Windows of convolutions and poolings, and which rows each part of a chain computes and reads in a
+// band.
 #include "plan/merge/bands.h"
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 namespace tenon {
 namespace {
 
-constexpr int kRows = 2, kColumns = 3;  // of an image's axes
-constexpr int kPixels = 2;              // of an epilogue's: rows and columns as one
+constexpr int kRows = 2, kColumns = 3;  // axes of an image
+constexpr int kPixels = 2;              // the axis of an epilogue that merges rows and columns
 
 std::int64_t item_bytes(const Value& value) {
   return static_cast<std::int64_t>(item_size(value.dtype));
@@ -21,7 +22,7 @@ ChainAccess rows_of(ValueId id, const Shape& image, const Value& value) {
   return {id, image[kColumns] * item_bytes(value), image[0] * image[1]};
 }
 
-// Windows that lie in the padding alone have no row to read.
+// A window that lies in the padding alone has no row to read.
 const char* window_refusal(const PartRows& part) {
   const bool first = part.window.pad < part.window.reach;
   const bool last = part.window.of({part.rows - 1, 1}).first < part.operand_rows;
@@ -54,7 +55,7 @@ const char* list_convolution(const Region& part, std::span<const Value> values, 
     out.accesses.push_back(rows_of(c.out, c.out_shape, values[at(c.out)]));
   }
   if (!c.has_epilogue) return nullptr;
-  // An operand stands in one piece, what the epilogue reads stands where it is.
+  // The operand's rows are contiguous; what the epilogue reads keeps its own position.
   for (const MapInstr& instr : part.map.instrs)
     if (instr.code == MapCode::Load && instr.view.value == out.operand)
       return "reads its operand twice";
@@ -76,7 +77,7 @@ const char* list_pooling(const Opaque& o, std::span<const Value> values, PartRow
   return nullptr;
 }
 
-// Rows of the values that parts hand on, from the last one to the first.
+// The rows of the intermediate values, from the last part to the first.
 class Handed {
  public:
   explicit Handed(const std::vector<ValueId>& local) : local_(local) {}
@@ -94,7 +95,7 @@ class Handed {
     return known->rows == rows && agree(*known, access, of);
   }
 
-  // The rows that the part has to make.
+  // The rows that the part has to compute.
   bool made(const Region& part, const PartRows& own, Rows& rows) const {
     bool found = false;
     for (ValueId id : part.writes) {
@@ -130,7 +131,7 @@ class Handed {
 bool list_band(const Region& part, const PartRows& own, bool clipped, Handed& handed,
                PartBand& band) {
   for (ValueId id : part.reads)
-    if (handed.is_local(id) && own.find(id) == nullptr) return false;  // meets all of it
+    if (handed.is_local(id) && own.find(id) == nullptr) return false;  // reads all of the value
   if (own.operand != kNoValue) {
     const Rows all = own.window.of(band.made);
     const std::int64_t first = clipped ? std::max<std::int64_t>(all.first, 0) : all.first;

@@ -1,14 +1,17 @@
-// Chains: steps run one after another for a few entries of an axis at a time, so that what they
-// hand on, or read in common, is still in cache when it is met again. What nobody else reads is
-// never a whole tensor: it stands in the step's workspace, a slice at a time.
+// Chains: steps that run one after another for a few entries of an axis at a time. Intermediate
+// values, and inputs that several steps read, are then still in cache when they are read again. An
+// intermediate value without readers outside the chain is never a whole tensor: the step's
+// workspace holds one slice of it at a time.
 //
-// A chain grows from a large value that several steps meet, along each axis of it in turn: in the
-// order of the steps, by what waits for its members and by who else reads what they read, as far
-// as engines and index maps (plan/merge/slices.h) allow it and no step outside stands between. The
-// search looks at a fixed number of steps. Where an entry, an image, is too large for that, or
-// entries are too few, its rows are cut too, into bands (plan/merge/band_path.h). Whether a chain
-// is worth while is a question of bytes: what need not cross memory again against what each slice
-// does again. A value that costs less to make than to keep is made anew (rematerialisation;
+// The search starts at a large value that several steps read or write, and tries each of its axes
+// in turn. It adds steps in program order: steps that wait for members, and other readers of what
+// members read. Engines and index maps (plan/merge/slices.h) must allow the slices, and no step
+// outside the chain may stand in between. The search looks at a fixed number of steps. Where an
+// entry (an image) is too large, or there are too few entries, rows are cut too, into bands
+// (plan/merge/band_path.h).
+//
+// Whether a chain pays is a comparison of bytes: traffic saved against work that each slice
+// repeats. A value that is cheaper to compute than to keep is recomputed (rematerialisation;
 // Griewank and Walther, "Algorithm 799", 2000).
 #include <algorithm>
 #include <map>
@@ -28,15 +31,15 @@
 namespace tenon {
 namespace {
 
-// A smaller value stays in cache from step to step anyway.
+// Smaller values stay in cache between steps even without a chain.
 constexpr std::int64_t kLeastBytes = kCpu.last_cache;
-// Of what a slice hands on: what stays in a core's own cache beside the operands.
+// Bytes of a slice's intermediate values that stay in a core's own cache beside the operands.
 constexpr std::int64_t kSliceBytes = kCpu.second_cache;
-// Slices, so that threads have work to share. Their number depends on shapes alone, and so do the
-// bits.
+// The least number of slices, so that threads have work to share. The number of slices depends on
+// shapes alone, and so do the result bits.
 constexpr std::int64_t kLeastSlices = kCpu.many_chunks;
 constexpr std::int64_t kMostWorkOfByte = kCpu.most_work_of_byte;
-// Multiply-adds of an element that cost less than writing and reading it.
+// Multiply-adds for one element that cost less than writing and reading the element.
 constexpr auto kMostWork = static_cast<double>(kCpu.multiply_adds_instead_of(4));
 // Steps that one search looks at.
 constexpr int kMostLooks = 96;
@@ -44,16 +47,16 @@ constexpr int kMostLooks = 96;
 /// Steps that would run slice by slice.
 struct Chain {
   std::vector<int> steps;     // in order
-  std::vector<Region> parts;  // one more than steps where the first is recomputed
+  std::vector<Region> parts;  // one more than steps if the first part is recomputed
   std::vector<ChainAccess> accesses;
-  int again = -1;            // the step that is recomputed
+  int recomputed = -1;       // the step that is recomputed
   std::int64_t entries = 0;  // of the axis
   std::int64_t band = 0;     // rows of an entry at a time, of `rows`; 0: whole entries
   std::int64_t rows = 0;
-  std::int64_t handed = 0;     // bytes of an entry that are met again in cache
+  std::int64_t handed = 0;     // bytes of an entry that are read again from cache
   std::int64_t whole = 0;      // bytes that each slice packs
   std::int64_t work = 0;       // multiply-adds
-  std::vector<ValueId> local;  // met by nobody else
+  std::vector<ValueId> local;  // without readers or writers outside the chain
 };
 
 class Chainer {
@@ -75,7 +78,7 @@ class Chainer {
   }
 
  private:
-  using Steps = std::set<std::pair<std::int64_t, int>>;  // by place
+  using Steps = std::set<std::pair<std::int64_t, int>>;  // position and step
 
   Region& region(int step) { return m_.region(step); }
   const Value& value(ValueId id) const { return m_.values()[at(id)]; }
@@ -86,15 +89,15 @@ class Chainer {
     return value(id).shape.numel() * static_cast<std::int64_t>(item_size(value(id).dtype));
   }
 
-  // Whether it is at least so much, said so in the program.
+  // Whether `size` is at least `least`. Records the comparison in the program (Program::limits).
   bool reaches(std::int64_t size, std::int64_t least) {
     m_.program.limits.push_back({size, least - 1});
     return size >= least;
   }
 
-  // Values that do not stay in cache from step to step.
+  // Finds values that do not stay in cache between steps.
   void find_large() {
-    std::set<std::int64_t> asked;  // sizes, each once
+    std::set<std::int64_t> asked;  // sizes, each recorded once
     for (std::size_t v = 0; v < is_large_.size(); ++v) {
       const auto id = static_cast<ValueId>(v);
       if (readers(id).empty() || value(id).kind == Value::Kind::Elided) continue;
@@ -112,7 +115,7 @@ class Chainer {
     return steps;
   }
 
-  // The best chain over an axis of the value that leaves its slices in one place.
+  // The best chain over an axis of the value whose slices are contiguous.
   void grow_from(ValueId id) {
     const Steps steps = meeting(id);
     if (steps.size() < 2) return;
@@ -160,13 +163,13 @@ class Chainer {
     return reaches(chain.handed * chain.entries, than.handed * than.entries + 1);
   }
 
-  // One search.
+  // The state of one search.
   struct Growth {
     Chain chain;
     Steps waiting;
     std::set<int> seen;      // nodes
-    std::set<int> outside;   // nodes that wait for a member and are none
-    std::int64_t last = -1;  // place of the last member
+    std::set<int> outside;   // nodes outside the chain that wait for a member
+    std::int64_t last = -1;  // position of the last member
   };
 
   Chain grown(ValueId seed, std::int64_t step, std::int64_t entries, const Steps& steps) {
@@ -204,7 +207,7 @@ class Chainer {
     for (int next : graph_.after(node)) g.waiting.emplace(graph_.place(next), next);
   }
 
-  // Whether a member waits for a step that waits for this one, which comes before it.
+  // Whether a member waits for a step outside that waits for this step.
   bool goes_around(const Growth& g, int node) {
     for (int next : graph_.after(node)) {
       if (contains(g.chain.steps, next)) continue;
@@ -214,7 +217,7 @@ class Chainer {
     return false;
   }
 
-  // Adds a step where its slices are those of the chain, and all of it stays in cache.
+  // Adds a step if its slices match the chain's and everything stays in cache.
   bool join(Chain& chain, int s) {
     const Engine* engine = first_that_claims(m_.options.engines, region(s), m_.values());
     if (engine == nullptr) return false;
@@ -238,7 +241,7 @@ class Chainer {
     return true;
   }
 
-  // Behind a part that sums over slices there is none.
+  // A part that sums over slices must be the last part.
   bool ends(const Chain& chain) {
     return std::any_of(chain.parts.begin(), chain.parts.end(),
                        [&](const Region& part) { return capabilities(part).sums_slices; });
@@ -248,14 +251,14 @@ class Chainer {
     return engine == nullptr ? Capabilities() : engine->capabilities(part, m_.values());
   }
 
-  // Whether a slice of it is met again in cache. One that lies in many places does not count: batch
-  // norm's four passes over float32[128, 16, 32, 32], a channel at a time, were not faster than the
-  // same passes over whole values where that was tried.
+  // Whether a slice of the value is read again from cache. Scattered slices do not count: batch
+  // norm's four passes over float32[128, 16, 32, 32], one channel at a time, were not faster than
+  // the same passes over whole values.
   bool counts(const ChainAccess& access) const {
     return is_large_[at(access.value)] != 0 && access.places == 1;
   }
 
-  // Bytes that it hands on, and that its slices pack.
+  // Counts the bytes that stay in cache and the bytes that slices pack.
   void measure(Chain& chain) {
     std::map<ValueId, std::int64_t> met;
     chain.whole = chain.handed = chain.work = 0;
@@ -278,7 +281,7 @@ class Chainer {
     }
   }
 
-  // Bytes of an entry that a slice meets more than once.
+  // Bytes of an entry that a slice touches more than once.
   std::int64_t kept(const Chain& chain) const {
     std::int64_t bytes = 0;
     for (const ChainAccess& access : chain.accesses) {
@@ -293,7 +296,7 @@ class Chainer {
 
   bool fits(const Chain& chain) { return !reaches(kept(chain), kSliceBytes + 1); }
   bool costs_more(const Chain& chain) {
-    // Each slice packs anew what it reads whole.
+    // Every slice packs anew the operands that it reads whole.
     return reaches(kCpu.moved_while_packing(chain.whole) - slice_of(chain) * chain.handed, 1);
   }
 
@@ -301,7 +304,7 @@ class Chainer {
     return reaches(chain.work - kMostWorkOfByte * chain.handed * chain.entries, 1);
   }
 
-  // Steps at the end that meet nothing large again are left out.
+  // Removes steps at the end that reuse nothing large.
   void trim(Chain& chain) {
     for (std::size_t k = chain.steps.size(); k-- > 0;) {
       const int node = chain.steps[k];
@@ -327,10 +330,10 @@ class Chainer {
 
   std::string refused(const Chain& chain) {
     if (!fits(chain))
-      return cat("the ", size_text(kept(chain)), " in between of one of ", chain.entries,
-                 " entries do not stay in cache");
+      return cat("the ", size_text(kept(chain)), " of intermediate values for one of ",
+                 chain.entries, " entries do not stay in cache");
     if (costs_more(chain))
-      return "what each slice reads whole is packed again for it, which costs more";
+      return "each slice packs the operands that it reads whole, which costs more than it saves";
     if (is_work(chain)) return "products take most of the time, not memory";
     std::string why;
     return engine_.claims(chained(chain), m_.values(), &why) ? "" : why;
@@ -349,30 +352,30 @@ class Chainer {
   }
 
   void take(Chain chain) {
-    if (chain.band == 0) make_again(chain);
+    if (chain.band == 0) recompute_first(chain);
     for (std::size_t k = 1; k < chain.steps.size(); ++k)
       if (!graph_.merge(graph_.node(chain.steps[0]), graph_.node(chain.steps[k])))
-        throw InternalError("a chain whose steps others stand between");
+        throw InternalError("other steps stand between the steps of a chain");
     wait_for(chain);
     for (int s : chain.steps) chain_of_[at(s)] = static_cast<int>(chains_.size());
     chains_.push_back(std::move(chain));
   }
 
-  // Puts the step that made a large value before the chain once more, where that costs less than
-  // keeping the value.
-  void make_again(Chain& chain) {
+  // Recomputes a large value that a step before the chain made, if computing it again is cheaper
+  // than keeping it.
+  void recompute_first(Chain& chain) {
     for (std::size_t k = 0; k < chain.accesses.size(); ++k) {
       const ValueId id = chain.accesses[k].value;
       if (is_large_[at(id)] == 0 || writers(id).size() != 1) continue;
       const int maker = writers(id)[0];
-      if (contains(chain.steps, maker) || !may_make_again(maker, id, chain)) continue;
+      if (contains(chain.steps, maker) || !may_recompute(maker, id, chain)) continue;
       Chain longer = chain;
       Region part = region(maker);
       const Capabilities can = capabilities(part);
       if (find_axis(part, can, m_.values(), chain.entries, chain.accesses) != nullptr) continue;
       if (list_accesses(part, can, m_.values(), chain.entries, longer.accesses) != nullptr)
         continue;
-      longer.again = maker;
+      longer.recomputed = maker;
       longer.parts.insert(longer.parts.begin(), std::move(part));
       measure(longer);
       if (!refused(longer).empty()) continue;
@@ -381,9 +384,9 @@ class Chainer {
     }
   }
 
-  // It must be made of leaves alone: what another step makes would have to be kept in its place.
-  // Variables among them must not be assigned before the chain runs.
-  bool may_make_again(int maker, ValueId made, const Chain& chain) {
+  // The value must be computed from leaves alone: an intermediate operand would have to be kept
+  // instead. Variables among the leaves must not be assigned before the chain runs.
+  bool may_recompute(int maker, ValueId made, const Chain& chain) {
     const Region& r = region(maker);
     if (r.kind != RegionKind::Contraction || r.writes.size() != 1) return false;
     if (value(made).kind != Value::Kind::Arena) return false;
@@ -394,7 +397,7 @@ class Chainer {
       const Value::Kind kind = value(id).kind;
       if (kind != Value::Kind::Leaf && kind != Value::Kind::Variable) return false;
     }
-    // Everybody else who reads it gets it from a chain as well.
+    // Every other reader must also get the value from a chain.
     for (int s : readers(made))
       if (!contains(chain.steps, s) && !is_made_there(s, maker)) return false;
     for (int s : writers_of_inputs(r))
@@ -411,13 +414,13 @@ class Chainer {
   bool is_made_there(int step, int maker) const {
     const int chain = chain_of_[at(step)];
     return chain >= 0 &&
-           (chains_[at(chain)].again == maker || contains(chains_[at(chain)].steps, maker));
+           (chains_[at(chain)].recomputed == maker || contains(chains_[at(chain)].steps, maker));
   }
 
-  // What is recomputed reads its variables later: who assigns them comes after.
+  // The recomputed part reads its variables later, so their assignments must wait for the chain.
   void wait_for(const Chain& chain) {
-    if (chain.again < 0) return;
-    for (int s : writers_of_inputs(region(chain.again))) {
+    if (chain.recomputed < 0) return;
+    for (int s : writers_of_inputs(region(chain.recomputed))) {
       if (contains(chain.steps, s)) continue;
       std::vector<int>& waits = m_.before[at(s)];
       waits.insert(waits.end(), chain.steps.begin(), chain.steps.end());
@@ -425,7 +428,7 @@ class Chainer {
     }
   }
 
-  // What is met by no other step than those that make it for themselves.
+  // Finds values that only the chain's own parts read and write.
   void find_local(Chain& chain) {
     for (const Region& part : chain.parts)
       for (ValueId id : part.writes) {
@@ -459,19 +462,19 @@ class Chainer {
   Step made(const Chain& chain) {
     Step step;
     step.region = chained(chain);
-    step.region.why =
-        cat("run one after another for ", chain.band > 0 ? chain.band : step.region.slice, " of ",
-            chain.band > 0 ? chain.rows : chain.entries,
-            chain.band > 0 ? " rows of an image at a time: " : " entries at a time: ",
-            size_text(chain.handed * chain.entries), " in between stay in cache",
-            chain.local.empty() ? "" : ", and are never whole tensors",
-            chain.again < 0 ? "" : cat("; ", region(chain.again).title, " is computed again"));
+    step.region.why = cat(
+        "run one after another for ", chain.band > 0 ? chain.band : step.region.slice, " of ",
+        chain.band > 0 ? chain.rows : chain.entries,
+        chain.band > 0 ? " rows of an image at a time: " : " entries at a time: ",
+        size_text(chain.handed * chain.entries), " of intermediate values stay in cache",
+        chain.local.empty() ? "" : ", and are never whole tensors",
+        chain.recomputed < 0 ? "" : cat("; ", region(chain.recomputed).title, " is recomputed"));
     return step;
   }
 
   void rewrite() {
     if (chains_.empty()) return;
-    // The text about what is computed again needs that step's title, which moves with the parts.
+    // The text about recomputation needs that step's title, which moves away with the parts.
     std::vector<Step> steps;
     for (const Chain& chain : chains_) steps.push_back(made(chain));
     for (const Chain& chain : chains_)
@@ -484,7 +487,7 @@ class Chainer {
 
   Merger& m_;
   const Engine& engine_;
-  PlanGraph& graph_;            // with the chains so far as one each
+  PlanGraph& graph_;            // with each chain so far merged into one node
   std::vector<int> chain_of_;   // by step
   std::vector<char> is_large_;  // by value
   std::vector<Chain> chains_;

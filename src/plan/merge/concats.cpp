@@ -1,8 +1,9 @@
-// Concatenations of values that one map, or one attention's gradient, makes and nobody else reads:
-// that step writes each where the concatenation would copy it. The gradient of a recurrent step's
-// gates is one, that of queries, keys and values of one projection another.
+// Concatenations whose inputs are all computed by one map, or by one attention gradient, and read
+// by nothing else. That step writes each input directly to its place in the concatenation.
+// Examples: the gradient of a recurrent step's gates; the gradients of queries, keys and values of
+// one projection.
 //
-// On GPUs alone, where a copy is a launch; a map of a CPU writes in order.
+// On GPUs only, where a copy is a launch. A CPU map writes sequentially.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -15,16 +16,16 @@
 namespace tenon {
 namespace {
 
-/// Elements that an input has of each row of the result, whose rows are `pitch` apart.
+/// The elements of one input in each row of the result. Rows of the result are `pitch` apart.
 struct RunsInRows {
   std::int64_t run = 0, pitch = 0, before = 0;
 };
 
-/// Rows of a part begin at words of 16 bytes, whatever the kernel stores at once.
+/// Rows of an input must start at multiples of 16 bytes, whatever width the kernel stores with.
 constexpr std::int64_t kAligned = 8;
 
-/// The view that writes a contiguous value as runs of rows: every axis of the space lies within a
-/// run or steps over whole ones. None where an axis crosses their ends.
+/// A view that writes a contiguous value as separate rows of a wider matrix. Every axis of the
+/// space must lie inside a row or step over whole rows. None if an axis crosses the end of a row.
 std::optional<View> written_as_runs(const View& view, const Shape& space, const RunsInRows& to) {
   if (!is_contiguous(view, space)) return {};
   View out = view;
@@ -59,7 +60,7 @@ class ConcatWriter {
   }
 
  private:
-  /// The step that makes all inputs of a concatenation, for it alone; or -1.
+  /// The step that computes all inputs of a concatenation, and for the concatenation alone; or -1.
   int maker_of(int concat) const {
     const std::vector<ValueId>& inputs = m_.region(concat).opaque.inputs;
     int maker = -1;
@@ -74,7 +75,7 @@ class ConcatWriter {
     return maker;
   }
 
-  /// Where each input of a concatenation goes, in their order; empty where there is nothing to do.
+  /// The place of each input in a concatenation, in order; empty if the rule does not apply.
   std::vector<RunsInRows> runs_of(const Opaque& concat) const {
     const auto axis = static_cast<int>(concat.attrs.as<AxisAttrs>().axis);
     std::int64_t inner = 1, pitch = 0;
@@ -105,7 +106,7 @@ class ConcatWriter {
       m_.elide(id);
     }
     maker.writes.push_back(opaque.out());
-    note(maker, "writes the parts of a concatenation where they go");
+    note(maker, "writes its results directly into a concatenation");
     return true;
   }
 
@@ -126,7 +127,7 @@ class ConcatWriter {
     return true;
   }
 
-  /// Of attention [batch, length, heads, size]: rows of heads and sizes lie together.
+  /// For attention results [batch, length, heads, size]: heads and size form one row.
   static bool place_results(const Opaque& concat, const std::vector<RunsInRows>& runs,
                             Opaque& attention) {
     if (!attention.out_views.empty()) return false;

@@ -1,4 +1,5 @@
-// Kernels over a product's result as a part of its epilogue.
+// Moves map instructions over a product's result into the product's epilogue. Shared by the rules
+// in reductions.cpp and product_columns.cpp.
 #include "plan/merge/epilogue.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ int push(MapProgram& map, const MapInstr& instr) {
   return static_cast<int>(map.instrs.size()) - 1;
 }
 
-/// The instruction that makes a value which the product writes.
+/// The instruction that computes a value which the product writes.
 int source_of(Region& product, ValueId id) {
   MapProgram& map = product.map;
   for (const MapStore& store : map.stores)
@@ -38,9 +39,8 @@ Shape space_of_epilogue(const Region& product) {
   return epilogue_space(c.op, c.out_shape, c.channels_last);
 }
 
-bool reads_in_order(const Region& product, const MapProgram& kernel, const View& view) {
-  if (!is_contiguous(view, kernel.space) ||
-      kernel.space.numel() != product.contraction.out_shape.numel())
+bool reads_in_order(const Region& product, const MapProgram& map, const View& view) {
+  if (!is_contiguous(view, map.space) || map.space.numel() != product.contraction.out_shape.numel())
     return false;
   return view.value == product.contraction.out ||
          std::any_of(product.map.stores.begin(), product.map.stores.end(),
@@ -50,13 +50,13 @@ bool reads_in_order(const Region& product, const MapProgram& kernel, const View&
                      });
 }
 
-std::vector<int> add_to_epilogue(Region& product, const MapProgram& kernel,
+std::vector<int> add_to_epilogue(Region& product, const MapProgram& added,
                                  const std::function<View(const View&)>& over_result) {
   MapProgram& map = product.map;
   if (!product.contraction.has_epilogue) map.space = space_of_epilogue(product);
   product.contraction.has_epilogue = true;
   std::vector<int> place;
-  for (MapInstr instr : kernel.instrs) {
+  for (MapInstr instr : added.instrs) {
     if (instr.code == MapCode::RowReduce) {
       place.push_back(-1);
       continue;

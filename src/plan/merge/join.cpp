@@ -1,9 +1,9 @@
-// Joining: small map regions that do not depend on one another become parts of one step, so that
-// they share a launch, where an engine can (Capabilities::no_shared_launch).
+// Joining: small independent map regions become parts of one step and share a launch, where an
+// engine allows it (Capabilities::no_shared_launch).
 //
-// The longest path through the steps never grows: a region joins others only where it waits for
-// nothing that matters and nothing that matters waits for it. Who may wait for whom is a question
-// of times; a join contracts some nodes.
+// The longest path through the steps never grows: a region joins others only if it need not wait
+// for a late operand and nothing urgent has to wait for it. plan/merge/times.h models the times; a
+// join contracts nodes of that graph.
 #include <algorithm>
 #include <utility>
 
@@ -13,20 +13,20 @@
 namespace tenon {
 namespace {
 
-// What a larger region reads should not be kept until others are ready. Of an update the launch
-// costs nothing beside the work, which runs beside other steps the sooner it may begin.
+// The operands of a larger region should not stay live until other regions are ready. A large
+// update gains nothing from a shared launch, and runs beside other steps the sooner it starts.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 22, kMostUpdated = std::int64_t{1} << 20;
 
-// Of a launch: more arguments and text than anything gains.
+// Parts of one launch. More would need more arguments and source code than they gain.
 constexpr std::size_t kMostParts = 256;
-// Launches that a region looks at, and those that it asks who waits for what, before it opens one
-// of its own.
+// Launches that a region considers, and launches that it checks for dependencies, before it opens a
+// new one.
 constexpr int kMostSeen = 2048, kMostAsked = 64;
 
 struct Launch {
-  int node = 0;        // that its steps have become: the first
-  bool large = false;  // one of them
-  int opened = 0;      // when the first could begin: no launch begins earlier than it was opened
+  int node = 0;        // the node that its steps became: the first step's
+  bool large = false;  // whether a part is large
+  int opened = 0;      // earliest start of the first part; no launch starts earlier
   std::vector<int> steps;
 };
 
@@ -55,7 +55,7 @@ class Joiner {
     }
     for (const auto& [s, why] : refused)
       note(m_.region(s), cat("has a launch of its own: it ", why));
-    // The latest first: others can wait for them, more often than the reverse.
+    // Latest start first: others can wait for late launches more often than the reverse.
     std::vector<int> begin(at(m_.size()));
     for (int s : candidates) begin[at(s)] = times_.earliest(s);
     std::stable_sort(candidates.begin(), candidates.end(),
@@ -72,8 +72,8 @@ class Joiner {
     return region.map.space.numel() > (updates ? kMostUpdated : kMostElements);
   }
 
-  // The first launch that takes the region, of those that could begin before it must: launches are
-  // opened the latest first.
+  // Puts the region into the first launch that accepts it, among launches that can start early
+  // enough. Launches are sorted by latest start.
   void place(int s, int opened) {
     const bool large = is_large(m_.region(s));
     const int own = times_.node(s);
@@ -97,7 +97,7 @@ class Joiner {
     launches_.push_back({own, large, opened, {s}});
   }
 
-  // When a node may begin; whether a delay of it delays what waits for it, and so the whole.
+  // When a node may start, and whether delaying it delays the program.
   struct Window {
     int earliest, latest;
     bool urgent;
@@ -107,13 +107,13 @@ class Joiner {
     return {earliest, latest, earliest == latest && !times_.after(node).empty()};
   }
 
-  // Whether a launch and a step begin at the same time and take equally long.
+  // Whether a launch and a step start at the same time and take equally long.
   bool ready_together(int launch, int s, const Window& of_s) const {
     return times_.earliest(launch) == of_s.earliest &&
            m_.region(launch).map.space == m_.region(s).map.space;
   }
 
-  // Neither becomes later than it may, and nothing urgent waits for more than it must.
+  // Whether neither starts too late and nothing urgent waits longer than necessary.
   bool may_join(int a, int b, const Window& of_b) {
     if (of_b.latest < times_.earliest(a)) return false;
     const Window of_a = window_of(a);
@@ -129,7 +129,7 @@ class Joiner {
       std::sort(launch.steps.begin(), launch.steps.end());
       if (launch.steps.size() == 1) {
         note(m_.region(launch.steps[0]),
-             "stands beside no other: none could wait for it, or it for another");
+             "shares no launch: no other region can wait for it, and it can wait for no other");
         continue;
       }
       joined += launch.steps.size();

@@ -1,4 +1,5 @@
-// Steps, who reads and who writes what, and how steps become others.
+// The Merger: tables of readers and writers, questions to engines, and the replacement of steps.
+// The rules have files of their own.
 #include "plan/merge/merge.h"
 
 #include <algorithm>
@@ -41,8 +42,8 @@ void Merger::Sharing::take(const Answer& answer) {
     parts.push_back({answer.engine, answer.share});
 }
 
-// Engines of a GPU print a kernel to say what it takes of a launch, and are asked once about equal
-// regions; where there are no launches the answer costs less than telling which are equal.
+// GPU engines generate a kernel to find out what it needs of a launch, so equal regions are asked
+// about once. Without launches the answer is cheaper than finding equal regions.
 void Merger::ask_all() {
   if (!options.traits.is_queued) return;
   RegionNumbering numbering;
@@ -110,7 +111,7 @@ void Merger::replace(const Lists& groups, const std::function<Step(const std::ve
   reindex();
 }
 
-// Numbers the steps to keep anew, in their place.
+// Renumbers the kept steps in place.
 void Merger::close_gaps(std::vector<int>& number, int to_keep) {
   std::size_t count = 0;
   for (std::size_t s = 0; s < number.size(); ++s) {
@@ -127,7 +128,7 @@ void Merger::close_gaps(std::vector<int>& number, int to_keep) {
   shared_.resize(count);
 }
 
-// Numbers what groups become, and behind them the steps to keep.
+// Numbers the merged steps, and the kept steps after them.
 void Merger::move_behind(const Lists& groups,
                          const std::function<Step(const std::vector<int>&)>& made,
                          std::vector<int>& number, int to_keep) {

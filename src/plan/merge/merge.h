@@ -1,14 +1,18 @@
-// The merger: neighbours among a program's steps become one step, where they then share a launch,
-// a way through memory or a tile in cache.
+// The merger: combines neighbouring steps of a program into one step, if they then share a launch,
+// a pass over memory, or a tile in cache.
 //
-// Engines state what they can do (Capabilities) and what it costs (Engine::estimate, saves). Eight
-// rules look at neighbours, one after another, over one graph of steps: concatenations into the
-// maps that make their inputs (a part of fuse), maps into the operands of the products that read
-// them (prologue), reductions into the products that make their elements (reductions), short maps
-// of what these come to into the kernels that read that (vectors), maps into one launch, side by
-// side (join) or in a row (phases), steps of any kind into slices of an axis (chain), and
-// results of maps into what these read (a part of plan_memory). A new idea of fusion is a
-// capability and a rule.
+// Engines state what they can do (Capabilities) and what it costs (Engine::estimate,
+// Engine::saves). Eight rules run one after another over one graph of steps:
+// * concats: concatenations into the maps that compute their inputs (part of the pass fuse)
+// * prologue: maps into the operands of the products that read them
+// * reductions: reductions into the products that compute their elements
+// * vectors: short maps of such sums into the maps that read their results
+// * join: maps into one launch, side by side
+// * phases: maps into one launch, one after another
+// * chain: steps of any kind into slices of an axis
+// * overwrites: results of maps into the memory of their operands (part of plan_memory)
+//
+// A new kind of fusion is one capability and one rule.
 #pragma once
 
 #include <functional>
@@ -22,39 +26,40 @@
 
 namespace tenon {
 
-/// The steps as they are now, and what rules ask of them. A rule says in the regions' why what it
-/// merged and what it did not.
+/// The current steps and the queries that rules need. A rule notes in Region::why what it merged
+/// and why it did not merge.
 class Merger {
  public:
-  /// `before`: for each step, the steps it waits for.
+  /// `before`: for each step, the steps that it waits for.
   Merger(Program& program, Lists& before, const PlanOptions& options);
 
   int size() const { return static_cast<int>(program.steps.size()); }
   Region& region(int step) { return program.steps[at(step)].region; }
   std::span<const Value> values() const { return program.values; }
 
-  /// What the parts of a map step, or of one that is joined, take of a launch, and who runs them.
+  /// What each part of a map step or a joined step needs of a launch, and which engine runs it.
   struct Shared {
     const Engine* engine = nullptr;
     LaunchShare share;
   };
-  /// Asks once. Empty, with *why, where the step can share no launch.
+  /// The answer is cached. Empty, with *why, if the step cannot share a launch.
   const std::vector<Shared>& shared(int step, std::string* why);
-  /// Asks about all maps that shared() has not been asked about, side by side.
+  /// Asks in parallel about all maps that shared() has not been called for.
   void ask_all();
 
-  /// Whether any engine runs the region, which is told sooner than which one is the best.
+  /// Whether any engine runs the region. Faster than finding the best engine.
   bool is_run(const Region& region) const;
-  /// What the engine expects that runs the region; 0: none, or it has no model.
+  /// The estimate of the engine that runs the region, in microseconds; 0: no engine runs it, or the
+  /// engine has no model.
   double estimate(const Region& region) const;
-  /// A value that nobody reads from memory any more.
+  /// Marks a value that is no longer read from memory.
   void elide(ValueId id);
 
-  /// Makes each group of steps one, by `made` of its members, and leaves out those in `dropped`,
-  /// for which nothing waits.
+  /// Replaces each group of steps by the step that `made` builds from its members. Removes the
+  /// steps in `dropped`; nothing may wait for them.
   void replace(const Lists& groups, const std::function<Step(const std::vector<int>&)>& made,
                const std::vector<char>& dropped = {});
-  /// Looks anew at steps of which some regions have become others.
+  /// Updates the tables after regions of some steps have changed.
   void reindex();
 
   Program& program;
@@ -68,14 +73,14 @@ class Merger {
   void close_gaps(std::vector<int>& number, int to_keep);
   void move_behind(const Lists& groups, const std::function<Step(const std::vector<int>&)>& made,
                    std::vector<int>& number, int to_keep);
-  /// What an engine says of sharing a launch.
+  /// An engine's answer about sharing a launch.
   struct Answer {
-    const Engine* engine = nullptr;  // null: none runs it
-    const char* refused = nullptr;   // why it can share none
+    const Engine* engine = nullptr;  // null: no engine runs it
+    const char* refused = nullptr;   // why the launch cannot be shared
     LaunchShare share;
   };
   Answer ask(const Region& region) const;
-  /// Of a step.
+  /// The answers for one step.
   struct Sharing {
     bool asked = false;
     const char* refused = nullptr;
@@ -84,10 +89,10 @@ class Merger {
     void take(const Answer& answer);
   };
   std::vector<Sharing> shared_;  // by step
-  std::vector<Step> spare_;      // keeps its memory, megabytes, from one replace() to the next
+  std::vector<Step> spare_;      // keeps its memory (megabytes) between calls of replace()
 };
 
-/// Runs a rule, if it is switched on.
+/// Each function runs one rule, if the rule is switched on.
 void merge_concats(Merger& merger);
 void merge_prologues(Merger& merger);
 void merge_reductions(Merger& merger);
@@ -97,14 +102,14 @@ void merge_in_a_row(Merger& merger);
 void merge_slices(Merger& merger);
 void merge_overwrites(Merger& merger);
 
-/// Adds the values that are not there yet.
+/// Appends the values that are missing.
 void merge(std::vector<ValueId>& to, const std::vector<ValueId>& from);
 
-/// Adds what a part reads and writes to a step that runs it behind the parts so far: what those
-/// left for it, and what is local, is no input.
+/// Adds a part's reads and writes to a step that runs the part after its previous parts. Results of
+/// earlier parts and local values are not inputs.
 void add_accesses(Region& all, const Region& part);
 
-/// Adds to what is said about a region.
+/// Appends text to a region's `why`.
 void note(Region& region, const std::string& text);
 
 }  // namespace tenon

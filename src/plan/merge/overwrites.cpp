@@ -1,6 +1,6 @@
-// Large values that a map reads an element of where it writes one: it writes its result over them,
-// behind whoever else reads them. The logits of a language model and their gradients are one place
-// then, though the loss reads the label's logit by itself.
+// In-place results of maps: a map that reads a large value only at the element that it writes
+// stores its result over that value, after all other readers. Example: the logits of a language
+// model and their gradient share one buffer, though the loss reads the label's logit separately.
 #include <algorithm>
 
 #include "plan/merge/merge.h"
@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-/// Smaller ones share places with others that live at other times.
+/// Smaller values already share bytes with values of other lifetimes.
 constexpr std::int64_t kLarge = std::int64_t{64} << 20;
 
 class Overwriter {
@@ -31,7 +31,7 @@ class Overwriter {
     return m_.writers[at(id)].size() == 1 && m_.writers[at(id)][0] == step;
   }
 
-  /// Lets a store go over what the map reads, where it may.
+  /// Lets a store overwrite an operand of the map, if that is allowed.
   void write_over(int step, std::size_t store) {
     Region& region = m_.region(step);
     const View to = region.map.stores[store].view;
@@ -50,8 +50,8 @@ class Overwriter {
     }
   }
 
-  /// Makes `result` the place of `lost`: the step that makes it and those that read it name that,
-  /// and the map waits for the latter.
+  /// Lets `result` replace `lost`: the writer and the readers of `lost` use `result` instead, and
+  /// the map waits for those readers.
   void take_place(int step, ValueId lost, ValueId result) {
     const int maker = m_.writers[at(lost)][0];
     rename_value(m_.region(maker), lost, result);
@@ -64,7 +64,7 @@ class Overwriter {
     }
     m_.elide(lost);
     m_.writers[at(result)].push_back(maker);
-    note(m_.region(step), "writes over what it reads");
+    note(m_.region(step), "overwrites an operand with its result");
   }
 
   bool others_may_be_first(int step, ValueId id) const {
@@ -74,8 +74,9 @@ class Overwriter {
     });
   }
 
-  /// Whether the map reads a value only where it writes the result, and no memory but a step's own
-  /// holds it.
+  /// Whether the map may overwrite a value: the map reads it only at the elements that it writes,
+  /// and the value is in the arena, equal to the result in dtype and shape, and written by one step
+  /// (a map, a contraction or an opaque region).
   bool may_be_lost(int step, ValueId id, const View& to) const {
     const Value &operand = value(id), &result = value(to.value);
     const MapProgram& map = m_.program.steps[at(step)].region.map;

@@ -1,10 +1,10 @@
-// Phases: a map step that waits for another becomes a later phase of its launch, where a launch in
-// phases is expected to take less time than two (Engine::saves). What a short row comes to and the
-// element-wise steps that read that are one launch so: the factor of clipping by a norm and the
-// updates, say. Nothing else than the two is ever put off.
+// Phases: a map step that waits for another map step becomes a later phase of the same launch, if
+// one launch in phases is expected to be faster than two launches (Engine::saves). Example: the
+// clipping factor computed from a gradient norm, and the weight updates that use the factor. No
+// other step is delayed by this.
 //
-// Rows of steps grow pair by pair, the pair that gains most first. Only neighbours are weighed,
-// once, and again where one of them has grown.
+// Sequences grow pair by pair, the pair with the largest gain first. Only neighbours are compared,
+// once, and again after one of them has grown.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -35,13 +35,13 @@ class Phaser {
   }
 
  private:
-  /// Steps one after another in one launch, and what that saves.
+  /// A sequence of steps in one launch, and the time that it saves.
   struct Row {
-    std::vector<int> steps;  // none: part of another
+    std::vector<int> steps;  // empty: part of another sequence
     double saved = 0;
-    int grown = 0;  // how often
+    int grown = 0;  // number of times it has grown
   };
-  /// Two rows of which the second waits for the first, as they were when they were weighed.
+  /// Two sequences, the second waiting for the first, as they were when the gain was estimated.
   struct Pair {
     double gain = 0;
     int first = -1, second = -1;
@@ -67,7 +67,7 @@ class Phaser {
     later_.clear();
   }
 
-  /// Makes one of the two rows that gain most by it, and weighs that with its neighbours.
+  /// Joins the pair with the largest gain, and estimates the gain with its new neighbours.
   void grow() {
     const Pair best = pairs_.top();
     pairs_.pop();
@@ -102,7 +102,7 @@ class Phaser {
     return 0;
   }
 
-  /// Whether nothing but the two becomes later by their being one.
+  /// Whether joining the two delays no other step.
   bool may_wait(int first, int second, std::string* why) {
     const int begin = std::max(times_.earliest(first), times_.latest(second) - times_.time(first));
     *why = "something else waits for the step before it alone";
@@ -139,7 +139,7 @@ class Phaser {
     return region.kind == RegionKind::Joined ? std::span(region.parts) : std::span(&region, 1);
   }
 
-  /// Each step a phase.
+  /// One phase for each step.
   std::vector<Region> take_parts(const std::vector<int>& steps) {
     std::vector<Region> parts;
     for (std::size_t k = 0; k < steps.size(); ++k) {
@@ -191,10 +191,10 @@ class Phaser {
   Merger& m_;
   Times& times_;
   std::vector<Row> rows_;
-  std::vector<int> row_of_;  // by step: the row that it is the first of; -1 where it shares none
+  std::vector<int> row_of_;  // by step: the sequence that starts with it; -1 if it shares no launch
   std::priority_queue<Pair> pairs_;
   std::vector<int> earlier_, later_;
-  std::map<int, std::set<std::string>> refused_;  // by the first step of a row
+  std::map<int, std::set<std::string>> refused_;  // by the first step of a sequence
 };
 
 }  // namespace

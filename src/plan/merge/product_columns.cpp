@@ -1,14 +1,16 @@
-// Sums over the columns of a product's result (a batch's moments, the sums of a normalisation's
-// gradient) begin in the product's epilogue: it reduces some neighbouring rows at a time, and the
-// kernel reads what these come to, 32 or more times less, in place of the result.
+// Column sums of a product's result (the moments of a batch, the sums of a normalisation's
+// gradient) start in the product's epilogue. The epilogue reduces groups of neighbouring rows; the
+// remaining reduction reads these partial sums, 32 or more times fewer numbers, instead of the
+// result.
 //
-// Of images only: sums over other results, as biases' gradients are, share a launch as they are.
-// But those over the gradients of attention, where these are parts of one value, begin in its
-// kernels.
+// The rule applies to feature maps only: column sums over other results (bias gradients) share a
+// launch without it. One exception: sums over the gradients of attention, where the gradients are
+// parts of one value, start in the kernels of attention.
 //
-// Engines say whether they can, and how many rows (Capabilities::reduced_rows); all results of one
-// product have as many rows, so nothing depends on who computes which. Deviations are from the mean
-// of those rows, and are put together without loss (MapReduce::within).
+// Engines say whether they support this and for how many rows (Capabilities::reduced_rows). All
+// results of one product use the same number of rows, so the result does not depend on which engine
+// runs. Deviations are taken from the mean of those rows and combined without loss
+// (MapReduce::within).
 #include <algorithm>
 #include <string>
 
@@ -21,16 +23,17 @@
 namespace tenon {
 namespace {
 
-constexpr std::uint32_t kRowsOfMap = 1, kRowsOfResult = 3;  // axes of [rows, columns], [batch, …]
+// axes of [rows, columns] and of [batch, rows, columns]
+constexpr std::uint32_t kRowsOfMap = 1, kRowsOfResult = 3;
 
-/// Epilogues add up in float32.
+/// Epilogues accumulate in float32.
 bool sums_in_float32(const MapProgram& map, const MapReduce& reduce,
                      std::span<const Value> values) {
   const auto fits = [](DType dtype) { return is_floating(dtype) && dtype != DType::Float64; };
   return fits(map.instrs[at(reduce.source)].dtype) && fits(values[at(reduce.value)].dtype);
 }
 
-/// Whether a kernel does nothing but add up columns.
+/// Whether a map does nothing but sum columns.
 bool sums_columns(const MapProgram& map, std::span<const Value> values) {
   if (map.space.rank() != 2 || map.space.numel() == 0 || map.has_rows || !map.stores.empty() ||
       map.reduces.empty())
@@ -45,14 +48,14 @@ bool sums_columns(const MapProgram& map, std::span<const Value> values) {
   });
 }
 
-/// The reduction to a plain sum of what `r` takes deviations of; -1: there is none.
+/// The reduction with the plain sum of the value whose deviations `r` sums; -1 if there is none.
 int sum_beside(const MapProgram& map, const MapReduce& r) {
   for (std::size_t k = 0; k < map.reduces.size(); ++k)
     if (!map.reduces[k].deviations && map.reduces[k].source == r.source) return static_cast<int>(k);
   return -1;
 }
 
-/// Whether a product rounds a value only as it stores it: its epilogue computes in float32.
+/// Whether a product rounds a value only when storing it; the epilogue computes in float32.
 bool is_rounded_when_stored(const MapProgram& product, ValueId id) {
   return std::any_of(
       product.stores.begin(), product.stores.end(), [&product, id](const MapStore& store) {
@@ -62,7 +65,7 @@ bool is_rounded_when_stored(const MapProgram& product, ValueId id) {
       });
 }
 
-/// A view of [rows, columns] over the axes of an epilogue, [batch, rows, columns].
+/// A view over [rows, columns] as a view over the axes of an epilogue, [batch, rows, columns].
 View over_batch(const View& view, const Shape& space) {
   View out = view;
   out.stride[0] = view.stride[0] * space[1];
@@ -70,10 +73,10 @@ View over_batch(const View& view, const Shape& space) {
   return out;
 }
 
-/// Whether a kernel sums the columns of one value, as it is.
-bool sums_one_value(const Region& kernel) {
-  const MapProgram& map = kernel.map;
-  if (kernel.reads.size() != 1 || map.reduces.size() != 1 || map.reduces[0].deviations)
+/// Whether a map sums the columns of one value, unchanged.
+bool sums_one_value(const Region& reader) {
+  const MapProgram& map = reader.map;
+  if (reader.reads.size() != 1 || map.reduces.size() != 1 || map.reduces[0].deviations)
     return false;
   const MapInstr* source = &map.instrs[at(map.reduces[0].source)];
   if (source->code == MapCode::Compute && source->op == Op::Cast)
@@ -81,7 +84,7 @@ bool sums_one_value(const Region& kernel) {
   return source->code == MapCode::Load && is_contiguous(source->view, map.space);
 }
 
-/// Whether attention's gradients are all of the columns of a value, and of its rows.
+/// Whether the gradients of attention together fill all rows and columns of a value.
 bool makes_all(const Opaque& op, const Value& value, const Shape& space) {
   if (op.op != Op::AttentionGrad || op.out_views.empty() || op.outs.size() != op.out_views.size())
     return false;
@@ -107,33 +110,34 @@ class ColumnReducer {
 
  private:
   void consider(int s) {
-    Region& kernel = m_.region(s);
-    if (kernel.kind != RegionKind::Map || !sums_columns(kernel.map, m_.values())) return;
+    Region& reader = m_.region(s);
+    if (reader.kind != RegionKind::Map || !sums_columns(reader.map, m_.values())) return;
     for (const int product : m_.before[at(s)]) {
       const Region& made = m_.region(product);
-      const bool reads = std::any_of(kernel.reads.begin(), kernel.reads.end(),
+      const bool reads = std::any_of(reader.reads.begin(), reader.reads.end(),
                                      [&made](ValueId id) { return is_written(made, id); });
       std::string why;
       if (reads && made.kind == RegionKind::Opaque && attach_to_gradients(s, product)) return;
       if (made.kind != RegionKind::Contraction || !reads) continue;
       const int rows = rows_of(s, product, &why);
       if (rows > 0 && attach(s, product, rows, &why)) return;
-      note(kernel, cat("does not begin in the epilogue of ", made.title, ": ", why));
+      note(reader, cat("does not begin in the epilogue of ", made.title, ": ", why));
     }
   }
 
-  /// How many rows at a time an engine that runs the product reduces; 0, and why not.
+  /// Number of rows that an engine which runs the product reduces at a time; 0 with a reason if
+  /// none does.
   int rows_of(int s, int product, std::string* why) {
-    const Region &kernel = m_.region(s), &made = m_.region(product);
+    const Region &reader = m_.region(s), &made = m_.region(product);
     const Shape& out = made.contraction.out_shape;
-    const MapProgram& map = kernel.map;
+    const MapProgram& map = reader.map;
     *why = "no engine of such products reduces rows";
     if (!made.map.reduces.empty() || made.has_prologue()) return 0;
     const auto is_image = [&](ValueId id) {
       return is_written(made, id) && m_.values()[at(id)].shape.rank() == 4;
     };
-    if (std::none_of(kernel.reads.begin(), kernel.reads.end(), is_image)) {
-      *why = "that makes no images";
+    if (std::none_of(reader.reads.begin(), reader.reads.end(), is_image)) {
+      *why = "it computes no feature maps";
       return 0;
     }
     if (out.numel() != map.space.numel() || out[out.rank() - 1] != map.space[1]) {
@@ -143,17 +147,17 @@ class ColumnReducer {
     for (const MapInstr& instr : map.instrs)
       if (instr.code == MapCode::Load && is_written(made, instr.view.value) &&
           !reads_in_order(made, map, instr.view)) {
-        *why = "that makes its elements in another order";
+        *why = "it computes its elements in another order";
         return 0;
       }
-    if (std::any_of(kernel.reads.begin(), kernel.reads.end(),
+    if (std::any_of(reader.reads.begin(), reader.reads.end(),
                     [&made](ValueId id) { return is_rounded_when_stored(made.map, id); })) {
-      *why = "that rounds what it makes only as it stores it";
+      *why = "it rounds its result only when storing it";
       return 0;
     }
     for (const int other : m_.before[at(s)])
       if (other != product && !m_.times.graph().reaches(other, product, false)) {
-        *why = cat("that does not wait for ", m_.region(other).title);
+        *why = cat("it does not wait for ", m_.region(other).title);
         return 0;
       }
     for (const MapReduce& reduce : map.reduces)
@@ -162,7 +166,8 @@ class ColumnReducer {
     for (const Engine* engine : m_.options.engines)
       if (engine->claims(made, m_.values(), &refusal))
         if (const int rows = engine->capabilities(made, m_.values()).reduced_rows; rows > 0) {
-          // Of all results or of each of a batch: as the engine sees the product.
+          // The size of the whole result, or of one batch entry, depending on how the engine sees
+          // the product.
           for (const std::int64_t size : {map.space[0], out.rank() > 1 ? out[out.rank() - 2] : 1})
             m_.program.limits.push_back({size, rows, true});
           return rows;
@@ -171,38 +176,38 @@ class ColumnReducer {
   }
 
   bool attach(int s, int product, int rows, std::string* why) {
-    Region& kernel = m_.region(s);
+    Region& reader = m_.region(s);
     Region with = m_.region(product);
-    const std::int64_t result_rows = kernel.map.space[0];
+    const std::int64_t result_rows = reader.map.space[0];
     const Shape space = space_of_epilogue(with);
     const std::vector<int> place = add_to_epilogue(
-        with, kernel.map, [&space](const View& view) { return over_batch(view, space); });
+        with, reader.map, [&space](const View& view) { return over_batch(view, space); });
     const std::size_t known = m_.program.values.size();
-    const Shape parts{result_rows / rows, kernel.map.space[1]};
-    for (const MapReduce& reduce : kernel.map.reduces) {
-      MapReduce part{place[at(reduce.source)], Op::Sum, kRowsOfResult, new_value(parts, kernel)};
+    const Shape parts{result_rows / rows, reader.map.space[1]};
+    for (const MapReduce& reduce : reader.map.reduces) {
+      MapReduce part{place[at(reduce.source)], Op::Sum, kRowsOfResult, new_value(parts, reader)};
       part.deviations = reduce.deviations;
       part.rows = rows;
       with.map.reduces.push_back(part);
     }
     if (!m_.is_run(with)) {
       m_.program.values.resize(known);
-      *why = "no engine runs that";
+      *why = "no engine runs it";
       return false;
     }
-    for (const ValueId id : kernel.reads)
+    for (const ValueId id : reader.reads)
       if (!is_written(with, id)) merge(with.reads, {id});
-    MapProgram of_loop_nest = of_parts(kernel.map, with.map.reduces, parts);
-    finish(s, product, std::move(with), std::move(of_loop_nest), known, rows);
+    MapProgram over_parts = of_parts(reader.map, with.map.reduces, parts);
+    finish(s, product, std::move(with), std::move(over_parts), known, rows);
     return true;
   }
 
-  /// Sums of attention's gradients begin where these are stored.
+  /// Starts sums over attention's gradients where the gradients are stored.
   bool attach_to_gradients(int s, int attention) {
-    Region& kernel = m_.region(s);
+    Region& reader = m_.region(s);
     Region with = m_.region(attention);
-    if (!sums_one_value(kernel) ||
-        !makes_all(with.opaque, m_.values()[at(kernel.reads[0])], kernel.map.space))
+    if (!sums_one_value(reader) ||
+        !makes_all(with.opaque, m_.values()[at(reader.reads[0])], reader.map.space))
       return false;
     int rows = 0;
     std::string refusal;
@@ -212,60 +217,60 @@ class ColumnReducer {
     if (rows == 0) return false;
     m_.program.limits.push_back({with.opaque.shapes[0][1], rows, true});
     const std::size_t known = m_.program.values.size();
-    const Shape parts{kernel.map.space[0] / rows, kernel.map.space[1]};
-    MapReduce part{0, Op::Sum, kRowsOfResult, new_value(parts, kernel)};
+    const Shape parts{reader.map.space[0] / rows, reader.map.space[1]};
+    MapReduce part{0, Op::Sum, kRowsOfResult, new_value(parts, reader)};
     part.rows = rows;
     with.opaque.outs.push_back(part.value);
-    MapProgram of_loop_nest = of_parts(kernel.map, {part}, parts);
-    finish(s, attention, std::move(with), std::move(of_loop_nest), known, rows);
+    MapProgram over_parts = of_parts(reader.map, {part}, parts);
+    finish(s, attention, std::move(with), std::move(over_parts), known, rows);
     return true;
   }
 
-  /// What the step makes beside its result, as values from `known` on, is what the kernel reads.
-  void finish(int s, int product, Region with, MapProgram of_loop_nest, std::size_t known,
-              int rows) {
-    Region& kernel = m_.region(s);
-    note(with, cat("reduces rows of its result by ", kernel.title, " while writing it"));
-    kernel.map = std::move(of_loop_nest);
+  /// Completes the change: the values from `known` on are the step's partial sums, which the map
+  /// reads from now on.
+  void finish(int s, int product, Region with, MapProgram over_parts, std::size_t known, int rows) {
+    Region& reader = m_.region(s);
+    note(with, cat("reduces rows of its result by ", reader.title, " while writing it"));
+    reader.map = std::move(over_parts);
     for (std::size_t id = known; id < m_.program.values.size(); ++id)
       merge(with.writes, {static_cast<ValueId>(id)});
-    list_values(kernel, kernel.reads, kernel.writes);
-    note(kernel, cat("reads sums of ", rows, " rows, which ", with.title, " makes"));
+    list_values(reader, reader.reads, reader.writes);
+    note(reader, cat("reads sums of ", rows, " rows, which ", with.title, " makes"));
     m_.region(product) = std::move(with);
     merged_ = true;
   }
 
-  ValueId new_value(const Shape& shape, const Region& kernel) {
+  ValueId new_value(const Shape& shape, const Region& reader) {
     Value value;
     value.dtype = DType::Float32;
     value.shape = shape;
     value.bytes = shape.numel() * static_cast<std::int64_t>(item_size(value.dtype));
-    value.label = kernel.label;
+    value.label = reader.label;
     value.device = m_.program.device;
     m_.program.values.push_back(value);
     return static_cast<ValueId>(m_.program.values.size()) - 1;
   }
 
-  /// The kernel over what the last reductions of those that were begun come to.
-  static MapProgram of_parts(const MapProgram& kernel, const std::vector<MapReduce>& begun,
+  /// The map that reduces the partial sums.
+  static MapProgram of_parts(const MapProgram& reader, const std::vector<MapReduce>& begun,
                              const Shape& parts) {
     MapProgram map;
     map.space = parts;
-    const std::size_t first = begun.size() - kernel.reduces.size();
-    for (std::size_t k = 0; k < kernel.reduces.size(); ++k) {
+    const std::size_t first = begun.size() - reader.reduces.size();
+    for (std::size_t k = 0; k < reader.reduces.size(); ++k) {
       MapInstr load;
       load.code = MapCode::Load;
       load.view.value = begun[first + k].value;
       contiguous_strides(parts, load.view.stride);
       map.instrs.push_back(load);
     }
-    for (std::size_t k = 0; k < kernel.reduces.size(); ++k) {
-      MapReduce reduce = kernel.reduces[k];
+    for (std::size_t k = 0; k < reader.reduces.size(); ++k) {
+      MapReduce reduce = reader.reduces[k];
       reduce.source = static_cast<int>(k);
       if (reduce.deviations) {
         reduce.rows = begun[first + k].rows;
         reduce.within = reduce.source;
-        reduce.source = mean(map, sum_beside(kernel, kernel.reduces[k]), reduce.rows);
+        reduce.source = mean(map, sum_beside(reader, reader.reduces[k]), reduce.rows);
       }
       map.reduces.push_back(reduce);
     }

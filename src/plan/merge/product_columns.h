@@ -1,11 +1,11 @@
-// A part of the rule for reductions of products' results.
+// Column sums that start in a product's epilogue: one part of the rule `reductions`.
 #pragma once
 
 #include "plan/merge/merge.h"
 
 namespace tenon {
 
-/// Sums over the columns of products' results begin in those products' epilogues.
+/// Starts sums over the columns of products' results in the products' epilogues.
 void reduce_columns(Merger& merger);
 
 }  // namespace tenon

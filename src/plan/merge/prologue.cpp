@@ -1,8 +1,8 @@
-// Prologues: an element-wise region whose result only contractions read, as operands, is computed
-// by those contractions while they load, so that the result is never in memory.
+// Prologues: if only contractions read an element-wise region's result, as operands, each
+// contraction computes it while loading the operand. The result is then never in memory.
 //
-// Engines say whether they can (Capabilities) and what it costs (Engine::estimate); a contraction
-// never changes to a slower engine for the sake of a prologue.
+// Engines say whether they support this (Capabilities) and what it costs (Engine::estimate). A
+// contraction never changes to a slower engine for a prologue.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -19,11 +19,11 @@
 namespace tenon {
 namespace {
 
-/// The coordinates of a kernel's space as sums over an operand's axes: the operand reads elements
-/// of what the kernel makes, a contiguous value of that space.
+/// Expresses the coordinates of a map's space as sums over an operand's axes. The operand reads
+/// elements of the map's result, a contiguous value of that space.
 class Coordinates {
  public:
-  /// False where the operand crosses the space's axes in a way that no strides express.
+  /// Returns false if the operand's view of the space's axes cannot be expressed by strides.
   bool find(const Shape& space, const View& operand, const Shape& shape) {
     rank_ = space.rank();
     std::int64_t step[kMaxRank], last[kMaxRank] = {};
@@ -39,7 +39,7 @@ class Coordinates {
     return true;
   }
 
-  /// A view over the space as one over the operand's axes.
+  /// A view over the map's space as a view over the operand's axes.
   View over_operand(const View& view, int operand_rank) const {
     View out;
     out.value = view.value;
@@ -51,7 +51,7 @@ class Coordinates {
   }
 
  private:
-  // A distance in memory as steps along the axes.
+  // Splits a distance in memory into steps along the axes.
   bool take_apart(std::int64_t distance, const std::int64_t* step, std::int64_t* out) const {
     if (distance < 0) return false;
     for (int j = 0; j < rank_; ++j) {
@@ -65,12 +65,14 @@ class Coordinates {
   std::int64_t first_[kMaxRank] = {}, each_[kMaxRank][kMaxRank] = {};
 };
 
-/// Puts `later`, an operand's prologue, behind `first`, which makes what that starts from.
+/// Appends `later`, an operand's prologue, to `first`, which computes the elements that `later`
+/// starts from.
 void append(MapProgram& first, const MapProgram& later) {
   std::vector<int> place(later.instrs.size(), static_cast<int>(first.instrs.size()) - 1);
   for (std::size_t k = 0; k < later.instrs.size(); ++k) {
     MapInstr instr = later.instrs[k];
-    if (instr.code == MapCode::Accumulator) continue;  // the last instruction of `first`
+    // replaced by the last instruction of `first`
+    if (instr.code == MapCode::Accumulator) continue;
     for (int& arg : instr.args)
       if (arg >= 0) arg = place[at(arg)];
     place[k] = static_cast<int>(first.instrs.size());
@@ -78,8 +80,8 @@ void append(MapProgram& first, const MapProgram& later) {
   }
 }
 
-/// Puts a region's map in front of an operand, and of the prologue that this may have already. Sets
-/// what the operand starts from. Null, or why not.
+/// Puts a region's map in front of an operand and of the prologue that the operand may already
+/// have. Sets the value that the operand starts from. Returns null, or why this is not possible.
 const char* compose(const MapProgram& map, const Shape& shape, std::span<const Value> values,
                     View& operand, MapProgram& prologue) {
   Coordinates coordinates;
@@ -88,7 +90,7 @@ const char* compose(const MapProgram& map, const Shape& shape, std::span<const V
   MapProgram made;
   made.space = shape;
   made.instrs.assign(map.instrs.begin(), map.instrs.begin() + map.stores[0].source + 1);
-  MapInstr* main = nullptr;  // the load that the operand's loader does: the largest value's
+  MapInstr* main = nullptr;  // the load of the largest value, which the operand's own loader does
   for (MapInstr& instr : made.instrs) {
     if (instr.code == MapCode::Affine) return "counts coordinates";
     if (instr.code == MapCode::Random) {
@@ -139,10 +141,10 @@ class Attacher {
   // What is known of a region before anything is prepared.
   struct Outlook {
     TuneAdvice advice;               // on a contraction
-    const Engine* engine = nullptr;  // who will run it
-    double us = 0;                   // what that expects
+    const Engine* engine = nullptr;  // the engine that will run it
+    double us = 0;                   // the engine's estimate
   };
-  // Of a product without the prologue and with it.
+  // For a product without the prologue and with it.
   struct Outlooks {
     const Outlook *bare = nullptr, *with = nullptr;
   };
@@ -186,7 +188,8 @@ class Attacher {
            (r.contraction.a.value == id || r.contraction.b.value == id);
   }
 
-  // Why the producer cannot be part of all that read its result; fills their regions.
+  // Why the producer cannot become a prologue of all readers; on success fills the readers' new
+  // regions.
   std::string refusal(int s, ValueId made, std::vector<Change>& changes) {
     const MapProgram& map = region(s).map;
     if (m_.values()[at(made)].kind != Value::Kind::Arena) return "is wanted as a result";
@@ -213,7 +216,7 @@ class Attacher {
     return makes_circle(s, changes) ? "would make steps wait for each other in a circle" : "";
   }
 
-  // What autocast has put in front of large products on purpose.
+  // Rounding that autocast has put in front of large products on purpose.
   static bool rounds_only(const MapProgram& map) {
     int computes = 0;
     for (const MapInstr& instr : map.instrs) {
@@ -225,7 +228,8 @@ class Attacher {
     return computes == 1;
   }
 
-  // Who waits for the producer then waits for its readers: none of these may wait for it in turn.
+  // Steps that wait for the producer will wait for its readers instead, so none of the readers may
+  // wait for such a step.
   bool makes_circle(int s, const std::vector<Change>& changes) {
     const SmallIntVector after = graph_.after(s);
     for (int t : after) {
@@ -237,7 +241,7 @@ class Attacher {
     return false;
   }
 
-  // Why the engines had rather not; `saved` is what they expect to save, in microseconds.
+  // Why the prologue does not pay; `saved`: the microseconds that the engines expect to save.
   std::string loss(const Region& producer, const std::vector<Change>& changes, double& saved) {
     std::vector<Outlooks> outlooks;
     outlooks.reserve(changes.size());
@@ -248,12 +252,13 @@ class Attacher {
     for (std::size_t k = 0; k < changes.size(); ++k) {
       const Region &bare = region(changes[k].step), &with = changes[k].region;
       const Outlook &now = *outlooks[k].bare, &then = *outlooks[k].with;
-      // Who runs it bare may by now be who ran a larger batch of it, and takes no prologue.
+      // The engine without the prologue may be one chosen for a larger batch, which takes no
+      // prologue.
       if (settled) {
         if (then.engine == nullptr) return cat("no engine runs ", with.title);
         continue;
       }
-      if (now.advice.repeats) return cat("was apart from ", bare.title, " before in this run");
+      if (now.advice.repeats) return cat("was apart from ", bare.title, " earlier in this run");
       const Engine* engine = now.engine;
       std::string why;
       if (engine == nullptr) return cat("no engine runs ", bare.title);
@@ -261,7 +266,8 @@ class Attacher {
         return cat("stays apart from ", bare.title, ", whose engine ", engine->name(), " ", why);
       if (then.engine != engine) return cat(bare.title, " would change its engine");
       if (is_measured(now) && !is_measured(then))
-        return cat("stays apart from ", bare.title, ", which was measured so, and not together");
+        return cat("stays apart from ", bare.title,
+                   ", which was measured without this prologue only");
       apart += now.us;
       together += then.us;
     }
@@ -272,9 +278,9 @@ class Attacher {
                " against ", tenths_text(apart), " us");
   }
 
-  // What this run did before it does again. Other programs of the run may have the same product of
-  // another size without the prologue, as an evaluation of data that is not on the GPU: what it
-  // did at these very sizes counts first.
+  // Repeats an earlier decision of the same run. Another program of the run may contain the same
+  // product at another size without the prologue, for example an evaluation of data that is not on
+  // the GPU. So the earlier decision for exactly these sizes has priority.
   static bool was_together(const std::vector<Outlooks>& outlooks) {
     bool together = false, exactly_apart = false;
     for (const auto& [bare, with] : outlooks) {
@@ -285,7 +291,7 @@ class Attacher {
     return together && !exactly_apart;
   }
 
-  // Deep networks ask hundreds of times about regions that are alike.
+  // Cached: deep networks ask about hundreds of equal regions.
   const Outlook& outlook(const Region& r) {
     const auto [place, fresh] =
         outlooks_.try_emplace(numbering_.key(r, numbering_.named(r), m_.values()));
@@ -326,7 +332,7 @@ class Attacher {
     const SmallIntVector after = graph_.after(s);
     for (int t : after) {
       std::vector<int>& list = m_.before[at(t)];
-      if (std::erase(list, s) == 0) continue;  // a reader
+      if (std::erase(list, s) == 0) continue;  // not a reader of the value
       for (const Change& change : changes) {
         list.push_back(change.step);
         graph_.add_edge(change.step, t);
@@ -340,7 +346,7 @@ class Attacher {
 
   Merger& m_;
   PlanGraph& graph_;
-  std::vector<char> dropped_;  // steps that are prologues
+  std::vector<char> dropped_;  // steps that became prologues
   RegionNumbering numbering_;
   std::unordered_map<RegionKey, Outlook, RegionKeyHash> outlooks_;
 };

@@ -1,12 +1,12 @@
-// Reductions of a product's result become part of its epilogue, so that nobody reads the result
-// again for them: of the whole of it (the sum of squares of a weight's gradient, for clipping by a
-// norm) and of its channels (the moments of a batch, the sums of a normalisation's gradient). On
-// the host only results that are stored in 16 bits: those of float32 are left to chains, which hand
-// them on.
+// Reductions of a product's result become part of the product's epilogue, so that the result is not
+// read again. Two kinds: over the whole result (the sum of squares of a weight gradient, for
+// clipping by norm), and for each channel (the moments of a batch, the sums of a normalisation's
+// gradient). On the host only for results stored in 16 bits; float32 results are left to chains,
+// which pass them on in cache.
 //
-// Engines say whether they can (Capabilities). Where another than the product's own engine would
-// have to run it then, their models weigh that (Engine::estimate). What was tuned does not count:
-// the same graph is planned the same way, whatever a machine has measured.
+// Engines say whether they support this (Capabilities). If another engine would then have to run
+// the product, the engines' models decide (Engine::estimate). Measurements are ignored: the same
+// graph is planned the same way, whatever a machine has measured.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -24,19 +24,19 @@
 namespace tenon {
 namespace {
 
-/// Of a result. The last block to end takes as long as reading so much again in a launch that there
-/// is anyway; only where nothing else goes on meanwhile is a launch saved.
+/// Elements of a result from which an epilogue reduction pays. The last thread block takes as long
+/// as reading this many elements in an existing launch; a launch is saved only where nothing else
+/// runs meanwhile.
 constexpr std::int64_t kManyElements = std::int64_t{1} << 20;
 
-/// How a kernel reduces a product's result: over which axes [batch, rows, columns] of that, or
-/// none. Where it keeps one of those axes, the channels, that is axis `from` of the kernel's own
-/// space.
+/// How a map reduces a product's result: over which of the axes [batch, rows, columns], and which
+/// axis it keeps, if any. The kept axis (channels) is axis `from` of the map's own space.
 struct Reduced {
   std::uint32_t axes = 0;
   int channels = -1, from = -1;
 };
 
-/// Whether a view gives all elements of the space the same one, but for those along one axis.
+/// Whether a view reads the same element everywhere, except along one axis.
 bool is_vector(const View& view, const Shape& space, int along) {
   for (int d = 0; d < space.rank(); ++d)
     if (d != along && space[d] != 1 && view.stride[d] != 0) return false;
@@ -45,7 +45,7 @@ bool is_vector(const View& view, const Shape& space, int along) {
 
 bool gives_one_number(Op op) { return kind_of(op) == OpKind::Reduction; }
 
-/// The axis that all reductions keep; -1: they keep none; none of both: no value.
+/// The axis that all reductions keep; -1: they keep none; no value: they differ.
 std::optional<int> kept_axis(const MapProgram& map) {
   std::optional<int> kept;
   const auto agrees = [&kept](int axis) {
@@ -68,8 +68,8 @@ std::optional<int> kept_axis(const MapProgram& map) {
   return kept;
 }
 
-/// Whether a kernel does nothing but reduce, from elements that it reads in order, one number for
-/// all or for each entry of the axis that it keeps, or what it computes of those.
+/// Whether a map only reduces: from elements read in order to one number, or to one number for each
+/// entry of the kept axis, or to values computed from these numbers.
 bool only_reduces(const MapProgram& map, int kept) {
   if (map.space.numel() == 0) return false;
   if (map.has_rows && (kept >= 0 || map.space[map.space.rank() - 1] != map.space.numel()))
@@ -90,41 +90,41 @@ bool only_reduces(const MapProgram& map, int kept) {
   });
 }
 
-/// What that reduces of the result of a product, element by element in the order of both.
-Reduced reduced_of(const Region& product, const Shape& kernel, int kept) {
+/// What the map reduces of a product's result, element by element in the order of both.
+Reduced reduced_of(const Region& product, const Shape& reader_space, int kept) {
   if (kept < 0) return {7, -1, -1};
   const Shape space = space_of_epilogue(product);
   std::int64_t behind = 1, inner = 1;
-  for (int d = kept + 1; d < kernel.rank(); ++d) behind *= kernel[d];
+  for (int d = kept + 1; d < reader_space.rank(); ++d) behind *= reader_space[d];
   for (int d = space.rank() - 1; d > 0; inner *= space[d], --d)
-    if (inner == behind && space[d] == kernel[kept]) return {7u & ~(1u << d), d, kept};
+    if (inner == behind && space[d] == reader_space[kept]) return {7u & ~(1u << d), d, kept};
   return {};
 }
 
-/// How an epilogue over `space` reads what a kernel reads over its own.
-View over_result(const View& view, const MapProgram& kernel, const Shape& space,
+/// How an epilogue over `space` reads what a map reads over its own space.
+View over_result(const View& view, const MapProgram& reader, const Shape& space,
                  const Reduced& reduced) {
   View out;
   out.value = view.value;
   out.offset = view.offset;
-  if (!is_vector(view, kernel.space, reduced.from))
+  if (!is_vector(view, reader.space, reduced.from))
     contiguous_strides(space, out.stride);
   else if (reduced.from >= 0)
     out.stride[reduced.channels] = view.stride[reduced.from];
   return out;
 }
 
-/// Makes a kernel a part of the product's epilogue.
-void add_loop_nest(Region& product, const MapProgram& kernel, const Reduced& reduced) {
+/// Makes a map a part of the product's epilogue.
+void add_reader(Region& product, const MapProgram& reader, const Reduced& reduced) {
   const Shape space = space_of_epilogue(product);
   const std::vector<int> place = add_to_epilogue(
-      product, kernel, [&](const View& view) { return over_result(view, kernel, space, reduced); });
+      product, reader, [&](const View& view) { return over_result(view, reader, space, reduced); });
   std::vector<MapReduce>& reduces = product.map.reduces;
-  for (const MapReduce& reduce : kernel.reduces)
+  for (const MapReduce& reduce : reader.reduces)
     reduces.push_back(
         {place[at(reduce.source)], reduce.op, reduced.axes, reduce.value, reduce.deviations});
-  for (const MapStore& store : kernel.stores) {
-    const MapInstr& row = kernel.instrs[at(store.source)];
+  for (const MapStore& store : reader.stores) {
+    const MapInstr& row = reader.instrs[at(store.source)];
     reduces.push_back({place[at(row.args[0])], row.op, reduced.axes, store.view.value});
   }
 }
@@ -136,8 +136,8 @@ class Reducer {
   void run() {
     for (int s = 0; s < m_.size(); ++s) consider(s);
     Lists groups;
-    for (const auto& [product, kernels] : loop_nests_of_) {
-      groups.push_back(kernels);
+    for (const auto& [product, readers] : taken_by_) {
+      groups.push_back(readers);
       groups.back().insert(groups.back().begin(), product);
     }
     if (groups.empty()) return;
@@ -150,63 +150,63 @@ class Reducer {
   Region& region(int step) { return m_.region(step); }
 
   void consider(int s) {
-    Region& kernel = region(s);
-    if (kernel.kind != RegionKind::Map) return;
-    const std::optional<int> kept = kept_axis(kernel.map);
-    if (!kept || !only_reduces(kernel.map, *kept)) return;
+    Region& reader = region(s);
+    if (reader.kind != RegionKind::Map) return;
+    const std::optional<int> kept = kept_axis(reader.map);
+    if (!kept || !only_reduces(reader.map, *kept)) return;
     for (const int product : m_.before[at(s)]) {
-      if (region(product).kind != RegionKind::Contraction || !reads_of(product, kernel)) continue;
+      if (region(product).kind != RegionKind::Contraction || !reads_of(product, reader)) continue;
       Region with = region(product);
-      const Reduced reduced = reduced_of(with, kernel.map.space, *kept);
+      const Reduced reduced = reduced_of(with, reader.map.space, *kept);
       const std::string why = refusal(s, product, reduced, with);
       if (why.empty()) return attach(s, product, std::move(with));
-      note(kernel, cat("no epilogue of ", region(product).title, ": ", why));
+      note(reader, cat("no epilogue of ", region(product).title, ": ", why));
     }
   }
 
-  bool reads_of(int product, const Region& kernel) {
-    return std::any_of(kernel.reads.begin(), kernel.reads.end(),
+  bool reads_of(int product, const Region& reader) {
+    return std::any_of(reader.reads.begin(), reader.reads.end(),
                        [&](ValueId id) { return is_written(region(product), id); });
   }
 
-  bool stores_short(int product, const Region& kernel) {
-    return std::any_of(kernel.reads.begin(), kernel.reads.end(), [&](ValueId id) {
+  bool stores_short(int product, const Region& reader) {
+    return std::any_of(reader.reads.begin(), reader.reads.end(), [&](ValueId id) {
       return is_written(region(product), id) && item_size(m_.values()[at(id)].dtype) == 2;
     });
   }
 
-  /// Why the product cannot take the kernel; `with` becomes the region that would.
+  /// Why the product cannot take the map; on success `with` is the new region.
   std::string refusal(int s, int product, const Reduced& reduced, Region& with) {
-    const Region& kernel = region(s);
-    if (reduced.axes == 0) return "that has other channels";
-    for (const MapInstr& instr : kernel.map.instrs)
+    const Region& reader = region(s);
+    if (reduced.axes == 0) return "it has other channels";
+    for (const MapInstr& instr : reader.map.instrs)
       if (instr.code == MapCode::Load && is_written(with, instr.view.value) &&
-          !reads_in_order(with, kernel.map, instr.view))
-        return "that makes its elements in another order";
+          !reads_in_order(with, reader.map, instr.view))
+        return "it computes its elements in another order";
     for (const int other : m_.before[at(s)])
       if (!times_.graph().reaches(other, product, false) &&
           (region(other).kind != RegionKind::Map || !m_.before[at(other)].empty()))
-        return cat("that does not wait for ", region(other).title);
+        return cat("it does not wait for ", region(other).title);
     const bool queued = m_.options.traits.is_queued;
-    if (!queued && reduced.channels >= 0 && !stores_short(product, kernel))
-      return "that hands its result on in a chain";
-    if (queued && kernel.map.space.numel() < kManyElements && times_.earliest(s) < times_.latest(s))
-      return "that costs more than reading it beside other work";
+    if (!queued && reduced.channels >= 0 && !stores_short(product, reader))
+      return "it passes its result on in a chain";
+    if (queued && reader.map.space.numel() < kManyElements && times_.earliest(s) < times_.latest(s))
+      return "reducing costs more than reading the result beside other work";
     const Region bare = with;
-    add_loop_nest(with, kernel.map, reduced);
-    if (reduced.channels >= 0 && !m_.is_run(with)) return "no engine reduces channels of that";
+    add_reader(with, reader.map, reduced);
+    if (reduced.channels >= 0 && !m_.is_run(with)) return "no engine reduces its channels";
     const Engine *now = preferred(m_.options.engines, bare, m_.values()),
                  *then = preferred(m_.options.engines, with, m_.values());
-    if (now == nullptr) return "no engine runs that";
+    if (now == nullptr) return "no engine runs it";
     if (then == nullptr) {
       std::string why;
       runs(*now, with, m_.values(), &why);
       return cat("its engine ", now->name(), " ", why);
     }
     if (then == now) return "";
-    const double together = then->estimate(with, m_.values()), read = m_.estimate(kernel);
+    const double together = then->estimate(with, m_.values()), read = m_.estimate(reader);
     double alone = now->estimate(bare, m_.values());
-    // Without a model, it at least writes what the kernel reads.
+    // Without a model, the product alone is assumed to at least write what the map reads.
     if (alone == 0) alone = read;
     return together > alone + read
                ? cat("its engine would be ", then->name(), ", not ", now->name())
@@ -214,27 +214,27 @@ class Reducer {
   }
 
   void attach(int s, int product, Region with) {
-    const Region& kernel = region(s);
-    note(with, cat("reduces its result by ", kernel.title, " while writing it"));
-    with.title += cat("+", kernel.title);
+    const Region& reader = region(s);
+    note(with, cat("reduces its result by ", reader.title, " while writing it"));
+    with.title += cat("+", reader.title);
     std::vector<ValueId> made;
-    for (const ValueId id : kernel.reads)
+    for (const ValueId id : reader.reads)
       if (is_written(with, id)) {
         made.push_back(id);
       } else {
         merge(with.reads, {id});
         m_.readers[at(id)].push_back(product);
       }
-    merge(with.writes, kernel.writes);
+    merge(with.writes, reader.writes);
     region(product) = std::move(with);
-    loop_nests_of_[product].push_back(s);
+    taken_by_[product].push_back(s);
     for (const ValueId id : made) forget_unread(product, id);
   }
 
-  /// A result that only kernels read which are part of the product now is written for nobody.
+  /// Removes a result that was read only by maps which are now part of the product.
   void forget_unread(int product, ValueId id) {
     if (m_.values()[at(id)].kind != Value::Kind::Arena) return;
-    const std::vector<int>& taken = loop_nests_of_[product];
+    const std::vector<int>& taken = taken_by_[product];
     for (const int t : m_.readers[at(id)])
       if (!contains(taken, t)) return;
     Region& r = region(product);
@@ -246,7 +246,7 @@ class Reducer {
 
   Merger& m_;
   Times& times_;
-  std::map<int, std::vector<int>> loop_nests_of_;  // by the product that took them
+  std::map<int, std::vector<int>> taken_by_;  // by the product that took them
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Index maps along the axis of slices.
+// Finds the axis of slices in a region's views, and builds the region for a slice.
 #include "plan/merge/slices.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ const ChainAccess* find(std::span<const ChainAccess> list, ValueId id) {
   return found == list.end() ? nullptr : &*found;
 }
 
-// The distance of neighbouring entries in elements; 0: the view does not move along the axis; -1:
-// the axis is none of the value's memory.
+// The distance of neighbouring entries in elements. 0: the view does not move along the axis. -1:
+// the axis is not an axis of the value's memory.
 std::int64_t step_along(const View& view, const Shape& space, int axis, std::int64_t numel,
                         bool per_row) {
   const std::int64_t step = view.stride[axis];
@@ -37,12 +37,12 @@ std::int64_t step_along(const View& view, const Shape& space, int axis, std::int
   return inside < step ? step : -1;
 }
 
-// Axis d becomes three: `outer`, `entries` and `inner`, of which those of one element are left out.
+// Axis d becomes three axes, `outer`, `entries` and `inner`; axes of size 1 are left out.
 struct Split {
   int axis = 0;
   std::int64_t outer = 1, entries = 1, inner = 1;
   int parts() const { return 1 + (outer > 1 ? 1 : 0) + (inner > 1 ? 1 : 0); }
-  int place() const { return axis + (outer > 1 ? 1 : 0); }  // of the entries
+  int place() const { return axis + (outer > 1 ? 1 : 0); }  // index of the axis of entries
 
   void apply(View& view, int rank) const {
     const std::int64_t stride = view.stride[axis];
@@ -83,7 +83,7 @@ class Accesses {
       : values_(values), entries_(entries), out_(out) {}
 
   const char* add(ValueId id, std::int64_t step) {
-    if (entries_ == 1) step = 0;  // the whole of it
+    if (entries_ == 1) step = 0;  // the whole axis
     if (const ChainAccess* known = find(out_, id))
       return known->step == step ? nullptr : "reads a value in two ways";
     const std::int64_t places = step == 0 ? 1 : size(id) * bytes_of(value(id)) / (step * entries_);
@@ -91,7 +91,7 @@ class Accesses {
     return nullptr;
   }
 
-  /// A tensor whose first axis is the axis.
+  /// The access of a tensor whose first axis is sliced.
   const char* by_first(ValueId id, const Shape& shape) {
     if (shape.numel() == 0) return "is empty";
     if (shape.rank() == 0 || shape[0] != entries_ || shape.numel() != size(id))
@@ -152,7 +152,7 @@ class Accesses {
   std::vector<ChainAccess>& out_;
 };
 
-// The axis of a known value in the space of a map that views it.
+// Finds the axis of a known value in the space of a map that views it.
 bool find_split(const View& view, const MapProgram& map, std::span<const Value> values,
                 std::int64_t entries, std::span<const ChainAccess> known, Split& split) {
   const ChainAccess* access = find(known, view.value);
@@ -209,7 +209,7 @@ const char* list_opaque(const Opaque& o, const Capabilities& can, std::span<cons
 const char* find_axis(Region& part, const Capabilities& can, std::span<const Value> values,
                       std::int64_t entries, std::span<const ChainAccess> known) {
   if (can.no_slices != nullptr) return can.no_slices;
-  // Of an epilogue's space, [batch, rows, columns].
+  // For an epilogue's space, [batch, rows, columns].
   if (part.kind == RegionKind::Contraction)
     part.axis = part.contraction.out_shape.rank() == 2 ? 1 : 0;
   if (part.kind != RegionKind::Map) return nullptr;

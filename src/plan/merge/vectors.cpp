@@ -1,6 +1,6 @@
-// What short maps make of the sums that a product leaves for its channels (a normalisation's mean
-// and factor), the kernel that waits for them recomputes for itself: then it waits for the product
-// alone. The maps stay, for whoever else reads their results later.
+// Short maps over a product's channel sums (the mean and factor of a normalisation) are recomputed
+// by the map that reads their results, which then waits for the product alone. The short maps stay
+// if other steps read their results later.
 #include <algorithm>
 #include <string>
 
@@ -12,9 +12,10 @@
 namespace tenon {
 namespace {
 
-constexpr std::int64_t kTimesLonger = 64;  // than a short map, what makes it again
-constexpr std::size_t kMostInstrs = 64;    // of a kernel with what it recomputes
-constexpr int kMostSteps = 4;              // from the end of the product to the kernel
+// size ratio between the recomputing map and the short map
+constexpr std::int64_t kTimesLonger = 64;
+constexpr std::size_t kMostInstrs = 64;  // of a map including what it recomputes
+constexpr int kMostSteps = 4;            // from the end of the product to the map
 
 bool reads_one_number(const View& view, const Shape& space) {
   for (int d = 0; d < space.rank(); ++d)
@@ -22,7 +23,7 @@ bool reads_one_number(const View& view, const Shape& space) {
   return true;
 }
 
-/// Whether a map computes a vector element by element.
+/// Whether a map computes vectors element by element.
 bool makes_vectors(const MapProgram& map) {
   if (!is_short(map) || map.space.numel() == 0) return false;
   const auto is_stored = [&](const MapStore& store) {
@@ -50,10 +51,10 @@ class VectorRemaker {
   }
 
  private:
-  /// A kernel as it would be.
+  /// The map as it would become.
   struct Remade {
     MapProgram map;
-    bool of_sums = false;  // something in it is made of a product's sums
+    bool of_sums = false;  // whether it recomputes something from a product's sums
   };
 
   Region& region(int step) { return m_.region(step); }
@@ -75,8 +76,8 @@ class VectorRemaker {
     return attach(s, std::move(remade.map));
   }
 
-  /// Where the instruction stands in what is remade; a load of a vector becomes what makes that.
-  /// -1 where that grows too long.
+  /// Adds an instruction and returns its index. A load of a vector is replaced by the instructions
+  /// that compute the vector. Returns -1 if the map becomes too long.
   int add(int s, MapInstr instr, const std::vector<int>& place, Remade& remade) {
     if (remade.map.instrs.size() > kMostInstrs) return -1;
     if (instr.code == MapCode::Load)
@@ -90,8 +91,8 @@ class VectorRemaker {
     return static_cast<int>(remade.map.instrs.size()) - 1;
   }
 
-  /// What a vector's maker stores in the value that is loaded, at the elements that the load reads:
-  /// once a row where that does.
+  /// Adds the instructions that compute a vector, at the elements that the load reads; once for
+  /// each row if the load is per row.
   int make(int s, int maker, const MapInstr& load, Remade& remade) {
     const View& view = load.view;
     const MapProgram& map = region(maker).map;
@@ -117,8 +118,8 @@ class VectorRemaker {
     return made;
   }
 
-  /// The step that makes a vector of a product's sums shortly before the kernel; -1: none.
-  /// No more than so many steps lie between.
+  /// The step that computes a vector from a product's sums and is at most `between` steps before
+  /// the map; -1 if there is none.
   int maker_of(int s, ValueId id, int between) {
     if (between == 0 || m_.values()[at(id)].kind != Value::Kind::Arena ||
         m_.writers[at(id)].size() != 1)
@@ -150,7 +151,7 @@ class VectorRemaker {
     with.map = std::move(map);
     with.reads.clear(), with.writes.clear();
     list_values(with, with.reads, with.writes);
-    // What overwrites a value that is read here too has to wait.
+    // A step that overwrites a value which the map now reads has to wait for the map.
     std::vector<int> later;
     for (const ValueId id : with.reads)
       if (!contains(region(s).reads, id) && m_.values()[at(id)].kind == Value::Kind::Variable)
@@ -165,12 +166,12 @@ class VectorRemaker {
     }
     wait_for(s, with);
     for (const ValueId id : with.reads) m_.readers[at(id)].push_back(s);
-    note(with, "makes what it reads of a product's sums itself");
+    note(with, "recomputes short vectors from a product's sums");
     region(s) = std::move(with);
     return true;
   }
 
-  /// Of makers that it does not read any more, it waits for what these wait for.
+  /// The map no longer waits for the short maps, but for the steps that these wait for.
   void wait_for(int s, const Region& with) {
     std::vector<int> waits, open = m_.before[at(s)];
     while (!open.empty()) {
@@ -188,7 +189,7 @@ class VectorRemaker {
     m_.before[at(s)] = std::move(waits);
   }
 
-  /// Who waited for a maker by waiting for the kernel, from now on waits for it directly.
+  /// Steps that waited for a short map only through this map now wait for the short map directly.
   void keep_order(int s, int maker) {
     std::vector<int> later;
     for (const ValueId id : region(maker).writes)
@@ -214,7 +215,7 @@ class VectorRemaker {
            std::none_of(r.reads.begin(), r.reads.end(), is_written);
   }
 
-  /// Vectors that nobody reads any more are not made.
+  /// Removes vectors that are no longer read.
   void forget_unread(int s) {
     Region& r = region(s);
     if (r.kind != RegionKind::Map || !makes_vectors(r.map)) return;
@@ -235,7 +236,7 @@ class VectorRemaker {
     if (r.map.stores.empty()) drop(s);
   }
 
-  /// Who waited for the step waits for what that waited for.
+  /// Steps that waited for the removed step now wait for what it waited for.
   void drop(int s) {
     for (const int t : SmallIntVector(graph_.after(s))) {
       std::vector<int>& list = m_.before[at(t)];

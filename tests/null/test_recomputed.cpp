@@ -1,4 +1,4 @@
-// Differences from channels' means, which their readers on a GPU recompute.
+// Differences from channel means are recomputed by their readers on a GPU.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using namespace tenon;
 
 namespace {
 
-// Values of the size of the convolution's result that steps write.
+// The number of values of the convolution result's size that steps write.
 std::ptrdiff_t large_values(const Program& program, const Shape& shape) {
   return std::count_if(program.values.begin(), program.values.end(), [&shape](const Value& v) {
     return v.shape == shape && v.kind == Value::Kind::Arena;

@@ -1,7 +1,8 @@
-// Kernels of leaves. The order that leaves the least memory live step by step makes small values
-// before large ones, so all filters that a step lays otherwise would live beside the first layers'
-// images, which are the largest.
-#include "plan/delay_input_kernels.h"
+// Delays steps that read only leaves. The greedy order, which leaves the least memory live after
+// each step, makes small values before large ones. Without this pass all rounded or permuted
+// weights would therefore be live beside the first layers' activations, which are the largest
+// values.
+#include "plan/delay_leaf_steps.h"
 
 #include <algorithm>
 #include <span>
@@ -11,15 +12,14 @@
 namespace tenon {
 namespace {
 
-/// Kernels stay in front, where nothing waits for them, unless the peak falls by so many bytes and
-/// by such a part of it.
+/// Steps are delayed only if the peak falls by at least kWorthwhile bytes and by at least 1/kPart.
 constexpr std::int64_t kWorthwhile = std::int64_t{8} << 20, kPart = 16;
 
 bool is_in_arena(const Program& program, ValueId id) {
   return program.values[at(id)].kind == Value::Kind::Arena;
 }
 
-/// The most that the arena's values take at once.
+/// The peak number of live arena bytes in this order.
 std::int64_t peak_of(const Program& program, std::span<const int> order) {
   std::vector<int> first(program.values.size(), -1), last(program.values.size(), -1);
   for (std::size_t k = 0; k < order.size(); ++k) {
@@ -50,12 +50,13 @@ bool reads_leaves(const Program& program, const Region& region) {
 
 }  // namespace
 
-void delay_input_kernels(const Program& program, const std::vector<std::vector<int>>& after,
-                         std::vector<int>& order) {
+void delay_leaf_steps(const Program& program, const std::vector<std::vector<int>>& after,
+                      std::vector<int>& order) {
   std::vector<int> place(order.size());
   for (std::size_t k = 0; k < order.size(); ++k) place[at(order[k])] = static_cast<int>(k);
   const auto earlier = [&](int a, int b) { return place[at(a)] < place[at(b)]; };
-  std::vector<std::vector<int>> delayed(order.size());  // in front of each step
+  // by step: steps that move to directly before it
+  std::vector<std::vector<int>> delayed(order.size());
   std::vector<char> moves(order.size(), 0);
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const int s = *it;
