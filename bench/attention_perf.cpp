@@ -1,10 +1,11 @@
 // Times causal scaled-dot-product attention: forward, and forward with all gradients.
 //
-//   c++ -std=c++20 -O2 -Iinclude bench/attention_perf.cpp build/lib/libtenon.a -lz -lpng -ljpeg -ldl -lpthread
-//   attention_perf [cpu|cuda] [fp32|bf16] [batch heads length size]...
+//   c++ -std=c++20 -O2 -Iinclude bench/attention_perf.cpp build/lib/libtenon.a -lz -lpng -ljpeg
+//   -ldl -lpthread attention_perf [cpu|cuda] [fp32|bf16] [batch heads length size]...
 //
-// Operands are stored as [batch, length, heads, size], as layers have them. One line a shape: each in
-// milliseconds (median and least of 15). bench/peer_attention.py times PyTorch on the same work.
+// Operands are stored as [batch, length, heads, size], as in the layers. One line per shape: times
+// in milliseconds (median and minimum of 15). bench/peer_attention.py times PyTorch on the same
+// work.
 #include <tenon/tenon.h>
 
 #include <algorithm>
@@ -49,7 +50,8 @@ int main(int argc, char** argv) {
   for (int k = 3; k + 3 < argc; k += 4)
     shapes.push_back({std::stoll(argv[k]), std::stoll(argv[k + 1]), std::stoll(argv[k + 2]),
                       std::stoll(argv[k + 3])});
-  if (shapes.empty()) shapes = {{4, 12, 64, 64}, {2, 12, 512, 64}, {1, 12, 1024, 64}, {1, 2, 4096, 64}};
+  if (shapes.empty())
+    shapes = {{4, 12, 64, 64}, {2, 12, 512, 64}, {1, 12, 1024, 64}, {1, 2, 4096, 64}};
   AttentionOptions causal;
   causal.causal = true;
   const auto forward = compile([&](const Tensors& x) {

@@ -13,7 +13,7 @@ import sys
 from tables import PHASES, ROOT, ratio, read
 
 OUT = ROOT / "docs" / "performance.svg"
-# A panel a file, in the order of docs/performance.md.
+# One panel per raw file, in the order of docs/performance.md.
 PANELS = (("epyc-zen5-steps.json", "AMD EPYC (Zen 5), small networks"), ("xeon-avx512-steps.json", "Intel Xeon (AVX-512), small networks"),
           ("xeon-amx-steps.json", "Intel Xeon (AMX), small networks"), ("epyc-zen4-networks.json", "AMD EPYC (Zen 4), whole networks"),
           ("epyc-zen5-networks.json", "AMD EPYC (Zen 5), whole networks"), ("h200-steps.json", "NVIDIA H200, small networks"),
@@ -71,7 +71,7 @@ def main():
     if sys.argv[1:] == ["--check"]:
         if not OUT.exists() or OUT.read_text(encoding="utf-8") != drawn:
             sys.exit("docs/performance.svg is not what bench/results says: run bench/chart.py")
-        print("chart: as the raw files are")
+        print("chart: agrees with the raw files")
         return
     OUT.write_text(drawn, encoding="utf-8")
 

@@ -31,7 +31,7 @@ def make(folder, count):
 
 
 def drawn(rng):
-    """Smooth light, forty shapes with edges, texture on half of it, and noise."""
+    """A test image: smooth light, forty shapes with edges, texture on one half, and noise."""
     import numpy as np
     from PIL import Image, ImageDraw, ImageFilter
     y, x = np.mgrid[0:375, 0:500]

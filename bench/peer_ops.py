@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times the operations of bench/ops_perf.cpp in PyTorch and in turn with that program.
+"""Times the operations of bench/ops_perf.cpp in PyTorch, in turn with that program.
 
     peer_ops.py PROGRAM [rounds turns]      TORCH_THREADS: threads of both (default 2)
 
