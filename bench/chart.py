@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Draws docs/performance.svg: the time of the fastest peer over Tenon's, for every row of the raw files of steps and of networks.
 
-    bench/chart.py             writes it
-    bench/chart.py --check     fails when it is not what the raw files say
+    bench/chart.py             writes the chart
+    bench/chart.py --check     fails if the chart disagrees with the raw files
 
-A bar beyond the line at 1 is in Tenon's favour. The scale is logarithmic: 2 and 1/2 are as far from 1.
+A bar beyond the line at 1 means that Tenon is faster. The scale is logarithmic: 2 and 1/2 have the same distance from 1.
 """
 import html
 import math

@@ -5,11 +5,11 @@
     bench/compare.py --tenon build/bin/tenon [--only lenet5_b64,keras_cnn_b128,fcn_r] [--phase train,infer] [--precision fp32,bf16]
                      [--threads N] [--rounds 7] [--budget 0.5] [--realtime] [--out FILE]
 
-For each workload all of PyTorch's modes (bench/peer_torch.py) are tried once; those within 1.25 times the fastest stay in,
-four at most. Then rounds: Tenon, PyTorch's modes, Tenon, PyTorch's modes, …, each timing `budget` seconds of steps and giving a
-median. A figure is the median over the rounds; its spread is (largest - least) / median. The ratio is PyTorch's best mode over
-Tenon. Both sides have the same threads and precision, and one runs while the other waits. A machine that is busy with something
-else is reported, for then no figure means much unless --realtime puts both sides before everything else.
+For each workload all modes of PyTorch (bench/peer_torch.py) are tried once. Modes within 1.25 times the fastest are kept, at most
+four. Then come the rounds: Tenon, PyTorch's modes, Tenon, PyTorch's modes, … Each measurement times `budget` seconds of steps and
+gives a median. A figure is the median over the rounds. Its spread is (maximum - minimum) / median. The ratio is the time of PyTorch's
+best mode over Tenon's. Both sides have the same threads and precision, and one runs while the other waits. A busy machine is
+reported, because its figures are unreliable unless --realtime gives both sides real-time priority.
 """
 import argparse
 import datetime

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Checks and times Tenon on one NVIDIA GPU, beside PyTorch and JAX, and ends in a table.
+"""Tests and times Tenon on one NVIDIA GPU, beside PyTorch and JAX, and prints a table.
 
-    ./dev gpu [OPTIONS]          builds, and runs this
+    ./dev gpu [OPTIONS]          builds, then runs this script
     bench/gpu.py --tenon build/bin/tenon [--tests build/bin/tenon_tests] [--peers FOLDER] [--part tests,small]
                  [--only lenet5_b64,fcn_r] [--precision bf16,tf32,fp32] [--phase train,infer] [--rounds 3] [--within 570]
                  [--tune write] [--data mnist:FOLDER] [--out FILE]
 
-Parts are the device tests (with --tests; a failure ends everything) and groups of rows, small enough for ten minutes each beside a
-GPU with 16 processors, the build aside. After --within seconds nothing begins any more and what runs is ended; the table then has
-what there is. FOLDER holds torch_bench.py and jax_bench.py, which time the same steps; without it, or without PyTorch or JAX, the columns
-stay empty. Peers compile side by side from the start (bench/peer_row.py) and are timed behind Tenon's first round; whatever is timed
-has the GPU to itself. A figure is the median over Tenon's rounds and the least of what a peer's modes gave. Milliseconds a step, device-bound: work is queued ahead as in
-training. Choices of engines are measured in the first round (--tune write), as `tenon train --tune write` does. Memory, in MiB, is what
-Tenon plans and the least of PyTorch's peaks.
+Parts are the device tests (with --tests; a failure ends the run) and groups of rows. Each part takes at most ten minutes on a machine
+with a GPU and 16 processors, without the build. After --within seconds nothing new starts, running work is stopped, and the table has the
+rows so far. FOLDER holds torch_bench.py and jax_bench.py, which time the same steps. Without FOLDER, PyTorch or JAX, their columns
+stay empty. Peers compile in parallel from the start (bench/peer_row.py) and are timed after Tenon's first round. Every timing has the
+GPU to itself. Tenon's figure is the median over the rounds, a peer's figure the minimum over its modes. Times are milliseconds per step
+with work queued ahead, as in training. The first round measures engine choices (--tune write), as `tenon train --tune write` does.
+Memory, in MiB, is Tenon's planned memory and the minimum of PyTorch's peaks.
 """
 import argparse
 import concurrent.futures

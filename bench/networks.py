@@ -7,10 +7,10 @@
                       [--systems torch,jax,onnx] [--modes last,compile-last] [--within SECONDS]
                       [--realtime] [--again] [--results FILE] [--table FILE]
 
-A row is a workload, a phase and a precision. Its measurements follow one another: Tenon, PyTorch's modes, of which two steps each
-are tried and the fastest timed, the other peers, Tenon again. Each is written to --results as it ends, so that a run that was ended,
-or that stopped by --within, goes on where it was; what is there already is not measured again, but with --again. A figure is the
-median of a measurement, Tenon's the median of both; the ratio is the best peer's over Tenon's.
+A row is a workload, a phase and a precision. Its measurements run one after another: Tenon; PyTorch, where each mode is tried for two
+steps and the fastest is timed; the other peers; Tenon again. Each measurement is written to --results when it ends. A run that was
+killed, or stopped by --within, therefore continues. Existing measurements are repeated only with --again. A figure is the
+median of a measurement; Tenon's figure is the median of both. The ratio is the best peer's time over Tenon's.
 """
 import argparse
 import datetime

@@ -4,12 +4,12 @@
     bench/pairs.py --older OTHER/bin/tenon --newer build/bin/tenon [--only lenet5_b64,keras_cnn_b128,fcn_r,fcn_s] [--phase train,infer]
                    [--precision fp32,bf16] [--threads N] [--rounds 7] [--budget 0.5] [--realtime] [--out FILE]
 
-Rows, as docs/performance.md has them: a step of each network; the first steps (a command that times nothing else); what a step costs
-the host (60 tiny layers at batch 1, on one thread); bytes planned; size of the command, which holds the library. Each round runs the
-older and the newer once, the other first in every second round. A figure is the median over rounds, its spread (largest - least) /
-median, the ratio older over newer: above 1 the newer is faster or smaller. In brackets the ratio of the least times, which a load
-beside them changes least; --realtime puts both builds before everything else. Ends with 1 where that says that the newer takes over
-1.05 times the older's in some row.
+Rows: a step of each network; the first steps (a command that times nothing else); the host's time per step (60 tiny layers at batch
+size 1, on one thread); planned bytes; size of the command, which contains the library. Each round runs the older and the newer build
+once; the order changes every round. A figure is the median over the rounds, its spread is (maximum - minimum) / median. The ratio is
+older over newer: above 1 the newer build is faster or smaller. The ratio of the minimum times is in brackets, because other load
+changes minima least. --realtime gives both builds real-time priority. The exit code is 1 if the newer build takes more than 1.05 times
+the older build's minimum in some row.
 """
 import argparse
 import json

@@ -4,7 +4,7 @@
     peer_language.py TEXT keras_rnn|lstm [epochs] [seed]    TORCH_THREADS: threads (default 2), TORCH_DEVICE: cpu or cuda
     tenon train keras_rnn --data text:TEXT,by=words,words=1000,length=20 --epochs EPOCHS --set keep_best=false --out RUN && tenon eval RUN
 
-Tokens, windows, model, initial distributions and recipe are Tenon's; the order of windows and the drawn weights are not.
+Tokens, windows, model, initial distributions and recipe equal Tenon's. The order of windows and the drawn weights differ.
 """
 import collections
 import math

@@ -3,8 +3,8 @@
 
     peer_ops.py PROGRAM [rounds turns]      TORCH_THREADS: threads of both (default 2)
 
-A row: operation, least microseconds of ours and of PyTorch's, PyTorch's over ours (1 and more: ours is
-no slower), worst first.
+A row: operation, minimum microseconds of Tenon and of PyTorch, PyTorch's time over Tenon's (1 and more:
+Tenon is not slower). The worst row comes first.
 """
 import os
 import subprocess

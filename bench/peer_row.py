@@ -3,10 +3,10 @@
 
     peer_row.py torch|jax FOLDER LOCK WORKLOAD PHASE PRECISION MODES
 
-FOLDER holds torch_bench.py and jax_bench.py. Compiling a step takes a minute of one processor, timing it a second of the GPU: so the
-former happens beside others, and the latter while nobody else has the file LOCK. JAX tries kernels on the GPU while it compiles, which only
-others that compile may see: it shares the lock until then. MODES are torch_bench.py's modes, or the numbers of steps a call of
-jax_bench.py. Prints rows as the scripts do, one JSON object a line.
+FOLDER holds torch_bench.py and jax_bench.py. Compiling a step takes a minute of one processor; timing the step takes a second of the
+GPU. So processes compile in parallel, and a process times only while it holds the file LOCK alone. JAX tries kernels on the GPU while it
+compiles, so it shares the lock with other compiling processes until it times. MODES are torch_bench.py's modes, or the numbers of steps per
+call of jax_bench.py. Prints rows as the scripts do, one JSON object per line.
 """
 import contextlib
 import fcntl

@@ -2,18 +2,18 @@
 """Times the benchmark workloads in PyTorch, for comparison with Tenon.
 
     bench/peer_torch.py [--only lenet5_b64,fcn_r] [--phase train,infer] [--precision fp32,bf16] [--modes all] [--threads N]
-    bench/peer_torch.py --serve      answers one JSON request a line with one row a line (bench/compare.py uses it)
+    bench/peer_torch.py --serve      answers each JSON request, one per line, with one row (for bench/compare.py)
 
 A row: workload, phase, precision, mode, batch, ms (median), ms_min, items_per_s, peak_mb (resident, of the whole process), setup_s
-(building, compiling and the first step). A step is what `tenon bench` times: for training forward, loss, gradients, and SGD with
-momentum 0.9 and weight decay 5e-4; for inference the forward pass. Data is random and stays in place. Where the folder TENON_PEERS
-(or ../shared/peers) holds torch_bench.py, its workloads are known too (resnet50_b16, gpt2_124m_b4_t64, …), with their updates.
+(building, compiling and the first step). A step is the same as in `tenon bench`. Training: forward pass, loss, gradients, and SGD with
+momentum 0.9 and weight decay 5e-4. Inference: the forward pass. Data is random and stays on the device. If the folder TENON_PEERS
+(or ../shared/peers) holds torch_bench.py, its workloads are available too (resnet50_b16, gpt2_124m_b4_t64, …), with their updates.
 
-Modes (every one that makes sense for the workload is tried; the fastest is PyTorch's figure):
+Modes (every mode that makes sense for the workload is tried; the fastest gives PyTorch's figure):
   eager       modules as most people write them           fused     the same, with the fused optimizer
   last        channels-last, fused optimizer              compile   torch.compile, fused optimizer
   compile-last  the same on channels-last                 max       torch.compile with max-autotune and the C++ wrapper
-  max-last    the same on channels-last                   max-opt   as max, with the optimizer's step compiled as well
+  max-last    the same on channels-last                   max-opt   as max, with the optimizer's step compiled too
 """
 import argparse
 import json

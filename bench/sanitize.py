@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Runs the device tests under NVIDIA's compute-sanitizer on this machine's GPU, and prints a table.
 
-    ./dev gpu --sanitize [OPTIONS]     builds, and runs this
+    ./dev gpu --sanitize [OPTIONS]     builds, then runs this script
     bench/sanitize.py --tests build/bin/tenon_tests [--tools memcheck,racecheck,initcheck] [--groups cases,map,…] [--all]
                       [--jobs N] [--seconds 600] [--out FOLDER]
 
-Groups are cut into parts, each a process on the GPU; N run at a time. Kernels are compiled before ("plain"), into a cache of
-the folder's own, and the library keeps no memory (TENON_CUDA_POOL=off), so that every tensor is an allocation whose end the
-tool sees. racecheck and initcheck take the tests that launch every family of kernels; --all gives them everything. What was
-found is in FOLDER/TOOL-GROUP-PART.log; exit code 1 when anything was. A part that the time limit ends is not a clean one.
+Groups are split into parts. Each part is a process on the GPU, and N run at a time. Kernels are compiled first ("plain") into a
+cache in FOLDER. The memory pool is off (TENON_CUDA_POOL=off), so every tensor is an allocation whose end the
+tool sees. racecheck and initcheck run tests that launch every family of kernels; --all runs all tests. The
+findings are in FOLDER/TOOL-GROUP-PART.log; the exit code is 1 if there are any. A part that reaches the time limit is not clean.
 """
 import argparse
 import collections

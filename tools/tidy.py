@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs clang-tidy over the library and the command on all cores. Skips files that have not changed since they were last clean.
 
-A file is unchanged when it, every project header it includes (however deeply) and .clang-tidy are; the record is kept in the
-build folder. Tests are left out: their macros say little to it. So is device code (.cu, .cuh), which is not g++'s to compile.
+A file is unchanged if the file, every project header that it includes directly or indirectly, and .clang-tidy are unchanged. The
+build folder keeps the record. Tests are excluded, because clang-tidy finds little behind their macros. Device code (.cu, .cuh) is
+excluded, because g++ does not compile it.
 
-Reading headers takes most of the time, so files of a folder with the same flags are looked at some at a time, as one. When that
-finds anything (be it that two of them define one name), each is looked at by itself, and that is what counts.
+Reading headers takes most of the time, so several files of a folder with the same flags are checked as one unity file. If that
+finds anything (for instance two files that define one name), each file is checked alone, and only these results count.
 """
 import argparse
 import concurrent.futures

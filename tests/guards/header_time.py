@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks that <tenon/tenon.h> parses within the limit, and that every public header compiles alone.
 
-Processor time is measured, not the clock, and the best of several rounds counts. A busy machine still slows every compiler
-down, so each round also parses <string> and <vector>, and the limit grows by as much as that took longer than it does on the
-reference machine (two cores, quiet). It never shrinks.
+The guard measures processor time, not wall-clock time, and uses the best of several rounds. A busy machine still slows compilers
+down. So each round also parses <string> and <vector>, and the limit grows in proportion to their time on the
+reference machine (two cores, idle). The limit never shrinks.
 """
 import argparse
 import concurrent.futures

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that every numeric option of training, optimizers and loaders has a row in tests/train/test_option_ranges.cpp.
 
-A member of a public struct of options that no test sets to a value outside its range is reported by its name.
+Reports each member of a public options struct that no test sets to a value outside its range.
 """
 import pathlib
 import re

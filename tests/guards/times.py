@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Times, rates and caches of devices stand in one model (src/device/gpu_model.h, src/cuda/device/gpu_models.*; for the host
-src/device/cpu_model.h) and nowhere else in the rooms that plan and run: a launch that costs one thing here and another there, or
-one GPU's multiprocessors for all of them, cannot come back.
+"""Checks that times, rates and cache sizes of devices are in one model only (src/device/gpu_model.h, src/cuda/device/gpu_models.*; for
+the host src/device/cpu_model.h), and not in other files that plan and run. Otherwise two places could assume different launch costs,
+or the number of multiprocessors of one GPU for all GPUs.
 
-A kernel's own figures are ratios of the model's: a share of a rate, instructions, a number of rounds.
+The figures of a kernel are ratios of the model's figures: a fraction of a rate, instructions, a number of rounds.
 """
 import pathlib
 import re
