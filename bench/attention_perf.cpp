@@ -50,8 +50,7 @@ int main(int argc, char** argv) {
   for (int k = 3; k + 3 < argc; k += 4)
     shapes.push_back({std::stoll(argv[k]), std::stoll(argv[k + 1]), std::stoll(argv[k + 2]),
                       std::stoll(argv[k + 3])});
-  if (shapes.empty())
-    shapes = {{4, 12, 64, 64}, {2, 12, 512, 64}, {1, 12, 1024, 64}, {1, 2, 4096, 64}};
+  if (shapes.empty()) shapes = {{4, 12, 64, 64}, {2, 12, 512, 64}, {1, 12, 1024, 64}, {1, 2, 4096, 64}};
   AttentionOptions causal;
   causal.causal = true;
   const auto forward = compile([&](const Tensors& x) {
