@@ -590,8 +590,8 @@ int main(int count, char** arguments) {
   });
   int faults = 0;
   const auto start = std::chrono::steady_clock::now();
-  for (std::size_t k = 0; k < all.size();
-       ++k) {  // quick scenarios first; the others share the remaining time
+  // Quick scenarios run first; the others share the remaining time.
+  for (std::size_t k = 0; k < all.size(); ++k) {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     faults += kernel(all[k], std::string(folder) + "/s", options,
                      (options.seconds - passed.count()) / static_cast<double>(all.size() - k));
