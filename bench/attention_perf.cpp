@@ -1,10 +1,11 @@
 // Times causal scaled-dot-product attention: forward, and forward with all gradients.
 //
-//   c++ -std=c++20 -O2 -Iinclude bench/attention_perf.cpp build/lib/libtenon.a -lz -lpng -ljpeg -ldl -lpthread
-//   attention_perf [cpu|cuda] [fp32|bf16] [batch heads length size]...
+//   c++ -std=c++20 -O2 -Iinclude bench/attention_perf.cpp build/lib/libtenon.a -lz -lpng -ljpeg
+//   -ldl -lpthread attention_perf [cpu|cuda] [fp32|bf16] [batch heads length size]...
 //
-// Operands are stored as [batch, length, heads, size], as layers have them. One line a shape: each in
-// milliseconds (median and least of 15). bench/peer_attention.py times PyTorch on the same work.
+// Operands are stored as [batch, length, heads, size], as in the layers. One line per shape: times
+// in milliseconds (median and minimum of 15). bench/peer_attention.py times PyTorch on the same
+// work.
 #include <tenon/tenon.h>
 
 #include <algorithm>

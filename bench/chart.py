@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Draws docs/performance.svg: the time of the fastest peer over Tenon's, for every row of the raw files of steps and of networks.
 
-    bench/chart.py             writes it
-    bench/chart.py --check     fails when it is not what the raw files say
+    bench/chart.py             writes the chart
+    bench/chart.py --check     fails if the chart disagrees with the raw files
 
-A bar beyond the line at 1 is in Tenon's favour. The scale is logarithmic: 2 and 1/2 are as far from 1.
+A bar beyond the line at 1 means that Tenon is faster. The scale is logarithmic: 2 and 1/2 have the same distance from 1.
 """
 import html
 import math
@@ -13,7 +13,7 @@ import sys
 from tables import PHASES, ROOT, ratio, read
 
 OUT = ROOT / "docs" / "performance.svg"
-# A panel a file, in the order of docs/performance.md.
+# One panel per raw file, in the order of docs/performance.md.
 PANELS = (("epyc-zen5-steps.json", "AMD EPYC (Zen 5), small networks"), ("xeon-avx512-steps.json", "Intel Xeon (AVX-512), small networks"),
           ("xeon-amx-steps.json", "Intel Xeon (AMX), small networks"), ("epyc-zen4-networks.json", "AMD EPYC (Zen 4), whole networks"),
           ("epyc-zen5-networks.json", "AMD EPYC (Zen 5), whole networks"), ("h200-steps.json", "NVIDIA H200, small networks"),
@@ -71,7 +71,7 @@ def main():
     if sys.argv[1:] == ["--check"]:
         if not OUT.exists() or OUT.read_text(encoding="utf-8") != drawn:
             sys.exit("docs/performance.svg is not what bench/results says: run bench/chart.py")
-        print("chart: as the raw files are")
+        print("chart: agrees with the raw files")
         return
     OUT.write_text(drawn, encoding="utf-8")
 

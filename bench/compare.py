@@ -5,11 +5,11 @@
     bench/compare.py --tenon build/bin/tenon [--only lenet5_b64,keras_cnn_b128,fcn_r] [--phase train,infer] [--precision fp32,bf16]
                      [--threads N] [--rounds 7] [--budget 0.5] [--realtime] [--out FILE]
 
-For each workload all of PyTorch's modes (bench/peer_torch.py) are tried once; those within 1.25 times the fastest stay in,
-four at most. Then rounds: Tenon, PyTorch's modes, Tenon, PyTorch's modes, …, each timing `budget` seconds of steps and giving a
-median. A figure is the median over the rounds; its spread is (largest - least) / median. The ratio is PyTorch's best mode over
-Tenon. Both sides have the same threads and precision, and one runs while the other waits. A machine that is busy with something
-else is reported, for then no figure means much unless --realtime puts both sides before everything else.
+For each workload all modes of PyTorch (bench/peer_torch.py) are tried once. Modes within 1.25 times the fastest are kept, at most
+four. Then come the rounds: Tenon, PyTorch's modes, Tenon, PyTorch's modes, … Each measurement times `budget` seconds of steps and
+gives a median. A figure is the median over the rounds. Its spread is (maximum - minimum) / median. The ratio is the time of PyTorch's
+best mode over Tenon's. Both sides have the same threads and precision, and one runs while the other waits. A busy machine is
+reported, because its figures are unreliable unless --realtime gives both sides real-time priority.
 """
 import argparse
 import datetime
@@ -46,7 +46,7 @@ class Tenon:
 
 
 class Torch:
-    """PyTorch in a process of its own that waits between requests, so that compiling happens once."""
+    """PyTorch in a separate process that waits between requests, so that it compiles only once."""
     name = "torch"
 
     def __init__(self, threads, prefix):
@@ -82,7 +82,7 @@ class Torch:
 
 
 def busy_share(seconds=1.0):
-    """Share of the CPUs that others use right now."""
+    """The share of the CPUs that other processes use now."""
     def read():
         with open("/proc/stat", encoding="ascii") as stat:
             ticks = [int(t) for t in stat.readline().split()[1:]]
@@ -109,7 +109,7 @@ def commit():
 
 
 def summarize(rows):
-    """One figure of a system's rounds."""
+    """Median, minimum and spread over the rounds of one system."""
     medians = [row["ms"] for row in rows]
     middle = statistics.median(medians)
     return {**rows[-1], "ms": round(middle, 4), "ms_min": min(row["ms_min"] for row in rows), "rounds": medians,
@@ -121,7 +121,7 @@ def compare(tenon, torch, workload, phase, precision, options):
     trials = [torch.row(workload, phase, precision, mode, options.budget) for mode in torch.modes(workload, phase)]
     good = sorted((row for row in trials if "ms" in row), key=lambda row: row["ms_min"])
     if not good:
-        sys.exit(f"compare.py: PyTorch runs {workload} in no mode: {trials}")
+        sys.exit(f"compare.py: PyTorch failed on {workload} in every mode: {trials}")
     modes = [row["mode"] for row in good if row["ms_min"] <= 1.25 * good[0]["ms_min"]][:4]
     mine, theirs, busy = [], {mode: [] for mode in modes}, []
     for _ in range(options.rounds):
@@ -156,16 +156,16 @@ def main():
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--threads", type=int, default=0, help="0: all CPUs of this process")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--budget", type=float, default=0.5, help="seconds of steps in each measurement")
-    parser.add_argument("--realtime", action="store_true", help="run both sides before all other processes (needs root)")
+    parser.add_argument("--budget", type=float, default=0.5, help="seconds of steps per measurement")
+    parser.add_argument("--realtime", action="store_true", help="run both sides with real-time priority (needs root)")
     parser.add_argument("--out", help="default: build/bench/CPU-steps.json")
     options = parser.parse_args()
     if not os.access(options.tenon, os.X_OK):
-        sys.exit(f"compare.py: {options.tenon} is not there: run ./dev build")
+        sys.exit(f"compare.py: {options.tenon} does not exist: run ./dev build")
     threads = options.threads or len(os.sched_getaffinity(0))
     busy = busy_share()
     if busy > 0.1 and not options.realtime:
-        print(f"Others use {busy:.0%} of the CPUs: the figures below will be wrong.", file=sys.stderr)
+        print(f"Other processes use {busy:.0%} of the CPUs: the figures below will be wrong.", file=sys.stderr)
     prefix = ["chrt", "--rr", "1"] if options.realtime else []
     tenon, torch = Tenon(options.tenon, threads, prefix), Torch(threads, prefix)
     print(f"{cpu_model()}, {threads} threads, PyTorch {torch.facts['torch']} ({torch.facts['isa']})\n\n{HEADER}", flush=True)

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Checks and times Tenon on one NVIDIA GPU, beside PyTorch and JAX, and ends in a table.
+"""Tests and times Tenon on one NVIDIA GPU, beside PyTorch and JAX, and prints a table.
 
-    ./dev gpu [OPTIONS]          builds, and runs this
+    ./dev gpu [OPTIONS]          builds, then runs this script
     bench/gpu.py --tenon build/bin/tenon [--tests build/bin/tenon_tests] [--peers FOLDER] [--part tests,small]
                  [--only lenet5_b64,fcn_r] [--precision bf16,tf32,fp32] [--phase train,infer] [--rounds 3] [--within 570]
                  [--tune write] [--data mnist:FOLDER] [--out FILE]
 
-Parts are the device tests (with --tests; a failure ends everything) and groups of rows, small enough for ten minutes each beside a
-GPU with 16 processors, the build aside. After --within seconds nothing begins any more and what runs is ended; the table then has
-what there is. FOLDER holds torch_bench.py and jax_bench.py, which time the same steps; without it, or without PyTorch or JAX, the columns
-stay empty. Peers compile side by side from the start (bench/peer_row.py) and are timed behind Tenon's first round; whatever is timed
-has the GPU to itself. A figure is the median over Tenon's rounds and the least of what a peer's modes gave. Milliseconds a step, device-bound: work is queued ahead as in
-training. Choices of engines are measured in the first round (--tune write), as `tenon train --tune write` does. Memory, in MiB, is what
-Tenon plans and the least of PyTorch's peaks.
+Parts are the device tests (with --tests; a failure ends the run) and groups of rows. Each part takes at most ten minutes on a machine
+with a GPU and 16 processors, without the build. After --within seconds nothing new starts, running work is stopped, and the table has the
+rows so far. FOLDER holds torch_bench.py and jax_bench.py, which time the same steps. Without FOLDER, PyTorch or JAX, their columns
+stay empty. Peers compile in parallel from the start (bench/peer_row.py) and are timed after Tenon's first round. Every timing has the
+GPU to itself. Tenon's figure is the median over the rounds, a peer's figure the minimum over its modes. Times are milliseconds per step
+with work queued ahead, as in training. The first round measures engine choices (--tune write), as `tenon train --tune write` does.
+Memory, in MiB, is Tenon's planned memory and the minimum of PyTorch's peaks.
 """
 import argparse
 import concurrent.futures
@@ -30,11 +30,11 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Test files that take long on a GPU.
+# Test files that take long on a GPU; they start first.
 LONG = ("test_wgmma", "test_vendor", "test_contraction", "test_conv", "test_map", "test_prologue", "test_opaque", "test_simt",
         "test_attention", "test_channels_last", "test_long_sums")
 CASE_SHARES = 6  # processes that share the table of cases
-# ms on one H200 that the project asks of itself in bf16: of a training step and of an inference.
+# The project's targets in bf16 on one H200, in ms: training step, inference.
 REQUIRED = {"train": {"lenet5_b64": 0.10, "keras_cnn_b128": 0.14, "fcn_r": 0.25, "fcn_s": 0.75, "alexnet_s": 1.0, "alexnet_2012_b128": 4.9,
                       "alexnet_r": 0.8, "resnet50_b16": 3.3, "resnet50_b64": 9.5, "resnet50_b256": 33, "resnet56_b128": 1.7,
                       "lstm_b128": 1.2, "vgg16_head_b32": 2.0, "transformer_b64": 6.6, "gpt2_124m_b16": 28},
@@ -43,13 +43,13 @@ PARTS = {"tests": (), "small": ("lenet5_b64", "keras_cnn_b128", "fcn_r", "fcn_s"
          "alexnet": ("alexnet_s", "alexnet_2012_b128", "alexnet_r"), "residual": ("resnet50_b16", "resnet50_b64"),
          "large": ("resnet50_b256",), "cifar": ("resnet56_b128", "vgg16_head_b32", "vgg16_b32"),
          "language": ("lstm_b128", "transformer_b64", "gpt2_124m_b16")}
-# What JAX's script has, and how many steps a call are tried: those of small steps cost more than they take.
+# Workloads of JAX's script, and the numbers of steps per call that are tried: the call of a small step costs more than the step.
 JAX = {"lenet5_b64": "1,32", "keras_cnn_b128": "1,32", "fcn_r": "1,32", "fcn_s": "1,32", "alexnet_s": "1", "alexnet_r": "1", "resnet50_b16": "1",
        "resnet50_b64": "1", "resnet50_b256": "1", "resnet56_b128": "1", "lstm_b128": "1", "gpt2_124m_b16": "1"}
 
 
 class Gpu:
-    """Who is timed has it alone: a lock that peers' processes take too."""
+    """The lock of the GPU, so that each timing has the GPU to itself; the peers' processes take the lock too."""
 
     def __init__(self, within):
         self.folder = tempfile.TemporaryDirectory()
@@ -74,10 +74,10 @@ class Gpu:
 
 
 def rows_of(command, gpu, **environment):
-    """JSON lines that a command prints until it ends or must; with a word on standard error when it fails."""
+    """The JSON lines that a command prints until it ends or its time is over; reports a failure on standard error."""
     name = " ".join(str(part) for part in command if "/" not in str(part))[:90]
     if gpu.left() <= 0:
-        print(f"gpu.py: no time is left for {name}", file=sys.stderr)
+        print(f"gpu.py: skipped {name}: no time is left", file=sys.stderr)
         return []
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
     try:
@@ -87,7 +87,7 @@ def rows_of(command, gpu, **environment):
     except subprocess.TimeoutExpired:
         running.kill()
         out = running.communicate()[0]
-        print(f"gpu.py: {name} was ended: no time is left", file=sys.stderr)
+        print(f"gpu.py: stopped {name}: no time is left", file=sys.stderr)
     rows = [json.loads(line) for line in out.splitlines() if line.startswith("{") and line.endswith("}")]
     for row in rows:
         if "ms" not in row:
@@ -96,7 +96,7 @@ def rows_of(command, gpu, **environment):
 
 
 def wanted_rows(options):
-    """Of each workload its phases, each with precisions. Tables ask for inferences of some networks, in bf16."""
+    """For each workload its phases, each with precisions. The tables need inference of some networks only, in bf16."""
     wanted = {}
     names = options.only.split(",") if options.only else [name for part in options.part for name in PARTS[part]]
     for name in names:
@@ -123,7 +123,7 @@ def has(module):
 
 
 def peer_calls(options, gpu, wanted):
-    """What peers' processes are asked for, JAX first: while it compiles nobody has the GPU alone."""
+    """The requests to the peers' processes, JAX first: while JAX compiles, no process has the GPU to itself."""
     if not pathlib.Path(options.peers).is_dir():
         return []
     jobs = []
@@ -137,7 +137,7 @@ def peer_calls(options, gpu, wanted):
 
 
 def time_all(options, gpu, wanted):
-    """Rows by workload, phase and precision, ours and the peers'."""
+    """Rows of Tenon and of the peers by workload, phase and precision."""
     ours, theirs = {}, {}
     calls = peer_calls(options, gpu, wanted)
     cpus = os.cpu_count() or 2
@@ -151,7 +151,7 @@ def time_all(options, gpu, wanted):
         print(f"== round {number} of {options.rounds}, {GPU.left():.0f} s are left", flush=True)
 
     with concurrent.futures.ThreadPoolExecutor(max(1, cpus - 4)) as pool:
-        # Peers that wait in line for the GPU come before whoever asks for it now and then: one round is safe from them.
+        # Peers queue for the GPU and would get it before a process that asks only sometimes, so Tenon runs one round without them.
         with gpu.alone():
             running = [(which, pool.submit(rows_of, command, gpu, **environment)) for which, command in calls]
             if running:
@@ -175,9 +175,9 @@ def key(row):
 
 
 def run_part(options, gpu, name, share=None):
-    """A file of tests in a process of its own, which keeps its files in a folder of its own."""
+    """Runs a test file in a separate process with a separate temporary folder."""
     if gpu.left() <= 0:
-        print(f"{name}: no time is left", flush=True)
+        print(f"{name}: skipped: no time is left", flush=True)
         return {"file": name, "code": 124, "cases": 0, "checks": 0}
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "TMPDIR": folder, **({"TENON_TEST_SHARE": share} if share else {})}
@@ -185,7 +185,7 @@ def run_part(options, gpu, name, share=None):
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=ROOT, env=environment, timeout=gpu.left())
         except subprocess.TimeoutExpired:
-            print(f"{name} was ended: no time is left", flush=True)
+            print(f"{name}: stopped: no time is left", flush=True)
             return {"file": name, "code": 124, "cases": 0, "checks": 0}
     if done.returncode != 0:
         print(f"{name} ended with {done.returncode}:", *done.stdout.splitlines()[-60:], done.stderr.strip()[-300:], sep="\n", flush=True)
@@ -195,7 +195,7 @@ def run_part(options, gpu, name, share=None):
 
 
 def run_tests(options, gpu):
-    """Files side by side, for most of their time goes into compiling kernels; those that take long first."""
+    """Runs test files in parallel, because compiling kernels takes most of their time; the longest start first."""
     if "tests" not in options.part or not options.tests:
         return None
     start = time.perf_counter()
@@ -215,7 +215,7 @@ def run_tests(options, gpu):
 
 
 def run_training(options):
-    """LeNet-5 on real digits, from command to result: kernel cache cold and warm, then in the other precisions."""
+    """Times the whole command on LeNet-5 and real digits: with a cold and a warm kernel cache, then in the other precisions."""
     out = {}
     if not options.data:
         return out
@@ -252,7 +252,7 @@ def verdict(row):
 
 
 def table_of(ours, theirs):
-    """Prints a line for each row; what goes into the file."""
+    """Prints one line per row; returns the record for the file."""
     table = []
     print(f"\n{'workload':<18}{'phase':<6}{'':<5}{'Tenon ms':>9}{'spread':>7}{'best peer':>10}  {'which':<14}{'ratio':>6} {'asked':>6}"
           f"{'MiB':>8}{'peer':>8}")
@@ -280,17 +280,17 @@ def parse():
     parser.add_argument("--tests")
     parser.add_argument("--peers", default=str(ROOT.parent / "shared" / "peers"))
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--part", help=f"of {', '.join(PARTS)}, or all (default: tests,small)")
-    parser.add_argument("--only", help="rows by name, as tenon bench and the peers' scripts take them")
+    parser.add_argument("--part", help=f"parts to run: {', '.join(PARTS)}, or all (default: tests,small)")
+    parser.add_argument("--only", help="names of rows, as for tenon bench and the peers' scripts")
     parser.add_argument("--precision", default="bf16,tf32,fp32")
     parser.add_argument("--phase", default="train,infer")
-    parser.add_argument("--modes", default="compile,eager", help="PyTorch's, in this order")
+    parser.add_argument("--modes", default="compile,eager", help="modes of PyTorch, in this order")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--within", type=float, default=570, help="seconds, the build aside")
+    parser.add_argument("--within", type=float, default=570, help="limit in seconds, without the build")
     parser.add_argument("--budget", type=float, default=0.3)
-    parser.add_argument("--tune", default="write", help="as tenon bench takes it")
-    parser.add_argument("--data", help="as tenon train takes it: trains LeNet-5 and times the whole command")
-    parser.add_argument("--commit", help="what is timed, where there is no git to ask")
+    parser.add_argument("--tune", default="write", help="mode of the tuner, as for tenon bench")
+    parser.add_argument("--data", help="data source, as for tenon train: trains LeNet-5 and times the whole command")
+    parser.add_argument("--commit", help="commit that is timed, if there is no git")
     parser.add_argument("--out")
     options = parser.parse_args()
     if options.only and options.part:

@@ -1,9 +1,9 @@
-// What a step costs the host beside the arithmetic: a network of many tiny layers, trained by
-// sgd.step(loss) without compile() and by a compiled step. Per step, and per node of the graph.
+// Times the host's share of a training step: a network of many tiny layers, trained by
+// sgd.step(loss) without compile() and by a compiled step. Prints times per step and per node.
 //
 // build/bin/bench_host_cost, of './dev build all'. Arguments: layers (default 800), steps (default
-// 30). Layers are 4 wide with one sample, so that the arithmetic is little; one thread. Rows:
-// milliseconds of processor time of the fastest step, so that a load beside it counts little.
+// 30). Layers have 4 units and one sample, so there is little arithmetic; one thread. Rows:
+// milliseconds of processor time of the fastest step, so that other load has little influence.
 #include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/nn.h>

@@ -1,7 +1,7 @@
-// How many photographs a second a loader decodes, crops at random, mirrors and scales:
+// Measures how many photographs per second a loader decodes, crops, flips and scales:
 //   bench_images FOLDER [WORKERS] [SIDE] [SECONDS] [CHANGES]
-// prints one number. bench/peer_images.py does the same with torchvision's DataLoader, and with
-// both as arguments measures them in turn.
+// prints one number. bench/peer_images.py does the same with torchvision's DataLoader, and
+// measures both in turn if both are arguments.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
         data::image_dataset(data::open_image_folder(argv[1], data::Split::Train), how), options);
     std::vector<float> input(static_cast<std::size_t>(64 * 3 * side * side));
     std::vector<std::int64_t> target(64);
-    loader.next(input.data(), target.data());  // files come into the system's memory, threads begin
+    loader.next(input.data(), target.data());  // reads files into the page cache, starts threads
     const Clock::time_point start = Clock::now();
     std::int64_t images = 0;
     double seconds = 0;

@@ -7,10 +7,10 @@
                       [--systems torch,jax,onnx] [--modes last,compile-last] [--within SECONDS]
                       [--realtime] [--again] [--results FILE] [--table FILE]
 
-A row is a workload, a phase and a precision. Its measurements follow one another: Tenon, PyTorch's modes, of which two steps each
-are tried and the fastest timed, the other peers, Tenon again. Each is written to --results as it ends, so that a run that was ended,
-or that stopped by --within, goes on where it was; what is there already is not measured again, but with --again. A figure is the
-median of a measurement, Tenon's the median of both; the ratio is the best peer's over Tenon's.
+A row is a workload, a phase and a precision. Its measurements run one after another: Tenon; PyTorch, where each mode is tried for two
+steps and the fastest is timed; the other peers; Tenon again. Each measurement is written to --results when it ends. A run that was
+killed, or stopped by --within, therefore continues. Existing measurements are repeated only with --again. A figure is the
+median of a measurement; Tenon's figure is the median of both. The ratio is the best peer's time over Tenon's.
 """
 import argparse
 import datetime
@@ -30,14 +30,14 @@ from compare import ROOT, Tenon, Torch, commit, cpu_model
 PEERS = pathlib.Path(os.environ.get("TENON_PEERS") or ROOT.parent / "shared" / "peers")
 ROWS = "fcn_s,alexnet_s,alexnet_r,resnet56_b128,lstm_b128,resnet50_b16,gpt2_124m_b4_t64,vgg16_head_b32"
 SYSTEMS = {"train": ["torch", "jax"], "infer": ["torch", "onnx"]}  # onnx: OpenVINO and ONNX Runtime
-# Of PyTorch's modes those that were ever the fastest of a network.
+# The modes of PyTorch that were the fastest for at least one network.
 MODES = {(True, "train"): ["last", "compile-last"], (False, "train"): ["fused", "compile"],
          (True, "infer"): ["last", "compile-last"], (False, "infer"): ["eager", "compile"]}
 PACKAGES = ["torch", "jax", "openvino", "onnxruntime"]
 
 
 def versions():
-    """Of the peers that this Python has."""
+    """Facts of the peers that this Python has."""
     found = []
     for package in PACKAGES:
         try:
@@ -48,7 +48,7 @@ def versions():
 
 
 def first(options):
-    """What a command begins with to run before all other processes."""
+    """The prefix that gives a command real-time priority."""
     return ["chrt", "--rr", "1"] if options.realtime else []
 
 
@@ -69,7 +69,7 @@ def of_torch(workload, phase, precision, options):
 
 
 def of_script(script, *arguments):
-    """The rows that a peer's script prints; it runs in a process of its own."""
+    """The rows that a peer's script prints; the script runs in a separate process."""
     def measure(workload, phase, precision, options):
         command = [*first(options), sys.executable, str(PEERS / script), "--only", workload, "--precision", precision, "--budget", str(options.budget)]
         threads = str(options.threads)
@@ -91,7 +91,7 @@ ROWS_OF = {"tenon": of_tenon, "torch": of_torch, "jax": of_script("jax_bench.py"
 
 
 class Results:
-    """The file of measurements: a list for each row, by its name."""
+    """The file of measurements: one list per row, by the name of the row."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
@@ -161,15 +161,15 @@ def main():
     parser.add_argument("--phase", default="train,infer")
     parser.add_argument("--precision", default="fp32,bf16")
     parser.add_argument("--systems", default="torch,jax,onnx")
-    parser.add_argument("--modes", help="of PyTorch; default: those that were ever the fastest of a network")
+    parser.add_argument("--modes", help="modes of PyTorch; default: those that were the fastest for some network")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--budget", type=float, default=1.0, help="seconds of steps in each measurement")
-    parser.add_argument("--within", type=float, default=math.inf, help="seconds after which no further measurement begins")
-    parser.add_argument("--longest", type=float, default=150, help="seconds that a peer's script may take")
-    parser.add_argument("--realtime", action="store_true", help="run all sides before all other processes (needs root)")
-    parser.add_argument("--again", action="store_true", help="forget what the file has of these rows")
+    parser.add_argument("--budget", type=float, default=1.0, help="seconds of steps per measurement")
+    parser.add_argument("--within", type=float, default=math.inf, help="start no measurement after so many seconds")
+    parser.add_argument("--longest", type=float, default=150, help="limit of a peer's script in seconds")
+    parser.add_argument("--realtime", action="store_true", help="run all sides with real-time priority (needs root)")
+    parser.add_argument("--again", action="store_true", help="measure these rows again; discard their old figures")
     parser.add_argument("--results", default=str(ROOT / "build" / "bench" / "networks.json"))
-    parser.add_argument("--table", help="where the table is written, too")
+    parser.add_argument("--table", help="also write the table to this file")
     options = parser.parse_args()
     if not PEERS.is_dir():
         parser.error(f"{PEERS} is no folder: TENON_PEERS names that of the peers' scripts")

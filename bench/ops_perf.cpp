@@ -1,11 +1,10 @@
-// Times single operations on the CPU that move or reduce against the order of memory, or compute in
-// float64.
+// Times single CPU operations that move or reduce across the memory order, or compute in float64.
 //
 //   ./dev build all
 //   build/bin/bench_ops_perf [rounds threads]
 //
-// A row: name, least microseconds of a call over all rounds. bench/peer_ops.py runs this program
-// and PyTorch in turn and prints both with their ratio.
+// A row: name, minimum time of a call over all rounds in microseconds. bench/peer_ops.py runs this
+// program and PyTorch in turn and prints both with their ratio.
 #include <tenon/tenon.h>
 
 #include <algorithm>
@@ -40,7 +39,7 @@ void time_of(const char* name, const std::function<Tensor(const Tensors&)>& body
   std::fflush(stdout);
 }
 
-// One million elements, or nearly; a matrix of numbers, its bool mask, places, rows and classes.
+// About one million elements: a matrix of numbers, its bool mask, indices, rows and classes.
 void rearrangements(const Tensor& table, const Tensor& places, const Tensor& some) {
   const Tensor mask = table > 0;
   const Tensor flat = reshape(table, {1000000}), order = reshape(places, {1000000}) * 1000;
@@ -104,7 +103,7 @@ void rearrangements(const Tensor& table, const Tensor& places, const Tensor& som
           {table, some});
 }
 
-// Indexing by a mask is read as it is called: nothing here can be compiled.
+// Indexing by a mask reads values at the call, so these cases cannot be compiled.
 void selection(const Tensor& table) {
   const Tensor mask = (table > 0).eval();
   double best = 1e30;

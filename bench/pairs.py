@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Times two builds of Tenon in turn on this machine's processor: is the newer as fast, as small, as soon ready as the older?
+"""Times two builds of Tenon in turn on this machine's CPU, and compares speed, size and time to the first step.
 
     bench/pairs.py --older OTHER/bin/tenon --newer build/bin/tenon [--only lenet5_b64,keras_cnn_b128,fcn_r,fcn_s] [--phase train,infer]
                    [--precision fp32,bf16] [--threads N] [--rounds 7] [--budget 0.5] [--realtime] [--out FILE]
 
-Rows, as docs/performance.md has them: a step of each network; the first steps (a command that times nothing else); what a step costs
-the host (60 tiny layers at batch 1, on one thread); bytes planned; size of the command, which holds the library. Each round runs the
-older and the newer once, the other first in every second round. A figure is the median over rounds, its spread (largest - least) /
-median, the ratio older over newer: above 1 the newer is faster or smaller. In brackets the ratio of the least times, which a load
-beside them changes least; --realtime puts both builds before everything else. Ends with 1 where that says that the newer takes over
-1.05 times the older's in some row.
+Rows: a step of each network; the first steps (a command that times nothing else); the host's time per step (60 tiny layers at batch
+size 1, on one thread); planned bytes; size of the command, which contains the library. Each round runs the older and the newer build
+once; the order changes every round. A figure is the median over the rounds, its spread is (maximum - minimum) / median. The ratio is
+older over newer: above 1 the newer build is faster or smaller. The ratio of the minimum times is in brackets, because other load
+changes minima least. --realtime gives both builds real-time priority. The exit code is 1 if the newer build takes more than 1.05 times
+the older build's minimum in some row.
 """
 import argparse
 import json
@@ -29,7 +29,7 @@ prefix = []  # of every command that is timed
 
 
 def bench(command, workload, phase, precision, threads, budget):
-    """The row that `tenon bench` writes, and the seconds that the command took."""
+    """The row that `tenon bench` writes, and the command's time in seconds."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         start = time.perf_counter()
         words = ["bench", "--only", workload, "--phase", phase, "--precision", precision, "--threads", str(threads),
@@ -42,7 +42,7 @@ def bench(command, workload, phase, precision, threads, budget):
 
 
 class Row:
-    """One figure of both builds over the rounds: `measure(command)` gives its value and the least of it."""
+    """One quantity of both builds over the rounds: `measure(command)` gives its value and its minimum."""
 
     def __init__(self, name, measure):
         self.name, self.measure = name, measure
@@ -111,9 +111,9 @@ def main():
     parser.add_argument("--precision", default="fp32,bf16")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--budget", type=float, default=0.5, help="seconds timed of each row in a round (default: %(default)s)")
-    parser.add_argument("--realtime", action="store_true", help="run both builds before all other processes (needs root)")
-    parser.add_argument("--out", help="add the figures to this file, as JSON lines")
+    parser.add_argument("--budget", type=float, default=0.5, help="seconds timed per row and round (default: %(default)s)")
+    parser.add_argument("--realtime", action="store_true", help="run both builds with real-time priority (needs root)")
+    parser.add_argument("--out", help="append the figures to this file as JSON lines")
     options = parser.parse_args()
     commands = options.older, options.newer
     if options.realtime:
@@ -129,7 +129,7 @@ def main():
     versions = [subprocess.run([c, "--version"], capture_output=True, text=True).stdout.strip() for c in commands]
     print(f"{processor()}, {options.threads} threads, {options.rounds} rounds, load {os.getloadavg()[0]:.1f}; "
           f"older: {versions[0]}, newer: {versions[1]}")
-    print("| | older (spread) | newer (spread) | older / newer (of the least) |\n| --- | --- | --- | --- |")
+    print("| | older (spread) | newer (spread) | older / newer (of the minima) |\n| --- | --- | --- | --- |")
     run(rows, commands, options.rounds)
     if options.out:
         with open(options.out, "a", encoding="utf-8") as file:

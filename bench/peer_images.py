@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Photographs a second through torchvision's DataLoader, beside bench/images.cpp's.
+"""Measures photographs per second through torchvision's DataLoader, beside bench/images.cpp.
 
     bench/peer_images.py make FOLDER [COUNT]     writes COUNT JPEG files of 500 x 375 in two classes, from drawn noise and shapes
     bench/peer_images.py many FOLDER [COUNT]     writes COUNT JPEG files of 500 x 375 (79 KB each) in ten classes: 32 drawn images under
-                                                   many names, for whoever measures reading and decoding
+                                                   many names, to measure reading and decoding
     bench/peer_images.py FOLDER [WORKERS] [SIDE] [SECONDS]   prints one number
-    bench/peer_images.py pairs PROGRAM FOLDER [WORKERS] [ROUNDS]   PROGRAM (bench_images) and this one in turn, with the
+    bench/peer_images.py pairs PROGRAM FOLDER [WORKERS] [ROUNDS]   PROGRAM (bench_images) and this script in turn, with the
                                                                      median of the ratios
 
-Needs torch and torchvision (2.11 and 0.26 made the numbers in docs/images.md) and Pillow.
+Needs torch and torchvision (2.11 and 0.26 for the numbers in docs/images.md) and Pillow.
 """
 import pathlib
 import statistics
@@ -31,7 +31,7 @@ def make(folder, count):
 
 
 def drawn(rng):
-    """Smooth light, forty shapes with edges, texture on half of it, and noise."""
+    """A test image: smooth light, forty shapes with edges, texture on one half, and noise."""
     import numpy as np
     from PIL import Image, ImageDraw, ImageFilter
     y, x = np.mgrid[0:375, 0:500]

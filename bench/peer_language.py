@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Trains PyTorch's form of `keras_rnn` or `lstm` on a text by words, as `tenon train` does, and prints the perplexity of its last tenth.
+"""Trains PyTorch's version of `keras_rnn` or `lstm` on the words of a text, as `tenon train` does, and prints the perplexity of the last tenth.
 
     peer_language.py TEXT keras_rnn|lstm [epochs] [seed]    TORCH_THREADS: threads (default 2), TORCH_DEVICE: cpu or cuda
     tenon train keras_rnn --data text:TEXT,by=words,words=1000,length=20 --epochs EPOCHS --set keep_best=false --out RUN && tenon eval RUN
 
-Tokens, windows, model, initial distributions and recipe are Tenon's; the order of windows and the drawn weights are not.
+Tokens, windows, model, initial distributions and recipe equal Tenon's. The order of windows and the drawn weights differ.
 """
 import collections
 import math
@@ -46,7 +46,7 @@ def lstm():
 
 
 def windows(path, words, length):
-    """Inputs and targets of both parts: the last tenth is for testing, the commonest words of the rest have numbers, 0 is any other."""
+    """Inputs and targets of both parts. The last tenth is the test part. The most common words of the rest have indices; 0 is any other word."""
     text = open(path, "rb").read()
     middle = len(text) - len(text) // 10
     while middle < len(text) and text[middle] & 0xc0 == 0x80:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Times the operations of bench/ops_perf.cpp in PyTorch and in turn with that program.
+"""Times the operations of bench/ops_perf.cpp in PyTorch, in turn with that program.
 
     peer_ops.py PROGRAM [rounds turns]      TORCH_THREADS: threads of both (default 2)
 
-A row: operation, least microseconds of ours and of PyTorch's, PyTorch's over ours (1 and more: ours is
-no slower), worst first.
+A row: operation, minimum microseconds of Tenon and of PyTorch, PyTorch's time over Tenon's (1 and more:
+Tenon is not slower). The worst row comes first.
 """
 import os
 import subprocess

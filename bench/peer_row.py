@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Times rows of one workload by a peer's script, for bench/gpu.py, which starts many of these side by side.
+"""Times rows of one workload with a peer's script. bench/gpu.py runs many of these processes in parallel.
 
     peer_row.py torch|jax FOLDER LOCK WORKLOAD PHASE PRECISION MODES
 
-FOLDER holds torch_bench.py and jax_bench.py. Compiling a step takes a minute of one processor, timing it a second of the GPU: so the
-former happens beside others, and the latter while nobody else has the file LOCK. JAX tries kernels on the GPU while it compiles, which only
-others that compile may see: it shares the lock until then. MODES are torch_bench.py's modes, or the numbers of steps a call of
-jax_bench.py. Prints rows as the scripts do, one JSON object a line.
+FOLDER holds torch_bench.py and jax_bench.py. Compiling a step takes a minute of one processor; timing the step takes a second of the
+GPU. So processes compile in parallel, and a process times only while it holds the file LOCK alone. JAX tries kernels on the GPU while it
+compiles, so it shares the lock with other compiling processes until it times. MODES are torch_bench.py's modes, or the numbers of steps per
+call of jax_bench.py. Prints rows as the scripts do, one JSON object per line.
 """
 import contextlib
 import fcntl
@@ -16,7 +16,7 @@ import time
 
 
 class Lock:
-    """Of the GPU: held from when it is taken until the process ends."""
+    """The lock of the GPU, held until the process ends."""
 
     def __init__(self, path):
         self.file, self.held = open(path, "w", encoding="utf-8"), False
@@ -74,7 +74,7 @@ def with_jax(lock, workload, phase, precision, modes):
     import jax_bench
 
     class Clock:
-        """What jax_bench.py takes for the module time: its second look is behind the first step, before anything is timed."""
+        """Stands for the module time in jax_bench.py. Its second call comes after the first step and before any timing."""
         looks = 0
 
         @classmethod

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Times the benchmark workloads in PyTorch: the measure that Tenon is held against.
+"""Times the benchmark workloads in PyTorch, for comparison with Tenon.
 
     bench/peer_torch.py [--only lenet5_b64,fcn_r] [--phase train,infer] [--precision fp32,bf16] [--modes all] [--threads N]
-    bench/peer_torch.py --serve      answers one JSON request a line with one row a line (bench/compare.py uses it)
+    bench/peer_torch.py --serve      answers each JSON request, one per line, with one row (for bench/compare.py)
 
 A row: workload, phase, precision, mode, batch, ms (median), ms_min, items_per_s, peak_mb (resident, of the whole process), setup_s
-(building, compiling and the first step). A step is what `tenon bench` times: for training forward, loss, gradients, and SGD with
-momentum 0.9 and weight decay 5e-4; for inference the forward pass. Data is random and stays in place. Where the folder TENON_PEERS
-(or ../shared/peers) holds torch_bench.py, its workloads are known too (resnet50_b16, gpt2_124m_b4_t64, …), with their updates.
+(building, compiling and the first step). A step is the same as in `tenon bench`. Training: forward pass, loss, gradients, and SGD with
+momentum 0.9 and weight decay 5e-4. Inference: the forward pass. Data is random and stays on the device. If the folder TENON_PEERS
+(or ../shared/peers) holds torch_bench.py, its workloads are available too (resnet50_b16, gpt2_124m_b4_t64, …), with their updates.
 
-Modes (every one that makes sense for the workload is tried; the fastest is PyTorch's figure):
+Modes (every mode that makes sense for the workload is tried; the fastest gives PyTorch's figure):
   eager       modules as most people write them           fused     the same, with the fused optimizer
   last        channels-last, fused optimizer              compile   torch.compile, fused optimizer
   compile-last  the same on channels-last                 max       torch.compile with max-autotune and the C++ wrapper
-  max-last    the same on channels-last                   max-opt   as max, with the optimizer's step compiled as well
+  max-last    the same on channels-last                   max-opt   as max, with the optimizer's step compiled too
 """
 import argparse
 import json
@@ -72,7 +72,7 @@ def ten_classes(*sample):
     return lambda batch, device: (torch.randn(batch, *sample, device=device), torch.randint(10, (batch,), device=device))
 
 
-# name: (network, data of a batch on a device, batch, update)
+# name: (network, batch of data on a device, batch size, update)
 WORKLOADS = {
     "lenet5_b64": (lenet5, ten_classes(1, 28, 28), 64, "sgd"),
     "keras_cnn_b128": (keras_cnn, ten_classes(1, 28, 28), 128, "sgd"),
@@ -87,7 +87,7 @@ if (PEERS / "torch_bench.py").exists():
 
 
 def modes_for(workload, phase):
-    """Those that make sense; of large networks none that searches for minutes."""
+    """The modes that make sense. For large networks, modes that search for minutes are left out."""
     spatial = WORKLOADS[workload][1](1, "cpu")[0].dim() == 4
     return [m for m in MODES if (spatial or "last" not in m) and (phase == "train" or m not in ("fused", "max-opt"))
             and (workload in PARAMETERS or "max" not in m)]
@@ -104,7 +104,7 @@ def compiled(function, mode, phase):
 
 
 def make_step(workload, phase, precision, mode):
-    """The function that one measured step calls."""
+    """The function of one timed step."""
     build, data, batch, rule = WORKLOADS[workload]
     torch.manual_seed(0)
     net = build().train(phase == "train")
@@ -157,7 +157,7 @@ def resident_peak_mb():
 
 
 def timed(step, budget_s):
-    """(median, least) milliseconds of about budget_s seconds of steps, after a warm-up; without a budget, of one step."""
+    """(median, minimum) milliseconds over about budget_s seconds of steps, after a warm-up; without a budget, of one step."""
     for _ in range(3):
         start = time.perf_counter()
         step()
@@ -196,7 +196,7 @@ class Peer:
 
 
 def serve(peer):
-    """One request a line: {"modes": [workload, phase]} or {"row": [workload, phase, precision, mode, budget_s]}."""
+    """One request per line: {"modes": [workload, phase]} or {"row": [workload, phase, precision, mode, budget_s]}."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what compilers print must not come between the answers
     print(json.dumps(dict(torch=torch.__version__, python=sys.version.split()[0], threads=torch.get_num_threads(),
@@ -214,7 +214,7 @@ def main():
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--modes", default="all")
     parser.add_argument("--threads", type=int, default=0, help="0: all")
-    parser.add_argument("--budget", type=float, default=1.0, help="seconds timed for each row")
+    parser.add_argument("--budget", type=float, default=1.0, help="seconds timed per row")
     parser.add_argument("--serve", action="store_true")
     options = parser.parse_args()
     if options.threads:

@@ -3,9 +3,9 @@
 //   ./dev build all
 //   build/bin/bench_recurrent_perf [cpu|cuda] [steps batch width] [gru|lstm|rnn|words]
 //
-// gru, lstm and rnn: one layer, mean square of all outputs, plain SGD. words: the model of language
-// of WORKLOADS (10,000 words embedded in `width`, two LSTM layers, dense, cross-entropy at every
-// step). One line: planning and a step in milliseconds (median and least of 30).
+// gru, lstm and rnn: one layer, mean square of all outputs, plain SGD. words: the language model
+// of WORKLOADS (10,000 words, embedding size `width`, two LSTM layers, dense, cross-entropy at
+// every step). One line: planning and a step in milliseconds (median and minimum of 30).
 // bench/peer_recurrent.py times PyTorch on the same work.
 #include <tenon/tenon.h>
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the device tests under NVIDIA's compute-sanitizer on this machine's GPU, and ends in a table.
+"""Runs the device tests under NVIDIA's compute-sanitizer on this machine's GPU, and prints a table.
 
-    ./dev gpu --sanitize [OPTIONS]     builds, and runs this
+    ./dev gpu --sanitize [OPTIONS]     builds, then runs this script
     bench/sanitize.py --tests build/bin/tenon_tests [--tools memcheck,racecheck,initcheck] [--groups cases,map,…] [--all]
                       [--jobs N] [--seconds 600] [--out FOLDER]
 
-Groups are cut into parts, each a process on the GPU; N run at a time. Kernels are compiled before ("plain"), into a cache of
-the folder's own, and the library keeps no memory (TENON_CUDA_POOL=off), so that every tensor is an allocation whose end the
-tool sees. racecheck and initcheck take the tests that launch every family of kernels; --all gives them everything. What was
-found is in FOLDER/TOOL-GROUP-PART.log; exit code 1 when anything was. A part that the time limit ends is not a clean one.
+Groups are split into parts. Each part is a process on the GPU, and N run at a time. Kernels are compiled first ("plain") into a
+cache in FOLDER. The memory pool is off (TENON_CUDA_POOL=off), so every tensor is an allocation whose end the
+tool sees. racecheck and initcheck run tests that launch every family of kernels; --all runs all tests. The
+findings are in FOLDER/TOOL-GROUP-PART.log; the exit code is 1 if there are any. A part that reaches the time limit is not clean.
 """
 import argparse
 import collections
@@ -25,8 +25,8 @@ import time
 
 SHARES = 12
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Group: patterns of doctest cases for every tool, a shorter list for the slow tools where the whole would be too long, and how
-# many processes share the case table, or None: then each pattern is a process. Those that take long stand first.
+# Group: patterns of doctest cases for every tool; a shorter list for the slow tools, if the whole list takes too long; the number
+# of processes that share the case table, or None for one process per pattern. Long groups come first.
 GROUPS = {
     "wgmma": (["wgmma gives*"], None, None),
     "simt": (["simt gives*", "simt updates*"], None, None),
@@ -79,7 +79,7 @@ def find_sanitizer():
     for place in places:
         if place and os.access(place, os.X_OK):
             return place
-    return sys.exit("sanitize.py: compute-sanitizer is in no CUDA toolkit here (PATH, CUDA_HOME, /usr/local/cuda*)")
+    return sys.exit("sanitize.py: found no compute-sanitizer in PATH, CUDA_HOME or /usr/local/cuda*: install a CUDA toolkit")
 
 
 def patterns_of(group, tool, everything):
@@ -88,7 +88,7 @@ def patterns_of(group, tool, everything):
 
 
 def parts_of(group, tool, everything):
-    """Processes of a group, as (patterns, share)."""
+    """The processes of a group, as (patterns, share)."""
     patterns, shares = patterns_of(group, tool, everything), GROUPS[group][2]
     if shares is None:
         return [(each, None) for each in patterns]
@@ -102,7 +102,7 @@ class Runner:
         self.environment = {**os.environ, "TENON_CACHE": str(options.out / "cache"), "TENON_CUDA_POOL": "off"}
 
     def environment_of(self, share, folder):
-        """Tests keep files under fixed names in TMPDIR."""
+        """A TMPDIR of its own: tests write files with fixed names there."""
         folder.mkdir(exist_ok=True)
         own = {"TMPDIR": str(folder)}
         if share:
@@ -152,7 +152,7 @@ def verdict(row):
 
 
 def report(rows):
-    """A line for the parts of a group under a tool; whether all are clean."""
+    """Prints one line for the parts of a group under a tool. Returns whether all are clean."""
     verdicts = [verdict(row) for row in rows]
     bad = [f"part {row['part']}: {text}" for row, text in zip(rows, verdicts) if text != "clean"]
     tests = max((row["tests"] or 0 for row in rows), default=0) if GROUPS[rows[0]["group"]][2] else \
@@ -164,7 +164,7 @@ def report(rows):
 
 
 def run_all(runner, pool, jobs):
-    """Runs jobs, the first ones first, and reports each group when its last part has ended."""
+    """Runs jobs in order and reports each group when its last part has ended."""
     left, rows, clean = collections.Counter(job[:2] for job in jobs), collections.defaultdict(list), True
     for done in concurrent.futures.as_completed([pool.submit(runner.check, *job) for job in jobs]):
         row = done.result()

@@ -1,14 +1,14 @@
-// A server under load, for a long time: are its answers right, and does its memory stay flat?
+// Runs a server under load for a long time. Checks its answers and shows whether its memory grows.
 //
 //   ./dev build all
 //   build/bin/bench_server serve [seconds = 600] [threads = 8]
 //   build/bin/bench_server shapes [count = 100000]
 // serve: LeNet-5 answers batches of 1 to 256 images from all threads; every other call asks a
-// second network, which another thread trains meanwhile. Answers of the first are compared with
-// those of one large batch; of the second, equal images of a batch must have equal scores, whatever
-// step they see. shapes: matrices of random sizes through a compiled function and through eval(),
-// caches limited to 16 MiB. Rows: seconds or shapes, resident memory, bytes of caches. Ends with 1
-// if an answer was wrong.
+// second network, which another thread trains meanwhile. Answers of the first network are
+// compared with those of one large batch. In the second network, equal images of a batch must get
+// equal scores, whatever training step the answer sees. shapes: matrices of random sizes through a
+// compiled function and through eval(), caches limited to 16 MiB. Rows: seconds or shapes, resident
+// memory, bytes of caches. Ends with 1 if an answer was wrong.
 #include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/models.h>

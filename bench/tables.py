@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the tables of measurements into docs/performance.md and README.md from bench/results/*.json.
+"""Writes tables of measurements into docs/performance.md and README.md from bench/results/*.json, and counts from the sources.
 
-    bench/tables.py             writes the tables
-    bench/tables.py --check     fails when a page is not what the results say
+    bench/tables.py             writes the tables and counts
+    bench/tables.py --check     fails when a page disagrees with the results or the sources
 
 A page holds `<!-- table FILE [phase=train,infer] [precision=bf16,…] [columns=…] -->` … `<!-- end -->`; everything between the two
 lines is generated. FILE is a record of bench/compare.py, of bench/gpu.py, or one with these fields:
@@ -11,7 +11,8 @@ lines is generated. FILE is a record of bench/compare.py, of bench/gpu.py, or on
     peer, peer_ms, memory_mib, peer_memory_mib, commit, date, same_run}]
 
 `same_run: false` marks a row whose peer was timed in another run on the same kind of machine. `<!-- figure FILE workload phase
-precision FIELD -->` … `<!-- end -->` stands for one number within a sentence: ratio, tenon_ms or peer_ms.
+precision FIELD -->` … `<!-- end -->` stands for one number within a sentence: ratio, tenon_ms or peer_ms. `<!-- count NAME -->` …
+`<!-- end -->` stands for a fact of COUNTS, which is read from the sources.
 """
 import json
 import pathlib
@@ -21,7 +22,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 PAGES = ["README.md", "docs/performance.md"]
-BLOCK = re.compile(r"(<!-- (table|figure) ([^>]*?) -->)(.*?)(<!-- end -->)", re.S)
+BLOCK = re.compile(r"(<!-- (table|figure|count) ([^>]*?) -->)(.*?)(<!-- end -->)", re.S)
 PHASES = {"train": "training", "infer": "inference"}
 PEER_MODES = {"eager": "eager", "compile": "compiled", "fused": "eager, fused optimizer", "last": "channels-last",
               "compile-last": "compiled, channels-last", "max": "compiled, max-autotune",
@@ -54,7 +55,9 @@ def from_gpu(record):
         rows.append({"workload": row["workload"], "phase": row["phase"], "precision": row["precision"], "tenon_ms": row["ms"],
                      "spread": row["spread"], "peer": f"{PEER_NAMES[peer['peer']]} {PEER_MODES[peer['mode']]}", "peer_ms": peer["ms"],
                      "memory_mib": row["tenon"][0].get("planned_mb"), "commit": record["commit"][:8], "date": record["date"][:10]})
-    return {"machine": record["doctor"]["cuda"]["gpus"][0]["name"], "peers": {"PyTorch": "2.11", "JAX": "0.11"},
+    cuda = record["doctor"]["cuda"]
+    gpus = cuda["gpus"] if "gpus" in cuda else cuda["cards"]  # the field's name in raw files of earlier versions
+    return {"machine": gpus[0]["name"], "peers": {"PyTorch": "2.11", "JAX": "0.11"},
             "method": "bench/gpu.py: Tenon and the peers in turn in one run, medians; memory is what Tenon plans", "notes": [],
             "rows": rows}
 
@@ -70,7 +73,7 @@ def read(name):
 
 
 def number(value):
-    """Three digits that count, as people write them."""
+    """VALUE with three significant digits, or all its digits before the point."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"
@@ -112,7 +115,7 @@ def table(arguments):
         sys.exit(f"tables.py: no row of bench/results/{name} is {arguments}")
     columns = options["columns"].split(",") if "columns" in options else list(HEADS)
     if "columns" not in options:
-        # A column that says the same in every row, or nothing, moves into the line below the table.
+        # An empty column is dropped. A column with one value in all rows moves into the line below the table.
         empty = {"memory": "memory_mib", "peer_memory": "peer_memory_mib"}
         columns = [c for c in columns if c not in empty or any(row.get(empty[c]) for row in rows)]
     same = {c: {cell(c, row) for row in rows} for c in ("phase", "precision", "commit", "date")}
@@ -135,9 +138,40 @@ def figure(arguments):
     return f"{ratio(rows[0]):.2f}" if field == "ratio" else number(rows[0][field])
 
 
+def found(path, pattern):
+    """Every match of PATTERN in a source file; at least one, so that a changed source does not become an empty count."""
+    matches = re.findall(pattern, (ROOT / path).read_text(encoding="utf-8"), re.M)
+    if not matches:
+        sys.exit(f"tables.py: {path} has nothing like {pattern}: change COUNTS in bench/tables.py")
+    return matches
+
+
+def commands():
+    body = found("cli/main.cpp", r"all_commands\(\) \{([^}]*)\}")[0]
+    return re.findall(r"(\w+)_command\(\)", body)
+
+
+# Facts of the sources that pages state.
+COUNTS = {
+    "ops": lambda: str(len(found("src/graph/op_table.inc", r"^TENON_(?:OP|UNARY|BINARY|REDUCTION)\("))),
+    "commands": lambda: str(len(commands())),
+    "command_names": lambda: ", ".join(f"`{name}`" for name in commands()),
+    "library_mb": lambda: found("cmake/TenonGuards.cmake", r"--limit-mb ([\d.]+)")[0],
+    "header_seconds": lambda: found("cmake/TenonGuards.cmake", r"header_time\.py.*--limit ([\d.]+)")[0],
+}
+
+
+def count(name):
+    if name not in COUNTS:
+        sys.exit(f"tables.py: there is no count {name}; there are {', '.join(COUNTS)}")
+    return COUNTS[name]()
+
+
 def filled(text):
+    kinds = {"table": table, "figure": figure, "count": count}
+
     def block(match):
-        return match[1] + (table(match[3]) if match[2] == "table" else figure(match[3])) + match[5]
+        return match[1] + kinds[match[2]](match[3]) + match[5]
     return BLOCK.sub(block, text)
 
 
@@ -152,7 +186,7 @@ def main():
             if not check:
                 path.write_text(new, encoding="utf-8")
     if check and stale:
-        sys.exit(f"tables.py: {', '.join(stale)} is not what bench/results says: run bench/tables.py")
+        sys.exit(f"tables.py: {', '.join(stale)} disagrees with bench/results or the sources: run bench/tables.py")
     print(f"tables: {', '.join(PAGES)} {'agree with bench/results' if check or not stale else 'written'}")
 
 

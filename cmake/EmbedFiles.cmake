@@ -1,5 +1,5 @@
-# Script: writes OUTPUT, a C++ file that holds the files of FILES (names relative to ROOT, separated by '|'), packed as one gzip
-# stream: a quarter of their size. An array rather than string literals, whose length compilers limit.
+# Script: writes OUTPUT, a C++ file that holds FILES (names relative to ROOT, separated by '|') as one gzip stream, a quarter of
+# their size. The bytes are an array, because compilers limit the length of string literals.
 cmake_minimum_required(VERSION 3.22)
 
 string(REPLACE "|" ";" names "${FILES}")
@@ -17,7 +17,7 @@ execute_process(COMMAND ${CMAKE_COMMAND} -E cat ${paths} OUTPUT_FILE ${joined} C
 file(ARCHIVE_CREATE OUTPUT ${joined}.gz PATHS ${joined} FORMAT raw COMPRESSION GZip)
 file(READ ${joined}.gz hex HEX)
 file(REMOVE ${joined} ${joined}.gz)
-# Bytes 4 to 7 of the header are the time of packing: the same files must give the same library.
+# Bytes 4 to 7 of the header are the time of packing. They are set to zero, so that the same files give the same library.
 string(SUBSTRING "${hex}" 0 8 start)
 string(SUBSTRING "${hex}" 16 -1 rest)
 set(hex "${start}00000000${rest}")

@@ -1,9 +1,9 @@
-# Kernels compiled ahead, where a CUDA toolkit is present: those that the reference networks ask for, for sm_80 and sm_90a, and as
-# PTX. A program of this build runs the networks on GPUs that do nothing, the toolkit's NVRTC compiles what they ask for, and the
-# library takes the result in. It runs twice: with and without NVIDIA's libraries, since who multiplies decides what stands around.
+# Compiles kernels ahead if there is a CUDA toolkit: the kernels of the reference networks, for sm_80 and sm_90a and as PTX. A
+# program of this build runs the networks on GPUs that do nothing, the toolkit's NVRTC compiles the requested kernels, and the
+# library stores them. The program runs with and without NVIDIA's libraries, because the engine of a product decides which kernels surround it.
 #
-# AUTO, the default, means where a toolkit's NVRTC is found that knows sm_90a (CUDA 12), but in builds that are only for tests and in
-# other projects' builds. It takes five minutes of processor time the first time.
+# AUTO, the default, compiles if the toolkit's NVRTC knows sm_90a (CUDA 12), except in builds with sanitizers or fuzzers and in other
+# projects' builds. The first build takes five minutes of processor time more.
 set(auto OFF)
 if(TENON_TOP_LEVEL AND NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS AND NOT CMAKE_CROSSCOMPILING)
   set(auto AUTO)
@@ -25,7 +25,7 @@ if(TENON_CUDA_CUBINS)
   if(TENON_NVRTC_LIBRARY)
     file(REAL_PATH ${TENON_NVRTC_LIBRARY} nvrtc)
     get_filename_component(folder ${nvrtc} DIRECTORY)
-    file(GLOB builtins ${folder}/libnvrtc-builtins.so*) # without which it compiles nothing
+    file(GLOB builtins ${folder}/libnvrtc-builtins.so*) # NVRTC needs these to compile
   endif()
   if(TENON_NVRTC_LIBRARY AND (NOT TENON_CUDA_CUBINS STREQUAL "AUTO" OR (builtins AND nvrtc MATCHES "[.]so[.](1[2-9]|[2-9][0-9])")))
     set(compile_ahead ON)
@@ -40,7 +40,7 @@ if(compile_ahead OR TENON_BUILD_TESTS)
 endif()
 
 set(TENON_BUILT_IN_SOURCE ${PROJECT_SOURCE_DIR}/cmake/built_in_none.cpp)
-if(compile_ahead OR TENON_BUILD_TESTS) # with tests everywhere, or it would break where no toolkit is
+if(compile_ahead OR TENON_BUILD_TESTS) # always with tests, so that the tool is compiled without a toolkit too
   add_executable(tenon_built_in ${PROJECT_SOURCE_DIR}/tools/built_in_kernels.cpp ${PROJECT_SOURCE_DIR}/cli/step.cpp
                                 ${PROJECT_SOURCE_DIR}/cli/data_paths.cpp ${TENON_BUILT_IN_SOURCE} ${TENON_OBJECTS})
   target_include_directories(tenon_built_in PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
@@ -72,7 +72,7 @@ if(compile_ahead)
   set_property(SOURCE ${TENON_BUILT_IN_SOURCE} PROPERTY OBJECT_DEPENDS ${TENON_STORE})
 endif()
 
-# Its own object, as position-independent and hidden as the others.
+# A separate object, position-independent and hidden like the others.
 add_library(tenon_built_in_objects OBJECT ${TENON_BUILT_IN_SOURCE})
 target_include_directories(tenon_built_in_objects PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(tenon_built_in_objects PRIVATE tenon_options)

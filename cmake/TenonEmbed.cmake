@@ -1,5 +1,5 @@
-# Device headers travel in the library as bytes, so that kernels can be compiled at run time wherever the library goes; so do
-# tables of which engines were measured to be fast on a GPU.
+# Embeds the device headers in the library, so that an installed library can compile kernels at run time. Also embeds the tables of
+# measured engine choices.
 file(GLOB TENON_DEVICE_HEADERS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
      ${PROJECT_SOURCE_DIR}/src/scalar/*.h ${PROJECT_SOURCE_DIR}/src/cuda/kernels/*.cuh
      ${PROJECT_SOURCE_DIR}/src/cuda/tuned/*.tune)

@@ -1,5 +1,5 @@
-# The emulated GPU for tests: a driver library and an NVRTC library that run kernels on the CPU, so that the CUDA backend is
-# tested where there is no GPU and no toolkit.
+# The emulated GPU for tests: a driver library and an NVRTC library that run kernels on the CPU. They test the
+# CUDA backend without a GPU and without a toolkit.
 #
 # tenon_use_emulator(test…) sends ctest's runs of these tests to it. To run the same programs on a real GPU, start them without
 # ctest, or configure with -DTENON_TEST_GPU=ON; without a GPU they say 'skipped'.
@@ -15,7 +15,7 @@ add_library(tenon_fake_cuda MODULE ${TENON_DRIVER_SOURCES})
 add_library(tenon_fake_nvrtc MODULE ${TENON_NVRTC_SOURCES})
 target_compile_definitions(tenon_fake_nvrtc PRIVATE TENON_EMULATOR_COMPILER="${CMAKE_CXX_COMPILER}"
                            TENON_EMULATOR_FOLDER="${PROJECT_SOURCE_DIR}/tests/cuda/emulator")
-# Libraries of NVIDIA's for the emulated GPU: what the vendor engines describe, computed by loops.
+# NVIDIA's libraries for the emulated GPU: loops compute what the vendor engines describe.
 add_library(tenon_fake_cublaslt MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/vendor/fake_cublaslt.cpp)
 add_library(tenon_fake_cudnn MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/vendor/fake_cudnn.cpp)
 add_library(tenon_fake_nvjpeg MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/vendor/fake_nvjpeg.cpp)
@@ -27,15 +27,15 @@ foreach(library tenon_fake_cuda tenon_fake_nvrtc tenon_fake_cublaslt tenon_fake_
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${library} PRIVATE -Wno-restrict) # as in cmake/TenonLibrary.cmake
   endif()
-  # Not instrumented by sanitizers: they do not follow changes of stacks.
+  # Not instrumented, because sanitizers do not follow changes of stacks.
   target_link_libraries(${library} PRIVATE ${CMAKE_DL_LIBS})
   set_target_properties(${library} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 endforeach()
 
-# Switching between threads and multiplying for warps is half the time of the tests that use it.
+# Fiber switches and warp products are half of the tests' time, so these files are optimised.
 target_compile_options(tenon_fake_cuda PRIVATE $<$<CONFIG:Release>:-O2>)
 
-# Kernels that are compiled for the emulator stay in a cache whose name changes with the emulator.
+# Kernels for the emulator stay in a cache whose name changes with the emulator.
 file(GLOB_RECURSE TENON_EMULATOR_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cuda/emulator/include/*
      ${PROJECT_SOURCE_DIR}/tests/cuda/emulator/*.h)
 set(TENON_EMULATOR_STAMP "${CMAKE_CXX_COMPILER}${CMAKE_CXX_COMPILER_VERSION}")
@@ -59,7 +59,7 @@ function(tenon_use_emulator)
   endforeach()
 endfunction()
 
-# The vendor engines on the emulated GPU. Their libraries are off elsewhere: their calls cannot be captured there.
+# The vendor engines on the emulated GPU. In other tests these libraries are off, because their calls cannot be captured there.
 function(tenon_use_fake_libraries)
   if(TENON_TEST_GPU)
     return()

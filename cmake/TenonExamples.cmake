@@ -1,4 +1,4 @@
-# Examples: one page, one program each; every one is run by ctest in a folder of its own.
+# Examples: each file is a program, and ctest runs each one in a separate folder.
 file(GLOB TENON_EXAMPLE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
 foreach(source ${TENON_EXAMPLE_SOURCES})
   get_filename_component(name ${source} NAME_WE)
@@ -12,7 +12,7 @@ foreach(source ${TENON_EXAMPLE_SOURCES})
   endif()
 endforeach()
 
-# Programs of bench/ that time the library on its own: built with the examples, lest they fall behind it; run by hand.
+# Programs of bench/ that time the library alone. They are built with the examples, so that they keep compiling, and run by hand.
 file(GLOB TENON_BENCH_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
 foreach(source ${TENON_BENCH_SOURCES})
   get_filename_component(name ${source} NAME_WE)
@@ -21,7 +21,7 @@ foreach(source ${TENON_BENCH_SOURCES})
   target_link_libraries(bench_${name} PRIVATE tenon tenon_options)
 endforeach()
 
-# lab/conv measures the library's convolutions beside cuDNN's; by hand too.
+# lab/conv compares the library's convolutions with cuDNN's; also run by hand.
 add_executable(lab_conv ${PROJECT_SOURCE_DIR}/lab/conv/main.cpp)
 target_compile_options(lab_conv PRIVATE $<$<CONFIG:Release>:-O1>)
 target_link_libraries(lab_conv PRIVATE tenon tenon_options)

@@ -1,8 +1,8 @@
-# Fuzzers: tests/fuzz/NAME.cpp becomes fuzz_NAME, on libFuzzer. The library, but for the CPU backend, carries ASan, UBSan and coverage.
+# Fuzzers: tests/fuzz/NAME.cpp becomes fuzz_NAME, on libFuzzer. The library is built with ASan, UBSan and coverage, except the CPU backend.
 if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "The fuzzers need clang: configure with -DCMAKE_CXX_COMPILER=clang++")
 endif()
-# Of files that are compiled as one, a constant in one's anonymous namespace is shadowed, to clang, by a local in another.
+# In a unity file clang sees a constant of one file shadowed by a local of another file.
 target_compile_options(tenon_options INTERFACE -Wno-shadow)
 set(TENON_FUZZ_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
 foreach(objects tenon_hot_objects tenon_cold_objects tenon_small_objects tenon_reader_objects)
@@ -22,7 +22,7 @@ foreach(source ${TENON_FUZZ_SOURCES})
   add_dependencies(fuzzers fuzz_${name})
 endforeach()
 
-# Command lines are read by the command, which is no part of the library.
+# The command parses command lines; that code is not part of the library.
 find_package(fmt REQUIRED)
 find_package(CURL REQUIRED)
 file(GLOB TENON_FUZZ_CLI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.cpp)

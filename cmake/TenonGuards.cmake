@@ -1,4 +1,4 @@
-# Guards: figures and rules that must not rot. Each is a script that can be run by hand and says what to do when it fails.
+# Guards check figures and rules of the project. Each is a script that can be run by hand and says what to do if it fails.
 set(guards ${PROJECT_SOURCE_DIR}/tests/guards)
 set(python ${Python3_EXECUTABLE})
 
@@ -16,11 +16,11 @@ tenon_add_test(guard.header_time 120 ${python} ${guards}/header_time.py --compil
 tenon_add_test(guard.scalar_headers 120 ${python} ${guards}/scalar_headers.py --compiler ${CMAKE_CXX_COMPILER})
 tenon_add_test(guard.lab 300 ${python} ${guards}/lab.py)
 set_tests_properties(guard.lab PROPERTIES SKIP_RETURN_CODE 77)
-# Timed, so nothing may run beside it.
+# This guard measures times, so nothing may run in parallel.
 set_tests_properties(guard.header_time PROPERTIES RUN_SERIAL ON)
 if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
   set(kernels "")
-  if(TENON_STORE) # kernels compiled ahead are counted apart
+  if(TENON_STORE) # kernels compiled ahead are counted separately
     set(kernels --kernels ${TENON_STORE})
   endif()
   tenon_add_test(guard.library 60 ${python} ${guards}/library.py --library $<TARGET_FILE:tenon_shared> --limit-mb 7.6
@@ -32,17 +32,17 @@ if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS)
   tenon_add_test(guard.hardening 60 ${python} ${guards}/hardening.py ${hardened} $<$<CONFIG:Release>:--release>)
   tenon_add_test(consumer 300 ${python} ${PROJECT_SOURCE_DIR}/tests/consumer/consumer.py --build ${CMAKE_BINARY_DIR}
                  --compiler ${CMAKE_CXX_COMPILER})
-  # What the pages for users show is compiled and run.
+  # Compiles and runs the code and commands of the users' pages.
   tenon_add_test(docs.pages 600 ${python} ${PROJECT_SOURCE_DIR}/tests/docs/pages.py --build ${CMAKE_BINARY_DIR}
                  --compiler ${CMAKE_CXX_COMPILER})
 endif()
 
-# Puts its own malloc before the C library's, which sanitizers do themselves.
+# Replaces malloc, which sanitizers do too.
 if(NOT TENON_SANITIZE AND NOT TENON_BUILD_FUZZERS AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
   add_executable(tenon_allocations ${guards}/allocations.cpp)
   target_link_libraries(tenon_allocations PRIVATE tenon tenon_options)
   tenon_add_test(guard.allocations 60 tenon_allocations)
-  # Some of the sequences of callers; all of them without options, in an hour.
+  # Tries some sequences of callers. Without options the program tries all, in an hour.
   add_executable(tenon_failing_allocations ${guards}/failing_allocations.cpp)
   target_compile_definitions(tenon_failing_allocations PRIVATE TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(tenon_failing_allocations PRIVATE tenon tenon_options)

@@ -10,11 +10,11 @@ set(TENON_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(TENON_FLAGS_avx512 -march=x86-64-v4 -mavx512bf16 -mavx512vnni -mprefer-vector-width=512)
 set(TENON_FLAGS_amx ${TENON_FLAGS_avx512} -mamx-tile -mamx-bf16 -mamx-int8)
 set(TENON_FLAGS_neon "")
-# Not an instruction set, and before one if there is one: results that must be the same on every machine allow no fused
-# multiply-add by the compiler.
+# `_exact` is not an instruction set and comes before its suffix. Results that must be equal on every machine forbid the compiler
+# to fuse multiply-adds.
 set(TENON_FLAGS_exact -ffp-contract=off)
 
-# Drops the files of other architectures from the list and gives those with a suffix their flags.
+# Removes files of other architectures from the list and sets the flags of files with a suffix.
 function(tenon_choose_isa list)
   list(FILTER ${list} EXCLUDE REGEX "(${TENON_FOREIGN_SUFFIXES})\\.cpp$")
   foreach(source ${${list}})

@@ -6,11 +6,11 @@ find_package(JPEG REQUIRED)
 find_path(UTF8PROC_INCLUDE_DIR utf8proc.h)
 find_library(UTF8PROC_LIBRARY utf8proc)
 if(NOT UTF8PROC_INCLUDE_DIR OR NOT UTF8PROC_LIBRARY)
-  message(FATAL_ERROR "utf8proc is not here: install libutf8proc-dev")
+  message(FATAL_ERROR "utf8proc was not found: install libutf8proc-dev")
 endif()
 set(TENON_DEPENDENCIES Threads::Threads ZLIB::ZLIB PNG::PNG JPEG::JPEG utf8proc ${CMAKE_DL_LIBS})
 
-# Kinds of images that not every machine has a library for.
+# Image formats whose libraries are optional.
 find_package(TIFF QUIET)
 if(TIFF_FOUND AND NOT TIFF_VERSION_STRING VERSION_LESS 4.5)
   set(TENON_WITH_TIFF ON)
@@ -23,29 +23,29 @@ if(WEBP_INCLUDE_DIR AND WEBP_LIBRARY)
   list(APPEND TENON_DEPENDENCIES webp)
 endif()
 
-# Videos: the headers of FFmpeg, 5.1 or newer, alone; its libraries are loaded when a video is opened.
+# Videos need only the headers of FFmpeg 5.1 or newer. Its libraries are loaded when a video is opened.
 find_path(FFMPEG_INCLUDE_DIR libavformat/version_major.h PATH_SUFFIXES ffmpeg)
 find_path(SWSCALE_INCLUDE_DIR libswscale/version_major.h PATH_SUFFIXES ffmpeg)
 if(FFMPEG_INCLUDE_DIR AND SWSCALE_INCLUDE_DIR)
   set(TENON_WITH_FFMPEG ON)
 endif()
 
-# Every target of the project is compiled with these: results follow IEEE 754.
+# Options of every target of the project. Results follow IEEE 754.
 add_library(tenon_options INTERFACE)
 target_compile_options(tenon_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow)
 if(TENON_WARNINGS_AS_ERRORS)
   target_compile_options(tenon_options INTERFACE -Werror)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # GCC 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651).
+  # GCC 12 warns wrongly of overlaps in std::string's operator+ (GCC bug 105651).
   target_compile_options(tenon_options INTERFACE -Wno-restrict)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # Half a GB before the compiler collects its garbage, not an eighth: a tenth of the time, for a quarter more memory.
+  # The compiler collects garbage at half a GB instead of an eighth. This saves a tenth of the time for a quarter more memory.
   target_compile_options(tenon_options INTERFACE --param=ggc-min-heapsize=524288 --param=ggc-min-expand=200)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  # GCC's hints and warning groups that clang does not know.
+  # GCC options that clang does not know.
   target_compile_options(tenon_options INTERFACE -Wno-unknown-pragmas -Wno-unknown-warning-option -Wno-pass-failed)
 endif()
 if(TENON_SANITIZE)
@@ -81,7 +81,7 @@ if(TENON_WITH_FFMPEG)
 endif()
 include(cmake/TenonEmbed.cmake)
 
-# Kernels, and what every step or batch goes through, are worth full optimisation; the rest is compiled in half the time.
+# Kernels, and code that runs in every step or batch, get full optimisation. The rest is compiled in half the time.
 set(TENON_HOT_SOURCES ${TENON_SOURCES})
 list(FILTER TENON_HOT_SOURCES INCLUDE REGEX "/src/(base|cpu|data|device|graph)/")
 set(TENON_DATA_SOURCES ${TENON_HOT_SOURCES})
@@ -91,25 +91,25 @@ list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_DATA_SOURCES})
 list(FILTER TENON_HOT_SOURCES EXCLUDE REGEX "/(graph/body|base/(cache_file|env|folder_names|log|option_ranges))\\.cpp$")
 set(TENON_COLD_SOURCES ${TENON_SOURCES})
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_HOT_SOURCES})
-# Engines of the CPU choose kernels and write programs for them; those that are loops over elements themselves stay fast.
+# CPU engines choose kernels and write programs for them. Engines that loop over elements themselves stay optimised.
 set(TENON_ENGINE_SOURCES ${TENON_HOT_SOURCES})
 list(FILTER TENON_ENGINE_SOURCES INCLUDE
      REGEX "/cpu/engines/(attention_engine|chain_bands|contraction_engine|map_engine|opaque_engine|reference|tile_(compile|emit|fused|layout|registers))\\.cpp$")
 list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_ENGINE_SOURCES})
 list(APPEND TENON_COLD_SOURCES ${TENON_ENGINE_SOURCES})
-# What runs once a file, a network, a loop, a library, a plan's kernel or an epoch is compiled for size: a third smaller. Of passes,
-# those are not that meet every node, step or pair of them a few hundred times.
+# Code that runs once per file, network, loop, library, kernel of a plan or epoch is compiled for size, a third smaller. Passes that
+# visit every node, step or pair a few hundred times are excluded.
 set(TENON_SMALL_SOURCES ${TENON_COLD_SOURCES})
 list(FILTER TENON_SMALL_SOURCES INCLUDE
      REGEX "/src/((base|data|io|models|nn|optim|plan|train|cuda/(engines|jit))/|(backends/system|cuda/(facts|device/(driver|library|rates))|grad/scan|graph/body|ops/loops|run/(known_plans|tune[a-z_]*))\\.cpp$)")
 list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(graph_passes|memory|merge/join|plan_graph|region_key|times)\\.cpp$")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
-# Of those, what reads what others have written.
+# The part of that code that reads foreign files.
 set(TENON_READER_SOURCES ${TENON_SMALL_SOURCES})
 list(FILTER TENON_READER_SOURCES INCLUDE REGEX "/src/(base|data|io|models|train)/")
 list(REMOVE_ITEM TENON_SMALL_SOURCES ${TENON_READER_SOURCES})
 if(TENON_BUILD_FUZZERS)
-  # Readers run nothing of the CPU backend, and its kernels take minutes to compile with instrumentation.
+  # Readers do not use the CPU backend, and its kernels take minutes to compile with instrumentation.
   set(TENON_IDLE_SOURCES ${TENON_SOURCES})
   list(FILTER TENON_IDLE_SOURCES INCLUDE REGEX "/src/cpu/")
   list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_IDLE_SOURCES})
@@ -117,14 +117,14 @@ if(TENON_BUILD_FUZZERS)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # Passes that take a fifth of the time and make nothing smaller, for what is compiled for size.
+  # For code compiled for size: disables compiler passes that take a fifth of the time and make nothing smaller.
   set(TENON_FEWER_PASSES -fno-tree-vrp -fno-tree-pta -fno-tree-pre -fno-gcse -fno-tree-dominator-opts -fno-rerun-cse-after-loop
        -fno-schedule-insns2 -fno-code-hoisting -fno-ipa-icf -fno-ipa-sra -fno-caller-saves -fno-thread-jumps)
 endif()
 
-# Reading headers is half the build. The standard library's are read once where that works: not through a compiler cache, which
-# does the same better, nor for files with flags of their own, which could not use the result. For the project's own, files of a
-# room are then compiled some at a time, as one: they must not give two things one name, in anonymous namespaces either.
+# Reading headers is half of the build time. Headers of the standard library are precompiled, except with a compiler cache, which does
+# the same better, and for files with their own flags, which cannot use the result. For the project's headers, several files of a
+# room are compiled as one unity file. Such files must not define one name twice, even in anonymous namespaces.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT TENON_SANITIZE AND TENON_TOP_LEVEL)
   set(TENON_PRECOMPILE ON)
 else()
@@ -140,7 +140,7 @@ set(TENON_COMMON_HEADERS <algorithm> <array> <chrono> <cstdint> <cstring> <funct
     <unordered_map> <vector>)
 set(TENON_FILES_AT_ONCE 16)
 
-# Tells which files of a list are compiled as one. Kernels of the CPU are not: each has its own plan, and its own time to take.
+# Selects the files of a list for unity files. CPU kernels are excluded, because each takes long to compile alone.
 function(tenon_compile_together sources)
   set(room "")
   foreach(source ${sources})
@@ -181,8 +181,8 @@ function(tenon_add_objects target optimisation)
     tenon_compile_together("${ARGN}")
   endif()
 endfunction()
-# Names of folders, files of caches and the environment are read there.
-# A relocation takes 24 bytes, or a bit where the loader knows packed ones (glibc 2.36): a fortieth of the library.
+# These files read names of folders, cache files and the environment.
+# A relocation takes 24 bytes, or one bit if the loader supports packed ones (glibc 2.36). This saves a fortieth of the library.
 option(TENON_PACK_RELOCATIONS "Pack relocations: smaller, and the loader must be of glibc 2.36 or newer" ON)
 if(TENON_PACK_RELOCATIONS AND NOT CMAKE_CROSSCOMPILING)
   # Some linkers take the option and make a program that the loader refuses, so one is run.
@@ -206,7 +206,7 @@ target_compile_options(tenon_small_objects PRIVATE ${TENON_FEWER_PASSES} "${TENO
 target_compile_options(tenon_reader_objects PRIVATE ${TENON_FEWER_PASSES} "${TENON_HARDENED}")
 if(TENON_TOGETHER)
   set_source_files_properties(${TENON_EMBEDDED_SOURCE} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
-  # GCC warns of a class with a member of an anonymous namespace's type, except in the file that it compiles.
+  # GCC warns of a class whose member has a type of an anonymous namespace, except in the main file.
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/run/compile.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endif()
 set(TENON_OBJECTS $<TARGET_OBJECTS:tenon_hot_objects> $<TARGET_OBJECTS:tenon_cold_objects>
@@ -237,7 +237,7 @@ endif()
 set_target_properties(tenon_shared PROPERTIES OUTPUT_NAME tenon EXPORT_NAME tenon_shared LINKER_LANGUAGE CXX
                       VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 
-# The names that installed copies have too, for projects that add this one as a subdirectory.
+# The target names of an installed copy, for projects that add Tenon as a subdirectory.
 add_library(Tenon::tenon_static ALIAS tenon)
 add_library(Tenon::tenon_shared ALIAS tenon_shared)
 add_library(Tenon::tenon ALIAS tenon)

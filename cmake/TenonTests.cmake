@@ -8,12 +8,12 @@ file(GLOB TENON_TEST_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/*.c
 list(FILTER TENON_TEST_SOURCES EXCLUDE REGEX "/tests/(fuzz|consumer|guards|conformance)/")
 add_executable(tenon_tests ${TENON_TEST_SOURCES})
 target_include_directories(tenon_tests PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
-# Lightly optimised: half the compile time; what is timed is in the library.
+# Lightly optimised, for half the compile time. The timed code is in the library.
 target_compile_options(tenon_tests PRIVATE $<$<CONFIG:Release>:-O1>)
 if(TENON_PRECOMPILE)
   target_compile_options(tenon_tests PRIVATE ${TENON_FEWER_PASSES})
-  # What nearly all of them include: a third of the time. Not Tenon's own, whose names clash with those of some tests. The file
-  # with doctest's main configures doctest.
+  # Precompiles the headers that nearly all tests include, which saves a third of the time. Tenon's headers are excluded, because their
+  # names clash with some tests. The file with doctest's main configures doctest itself.
   target_precompile_headers(tenon_tests PRIVATE <doctest/doctest.h> ${TENON_COMMON_HEADERS} <cmath> <filesystem> <fstream>
                             <limits> <set> <thread>)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/base/test_main.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
@@ -39,22 +39,22 @@ list(REMOVE_ITEM TENON_TEST_FOLDERS cuda)
 foreach(folder ${TENON_TEST_FOLDERS})
   tenon_add_test(tests.${folder} 900 tenon_tests "--source-file=*/tests/${folder}/*" --no-intro)
 endforeach()
-# It times planning.
+# This test times planning.
 set_tests_properties(tests.null PROPERTIES RUN_SERIAL ON)
-# By file, so that ctest -j spreads them: compiling kernels for the emulated GPU takes the time.
+# One entry per file, so that ctest -j runs them in parallel: compiling kernels for the emulated GPU takes most of the time.
 foreach(source ${TENON_TEST_SOURCES})
   if(source MATCHES "/tests/cuda/test_([^/]*)\\.cpp$")
     tenon_add_test(tests.cuda.${CMAKE_MATCH_1} 900 tenon_tests "--source-file=*/tests/cuda/test_${CMAKE_MATCH_1}.cpp" --no-intro)
     tenon_use_emulator(tests.cuda.${CMAKE_MATCH_1})
   endif()
 endforeach()
-# Without a pool: memory that is given back is gone, and the emulated GPU sees who still names it.
+# Without a pool: freed memory is unmapped, and the emulated GPU reports later accesses.
 set_property(TEST tests.cuda.train_launches APPEND PROPERTY ENVIRONMENT "TENON_CUDA_POOL=off")
 tenon_add_test(tests.vendor 300 tenon_tests "--test-case=vendor:*" --no-intro)
 tenon_use_emulator(tests.vendor)
 tenon_use_fake_libraries(tests.vendor)
 
-# PyTorch's samples for every op: the committed part; the whole from a folder that make_samples.py writes.
+# PyTorch's samples for every operation: the committed part, or all from a folder that make_samples.py writes.
 file(GLOB TENON_CONFORMANCE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/conformance/*.cpp)
 add_executable(tenon_conformance ${TENON_CONFORMANCE_SOURCES})
 target_include_directories(tenon_conformance PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)

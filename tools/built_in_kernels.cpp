@@ -1,9 +1,9 @@
-// Writes the store of kernels that are compiled ahead (cmake/TenonCubins.cmake): runs what 'tenon
-// train', 'eval', 'predict', 'bench' and 'doctor' run for the reference networks, on GPUs that do
-// nothing (tools/idle_gpu.cpp), and stores every kernel that was asked for. So the list follows
-// the library. What is compiled stays in TENON_CACHE, and a later build compiles what is new.
+// Writes the store of kernels that are compiled ahead (cmake/TenonCubins.cmake). Runs the work of
+// 'tenon train', 'eval', 'predict', 'bench' and 'doctor' for the reference networks on GPUs that do
+// nothing (tools/idle_gpu.cpp), and stores every kernel that was requested. So the list follows the
+// library. Compiled kernels stay in TENON_CACHE, and a later build compiles only new ones.
 //
-//   tenon_built_in STORE [OTHER]    OTHER is a store whose kernels the new one holds too
+//   tenon_built_in STORE [OTHER]    OTHER is a store whose kernels are added
 #include <tenon/data.h>
 #include <tenon/error.h>
 #include <tenon/eval.h>
@@ -37,8 +37,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Tiles depend on sizes, also on those of the last batch of an epoch: sets of so many examples end
-// as MNIST's 60,000 and 10,000 do, for batches that divide 256.
+// Tiles depend on sizes, also on the size of an epoch's last batch. Datasets of these sizes end
+// with the same last batch as MNIST's 60,000 and 10,000 samples, for batch sizes that divide 256.
 constexpr std::int64_t kTrain = 768 + 60000 % 256, kTest = 500;
 
 struct Row {
@@ -51,7 +51,7 @@ const char* const kTrained[] = {"lenet5", "keras_cnn", "mlp", "fcn_r"};
 const Precision kPrecisions[] = {Precision::Fp32, Precision::Tf32, Precision::Bf16,
                                  Precision::Fp16};
 
-/// What 'tenon bench' times.
+/// The workloads of 'tenon bench'.
 void bench(const Row& row) {
   const cli::Network network = cli::network_of(row.model);
   cli::Step training = cli::training_step(network, row.batch, cli::UpdateOptions());
@@ -69,7 +69,7 @@ void write_idx(const std::string& path, const std::vector<std::int64_t>& extents
   io::write_file(path, file + bytes);
 }
 
-/// White images of ten classes, as MNIST's files have them.
+/// White images of ten classes, in the form of MNIST's files.
 void write_images(const std::string& folder) {
   fs::create_directories(folder);
   for (const auto& [stem, count] : {std::pair("train", kTrain), std::pair("t10k", kTest)}) {
@@ -81,8 +81,8 @@ void write_images(const std::string& folder) {
   }
 }
 
-/// A run from a set in the GPU's memory ('tenon train --data mnist'), or from batches that the
-/// host makes (drawn digits, while they are drawn).
+/// A run from a dataset in GPU memory ('tenon train --data mnist'), or from batches that the host
+/// produces (drawn digits).
 void train(const std::string& model, const std::string& optimizer, Precision precision,
            const std::string& data, const std::string& run) {
   train::Settings settings = train::Settings::for_model(model);
@@ -152,7 +152,7 @@ void write_store(const std::string& path, const std::string& other) {
     const std::vector<cuda::Source> sources = cuda::sources_for(gpu);
     const int arch = cuda::target_of(gpu).arch;
     add_kernels(kernels, sources, arch, cache);
-    // GPUs that are newer than the compiler run what those before Hopper do.
+    // GPUs that are newer than the compiler run the kernels for GPUs before Hopper.
     if (arch == 80) add_kernels(kernels, sources, 0, cache);
   }
   fs::remove_all(folder);

@@ -1,9 +1,9 @@
-// A driver whose GPUs do nothing, in place of libcuda.so.1 (TENON_CUDA_DRIVER): programs are
-// planned and their kernels compiled for GPUs that need not be there.
+// A driver whose GPUs do nothing, used instead of libcuda.so.1 (TENON_CUDA_DRIVER). Programs are
+// planned and their kernels are compiled for GPUs that are not present.
 //
 // The GPUs are one of each kind that kernels are compiled ahead for: cuda:0 is an A100, cuda:1 an
 // H200, cuda:2 a B200, which is newer than the stores' cubins. Memory has addresses and no bytes:
-// what is copied from a GPU is zero. There are no CUDA graphs, so that every call is queued.
+// copies from a GPU give zeros. There are no CUDA graphs, so every call is queued.
 #include "cuda/device/driver_api.h"
 
 #include <atomic>
@@ -27,7 +27,7 @@ constexpr Kind kGpus[] = {{"NVIDIA A100-SXM4-80GB", 80, 108, 163, 40, 80},
 constexpr int kCount = sizeof kGpus / sizeof kGpus[0];
 constexpr int kVersion = 13000;  // of CUDA
 
-// What handles point at: nobody looks there.
+// The target of all handles; never read.
 char object;
 template <class T>
 CUresult give(T** handle) {
@@ -65,7 +65,7 @@ TENON_EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attrib
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
       *value = 1980000;
       return CUDA_SUCCESS;
-    // As an H100's; the models of these GPUs are known by name.
+    // The value of an H100; the library knows the models of these GPUs by name.
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
       *value = 2619000;
       return CUDA_SUCCESS;

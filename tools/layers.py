@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Holds the rooms of the house apart: fails on a forbidden #include or on a cycle of files or rooms.
+"""Checks which folder ("room") may include which: fails on a forbidden #include, or on a cycle of files or rooms.
 
     tools/layers.py              check the tree
-    tools/layers.py --print      check, and print who really includes whom
+    tools/layers.py --print      check, and print the includes between rooms
     tools/layers.py --self-test  check that planted violations are found
 
-The matrix below is the law (docs/internals/architecture.md says why). A room may always include itself. To add an edge, argue for it
+The matrix below decides (docs/internals/architecture.md explains it). A room may always include itself. To add an edge, give the reason
 there first; most of the time the code belongs in another room.
 """
 import argparse
@@ -18,18 +18,18 @@ import tempfile
 MATRIX = {
     "scalar": [],
     "base": [],
-    "device": ["scalar:scalar/image_transform.h", "base"],  # what a GPU is told to make of an image
+    "device": ["scalar:scalar/image_transform.h", "base"],  # the description of image transforms for a GPU
     "graph": ["device:device/buffer.h", "device:device/versions.h", "device:tenon/device.h", "base"],
     "ops": ["graph", "base"],
     "grad": ["ops", "graph", "base"],
     "plan": ["ops", "graph", "device", "base"],
     "cpu": ["plan", "graph", "device", "scalar", "base"],
     "cuda": ["plan", "graph", "device", "scalar", "base"],
-    "backends": ["cpu:cpu/cpu.h", "cuda:cuda/cuda.h", "device", "base"],  # the list of those that there are, and facts of them
+    "backends": ["cpu:cpu/cpu.h", "cuda:cuda/cuda.h", "device", "base"],  # the list of the backends, and facts about them
     "run": ["plan", "device", "graph", "base", "backends:backends/backends.h"],
     "nn": ["ops", "graph", "base"],
     "optim": ["nn", "grad", "run:tenon/eval.h", "ops", "graph", "base"],
-    "data": ["io", "device", "graph", "scalar:scalar/image.h", "scalar:scalar/image_transform.h", "base"],  # sets are read from files through io's parsers
+    "data": ["io", "device", "graph", "scalar:scalar/image.h", "scalar:scalar/image_transform.h", "base"],  # datasets are read from files by io's parsers
     "io": ["device", "graph", "base"],
     "dist": ["ops", "graph", "device", "base"],
     "models": ["nn", "io:io/toml.h", "io:tenon/io.h", "ops", "graph", "base"],
@@ -37,10 +37,10 @@ MATRIX = {
     "report": ["train:train/records.h", "io", "base"],
 }
 
-# Rooms inside a room: folder: the folders beside it that it may include. Files of the parent itself may include them all.
+# Rooms inside a room. A key is a folder; its value lists the sibling folders that it may include. Files of the parent may include all.
 INNER = {
     "src/cuda/engines": {
-        "launch": [],  # what all launches share: words of texts and arguments, counters
+        "launch": [],  # shared by all launches: words of sources and arguments, counters
         "maps": ["launch"],  # the printer of element-wise work, reductions and epilogues
         "opaque": ["launch"],  # pooling and movement
         "products": ["maps", "launch"],  # native, simt, wgmma
@@ -51,20 +51,20 @@ INNER = {
 
 # Public headers whose room is not their own name. Every other include/tenon/X.h belongs to room X.
 PUBLIC_ROOM = {
-    "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base", "notes": "base",
+    "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base", "notes": "base", "version": "base",
     "loops": "ops", "functional": "ops", "pooling": "ops", "distillation": "ops", "module": "nn", "each_tensor": "nn", "recurrent": "nn", "pooling_layers": "nn", "layers": "nn", "transformer": "nn",
     "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "eval": "run", "system": "backends", "metrics": "train", "text": "data", "sample_random": "data", "images": "data", "weights": "io", "tokenizer": "data", "version": "base",
 }
 UMBRELLA = "tenon/tenon.h"  # includes every public header; for users only, never for the library
 
-# Rooms that reach every backend through its interface (device/backend.h), so that they name none of those on GPUs: neither in
-# code nor in comments.
+# Rooms that use a backend only through its interface (device/backend.h). They must not name a GPU backend in code or in
+# comments.
 NAMELESS = {"run": ["cuda"], "plan": ["cuda"]}
 
-# Folders that stand outside the library and see public headers and their own files only.
+# Folders outside the library. They may include public headers and their own files only.
 CLIENTS = ["cli", "examples", "python"]
 
-# Headers that cost much compile time: only .cpp files may include them, and only in these folders.
+# Headers that are slow to compile. Only .cpp files in these folders may include them.
 HEAVY = {
     "CLI/": ["cli"],
     "fmt/": ["cli"],
@@ -72,7 +72,7 @@ HEAVY = {
     "utf8proc": ["src/data"],
     "toml++/": ["src/io"],
     "curl/": ["cli", "src/data", "src/io"],
-    # Vendors' headers: the library loads what they declare by name, so that it builds and runs without a CUDA toolkit.
+    # Vendor headers. The library loads these functions by name, so that it builds and runs without a CUDA toolkit.
     "cublas": ["src/cuda"],
     "cudnn": ["src/cuda"],
     "nccl": ["src/cuda"],
@@ -81,7 +81,7 @@ HEAVY = {
     "cuda_runtime": ["src/cuda"],
 }
 
-# Device code is also handed to the run-time compiler, which has these folders and headers and no standard library.
+# NVRTC compiles device code too. It has these folders and headers and no standard library.
 DEVICE_SUFFIXES = {".cu", ".cuh"}
 DEVICE_FOLDERS = ["src/cuda/kernels/", "src/scalar/"]
 DEVICE_FOREIGN = {"cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h"}
@@ -90,7 +90,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(<([^>]+)>|"([^"]+)")')
 
 
 def includes(path):
-    """(line number, name, quoted) of every #include of a file; block comments are not looked through."""
+    """(line number, name, quoted) of every #include of a file; block comments are not parsed."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         match = INCLUDE.match(line)
         if match:
@@ -194,7 +194,7 @@ class Tree:
                 continue
             inner, other = (each.removeprefix(folder + "/").split("/")[0] for each in (name, target))
             if "/" not in name.removeprefix(folder + "/") or not target.startswith(folder + "/") or inner == other:
-                continue  # the parent's own file, or another room's, or its own
+                continue  # a file of the parent, of another room, or of the same room
             if inner not in matrix:
                 self.problems.append(f"{where}: there is no room '{inner}' in {folder}; add it to INNER in tools/layers.py")
             elif other not in matrix[inner]:
@@ -211,7 +211,7 @@ class Tree:
         for prefix, homes in HEAVY.items():
             if not included.startswith(prefix):
                 continue
-            if not name.endswith(".cpp") and not included.endswith("_fwd.hpp"):  # those only name types
+            if not name.endswith(".cpp") and not included.endswith("_fwd.hpp"):  # forward declarations
                 self.problems.append(f"{where}: <{included}> is slow to parse; include it in a .cpp file only")
             elif not any(name.startswith(home + "/") for home in homes):
                 self.problems.append(f"{where}: <{included}> may be included in {', '.join(homes)} only")
@@ -239,7 +239,7 @@ class Tree:
                 visit(node)
 
 
-# What the self-test plants: files, and a part of the message that must come of them (None: none may come).
+# The violations of the self-test: files, and a part of the expected message (None: no message).
 PLANTED = [
     ({"src/base/a.h": "", "src/ops/b.cpp": '#include "base/a.h"\n'}, None),
     ({"src/base/a.h": '#include "ops/b.h"\n', "src/ops/b.h": ""}, "room 'base' may not include ops/b.h"),

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""clang-tidy over the library and the command, on all cores, skipping what has not changed since it was last found clean.
+"""Runs clang-tidy over the library and the command on all cores. Skips files that have not changed since they were last clean.
 
-A file is unchanged when it, every project header it includes (however deeply) and .clang-tidy are; the record is kept in the
-build folder. Tests are left out: their macros say little to it. So is device code (.cu, .cuh), which is not g++'s to compile.
+A file is unchanged if the file, every project header that it includes directly or indirectly, and .clang-tidy are unchanged. The
+build folder keeps the record. Tests are excluded, because clang-tidy finds little behind their macros. Device code (.cu, .cuh) is
+excluded, because g++ does not compile it.
 
-Reading headers takes most of the time, so files of a folder with the same flags are looked at some at a time, as one. When that
-finds anything (be it that two of them define one name), each is looked at by itself, and that is what counts.
+Reading headers takes most of the time, so several files of a folder with the same flags are checked as one unity file. If that
+finds anything (for instance two files that define one name), each file is checked alone, and only these results count.
 """
 import argparse
 import concurrent.futures
@@ -20,10 +21,10 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
-FOREIGN = re.compile("_(avx2|avx512|amx|neon)$")  # files that another processor's build compiles
-FILES_AT_ONCE = 16  # as many as cmake/TenonLibrary.cmake compiles together: so many define no name twice
+FOREIGN = re.compile("_(avx2|avx512|amx|neon)$")  # files for other instruction sets
+FILES_AT_ONCE = 16  # as in cmake/TenonLibrary.cmake: so many files define no name twice
 PROGRAM = re.compile(r"^int main\(", re.MULTILINE)
-# Names for other names. The checks for unused ones look at the main file alone.
+# Aliases. The checks for unused aliases look at the main file only.
 SHORT_NAME = re.compile(r"^\s*(?:namespace (\w+) = |using (?:::)?(?:\w+::)+(\w+);)", re.MULTILINE)
 COMMENT = re.compile(r"//.*")
 
@@ -40,7 +41,7 @@ def project_includes(path):
 
 
 def fingerprint(path):
-    """Hash of a file, all project headers below it and the settings."""
+    """Hash of a file, all project headers that it includes, and the settings."""
     seen, waiting = set(), [path]
     while waiting:
         current = waiting.pop()
@@ -54,7 +55,7 @@ def fingerprint(path):
 
 
 def one_by_one(command):
-    """The commands of the files that a command compiles as one, or itself."""
+    """The commands of the files in a unity file, or the command itself."""
     if not re.search(r"/Unity/unity_\w+\.cxx$", command["file"]):
         return [command]
     files = re.findall(r'^#include "(.*)"', pathlib.Path(command["file"]).read_text(), re.MULTILINE)
@@ -62,8 +63,8 @@ def one_by_one(command):
 
 
 def separated(build):
-    """The build's compile commands, a file each, in a folder of their own without the compiler's precompiled headers, which clang
-    cannot read, and without the passes that are left out, which it does not know."""
+    """The build's compile commands, one per file, in a separate folder. Precompiled headers of the compiler, which clang cannot
+    read, and options that disable compiler passes, which clang does not know, are removed."""
     commands = [each for command in json.loads((build / "compile_commands.json").read_text()) for each in one_by_one(command)]
     for command in commands:
         command["command"] = re.sub(r"-Winvalid-pch|-include \S*cmake_pch\.hxx|--param=\S+|-fno-\S+", "", command["command"])
@@ -73,14 +74,14 @@ def separated(build):
 
 
 def stands_alone(path):
-    """Whether a file must be looked at by itself: a program, or one that may have a short name that it does not use."""
+    """Whether a file must be checked alone: a program, or a file that may have an unused alias."""
     text = COMMENT.sub("", path.read_text(encoding="utf-8"))
     names = ["".join(found) for found in SHORT_NAME.findall(text)]
     return bool(PROGRAM.search(text)) or any(len(re.findall(rf"\b{name}\b", text)) < 2 for name in names)
 
 
 def batches(waiting, commands, folder):
-    """Lists of files to look at as one, and the file that stands for each. Those that take longest come first."""
+    """Lists of files to check together, and the unity file of each list. The longest come first."""
     flags, groups = {}, {}
     for command in commands:
         path = pathlib.Path(command["file"]).resolve()
@@ -106,7 +107,7 @@ def batches(waiting, commands, folder):
 
 
 def clang_tidy(path, build, *without):
-    """Whether it is clean, and what is said of it; without some of the compiler's warnings."""
+    """Whether the file is clean, and the messages, without some of the compiler's warnings."""
     done = subprocess.run(["clang-tidy-14", "--quiet", "-p", build,
                            *(f"--extra-arg=-Wno-{each}" for each in ("unknown-warning-option", "unknown-pragmas", *without)), path],
                           capture_output=True, text=True)
@@ -114,9 +115,9 @@ def clang_tidy(path, build, *without):
 
 
 def look_at(batch, build):
-    """Of each file of a batch: whether it is clean, and what is said of it."""
+    """For each file of a batch: whether it is clean, and its messages."""
     files, together = batch
-    # A constant of one file may be shadowed, to clang, by a local in another; within a file g++ warns of that.
+    # In a unity file clang sees a constant of one file shadowed by a local of another. Within a file g++ warns of shadowing.
     if len(files) > 1 and clang_tidy(together, build, "shadow")[0]:
         return [(path, True, "") for path in files]
     return [(path, *clang_tidy(path, build)) for path in files]

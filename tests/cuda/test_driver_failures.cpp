@@ -67,18 +67,18 @@ TEST_CASE("driver: report" * doctest::skip()) {
 TEST_CASE("driver: what is missing or too old is said in a sentence") {
   if (!emulated()) return;
   const std::string old_driver = report("TENON_FAKE_CUDA_DRIVER=11080");
-  CHECK(contains(old_driver, "gpus: 0"));
+  CHECK(contains(old_driver, "GPUs: 0"));
   CHECK(contains(old_driver, "serves CUDA 11.8"));
   CHECK(contains(old_driver, "needs 12.0"));
   CHECK(contains(old_driver, "refused: "));
 
   const std::string old_gpu = report("TENON_FAKE_CUDA_CAPABILITY=75");
-  CHECK(contains(old_gpu, "gpus: 0"));
+  CHECK(contains(old_gpu, "GPUs: 0"));
   CHECK(contains(old_gpu, "(7.5)"));
   CHECK(contains(old_gpu, "8.0 (Ampere)"));
 
   const std::string none = report("TENON_FAKE_CUDA_GPUS=0");
-  CHECK(contains(none, "gpus: 0"));
+  CHECK(contains(none, "GPUs: 0"));
   CHECK(contains(none, "finds no GPU"));
   CHECK(contains(none, "CUDA_VISIBLE_DEVICES"));
 
@@ -86,7 +86,7 @@ TEST_CASE("driver: what is missing or too old is said in a sentence") {
   CHECK(contains(no_driver, "no NVIDIA driver can be loaded"));
 
   const std::string no_compiler = report("TENON_NVRTC=off");
-  CHECK(contains(no_compiler, "gpus: 0"));
+  CHECK(contains(no_compiler, "GPUs: 0"));
   CHECK(contains(no_compiler, "NVRTC is switched off"));
   CHECK(contains(no_compiler, "TENON_NVRTC"));
   CHECK(contains(no_compiler, "--device cpu"));
@@ -95,7 +95,7 @@ TEST_CASE("driver: what is missing or too old is said in a sentence") {
   CHECK(contains(lost_compiler, "nvidia-cuda-nvrtc"));
 
   const std::string one = report("TENON_FAKE_CUDA_GPUS=1 TENON_CUBLASLT=off TENON_CUDNN=off");
-  CHECK(contains(one, "gpus: 1"));
+  CHECK(contains(one, "GPUs: 1"));
   CHECK(contains(one, "cuBLASLt: TENON_CUBLASLT is 'off'"));
 }
 

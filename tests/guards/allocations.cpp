@@ -1,8 +1,7 @@
-// Counts what a training step asks of the memory allocator once it has settled: nothing. Also that
-// it never plans again.
+// Checks that a settled training step allocates no memory and never plans again.
 //
-// A program of its own, since it puts its own malloc before the C library's. Every way to memory of
-// C and C++ ends in one of the functions below (operator new calls malloc), from every thread.
+// This is a separate program because its malloc replaces that of the C library. Every allocation of
+// C and C++, in every thread, ends in one of the functions below (operator new calls malloc).
 #include <tenon/eval.h>
 #include <tenon/grad.h>
 #include <tenon/models.h>
@@ -105,7 +104,7 @@ void settled_step_allocates_nothing(const std::string& model, const std::string&
   expect(model + " with " + rule + ": losses that are not numbers", losses == losses ? 0 : 1, 0);
 }
 
-/// The plain loop builds its graph anew at each step: it allocates nodes, but it plans once.
+/// The plain loop builds a new graph at each step. It allocates nodes but plans only once.
 void plain_loop_plans_once() {
   const nn::AnyModule net = models::create("lenet5");
   optim::Sgd sgd(net, {.lr = 0.1, .momentum = 0.9});
@@ -136,7 +135,7 @@ void another_batch_size_plans_once() {
 
 int main() {
   set_threads(2);
-  void* volatile probes[2];  // volatile, or the compiler leaves both out
+  void* volatile probes[2];  // volatile, so that the compiler keeps both
   counting = true;
   probes[0] = std::malloc(1);
   probes[1] = ::operator new(1);

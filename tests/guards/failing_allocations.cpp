@@ -1,12 +1,12 @@
-// Lets single allocations fail, one in each run of a scenario, and looks at the result: an
-// error of Tenon's or std::bad_alloc, or the same result as ever; never a signal, a hang, another
-// result, a damaged file, or a library that does not work from then on.
+// Makes one allocation fail in each run of a scenario and checks the result. Permitted are an error
+// of Tenon, std::bad_alloc, or the usual result. A signal, a hang, another result, a damaged file,
+// or a library that no longer works is a failure.
 //
-// A program of its own, since it puts its own malloc before the C library's. Each attempt is a
-// process, forked from one that has done nothing yet: it prepares the scenario, lets an allocation
-// fail (and with --burst all that follow) while the scenario runs, runs the scenario again without
-// failures, looks at the files, and exits as a program does. Allocations are told apart by who asks
-// for them: one attempt for each sequence of callers, or with --samples for so many of these.
+// This is a separate program because its malloc replaces that of the C library. Each attempt is a
+// process, forked from one that has done nothing yet. It prepares the scenario, makes an allocation
+// fail while the scenario runs (with --burst all later ones too), runs the scenario again without
+// failures, checks the files, and exits normally. Allocations are distinguished by their callers:
+// one attempt for each sequence of callers, or for some of these with --samples.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <signal.h>
@@ -37,11 +37,11 @@
 
 namespace {
 
-constexpr int kFrames = 24, kDepth = 14;  // shown; that tell callers apart
+constexpr int kFrames = 24, kDepth = 14;  // printed; that distinguish callers
 constexpr long kMostCalls = 4'000'000;
-constexpr std::uint64_t kNobody = 0;  // in place of callers: not to fail
+constexpr std::uint64_t kNobody = 0;  // instead of callers: must not fail
 
-// What parent and child both see.
+// Memory that parent and child share.
 struct Shared {
   std::atomic<long> calls;
   std::atomic<int> outcome;
@@ -49,14 +49,14 @@ struct Shared {
   void* stack[kFrames];
   char text[2048];
   char result[2048];
-  std::uint64_t callers[kMostCalls];  // of each allocation, while they are listed
+  std::uint64_t callers[kMostCalls];  // of each allocation, while the scenario is listed
 };
 Shared* shared = nullptr;
 
 std::atomic<bool> armed{false}, listing{false};
 std::atomic<long> fails_at{LONG_MAX}, fails_until{LONG_MAX};
 
-// A thread's own: what backtrace() asks for is not counted.
+// Per thread: allocations of backtrace() are not counted.
 thread_local bool inside __attribute__((tls_model("initial-exec"))) = false;
 
 // libwebp 1.2.4 does not survive all failures of its own.
@@ -123,8 +123,8 @@ namespace {
 using namespace tenon;
 namespace fs = std::filesystem;
 
-// ---- Scenarios: prepare() makes what run() reads, run() says what it found, check() throws where
-// a file is neither what it was nor what it should be.
+// ---- Scenarios: prepare() creates the input of run(), run() returns its result, check() throws if
+// a file has neither its old nor its new content.
 
 struct Scenario {
   const char* name;
@@ -199,7 +199,7 @@ std::string shown(const train::TrainResult& result) {
   return out;
 }
 
-// A run folder that holds a run can be resumed or begun again, whatever happened to it.
+// A run folder with a run can be resumed or started again after any failure.
 void check_run(const std::string& dir) {
   const std::string run = dir + "/run";
   if (!fs::exists(run + "/settings.toml")) return;
@@ -486,7 +486,7 @@ struct Options {
   bool burst = false;
 };
 
-// The numbers of allocations to let fail: of each sequence of callers the first, in random order.
+// The indices of the allocations to fail: the first of each sequence of callers, in random order.
 std::vector<long> chosen_calls(const Options& options) {
   std::vector<long> out;
   std::unordered_set<std::uint64_t> seen;
@@ -580,7 +580,7 @@ int main(int count, char** arguments) {
   if (memory == MAP_FAILED) return 2;
   shared = static_cast<Shared*>(memory);
   void* first[4];
-  (void)backtrace(first, 4);  // loads what it needs
+  (void)backtrace(first, 4);  // loads its libraries now
   ::setenv("TENON_CACHE", "/nonexistent", 1);
   char folder[] = "/tmp/tenon-failing-XXXXXX";
   if (::mkdtemp(folder) == nullptr) return 2;
@@ -590,7 +590,8 @@ int main(int count, char** arguments) {
   });
   int faults = 0;
   const auto start = std::chrono::steady_clock::now();
-  for (std::size_t k = 0; k < all.size(); ++k) {  // quick ones first: the others share what is left
+  // Quick scenarios run first; the others share the remaining time.
+  for (std::size_t k = 0; k < all.size(); ++k) {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     faults += kernel(all[k], std::string(folder) + "/s", options,
                      (options.seconds - passed.count()) / static_cast<double>(all.size() - k));

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Command and library are hardened: full RELRO, no executable stack, protected stacks, checked buffers, and the command is
-position-independent."""
+"""Checks that command and library are hardened: full RELRO, no executable stack, protected stacks, checked buffers. The command
+must be position-independent."""
 import argparse
 import pathlib
 import re
@@ -13,7 +13,7 @@ def readelf(option, file):
 
 
 def faults(file, release):
-    """What is missing, each with the remedy."""
+    """The missing protections, each with its fix."""
     segments, dynamic, symbols = readelf("-l", file), readelf("-d", file), readelf("--dyn-syms", file)
     if "DYN (" not in readelf("-h", file):
         yield "is loaded at a fixed address: compile with -fPIE and link with -pie"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The public header stays cheap: <tenon/tenon.h> alone parses within the limit, and every public header compiles alone.
+"""Checks that <tenon/tenon.h> parses within the limit, and that every public header compiles alone.
 
-Processor time is measured, not the clock, and the best of several rounds counts. A busy machine still slows every compiler
-down, so each round also parses <string> and <vector>, and the limit grows by as much as that took longer than it does on the
-reference machine (two cores, quiet). It never shrinks.
+The guard measures processor time, not wall-clock time, and uses the best of several rounds. A busy machine still slows compilers
+down. So each round also parses <string> and <vector>, and the limit grows in proportion to their time on the
+reference machine (two cores, idle). The limit never shrinks.
 """
 import argparse
 import concurrent.futures
@@ -28,7 +28,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
 
 
 def parse(compiler, text, options=()):
-    """Seconds of processor time that parsing takes."""
+    """Processor time of parsing, in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", *options, "-I", ROOT / "include", "-x", "c++", "-"],
                           input=text, text=True, capture_output=True)
@@ -47,7 +47,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda path: parse(options.compiler, f"#include <tenon/{path.name}>\n", WARNINGS), headers))
 
-    for attempt in range(ATTEMPTS):  # a burst of other work spoils all rounds of one attempt
+    for attempt in range(ATTEMPTS):  # other load may spoil all rounds of one attempt
         time.sleep(5 * attempt)
         rounds = [(parse(options.compiler, "#include <string>\n#include <vector>\n"),
                    parse(options.compiler, "#include <tenon/tenon.h>\n")) for _ in range(ROUNDS)]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""lab/matmul still compiles: it includes kernels of the library, and no other build looks at it.
+"""Checks that lab/matmul compiles. It includes kernels of the library, and no other build compiles it.
 
-Syntax alone, by nvcc's front end. Without an nvcc that can do that (CUDA 12.5 or newer) the guard is skipped.
+Checks the syntax only, with nvcc's front end. Without nvcc of CUDA 12.5 or newer the guard is skipped.
 """
 import concurrent.futures
 import glob

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The shared library stays small and keeps its symbols to itself: stripped size, and what it exports."""
+"""Checks the stripped size of the shared library, and that it exports only symbols of Tenon."""
 import argparse
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-KERNELS_MB = 8  # an architecture; three are stored, PTX being one
+KERNELS_MB = 8  # per architecture; three are stored, one of them PTX
 
 
 def main():
@@ -30,7 +30,7 @@ def main():
 
     names = subprocess.run(["nm", "-D", "--defined-only", "-C", options.library], check=True, text=True,
                            stdout=subprocess.PIPE).stdout.splitlines()
-    # Weak std:: symbols are the standard library's own business: its namespace is declared visible.
+    # Weak std:: symbols are permitted: the standard library declares its namespace visible.
     foreign = [line for line in names if "tenon::" not in line and " std::" not in line and "__gnu_cxx::" not in line
                and "operator" not in line]
     if foreign:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Adding an op costs the files that docs/internals/architecture.md promises: three ops of each kind are looked for in the whole source,
-and must be named in those files and nowhere else.
+"""Checks the number of files that an operation needs (docs/internals/architecture.md). Three operations of each kind are searched in the
+whole source and must be named in the promised files and nowhere else.
 
-An op that turns up in another file means that something above or beside it began to treat it specially. Move that knowledge into
-its row, its attributes or its region; if the price of an op really has changed, change the promise first.
+If an operation is named in another file, that file began to treat it specially. Move that knowledge into the row, the attributes or
+the region of the operation. If an operation really needs more files, change the promise first.
 """
 import pathlib
 import re
@@ -12,13 +12,13 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SUFFIXES = {".h", ".cpp", ".inc", ".cu", ".cuh"}
 
-# Layers that wrap an op are welcome in nn, methods that call one in Tensor, the names of activations in the settings, network files
-# and published configurations that choose among them, and rewrites that make a well-known pattern of ops cheaper in files of their own.
+# Files that may name an operation too: layers that wrap it (nn), methods that call it (Tensor), names of activations in settings,
+# network files and published configurations, and rewrites that make a common pattern cheaper, in files of their own.
 OPTIONAL = {"include/tenon/nn.h", "include/tenon/layers.h", "src/nn/layers.cpp", "include/tenon/tensor.h", "src/ops/methods.cpp",
             "src/train/settings.cpp", "src/models/file_layers.cpp", "src/models/models.cpp",
             "src/train/published_config.cpp", "src/plan/pool_rules.cpp", "src/grad/sum.cpp"}
 
-# kind, op, word it is looked for by, folders that are searched, the files that name it
+# kind, operation, pattern to search for, folders to search, files that name the operation
 LANGUAGE = ["src/graph/op_table.inc", "src/ops/rules.inc"]
 LIBRARY = ["include", "src"]
 
@@ -29,7 +29,7 @@ def composite(name, family):
 
 def element_wise(name, family):
     return ("element-wise primitive", name, rf"\b{name}\b", LIBRARY,
-            [*LANGUAGE, f"src/ops/{family}.cpp"])  # and its function in src/scalar, by a name of its own
+            [*LANGUAGE, f"src/ops/{family}.cpp"])  # and its function in src/scalar, under another name
 
 
 def heavy(name, family, *engines):
@@ -60,7 +60,7 @@ CLAIMS = [
 
 
 def code(path):
-    """Without comments, which may speak of any op."""
+    """The code without comments, which may name any operation."""
     return "\n".join(line.split("//")[0] for line in path.read_text(encoding="utf-8").splitlines())
 
 

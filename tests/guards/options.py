@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Every numeric option of training, optimizers and loaders has a row in tests/train/test_option_ranges.cpp.
+"""Checks that every numeric option of training, optimizers and loaders has a row in tests/train/test_option_ranges.cpp.
 
-A member of a public struct of options that no test sets to a value outside its range is reported by its name.
+Reports each member of a public options struct that no test sets to a value outside its range.
 """
 import pathlib
 import re
@@ -13,7 +13,7 @@ TESTS = ROOT / "tests" / "train" / "test_option_ranges.cpp"
 STRUCTS = re.compile(r"^( *)struct (?:TENON_API )?(\w*(?:Options|Clip|ParameterGroup|Augmentation|Mixing|Length))\b[^;{]*\{(.*?)^\1\};",
                      re.M | re.S)
 NUMBERS = re.compile(r"^ *(?:std::optional<double>|std::int64_t|double|int) ([^;()]+);", re.M)
-# What no range is asked of: seeds are any number, labels count from either end, and others tests hold these.
+# Options without a row there: seeds may be any number, labels count from either end, and other tests check the rest.
 ELSEWHERE = {
     "CsvOptions.label_column": "tests/fuzz/csv.cpp",
     "GenerateOptions.tokens": "tests/train/test_generate.cpp", "GenerateOptions.temperature": "tests/train/test_generate.cpp",

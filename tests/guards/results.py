@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""bench/results holds one file a machine and question, called MACHINE-QUESTION without a date, so that a new measurement takes the
-place of the old one. Each is named by a page of documents, and no page names one that is not there."""
+"""Checks that bench/results holds one file per machine and question. The name is MACHINE-QUESTION without a date, so that a new
+measurement replaces the old one. A page names each file, and no page names a missing file."""
 import pathlib
 import re
 import sys
@@ -10,7 +10,7 @@ NAME = re.compile(r"bench/results/([\w.*-]+\w)")
 
 
 def problems(files, pages):
-    """What is wrong with the names FILES, given PAGES: name of a page to its text."""
+    """The problems of the names FILES. PAGES maps the name of a page to its text."""
     named = {}
     for page, text in pages.items():
         for name in NAME.findall(text):
@@ -19,10 +19,10 @@ def problems(files, pages):
         if name not in named:
             yield f"bench/results/{name}: no page names it: name it in docs/performance.md, or delete it"
         if re.search(r"\d{4}-\d{2}", name):
-            yield f"bench/results/{name}: a name says machine and question; the date stands in the file"
+            yield f"bench/results/{name}: the name must be MACHINE-QUESTION without a date; put the date into the file"
     for name, page in sorted(named.items()):
         if name not in files:
-            yield f"{page}: names bench/results/{name}, which is not there"
+            yield f"{page}: names bench/results/{name}, which does not exist"
 
 
 def main():

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Rules of the house that a compiler does not know. Each names its reason; an exception is written here, not in the code."""
+"""Checks rules of the project that a compiler does not check. Each rule has a reason. Exceptions are listed here, not in the code."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
-# what, where it is looked for, files exempt, pattern, reason
+# name, folder, exempt files, pattern, reason
 RULES = [
     ("getenv", "src", {"src/base/env.cpp"}, r"\bgetenv\s*\(", "read the environment through base/env.h"),
     ("printing", "src", set(), r"\bstd::(cout|cerr|clog|puts|printf)\b|(?<![\w:])f?printf\s*\(\s*(\"|stdout|stderr)",
@@ -26,7 +26,7 @@ CODE = {".h", ".cpp", ".cu", ".cuh"}
 def files():
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
-            recorded = path.parent.parts[-2:] == ("replay", "sources")  # kernels, as they are printed
+            recorded = path.parent.parts[-2:] == ("replay", "sources")  # printed kernels, kept unchanged
             if path.suffix in SUFFIXES and "build" not in path.parts and not recorded:
                 yield path.relative_to(ROOT).as_posix(), path
 

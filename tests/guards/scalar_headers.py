@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every header of src/scalar compiles alone: each is also handed to a run-time compiler that has nothing else."""
+"""Checks that every header of src/scalar compiles alone, because NVRTC compiles them without any other header."""
 import argparse
 import concurrent.futures
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Times, rates and caches of devices stand in one model (src/device/gpu_model.h, src/cuda/device/gpu_models.*; for the host
-src/device/cpu_model.h) and nowhere else in the rooms that plan and run: a launch that costs one thing here and another there, or
-one GPU's multiprocessors for all of them, cannot come back.
+"""Checks that times, rates and cache sizes of devices are in one model only (src/device/gpu_model.h, src/cuda/device/gpu_models.*; for
+the host src/device/cpu_model.h), and not in other files that plan and run. Otherwise two places could assume different launch costs,
+or the number of multiprocessors of one GPU for all GPUs.
 
-A kernel's own figures are ratios of the model's: a share of a rate, instructions, a number of rounds.
+The figures of a kernel are ratios of the model's figures: a fraction of a rate, instructions, a number of rounds.
 """
 import pathlib
 import re
@@ -13,14 +13,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ROOMS = ["src/plan", "src/run", "src/cpu", "src/cuda", "src/device"]
 HOME = {"src/device/gpu_model.h", "src/device/cpu_model.h", "src/cuda/device/gpu_models.h", "src/cuda/device/gpu_models.cpp"}
 
-# what, pattern
+# name, pattern
 PATTERNS = [
     ("an H200's multiprocessors", r"(?<![\w.])132(?![\w.])"),
     ("a rate or a time", r"(?<![\w.])\d[\d.']*e[+-]?(?:[6-9]|1[0-5])(?!\w)"),
     ("a constant of time", r"\bconstexpr\s+[\w:]+\s+k\w*(?:Microsecond|Nanosecond|Second|Launch(?!es)|Latency|Cycle|Bandwidth|"
                            r"FlopsA|BytesA)\w*\s*="),
 ]
-# file: a part of the line, and why it is no time of a device
+# file: a part of the line, and the reason why it is no device time
 EXEMPT = {
     "src/plan/tune.cpp": ("us <= 1e9", "what a file may hold"),
     "src/run/compile.cpp": ("2e-9 * multiply_adds", "GFLOP for a report"),
@@ -32,7 +32,7 @@ EXEMPT = {
 }
 
 
-# In the CPU's own room too, what its kernels take caches for.
+# In src/cpu too: cache sizes that its kernels assume.
 CPU_PATTERNS = [("a size of caches", r"<<\s*[12]0\b")]
 
 

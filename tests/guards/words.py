@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Words of our own for things that the field has a word for (docs/glossary.md) do not come back: not in pages, help, messages,
-headers or sources. A word counts alone and as part of a name: `card_count`, `CardInfo`.
+"""Fails if a file uses a private word for a thing that has a common name (docs/glossary.md): in pages, help, messages, headers or
+sources. A word counts alone and as part of a name: `card_count`, `CardInfo`.
 
     tests/guards/words.py [FILE...]     checks the tree, or only these files
 """
@@ -10,12 +10,12 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-# Private word: what to write instead.
+# Private word: the word to write instead.
 WORDS = {
     r"cards?": "GPU", r"pictures?": "image", r"sweep(s|ing)?": "kernel, loop nest, pass or reduction", r"swept": "iterated over",
     r"turned": "transposed, permuted, rotated",
 }
-# The same in the rooms where these words were used of precision; elsewhere they say how broad something is.
+# Words that are private only in the rooms below, where they meant precision. Elsewhere they may describe a width.
 PRECISION = {
     r"narrow(s|ed|er|est|ing)?": "16-bit, of lower precision, rounded", r"widen(s|ed|ing|er)?": "cast to float32, converted, padded",
 }
@@ -25,12 +25,13 @@ PHRASES = {
     r"who changes the weights": "optimizer", r"channels (lie|lies|lying) (last|first)": "NHWC, NCHW (channels-last, channels-first)",
 }
 SKIP = ("bench/results/", "tests/fuzz/corpus/", "tests/e2e/fixtures/", "tests/conformance/data/", "tests/guards/words.py",
-        "docs/glossary.md", "CHANGELOG.md")
-# A word that is right where it stands: (file, text that holds it). The reason stands beside it.
+        "docs/glossary.md")
+# Exceptions: (file, text that contains the word), each with its reason.
 RIGHT = (
     ("*", r"\bnarrow\("),                              # Tensor::narrow, PyTorch's name of the operation
     ("*", r"::narrow\b|`narrow`|\"narrow\"|'narrow'"),  # the same
-    ("src/data/table_header.cpp", r'"picture"'),       # a column's name in tables of other people
+    ("bench/tables.py", r'"cards"'),                   # a field of raw files that earlier versions wrote
+    ("src/data/table_header.cpp", r'"picture"'),       # a column's name in tables of users
     ("src/io/unicode*", r"."),                         # names of characters
 )
 CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -72,7 +73,7 @@ def main():
         print(problem, file=sys.stderr)
     if found:
         sys.exit(f"words: {len(found)} problem(s); docs/glossary.md says which words are used")
-    print("words: none of our own where the field has one")
+    print("words: no private words")
 
 
 if __name__ == "__main__":
