@@ -90,7 +90,7 @@ TENON_UNARY(relu);         ///< max(x, 0). Keeps integer dtypes.
 TENON_UNARY(erf);          ///< Error function.
 TENON_UNARY(floor);        ///< Largest integer not above x.
 TENON_UNARY(ceil);         ///< Smallest integer not below x.
-TENON_UNARY(round);        ///< Nearest integer.
+TENON_UNARY(round);        ///< Nearest integer; halves are rounded to even.
 TENON_UNARY(trunc);        ///< x without its fraction.
 TENON_UNARY(logical_not);  ///< Whether x is 0; bool.
 TENON_UNARY(isnan);        ///< Whether x is NaN; bool.
@@ -441,7 +441,7 @@ struct Pool2dOptions {
   std::pair<std::int64_t, std::int64_t> kernel{2, 2};    ///< Size of the window.
   std::pair<std::int64_t, std::int64_t> stride{0, 0};    ///< Step of the window; 0: its size.
   std::pair<std::int64_t, std::int64_t> padding{0, 0};   ///< Padding on each side.
-  std::pair<std::int64_t, std::int64_t> dilation{1, 1};  ///< Distance of the window's elements.
+  std::pair<std::int64_t, std::int64_t> dilation{1, 1};  ///< Distance of the window's elements; maxima only.
   bool ceil_mode = false;         ///< Round the output size up instead of down.
   bool count_include_pad = true;  ///< Averages only: count the padding in the divisor.
 };

@@ -309,7 +309,7 @@ class TENON_API Tensor {
   Tensor floor() const;
   /// Smallest integer not below x.
   Tensor ceil() const;
-  /// Nearest integer.
+  /// Nearest integer; halves are rounded to even.
   Tensor round() const;
   /// x without its fraction.
   Tensor trunc() const;
