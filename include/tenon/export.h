@@ -1,4 +1,5 @@
-// TENON_API marks the symbols that the shared library exports; all others are hidden.
+/// @file
+/// TENON_API marks the symbols that the shared library exports; all others are hidden.
 #pragma once
 
 #if defined(TENON_STATIC)

@@ -199,8 +199,8 @@ struct ConvTranspose3dOptions {
   std::array<std::int64_t, 3> dilation{1, 1, 1};        ///< Distance of the kernel's elements.
   std::int64_t groups = 1;                              ///< Groups of channels.
 };
-/// Transposed convolution over three axes: x [N, C, D, H, W] or [C, D, H, W], weight
-/// [C, K / groups, T, R, S].
+/// Transposed convolution over three axes: x [N, C, D, H, W] or [C, D, H, W], weight [C, K /
+/// groups, T, R, S].
 TENON_API Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                   const ConvTranspose3dOptions& options = {});
 /// How interpolate() computes values between elements.
@@ -239,7 +239,7 @@ TENON_API Tensor local_contrast_norm(const Tensor& x, const LocalContrastNormOpt
 struct ClassLossOptions {
   Reduction reduction = Reduction::Mean;  ///< How the losses are combined.
   double label_smoothing = 0;             ///< In [0, 1]; cross_entropy() only.
-  Tensor weight = {};                     ///< [C]: weight of each class; means are weighted by it.
+  Tensor weight = {};                     ///< Weight of each class [C]; means are weighted by it.
   /// Targets with this class are ignored. PyTorch's default is -100; here no class is ignored.
   std::optional<std::int64_t> ignore_index = {};
 };

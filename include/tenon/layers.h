@@ -75,9 +75,9 @@ struct ConvTransposeOptionsOf {
   bool bias = true;                ///< Add a bias.
   Generator* generator = nullptr;  ///< For the initial values.
 };
-/// Transposed convolution over one axis: x [N, in, L] to [N, out, P]; weight
-/// [in, out / groups, kernel], bias [out]. P is
-/// stride · (L - 1) + dilation · (kernel - 1) + 1 - 2 · padding + output_padding.
+/// Transposed convolution over one axis: x [N, in, L] to [N, out, P]; weight [in, out / groups,
+/// kernel], bias [out]. P is stride · (L - 1) + dilation · (kernel - 1) + 1 - 2 · padding +
+/// output_padding.
 class TENON_API ConvTranspose1d : public Module {
  public:
   /// A layer of `in` input and `out` output channels, with PyTorch's initial values.
@@ -326,7 +326,7 @@ class TENON_API PReLU : public Module {
 // ---- Losses as objects: (output, target) to a scalar, or to one loss each
 /// Negative log likelihood as an object; see nll_loss().
 struct NLLLoss {
-  Tensor weight{};                             ///< [C]: class weights; means are weighted by them.
+  Tensor weight{};                             ///< Class weights [C]; means are weighted by them.
   std::optional<std::int64_t> ignore_index{};  ///< Targets with this class are ignored.
   Reduction reduction = Reduction::Mean;       ///< How the losses are combined.
   /// The loss of an output.

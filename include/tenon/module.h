@@ -52,9 +52,8 @@ class TENON_API ModuleBase {
   /// Replaces the handle; the module's previous state is released if no other handle uses it.
   ModuleBase& operator=(const ModuleBase&) = default;
 
-  /// The module's type and settings as text, for example
-  /// "Conv2d(1, 6, kernel_size=(5, 5), padding=(2, 2))". The default is the type's name without
-  /// namespaces. PyTorch's `extra_repr`.
+  /// The module's type and settings as text, for example "Conv2d(1, 6, kernel_size=(5, 5),
+  /// padding=(2, 2))". The default is the type's name without namespaces. PyTorch's `extra_repr`.
   virtual std::string describe() const;
 
   /// All parameters of this module and its children in order of registration. A parameter that is
@@ -100,8 +99,8 @@ class TENON_API ModuleBase {
   StateDict state_dict() const;
   /// Copies values into parameters and buffers and converts dtypes. Returns the number of tensors
   /// loaded. Checks everything before it writes anything: throws ValueError that names missing and
-  /// unexpected keys (with similar names), and ShapeError that names tensors of another shape.
-  /// With `strict` off, missing and unexpected keys are ignored.
+  /// unexpected keys (with similar names), and ShapeError that names tensors of another shape. With
+  /// `strict` off, missing and unexpected keys are ignored.
   int load_state_dict(const StateDict& state, bool strict = true) const;
 
  protected:
@@ -118,13 +117,13 @@ class TENON_API ModuleBase {
   /// Registers state that is saved but not trained, and returns its variable. PyTorch:
   /// `register_buffer`.
   Tensor buffer(const std::string& name, const Tensor& init);
-  /// Assigns a new value to a buffer from within forward():
-  /// `update(mean_, 0.9 * mean_ + 0.1 * batch_mean)`. The outputs of the module call carry the
-  /// assignment, so it takes effect once, when the loss is evaluated by eval(), step(loss), a
-  /// compiled function or the Trainer. If the Trainer skips a step, it skips the assignment too.
-  /// In evaluation mode update() does nothing (with_updates() works in both modes). Throws
-  /// ValueError outside of a module call and for a second value of the same buffer; ShapeError or
-  /// DTypeError if the value's shape or dtype differs from the buffer's.
+  /// Assigns a new value to a buffer from within forward(): `update(mean_, 0.9 * mean_ + 0.1 *
+  /// batch_mean)`. The outputs of the module call carry the assignment, so it takes effect once,
+  /// when the loss is evaluated by eval(), step(loss), a compiled function or the Trainer. If the
+  /// Trainer skips a step, it skips the assignment too. In evaluation mode update() does nothing
+  /// (with_updates() works in both modes). Throws ValueError outside of a module call and for a
+  /// second value of the same buffer; ShapeError or DTypeError if the value's shape or dtype
+  /// differs from the buffer's.
   void update(const Tensor& buffer, const Tensor& value) const;
   /// Registers a child module and returns it: `conv_(child("conv", nn::Conv2d(1, 6, 5)))`.
   template <class M>
@@ -289,7 +288,8 @@ requires std::derived_from<M, ModuleBase> M ModuleBase::child(const std::string&
 struct ModuleSummary {
   /// One layer.
   struct Row {
-    std::string path, kind;                     ///< Path ("0") and describe() ("Conv2d(…)").
+    std::string path;                           ///< Path of the layer, for example "0".
+    std::string kind;                           ///< Its describe(), for example "Conv2d(…)".
     std::vector<Shape> outputs;                 ///< Shape of each tensor that the layer returns.
     std::int64_t parameters = 0;                ///< Parameters of the layer without its children.
     std::int64_t multiply_adds = 0;             ///< Of its own matrix products and convolutions.
@@ -297,12 +297,13 @@ struct ModuleSummary {
   };
   /// Layers without children, and others with parameters or products of their own, in call order.
   std::vector<Row> rows;
-  std::vector<Shape> inputs, outputs;  ///< Shapes of the module's inputs and outputs.
-  std::int64_t parameters = 0;         ///< Number of parameter elements.
-  std::int64_t trainable = 0;          ///< Number of parameter elements that are not frozen.
-  std::int64_t parameter_bytes = 0;    ///< Bytes of all parameters.
-  std::int64_t multiply_adds = 0;      ///< Multiply-adds of the whole forward pass.
-  std::int64_t activation_bytes = 0;   ///< Bytes of the outputs of all rows.
+  std::vector<Shape> inputs;          ///< Shapes of the module's inputs.
+  std::vector<Shape> outputs;         ///< Shapes of the module's outputs.
+  std::int64_t parameters = 0;        ///< Number of parameter elements.
+  std::int64_t trainable = 0;         ///< Number of parameter elements that are not frozen.
+  std::int64_t parameter_bytes = 0;   ///< Bytes of all parameters.
+  std::int64_t multiply_adds = 0;     ///< Multiply-adds of the whole forward pass.
+  std::int64_t activation_bytes = 0;  ///< Bytes of the outputs of all rows.
   /// The table as text.
   TENON_API std::string str() const;
 };

@@ -220,8 +220,8 @@ class TENON_API AvgPool2d : public Module {
   std::int64_t divisor_;
 };
 
-/// Mean over windows whose sizes are chosen so that the output has `output` rows and columns: x
-/// [N, C, H, W] of any size to [N, C, output].
+/// Mean over windows whose sizes are chosen so that the output has `output` rows and columns: x [N,
+/// C, H, W] of any size to [N, C, output].
 class TENON_API AdaptiveAvgPool2d : public Module {
  public:
   /// Height and width of the output.
@@ -408,8 +408,8 @@ class TENON_API Flatten : public Module {
   int start_, end_;
 };
 
-/// In training mode, sets each element to zero with probability `p` and scales the others by
-/// 1 / (1 - p) (Srivastava et al., 2014). In evaluation mode, returns the input.
+/// In training mode, sets each element to zero with probability `p` and scales the others by 1 / (1
+/// - p) (Srivastava et al., 2014). In evaluation mode, returns the input.
 class TENON_API Dropout : public Module {
  public:
   /// Dropout with probability `p`.
@@ -554,7 +554,7 @@ class TENON_API Loss {
 /// Cross entropy as an object; see cross_entropy().
 struct CrossEntropyLoss {
   double label_smoothing = 0;                  ///< In [0, 1].
-  Tensor weight{};                             ///< [C]: class weights; means are weighted by them.
+  Tensor weight{};                             ///< Class weights [C]; means are weighted by them.
   std::optional<std::int64_t> ignore_index{};  ///< Targets with this class are ignored.
   Reduction reduction = Reduction::Mean;       ///< How the losses are combined.
   /// The loss of logits [N, C, …].

@@ -231,8 +231,7 @@ TENON_API Tensor& rebind(Tensor& x, const Tensor& value, char symbol);
     return name(Scalar(a), b);                                                           \
   }
 /// Operators on tensors, and on a tensor and a plain number: `a + b` is add(a, b), `-` sub, `*`
-/// mul,
-/// `/` div, `%` remainder, `==` eq, `!=` ne, `<` lt, `<=` le, `>` gt, `>=` ge.
+/// mul, `/` div, `%` remainder, `==` eq, `!=` ne, `<` lt, `<=` le, `>` gt, `>=` ge.
 /// @{
 TENON_OPERATOR(+, add)
 TENON_OPERATOR(-, sub)
@@ -410,8 +409,8 @@ struct Conv2dOptions {
   std::pair<std::int64_t, std::int64_t> dilation{1, 1};  ///< Distance of the kernel's elements.
   std::int64_t groups = 1;                               ///< Groups of channels.
 };
-/// Convolution (cross-correlation, as in PyTorch): x [N, C, H, W] or [C, H, W], weight
-/// [K, C / groups, R, S], bias [K] or undefined; gives [N, K, P, Q] or [K, P, Q].
+/// Convolution (cross-correlation, as in PyTorch): x [N, C, H, W] or [C, H, W], weight [K, C /
+/// groups, R, S], bias [K] or undefined; gives [N, K, P, Q] or [K, P, Q].
 TENON_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Conv2dOptions& options = {});
 
@@ -438,10 +437,11 @@ TENON_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor&
 // ---- Pooling
 /// Options of two-dimensional pooling. Pairs are (height, width).
 struct Pool2dOptions {
-  std::pair<std::int64_t, std::int64_t> kernel{2, 2};    ///< Size of the window.
-  std::pair<std::int64_t, std::int64_t> stride{0, 0};    ///< Step of the window; 0: its size.
-  std::pair<std::int64_t, std::int64_t> padding{0, 0};   ///< Padding on each side.
-  std::pair<std::int64_t, std::int64_t> dilation{1, 1};  ///< Distance of the window's elements; maxima only.
+  std::pair<std::int64_t, std::int64_t> kernel{2, 2};   ///< Size of the window.
+  std::pair<std::int64_t, std::int64_t> stride{0, 0};   ///< Step of the window; 0: its size.
+  std::pair<std::int64_t, std::int64_t> padding{0, 0};  ///< Padding on each side.
+  std::pair<std::int64_t, std::int64_t> dilation{
+      1, 1};                      ///< Distance of the window's elements; maxima only.
   bool ceil_mode = false;         ///< Round the output size up instead of down.
   bool count_include_pad = true;  ///< Averages only: count the padding in the divisor.
 };
@@ -450,8 +450,8 @@ struct Pool2dOptions {
 TENON_API Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 /// Mean of each window of x [N, C, H, W] or [C, H, W].
 TENON_API Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
-/// Mean over windows whose sizes are chosen so that the output has `output` rows and columns: x
-/// [N, C, H, W] or [C, H, W] of any size. Throws ShapeError, ValueError or DTypeError.
+/// Mean over windows whose sizes are chosen so that the output has `output` rows and columns: x [N,
+/// C, H, W] or [C, H, W] of any size. Throws ShapeError, ValueError or DTypeError.
 TENON_API Tensor adaptive_avg_pool2d(const Tensor& x, std::pair<std::int64_t, std::int64_t> output);
 /// Maximum over windows whose sizes are chosen as in adaptive_avg_pool2d().
 TENON_API Tensor adaptive_max_pool2d(const Tensor& x, std::pair<std::int64_t, std::int64_t> output);

@@ -31,8 +31,8 @@ struct RecurrentOptions {
 
 /// Result of RNN and GRU.
 struct RecurrentResult {
-  Tensor output;  ///< [T, N, directions · hidden]: the state of the last layer at each step.
-  Tensor hidden;  ///< [num_layers · directions, N, hidden]: the last state of each layer.
+  Tensor output;  ///< The last layer's state at each step, [T, N, directions · hidden].
+  Tensor hidden;  ///< The last state of each layer, [num_layers · directions, N, hidden].
 };
 /// State of an LSTM; for LSTMCell without the first axis.
 struct LstmState {

@@ -21,9 +21,11 @@ namespace tenon::nn {
 /// scaled_dot_product_attention() does. A call that also returns weights (HeadWeights) gives NaN
 /// weights and output for this query, as in PyTorch.
 struct AttentionMask {
-  /// [L, S] or [N · heads, L, S]: bool (true: hidden), or floating point added to the scores.
+  /// Hidden keys of each query, [L, S] or [N · heads, L, S]: bool (true: hidden), or floating point
+  /// added to the scores.
   Tensor mask{};
-  /// [N, S]: bool (true: hidden), or floating point added to the scores.
+  /// Hidden keys of each sample, [N, S]: bool (true: hidden), or floating point added to the
+  /// scores.
   Tensor key_padding{};
   /// Query i attends to keys 0 to i only.
   bool causal = false;
@@ -293,8 +295,8 @@ struct RotaryOptions {
   bool interleaved = false;  ///< Pair neighbours, as in the paper; else halves, as in LLaMA.
 };
 /// Rotary positional encoding (Su et al., 2021): rotates each pair of x [.., L, size] by an angle
-/// proportional to its position. `places` holds the positions (int64 [L]); without it they are
-/// 0, 1, … Throws ShapeError if `size` is odd.
+/// proportional to its position. `places` holds the positions (int64 [L]); without it they are 0,
+/// 1, … Throws ShapeError if `size` is odd.
 TENON_API Tensor rotary(const Tensor& x, const Tensor& places = {},
                         const RotaryOptions& options = {});
 
