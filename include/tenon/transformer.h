@@ -84,19 +84,19 @@ class TENON_API MultiheadAttention : public ModuleOf<MultiheadAttention> {
   /// `auto [y, weights] = mha(q, k, v, mask, nn::HeadWeights::Mean)`.
   WeightedResult forward(const Tensor& query, const Tensor& key, const Tensor& value,
                          const AttentionMask& mask, HeadWeights heads) const;
-  /// One decoding step: x [1, N, E] ([N, 1, E] with batch_first) at position `place` (int64 or
-  /// int32, one number, from 0) attends to all positions up to its own. Its key and value are
-  /// written to the cache at that position. Throws ShapeError or DTypeError if the cache differs
-  /// from empty_cache()'s, and ValueError for a position outside the cache if its value is already
-  /// known in host memory. A position that is still to be computed, is on a GPU or is an input of a
+  /// One decoding step: x [1, N, E] ([N, 1, E] with batch_first) at `position` (int64 or int32, one
+  /// number, from 0) attends to all positions up to its own. Its key and value are written to the
+  /// cache at that position. Throws ShapeError or DTypeError if the cache differs from
+  /// empty_cache()'s, and ValueError for a position outside the cache if its value is already known
+  /// in host memory. A position that is still to be computed, is on a GPU or is an input of a
   /// compiled function is not checked: outside the cache nothing is written, and below 0 the output
   /// is also NaN.
-  CachedResult forward(const Tensor& x, const KeyValueCache& cache, const Tensor& place) const;
+  CachedResult forward(const Tensor& x, const KeyValueCache& cache, const Tensor& position) const;
   /// Attention to the keys and values that keys_of() computed.
   Tensor forward(const Tensor& query, const KeyValueCache& cache,
                  const AttentionMask& mask = {}) const;
-  /// An empty cache for sequences of up to `places` positions.
-  KeyValueCache empty_cache(std::int64_t batch, std::int64_t places) const;
+  /// An empty cache for sequences of up to `max_length` positions.
+  KeyValueCache empty_cache(std::int64_t batch, std::int64_t max_length) const;
   /// Projected keys and values of a sequence that does not change, for example an encoder's output.
   KeyValueCache keys_of(const Tensor& key, const Tensor& value) const;
   std::string describe() const override;
@@ -148,10 +148,10 @@ class TENON_API TransformerEncoderLayer : public ModuleOf<TransformerEncoderLaye
   /// The output for a sequence.
   Tensor forward(const Tensor& src, const AttentionMask& mask = {}) const;
   /// One decoding step, as in MultiheadAttention.
-  CachedResult forward(const Tensor& x, const KeyValueCache& cache, const Tensor& place) const;
-  /// An empty cache for sequences of up to `places` positions.
-  KeyValueCache empty_cache(std::int64_t batch, std::int64_t places) const {
-    return self_attn_.empty_cache(batch, places);
+  CachedResult forward(const Tensor& x, const KeyValueCache& cache, const Tensor& position) const;
+  /// An empty cache for sequences of up to `max_length` positions.
+  KeyValueCache empty_cache(std::int64_t batch, std::int64_t max_length) const {
+    return self_attn_.empty_cache(batch, max_length);
   }
   std::string describe() const override;
 
@@ -188,10 +188,10 @@ class TENON_API TransformerDecoderLayer : public ModuleOf<TransformerDecoderLaye
   Tensor forward(const Tensor& tgt, const Tensor& memory, const AttentionMask& tgt_mask = {},
                  const AttentionMask& memory_mask = {}) const;
   /// One decoding step, as in MultiheadAttention.
-  DecodedPlace forward(const Tensor& x, const DecoderCache& cache, const Tensor& place,
+  DecodedPlace forward(const Tensor& x, const DecoderCache& cache, const Tensor& position,
                        const AttentionMask& memory_mask = {}) const;
-  /// Caches for decoding up to `places` positions with this memory.
-  DecoderCache start(const Tensor& memory, std::int64_t places) const;
+  /// Caches for decoding up to `max_length` positions with this memory.
+  DecoderCache start(const Tensor& memory, std::int64_t max_length) const;
   std::string describe() const override;
 
  private:
@@ -233,10 +233,10 @@ class TENON_API TransformerDecoder : public ModuleOf<TransformerDecoder> {
     std::vector<DecoderCache> caches;  ///< The caches of each layer for the next position.
   };
   /// One decoding step, with the caches from start() or from the previous position.
-  Decoded forward(const Tensor& x, const std::vector<DecoderCache>& caches, const Tensor& place,
+  Decoded forward(const Tensor& x, const std::vector<DecoderCache>& caches, const Tensor& position,
                   const AttentionMask& memory_mask = {}) const;
-  /// Caches of each layer for decoding up to `places` positions with this memory.
-  std::vector<DecoderCache> start(const Tensor& memory, std::int64_t places) const;
+  /// Caches of each layer for decoding up to `max_length` positions with this memory.
+  std::vector<DecoderCache> start(const Tensor& memory, std::int64_t max_length) const;
 
  private:
   Tensor ended(const Tensor& x) const { return norm_ ? (*norm_)(x) : x; }
@@ -295,9 +295,9 @@ struct RotaryOptions {
   bool interleaved = false;  ///< Pair neighbours, as in the paper; else halves, as in LLaMA.
 };
 /// Rotary positional encoding (Su et al., 2021): rotates each pair of x [.., L, size] by an angle
-/// proportional to its position. `places` holds the positions (int64 [L]); without it they are 0,
-/// 1, … Throws ShapeError if `size` is odd.
-TENON_API Tensor rotary(const Tensor& x, const Tensor& places = {},
+/// proportional to its position. `positions` is int64 [L]; the default is 0, 1, … Throws
+/// ShapeError if `size` is odd.
+TENON_API Tensor rotary(const Tensor& x, const Tensor& positions = {},
                         const RotaryOptions& options = {});
 
 }  // namespace tenon::nn
