@@ -1,11 +1,12 @@
-// Context: what decides results and programs besides inputs. A value, and a current one in every
-// thread; nothing here belongs to the process.
+// Context: the settings that influence results and programs besides the inputs: precision, threads,
+// device, generator and others. A Context is a value; every thread has a current one, and nothing
+// is process-wide.
 //
-// set_precision(), set_threads(), set_device() and their like change the calling thread's current
-// context. A new thread begins with the defaults; what another thread set is handed to it as a
-// value: ContextScope scope(context). A graph keeps the precision, the device and the generator
-// that were current when it was built, a compiled function the whole context, so neither depends on
-// who evaluates or calls it.
+// set_precision(), set_threads(), set_device() and similar functions (eval.h, device.h) change the
+// current context of the calling thread. A new thread starts with the defaults; to give it another
+// thread's settings, pass the context: `ContextScope scope(context)`. A graph keeps the precision,
+// device and generator that were current when it was built. A compiled function keeps the whole
+// context. Neither depends on the context of the thread that evaluates or calls it.
 #pragma once
 
 #include <cstdint>
@@ -19,52 +20,62 @@
 
 namespace tenon {
 
-/// Who runs a product or a convolution on a GPU, where several engines can: Off asks them where
-/// they expect to be good; Read (the default) takes what was measured before on such a GPU, where
-/// that is known; Write measures what is not known yet when a program is planned, which takes
-/// seconds, and keeps it in the cache folder. The choice changes the order of sums, so bits
-/// repeat only under the same one. The CPU has one engine for each.
-enum class Tune : std::uint8_t { Off, Read, Write };
+/// How an engine is chosen for matrix products and convolutions on a GPU if several engines can run
+/// them. Engines add in different orders, so results are bit-identical only with the same choice.
+/// The CPU has one engine for each operation.
+enum class Tune : std::uint8_t {
+  Off,   ///< Use each engine's own estimate.
+  Read,  ///< Use measurements made earlier on the same model of GPU, if there are any (default).
+  /// Also measure what is not known yet when a program is planned, which takes seconds, and store
+  /// the result in the cache folder.
+  Write
+};
+/// The name: "off", "read" or "write".
 TENON_API const char* name(Tune tune);
-/// "off", "read", "write"; throws ValueError for another text.
+/// The value with this name. Throws ValueError for an unknown name.
 TENON_API Tune tune_from_name(const std::string& text);
 
-/// Fast, or Reference: plain loops on the CPU, every op, one at a time.
-enum class EngineSet : std::uint8_t { Fast, Reference };
+/// Which engines run operations.
+enum class EngineSet : std::uint8_t {
+  Fast,      ///< The fast engines.
+  Reference  ///< Plain loops on the CPU, one operation at a time.
+};
 
+/// The settings of a thread or of a compiled function.
 struct TENON_API Context {
-  /// The defaults, with a generator of its own: seed 0, counter 0.
+  /// The defaults, with a new generator: seed 0, counter 0.
   Context();
 
-  Precision precision = Precision::Fp32;  ///< of products that no layer has an own precision for
-  int threads = 0;                        ///< that a program may use; 0: all CPUs of the process
-  Tune tune = Tune::Read;
-  EngineSet engines = EngineSet::Fast;
-  /// Where tensors, variables and networks are made that are told no other. One that was opened:
-  /// device("cuda").
+  /// Precision of products, unless a PrecisionScope or a layer sets another one.
+  Precision precision = Precision::Fp32;
+  int threads = 0;                      ///< Threads of a program; 0: all CPUs of the process.
+  Tune tune = Tune::Read;               ///< How engines are chosen.
+  EngineSet engines = EngineSet::Fast;  ///< Which engines run operations.
+  /// Default device of new tensors, variables and networks. It must have been opened:
+  /// `device("cuda")`.
   Device device;
-  /// Programs whose peak (leaves included) would exceed this many bytes are refused before they
-  /// run; 0: no limit.
+  /// Limit of a program's peak memory in bytes, leaves included. Programs above it are refused
+  /// before they run; 0: no limit.
   std::int64_t memory_limit = 0;
-  /// Passes that are switched off, a bit each in the order of pass_names().
+  /// Disabled passes, one bit each in the order of pass_names().
   std::uint32_t disabled_passes = 0;
-  /// Of draws that are given no other. Copies of a context share it; give one of its own to a
-  /// context whose numbers must not depend on what others draw.
+  /// Default generator. Copies of a context share it; give a context its own generator if its
+  /// random numbers must not depend on other draws.
   std::shared_ptr<Generator> generator;
 };
 
-/// The calling thread's.
+/// The current context of the calling thread.
 TENON_API const Context& current_context();
 
-/// Makes a copy of the context the calling thread's current one while it lives. Scopes nest; what
-/// is set inside one ends with it. Throws ValueError for a context without a generator, and for
-/// numbers that set_threads() or set_memory_limit() would refuse.
+/// Makes a copy of a context the calling thread's current one while the scope lives. Scopes nest;
+/// settings changed inside a scope end with it. Throws ValueError for a context without a generator
+/// and for values that set_threads() or set_memory_limit() would refuse.
 class TENON_API ContextScope {
  public:
-  explicit ContextScope(const Context& context);
-  ~ContextScope();
-  ContextScope(const ContextScope&) = delete;
-  ContextScope& operator=(const ContextScope&) = delete;
+  explicit ContextScope(const Context& context);          ///< Begins the scope.
+  ~ContextScope();                                        ///< Ends the scope.
+  ContextScope(const ContextScope&) = delete;             ///< Not copyable.
+  ContextScope& operator=(const ContextScope&) = delete;  ///< Not copyable.
 
  private:
   Context context_;

@@ -1,7 +1,8 @@
-// The tensors inside a value: a Tensor, a range, pair, tuple or optional of such, or a plain struct
-// of up to ten members, nested as deep as one likes. Other members (numbers, names) are passed by.
+// Finds the tensors inside a value, for modules with any inputs and outputs (nn::ModuleOf). A value
+// may be a Tensor; a range, pair, tuple or optional of values; or a plain struct of up to ten
+// members; nested to any depth. Members of other types (numbers, names) are skipped.
 //
-// A type that is none of these says itself what it holds, by a function beside it:
+// Another type names its tensors with a function in its own namespace:
 //   template <class F> void each_tensor(MyState& s, F&& f) { f(s.hidden); f(s.cell); }
 #pragma once
 
@@ -12,11 +13,12 @@
 #include <tenon/tensor.h>
 
 namespace tenon::nn {
+/// Implementation.
 namespace detail {
 
 struct AnyMember {
   template <class T>
-  operator T() const;  // NOLINT: stands in for a member of any type, never called
+  operator T() const;  // NOLINT: converts to a member of any type; never called
 };
 
 template <class T, class... M>

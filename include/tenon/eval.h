@@ -1,4 +1,5 @@
-// Evaluation: planning and running what is pending; compiled functions; caches.
+// Evaluation: computing pending tensors, compiled functions, plans, the settings of the thread,
+// caches.
 #pragma once
 
 #include <cstdint>
@@ -14,170 +15,228 @@
 
 namespace tenon {
 
-/// Where measuring stands: `what` is measured next; empty at the end.
+/// Progress of the measurements of Tune::Write.
 struct TuneProgress {
-  int done = 0, total = 0;
-  std::string what;
+  int done = 0;      ///< Measurements done.
+  int total = 0;     ///< Measurements in all.
+  std::string what;  ///< What is measured next; empty at the end.
 };
-/// Called while Tune::Write measures; an empty function ends that. It must not evaluate anything.
+/// Sets a function that is called while Tune::Write measures; an empty function removes it. The
+/// function must not evaluate tensors.
 TENON_API void on_tune(std::function<void(const TuneProgress&)> function);
 
-/// Computes all of these in one program: loss, gradients and updates together share what they have
-/// in common, and assignments take effect.
+/// Computes all tensors in one program. Loss, gradients and updates that are evaluated together
+/// share common parts, and assignments take effect.
 ///
-/// A pending tensor stands for the values that its variables had when it was built. Pending tensors
-/// inside the graph evaluated here that the caller still holds are computed along with an
-/// assignment and keep those values. One outside of it cannot be computed any more once a variable
-/// that it reads was assigned: evaluating it then throws ValueError, which names the variable.
-/// Evaluate it before the update or together with it, or build it anew. A tensor that was never
-/// assigned is a ValueError.
+/// A pending tensor stands for the values that its variables had when it was built. If an evaluated
+/// graph assigns variables, pending tensors inside this graph that the caller still holds are
+/// computed too and keep the earlier values. A pending tensor outside this graph that reads an
+/// assigned variable can no longer be computed: evaluating it throws ValueError that names the
+/// variable. Evaluate it before or together with the update, or build it again. A tensor without a
+/// value throws ValueError.
+/// @{
 TENON_API void eval(std::span<const Tensor> tensors);
 TENON_API void eval(std::initializer_list<Tensor> tensors);
+/// @}
 
-/// How long one step of a program takes.
+/// Run time of one step of a program.
 struct StepTime {
-  std::string title, label, engine;
-  double median_ms = 0, min_ms = 0;
-  double gflop = 0;  ///< multiply-adds times two of a contraction; 0 for other steps
+  std::string title;     ///< What the step computes.
+  std::string label;     ///< Path of the layer that built it.
+  std::string engine;    ///< The engine that runs it.
+  double median_ms = 0;  ///< Median time in milliseconds.
+  double min_ms = 0;     ///< Shortest time in milliseconds.
+  double gflop = 0;      ///< 10^9 operations (2 per multiply-add) of a contraction; 0 for others.
 };
 
-/// What a call of a compiled function gave. Copies share it. The values are this call's and stay so
-/// as long as it, or a tensor taken from it, lives; then their memory serves a later call.
+/// The results of one call of a compiled function. Copies share them. The values stay unchanged as
+/// long as this object or a tensor taken from it lives; afterwards a later call reuses their
+/// memory.
 class TENON_API Outputs {
  public:
+  /// The storage of the results. For the library's own use.
   struct Held;
-  explicit Outputs(Held* held) noexcept;  ///< (library use)
+  /// Takes the results. For the library's own use.
+  explicit Outputs(Held* held) noexcept;
+  /// Shares the results.
   Outputs(const Outputs& other) noexcept;
+  /// Moves the results.
   Outputs(Outputs&& other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
+  /// Replaces the results.
   Outputs& operator=(Outputs other) noexcept {
     std::swap(held_, other.held_);
     return *this;
   }
   ~Outputs();
 
+  /// Number of results.
   std::size_t size() const noexcept;
+  /// Result k.
+  /// @{
   const Tensor& operator[](std::size_t k) const& noexcept;
   Tensor operator[](std::size_t k) const&& noexcept;
+  /// @}
+  /// The first result.
   const Tensor* begin() const noexcept;
+  /// The end of the results.
   const Tensor* end() const noexcept;
+  /// The results as a list.
   operator std::vector<Tensor>() const { return {begin(), end()}; }  // NOLINT: is a list of tensors
-  Held& held() const noexcept { return *held_; }                     ///< (library use)
+  /// The storage of the results. For the library's own use.
+  Held& held() const noexcept { return *held_; }
 
  private:
   Held* held_;
 };
 
-/// A function traced once for each combination of input shapes and dtypes; later calls bind the
-/// inputs and replay the program: no graph is built and nothing is allocated. Variables are read
-/// and assigned at each call; effects that must run (updates) are returned among the outputs.
-/// Random draws advance the generator by the same counts at each call. What it returns are values
-/// without a graph: gradients are asked for inside of it, not of what comes out.
+/// A function that is traced once for each combination of input shapes and dtypes; later calls bind
+/// the inputs and replay the program, without building a graph or allocating memory. PyTorch:
+/// `torch.compile`, with CUDA graphs on a GPU.
+///
+/// Variables are read and assigned at each call. Assignments that must take effect (updates) must
+/// be among the function's results. Random draws advance the generator by the same count at each
+/// call. Results are values without a graph: compute gradients inside the function, not from its
+/// results.
 ///
 /// The function is traced, planned and run in the context that was current when it was compiled,
-/// whoever calls it. Any number of threads may call it at once: each call has memory of its own. On
-/// the CPU as many run at once as there are CPUs, further ones wait; on a GPU they are queued in
-/// the order of the calls. Calls that assign variables run one after another.
+/// whichever thread calls it. Any number of threads may call it at once; each call has its own
+/// memory. On the CPU, as many calls run at once as there are CPUs, and further calls wait; on a
+/// GPU, calls are queued in order. Calls that assign variables run one after another.
 class TENON_API CompiledFunction {
  public:
+  /// The form of the function: input tensors to result tensors.
   using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+  /// An empty function.
   CompiledFunction() = default;
-  /// Throws ValueError when `f` is empty.
+  /// Compiles `f` at its first call. Throws ValueError if `f` is empty.
   explicit CompiledFunction(Body f);
+  /// Calls the function.
   Outputs operator()(const std::vector<Tensor>& inputs) const;
-  /// Runs it `runs` times in a row, with the bits of as many calls: on a GPU in one launch, which
-  /// is what steps of a few dozen microseconds need; on the CPU one after another. Every input has
-  /// the runs as its first axis, of which run r takes row r, or a first axis of 1 for what all runs
-  /// share. The outputs have the runs as their first axis too, but for variables.
+  /// Runs the function `runs` times in a row, with the same bits as separate calls. On a GPU all
+  /// runs are one launch, which removes the launch cost of steps of a few dozen microseconds; on
+  /// the CPU they run one after another. The first axis of every input is the run (run r gets row
+  /// r), or has size 1 if all runs share the input. The first axis of every output is the run too,
+  /// except for variables.
   Outputs run_many(int runs, const std::vector<Tensor>& inputs) const;
-  /// The plan for inputs of these shapes, without running it.
+  /// The plan for inputs of these shapes and dtypes; runs nothing.
   class Plan plan(const std::vector<Tensor>& inputs) const;
-  /// Runs it `repeats` times, or fewer when 5 s have gone by (assignments take effect), and times
-  /// every step, in order of the plan.
+  /// Times every step, in the order of the plan: runs the function `repeats` times, or fewer if 5 s
+  /// have passed. Assignments take effect.
   std::vector<StepTime> profile(const std::vector<Tensor>& inputs, int repeats = 50) const;
-  /// Traces that it holds.
+  /// Number of traces that the function holds, one for each combination of shapes and dtypes.
   int traced() const;
 
  private:
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };
+/// Compiles a function; see CompiledFunction.
 TENON_API CompiledFunction compile(CompiledFunction::Body f);
 
-/// What a plan tells about itself; made by plan() and by CompiledFunction::plan().
+/// A planned program as numbers and text; made by plan() and CompiledFunction::plan().
 class TENON_API Plan {
  public:
-  std::int64_t peak_bytes() const;  ///< arena (workspace included), outputs and leaves
+  /// Peak memory in bytes: arena (workspace included), outputs and leaves.
+  std::int64_t peak_bytes() const;
+  /// Bytes of the arena, which holds all intermediates.
   std::int64_t arena_bytes() const;
-  std::int64_t leaf_bytes() const;  ///< inputs and variables
+  /// Bytes of the leaves: inputs and variables.
+  std::int64_t leaf_bytes() const;
+  /// Number of steps.
   int step_count() const;
+  /// Number of graph nodes.
   int node_count() const;
+  /// Planning time in milliseconds.
   double planning_ms() const;
-  std::string graph() const;    ///< the graph after the graph passes, a node a line
-  std::string steps() const;    ///< steps with engine, shapes, buffers
-  std::string engines() const;  ///< who runs each step, and who declined it and why
-  std::string arena() const;    ///< who lives where and when
-  std::string fusion() const;   ///< why each region fused or stopped
-  std::string passes() const;   ///< passes with time and effect
+  /// The graph after the graph passes, one node a line.
+  std::string graph() const;
+  /// The steps with engine, shapes and buffers.
+  std::string steps() const;
+  /// The engine of each step, and which engines declined it and why.
+  std::string engines() const;
+  /// The values in the arena: offset and lifetime.
+  std::string arena() const;
+  /// For each region, why it was fused or not.
+  std::string fusion() const;
+  /// The passes with time and effect.
+  std::string passes() const;
 
+  /// The plan itself. For the library's own use.
   struct Impl;
+  /// For the library's own use.
   explicit Plan(std::shared_ptr<const Impl> impl);
 
  private:
   std::shared_ptr<const Impl> impl_;
 };
-/// Plans the evaluation of these tensors without running it.
+/// Plans the evaluation of these tensors; runs nothing.
 TENON_API Plan plan(std::span<const Tensor> tensors);
 
-/// Waits until the GPUs have done all work that is queued. Values read by data() and item() need
-/// no such wait; timings do.
+/// Waits until all queued work of the GPUs is done. Needed for timing; data() and item() wait for
+/// their value without it. PyTorch: `torch.cuda.synchronize`.
 TENON_API void synchronize();
 
-/// Settings of the calling thread's context (context.h).
-TENON_API void set_threads(int threads);  ///< 0: all CPUs this process may use
+// ---- Settings of the calling thread's context (context.h)
+/// Sets the number of threads of a program; 0: all CPUs of the process.
+TENON_API void set_threads(int threads);
+/// The number of threads that was set.
 TENON_API int threads();
-/// Of products built from now on that no PrecisionScope and no layer has an own precision for.
+/// Sets the precision of products that are built from now on, unless a PrecisionScope or a layer
+/// sets another one.
 TENON_API void set_precision(Precision precision);
+/// The precision of the thread's context.
 TENON_API Precision precision();
+/// Sets how engines are chosen on a GPU.
 TENON_API void set_tune(Tune tune);
+/// How engines are chosen on a GPU.
 TENON_API Tune tune();
-/// Programs whose peak (leaves included) would exceed this many bytes are refused before they run;
-/// 0: no limit.
+/// Sets the limit of a program's peak memory in bytes, leaves included. Programs above it are
+/// refused before they run; 0: no limit.
 TENON_API void set_memory_limit(std::int64_t bytes);
-/// "fast" (default) or "reference": plain loops, every op, one at a time.
+/// Sets the engines: "fast" (default), or "reference", plain loops on the CPU, one operation at a
+/// time.
 TENON_API void set_engine(const std::string& name);
+/// The engines: "fast" or "reference".
 TENON_API std::string engine();
-/// Switches a pass on or off by name ("fuse", "share", …): for finding faults and for tests. Throws
-/// ValueError for another name.
+/// Enables or disables a pass of the planner by name ("fuse", "share", …), to find faults and for
+/// tests. Throws ValueError for an unknown name.
 TENON_API void set_pass_enabled(const std::string& pass, bool enabled);
+/// The names of all passes.
 TENON_API std::vector<std::string> pass_names();
 
+// ---- Statistics and caches
+/// Counts and memory of all evaluations.
 struct RunnerStats {
-  std::int64_t programs_planned = 0;  ///< cache misses
-  std::int64_t programs_run = 0;
-  double planning_ms = 0;
-  std::int64_t peak_memory = 0;  ///< bytes of host tensors at the highest point
-  std::int64_t memory_in_use = 0;
+  std::int64_t programs_planned = 0;  ///< Programs planned (cache misses).
+  std::int64_t programs_run = 0;      ///< Programs run.
+  double planning_ms = 0;             ///< Total planning time in milliseconds.
+  std::int64_t peak_memory = 0;       ///< Largest number of bytes of host tensors so far.
+  std::int64_t memory_in_use = 0;     ///< Bytes of host tensors now.
 };
+/// The statistics of the process.
 TENON_API RunnerStats runner_stats();
 
-/// What is kept so as not to be recomputed, by all threads together.
+/// Size of the caches, which all threads share.
 struct CacheStats {
+  /// One cache.
   struct Part {
-    std::int64_t count = 0, bytes = 0;
+    std::int64_t count = 0;  ///< Number of entries.
+    std::int64_t bytes = 0;  ///< Their bytes.
   };
-  Part programs;  ///< of eval() and of what reads values
-  Part traces;    ///< of compiled functions: programs, outputs that wait for a call
-  Part arenas;    ///< free memory for intermediates of compiled functions; `count`: functions
-  std::int64_t limit = 0;  ///< of the bytes of programs and traces
+  Part programs;  ///< Programs of eval() and of functions that read values.
+  Part traces;    ///< Compiled functions: programs, and outputs that wait for a call.
+  Part arenas;    ///< Free arenas of compiled functions; `count` is the number of functions.
+  std::int64_t limit = 0;  ///< Limit of the bytes of programs and traces.
 };
+/// The size of the caches.
 TENON_API CacheStats cache_stats();
-/// Beyond so many bytes (512 MiB at the start) what was used least recently goes; only the trace
-/// that each compiled function ran last is kept whatever its size. An arena is as large as its
-/// function's largest program needs, one for each call that runs at once. Throws ValueError below
-/// 0.
+/// Sets the limit of programs and traces in bytes; the default is 512 MiB. Beyond the limit, the
+/// least recently used entries are removed. The trace that each compiled function ran last is
+/// always kept. Arenas are not limited: each is as large as its function's largest program needs,
+/// one for each call that runs at once. Throws ValueError for a negative limit.
 TENON_API void set_cache_limit(std::int64_t bytes);
-/// Lets go of all of it and of host memory that is free. What runs is not disturbed; what is asked
-/// for again is planned anew.
+/// Empties all caches and frees unused host memory. Running programs are not disturbed; a program
+/// that is needed again is planned again.
 TENON_API void clear_caches();
 
 }  // namespace tenon

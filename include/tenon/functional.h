@@ -1,6 +1,7 @@
-// More of the language, composed from ops.h: activations, statistics, rearranging,
-// convolutions over one and three axes and transposed ones, interpolation, losses with weights.
-// Conventions, dtypes and errors are those of ops.h; all differentiate again.
+// More tensor operations, composed from those of ops.h: activations, comparisons, statistics,
+// rearranging, embeddings, convolutions over one and three axes, transposed convolutions,
+// interpolation, losses with weights. Conventions, dtypes and errors are those of ops.h. All
+// functions can be differentiated more than once.
 #pragma once
 
 #include <array>
@@ -14,199 +15,254 @@
 
 namespace tenon {
 
-// ---- Element by element
+// ---- Element-wise
+/// x · hardsigmoid(x).
 TENON_API Tensor hardswish(const Tensor& x);
+/// Scaled exponential linear unit (Klambauer et al., 2017).
 TENON_API Tensor selu(const Tensor& x);
+/// log(sigmoid(x)).
 TENON_API Tensor logsigmoid(const Tensor& x);
+/// max(x, 0) + min(alpha · (e^(x / alpha) - 1), 0).
 TENON_API Tensor celu(const Tensor& x, double alpha = 1.0);
-/// max(x, 0) + weight min(x, 0); weight is one number or a vector [C] for x [N, C, …].
+/// max(x, 0) + weight · min(x, 0); weight is one number or a vector [C] for x [N, C, …].
 TENON_API Tensor prelu(const Tensor& x, const Tensor& weight);
-/// The first half of an axis times the sigmoid of the second; the axis is even.
+/// Gated linear unit: the first half of an axis times the sigmoid of the second half. The size of
+/// the axis must be even.
 TENON_API Tensor glu(const Tensor& x, int axis = -1);
-/// log(exp(a) + exp(b)).
+/// log(e^a + e^b), computed without overflow.
 TENON_API Tensor logaddexp(const Tensor& a, const Tensor& b);
-/// a + weight (b - a).
+/// Linear interpolation, a + weight · (b - a).
+/// @{
 TENON_API Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
 TENON_API Tensor lerp(const Tensor& a, const Tensor& b, double weight);
+/// @}
 
-// ---- Comparing
-/// |a - b| <= atol + rtol |b|, element by element; infinities are close to themselves, NaN to NaN
-/// where `equal_nan` says so.
+// ---- Comparisons
+/// Whether |a - b| <= atol + rtol · |b|, element by element; bool. Equal infinities are close. NaN
+/// is close to NaN only with `equal_nan`.
 TENON_API Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
                          bool equal_nan = false);
-/// Whether that holds everywhere. Evaluates.
+/// Whether isclose() holds for all elements. Evaluates both tensors.
 TENON_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
                         bool equal_nan = false);
-/// Whether shapes and all elements are equal. Evaluates.
+/// Whether the shapes and all elements are equal. Evaluates both tensors.
 TENON_API bool equal(const Tensor& a, const Tensor& b);
 
 // ---- Statistics
-/// Square root of var; its gradient at 0 is 0.
+/// Standard deviation, the square root of var(); its gradient at 0 is 0. PyTorch: `torch.std`.
 TENON_API Tensor stddev(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
                         double correction = 1);
-/// (sum |x|^p)^(1 / p); of infinity the largest |x|, of -infinity the smallest, of 0 how many are
-/// not 0.
+/// The p-norm, sum(|x|^p)^(1 / p). Infinity gives the largest |x|, -infinity the smallest |x|, and
+/// 0 the number of nonzero elements. PyTorch: `torch.linalg.vector_norm`.
 TENON_API Tensor vector_norm(const Tensor& x, double p = 2, const Axes& axes = {},
                              bool keepdim = false);
-/// sum(a b) / (max(|a|, eps) max(|b|, eps)) along an axis, which goes away.
+/// sum(a · b) / (max(|a|, eps) · max(|b|, eps)) along an axis, which is removed.
 TENON_API Tensor cosine_similarity(const Tensor& a, const Tensor& b, int axis = 1,
                                    double eps = 1e-8);
-/// x / sqrt(mean(x^2) + eps) over its last axes, which are `shape`, times weight, which may be
-/// undefined. Without eps: the distance from 1 to the next number of x's dtype.
+/// Root mean square normalisation (Zhang and Sennrich, 2019): x / sqrt(mean(x²) + eps) · weight
+/// over the last axes of x, whose sizes are `shape`. The weight may be undefined. Without `eps`,
+/// the machine epsilon of the dtype of x is used.
 TENON_API Tensor rms_norm(const Tensor& x, const Shape& shape, const Tensor& weight = {},
                           std::optional<double> eps = {});
-/// Sums (products) of the elements of an axis up to and with each. Integers and bool in int64; with
-/// a dtype, of the elements cast to it, in it.
+/// Cumulative sum along an axis. Integers and bool are summed in int64. With `dtype`, elements are
+/// first cast to it and summed in it.
 TENON_API Tensor cumsum(const Tensor& x, int axis, std::optional<DType> dtype = {});
+/// Cumulative product along an axis; dtypes as for cumsum().
 TENON_API Tensor cumprod(const Tensor& x, int axis, std::optional<DType> dtype = {});
 
 // ---- Rearranging
-/// Elements that leave at one end of an axis come back at the other. Without axes: of all elements
-/// in a row.
+/// Shifts elements along axes; elements that leave at one end come back at the other. Without axes,
+/// shifts all elements as one flat sequence.
 TENON_API Tensor roll(const Tensor& x, const Ints& shifts, const Ints& axes = {});
-/// The whole tensor counts[a] times along each axis; more counts than axes add axes in front.
+/// Repeats the whole tensor counts[a] times along each axis a. More counts than axes add axes in
+/// front.
 TENON_API Tensor repeat(const Tensor& x, const Ints& counts);
-/// Each element of an axis `count` times in a row.
+/// Repeats each element of an axis `count` times in a row.
 TENON_API Tensor repeat_interleave(const Tensor& x, std::int64_t count, int axis);
-/// Vectors as the coordinates of a grid: result k has the values of vector k along axis k
-/// (columns_first, PyTorch's indexing "xy": the first two axes change places).
+/// Coordinate grids of vectors: result k has the values of vector k along axis k. `columns_first`
+/// exchanges the first two axes (PyTorch's `indexing="xy"`).
 TENON_API std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors,
                                        bool columns_first = false);
-/// Matrices (the last two axes) with zeros above, or below, a diagonal.
+/// Lower triangle of the matrices in the last two axes: elements above the diagonal become zero.
+/// `diagonal` k is the k-th above the main diagonal.
 TENON_API Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
+/// Upper triangle of the matrices in the last two axes: elements below the diagonal become zero.
 TENON_API Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
-/// The value where the mask (bool, broadcasts) is true, else x.
+/// `value` where the mask (bool, broadcasts) is true, else x.
 TENON_API Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
-/// base with alpha times row j of `updates` added to row index[j] along an axis.
+/// `base` with alpha · (slice j of `updates`) added to slice index[j] along an axis.
 TENON_API Tensor index_add(const Tensor& base, int axis, const Tensor& index, const Tensor& updates,
                            Scalar alpha = 1);
 
-// ---- Tables of rows
+// ---- Embeddings
+/// Options of embedding().
 struct EmbeddingOptions {
-  std::optional<std::int64_t> padding_index{};  ///< whose row gets no gradient
-  /// Rows of a larger norm are scaled to this one as they are read, which gradients do not see. The
-  /// table itself stays as it is (PyTorch writes the scaled rows into it).
+  std::optional<std::int64_t> padding_index{};  ///< Row that gets no gradient.
+  /// Rows with a larger norm are scaled to this norm when they are read; gradients ignore the
+  /// scale. The weight is not changed (PyTorch writes the scaled rows into the weight).
   std::optional<double> max_norm{};
-  double norm_type = 2;             ///< the p of those norms
-  bool scale_grad_by_freq = false;  ///< a row's gradient is divided by how often it was read
+  double norm_type = 2;             ///< The p of the norm for max_norm.
+  bool scale_grad_by_freq = false;  ///< Divide a row's gradient by the number of its reads.
 };
-/// Rows of weight [entries, features]: gives […, features] for indices […], int64 or int32. The
-/// gradient touches the rows that were read alone. Throws ShapeError or ValueError; an index
-/// outside is a ValueError at run time.
+/// Rows of a weight [entries, features] by index: int64 or int32 […] to […, features]. The gradient
+/// changes only the rows that were read. Throws ShapeError or ValueError; an index out of range is
+/// a ValueError at run time.
 TENON_API Tensor embedding(const Tensor& index, const Tensor& weight,
                            const EmbeddingOptions& options = {});
-/// The same by the padding index alone: a number, an optional one or nullopt. What stands in braces
-/// is options, whose first member it is.
+/// embedding() with a padding index (a number, an optional number or nullopt) as its only option.
+/// An argument in braces is EmbeddingOptions, whose first member is the padding index.
 template <std::convertible_to<std::optional<std::int64_t>> PaddingIndex>
 Tensor embedding(const Tensor& index, const Tensor& weight, PaddingIndex padding_index) {
   return embedding(index, weight, EmbeddingOptions{.padding_index = padding_index});
 }
 
-enum class BagMode { Sum, Mean, Max };
+/// How embedding_bag() combines the rows of a bag.
+enum class BagMode {
+  Sum,   ///< Sum of the rows.
+  Mean,  ///< Mean of the rows.
+  Max    ///< Element-wise maximum of the rows.
+};
+/// Options of embedding_bag().
 struct EmbeddingBagOptions {
-  std::optional<std::int64_t> padding_index{};  ///< to norm_type: as EmbeddingOptions
-  std::optional<double> max_norm{};
-  double norm_type = 2;
-  bool scale_grad_by_freq = false;  ///< as EmbeddingOptions
-  BagMode mode = BagMode::Mean;
-  /// int64 or int32 [bags], growing from 0: where each bag begins in an index that is a vector.
+  std::optional<std::int64_t> padding_index{};  ///< Entries that are not counted.
+  std::optional<double> max_norm{};             ///< As in EmbeddingOptions.
+  double norm_type = 2;                         ///< As in EmbeddingOptions.
+  bool scale_grad_by_freq = false;              ///< As in EmbeddingOptions.
+  BagMode mode = BagMode::Mean;                 ///< How rows are combined.
+  /// For an index that is a vector: where each bag begins. int64 or int32 [bags], increasing from
+  /// 0.
   Tensor offsets{};
-  /// The last offset begins no bag, but ends the last one: what stands from there on lies in none
-  /// (for PyTorch, in the last bag's mean and maximum, but not in its sum).
+  /// The last offset is the end of the last bag, not the beginning of another one. Entries from
+  /// there on belong to no bag (in PyTorch, to the last bag's mean and maximum but not to its sum).
   bool include_last_offset = false;
-  Tensor per_sample_weights{};  ///< of the index's shape: a factor of each row; sums only
+  Tensor per_sample_weights{};  ///< Factor of each row, of the index's shape; mode Sum only.
 };
 /// The sum, mean or maximum of the rows of each bag: index [bags, length], or a vector with
-/// offsets, to [bags, features]. Entries at the padding index do not count; a bag of none gives
-/// zeros. Throws ShapeError or ValueError; an index outside, and offsets that do not grow from 0 to
-/// the index's end at most, are a ValueError at run time.
+/// offsets, to [bags, features]. Entries equal to the padding index are not counted; an empty bag
+/// gives zeros. Throws ShapeError or ValueError. At run time, an index out of range and offsets
+/// that do not increase from 0 to at most the length of the index are a ValueError.
 TENON_API Tensor embedding_bag(const Tensor& index, const Tensor& weight,
                                const EmbeddingBagOptions& options = {});
 
-// ---- Convolutions and images
+// ---- Convolutions and interpolation
+/// Options of conv1d(); the meaning of each is that of Conv2dOptions.
 struct Conv1dOptions {
-  std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+  std::int64_t stride = 1;    ///< Step of the window.
+  std::int64_t padding = 0;   ///< Zeros added on each side.
+  std::int64_t dilation = 1;  ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;    ///< Groups of channels.
 };
-/// x [N, C, L] or [C, L], weight [K, C / groups, R].
+/// Convolution over one axis: x [N, C, L] or [C, L], weight [K, C / groups, R], bias [K] or
+/// undefined.
 TENON_API Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Conv1dOptions& options = {});
+/// Options of conv3d(). Arrays are (depth, height, width).
 struct Conv3dOptions {
-  std::array<std::int64_t, 3> stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
-  std::int64_t groups = 1;
+  std::array<std::int64_t, 3> stride{1, 1, 1};    ///< Step of the window.
+  std::array<std::int64_t, 3> padding{0, 0, 0};   ///< Zeros added on each side.
+  std::array<std::int64_t, 3> dilation{1, 1, 1};  ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;                        ///< Groups of channels.
 };
-/// x [N, C, D, H, W] or [C, D, H, W], weight [K, C / groups, T, R, S].
+/// Convolution over three axes: x [N, C, D, H, W] or [C, D, H, W], weight [K, C / groups, T, R, S],
+/// bias [K] or undefined.
 TENON_API Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Conv3dOptions& options = {});
-/// Transposed: what a convolution's gradient does to its output. `output_padding` adds to the end
-/// of the result and lies below the stride or the dilation.
+/// Options of conv_transpose2d(). Pairs are (height, width).
 struct ConvTranspose2dOptions {
-  std::pair<std::int64_t, std::int64_t> stride{1, 1}, padding{0, 0}, output_padding{0, 0};
-  std::pair<std::int64_t, std::int64_t> dilation{1, 1};
-  std::int64_t groups = 1;
+  std::pair<std::int64_t, std::int64_t> stride{1, 1};   ///< Step between windows in the output.
+  std::pair<std::int64_t, std::int64_t> padding{0, 0};  ///< Rows and columns cut off on each side.
+  /// Added to the end of the output; must be less than the stride or the dilation.
+  std::pair<std::int64_t, std::int64_t> output_padding{0, 0};
+  std::pair<std::int64_t, std::int64_t> dilation{1, 1};  ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;                               ///< Groups of channels.
 };
-/// x [N, C, H, W] or [C, H, W], weight [C, K / groups, R, S]; of one axis and three likewise.
+/// Transposed convolution, the input gradient of a convolution: x [N, C, H, W] or [C, H, W], weight
+/// [C, K / groups, R, S], bias [K] or undefined.
 TENON_API Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                   const ConvTranspose2dOptions& options = {});
+/// Options of conv_transpose1d(); the meaning of each is that of ConvTranspose2dOptions.
 struct ConvTranspose1dOptions {
-  std::int64_t stride = 1, padding = 0, output_padding = 0, dilation = 1, groups = 1;
+  std::int64_t stride = 1;          ///< Step between windows in the output.
+  std::int64_t padding = 0;         ///< Elements cut off on each side.
+  std::int64_t output_padding = 0;  ///< Added to the end of the output.
+  std::int64_t dilation = 1;        ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;          ///< Groups of channels.
 };
+/// Transposed convolution over one axis: x [N, C, L] or [C, L], weight [C, K / groups, R].
 TENON_API Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                   const ConvTranspose1dOptions& options = {});
+/// Options of conv_transpose3d(). Arrays are (depth, height, width).
 struct ConvTranspose3dOptions {
-  std::array<std::int64_t, 3> stride{1, 1, 1}, padding{0, 0, 0}, output_padding{0, 0, 0};
-  std::array<std::int64_t, 3> dilation{1, 1, 1};
-  std::int64_t groups = 1;
+  std::array<std::int64_t, 3> stride{1, 1, 1};          ///< Step between windows in the output.
+  std::array<std::int64_t, 3> padding{0, 0, 0};         ///< Elements cut off on each side.
+  std::array<std::int64_t, 3> output_padding{0, 0, 0};  ///< Added to the end of the output.
+  std::array<std::int64_t, 3> dilation{1, 1, 1};        ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;                              ///< Groups of channels.
 };
+/// Transposed convolution over three axes: x [N, C, D, H, W] or [C, D, H, W], weight [C, K /
+/// groups, T, R, S].
 TENON_API Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                   const ConvTranspose3dOptions& options = {});
-/// x [N, C, …] at other sizes of the axes behind the channels. Linear is PyTorch's "linear",
-/// "bilinear" or "trilinear", by the number of axes.
-enum class Interpolation { Nearest, Linear };
+/// How interpolate() computes values between elements.
+enum class Interpolation {
+  Nearest,  ///< The value of the nearest element.
+  Linear    ///< PyTorch's "linear", "bilinear" or "trilinear", by the number of axes.
+};
+/// Resizes the axes after the channels of x [N, C, …] to the given sizes.
 TENON_API Tensor interpolate(const Tensor& x, const Ints& sizes,
                              Interpolation mode = Interpolation::Nearest,
                              bool align_corners = false);
 
 // ---- Normalisation
-/// Each channel of each sample of x [N, C, …] normalised by itself; weight and bias [C] may be
-/// undefined. Throws ShapeError, or ValueError where a channel has one value.
+/// Instance normalisation: normalises each channel of each sample of x [N, C, …] separately. weight
+/// and bias are [C] or undefined. Throws ShapeError, or ValueError if a channel has only one value.
 TENON_API Tensor instance_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
                                double eps = 1e-5);
+/// Options of local_contrast_norm().
 struct LocalContrastNormOptions {
-  std::int64_t size = 5;  ///< of a side of the window
-  double alpha = 1, beta = 0.5, k = 1;
-  Tensor means = {};  ///< like x, or broadcasting to it: what deviations are measured from; zeros
+  std::int64_t size = 5;  ///< Side of the window.
+  double alpha = 1;       ///< Factor of the mean square.
+  double beta = 0.5;      ///< Exponent.
+  double k = 1;           ///< Added constant.
+  Tensor means = {};      ///< Subtracted from x; broadcasts to x. Undefined: zeros.
 };
-/// x / (k + alpha · v)^beta, where v is the mean of (x - means)² over the size × size neighbours of
-/// each place of x [N, C, H, W] in its own channel, zeros beyond the edges: the divisive
-/// normalisation of Jarrett et al. (2009), as cuDNN's cudnnDivisiveNormalizationForward. Of an even
-/// size one neighbour more lies behind. Gradients flow into x and the means; differences of 16-bit
-/// values are float32. Throws ShapeError, ValueError or DTypeError.
+/// Local contrast normalisation, x / (k + alpha · v)^beta for x [N, C, H, W], where v is the mean
+/// of (x - means)² over the size × size window around each element in its own channel, with zeros
+/// beyond the edges. This is the divisive normalisation of Jarrett et al. (2009) and cuDNN's
+/// cudnnDivisiveNormalizationForward. For an even size, the window has one more element after the
+/// center than before. Gradients flow into x and the means; differences of 16-bit values are
+/// computed in float32. Throws ShapeError, ValueError or DTypeError.
 TENON_API Tensor local_contrast_norm(const Tensor& x, const LocalContrastNormOptions& options = {});
 
 // ---- Losses
+/// Options of cross_entropy() and nll_loss().
 struct ClassLossOptions {
-  Reduction reduction = Reduction::Mean;
-  double label_smoothing = 0;  ///< cross_entropy only
-  Tensor weight = {};          ///< [C]: of each class; means are weighted by it
-  std::optional<std::int64_t> ignore_index =
-      {};  ///< targets that count for nothing (PyTorch's -100)
+  Reduction reduction = Reduction::Mean;  ///< How the losses are combined.
+  double label_smoothing = 0;             ///< In [0, 1]; cross_entropy() only.
+  Tensor weight = {};                     ///< Weight of each class [C]; means are weighted by it.
+  /// Targets with this class are ignored. PyTorch's default is -100; here no class is ignored.
+  std::optional<std::int64_t> ignore_index = {};
 };
+/// Cross entropy with class weights and an ignored class.
 TENON_API Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                                const ClassLossOptions& options);
+/// Negative log likelihood with class weights and an ignored class.
 TENON_API Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
                           const ClassLossOptions& options);
-/// target (log target - input) for log-probabilities `input`; the target is probabilities, or
-/// their logarithms too.
+/// Kullback-Leibler divergence, target · (log(target) - input) for log-probabilities `input`. The
+/// target holds probabilities, or log-probabilities if `log_target` is true.
 TENON_API Tensor kl_div(const Tensor& input, const Tensor& target,
                         Reduction reduction = Reduction::Mean, bool log_target = false);
+/// Options of the binary cross entropy losses.
 struct BinaryLossOptions {
-  Reduction reduction = Reduction::Mean;
-  Tensor weight = {};      ///< of each element; broadcasts
-  Tensor pos_weight = {};  ///< of positive targets; with logits only
+  Reduction reduction = Reduction::Mean;  ///< How the losses are combined.
+  Tensor weight = {};                     ///< Weight of each element; broadcasts.
+  Tensor pos_weight = {};                 ///< Weight of positive targets; with logits only.
 };
+/// Binary cross entropy of logits, with weights.
 TENON_API Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
                                                   const BinaryLossOptions& options);
-/// Of probabilities.
+/// Binary cross entropy of probabilities.
 TENON_API Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
                                       const BinaryLossOptions& options = {});
 

@@ -1,6 +1,6 @@
-// Layers beside those of nn.h: convolutions over one and three axes and transposed ones, instance
-// norm, bags of rows, dropout of channels, activations with parameters or arguments, losses as
-// objects. Names, shapes and defaults of parameters are PyTorch's.
+// More layers: convolutions over one and three axes, transposed convolutions, instance
+// normalisation, embedding bags, channel dropout, activations with parameters, losses as objects.
+// Names, shapes and defaults of parameters are PyTorch's.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,29 @@
 namespace tenon::nn {
 
 // ---- Convolutions
-// Constructors throw ValueError for channels, groups or a kernel below 1 and for channels that do
-// not divide into the groups; forward() throws as the function of the same name.
-/// `Sizes` is a number (one axis), a Pair or a Triple.
+// Constructors throw ValueError if channels, groups or a kernel size are below 1 and if the groups
+// do not divide the channels. forward() throws as the function of the same name.
+/// Options of Conv1d and Conv3d. `Sizes` is a number (one axis), a Pair or a Triple.
 template <class Sizes>
 struct ConvOptionsOf {
-  Sizes stride = 1, padding = 0, dilation = 1;
-  std::int64_t groups = 1;
-  bool bias = true;
-  Generator* generator = nullptr;  ///< of the initial values
+  Sizes stride = 1;                ///< Step of the window.
+  Sizes padding = 0;               ///< Zeros added on each side.
+  Sizes dilation = 1;              ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;         ///< Groups of channels.
+  bool bias = true;                ///< Add a bias.
+  Generator* generator = nullptr;  ///< For the initial values.
 };
-/// x [N, in, L] to [N, out, P]; weight [out, in / groups, kernel], bias [out]. P is
-/// (L + 2 · padding - dilation · (kernel - 1) - 1) / stride + 1, rounded down.
+/// Convolution over one axis: x [N, in, L] to [N, out, P]; weight [out, in / groups, kernel], bias
+/// [out]. P is (L + 2 · padding - dilation · (kernel - 1) - 1) / stride + 1, rounded down.
 class TENON_API Conv1d : public Module {
  public:
+  /// A layer of `in` input and `out` output channels, with PyTorch's initial values.
   Conv1d(std::int64_t in, std::int64_t out, std::int64_t kernel,
          const ConvOptionsOf<std::int64_t>& options = {});
+  /// The weight.
   const Tensor& weight() const { return weight_; }
-  const Tensor& bias() const { return bias_; }  ///< undefined without one
+  /// The bias; undefined without one.
+  const Tensor& bias() const { return bias_; }
   Tensor forward(const Tensor& x) const override { return conv1d(x, weight_, bias_, options_); }
   std::string describe() const override;
 
@@ -40,14 +45,17 @@ class TENON_API Conv1d : public Module {
   Conv1dOptions options_;
   Tensor weight_, bias_;
 };
-/// x [N, in, D, H, W] to [N, out, …], each size as of Conv1d; weight [out, in / groups, kernel…],
-/// bias [out].
+/// Convolution over three axes: x [N, in, D, H, W] to [N, out, …], each size as for Conv1d; weight
+/// [out, in / groups, kernel…], bias [out].
 class TENON_API Conv3d : public Module {
  public:
+  /// A layer of `in` input and `out` output channels, with PyTorch's initial values.
   Conv3d(std::int64_t in, std::int64_t out, Triple kernel,
          const ConvOptionsOf<Triple>& options = {});
+  /// The weight.
   const Tensor& weight() const { return weight_; }
-  const Tensor& bias() const { return bias_; }  ///< undefined without one
+  /// The bias; undefined without one.
+  const Tensor& bias() const { return bias_; }
   Tensor forward(const Tensor& x) const override { return conv3d(x, weight_, bias_, options_); }
   std::string describe() const override;
 
@@ -56,23 +64,29 @@ class TENON_API Conv3d : public Module {
   Tensor weight_, bias_;
 };
 
+/// Options of transposed convolution layers. `Sizes` is a number, a Pair or a Triple.
 template <class Sizes>
 struct ConvTransposeOptionsOf {
-  Sizes stride = 1, padding = 0;
-  Sizes output_padding = 0;  ///< added to the end of the result
-  Sizes dilation = 1;
-  std::int64_t groups = 1;
-  bool bias = true;
-  Generator* generator = nullptr;  ///< of the initial values
+  Sizes stride = 1;                ///< Step between windows in the output.
+  Sizes padding = 0;               ///< Elements cut off on each side.
+  Sizes output_padding = 0;        ///< Added to the end of the output.
+  Sizes dilation = 1;              ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;         ///< Groups of channels.
+  bool bias = true;                ///< Add a bias.
+  Generator* generator = nullptr;  ///< For the initial values.
 };
-/// x [N, in, L] to [N, out, P]; weight [in, out / groups, kernel], bias [out]. P is
-/// stride · (L - 1) + dilation · (kernel - 1) + 1 - 2 · padding + output_padding.
+/// Transposed convolution over one axis: x [N, in, L] to [N, out, P]; weight [in, out / groups,
+/// kernel], bias [out]. P is stride · (L - 1) + dilation · (kernel - 1) + 1 - 2 · padding +
+/// output_padding.
 class TENON_API ConvTranspose1d : public Module {
  public:
+  /// A layer of `in` input and `out` output channels, with PyTorch's initial values.
   ConvTranspose1d(std::int64_t in, std::int64_t out, std::int64_t kernel,
                   const ConvTransposeOptionsOf<std::int64_t>& options = {});
+  /// The weight.
   const Tensor& weight() const { return weight_; }
-  const Tensor& bias() const { return bias_; }  ///< undefined without one
+  /// The bias; undefined without one.
+  const Tensor& bias() const { return bias_; }
   Tensor forward(const Tensor& x) const override {
     return conv_transpose1d(x, weight_, bias_, options_);
   }
@@ -82,14 +96,17 @@ class TENON_API ConvTranspose1d : public Module {
   ConvTranspose1dOptions options_;
   Tensor weight_, bias_;
 };
-/// x [N, in, H, W] to [N, out, …], each size as of ConvTranspose1d; weight
-/// [in, out / groups, kernel…], bias [out].
+/// Transposed convolution over two axes: x [N, in, H, W] to [N, out, …], each size as for
+/// ConvTranspose1d; weight [in, out / groups, kernel…], bias [out].
 class TENON_API ConvTranspose2d : public Module {
  public:
+  /// A layer of `in` input and `out` output channels, with PyTorch's initial values.
   ConvTranspose2d(std::int64_t in, std::int64_t out, Pair kernel,
                   const ConvTransposeOptionsOf<Pair>& options = {});
+  /// The weight.
   const Tensor& weight() const { return weight_; }
-  const Tensor& bias() const { return bias_; }  ///< undefined without one
+  /// The bias; undefined without one.
+  const Tensor& bias() const { return bias_; }
   Tensor forward(const Tensor& x) const override {
     return conv_transpose2d(x, weight_, bias_, options_);
   }
@@ -99,14 +116,17 @@ class TENON_API ConvTranspose2d : public Module {
   ConvTranspose2dOptions options_;
   Tensor weight_, bias_;
 };
-/// x [N, in, D, H, W] to [N, out, …], each size as of ConvTranspose1d; weight
-/// [in, out / groups, kernel…], bias [out].
+/// Transposed convolution over three axes: x [N, in, D, H, W] to [N, out, …], each size as for
+/// ConvTranspose1d; weight [in, out / groups, kernel…], bias [out].
 class TENON_API ConvTranspose3d : public Module {
  public:
+  /// A layer of `in` input and `out` output channels, with PyTorch's initial values.
   ConvTranspose3d(std::int64_t in, std::int64_t out, Triple kernel,
                   const ConvTransposeOptionsOf<Triple>& options = {});
+  /// The weight.
   const Tensor& weight() const { return weight_; }
-  const Tensor& bias() const { return bias_; }  ///< undefined without one
+  /// The bias; undefined without one.
+  const Tensor& bias() const { return bias_; }
   Tensor forward(const Tensor& x) const override {
     return conv_transpose3d(x, weight_, bias_, options_);
   }
@@ -118,24 +138,32 @@ class TENON_API ConvTranspose3d : public Module {
 };
 
 // ---- Normalisation
+/// Options of instance normalisation layers.
 struct InstanceNormOptions {
-  double eps = 1e-5;
-  double momentum = 0.1;             ///< of running statistics
-  bool affine = false;               ///< a weight and a bias a channel
-  bool track_running_stats = false;  ///< renewed while training, used in evaluation
+  double eps = 1e-5;                 ///< Added to the variance.
+  double momentum = 0.1;             ///< Weight of a new batch in the running statistics.
+  bool affine = false;               ///< Learn a weight and a bias for each channel.
+  bool track_running_stats = false;  ///< Update running statistics in training, use in evaluation.
 };
-/// Normalises each channel of each sample: x [N, C, …] or, without a batch, [C, …]. Throws
-/// ShapeError for another input, ValueError for one value a channel where its statistics are taken.
+/// Instance normalisation (Ulyanov et al., 2016) of each channel of each sample: x [N, C, …] or,
+/// without a batch, [C, …]. Base of InstanceNorm1d, InstanceNorm2d and InstanceNorm3d. Throws
+/// ShapeError for another shape of input, and ValueError if statistics of a channel with only one
+/// value are needed.
 class TENON_API InstanceNorm : public Module {
  public:
-  const Tensor& weight() const { return weight_; }  ///< [C]; undefined without affine
+  /// The weight [C]; undefined if `affine` is off.
+  const Tensor& weight() const { return weight_; }
+  /// The bias [C]; undefined if `affine` is off.
   const Tensor& bias() const { return bias_; }
-  const Tensor& running_mean() const { return running_mean_; }  ///< [C]; undefined untracked
+  /// The running mean [C]; undefined if `track_running_stats` is off.
+  const Tensor& running_mean() const { return running_mean_; }
+  /// The running variance [C]; undefined if `track_running_stats` is off.
   const Tensor& running_var() const { return running_var_; }
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
 
  protected:
+  /// A layer with this name that takes inputs of `rank` axes, or one less without a batch.
   InstanceNorm(const char* kind, int rank, std::int64_t channels,
                const InstanceNormOptions& options);
 
@@ -148,42 +176,49 @@ class TENON_API InstanceNorm : public Module {
   InstanceNormOptions options_;
   Tensor weight_, bias_, running_mean_, running_var_, num_batches_tracked_;
 };
-/// x [N, C, L] or [C, L].
+/// Instance normalisation of x [N, C, L] or [C, L]; the result has the same shape.
 class TENON_API InstanceNorm1d : public InstanceNorm {
  public:
+  /// A layer for this number of channels.
   explicit InstanceNorm1d(std::int64_t channels, const InstanceNormOptions& options = {})
       : InstanceNorm("InstanceNorm1d", 3, channels, options) {}
 };
-/// x [N, C, H, W] or [C, H, W].
+/// Instance normalisation of x [N, C, H, W] or [C, H, W]; the result has the same shape.
 class TENON_API InstanceNorm2d : public InstanceNorm {
  public:
+  /// A layer for this number of channels.
   explicit InstanceNorm2d(std::int64_t channels, const InstanceNormOptions& options = {})
       : InstanceNorm("InstanceNorm2d", 4, channels, options) {}
 };
-/// x [N, C, D, H, W] or [C, D, H, W].
+/// Instance normalisation of x [N, C, D, H, W] or [C, D, H, W]; the result has the same shape.
 class TENON_API InstanceNorm3d : public InstanceNorm {
  public:
+  /// A layer for this number of channels.
   explicit InstanceNorm3d(std::int64_t channels, const InstanceNormOptions& options = {})
       : InstanceNorm("InstanceNorm3d", 5, channels, options) {}
 };
 
-// ---- Bags of rows
+// ---- Embedding bags
+/// Options of EmbeddingBag.
 struct EmbeddingBagOptions {
-  std::optional<std::int64_t> padding_index{};  ///< to scale_grad_by_freq: as EmbeddingOptions
-  std::optional<double> max_norm{};
-  double norm_type = 2;
-  bool scale_grad_by_freq = false;
-  BagMode mode = BagMode::Mean;
-  bool include_last_offset = false;
-  Generator* generator = nullptr;  ///< of the initial values
-  Tensor weight{};  ///< initial values [count, size]; undefined: drawn from a normal distribution
+  std::optional<std::int64_t> padding_index{};  ///< Row that is zero and not counted.
+  std::optional<double> max_norm{};             ///< As in EmbeddingOptions.
+  double norm_type = 2;                         ///< As in EmbeddingOptions.
+  bool scale_grad_by_freq = false;              ///< As in EmbeddingOptions.
+  BagMode mode = BagMode::Mean;                 ///< How the rows of a bag are combined.
+  bool include_last_offset = false;             ///< As in tenon::EmbeddingBagOptions.
+  Generator* generator = nullptr;               ///< For the initial values.
+  Tensor weight{};  ///< Initial values [count, size]; undefined: normally distributed.
 };
 /// embedding_bag() of a parameter weight [count, size]: index [bags, length], or a vector with
 /// offsets [bags], to [bags, size].
 class TENON_API EmbeddingBag : public ModuleOf<EmbeddingBag> {
  public:
+  /// A table of `count` rows of `size` values.
   EmbeddingBag(std::int64_t count, std::int64_t size, const EmbeddingBagOptions& options = {});
+  /// The weight.
   const Tensor& weight() const { return weight_; }
+  /// The combined rows of each bag. `per_sample_weights` has the shape of `index`.
   Tensor forward(const Tensor& index, const Tensor& offsets = {},
                  const Tensor& per_sample_weights = {}) const;
   std::string describe() const override;
@@ -193,16 +228,18 @@ class TENON_API EmbeddingBag : public ModuleOf<EmbeddingBag> {
   Tensor weight_;
 };
 
-// ---- Dropout of whole channels
-/// While training each channel of each sample of x [N, C, …] is zeros with probability p, the
-/// others are divided by 1 - p; the identity otherwise. Constructors throw ValueError for p outside
-/// [0, 1], forward() ShapeError for another number of axes.
+// ---- Channel dropout
+/// In training mode, sets each channel of each sample of x [N, C, …] to zero with probability `p`
+/// and divides the others by 1 - p. In evaluation mode, returns the input. Base of Dropout1d,
+/// Dropout2d and Dropout3d. Constructors throw ValueError for p outside [0, 1]; forward() throws
+/// ShapeError for another number of axes.
 class TENON_API ChannelDropout : public Module {
  public:
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
 
  protected:
+  /// A layer with this name that takes inputs of `rank` axes.
   ChannelDropout(const char* kind, int rank, double p, Generator* generator);
 
  private:
@@ -211,21 +248,24 @@ class TENON_API ChannelDropout : public Module {
   double p_;
   Generator* generator_;
 };
-/// x [N, C, L] to the same shape.
+/// Channel dropout of x [N, C, L].
 class TENON_API Dropout1d : public ChannelDropout {
  public:
+  /// Dropout with probability `p`.
   explicit Dropout1d(double p = 0.5, Generator* generator = nullptr)
       : ChannelDropout("Dropout1d", 3, p, generator) {}
 };
-/// x [N, C, H, W] to the same shape.
+/// Channel dropout of x [N, C, H, W].
 class TENON_API Dropout2d : public ChannelDropout {
  public:
+  /// Dropout with probability `p`.
   explicit Dropout2d(double p = 0.5, Generator* generator = nullptr)
       : ChannelDropout("Dropout2d", 4, p, generator) {}
 };
-/// x [N, C, D, H, W] to the same shape.
+/// Channel dropout of x [N, C, D, H, W].
 class TENON_API Dropout3d : public ChannelDropout {
  public:
+  /// Dropout with probability `p`.
   explicit Dropout3d(double p = 0.5, Generator* generator = nullptr)
       : ChannelDropout("Dropout3d", 5, p, generator) {}
 };
@@ -234,16 +274,22 @@ class TENON_API Dropout3d : public ChannelDropout {
 #define TENON_ACTIVATION(Name, expression)                                \
   class TENON_API Name : public Module {                                  \
    public:                                                                \
+    /** Creates the layer. */                                             \
     Name() = default;                                                     \
     Tensor forward(const Tensor& x) const override { return expression; } \
     std::string describe() const override { return #Name "()"; }          \
   }
+/// Layer form of selu().
 TENON_ACTIVATION(SELU, selu(x));
+/// Layer form of hardswish().
 TENON_ACTIVATION(Hardswish, hardswish(x));
+/// Layer form of logsigmoid().
 TENON_ACTIVATION(LogSigmoid, logsigmoid(x));
 #undef TENON_ACTIVATION
+/// Layer form of celu().
 class TENON_API CELU : public Module {
  public:
+  /// The argument of celu().
   explicit CELU(double alpha = 1) : alpha_(alpha) {}
   Tensor forward(const Tensor& x) const override { return celu(x, alpha_); }
   std::string describe() const override;
@@ -251,8 +297,10 @@ class TENON_API CELU : public Module {
  private:
   double alpha_;
 };
+/// Layer form of glu().
 class TENON_API GLU : public Module {
  public:
+  /// The axis that is halved.
   explicit GLU(int axis = -1) : axis_(axis) {}
   Tensor forward(const Tensor& x) const override { return glu(x, axis_); }
   std::string describe() const override;
@@ -260,10 +308,13 @@ class TENON_API GLU : public Module {
  private:
   int axis_;
 };
-/// weight [count]: a slope for all elements, or one a channel of x [N, C, …].
+/// prelu() with learned slopes: weight [count], one slope for all elements or one for each channel
+/// of x [N, C, …] (He et al., 2015).
 class TENON_API PReLU : public Module {
  public:
+  /// `count` slopes with this initial value.
   explicit PReLU(std::int64_t count = 1, double slope = 0.25);
+  /// The weight.
   const Tensor& weight() const { return weight_; }
   Tensor forward(const Tensor& x) const override { return prelu(x, weight_); }
   std::string describe() const override;
@@ -273,50 +324,63 @@ class TENON_API PReLU : public Module {
 };
 
 // ---- Losses as objects: (output, target) to a scalar, or to one loss each
+/// Negative log likelihood as an object; see nll_loss().
 struct NLLLoss {
-  Tensor weight{};                             ///< [C]: of each class; means are weighted by it
-  std::optional<std::int64_t> ignore_index{};  ///< targets that count for nothing
-  Reduction reduction = Reduction::Mean;
+  Tensor weight{};                             ///< Class weights [C]; means are weighted by them.
+  std::optional<std::int64_t> ignore_index{};  ///< Targets with this class are ignored.
+  Reduction reduction = Reduction::Mean;       ///< How the losses are combined.
+  /// The loss of an output.
   Tensor operator()(const Tensor& logp, const Tensor& target) const {
     return nll_loss(logp, target,
                     {.reduction = reduction, .weight = weight, .ignore_index = ignore_index});
   }
+  /// The weight of each target in the mean (see Loss).
   Tensor counts(const Tensor& target) const {
     return CrossEntropyLoss{.weight = weight, .ignore_index = ignore_index}.counts(target);
   }
 };
+/// smooth_l1_loss() as an object.
 struct SmoothL1Loss {
-  double beta = 1;
-  Reduction reduction = Reduction::Mean;
+  double beta = 1;                        ///< Error at which the loss becomes linear.
+  Reduction reduction = Reduction::Mean;  ///< How the losses are combined.
+  /// The loss of an output.
   Tensor operator()(const Tensor& output, const Tensor& target) const {
     return smooth_l1_loss(output, target, reduction, beta);
   }
 };
+/// huber_loss() as an object.
 struct HuberLoss {
-  double delta = 1;
-  Reduction reduction = Reduction::Mean;
+  double delta = 1;                       ///< Error at which the loss becomes linear.
+  Reduction reduction = Reduction::Mean;  ///< How the losses are combined.
+  /// The loss of an output.
   Tensor operator()(const Tensor& output, const Tensor& target) const {
     return huber_loss(output, target, reduction, delta);
   }
 };
+/// Kullback-Leibler divergence as an object; see kl_div().
 struct KLDivLoss {
-  Reduction reduction = Reduction::Mean;
-  bool log_target = false;
+  Reduction reduction = Reduction::Mean;  ///< How the losses are combined.
+  bool log_target = false;                ///< Targets are log-probabilities.
+  /// The loss of an output.
   Tensor operator()(const Tensor& logp, const Tensor& target) const {
     return kl_div(logp, target, reduction, log_target);
   }
 };
+/// Binary cross entropy of probabilities as an object; see binary_cross_entropy().
 struct BCELoss {
-  Tensor weight{};  ///< of each element; broadcasts
-  Reduction reduction = Reduction::Mean;
+  Tensor weight{};                        ///< Weight of each element; broadcasts.
+  Reduction reduction = Reduction::Mean;  ///< How the losses are combined.
+  /// The loss of an output.
   Tensor operator()(const Tensor& output, const Tensor& target) const {
     return binary_cross_entropy(output, target, {.reduction = reduction, .weight = weight});
   }
 };
+/// Binary cross entropy of logits as an object; see binary_cross_entropy_with_logits().
 struct BCEWithLogitsLoss {
-  Tensor weight{};      ///< of each element; broadcasts
-  Tensor pos_weight{};  ///< of positive targets
-  Reduction reduction = Reduction::Mean;
+  Tensor weight{};                        ///< Weight of each element; broadcasts.
+  Tensor pos_weight{};                    ///< Weight of positive targets.
+  Reduction reduction = Reduction::Mean;  ///< How the losses are combined.
+  /// The loss of an output.
   Tensor operator()(const Tensor& output, const Tensor& target) const {
     return binary_cross_entropy_with_logits(
         output, target, {.reduction = reduction, .weight = weight, .pos_weight = pos_weight});

@@ -1,8 +1,9 @@
-// Loops and branches whose steps are planned once: scan() and cond().
+// Loops and branches as graph nodes: scan() and cond().
 //
-// A function given here is called once, to learn its graph; it is planned once, however often it
-// runs. It may use any tensors from outside (weights, say), and gradients flow to all of them. It
-// must not assign variables: carry the value, and assign what comes out.
+// The body function is called once to record its graph, and the graph is planned once, independent
+// of the number of steps. The body may use any tensors from outside (for example weights);
+// gradients flow to all of them. The body must not assign variables: carry the value instead, and
+// assign the result.
 #pragma once
 
 #include <cstdint>
@@ -14,43 +15,47 @@
 
 namespace tenon {
 
-/// Of one step: what it hands to the next and what is kept of it. Of a scan: what the last step
-/// handed on, and what was kept of all, stacked along a new first axis.
+/// Result of one step and of a scan.
 struct ScanResult {
-  std::vector<Tensor> carry;
-  std::vector<Tensor> ys;
+  std::vector<Tensor> carry;  ///< The values for the next step; of a scan, those of the last step.
+  std::vector<Tensor> ys;  ///< This step's outputs; of a scan, all stacked along a new first axis.
 };
-/// One step: from the carry and row t of each of xs to the next carry, of the same shapes and
-/// dtypes, and this step's ys.
+/// One step: takes the carry and row t of each of `xs`; returns the next carry, of the same shapes
+/// and dtypes, and the step's outputs.
 using ScanStep =
     std::function<ScanResult(const std::vector<Tensor>& carry, const std::vector<Tensor>& x)>;
 
+/// Options of scan().
 struct ScanOptions {
-  std::int64_t length = -1;  ///< number of steps; -1: that of the first axis of xs
-  bool reverse = false;      ///< from the last row to the first; ys stand in the order of xs
+  std::int64_t length = -1;  ///< Number of steps; -1: the size of the first axis of xs.
+  bool reverse = false;      ///< Run from the last row to the first; ys keep the order of xs.
 };
 
-/// Runs `step` along the first axis of `xs` ([T, …] each; may be none where a length is given). The
-/// body is planned once, whatever T is, and memory for its intermediates does not grow with T. The
-/// gradient is a scan from the end to the beginning: results of products are kept for it, and what
-/// is computed from them element by element is computed again. Gradients of weights that a step
-/// multiplies by are one product over all steps. On a GPU the steps are launches of one captured
-/// graph. Throws ShapeError, DTypeError and ValueError that name the carry, the row or the length
-/// that does not fit, NotSupported for an assignment inside.
+/// Runs `step` for each row of `xs` ([T, …] each; may be empty if a length is given). The body is
+/// planned once, whatever T is, and the memory for its intermediates does not grow with T. The
+/// gradient is a scan in reverse. The results of matrix products are stored for it; element-wise
+/// results are recomputed. The gradient of a weight that a step multiplies by is one matrix product
+/// over all steps. On a GPU the steps are launches of one CUDA graph. Throws ShapeError, DTypeError
+/// or ValueError that names the carry, the row or the length that does not fit, and NotSupported
+/// for an assignment in the body. JAX: `lax.scan`.
 TENON_API ScanResult scan(const ScanStep& step, const std::vector<Tensor>& carry,
                           const std::vector<Tensor>& xs, const ScanOptions& options = {});
 
-/// The same with one tensor each: (carry, x) to (carry, y).
+/// One step with one tensor each: (carry, x) to (carry, y).
 using ScanStepOfOne =
     std::function<std::pair<Tensor, Tensor>(const Tensor& carry, const Tensor& x)>;
+/// scan() with one tensor each: returns the last carry and the stacked outputs.
 TENON_API std::pair<Tensor, Tensor> scan(const ScanStepOfOne& step, const Tensor& carry,
                                          const Tensor& xs, const ScanOptions& options = {});
 
-/// on_true(operands) where `predicate` (a bool tensor of one element, which need not be known yet)
-/// holds, else on_false(operands): the same number of tensors with the same shapes and dtypes. What
-/// depends on no operand is computed in either case. On the CPU only one of the two runs; on a GPU
-/// both do, and one is taken. Throws ShapeError and DTypeError naming the result that differs.
+/// One branch of cond().
 using Branch = std::function<std::vector<Tensor>(const std::vector<Tensor>& operands)>;
+/// `on_true(operands)` if `predicate` is true, else `on_false(operands)`. `predicate` is a bool
+/// tensor of one element that may still have to be computed. Both branches must return the same
+/// number of tensors with the same shapes and dtypes. Values that do not depend on the operands are
+/// computed in both cases. On the CPU only one branch runs; on a GPU both run and one result is
+/// selected. Throws ShapeError or DTypeError that names the result that differs. PyTorch:
+/// `torch.cond`.
 TENON_API std::vector<Tensor> cond(const Tensor& predicate, const Branch& on_true,
                                    const Branch& on_false, const std::vector<Tensor>& operands);
 

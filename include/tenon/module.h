@@ -1,9 +1,9 @@
-// Modules: what networks are made of. Named parameters, buffers and children; modes; calls.
+// Modules: the building blocks of networks, with named parameters, buffers and child modules.
 //
-// A module is a handle: copies share parameters, mode and children, as copies of a Tensor share its
-// value. One's own derives from Module (a tensor to a tensor, which containers and the Trainer
-// take) or from ModuleOf (any inputs and outputs), registers what it is made of in its constructor
-// and defines forward(); see examples/.
+// A module is a handle: copies share parameters, mode and children, as copies of a Tensor share one
+// value. A new module class derives from Module (one tensor in, one tensor out; containers and the
+// Trainer accept it) or from ModuleOf (any inputs and outputs). The constructor registers
+// parameters, buffers and children; forward() computes the output. See examples/.
 #pragma once
 
 #include <concepts>
@@ -24,9 +24,11 @@
 
 namespace tenon {
 
-/// Tensors by name: what modules, optimizers and checkpoints save and load.
+/// Tensors by name. Modules, optimizers and checkpoints save and load state in this form; PyTorch's
+/// state_dict.
 using StateDict = std::map<std::string, Tensor>;
 
+/// Modules, layers, initializers and losses; PyTorch's torch.nn.
 namespace nn {
 
 class AnyModule;
@@ -34,96 +36,116 @@ struct ModuleState;
 struct ModuleSummary;
 struct Walk;
 
+/// A parameter or buffer and its name.
 struct NamedTensor {
-  std::string name;
-  Tensor tensor;
+  std::string name;  ///< Path inside the module, for example "features.0.weight".
+  Tensor tensor;     ///< The variable itself, not a copy.
 };
 
-/// Base of everything that has parameters: what Module and ModuleOf have in common. Copying copies
-/// the handle.
+/// Common base of Module and ModuleOf: parameters, buffers, children, mode and state. A copy of a
+/// module is a second handle to the same parameters.
 class TENON_API ModuleBase {
  public:
   virtual ~ModuleBase();
+  /// Copies the handle: both modules share parameters, mode and children.
   ModuleBase(const ModuleBase&) = default;
+  /// Replaces the handle; the module's previous state is released if no other handle uses it.
   ModuleBase& operator=(const ModuleBase&) = default;
 
-  /// "Conv2d(1, 6, kernel_size=(5, 5), padding=(2, 2))": kind and settings, for printing. Unless
-  /// overridden the name of the type, without its namespaces.
+  /// The module's type and settings as text, for example "Conv2d(1, 6, kernel_size=(5, 5),
+  /// padding=(2, 2))". The default is the type's name without namespaces. PyTorch's `extra_repr`.
   virtual std::string describe() const;
 
-  /// All parameters (buffers) of this module and its children in order of registration, each once,
-  /// named by path ("features.0.weight").
+  /// All parameters of this module and its children in order of registration. A parameter that is
+  /// registered several times (tied weights) appears once. Names are paths ("features.0.weight").
   std::vector<NamedTensor> named_parameters() const;
+  /// All buffers of this module and its children, named and ordered as named_parameters().
   std::vector<NamedTensor> named_buffers() const;
+  /// The tensors of named_parameters().
   std::vector<Tensor> parameters() const;
-  /// The parameters that are not frozen: what an optimizer is given.
+  /// The parameters that are not frozen. Pass these to an optimizer.
   std::vector<Tensor> trainable_parameters() const;
+  /// trainable_parameters() with names.
   std::vector<NamedTensor> named_trainable_parameters() const;
+  /// The direct children and their names, in order of registration.
   std::vector<std::pair<std::string, AnyModule>> children() const;
+  /// Number of elements of all parameters, frozen ones included.
   std::int64_t parameter_count() const;
 
-  /// Training mode (dropout draws) or evaluation mode, for this module and all below. A new module
-  /// trains.
+  /// Sets training mode (for example, dropout is active) or evaluation mode for this module and all
+  /// modules below it. A new module is in training mode.
   void train(bool on = true) const;
+  /// Sets evaluation mode: train(false).
   void eval() const { train(false); }
+  /// Whether the module is in training mode.
   bool is_training() const;
-  /// Optimizers leave frozen parameters alone, whenever they were made, and trainable_parameters()
-  /// leaves them out; a compiled step keeps what was frozen when it was traced. With a path
-  /// ("features" or "0.weight") only what lies there; throws ValueError when nothing does.
+  /// Freezes parameters: optimizers do not change them, even optimizers that were created earlier,
+  /// and trainable_parameters() omits them. A compiled step keeps the frozen state that it was
+  /// traced with. With a path ("features" or "0.weight"), freezes only the parameters at that path;
+  /// throws ValueError if there are none. PyTorch: `requires_grad_(False)`.
   void freeze(const std::string& path = "") const { set_frozen(path, true); }
+  /// Reverses freeze(), for all parameters or for those at a path.
   void unfreeze(const std::string& path = "") const { set_frozen(path, false); }
 
-  /// Products of this module and of all below compute in `precision`, whatever the process's is; a
-  /// module further down may say otherwise. With a path ("features.0") only there; throws
-  /// ValueError when there is no such module. Functions that are compiled already keep what they
-  /// traced.
+  /// Sets the precision of matrix products and convolutions in this module and all modules below
+  /// it. It overrides the context's precision; a setting on a module further down overrides this
+  /// one. With a path ("features.0"), sets only that module and those below it; throws ValueError
+  /// if there is no such module. Functions that are already compiled keep their precision.
   void set_precision(Precision precision, const std::string& path = "") const;
-  /// Whether a module here or below was given this precision.
+  /// Whether set_precision() gave this precision to this module or to a module below it.
   bool has_precision(Precision precision) const;
 
-  /// The variables themselves (not copies) of parameters and buffers.
+  /// All parameters and buffers by name: the variables themselves, not copies.
   StateDict state_dict() const;
-  /// Writes values into parameters and buffers. Throws ValueError naming missing and unexpected
-  /// keys (with near misses) and ShapeError naming those that do not fit, before anything is
-  /// written. Dtypes are converted. With `strict` off, keys that are missing or unexpected are left
-  /// alone; returns how many were loaded.
+  /// Copies values into parameters and buffers and converts dtypes. Returns the number of tensors
+  /// loaded. Checks everything before it writes anything: throws ValueError that names missing and
+  /// unexpected keys (with similar names), and ShapeError that names tensors of another shape. With
+  /// `strict` off, missing and unexpected keys are ignored.
   int load_state_dict(const StateDict& state, bool strict = true) const;
 
  protected:
+  /// A module without parameters, buffers or children, in training mode.
   ModuleBase();
-  /// Registers a parameter (variable); `init` is evaluated now. Names are unique and without dots.
+  /// Registers a parameter and returns its variable. `init` is evaluated at once. The name must be
+  /// unique in this module and contain no dot. PyTorch: `register_parameter`.
   Tensor parameter(const std::string& name, const Tensor& init);
-  /// Registers a parameter of another module under a name of this one (tied weights): one tensor,
-  /// which is counted, saved and updated once, under the first of its paths. A state dict may hold
-  /// any of its names. Returns it. Throws ValueError for what is no parameter.
+  /// Registers a parameter of another module under a name of this module (tied weights) and returns
+  /// the parameter. The tensor is counted, saved and updated once, under the first of its paths. A
+  /// state dict to load may contain any of its names. Throws ValueError if the tensor is not a
+  /// parameter.
   Tensor tie(const std::string& name, const Tensor& parameter);
-  /// State that is saved but not trained.
+  /// Registers state that is saved but not trained, and returns its variable. PyTorch:
+  /// `register_buffer`.
   Tensor buffer(const std::string& name, const Tensor& init);
-  /// Renews a buffer, from within forward(): `update(mean_, 0.9 * mean_ + 0.1 * batch_mean)`. What
-  /// this call returns carries it, so it happens, once, with whatever evaluates the loss: eval(),
-  /// step(loss), a compiled function, the Trainer, which leaves it out where it leaves out the
-  /// step. In evaluation mode this does nothing; with_updates() asks for no mode. Throws ValueError
-  /// outside of a call and for a second value of the same buffer, ShapeError or DTypeError where
-  /// the value does not fit.
+  /// Assigns a new value to a buffer from within forward(): `update(mean_, 0.9 * mean_ + 0.1 *
+  /// batch_mean)`. The outputs of the module call carry the assignment, so it takes effect once,
+  /// when the loss is evaluated by eval(), step(loss), a compiled function or the Trainer. If the
+  /// Trainer skips a step, it skips the assignment too. In evaluation mode update() does nothing
+  /// (with_updates() works in both modes). Throws ValueError outside of a module call and for a
+  /// second value of the same buffer; ShapeError or DTypeError if the value's shape or dtype
+  /// differs from the buffer's.
   void update(const Tensor& buffer, const Tensor& value) const;
-  /// Registers a child and returns it: `conv_(child("conv", nn::Conv2d(1, 6, 5)))`.
+  /// Registers a child module and returns it: `conv_(child("conv", nn::Conv2d(1, 6, 5)))`.
   template <class M>
   requires std::derived_from<M, ModuleBase> M child(const std::string& name, M module);
 
-  /// One call of a module: what forward() builds lies in a Scope of the module's name, so that
-  /// errors and plans quote the path, computes in the module's precision, and renews buffers that
-  /// the outputs then carry.
+  /// The state of one module call, while forward() runs. Nodes that forward() builds get the
+  /// module's path (a Scope), so errors and plans show it, and the module's precision. Buffer
+  /// updates are collected and attached to the outputs.
   class TENON_API Call {
    public:
+    /// Begins a call of the module.
     explicit Call(const ModuleBase& module);
     ~Call();
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
+    Call(const Call&) = delete;             ///< Not copyable.
+    Call& operator=(const Call&) = delete;  ///< Not copyable.
+    /// Records the tensors inside the inputs, if a CallObserver is active.
     template <class... In>
     void take_inputs(const In&... in) {
       if (is_observed())
         (detail::visit_tensors(in, [this](const Tensor& t) { inputs_.push_back(t); }), ...);
     }
+    /// Attaches the collected buffer updates to the tensors inside `out` and ends the call.
     template <class Out>
     void give_outputs(Out& out) {
       detail::visit_tensors(out, [this](Tensor& t) { give(t); });
@@ -142,6 +164,7 @@ class TENON_API ModuleBase {
     std::vector<Tensor> updates_, inputs_, outputs_;
     Call* outer_;
   };
+  /// The summary of the layers that `call` calls.
   ModuleSummary summary_of(const std::function<void()>& call) const;
 
  private:
@@ -154,34 +177,41 @@ class TENON_API ModuleBase {
   std::shared_ptr<ModuleState> state_;
 };
 
-/// A module of one tensor to one tensor: layers, and what containers, AnyModule and Trainer take.
+/// A module that maps one tensor to one tensor. Most layers are Modules; containers, AnyModule and
+/// the Trainer accept them.
 class TENON_API Module : public ModuleBase {
  public:
+  /// Calls the module: runs forward() with the module's scope and precision, and attaches buffer
+  /// updates to the result.
   Tensor operator()(const Tensor& x) const;
-  /// What the module computes. Call the module itself, not this.
+  /// Builds the output from the input. Defined by each module; call the module itself, not
+  /// forward(), so that scope, precision and buffer updates apply.
   virtual Tensor forward(const Tensor& x) const = 0;
-  /// Layers with output shapes, parameters and multiply-adds, for one input of this shape (batch
-  /// axis included). Only builds the graph: nothing is computed.
+  /// The layers with output shapes, parameters and multiply-adds, for one float32 input of this
+  /// shape (batch axis included). Builds the graph and computes nothing.
   ModuleSummary summary(const Shape& input) const;
-  /// For an input of another dtype, as a model of language takes: `net.summary(zeros({8, 64},
-  /// DType::Int64))`.
+  /// The same for an input of any dtype, for example a language model's tokens:
+  /// `net.summary(zeros({8, 64}, DType::Int64))`.
   ModuleSummary summary(const Tensor& input) const;
 };
 
-/// A module of any inputs and outputs. `Self` is the class that derives from this one:
+/// A module with any inputs and outputs. `Self` is the class that derives from this one:
 ///
-///   struct Attention : nn::ModuleOf<Attention> {
-///     Tensor forward(const Tensor& query, const Memory& memory, const Tensor& mask = {}) const;
-///   };
+///     struct Attention : nn::ModuleOf<Attention> {
+///       Tensor forward(const Tensor& query, const Memory& memory, const Tensor& mask = {}) const;
+///     };
 ///
-/// It is called like any module, with what its forward() takes. Tensors may stand in ranges, pairs,
-/// optionals and plain structs (each_tensor.h); what else is given is passed on. Where forward()
-/// takes one tensor and returns one, containers and AnyModule take the module too. `Base` may be a
-/// class derived from ModuleBase that several such modules share.
+/// The module is called with the arguments of its forward(). Arguments and results may contain
+/// tensors in ranges, pairs, optionals and plain structs (each_tensor.h); other arguments are
+/// passed on unchanged. If forward() takes one tensor and returns one, containers and AnyModule
+/// accept the module too. `Base` may be a class derived from ModuleBase that several such modules
+/// share.
 template <class Self, class Base = ModuleBase>
 class ModuleOf : public Base {
  public:
   using Base::Base;
+  /// Calls the module: runs forward() with the module's scope and precision, and attaches buffer
+  /// updates to the results.
   template <class... In>
   auto operator()(In&&... in) const {
     ModuleBase::Call call(*this);
@@ -190,21 +220,24 @@ class ModuleOf : public Base {
     call.give_outputs(out);
     return out;
   }
-  /// As Module::summary(), for a call with these inputs: `net.summary(zeros({2, 3}), mask)`.
+  /// As Module::summary(), for a call with these inputs, for example `net.summary(zeros({2, 3}),
+  /// mask)`.
   template <class... In>
   ModuleSummary summary(const In&... in) const;
 };
 
+/// Types whose forward() takes one tensor and returns one tensor.
 template <class M>
 concept TakesOneTensor = requires(const M& m, const Tensor& x) {
   { m.forward(x) } -> std::same_as<Tensor>;
 };
 
-/// Any module, by value: what containers keep and models::create() returns. One that takes other
-/// inputs than one tensor can be held and asked for its parameters, and called as what it is:
-/// `any.as<Attention>()`; forward() throws NotSupported for it.
+/// A handle to a module of any type. Containers store it and models::create() returns it. A module
+/// with other inputs than one tensor can be stored and asked for its parameters; call it through
+/// its own type, `(*any.as<Attention>())(…)`, because forward() throws NotSupported for it.
 class TENON_API AnyModule final : public Module {
  public:
+  /// Wraps a module; the conversion is implicit.
   template <class M>
   requires(std::derived_from<std::remove_cvref_t<M>, ModuleBase> &&
            !std::same_as<std::remove_cvref_t<M>, AnyModule>)
@@ -213,13 +246,15 @@ class TENON_API AnyModule final : public Module {
                   call_of<std::remove_cvref_t<M>>()) {}
   /// Throws ValueError for a null pointer.
   explicit AnyModule(std::shared_ptr<const Module> module);
-  AnyModule(const AnyModule&) = default;  // no move: what was moved from stays a module
+  /// Copies the handle. There is no move constructor, so a moved-from AnyModule stays valid.
+  AnyModule(const AnyModule&) = default;
+  /// Replaces the handle.
   AnyModule& operator=(const AnyModule&) = default;
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override { return module_->describe(); }
-  /// Whether forward() takes one tensor and returns one.
+  /// Whether forward() of the module takes one tensor and returns one.
   bool takes_one_tensor() const { return call_ != nullptr; }
-  /// The module as an M, or nullptr when it is something else.
+  /// The module as an `M`, or nullptr if it has another type.
   template <class M>
   const M* as() const {
     return dynamic_cast<const M*>(module_.get());
@@ -235,7 +270,8 @@ class TENON_API AnyModule final : public Module {
     else
       return nullptr;
   }
-  /// Takes ownership. No pointer of M's own: it would be made anew for each class of modules.
+  /// Takes ownership. A plain pointer, because std::shared_ptr<const M> would be instantiated for
+  /// each class of modules.
   AnyModule(const ModuleBase* module, CallOf call);
   AnyModule(std::shared_ptr<const ModuleBase> module, CallOf call);
   std::shared_ptr<const ModuleBase> module_;
@@ -248,20 +284,26 @@ requires std::derived_from<M, ModuleBase> M ModuleBase::child(const std::string&
   return module;
 }
 
+/// The layers of a module with shapes, parameters and multiply-adds; made by summary().
 struct ModuleSummary {
+  /// One layer.
   struct Row {
-    std::string path, kind;                     ///< "0", "Conv2d(…)"
-    std::vector<Shape> outputs;                 ///< of each tensor that it returns
-    std::int64_t parameters = 0;                ///< its own, without its children's
-    std::int64_t multiply_adds = 0;             ///< of its own matrix products and convolutions
-    TENON_API std::string output_text() const;  ///< "[2, 5], [2, 8]"
+    std::string path;                           ///< Path of the layer, for example "0".
+    std::string kind;                           ///< Its describe(), for example "Conv2d(…)".
+    std::vector<Shape> outputs;                 ///< Shape of each tensor that the layer returns.
+    std::int64_t parameters = 0;                ///< Parameters of the layer without its children.
+    std::int64_t multiply_adds = 0;             ///< Of its own matrix products and convolutions.
+    TENON_API std::string output_text() const;  ///< The output shapes as text: "[2, 5], [2, 8]".
   };
-  std::vector<Row>
-      rows;  ///< leaf modules (and others with own parameters or products) in order of their calls
-  std::vector<Shape> inputs, outputs;
-  std::int64_t parameters = 0, trainable = 0, parameter_bytes = 0;
-  std::int64_t multiply_adds = 0;     ///< of the whole forward pass
-  std::int64_t activation_bytes = 0;  ///< sum of the rows' outputs
+  /// Layers without children, and others with parameters or products of their own, in call order.
+  std::vector<Row> rows;
+  std::vector<Shape> inputs;          ///< Shapes of the module's inputs.
+  std::vector<Shape> outputs;         ///< Shapes of the module's outputs.
+  std::int64_t parameters = 0;        ///< Number of parameter elements.
+  std::int64_t trainable = 0;         ///< Number of parameter elements that are not frozen.
+  std::int64_t parameter_bytes = 0;   ///< Bytes of all parameters.
+  std::int64_t multiply_adds = 0;     ///< Multiply-adds of the whole forward pass.
+  std::int64_t activation_bytes = 0;  ///< Bytes of the outputs of all rows.
   /// The table as text.
   TENON_API std::string str() const;
 };
@@ -272,18 +314,18 @@ ModuleSummary ModuleOf<Self, Base>::summary(const In&... in) const {
   return this->summary_of([&] { (void)(*this)(in...); });
 }
 
-/// While it lives, is called after every module call of this thread with the path, the module, and
-/// the tensors that went in and came out.
+/// Calls a function after every module call of this thread, as long as the observer lives.
 class TENON_API CallObserver {
  public:
+  /// Receives the module's path, the module, and the tensors of its inputs and outputs.
   using Callback =
       std::function<void(const std::string& path, const ModuleBase& module,
                          std::span<const Tensor> inputs, std::span<const Tensor> outputs)>;
-  /// Throws ValueError when `f` is empty.
+  /// Starts observing. Throws ValueError if `f` is empty.
   explicit CallObserver(Callback f);
-  ~CallObserver();
-  CallObserver(const CallObserver&) = delete;
-  CallObserver& operator=(const CallObserver&) = delete;
+  ~CallObserver();                                        ///< Stops observing.
+  CallObserver(const CallObserver&) = delete;             ///< Not copyable.
+  CallObserver& operator=(const CallObserver&) = delete;  ///< Not copyable.
 
  private:
   Callback function_;

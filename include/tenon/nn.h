@@ -1,5 +1,6 @@
-// Networks: initialisers, containers, layers, losses. Names and shapes of parameters are PyTorch's.
-// What they are made of, and how to write one's own, stands in module.h.
+// Layers: initializers, containers, the most common layers and losses. Names and shapes of
+// parameters are PyTorch's. More layers are in layers.h, pooling_layers.h, recurrent.h and
+// transformer.h; module.h explains how to write a new one.
 #pragma once
 
 #include <concepts>
@@ -20,45 +21,64 @@
 
 namespace tenon::nn {
 
-// ---- Initialisers: tensors drawn from a generator (the process's when none is given)
+/// Initial values of parameters; PyTorch's torch.nn.init. Random values come from `generator`, or
+/// from Generator::current() if it is null.
 namespace init {
-enum class FanMode { In, Out };
-/// Inputs and outputs of one unit of a weight [out, in, kernel…]. Throws ShapeError below rank 2.
+/// Which size the Kaiming initializers divide by.
+enum class FanMode {
+  In,  ///< The number of inputs of a unit.
+  Out  ///< The number of outputs of a unit.
+};
+/// Fan-in and fan-out, the number of inputs and outputs of one unit of a weight [out, in, kernel…].
+/// Throws ShapeError for a rank below 2.
 TENON_API std::pair<std::int64_t, std::int64_t> fans(const Shape& weight);
-/// sqrt(2) for "relu", 5/3 for "tanh", 1 for "linear" and "sigmoid", sqrt(2 / (1 + a²)) for
-/// "leaky_relu". Throws ValueError for another name.
+/// Recommended scale for an activation: sqrt(2) for "relu", 5/3 for "tanh", 1 for "linear" and
+/// "sigmoid", sqrt(2 / (1 + a²)) for "leaky_relu". Throws ValueError for another name. PyTorch:
+/// `calculate_gain`.
 TENON_API double gain(const std::string& nonlinearity, double a = 0.01);
+/// One value everywhere; float32, as all initial values.
 TENON_API Tensor constant(const Shape& shape, double value);
+/// Uniform in [low, high).
 TENON_API Tensor uniform(const Shape& shape, double low, double high,
                          Generator* generator = nullptr);
+/// Normal with this mean and standard deviation.
 TENON_API Tensor normal(const Shape& shape, double mean = 0, double stddev = 1,
                         Generator* generator = nullptr);
+/// Uniform with variance 2 · gain² / (fan-in + fan-out) (Glorot and Bengio, 2010).
 TENON_API Tensor xavier_uniform(const Shape& shape, double gain = 1,
                                 Generator* generator = nullptr);
+/// Normal with variance 2 · gain² / (fan-in + fan-out) (Glorot and Bengio, 2010).
 TENON_API Tensor xavier_normal(const Shape& shape, double gain = 1, Generator* generator = nullptr);
-/// With slope `a` of a leaky ReLU; a = sqrt(5) is PyTorch's default for weights of Linear and
-/// Conv2d.
+/// Uniform with variance 2 / ((1 + a²) · fan) (He et al., 2015), where `a` is the slope of a leaky
+/// ReLU. PyTorch initializes weights of Linear and Conv2d with a = sqrt(5).
 TENON_API Tensor kaiming_uniform(const Shape& shape, double a = 0, FanMode mode = FanMode::In,
                                  Generator* generator = nullptr);
+/// Normal with variance 2 / ((1 + a²) · fan) (He et al., 2015).
 TENON_API Tensor kaiming_normal(const Shape& shape, double a = 0, FanMode mode = FanMode::In,
                                 Generator* generator = nullptr);
 /// Normal with variance 1 / fan-in.
 TENON_API Tensor lecun_normal(const Shape& shape, Generator* generator = nullptr);
+/// Uniform with variance 1 / fan-in.
 TENON_API Tensor lecun_uniform(const Shape& shape, Generator* generator = nullptr);
-/// One of the above by name ("xavier_uniform", "kaiming_normal", …) with its defaults. Throws
-/// ValueError with a near miss.
+/// An initializer by name ("xavier_uniform", "kaiming_normal", …) with its defaults. Throws
+/// ValueError with a similar name if there is none.
 TENON_API Tensor by_name(const std::string& name, const Shape& shape,
                          Generator* generator = nullptr);
 }  // namespace init
 
 // ---- Containers
-/// Modules one after another, named "0", "1", …
+/// Calls modules one after another. The children are named "0", "1", …
 class TENON_API Sequential : public Module {
  public:
+  /// An empty sequence.
   Sequential();
-  Sequential(const Sequential&) = default;  // no move: what was moved from stays a module
+  /// Copies the handle. There is no move constructor, so a moved-from Sequential stays valid.
+  Sequential(const Sequential&) = default;
+  /// Replaces the handle.
   Sequential& operator=(const Sequential&) = default;
+  /// The modules of a list.
   explicit Sequential(const std::vector<AnyModule>& modules);
+  /// The modules given as arguments: `nn::Sequential(nn::Linear(4, 8), nn::ReLU())`.
   template <class... M>
   requires(sizeof...(M) > 0 && (TakesOneTensor<std::remove_cvref_t<M>> && ...) &&
            !(sizeof...(M) == 1 && (std::derived_from<std::remove_cvref_t<M>, Sequential> &&
@@ -66,9 +86,11 @@ class TENON_API Sequential : public Module {
       : Sequential() {
     (append(AnyModule(std::forward<M>(modules))), ...);
   }
+  /// Adds a module at the end.
   void append(const AnyModule& module);
+  /// Number of modules.
   std::int64_t size() const { return static_cast<std::int64_t>(modules_->size()); }
-  /// Throws ValueError outside [0, size).
+  /// The module at an index. Throws ValueError outside [0, size).
   const AnyModule& operator[](std::int64_t index) const;
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override { return "Sequential"; }
@@ -77,15 +99,22 @@ class TENON_API Sequential : public Module {
   std::shared_ptr<std::vector<AnyModule>> modules_;
 };
 
-/// A list of modules that its owner calls; has no forward of its own.
+/// A list of modules without a forward(); the module that owns the list calls them.
 class TENON_API ModuleList : public ModuleBase {
  public:
+  /// An empty list.
   ModuleList();
-  ModuleList(const ModuleList&) = default;  // no move: what was moved from stays a module
+  /// Copies the handle. There is no move constructor, so a moved-from ModuleList stays valid.
+  ModuleList(const ModuleList&) = default;
+  /// Replaces the handle.
   ModuleList& operator=(const ModuleList&) = default;
+  /// The modules of a list.
   explicit ModuleList(const std::vector<AnyModule>& modules);
+  /// Adds a module at the end.
   void append(const AnyModule& module);
+  /// Number of modules.
   std::int64_t size() const { return static_cast<std::int64_t>(modules_->size()); }
+  /// The module at an index. Throws ValueError outside [0, size).
   const AnyModule& operator[](std::int64_t index) const;
 
  private:
@@ -93,27 +122,35 @@ class TENON_API ModuleList : public ModuleBase {
 };
 
 // ---- Layers
-/// Height and width; one number means both.
+/// Height and width; one number sets both.
 struct Pair {
-  std::int64_t h, w;
+  std::int64_t h;  ///< Height.
+  std::int64_t w;  ///< Width.
+  /// The same number for both.
   Pair(std::int64_t both) : h(both), w(both) {}  // NOLINT: implicit by design
+  /// Height and width.
   Pair(std::int64_t height, std::int64_t width) : h(height), w(width) {}
 };
 
+/// Options of Linear.
 struct LinearOptions {
-  bool bias = true;
-  Generator* generator = nullptr;  ///< of the initial values
-  /// Makes the initial weight out of its shape and the generator; empty: PyTorch's default.
+  bool bias = true;                ///< Add a bias.
+  Generator* generator = nullptr;  ///< For the initial values.
+  /// Computes the initial weight from its shape and the generator; empty: PyTorch's default.
   std::function<Tensor(const Shape&, Generator*)> weight_init{};
-  /// A parameter [out, in] of another module that this one uses as its own (tied weights).
+  /// A parameter [out, in] of another module, used as this module's weight (tied weights).
   Tensor tied_weight{};
 };
-/// y = x · weightᵀ + bias; weight [out, in], bias [out].
+/// Fully connected layer, y = x · weightᵀ + bias: x [.., in] to [.., out]; weight [out, in], bias
+/// [out].
 class TENON_API Linear : public Module {
  public:
+  /// A layer of `in` inputs and `out` outputs, with PyTorch's initial values.
   Linear(std::int64_t in, std::int64_t out, const LinearOptions& options = {});
+  /// The weight.
   const Tensor& weight() const { return weight_; }
-  const Tensor& bias() const { return bias_; }  ///< undefined without one
+  /// The bias; undefined without one.
+  const Tensor& bias() const { return bias_; }
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
 
@@ -121,20 +158,27 @@ class TENON_API Linear : public Module {
   Tensor weight_, bias_;
 };
 
+/// Options of Conv2d.
 struct Conv2dOptions {
-  Pair stride = 1, padding = 0, dilation = 1;
-  std::int64_t groups = 1;
-  bool bias = true;
-  Generator* generator = nullptr;  ///< of the initial values
-  /// Makes the initial weight out of its shape and the generator; empty: PyTorch's default.
+  Pair stride = 1;                 ///< Step of the window.
+  Pair padding = 0;                ///< Zeros added on each side.
+  Pair dilation = 1;               ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;         ///< Groups of channels.
+  bool bias = true;                ///< Add a bias.
+  Generator* generator = nullptr;  ///< For the initial values.
+  /// Computes the initial weight from its shape and the generator; empty: PyTorch's default.
   std::function<Tensor(const Shape&, Generator*)> weight_init{};
 };
-/// x [N, in, H, W]; weight [out, in / groups, kernel], bias [out].
+/// Convolution over two axes: x [N, in, H, W] to [N, out, P, Q]; weight [out, in / groups, kernel],
+/// bias [out].
 class TENON_API Conv2d : public Module {
  public:
+  /// A layer of `in` input and `out` output channels, with PyTorch's initial values.
   Conv2d(std::int64_t in, std::int64_t out, Pair kernel, const Conv2dOptions& options = {});
+  /// The weight.
   const Tensor& weight() const { return weight_; }
-  const Tensor& bias() const { return bias_; }  ///< undefined without one
+  /// The bias; undefined without one.
+  const Tensor& bias() const { return bias_; }
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
 
@@ -143,15 +187,19 @@ class TENON_API Conv2d : public Module {
   Tensor weight_, bias_;
 };
 
+/// Options of two-dimensional pooling layers.
 struct PoolOptions {
-  Pair stride = 0;  ///< 0: the kernel's size
-  Pair padding = 0, dilation = 1;
-  bool ceil_mode = false;
-  bool count_include_pad = true;  ///< averages only
-  std::int64_t divisor = 0;       ///< averages only: what sums are divided by; 0: the window's size
+  Pair stride = 0;                ///< Step of the window; 0: the window's size.
+  Pair padding = 0;               ///< Padding on each side.
+  Pair dilation = 1;              ///< Distance of the window's elements; maxima only.
+  bool ceil_mode = false;         ///< Round the output size up instead of down.
+  bool count_include_pad = true;  ///< Averages only: count the padding in the divisor.
+  std::int64_t divisor = 0;       ///< Averages only: divisor of the sums; 0: the window's size.
 };
+/// Maximum of each window: x [N, C, H, W] to [N, C, P, Q].
 class TENON_API MaxPool2d : public Module {
  public:
+  /// Windows of size `kernel`.
   explicit MaxPool2d(Pair kernel, const PoolOptions& options = {});
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
@@ -159,8 +207,10 @@ class TENON_API MaxPool2d : public Module {
  private:
   Pool2dOptions options_;
 };
+/// Mean of each window: x [N, C, H, W] to [N, C, P, Q].
 class TENON_API AvgPool2d : public Module {
  public:
+  /// Windows of size `kernel`.
   explicit AvgPool2d(Pair kernel, const PoolOptions& options = {});
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
@@ -170,9 +220,11 @@ class TENON_API AvgPool2d : public Module {
   std::int64_t divisor_;
 };
 
-/// Windows such that `output` rows and columns come out, whatever the size of the input.
+/// Mean over windows whose sizes are chosen so that the output has `output` rows and columns: x [N,
+/// C, H, W] of any size to [N, C, output].
 class TENON_API AdaptiveAvgPool2d : public Module {
  public:
+  /// Height and width of the output.
   explicit AdaptiveAvgPool2d(Pair output) : output_(output) {}
   Tensor forward(const Tensor& x) const override {
     return adaptive_avg_pool2d(x, {output_.h, output_.w});
@@ -182,8 +234,10 @@ class TENON_API AdaptiveAvgPool2d : public Module {
  private:
   Pair output_;
 };
+/// Maximum over windows whose sizes are chosen as in AdaptiveAvgPool2d.
 class TENON_API AdaptiveMaxPool2d : public Module {
  public:
+  /// Height and width of the output.
   explicit AdaptiveMaxPool2d(Pair output) : output_(output) {}
   Tensor forward(const Tensor& x) const override {
     return adaptive_max_pool2d(x, {output_.h, output_.w});
@@ -194,25 +248,34 @@ class TENON_API AdaptiveMaxPool2d : public Module {
   Pair output_;
 };
 
+/// Options of batch normalisation layers.
 struct BatchNormOptions {
-  double eps = 1e-5;
-  std::optional<double> momentum = 0.1;  ///< none: the mean of all batches so far
-  bool affine = true;                    ///< a weight and a bias a channel
-  bool track_running_stats = true;       ///< off: the batch's own statistics in evaluation too
+  double eps = 1e-5;  ///< Added to the variance.
+  /// Weight of a new batch in the running statistics; none: the mean of all batches so far.
+  std::optional<double> momentum = 0.1;
+  bool affine = true;               ///< Learn a weight and a bias for each channel.
+  bool track_running_stats = true;  ///< Off: use the batch's own statistics in evaluation too.
 };
-/// Normalises by channel: while training with the statistics of the batch, renewing running_mean,
-/// running_var and num_batches_tracked as PyTorch does; in evaluation with the running ones.
-/// Throws ShapeError for another input, ValueError for one value a channel while training.
+/// Batch normalisation (Ioffe and Szegedy, 2015) of each channel; base of BatchNorm1d, BatchNorm2d
+/// and BatchNorm3d. In training mode it uses the statistics of the batch and updates the buffers
+/// running_mean, running_var and num_batches_tracked as PyTorch does; in evaluation mode it uses
+/// the running statistics. Throws ShapeError for another shape of input, and ValueError in training
+/// if a channel has only one value.
 class TENON_API BatchNorm : public Module {
  public:
-  const Tensor& weight() const { return weight_; }  ///< [C]; undefined without affine
+  /// The weight [C]; undefined if `affine` is off.
+  const Tensor& weight() const { return weight_; }
+  /// The bias [C]; undefined if `affine` is off.
   const Tensor& bias() const { return bias_; }
-  const Tensor& running_mean() const { return running_mean_; }  ///< [C]; undefined untracked
+  /// The running mean [C]; undefined if `track_running_stats` is off.
+  const Tensor& running_mean() const { return running_mean_; }
+  /// The running variance [C]; undefined if `track_running_stats` is off.
   const Tensor& running_var() const { return running_var_; }
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
 
  protected:
+  /// A layer with this name that takes inputs of min_rank to max_rank axes.
   BatchNorm(const char* kind, int min_rank, int max_rank, std::int64_t channels,
             const BatchNormOptions& options);
 
@@ -224,32 +287,39 @@ class TENON_API BatchNorm : public Module {
   BatchNormOptions options_;
   Tensor weight_, bias_, running_mean_, running_var_, num_batches_tracked_;
 };
-/// x [N, C] or [N, C, L].
+/// Batch normalisation of x [N, C] or [N, C, L]; the result has the same shape.
 class TENON_API BatchNorm1d : public BatchNorm {
  public:
+  /// A layer for this number of channels.
   explicit BatchNorm1d(std::int64_t channels, const BatchNormOptions& options = {})
       : BatchNorm("BatchNorm1d", 2, 3, channels, options) {}
 };
-/// x [N, C, H, W].
+/// Batch normalisation of x [N, C, H, W]; the result has the same shape.
 class TENON_API BatchNorm2d : public BatchNorm {
  public:
+  /// A layer for this number of channels.
   explicit BatchNorm2d(std::int64_t channels, const BatchNormOptions& options = {})
       : BatchNorm("BatchNorm2d", 4, 4, channels, options) {}
 };
-/// x [N, C, D, H, W].
+/// Batch normalisation of x [N, C, D, H, W]; the result has the same shape.
 class TENON_API BatchNorm3d : public BatchNorm {
  public:
+  /// A layer for this number of channels.
   explicit BatchNorm3d(std::int64_t channels, const BatchNormOptions& options = {})
       : BatchNorm("BatchNorm3d", 5, 5, channels, options) {}
 };
 
+/// Options of LayerNorm.
 struct LayerNormOptions {
-  double eps = 1e-5;
-  bool elementwise_affine = true, bias = true;
+  double eps = 1e-5;               ///< Added to the variance.
+  bool elementwise_affine = true;  ///< Learn a weight (and a bias).
+  bool bias = true;                ///< Learn a bias.
 };
-/// Normalises over the last axes, which are `shape`.
+/// Layer normalisation (Ba et al., 2016) over the last axes, whose sizes are `shape`. weight and
+/// bias have that shape.
 class TENON_API LayerNorm : public Module {
  public:
+  /// Normalises over the last `shape.rank()` axes.
   explicit LayerNorm(const Shape& shape, const LayerNormOptions& options = {});
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
@@ -260,13 +330,16 @@ class TENON_API LayerNorm : public Module {
   Tensor weight_, bias_;
 };
 
+/// Options of GroupNorm.
 struct GroupNormOptions {
-  double eps = 1e-5;
-  bool affine = true;
+  double eps = 1e-5;   ///< Added to the variance.
+  bool affine = true;  ///< Learn a weight and a bias for each channel.
 };
-/// Normalises x [N, C, …] over groups of channels.
+/// Group normalisation (Wu and He, 2018) of x [N, C, …] over groups of channels. weight and bias
+/// are [C].
 class TENON_API GroupNorm : public Module {
  public:
+  /// `groups` must divide `channels`.
   GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNormOptions& options = {});
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
@@ -277,12 +350,16 @@ class TENON_API GroupNorm : public Module {
   Tensor weight_, bias_;
 };
 
+/// Options of LocalResponseNorm.
 struct LocalResponseNormOptions {
-  double alpha = 1e-4, beta = 0.75, k = 1;
+  double alpha = 1e-4;  ///< Factor of the mean square.
+  double beta = 0.75;   ///< Exponent.
+  double k = 1;         ///< Added constant.
 };
-/// Divides by a power of the mean square of `size` neighbouring channels; see local_response_norm.
+/// Local response normalisation over `size` neighbouring channels; see local_response_norm().
 class TENON_API LocalResponseNorm : public Module {
  public:
+  /// A layer that normalises over `size` channels.
   explicit LocalResponseNorm(std::int64_t size, const LocalResponseNormOptions& options = {});
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
@@ -292,20 +369,24 @@ class TENON_API LocalResponseNorm : public Module {
   LocalResponseNormOptions options_;
 };
 
+/// Options of Embedding.
 struct EmbeddingOptions {
-  std::optional<std::int64_t> padding_index{};  ///< whose row begins as zeros, without gradient
-  /// Rows of a larger norm are read scaled to this one; the weight stays as it is.
+  std::optional<std::int64_t> padding_index{};  ///< Row that starts as zeros and gets no gradient.
+  /// Rows with a larger norm are scaled to this norm when they are read; the weight is not changed.
   std::optional<double> max_norm{};
-  double norm_type = 2;             ///< the p of those norms
-  bool scale_grad_by_freq = false;  ///< a row's gradient is divided by how often it was read
-  Generator* generator = nullptr;   ///< of the initial values
-  Tensor weight{};  ///< initial values [count, size]; undefined: drawn from a normal distribution
+  double norm_type = 2;             ///< The p of the norm for max_norm.
+  bool scale_grad_by_freq = false;  ///< Divide a row's gradient by the number of its reads.
+  Generator* generator = nullptr;   ///< For the initial values.
+  Tensor weight{};  ///< Initial values [count, size]; undefined: normally distributed.
 };
-/// Rows of weight [count, size] by index: int64 or int32 […] to […, size].
+/// Rows of a weight [count, size] by index: int64 or int32 […] to […, size].
 class TENON_API Embedding : public Module {
  public:
+  /// A table of `count` rows of `size` values.
   Embedding(std::int64_t count, std::int64_t size, const EmbeddingOptions& options = {});
+  /// The same with a generator as the only option.
   Embedding(std::int64_t count, std::int64_t size, Generator* generator);
+  /// The weight.
   const Tensor& weight() const { return weight_; }
   Tensor forward(const Tensor& index) const override;
   std::string describe() const override;
@@ -315,8 +396,10 @@ class TENON_API Embedding : public Module {
   Tensor weight_;
 };
 
+/// Merges the axes start_axis to end_axis into one; by default all axes after the batch axis.
 class TENON_API Flatten : public Module {
  public:
+  /// First and last axis to merge.
   explicit Flatten(int start_axis = 1, int end_axis = -1) : start_(start_axis), end_(end_axis) {}
   Tensor forward(const Tensor& x) const override { return flatten(x, start_, end_); }
   std::string describe() const override;
@@ -325,9 +408,11 @@ class TENON_API Flatten : public Module {
   int start_, end_;
 };
 
-/// Zeroes with probability p while training; the identity otherwise.
+/// In training mode, sets each element to zero with probability `p` and scales the others by 1 / (1
+/// - p) (Srivastava et al., 2014). In evaluation mode, returns the input.
 class TENON_API Dropout : public Module {
  public:
+  /// Dropout with probability `p`.
   explicit Dropout(double p = 0.5, Generator* generator = nullptr);
   Tensor forward(const Tensor& x) const override {
     return dropout(x, p_, is_training(), generator_);
@@ -342,26 +427,39 @@ class TENON_API Dropout : public Module {
 #define TENON_ACTIVATION(Name, expression)                                \
   class TENON_API Name : public Module {                                  \
    public:                                                                \
+    /** Creates the layer. */                                             \
     Name() = default;                                                     \
     Tensor forward(const Tensor& x) const override { return expression; } \
     std::string describe() const override { return #Name "()"; }          \
   }
+/// Returns the input.
 TENON_ACTIVATION(Identity, x);
+/// Layer form of relu().
 TENON_ACTIVATION(ReLU, relu(x));
+/// Layer form of relu6().
 TENON_ACTIVATION(ReLU6, relu6(x));
+/// Layer form of tanh().
 TENON_ACTIVATION(Tanh, tanh(x));
+/// Layer form of sigmoid().
 TENON_ACTIVATION(Sigmoid, sigmoid(x));
+/// Layer form of silu().
 TENON_ACTIVATION(SiLU, silu(x));
+/// Layer form of mish().
 TENON_ACTIVATION(Mish, mish(x));
+/// Layer form of softplus(), with its default arguments.
 TENON_ACTIVATION(Softplus, softplus(x));
+/// Layer form of softsign().
 TENON_ACTIVATION(Softsign, softsign(x));
+/// Layer form of hardtanh().
 TENON_ACTIVATION(Hardtanh, hardtanh(x));
+/// Layer form of hardsigmoid().
 TENON_ACTIVATION(Hardsigmoid, hardsigmoid(x));
 #undef TENON_ACTIVATION
 
 #define TENON_ACTIVATION(Name, Type, parameter, standard, expression)     \
   class TENON_API Name : public Module {                                  \
    public:                                                                \
+    /** Creates the layer with the argument of the function. */           \
     explicit Name(Type parameter = standard) : value_(parameter) {}       \
     Tensor forward(const Tensor& x) const override { return expression; } \
     std::string describe() const override;                                \
@@ -369,36 +467,48 @@ TENON_ACTIVATION(Hardsigmoid, hardsigmoid(x));
    private:                                                               \
     Type value_;                                                          \
   }
+/// Layer form of gelu().
 TENON_ACTIVATION(GELU, bool, tanh_approximation, false, gelu(x, value_));
+/// Layer form of leaky_relu().
 TENON_ACTIVATION(LeakyReLU, double, negative_slope, 0.01, leaky_relu(x, value_));
+/// Layer form of elu().
 TENON_ACTIVATION(ELU, double, alpha, 1.0, elu(x, value_));
+/// Layer form of softmax().
 TENON_ACTIVATION(Softmax, int, axis, -1, softmax(x, value_));
+/// Layer form of log_softmax().
 TENON_ACTIVATION(LogSoftmax, int, axis, -1, log_softmax(x, value_));
 #undef TENON_ACTIVATION
 
-/// "relu", "tanh", "sigmoid", "gelu", "silu", "leaky_relu", "elu", …; throws ValueError with a near
-/// miss.
+/// An activation layer by name: "relu", "tanh", "sigmoid", "gelu", "silu", "leaky_relu", "elu", …
+/// Throws ValueError with a similar name if there is none.
 TENON_API AnyModule activation(const std::string& name);
 
-/// What the mean of a loss over a whole set is made of. Both are scalars of float64.
+/// The two sums that make up the mean of a loss over a dataset. Both are float64 scalars.
 struct LossTerms {
-  Tensor total;    ///< the sum of the losses, each times what it counts
-  Tensor counted;  ///< the sum of what they count
+  Tensor total;    ///< Sum of the losses, each multiplied by its weight.
+  Tensor counted;  ///< Sum of the weights.
 };
 
-/// A loss: (output, target) to a scalar. Any callable becomes one. What the callable has besides
-/// decides how its values are averaged over batches:
-/// - a member `reduction`: each loss can be had apart, so the mean of a set does not depend on how
-///   it is cut into batches;
-/// - a member function `Tensor counts(const Tensor& target) const`: what each target counts in the
-///   mean, of the target's shape; undefined where each counts one;
-/// - a member `ignore_index` (std::optional<std::int64_t>): targets that count for nothing.
-/// Of other callables the value counts as the mean over the batch: over its samples, or where
-/// targets are class numbers over those that are not -100, PyTorch's default ignore_index.
+/// A loss function: (output, target) to a scalar. Any callable converts to a Loss. Optional members
+/// of the callable decide how losses are averaged over the batches of a dataset:
+/// - A member `reduction`: the loss of each sample can be computed, so the mean over a dataset does
+///   not depend on the batches.
+/// - A member function `Tensor counts(const Tensor& target) const`: the weight of each target in
+/// the
+///   mean, of the target's shape; undefined if each target counts as one.
+/// - A member `ignore_index` (`std::optional<std::int64_t>`): the class of targets that are
+/// ignored.
+///
+/// The value of any other callable counts as the mean over the samples of the batch. If the targets
+/// are class indices, it counts as the mean over the targets other than -100, PyTorch's default
+/// ignore_index.
 class TENON_API Loss {
  public:
+  /// The form of a loss function.
   using Function = std::function<Tensor(const Tensor& output, const Tensor& target)>;
+  /// An empty loss.
   Loss() = default;
+  /// A loss from a callable.
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, Loss> &&
            std::is_invocable_r_v<Tensor, std::remove_cvref_t<F>&, const Tensor&, const Tensor&>)
@@ -416,19 +526,22 @@ class TENON_API Loss {
       ignored_ = loss.ignore_index;
     call_ = std::move(loss);
   }
+  /// Whether the loss is not empty.
   explicit operator bool() const { return static_cast<bool>(call_); }
+  /// The loss of a batch.
   Tensor operator()(const Tensor& output, const Tensor& target) const {
     return call_(output, target);
   }
-  /// What this batch adds to the mean over a set. Where nothing counts both are 0.
+  /// The sums that this batch contributes to the mean over a dataset. Both are 0 if all targets are
+  /// ignored.
   LossTerms terms(const Tensor& output, const Tensor& target) const;
-  /// LossTerms::counted, which needs no output.
+  /// LossTerms::counted, which does not depend on the output.
   Tensor counted(const Tensor& target) const;
-  /// Which targets are not left out: bool, of the target's shape; undefined: all.
+  /// Which targets are not ignored: bool, of the target's shape; undefined: all.
   Tensor kept(const Tensor& target) const;
-  /// The class number whose targets are left out, if there is one.
+  /// The class whose targets are ignored, if there is one.
   std::optional<std::int64_t> ignored() const;
-  /// Whether how much a batch counts depends on its targets' values, not on their shape alone.
+  /// Whether the weight of a batch depends on the values of its targets, not only on their shape.
   bool counts_vary(const Tensor& target) const;
 
  private:
@@ -437,24 +550,30 @@ class TENON_API Loss {
   std::optional<std::int64_t> ignored_;
 };
 
-// ---- Losses as objects: (output, target) to a scalar
+// ---- Losses as objects: (output, target) to a scalar, or to one loss each with Reduction::None
+/// Cross entropy as an object; see cross_entropy().
 struct CrossEntropyLoss {
-  double label_smoothing = 0;
-  Tensor weight{};                             ///< [C]: of each class; means are weighted by it
-  std::optional<std::int64_t> ignore_index{};  ///< targets that count for nothing
-  Reduction reduction = Reduction::Mean;
+  double label_smoothing = 0;                  ///< In [0, 1].
+  Tensor weight{};                             ///< Class weights [C]; means are weighted by them.
+  std::optional<std::int64_t> ignore_index{};  ///< Targets with this class are ignored.
+  Reduction reduction = Reduction::Mean;       ///< How the losses are combined.
+  /// The loss of logits [N, C, …].
   TENON_API Tensor operator()(const Tensor& logits, const Tensor& target) const;
-  /// As Loss asks for it: the weight of each target's class, 0 where it is left out.
+  /// The weight of each target in the mean (see Loss): its class weight, 0 if it is ignored.
   TENON_API Tensor counts(const Tensor& target) const;
 };
+/// Squared error as an object; see mse_loss().
 struct MSELoss {
-  Reduction reduction = Reduction::Mean;
+  Reduction reduction = Reduction::Mean;  ///< How the losses are combined.
+  /// The loss of an output.
   Tensor operator()(const Tensor& output, const Tensor& target) const {
     return mse_loss(output, target, reduction);
   }
 };
+/// Absolute error as an object; see l1_loss().
 struct L1Loss {
-  Reduction reduction = Reduction::Mean;
+  Reduction reduction = Reduction::Mean;  ///< How the losses are combined.
+  /// The loss of an output.
   Tensor operator()(const Tensor& output, const Tensor& target) const {
     return l1_loss(output, target, reduction);
   }

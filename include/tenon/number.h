@@ -1,4 +1,4 @@
-// Scalar: a plain number beside a tensor, kept as it was written.
+// Scalar: a plain number as an operand, stored as a whole number or as floating point.
 #pragma once
 
 #include <bit>
@@ -10,23 +10,26 @@
 
 namespace tenon {
 
-/// Whole numbers are exact int64; others are float64, whose zero keeps its sign. Stands wherever a
-/// number is given. An unsigned number beyond int64 is a ValueError: give it as a double.
+/// A plain number, accepted wherever an operation takes one. Whole numbers are stored exactly as
+/// int64; other numbers are stored as float64, where the sign of zero is kept. An unsigned number
+/// beyond int64 throws ValueError; pass it as a double.
 class Scalar {
  public:
+  /// The whole number 0.
   constexpr Scalar() noexcept = default;
+  /// A number of any arithmetic type.
   template <class T>
   requires std::is_arithmetic_v<T>
   constexpr Scalar(T v)  // NOLINT(google-explicit-constructor): numbers are given as they are
       : bits_(bits_of(v)), whole_(std::is_integral_v<T>) {}
 
-  /// Whether it was written as a whole number.
+  /// Whether it was constructed from an integer type.
   constexpr bool is_whole() const noexcept { return whole_ != 0; }
-  /// The nearest float64.
+  /// The number as float64, rounded if necessary.
   constexpr double real() const noexcept {
     return is_whole() ? static_cast<double>(bits_) : std::bit_cast<double>(bits_);
   }
-  /// Truncated; the nearest int64 of what lies beyond, and 0 for NaN.
+  /// The number as int64: truncated, limited to the range of int64, and 0 for NaN.
   constexpr std::int64_t whole() const noexcept {
     if (is_whole()) return bits_;
     const double v = real();
@@ -34,6 +37,7 @@ class Scalar {
     if (v < -0x1p63) return std::numeric_limits<std::int64_t>::min();
     return v == v ? static_cast<std::int64_t>(v) : 0;
   }
+  /// Whether the number is 0.
   constexpr bool is_zero() const noexcept { return is_whole() ? bits_ == 0 : real() == 0; }
 
  private:
@@ -49,7 +53,8 @@ class Scalar {
   }
   [[noreturn]] TENON_API static void refuse(std::uint64_t value);
 
-  std::int64_t bits_ = 0, whole_ = 1;  // plain words: attributes of nodes are compared by them
+  std::int64_t bits_ = 0,
+               whole_ = 1;  // plain integers, because node attributes are compared bytewise
 };
 
 }  // namespace tenon

@@ -1,11 +1,13 @@
-// The language: every function here builds nodes and returns at once. Names, conventions and
-// defaults are PyTorch's.
+// Tensor operations: creation, random numbers, element-wise operations, reductions, shape
+// operations, matrix products, convolution, attention, pooling, normalisation, losses, collectives.
 //
-// Shapes broadcast as in NumPy. Two tensors of different dtypes promote as in the array API; a
-// plain number never changes the dtype of the tensor it meets, except that a floating number with
-// an integer or bool tensor gives float32, and a whole one with a bool tensor int64. A shape, axis
-// or dtype that does not fit is refused here, with a ShapeError, DTypeError or ValueError that
-// names the op, the layer and the shapes.
+// Every function builds graph nodes and returns at once; nothing is computed before a value is
+// needed (eval.h). Names, conventions and defaults are PyTorch's. Shapes broadcast as in NumPy. Two
+// tensors of different dtypes are promoted as in the array API (promote() in dtype.h). A plain
+// number does not change the dtype of the tensor that it meets, with two exceptions: a
+// floating-point number with an integer or bool tensor gives float32, and a whole number with a
+// bool tensor gives int64. A shape, axis or dtype that does not fit throws ShapeError, DTypeError
+// or ValueError at the call; the message names the operation, the layer and the shapes.
 #pragma once
 
 #include <cstdint>
@@ -21,127 +23,201 @@
 
 namespace tenon {
 
-// ---- Making tensors
+// ---- Creating tensors
+/// A tensor filled with one value. PyTorch: `torch.full`.
 TENON_API Tensor full(const Shape& shape, Scalar value, DType dtype = DType::Float32);
+/// A tensor of zeros.
 TENON_API Tensor zeros(const Shape& shape, DType dtype = DType::Float32);
+/// A tensor of ones.
 TENON_API Tensor ones(const Shape& shape, DType dtype = DType::Float32);
+/// Zeros with the shape and dtype of `x`.
 TENON_API Tensor zeros_like(const Tensor& x);
+/// Ones with the shape and dtype of `x`.
 TENON_API Tensor ones_like(const Tensor& x);
+/// A tensor of rank 0 that holds one value.
 TENON_API Tensor scalar(Scalar value, DType dtype = DType::Float32);
-/// The same values on another device; the gradient comes back to this one. A transfer is a step of
-/// the program that computes what depends on it. Not in the body of a loop. Constants and ramps,
-/// and what is made of them alone, go to the device of what they meet; to() has them computed on
-/// that device.
+/// Copies the values to another device; the gradient is copied back to the device of `x`. The
+/// transfer is a step of the program that uses the result. Not allowed in the body of a loop
+/// (loops.h). Constants and arange() results, and tensors computed only from them, are placed on
+/// the device of the tensors that they are combined with; to() places them on `device`.
 TENON_API Tensor to(const Tensor& x, Device device);
-/// start, start + step, …, below end (above it for a negative step). int64 unless another dtype is
-/// asked for.
+/// The numbers start, start + step, … up to but not including `end`; `step` may be negative. int64
+/// by default. PyTorch: `torch.arange`.
 TENON_API Tensor arange(Scalar start, Scalar end, Scalar step = 1, DType dtype = DType::Int64);
 
-// ---- Random numbers (Philox4x32-10; the same on every machine and device)
-/// Uniform on [0, 1).
+// ---- Random numbers: Philox4x32-10, with the same results on every machine and device. Without a
+// generator, Generator::current() is used.
+/// Uniform random numbers in [0, 1).
 TENON_API Tensor rand(const Shape& shape, DType dtype = DType::Float32,
                       Generator* generator = nullptr);
-/// Standard normal (Box-Muller).
+/// Standard normal random numbers (Box-Muller).
 TENON_API Tensor randn(const Shape& shape, DType dtype = DType::Float32,
                        Generator* generator = nullptr);
-/// Whole numbers in [low, high), at most 2^31 different ones.
+/// Random integers in [low, high); the range has at most 2^31 integers.
 TENON_API Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                          DType dtype = DType::Int64, Generator* generator = nullptr);
-/// 1 with probability p, else 0.
+/// Random elements: 1 with probability `p`, else 0.
 TENON_API Tensor bernoulli(const Shape& shape, double p, DType dtype = DType::Float32,
                            Generator* generator = nullptr);
-/// Zeroes each element with probability p and scales the rest by 1 / (1 - p); the identity when not
-/// training.
+/// Sets each element to zero with probability `p` and scales the others by 1 / (1 - p). Returns `x`
+/// unchanged if `training` is false.
 TENON_API Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,
                          Generator* generator = nullptr);
 
-// ---- Element by element, one tensor
-// Floating results: integer and bool inputs are converted to float32 first (not for neg, abs, sign,
-// square, floor…trunc, relu).
+// ---- Element-wise, one tensor
+// Functions with floating-point results convert integer and bool inputs to float32 first. neg, abs,
+// sign, square, relu, floor, ceil, round and trunc keep integers.
 #define TENON_UNARY(name) TENON_API Tensor name(const Tensor& x)
-TENON_UNARY(neg);
-TENON_UNARY(abs);
-TENON_UNARY(sign);
-TENON_UNARY(exp);
-TENON_UNARY(expm1);
-TENON_UNARY(log);
-TENON_UNARY(log1p);
-TENON_UNARY(sqrt);
-TENON_UNARY(rsqrt);
-TENON_UNARY(reciprocal);
-TENON_UNARY(square);
-TENON_UNARY(sin);
-TENON_UNARY(cos);
-TENON_UNARY(asin);
-TENON_UNARY(acos);
-TENON_UNARY(atan);
-TENON_UNARY(tanh);
-TENON_UNARY(sigmoid);
-TENON_UNARY(relu);
-TENON_UNARY(erf);
-TENON_UNARY(floor);
-TENON_UNARY(ceil);
-TENON_UNARY(round);
-TENON_UNARY(trunc);
-TENON_UNARY(logical_not);
-TENON_UNARY(isnan);
-TENON_UNARY(isinf);
-TENON_UNARY(isfinite);
-TENON_UNARY(silu);
-TENON_UNARY(softsign);
-TENON_UNARY(log2);
-TENON_UNARY(log10);
-TENON_UNARY(exp2);
-TENON_UNARY(tan);
-TENON_UNARY(mish);
-TENON_UNARY(hardtanh);
-TENON_UNARY(relu6);
-TENON_UNARY(hardsigmoid);
-TENON_UNARY(sinh);
-TENON_UNARY(cosh);
+TENON_UNARY(neg);          ///< -x. Keeps integer dtypes.
+TENON_UNARY(abs);          ///< |x|. Keeps integer dtypes.
+TENON_UNARY(sign);         ///< -1, 0 or 1, the sign of x. Keeps integer dtypes.
+TENON_UNARY(exp);          ///< e^x.
+TENON_UNARY(expm1);        ///< e^x - 1, accurate near 0.
+TENON_UNARY(log);          ///< Natural logarithm.
+TENON_UNARY(log1p);        ///< log(1 + x), accurate near 0.
+TENON_UNARY(sqrt);         ///< Square root.
+TENON_UNARY(rsqrt);        ///< 1 / sqrt(x).
+TENON_UNARY(reciprocal);   ///< 1 / x.
+TENON_UNARY(square);       ///< x · x. Keeps integer dtypes.
+TENON_UNARY(sin);          ///< Sine; x in radians.
+TENON_UNARY(cos);          ///< Cosine; x in radians.
+TENON_UNARY(asin);         ///< Arc sine, in radians.
+TENON_UNARY(acos);         ///< Arc cosine, in radians.
+TENON_UNARY(atan);         ///< Arc tangent, in radians.
+TENON_UNARY(tanh);         ///< Hyperbolic tangent.
+TENON_UNARY(sigmoid);      ///< 1 / (1 + e^-x).
+TENON_UNARY(relu);         ///< max(x, 0). Keeps integer dtypes.
+TENON_UNARY(erf);          ///< Error function.
+TENON_UNARY(floor);        ///< Largest integer not above x.
+TENON_UNARY(ceil);         ///< Smallest integer not below x.
+TENON_UNARY(round);        ///< Nearest integer; halves are rounded to even.
+TENON_UNARY(trunc);        ///< x without its fraction.
+TENON_UNARY(logical_not);  ///< Whether x is 0; bool.
+TENON_UNARY(isnan);        ///< Whether x is NaN; bool.
+TENON_UNARY(isinf);        ///< Whether x is infinite; bool.
+TENON_UNARY(isfinite);     ///< Whether x is neither infinite nor NaN; bool.
+TENON_UNARY(silu);         ///< x · sigmoid(x) (swish).
+TENON_UNARY(softsign);     ///< x / (1 + |x|).
+TENON_UNARY(log2);         ///< Logarithm to base 2.
+TENON_UNARY(log10);        ///< Logarithm to base 10.
+TENON_UNARY(exp2);         ///< 2^x.
+TENON_UNARY(tan);          ///< Tangent; x in radians.
+TENON_UNARY(mish);         ///< x · tanh(log(1 + e^x)).
+TENON_UNARY(hardtanh);     ///< x limited to [-1, 1].
+TENON_UNARY(relu6);        ///< x limited to [0, 6].
+TENON_UNARY(hardsigmoid);  ///< x / 6 + 0.5, limited to [0, 1].
+TENON_UNARY(sinh);         ///< Hyperbolic sine.
+TENON_UNARY(cosh);         ///< Hyperbolic cosine.
 #undef TENON_UNARY
+/// Gaussian error linear unit (Hendrycks and Gimpel, 2016): x · Φ(x), or its tanh approximation.
 TENON_API Tensor gelu(const Tensor& x, bool tanh_approximation = false);
+/// x for x > 0, else negative_slope · x.
 TENON_API Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
+/// x for x > 0, else alpha · (e^x - 1).
 TENON_API Tensor elu(const Tensor& x, double alpha = 1.0);
+/// log(1 + e^(beta · x)) / beta; x itself where beta · x is above the threshold.
 TENON_API Tensor softplus(const Tensor& x, double beta = 1.0, double threshold = 20.0);
+/// x limited to [low, high].
 TENON_API Tensor clamp(const Tensor& x, Scalar low, Scalar high);
-/// Converts the element type: rounds to nearest even; floating to integer truncates; to bool: x !=
-/// 0.
+/// Converts to another dtype. Floating-point results are rounded to nearest even; floating point to
+/// integer truncates; conversion to bool gives x != 0. PyTorch: `Tensor.to(dtype)`.
 TENON_API Tensor cast(const Tensor& x, DType dtype);
-/// The same value, through which no gradient flows.
+/// The same value without its gradient: grad() treats the result as a constant.
 TENON_API Tensor detach(const Tensor& x);
 
-// ---- Element by element, two tensors or a tensor and a number
+// ---- Element-wise, two tensors or a tensor and a number; shapes broadcast
 #define TENON_BINARY(name)                                 \
   TENON_API Tensor name(const Tensor& a, const Tensor& b); \
   TENON_API Tensor name(const Tensor& a, Scalar b);        \
   TENON_API Tensor name(Scalar a, const Tensor& b)
+/// a + b.
+/// @{
 TENON_BINARY(add);
+/// @}
+/// a - b.
+/// @{
 TENON_BINARY(sub);
+/// @}
+/// a · b.
+/// @{
 TENON_BINARY(mul);
+/// @}
+/// a / b; integers give float32.
+/// @{
 TENON_BINARY(div);
+/// @}
+/// a raised to the power b.
+/// @{
 TENON_BINARY(pow);
-TENON_BINARY(atan2);  // the angle of the point (b, a), in (-pi, pi]
+/// @}
+/// The angle of the point (b, a) in radians, in (-π, π].
+/// @{
+TENON_BINARY(atan2);
+/// @}
+/// The larger of a and b.
+/// @{
 TENON_BINARY(maximum);
+/// @}
+/// The smaller of a and b.
+/// @{
 TENON_BINARY(minimum);
+/// @}
+/// The remainder of a / b with the sign of b, as Python's `%`.
+/// @{
 TENON_BINARY(remainder);
+/// @}
+/// a / b rounded down.
+/// @{
 TENON_BINARY(floor_divide);
+/// @}
+/// a == b; bool.
+/// @{
 TENON_BINARY(eq);
+/// @}
+/// a != b; bool.
+/// @{
 TENON_BINARY(ne);
+/// @}
+/// a < b; bool.
+/// @{
 TENON_BINARY(lt);
+/// @}
+/// a <= b; bool.
+/// @{
 TENON_BINARY(le);
+/// @}
+/// a > b; bool.
+/// @{
 TENON_BINARY(gt);
+/// @}
+/// a >= b; bool.
+/// @{
 TENON_BINARY(ge);
+/// @}
+/// Whether a and b are both nonzero; bool.
+/// @{
 TENON_BINARY(logical_and);
+/// @}
+/// Whether a or b is nonzero; bool.
+/// @{
 TENON_BINARY(logical_or);
+/// @}
+/// Whether exactly one of a and b is nonzero; bool.
+/// @{
 TENON_BINARY(logical_xor);
+/// @}
 #undef TENON_BINARY
-/// condition ? a : b, element by element, all three broadcast.
+/// `a` where `condition` (bool) is true, else `b`, element by element; all three broadcast.
+/// @{
 TENON_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 TENON_API Tensor where(const Tensor& condition, Scalar a, const Tensor& b);
 TENON_API Tensor where(const Tensor& condition, const Tensor& a, Scalar b);
+/// @}
 
-/// x = value, of the same dtype: what `x symbol= y` does. Throws ValueError where x is a variable.
+/// Makes the handle `x` refer to `value`, which must have the shape of `x`; implements the compound
+/// operators (`x += y`). `symbol` is the operator for the error message. Throws ValueError if `x`
+/// is a variable, ShapeError for another shape, DTypeError if only one of the two dtypes is
+/// floating point.
 TENON_API Tensor& rebind(Tensor& x, const Tensor& value, char symbol);
 
 #define TENON_OPERATOR(symbol, name)                                                     \
@@ -154,6 +230,9 @@ TENON_API Tensor& rebind(Tensor& x, const Tensor& value, char symbol);
   requires std::is_arithmetic_v<T> Tensor operator symbol(T a, const Tensor& b) {        \
     return name(Scalar(a), b);                                                           \
   }
+/// Operators on tensors, and on a tensor and a plain number: `a + b` is add(a, b), `-` sub, `*`
+/// mul, `/` div, `%` remainder, `==` eq, `!=` ne, `<` lt, `<=` le, `>` gt, `>=` ge.
+/// @{
 TENON_OPERATOR(+, add)
 TENON_OPERATOR(-, sub)
 TENON_OPERATOR(*, mul)
@@ -165,20 +244,26 @@ TENON_OPERATOR(<, lt)
 TENON_OPERATOR(<=, le)
 TENON_OPERATOR(>, gt)
 TENON_OPERATOR(>=, ge)
+/// @}
 #undef TENON_OPERATOR
-/// Of bool tensors, as masks: (x > 0) & ~(x > 1). A DTypeError for others.
+/// Element-wise logic of bool tensors (masks): `(x > 0) & ~(x > 1)`. Throws DTypeError for other
+/// dtypes.
+/// @{
 TENON_API Tensor operator&(const Tensor& a, const Tensor& b);
 TENON_API Tensor operator|(const Tensor& a, const Tensor& b);
 TENON_API Tensor operator^(const Tensor& a, const Tensor& b);
 TENON_API Tensor operator~(const Tensor& x);
+/// @}
 
-/// x += y gives the handle x a new value, x + y; other handles of the old one keep it. A ValueError
-/// for a variable, whose value assign() and set_value() change.
 #define TENON_COMPOUND(symbol)                        \
   template <class T>                                  \
   Tensor& operator symbol##=(Tensor& x, const T& y) { \
     return rebind(x, x symbol y, #symbol[0]);         \
   }
+/// Compound operators: `x += y` is `x = x + y`. Only the handle `x` gets the new value; other
+/// handles of the old value keep it. Throws ValueError if `x` is a variable: use assign() or
+/// set_value().
+/// @{
 TENON_COMPOUND(+)
 TENON_COMPOUND(-)
 TENON_COMPOUND(*)
@@ -187,225 +272,290 @@ TENON_COMPOUND(%)
 TENON_COMPOUND(&)
 TENON_COMPOUND(|)
 TENON_COMPOUND(^)
+/// @}
 #undef TENON_COMPOUND
+/// neg(x).
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 
-// ---- Reductions: over the given axes (all when empty); keepdim leaves them with size 1
-/// Integers and bool add up in int64.
+// ---- Reductions over the given axes (all axes if none is given). The reduced axes are removed;
+// with `keepdim` they stay with size 1.
+/// Sum. Integers and bool are summed in int64.
 TENON_API Tensor sum(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
+/// Product. Integers and bool are multiplied in int64.
 TENON_API Tensor prod(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
+/// Mean.
 TENON_API Tensor mean(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
-/// Variance with `correction` taken from the count (1: unbiased).
+/// Variance: the sum of squared deviations divided by (count - correction). The default 1 gives the
+/// unbiased estimate.
 TENON_API Tensor var(const Tensor& x, const Axes& axes = {}, bool keepdim = false,
                      double correction = 1);
-/// Largest element; NaN wins. Refuses an empty reduction.
+/// Largest element; NaN if any element is NaN. An empty reduction is an error.
 TENON_API Tensor amax(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
+/// Smallest element; NaN if any element is NaN. An empty reduction is an error.
 TENON_API Tensor amin(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
+/// Whether all elements are nonzero; bool.
 TENON_API Tensor all(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
+/// Whether any element is nonzero; bool.
 TENON_API Tensor any(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
+/// log(sum(e^x)), computed without overflow.
 TENON_API Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdim = false);
-/// Index of the first maximum (minimum) along an axis, int64.
+/// Index of the first maximum along an axis; int64.
 TENON_API Tensor argmax(const Tensor& x, int axis = -1, bool keepdim = false);
+/// Index of the first minimum along an axis; int64.
 TENON_API Tensor argmin(const Tensor& x, int axis = -1, bool keepdim = false);
 
-// ---- Order: a NaN is larger than all else; of equal elements the first comes first
-/// Elements and their places along the axis that they were taken from, int64.
+// ---- Sorting: NaN is larger than every number, and equal elements keep their order
+/// Selected elements and their positions along the axis.
 struct ValuesAndIndices {
-  Tensor values, indices;
+  Tensor values;   ///< The elements, of the input's dtype.
+  Tensor indices;  ///< Their indices along the axis; int64.
 };
-/// Largest (smallest) element along an axis and the first place of it; a NaN wins in both. The
-/// gradient goes to that place. Refuses an empty axis.
+/// Largest element along an axis and its first index; NaN if the axis contains NaN. The gradient
+/// goes to the element at that index. An empty axis is an error.
 TENON_API ValuesAndIndices max(const Tensor& x, int axis, bool keepdim = false);
+/// Smallest element along an axis and its first index; otherwise as max().
 TENON_API ValuesAndIndices min(const Tensor& x, int axis, bool keepdim = false);
-/// All elements along an axis in order; always stable.
+/// Sorts along an axis. The sort is always stable, whatever `stable` says.
 TENON_API ValuesAndIndices sort(const Tensor& x, int axis = -1, bool descending = false,
                                 bool stable = false);
+/// The indices of sort(); int64.
 TENON_API Tensor argsort(const Tensor& x, int axis = -1, bool descending = false,
                          bool stable = false);
-/// The k largest (or smallest) elements along an axis, in order whether asked for or not. A
-/// ValueError where the axis has fewer.
+/// The k largest (or smallest) elements along an axis, always in sorted order, whatever `sorted`
+/// says. Throws ValueError if the axis has fewer than k elements.
 TENON_API ValuesAndIndices topk(const Tensor& x, std::int64_t k, int axis = -1, bool largest = true,
                                 bool sorted = true);
-/// Euclidean norm of all elements, or over axes.
+/// Euclidean norm over axes (all axes if none is given).
 TENON_API Tensor norm(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
+/// e^x / sum(e^x) along an axis.
 TENON_API Tensor softmax(const Tensor& x, int axis = -1);
+/// log(softmax(x)) along an axis, computed without overflow.
 TENON_API Tensor log_softmax(const Tensor& x, int axis = -1);
 
-// ---- Shape
-/// One size may be -1: it is worked out.
+// ---- Shape operations
+/// The same elements with other sizes. One size may be -1; it is computed from the others.
 TENON_API Tensor reshape(const Tensor& x, const Ints& sizes);
+/// Merges the axes start_axis to end_axis into one.
 TENON_API Tensor flatten(const Tensor& x, int start_axis = 0, int end_axis = -1);
+/// Reorders the axes: axis i of the result is axis `axes[i]` of `x`.
 TENON_API Tensor permute(const Tensor& x, const Ints& axes);
+/// Exchanges two axes; by default the last two.
 TENON_API Tensor transpose(const Tensor& x, int a = -2, int b = -1);
+/// Repeats axes of size 1 to the given sizes, and adds axes in front; -1 keeps a size. PyTorch:
+/// `Tensor.expand`.
 TENON_API Tensor expand(const Tensor& x, const Ints& sizes);
+/// Broadcasts `x` to a shape by NumPy's rules.
 TENON_API Tensor broadcast_to(const Tensor& x, const Shape& shape);
-/// Without an axis of size 1, or without all of them. An axis of another size stays.
+/// Removes an axis of size 1. An axis of another size is kept.
 TENON_API Tensor squeeze(const Tensor& x, int axis);
+/// Removes all axes of size 1.
 TENON_API Tensor squeeze(const Tensor& x);
+/// Inserts an axis of size 1 at position `axis`.
 TENON_API Tensor unsqueeze(const Tensor& x, int axis);
-/// x[start:end:step] along an axis, with NumPy's clipping and negative indices; the step is not
-/// zero.
+/// `x[start:end:step]` along an axis, with NumPy's clipping and negative indices. `step` must not
+/// be zero.
 TENON_API Tensor slice(const Tensor& x, int axis, std::int64_t start, std::int64_t end,
                        std::int64_t step = 1);
-/// x[.., index, ..]: the axis goes away.
+/// The element at `index` along an axis, `x[.., index, ..]`; the axis is removed.
 TENON_API Tensor select(const Tensor& x, int axis, std::int64_t index);
+/// Reverses the order along axes.
 TENON_API Tensor flip(const Tensor& x, const Axes& axes);
+/// Concatenates tensors along an existing axis. PyTorch: `torch.cat`.
 TENON_API Tensor concat(const std::vector<Tensor>& tensors, int axis = 0);
+/// Concatenates tensors of equal shape along a new axis.
 TENON_API Tensor stack(const std::vector<Tensor>& tensors, int axis = 0);
-/// `length` elements of an axis, from `start` on, which may be negative. A ValueError names what
-/// reaches outside.
+/// `length` elements along an axis from `start`, which may be negative. Throws ValueError if the
+/// range exceeds the axis.
 TENON_API Tensor narrow(const Tensor& x, int axis, std::int64_t start, std::int64_t length);
-/// Parts of `size` elements along an axis; the last may be smaller.
+/// Chunks of `size` elements along an axis; the last chunk may be smaller.
 TENON_API std::vector<Tensor> split(const Tensor& x, std::int64_t size, int axis = 0);
-/// Parts of the given sizes, which add up to the axis (else a ShapeError).
+/// Chunks of the given sizes along an axis. Throws ShapeError if the sizes do not add up to the
+/// axis.
 TENON_API std::vector<Tensor> split(const Tensor& x, const Ints& sizes, int axis = 0);
-/// At most `count` parts of equal size along an axis; the last may be smaller.
+/// At most `count` chunks of equal size along an axis; the last chunk may be smaller.
 TENON_API std::vector<Tensor> chunk(const Tensor& x, std::int64_t count, int axis = 0);
-/// Every x[.., index, ..] along an axis, which goes away.
+/// All slices `x[.., index, ..]` along an axis; the axis is removed.
 TENON_API std::vector<Tensor> unbind(const Tensor& x, int axis = 0);
-/// (before, after) pairs from the LAST axis backwards, as in PyTorch.
+/// Pads with a constant value. `padding` holds (before, after) pairs, the last axis first, as in
+/// PyTorch.
 TENON_API Tensor pad(const Tensor& x, const Ints& padding, Scalar value = 0);
-/// PyTorch's gather: out[i][j] = x[index[i][j]][j] for axis 0. Indices are int64 or int32; one
-/// outside is a ValueError at run time.
+/// Picks elements by index along an axis: `out[i][j] = x[index[i][j]][j]` for axis 0. `index` is
+/// int64 or int32; an index out of range is a ValueError at run time. PyTorch: `torch.gather`.
 TENON_API Tensor gather(const Tensor& x, int axis, const Tensor& index);
-/// base with `updates`, or one value, in the places that gather would read; of equal indices the
-/// last wins, and gets the gradient.
+/// `base` with `updates` written to the positions that gather() would read. Of equal indices the
+/// last one wins and receives the gradient.
 TENON_API Tensor scatter(const Tensor& base, int axis, const Tensor& index, const Tensor& updates);
+/// `base` with one value written to the positions that gather() would read.
 TENON_API Tensor scatter(const Tensor& base, int axis, const Tensor& index, Scalar value);
-/// base with `updates` added at the places that gather would read; equal indices add up in order.
+/// `base` with `updates` added at the positions that gather() would read. Updates with equal
+/// indices are added in order.
 TENON_API Tensor scatter_add(const Tensor& base, int axis, const Tensor& index,
                              const Tensor& updates);
-/// Rows of `x` along an axis picked by a vector of indices.
+/// Slices of `x` along an axis, picked by a vector of indices.
 TENON_API Tensor index_select(const Tensor& x, int axis, const Tensor& index);
-/// int64[…] to int64[…, classes] of 0 and 1 (or another dtype). Refuses indices as gather() does.
+/// One-hot encoding: int64 […] to […, classes] of 0 and 1, in the given dtype. An index out of
+/// range is a ValueError at run time.
 TENON_API Tensor one_hot(const Tensor& index, std::int64_t classes, DType dtype = DType::Int64);
 
-// ---- Contractions
-/// Matrix product with PyTorch's rules: vectors are promoted, batch axes broadcast.
+// ---- Matrix products and convolution
+/// Matrix product with PyTorch's rules: vectors are promoted to matrices, batch axes broadcast.
 TENON_API Tensor matmul(const Tensor& a, const Tensor& b);
-/// x [.., in] · weightᵀ [out, in] + bias [out]; the bias may be undefined.
+/// x · weightᵀ + bias: x [.., in], weight [out, in], bias [out] or undefined; gives [.., out].
 TENON_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+/// Options of conv2d(). Pairs are (height, width).
 struct Conv2dOptions {
-  std::pair<std::int64_t, std::int64_t> stride{1, 1}, padding{0, 0}, dilation{1, 1};
-  std::int64_t groups = 1;
+  std::pair<std::int64_t, std::int64_t> stride{1, 1};    ///< Step of the window.
+  std::pair<std::int64_t, std::int64_t> padding{0, 0};   ///< Zeros added on each side.
+  std::pair<std::int64_t, std::int64_t> dilation{1, 1};  ///< Distance of the kernel's elements.
+  std::int64_t groups = 1;                               ///< Groups of channels.
 };
-/// Cross-correlation, as in PyTorch: x [N, C, H, W] or [C, H, W], weight [K, C / groups, R, S],
-/// bias [K] or undefined; gives [N, K, P, Q] or [K, P, Q].
+/// Convolution (cross-correlation, as in PyTorch): x [N, C, H, W] or [C, H, W], weight [K, C /
+/// groups, R, S], bias [K] or undefined; gives [N, K, P, Q] or [K, P, Q].
 TENON_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Conv2dOptions& options = {});
 
 // ---- Attention
+/// Options of scaled_dot_product_attention().
 struct AttentionOptions {
-  bool causal = false;      ///< the query at place i sees keys up to place i
-  double scale = 0;         ///< of the scores; 0: 1 / sqrt(size)
-  double dropout_p = 0;     ///< of the weights; give 0 outside of training
-  bool enable_gqa = false;  ///< keys and values have fewer heads, each for a group of the query's
-  Generator* generator = nullptr;
+  bool causal = false;   ///< Query i attends to keys 0 to i only.
+  double scale = 0;      ///< Factor of the scores; 0: 1 / sqrt(E).
+  double dropout_p = 0;  ///< Dropout probability of the attention weights; use 0 in evaluation.
+  /// Grouped-query attention: keys and values have fewer heads; each serves a group of query heads.
+  bool enable_gqa = false;
+  Generator* generator = nullptr;  ///< For dropout; null: Generator::current().
 };
-/// softmax(scale · query · keyᵀ) · value: query [..., L, E], key [..., S, E], value [..., S, Ev] to
-/// [..., L, Ev]; an axis of heads stands before the lengths. `mask` broadcasts to [..., L, S]: bool
-/// (true is seen) or floating (added to the scores); it may be undefined. A query that sees no key
-/// gives zeros and adds nothing to any gradient, as in PyTorch; so does every query where S = 0.
-/// Throws ShapeError or DTypeError.
+/// Attention, softmax(scale · query · keyᵀ) · value: query [..., L, E], key [..., S, E], value
+/// [..., S, Ev]; gives [..., L, Ev]. The axis of heads comes before the axes L and S. `mask`
+/// broadcasts to [..., L, S]: bool (true: the query attends to the key) or floating point (added to
+/// the scores); it may be undefined. A query that attends to no key gives zeros and contributes
+/// nothing to any gradient, as in PyTorch; the same holds for all queries if S = 0. Throws
+/// ShapeError or DTypeError.
 TENON_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key,
                                               const Tensor& value, const Tensor& mask = {},
                                               const AttentionOptions& options = {});
 
-// ---- Pooling: x [N, C, H, W]
+// ---- Pooling
+/// Options of two-dimensional pooling. Pairs are (height, width).
 struct Pool2dOptions {
-  std::pair<std::int64_t, std::int64_t> kernel{2, 2};
-  std::pair<std::int64_t, std::int64_t> stride{0, 0};  ///< 0: the kernel's size
-  std::pair<std::int64_t, std::int64_t> padding{0, 0}, dilation{1, 1};
-  bool ceil_mode = false;
-  bool count_include_pad = true;  ///< averages only
+  std::pair<std::int64_t, std::int64_t> kernel{2, 2};   ///< Size of the window.
+  std::pair<std::int64_t, std::int64_t> stride{0, 0};   ///< Step of the window; 0: its size.
+  std::pair<std::int64_t, std::int64_t> padding{0, 0};  ///< Padding on each side.
+  std::pair<std::int64_t, std::int64_t> dilation{
+      1, 1};                      ///< Distance of the window's elements; maxima only.
+  bool ceil_mode = false;         ///< Round the output size up instead of down.
+  bool count_include_pad = true;  ///< Averages only: count the padding in the divisor.
 };
-/// x [N, C, H, W] or [C, H, W]. A NaN is larger than all else; a window that dilation leads past
-/// the whole image gives -infinity.
+/// Maximum of each window of x [N, C, H, W] or [C, H, W]. NaN is larger than every number. A window
+/// whose dilated elements are all outside the image gives -infinity.
 TENON_API Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
+/// Mean of each window of x [N, C, H, W] or [C, H, W].
 TENON_API Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
-/// Mean and maximum over windows such that `output` rows and columns come out, whatever the size of
-/// x [N, C, H, W] or [C, H, W]. Throws ShapeError, ValueError or DTypeError.
+/// Mean over windows whose sizes are chosen so that the output has `output` rows and columns: x [N,
+/// C, H, W] or [C, H, W] of any size. Throws ShapeError, ValueError or DTypeError.
 TENON_API Tensor adaptive_avg_pool2d(const Tensor& x, std::pair<std::int64_t, std::int64_t> output);
+/// Maximum over windows whose sizes are chosen as in adaptive_avg_pool2d().
 TENON_API Tensor adaptive_max_pool2d(const Tensor& x, std::pair<std::int64_t, std::int64_t> output);
 
-// ---- Normalisation: sums and deviations of 16-bit values are float32, results have x's dtype
+// ---- Normalisation. Sums and deviations of 16-bit values are computed in float32; results have
+// the dtype of x.
+/// Mean and variance of each channel.
 struct Moments {
-  Tensor mean, var;
+  Tensor mean;  ///< [C].
+  Tensor var;   ///< [C]; divided by the count, not by the count minus one.
 };
-/// Mean and variance (of the count, not one less) of each channel of x [N, C, …]: two vectors [C],
-/// float32 for 16-bit x. Throws ShapeError below two axes.
+/// Mean and variance of each channel of x [N, C, …]: two vectors [C], float32 for 16-bit x. The
+/// variance is divided by the count. Throws ShapeError for fewer than two axes.
 TENON_API Moments batch_moments(const Tensor& x);
-/// (x - mean) / sqrt(var + eps) · weight + bias by channel of x [N, C, …], the others [C]; weight
-/// and bias may be undefined. Gradients flow into all of them: with the batch's own moments this
-/// is batch norm while training. Throws ShapeError.
+/// (x - mean) / sqrt(var + eps) · weight + bias for each channel of x [N, C, …]; the other tensors
+/// are [C], and weight and bias may be undefined. Gradients flow into all of them, so with
+/// batch_moments(x) this is batch normalisation in training (Ioffe and Szegedy, 2015). Throws
+/// ShapeError.
 TENON_API Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var,
                             const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
-/// x normalised over its last axes, which are `shape`; weight and bias (of that shape) may be
-/// undefined. Throws ShapeError.
+/// Layer normalisation (Ba et al., 2016) over the last axes of x, whose sizes are `shape`. weight
+/// and bias have that shape or are undefined. Throws ShapeError.
 TENON_API Tensor layer_norm(const Tensor& x, const Shape& shape, const Tensor& weight = {},
                             const Tensor& bias = {}, double eps = 1e-5);
-/// x [N, C, …] normalised over groups of channels; weight and bias [C] may be undefined. Throws
-/// ShapeError, or ValueError when the channels do not divide.
+/// Group normalisation (Wu and He, 2018) of x [N, C, …] over groups of channels. weight and bias
+/// are [C] or undefined. Throws ShapeError, or ValueError if `groups` does not divide the channels.
 TENON_API Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& weight = {},
                             const Tensor& bias = {}, double eps = 1e-5);
-/// x / (k + alpha · m)^beta, where m is the mean of the squares of `size` neighbouring channels of
-/// x [N, C, …], zeros beyond the ends (Krizhevsky et al., 2012, whose alpha multiplies their sum).
+/// Local response normalisation, x / (k + alpha · m)^beta, where m is the mean of the squares of
+/// `size` neighbouring channels of x [N, C, …], with zeros beyond the first and last channel. In
+/// Krizhevsky et al. (2012) alpha multiplies the sum instead of the mean.
 TENON_API Tensor local_response_norm(const Tensor& x, std::int64_t size, double alpha = 1e-4,
                                      double beta = 0.75, double k = 1);
 
 // ---- Losses
-/// Losses over their elements; all_reduce and reduce_scatter over members.
-enum class Reduction { None, Mean, Sum };
-/// logits [N, C], [N, C, …] or [C] with class indices [N], [N, …] or [] (int64 or int32), or with
-/// probabilities of the logits' shape. An index that is no class is a ValueError at run time.
+/// How a loss combines its elements, and how all_reduce() and reduce_scatter() combine their parts.
+enum class Reduction {
+  None,  ///< Return the loss of each element.
+  Mean,  ///< Return the mean.
+  Sum    ///< Return the sum.
+};
+/// Cross entropy of logits [N, C], [N, C, …] or [C] with a target: class indices [N], [N, …] or []
+/// (int64 or int32), or probabilities of the logits' shape. An index outside [0, C) is a ValueError
+/// at run time.
 TENON_API Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                                Reduction reduction = Reduction::Mean, double label_smoothing = 0);
+/// Negative log likelihood: as cross_entropy() with class indices, for log-probabilities.
 TENON_API Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
                           Reduction reduction = Reduction::Mean);
+/// Squared error, (input - target)².
 TENON_API Tensor mse_loss(const Tensor& input, const Tensor& target,
                           Reduction reduction = Reduction::Mean);
+/// Absolute error, |input - target|.
 TENON_API Tensor l1_loss(const Tensor& input, const Tensor& target,
                          Reduction reduction = Reduction::Mean);
+/// With d = |input - target|: 0.5 · d² / beta for d < beta, else d - 0.5 · beta.
 TENON_API Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
                                 Reduction reduction = Reduction::Mean, double beta = 1);
+/// With d = |input - target|: 0.5 · d² for d < delta, else delta · (d - 0.5 · delta).
 TENON_API Tensor huber_loss(const Tensor& input, const Tensor& target,
                             Reduction reduction = Reduction::Mean, double delta = 1);
+/// Binary cross entropy of sigmoid(input) with targets in [0, 1] of the same shape.
 TENON_API Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
                                                   Reduction reduction = Reduction::Mean);
 
-// ---- Collectives: what members of a group, each a device, give one another
-// `parts` is a tensor a member, of one shape and dtype, by rank: each on a device of its own, or
-// all on one. Member k's result lives where its part does; all get the same bits, as sums are made
-// in the order of ranks. Gradients flow back through the group. Throws ValueError for no parts, or
-// Reduction::None; DeviceError where some members share a device and others do not; ShapeError;
-// DTypeError for sums of bool and means of whole numbers.
-/// The sum or the mean of all parts, to everybody.
+// ---- Collectives between the members of a group; each member is a device
+// `parts` holds one tensor for each member (rank), all of one shape and dtype. The parts are either
+// each on a device of its own or all on one device. Result k is on the device of part k. All
+// members get the same bits, because sums are computed in the order of ranks. Gradients flow back
+// through the group. Throws ValueError for no parts or Reduction::None; DeviceError if only some
+// members share a device; ShapeError; DTypeError for sums of bool and means of integers.
+/// The sum or mean of all parts, for every member.
 TENON_API std::vector<Tensor> all_reduce(std::span<const Tensor> parts,
                                          Reduction reduction = Reduction::Sum);
-/// x, which lives on one of the members, to all of them.
+/// Copies `x`, which is on the device of one member, to all members.
 TENON_API std::vector<Tensor> broadcast(const Tensor& x, std::span<const Device> members);
-/// All parts behind one another along the first axis, to everybody.
+/// All parts concatenated along the first axis, for every member.
 TENON_API std::vector<Tensor> all_gather(std::span<const Tensor> parts);
-/// Of the sum or mean of all parts, to member k the k-th of equal stretches along the first axis.
+/// Splits the sum or mean of all parts into equal chunks along the first axis; member k gets chunk
+/// k.
 TENON_API std::vector<Tensor> reduce_scatter(std::span<const Tensor> parts,
                                              Reduction reduction = Reduction::Sum);
 
-// ---- Effects
-/// When evaluated, `target` (a variable) holds `value` afterwards; yields the value. Shapes and
-/// dtypes must agree. Nothing happens to it before: a result that is dropped assigns nothing.
+// ---- Assignments
+/// An assignment of `value` to the variable `target`. It takes effect when the returned tensor is
+/// evaluated; if the result is dropped, nothing is assigned. The result's value is `value`. Shapes
+/// and dtypes must agree.
 [[nodiscard("an assignment happens when its result is evaluated")]]  //
 TENON_API Tensor
 assign(const Tensor& target, const Tensor& value);
-/// The value itself, which carries assignments from here on: evaluating anything that depends on
-/// it, a loss or a compiled step, carries them out, once. Gradients pass through. Where calls in
-/// one graph carry assignments to the same variable, each sees what the one before has left. (In a
-/// module's forward, update() does this.) Throws ValueError for what is no assignment.
+/// `value`, with assignments attached: evaluating any tensor that depends on the result (a loss, a
+/// compiled step) carries the assignments out, once. Gradients pass through. If several calls in
+/// one graph attach assignments to the same variable, each sees the value that the previous one
+/// assigned. In a module's forward(), update() does this. Throws ValueError if a tensor is not an
+/// assignment.
+/// @{
 TENON_API Tensor with_updates(const Tensor& value, std::span<const Tensor> assignments);
 TENON_API Tensor with_updates(const Tensor& value, std::initializer_list<Tensor> assignments);
-/// For steps that guard what they carry or leave it out: replaces the values by the same ones that
-/// carry nothing and returns the assignments, one a variable. What is dropped does not happen.
+/// @}
+/// Detaches assignments: replaces the values by the same values without assignments and returns the
+/// assignments, one for each variable. A training step uses this to guard or to drop updates; an
+/// assignment that is dropped does not happen.
 TENON_API std::vector<Tensor> take_updates(std::vector<Tensor>& values);
-/// The assignment, where `guard` (a bool scalar) is true; else the variable stays as it is.
+/// An assignment that takes effect only if `guard` (a bool scalar) is true at run time.
 TENON_API Tensor guarded(const Tensor& assignment, const Tensor& guard);
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
-// Pooling over one axis and three, over two where ops.h has it not: places of maxima, their partial
-// inverse, power averages. The layers are in pooling_layers.h.
+// Pooling over one and three axes, with the functions over two axes that ops.h does not have:
+// pooling with indices, unpooling, power-average pooling. The layers are in pooling_layers.h.
 #pragma once
 
 #include <array>
@@ -11,48 +11,62 @@
 
 namespace tenon {
 
+/// Options of one-dimensional pooling.
 struct Pool1dOptions {
-  std::int64_t kernel = 2;
-  std::int64_t stride = 0;  ///< 0: the kernel's size
-  std::int64_t padding = 0, dilation = 1;
-  bool ceil_mode = false;
-  bool count_include_pad = true;  ///< averages only
-  std::int64_t divisor = 0;       ///< averages only: what sums are divided by; 0: the window's size
+  std::int64_t kernel = 2;        ///< Size of the window.
+  std::int64_t stride = 0;        ///< Step of the window; 0: its size.
+  std::int64_t padding = 0;       ///< Padding on each side.
+  std::int64_t dilation = 1;      ///< Distance of the window's elements; maxima only.
+  bool ceil_mode = false;         ///< Round the output size up instead of down.
+  bool count_include_pad = true;  ///< Averages only: count the padding in the divisor.
+  std::int64_t divisor = 0;       ///< Averages only: divisor of the sums; 0: the window's size.
 };
-/// x [N, C, L] or [C, L]. As max_pool2d() and avg_pool2d(). Throw ShapeError, ValueError or
-/// DTypeError.
+/// Maximum of each window of x [N, C, L] or [C, L], as max_pool2d(). Throws ShapeError, ValueError
+/// or DTypeError.
 TENON_API Tensor max_pool1d(const Tensor& x, const Pool1dOptions& options = {});
+/// Mean of each window of x [N, C, L] or [C, L], as avg_pool2d(). Throws ShapeError, ValueError or
+/// DTypeError.
 TENON_API Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options = {});
 
-/// Sums over windows, zeros beyond the edges, divided by this: PyTorch's divisor_override. 0: as
-/// avg_pool2d() without it.
+/// Sum of each window (padding counts as zeros) divided by `divisor`, PyTorch's `divisor_override`.
+/// A divisor of 0 means the default of avg_pool2d().
 TENON_API Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options, std::int64_t divisor);
 
+/// Options of three-dimensional pooling. Arrays are (depth, height, width).
 struct Pool3dOptions {
-  std::array<std::int64_t, 3> kernel{2, 2, 2};
-  std::array<std::int64_t, 3> stride{0, 0, 0};  ///< 0: the kernel's size
-  std::array<std::int64_t, 3> padding{0, 0, 0}, dilation{1, 1, 1};
-  bool ceil_mode = false;
-  bool count_include_pad = true;  ///< averages only
-  std::int64_t divisor = 0;       ///< averages only: what sums are divided by; 0: the window's size
+  std::array<std::int64_t, 3> kernel{2, 2, 2};    ///< Size of the window.
+  std::array<std::int64_t, 3> stride{0, 0, 0};    ///< Step of the window; 0: its size.
+  std::array<std::int64_t, 3> padding{0, 0, 0};   ///< Padding on each side.
+  std::array<std::int64_t, 3> dilation{1, 1, 1};  ///< Distance of elements; maxima only.
+  bool ceil_mode = false;                         ///< Round the output size up instead of down.
+  bool count_include_pad = true;  ///< Averages only: count the padding in the divisor.
+  std::int64_t divisor = 0;       ///< Averages only: divisor of the sums; 0: the window's size.
 };
-/// x [N, C, D, H, W] or [C, D, H, W]. Means of 16-bit values, and gradients where windows overlap,
-/// are rounded once. Throw ShapeError, ValueError or DTypeError.
+/// Maximum of each window of x [N, C, D, H, W] or [C, D, H, W]. For 16-bit x, gradients of
+/// overlapping windows are summed before they are rounded. Throws ShapeError, ValueError or
+/// DTypeError.
 TENON_API Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options = {});
+/// Mean of each window of x [N, C, D, H, W] or [C, D, H, W]. For 16-bit x, means and gradients of
+/// overlapping windows are rounded once. Throws ShapeError, ValueError or DTypeError.
 TENON_API Tensor avg_pool3d(const Tensor& x, const Pool3dOptions& options = {});
 
-/// Mean and maximum over windows such that `output` places come out, as of adaptive_avg_pool2d(): x
-/// [N, C, L] or [C, L], [N, C, D, H, W] or [C, D, H, W].
+/// Mean over windows whose sizes are chosen so that the output has `output` elements, as
+/// adaptive_avg_pool2d(): x [N, C, L] or [C, L].
 TENON_API Tensor adaptive_avg_pool1d(const Tensor& x, std::int64_t output);
+/// Maximum over the windows of adaptive_avg_pool1d().
 TENON_API Tensor adaptive_max_pool1d(const Tensor& x, std::int64_t output);
+/// Mean over windows whose sizes are chosen so that the output has the sizes `output`, as
+/// adaptive_avg_pool2d(): x [N, C, D, H, W] or [C, D, H, W].
 TENON_API Tensor adaptive_avg_pool3d(const Tensor& x, const std::array<std::int64_t, 3>& output);
+/// Maximum over the windows of adaptive_avg_pool3d().
 TENON_API Tensor adaptive_max_pool3d(const Tensor& x, const std::array<std::int64_t, 3>& output);
 
-/// Maxima, and in `indices` (int64, of the same shape) where each stands: the number of its element
-/// in its signal, image or volume, counted along rows; of equal ones the first. PyTorch's
-/// return_indices = True. A window that dilation leads past all of it has the index 0. x as
-/// max_pool1d(), max_pool2d(), max_pool3d() and the adaptive ones take it. Throw ShapeError,
-/// ValueError or DTypeError.
+/// Max pooling that also returns the position of each maximum (PyTorch's `return_indices=True`).
+/// `indices` is int64 of the output's shape. It holds the row-major index of the element within its
+/// signal, image or volume; of equal maxima the first. A window whose dilated elements are all
+/// outside has the index 0. Shapes of x are those of the functions without indices. Throws
+/// ShapeError, ValueError or DTypeError.
+/// @{
 TENON_API ValuesAndIndices max_pool1d_with_indices(const Tensor& x,
                                                    const Pool1dOptions& options = {});
 TENON_API ValuesAndIndices max_pool2d_with_indices(const Tensor& x,
@@ -64,12 +78,15 @@ TENON_API ValuesAndIndices
 adaptive_max_pool2d_with_indices(const Tensor& x, std::pair<std::int64_t, std::int64_t> output);
 TENON_API ValuesAndIndices
 adaptive_max_pool3d_with_indices(const Tensor& x, const std::array<std::int64_t, 3>& output);
+/// @}
 
-/// The way back of max_pool2d_with_indices() with these options: x [N, C, P, Q] (or without N) at
-/// its indices of planes [H, W], zeros elsewhere. Where no output size is given it is (P - 1) ·
-/// stride - 2 · padding + kernel, from which it may differ by less than a stride. Of equal indices
-/// the last one wins, and gets the gradient. An index outside is a ValueError at run time. Throw
+/// Partial inverse of max pooling with indices: writes the values of x [N, C, P, Q] (or without N;
+/// one or three axes likewise) to their indices in planes [H, W] and zeros elsewhere. `pool` holds
+/// the options of the pooling. Without an output size, each size is (P - 1) · stride - 2 · padding
+/// + kernel; a given size may differ from this by less than a stride. Of equal indices the last one
+/// wins and receives the gradient. An index out of range is a ValueError at run time. Throws
 /// ShapeError, ValueError or DTypeError.
+/// @{
 TENON_API Tensor max_unpool1d(const Tensor& x, const Tensor& indices,
                               const Pool1dOptions& pool = {},
                               std::optional<std::int64_t> output = {});
@@ -79,12 +96,16 @@ TENON_API Tensor max_unpool2d(const Tensor& x, const Tensor& indices,
 TENON_API Tensor max_unpool3d(const Tensor& x, const Tensor& indices,
                               const Pool3dOptions& pool = {},
                               const std::optional<std::array<std::int64_t, 3>>& output = {});
+/// @}
 
-/// (elements of a window · the mean of x^p over it)^(1 / p), of infinity the largest |x|, of
-/// -infinity the smallest; the gradient at 0 is 0. Kernel, stride and ceil_mode of the options
-/// count. x as the adaptive pools take it. Throw ShapeError, ValueError or DTypeError.
+/// Power-average pooling: (number of elements of the window · mean of x^p over it)^(1 / p). p =
+/// infinity gives the largest |x| and -infinity the smallest. The gradient at 0 is 0. Only kernel,
+/// stride and ceil_mode of the options are used. Shapes of x are those of the adaptive functions.
+/// Throws ShapeError, ValueError or DTypeError.
+/// @{
 TENON_API Tensor lp_pool1d(const Tensor& x, double p, const Pool1dOptions& options = {});
 TENON_API Tensor lp_pool2d(const Tensor& x, double p, const Pool2dOptions& options = {});
 TENON_API Tensor lp_pool3d(const Tensor& x, double p, const Pool3dOptions& options = {});
+/// @}
 
 }  // namespace tenon

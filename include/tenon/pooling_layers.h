@@ -1,4 +1,5 @@
-// Pooling layers over one axis and three; those over two stand in nn.h.
+// Pooling layers over one and three axes, power-average pooling and unpooling. Max and average
+// pooling over two axes are in nn.h.
 #pragma once
 
 #include <array>
@@ -13,26 +14,32 @@
 namespace tenon {
 namespace nn {
 
-/// Depth, height and width; one number means all.
+/// Depth, height and width; one number sets all three.
 struct Triple {
-  std::int64_t d, h, w;
+  std::int64_t d;  ///< Depth.
+  std::int64_t h;  ///< Height.
+  std::int64_t w;  ///< Width.
+  /// The same number for all three.
   Triple(std::int64_t all) : d(all), h(all), w(all) {}  // NOLINT: implicit by design
+  /// Depth, height and width.
   Triple(std::int64_t depth, std::int64_t height, std::int64_t width)
       : d(depth), h(height), w(width) {}
 };
 
-/// `Sizes` is a number or a Triple.
+/// Options of pooling layers over one or three axes. `Sizes` is a number or a Triple.
 template <class Sizes>
 struct PoolOptionsOf {
-  Sizes stride = 0;  ///< 0: the kernel's size
-  Sizes padding = 0, dilation = 1;
-  bool ceil_mode = false;
-  bool count_include_pad = true;  ///< averages only
-  std::int64_t divisor = 0;       ///< averages only: what sums are divided by; 0: the window's size
+  Sizes stride = 0;               ///< Step of the window; 0: the window's size.
+  Sizes padding = 0;              ///< Padding on each side.
+  Sizes dilation = 1;             ///< Distance of the window's elements; maxima only.
+  bool ceil_mode = false;         ///< Round the output size up instead of down.
+  bool count_include_pad = true;  ///< Averages only: count the padding in the divisor.
+  std::int64_t divisor = 0;       ///< Averages only: divisor of the sums; 0: the window's size.
 };
-/// x [N, C, L].
+/// Maximum of each window of x [N, C, L].
 class TENON_API MaxPool1d : public Module {
  public:
+  /// Windows of size `kernel`.
   explicit MaxPool1d(std::int64_t kernel, const PoolOptionsOf<std::int64_t>& options = {});
   Tensor forward(const Tensor& x) const override { return max_pool1d(x, options_); }
   std::string describe() const override;
@@ -40,8 +47,10 @@ class TENON_API MaxPool1d : public Module {
  private:
   Pool1dOptions options_;
 };
+/// Mean of each window of x [N, C, L].
 class TENON_API AvgPool1d : public Module {
  public:
+  /// Windows of size `kernel`.
   explicit AvgPool1d(std::int64_t kernel, const PoolOptionsOf<std::int64_t>& options = {});
   Tensor forward(const Tensor& x) const override { return avg_pool1d(x, options_); }
   std::string describe() const override;
@@ -49,9 +58,10 @@ class TENON_API AvgPool1d : public Module {
  private:
   Pool1dOptions options_;
 };
-/// x [N, C, D, H, W].
+/// Maximum of each window of x [N, C, D, H, W].
 class TENON_API MaxPool3d : public Module {
  public:
+  /// Windows of size `kernel`.
   explicit MaxPool3d(Triple kernel, const PoolOptionsOf<Triple>& options = {});
   Tensor forward(const Tensor& x) const override { return max_pool3d(x, options_); }
   std::string describe() const override;
@@ -59,8 +69,10 @@ class TENON_API MaxPool3d : public Module {
  private:
   Pool3dOptions options_;
 };
+/// Mean of each window of x [N, C, D, H, W].
 class TENON_API AvgPool3d : public Module {
  public:
+  /// Windows of size `kernel`.
   explicit AvgPool3d(Triple kernel, const PoolOptionsOf<Triple>& options = {});
   Tensor forward(const Tensor& x) const override { return avg_pool3d(x, options_); }
   std::string describe() const override;
@@ -69,9 +81,10 @@ class TENON_API AvgPool3d : public Module {
   Pool3dOptions options_;
 };
 
-/// Windows such that `output` places come out, whatever the size of the input.
+/// Mean over windows of x [N, C, L] whose sizes are chosen so that the output has the given size.
 class TENON_API AdaptiveAvgPool1d : public Module {
  public:
+  /// The size of the output.
   explicit AdaptiveAvgPool1d(std::int64_t output) : output_(output) {}
   Tensor forward(const Tensor& x) const override { return adaptive_avg_pool1d(x, output_); }
   std::string describe() const override;
@@ -79,8 +92,11 @@ class TENON_API AdaptiveAvgPool1d : public Module {
  private:
   std::int64_t output_;
 };
+/// Maximum over windows of x [N, C, L] whose sizes are chosen so that the output has the given
+/// size.
 class TENON_API AdaptiveMaxPool1d : public Module {
  public:
+  /// The size of the output.
   explicit AdaptiveMaxPool1d(std::int64_t output) : output_(output) {}
   Tensor forward(const Tensor& x) const override { return adaptive_max_pool1d(x, output_); }
   std::string describe() const override;
@@ -88,8 +104,11 @@ class TENON_API AdaptiveMaxPool1d : public Module {
  private:
   std::int64_t output_;
 };
+/// Mean over windows of x [N, C, D, H, W] whose sizes are chosen so that the output has the given
+/// size.
 class TENON_API AdaptiveAvgPool3d : public Module {
  public:
+  /// The size of the output.
   explicit AdaptiveAvgPool3d(Triple output) : output_(output) {}
   Tensor forward(const Tensor& x) const override {
     return adaptive_avg_pool3d(x, {output_.d, output_.h, output_.w});
@@ -99,8 +118,11 @@ class TENON_API AdaptiveAvgPool3d : public Module {
  private:
   Triple output_;
 };
+/// Maximum over windows of x [N, C, D, H, W] whose sizes are chosen so that the output has the
+/// given size.
 class TENON_API AdaptiveMaxPool3d : public Module {
  public:
+  /// The size of the output.
   explicit AdaptiveMaxPool3d(Triple output) : output_(output) {}
   Tensor forward(const Tensor& x) const override {
     return adaptive_max_pool3d(x, {output_.d, output_.h, output_.w});
@@ -111,10 +133,11 @@ class TENON_API AdaptiveMaxPool3d : public Module {
   Triple output_;
 };
 
-/// (elements of a window · the mean of x^p over it)^(1 / p): of the options stride and ceil_mode
-/// count.
+/// Power-average pooling of x [N, C, L], lp_pool1d(). Only stride and ceil_mode of the options are
+/// used.
 class TENON_API LPPool1d : public Module {
  public:
+  /// Exponent and size of the window.
   LPPool1d(double p, std::int64_t kernel, const PoolOptionsOf<std::int64_t>& options = {});
   Tensor forward(const Tensor& x) const override { return lp_pool1d(x, p_, options_); }
   std::string describe() const override;
@@ -123,8 +146,11 @@ class TENON_API LPPool1d : public Module {
   double p_;
   Pool1dOptions options_;
 };
+/// Power-average pooling of x [N, C, H, W], lp_pool2d(). Only stride and ceil_mode of the options
+/// are used.
 class TENON_API LPPool2d : public Module {
  public:
+  /// Exponent and size of the window.
   LPPool2d(double p, Pair kernel, const PoolOptions& options = {});
   Tensor forward(const Tensor& x) const override { return lp_pool2d(x, p_, options_); }
   std::string describe() const override;
@@ -133,8 +159,11 @@ class TENON_API LPPool2d : public Module {
   double p_;
   Pool2dOptions options_;
 };
+/// Power-average pooling of x [N, C, D, H, W], lp_pool3d(). Only stride and ceil_mode of the
+/// options are used.
 class TENON_API LPPool3d : public Module {
  public:
+  /// Exponent and size of the window.
   LPPool3d(double p, Triple kernel, const PoolOptionsOf<Triple>& options = {});
   Tensor forward(const Tensor& x) const override { return lp_pool3d(x, p_, options_); }
   std::string describe() const override;
@@ -144,12 +173,14 @@ class TENON_API LPPool3d : public Module {
   Pool3dOptions options_;
 };
 
-/// The way back of max pooling: x and the indices that max_pool1d_with_indices() gave, with its
-/// kernel; stride and padding of the options count. `output`: the size of what was pooled, where
-/// several are possible.
+/// Partial inverse of max pooling, max_unpool1d(): writes values to the indices that
+/// max_pool1d_with_indices() returned, with the same kernel size. Only stride and padding of the
+/// options are used.
 class TENON_API MaxUnpool1d : public ModuleOf<MaxUnpool1d> {
  public:
+  /// The size of the window that was pooled.
   explicit MaxUnpool1d(std::int64_t kernel, const PoolOptionsOf<std::int64_t>& options = {});
+  /// The unpooled tensor. `output` is the size of the pooled input, if several are possible.
   Tensor forward(const Tensor& x, const Tensor& indices,
                  std::optional<std::int64_t> output = {}) const {
     return max_unpool1d(x, indices, options_, output);
@@ -159,9 +190,14 @@ class TENON_API MaxUnpool1d : public ModuleOf<MaxUnpool1d> {
  private:
   Pool1dOptions options_;
 };
+/// Partial inverse of max pooling, max_unpool2d(): writes values to the indices that
+/// max_pool2d_with_indices() returned, with the same kernel size. Only stride and padding of the
+/// options are used.
 class TENON_API MaxUnpool2d : public ModuleOf<MaxUnpool2d> {
  public:
+  /// The size of the window that was pooled.
   explicit MaxUnpool2d(Pair kernel, const PoolOptions& options = {});
+  /// The unpooled tensor. `output` is the size of the pooled input, if several are possible.
   Tensor forward(const Tensor& x, const Tensor& indices,
                  std::optional<std::pair<std::int64_t, std::int64_t>> output = {}) const {
     return max_unpool2d(x, indices, options_, output);
@@ -171,9 +207,14 @@ class TENON_API MaxUnpool2d : public ModuleOf<MaxUnpool2d> {
  private:
   Pool2dOptions options_;
 };
+/// Partial inverse of max pooling, max_unpool3d(): writes values to the indices that
+/// max_pool3d_with_indices() returned, with the same kernel size. Only stride and padding of the
+/// options are used.
 class TENON_API MaxUnpool3d : public ModuleOf<MaxUnpool3d> {
  public:
+  /// The size of the window that was pooled.
   explicit MaxUnpool3d(Triple kernel, const PoolOptionsOf<Triple>& options = {});
+  /// The unpooled tensor. `output` is the size of the pooled input, if several are possible.
   Tensor forward(const Tensor& x, const Tensor& indices,
                  const std::optional<std::array<std::int64_t, 3>>& output = {}) const {
     return max_unpool3d(x, indices, options_, output);

@@ -1,5 +1,6 @@
-// How products of float32 multiply, decided when they are built: by the thread's precision
-// (set_precision() of eval.h), by a scope, by a layer (nn::Module::set_precision()).
+// Precision of matrix products and convolutions of float32 tensors. It is fixed when the product is
+// built: by the thread's context (set_precision() in eval.h), by a PrecisionScope, or by a layer
+// (nn::ModuleBase::set_precision()).
 #pragma once
 
 #include <string>
@@ -8,23 +9,30 @@
 
 namespace tenon {
 
-/// How products and convolutions of float32 compute: float32 throughout, or operands rounded to
-/// TF32 (10 bits of mantissa), bfloat16 or float16. Sums and values stay float32. The CPU has no
-/// TF32 and no fast float16: there those two compute in float32, which is more exact.
-enum class Precision : std::uint8_t { Fp32, Tf32, Bf16, Fp16 };
+/// How matrix products and convolutions of float32 tensors compute. Operands are used as they are
+/// or rounded; sums and results stay float32. The CPU has no TF32 and no fast float16: these two
+/// compute in float32 there, which is more accurate.
+enum class Precision : std::uint8_t {
+  Fp32,  ///< float32 throughout.
+  Tf32,  ///< Operands rounded to TF32 (10 bits of mantissa).
+  Bf16,  ///< Operands rounded to bfloat16.
+  Fp16   ///< Operands rounded to float16.
+};
+/// The name: "fp32", "tf32", "bf16" or "fp16".
 TENON_API const char* name(Precision precision);
-/// "fp32", "tf32", "bf16", "fp16"; throws ValueError for another text.
+/// The precision with this name. Throws ValueError for an unknown name.
 TENON_API Precision precision_from_name(const std::string& text);
 
-/// Products and convolutions built by this thread while it lives, and their gradients whenever they
-/// are built, compute in this precision, whatever the thread's context says. Scopes nest; the
-/// innermost counts.
+/// Sets the precision of products and convolutions that this thread builds while the scope lives.
+/// Their gradients have the same precision, whenever they are built. The scope overrides the
+/// context; scopes nest, and the innermost one applies. PyTorch: `torch.autocast`.
 class TENON_API PrecisionScope {
  public:
+  /// Begins the scope.
   explicit PrecisionScope(Precision precision) noexcept;
-  ~PrecisionScope();
-  PrecisionScope(const PrecisionScope&) = delete;
-  PrecisionScope& operator=(const PrecisionScope&) = delete;
+  ~PrecisionScope();                                          ///< Ends the scope.
+  PrecisionScope(const PrecisionScope&) = delete;             ///< Not copyable.
+  PrecisionScope& operator=(const PrecisionScope&) = delete;  ///< Not copyable.
 
  private:
   Precision outer_;

@@ -1,4 +1,4 @@
-// Shape: the sizes of a tensor, held inline (no allocation), at most kMaxRank of them.
+// Shape: the sizes of a tensor, stored inline without allocation; at most kMaxRank axes.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,29 @@
 
 namespace tenon {
 
+/// Largest number of axes of a tensor.
 inline constexpr int kMaxRank = 8;
 
-/// Sizes of a tensor, outermost first. Rank 0 is a scalar. Sizes are never negative.
+/// The sizes of a tensor, outermost axis first. A scalar has rank 0. Sizes are never negative.
+/// PyTorch's torch.Size.
 class Shape {
  public:
+  /// The shape of a scalar.
   Shape() = default;
-  /// Throws ShapeError for more than kMaxRank sizes, a negative size, or an element count beyond
-  /// 2^59: bytes and padded sizes are counted in 64 bits.
+  /// Sizes in braces. Throws ShapeError for more than kMaxRank sizes, a negative size, or more than
+  /// 2^59 elements; the limit keeps counts of bytes and padded sizes within 64 bits.
   TENON_API Shape(std::initializer_list<std::int64_t> sizes);
+  /// `rank` sizes from an array; throws as the constructor above.
   TENON_API Shape(const std::int64_t* sizes, int rank);
 
+  /// Number of axes.
   int rank() const noexcept { return rank_; }
+  /// Size along an axis in [0, rank); not checked.
   std::int64_t operator[](int axis) const noexcept { return sizes_[axis]; }
+  /// Size along an axis in [0, rank), for writing; not checked.
   std::int64_t& operator[](int axis) noexcept { return sizes_[axis]; }
-  /// Size along an axis, negative ones counted from the end. Throws ShapeError when there is no
-  /// such axis.
+  /// Size along an axis; negative axes count from the end. Throws ShapeError for an axis out of
+  /// range.
   TENON_API std::int64_t at(int axis) const;
   /// Number of elements; 1 for a scalar.
   std::int64_t numel() const noexcept {
@@ -32,17 +39,22 @@ class Shape {
     for (int i = 0; i < rank_; ++i) n *= sizes_[i];
     return n;
   }
+  /// The first size.
   const std::int64_t* begin() const noexcept { return sizes_; }
+  /// The end of the sizes.
   const std::int64_t* end() const noexcept { return sizes_ + rank_; }
+  /// Adds an axis at the end; throws as the constructors.
   void push_back(std::int64_t size) { *this = appended(size); }
+  /// Whether ranks and sizes are equal.
   bool operator==(const Shape& other) const noexcept {
     if (rank_ != other.rank_) return false;
     for (int i = 0; i < rank_; ++i)
       if (sizes_[i] != other.sizes_[i]) return false;
     return true;
   }
+  /// Whether ranks or sizes differ.
   bool operator!=(const Shape& other) const noexcept { return !(*this == other); }
-  /// "[64, 3, 28, 28]"
+  /// The sizes as text: "[64, 3, 28, 28]".
   TENON_API std::string str() const;
 
  private:
@@ -51,11 +63,12 @@ class Shape {
   int rank_ = 0;
 };
 
-/// The axis counted from the front; throws ShapeError naming `what` when it is outside [-rank,
-/// rank).
+/// Converts an axis in [-rank, rank) to one in [0, rank). Throws ShapeError with the name `what`
+/// for an axis out of range.
 TENON_API int normalize_axis(int axis, int rank, const char* what);
 
-/// NumPy's broadcasting of two shapes; throws ShapeError naming `what` and both shapes.
+/// The shape that two shapes broadcast to by NumPy's rules. Throws ShapeError with the name `what`
+/// and both shapes if they do not broadcast.
 TENON_API Shape broadcast_shapes(const Shape& a, const Shape& b, const char* what);
 
 }  // namespace tenon

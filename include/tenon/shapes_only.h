@@ -1,31 +1,32 @@
-// Variables without memory: networks that are planned, summed up or counted, not run.
+// ShapesOnly: builds networks without memory for their variables, to plan or count them without
+// running them.
 //
-// The guard belongs to the thread. What is built under it can be planned and its kernels compiled;
-// it must not be evaluated.
+// The guard affects its thread only. A graph that was built under it can be planned and its kernels
+// can be compiled, but it must not be evaluated.
 #pragma once
 
 #include <tenon/tensor.h>
 
 namespace tenon {
 
-/// While one lives, variables that this thread makes have a shape, a dtype and a device, but no
-/// memory: what they would hold is not computed, and setting their values does nothing. Generators
-/// draw nothing and stay where they are, and no device is waited for.
+/// While a ShapesOnly lives, variables that this thread creates have a shape, a dtype and a device,
+/// but no memory. Their initial values are not computed, and set_value() does nothing. Generators
+/// do not draw and do not advance. Nothing waits for a device. PyTorch: the "meta" device.
 class TENON_API ShapesOnly {
  public:
-  ShapesOnly() noexcept;
-  ~ShapesOnly();
-  ShapesOnly(const ShapesOnly&) = delete;
-  ShapesOnly& operator=(const ShapesOnly&) = delete;
+  ShapesOnly() noexcept;                              ///< Begins.
+  ~ShapesOnly();                                      ///< Ends.
+  ShapesOnly(const ShapesOnly&) = delete;             ///< Not copyable.
+  ShapesOnly& operator=(const ShapesOnly&) = delete;  ///< Not copyable.
 
-  /// Whether one lives in this thread.
+  /// Whether a ShapesOnly lives in this thread.
   static bool is_on() noexcept;
 
  private:
   const bool before_;
 };
 
-/// A leaf that has no memory either.
+/// A leaf tensor without memory; it can be planned with but not evaluated.
 TENON_API Tensor without_memory(const Shape& shape, DType dtype, Device device = {});
 
 }  // namespace tenon

@@ -1,6 +1,8 @@
-// Attention and Transformers as layers: multi-head attention with masks, grouped queries and a
-// cache of keys and values, encoder and decoder layers and stacks, positions, RMS norm. Names and
-// shapes of parameters are PyTorch's, and so is what a mask means.
+// Attention and Transformer layers: multi-head attention with masks, grouped queries and a
+// key-value cache, encoder and decoder layers and stacks, positional encodings, RMS normalisation.
+// Names and shapes of parameters and the meaning of masks are PyTorch's.
+//
+// Shapes: N is the batch size, L, S and T are sequence lengths, E is the embedding size.
 #pragma once
 
 #include <cstdint>
@@ -14,71 +16,88 @@
 
 namespace tenon::nn {
 
-/// Which keys a query sees. Undefined masks hide nothing. For a query that sees no key, attention
-/// gives zeros (before out_proj) and zero gradients, as scaled_dot_product_attention() does. A call
-/// that also returns weights (HeadWeights) gives NaN for it: weights and output, as in PyTorch.
+/// Which keys a query attends to. An undefined mask hides no key. If all keys of a query are
+/// hidden, attention gives zeros (before out_proj) and zero gradients, as
+/// scaled_dot_product_attention() does. A call that also returns weights (HeadWeights) gives NaN
+/// weights and output for this query, as in PyTorch.
 struct AttentionMask {
-  Tensor mask{};  ///< [L, S] or [N · heads, L, S]: bool (true is hidden), or added to scores
-  Tensor key_padding{};  ///< [N, S]: bool (true is hidden), or added to the scores
-  bool causal = false;   ///< the query at place i sees keys up to place i
+  /// Hidden keys of each query, [L, S] or [N · heads, L, S]: bool (true: hidden), or floating point
+  /// added to the scores.
+  Tensor mask{};
+  /// Hidden keys of each sample, [N, S]: bool (true: hidden), or floating point added to the
+  /// scores.
+  Tensor key_padding{};
+  /// Query i attends to keys 0 to i only.
+  bool causal = false;
 };
 
-/// Keys and values that were made already, by heads: [N, kv_heads, S, size of a head] each.
+/// Projected keys and values by heads.
 struct KeyValueCache {
-  Tensor keys, values;
+  Tensor keys;    ///< [N, kv_heads, S, size of a head].
+  Tensor values;  ///< [N, kv_heads, S, size of a head].
 };
-/// What one place gives, and the cache behind it.
+/// Output of one decoding step.
 struct CachedResult {
-  Tensor output;
-  KeyValueCache cache;
+  Tensor output;        ///< The output at this position.
+  KeyValueCache cache;  ///< The cache with this position's key and value.
 };
 
+/// Options of MultiheadAttention.
 struct MultiheadAttentionOptions {
-  double dropout = 0;  ///< of the weights, while training
-  bool bias = true;
-  bool batch_first = false;    ///< [N, L, E] instead of [L, N, E]
-  std::int64_t kdim = 0;       ///< width of the keys; 0: the embedding's
-  std::int64_t vdim = 0;       ///< width of the values; 0: the embedding's
-  std::int64_t kv_heads = 0;   ///< of keys and values, each for a group of queries; 0: all heads
-  bool add_bias_kv = false;    ///< one key and value more, bias_k and bias_v, that all queries see
-  bool add_zero_attn = false;  ///< one key and value of zeros more, behind all others
-  Generator* generator = nullptr;  ///< of the initial values and of dropout
+  double dropout = 0;          ///< Dropout of the attention weights in training.
+  bool bias = true;            ///< Add biases to the projections.
+  bool batch_first = false;    ///< Tensors are [N, L, E] instead of [L, N, E].
+  std::int64_t kdim = 0;       ///< Size of the key features; 0: E.
+  std::int64_t vdim = 0;       ///< Size of the value features; 0: E.
+  std::int64_t kv_heads = 0;   ///< Heads of keys and values (grouped queries); 0: all heads.
+  bool add_bias_kv = false;    ///< Append a learned key and value, bias_k and bias_v, to all keys.
+  bool add_zero_attn = false;  ///< Append a key and value of zeros after all others.
+  Generator* generator = nullptr;  ///< For the initial values and for dropout.
 };
-/// Whether the weights that a call returns are the mean over heads, or of each.
-enum class HeadWeights { Mean, Each };
-/// Output, and the weights of all keys: [N, L, S], of each head [N, heads, L, S]; behind dropout,
-/// as in PyTorch. S counts the keys that add_bias_kv and add_zero_attn add.
+/// Which attention weights a call returns.
+enum class HeadWeights {
+  Mean,  ///< The mean over the heads.
+  Each   ///< The weights of each head.
+};
+/// Output and attention weights.
 struct WeightedResult {
-  Tensor output, weights;
+  Tensor output;  ///< [L, N, E].
+  /// [N, L, S], or [N, heads, L, S] for HeadWeights::Each; after dropout, as in PyTorch. S includes
+  /// the keys that add_bias_kv and add_zero_attn append.
+  Tensor weights;
 };
 
-/// Attention of `heads` heads side by side (Vaswani et al., 2017): query [L, N, E], key [S, N,
-/// kdim], value [S, N, vdim] to [L, N, E]; all without N, too. Parameters in_proj_weight [E + 2 ·
-/// kv_heads · E / heads, E] (or q_proj_weight, k_proj_weight and v_proj_weight where widths
-/// differ), in_proj_bias, out_proj. Throws ShapeError, or ValueError for sizes that do not divide.
+/// Multi-head attention (Vaswani et al., 2017): query [L, N, E], key [S, N, kdim], value [S, N,
+/// vdim] to [L, N, E]; N may be absent from all of them. Parameters: in_proj_weight [E + 2 ·
+/// kv_heads · E / heads, E] (or q_proj_weight, k_proj_weight and v_proj_weight if the sizes of the
+/// features differ), in_proj_bias, out_proj. Throws ShapeError, or ValueError if a number of heads
+/// does not divide what it must.
 class TENON_API MultiheadAttention : public ModuleOf<MultiheadAttention> {
  public:
+  /// Attention of embedding size `width` with `heads` heads.
   MultiheadAttention(std::int64_t width, std::int64_t heads,
                      const MultiheadAttentionOptions& options = {});
+  /// The output for each query.
   Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value,
                  const AttentionMask& mask = {}) const;
-  /// The same with the weights, which are in memory then (PyTorch's need_weights = True):
+  /// Output and attention weights, which are then stored in memory (PyTorch's `need_weights=True`):
   /// `auto [y, weights] = mha(q, k, v, mask, nn::HeadWeights::Mean)`.
   WeightedResult forward(const Tensor& query, const Tensor& key, const Tensor& value,
                          const AttentionMask& mask, HeadWeights heads) const;
-  /// One place more of a sequence: x [1, N, E] ([N, 1, E] with batch_first), which stands at
-  /// `place` (int64 or int32, one number, from 0) and sees all places before it. Its key and value
-  /// are written there. Throws ShapeError or DTypeError for a cache unlike empty_cache()'s, and
-  /// ValueError for a place outside of it whose number is in the host's memory. One that is still
-  /// to be computed, on a GPU or an input of a compiled function is not looked at: outside of the
-  /// cache nothing is written, and below 0 the output is NaN.
-  CachedResult forward(const Tensor& x, const KeyValueCache& cache, const Tensor& place) const;
-  /// Queries against keys and values that keys_of() made.
+  /// One decoding step: x [1, N, E] ([N, 1, E] with batch_first) at `position` (int64 or int32, one
+  /// number, from 0) attends to all positions up to its own. Its key and value are written to the
+  /// cache at that position. Throws ShapeError or DTypeError if the cache differs from
+  /// empty_cache()'s, and ValueError for a position outside the cache if its value is already known
+  /// in host memory. A position that is still to be computed, is on a GPU or is an input of a
+  /// compiled function is not checked: outside the cache nothing is written, and below 0 the output
+  /// is also NaN.
+  CachedResult forward(const Tensor& x, const KeyValueCache& cache, const Tensor& position) const;
+  /// Attention to the keys and values that keys_of() computed.
   Tensor forward(const Tensor& query, const KeyValueCache& cache,
                  const AttentionMask& mask = {}) const;
-  /// Room for so many places, empty.
-  KeyValueCache empty_cache(std::int64_t batch, std::int64_t places) const;
-  /// Keys and values of a sequence that does not change.
+  /// An empty cache for sequences of up to `max_length` positions.
+  KeyValueCache empty_cache(std::int64_t batch, std::int64_t max_length) const;
+  /// Projected keys and values of a sequence that does not change, for example an encoder's output.
   KeyValueCache keys_of(const Tensor& key, const Tensor& value) const;
   std::string describe() const override;
 
@@ -86,10 +105,10 @@ class TENON_API MultiheadAttention : public ModuleOf<MultiheadAttention> {
   std::int64_t size_of_head() const { return width_ / heads_; }
   std::vector<Tensor> project(int first, int end, const Tensor& x) const;
   Tensor by_heads(const Tensor& x, std::int64_t heads) const;
-  /// Queries by heads, and keys and values.
+  /// The projected queries by heads, and the keys and values.
   std::pair<Tensor, KeyValueCache> parts_of(const Tensor& query, const Tensor& key,
                                             const Tensor& value) const;
-  struct Seen {  // keys and values with what the options add, and what hides them
+  struct Seen {  // keys and values, with those that the options append, and their mask
     KeyValueCache cache;
     Tensor mask;
     bool causal;
@@ -108,27 +127,31 @@ class TENON_API MultiheadAttention : public ModuleOf<MultiheadAttention> {
   std::optional<Linear> out_proj_;
 };
 
+/// Options of Transformer layers.
 struct TransformerOptions {
-  std::int64_t dim_feedforward = 2048;
-  double dropout = 0.1;
-  std::string activation = "relu";  ///< or any of nn::activation()
-  double layer_norm_eps = 1e-5;
-  bool batch_first = false;
-  bool norm_first = false;  ///< layer norm before each part instead of behind its sum
-  bool bias = true;
-  Generator* generator = nullptr;
+  std::int64_t dim_feedforward = 2048;  ///< Hidden size of the feed-forward block.
+  double dropout = 0.1;                 ///< Dropout in training.
+  std::string activation = "relu";      ///< A name that nn::activation() knows.
+  double layer_norm_eps = 1e-5;         ///< eps of the layer norms.
+  bool batch_first = false;             ///< Tensors are [N, S, E] instead of [S, N, E].
+  bool norm_first = false;  ///< Layer norm before each block instead of after its residual sum.
+  bool bias = true;         ///< Add biases to the linear layers and layer norms.
+  Generator* generator = nullptr;  ///< For the initial values and for dropout.
 };
 
-/// Self-attention and a feed-forward part: src [S, N, E] to the same shape.
+/// Self-attention and a feed-forward block (Vaswani et al., 2017): src [S, N, E] to the same shape.
 class TENON_API TransformerEncoderLayer : public ModuleOf<TransformerEncoderLayer> {
  public:
+  /// A layer of embedding size `width` with `heads` heads.
   TransformerEncoderLayer(std::int64_t width, std::int64_t heads,
                           const TransformerOptions& options = {});
+  /// The output for a sequence.
   Tensor forward(const Tensor& src, const AttentionMask& mask = {}) const;
-  /// One place, as MultiheadAttention takes it, which sees all before it.
-  CachedResult forward(const Tensor& x, const KeyValueCache& cache, const Tensor& place) const;
-  KeyValueCache empty_cache(std::int64_t batch, std::int64_t places) const {
-    return self_attn_.empty_cache(batch, places);
+  /// One decoding step, as in MultiheadAttention.
+  CachedResult forward(const Tensor& x, const KeyValueCache& cache, const Tensor& position) const;
+  /// An empty cache for sequences of up to `max_length` positions.
+  KeyValueCache empty_cache(std::int64_t batch, std::int64_t max_length) const {
+    return self_attn_.empty_cache(batch, max_length);
   }
   std::string describe() const override;
 
@@ -143,27 +166,32 @@ class TENON_API TransformerEncoderLayer : public ModuleOf<TransformerEncoderLaye
   AnyModule activation_;
 };
 
-/// Caches of one decoder layer: its own places, and the memory's.
+/// Caches of one decoder layer.
 struct DecoderCache {
-  KeyValueCache self, memory;
+  KeyValueCache self;    ///< Keys and values of the positions decoded so far.
+  KeyValueCache memory;  ///< Keys and values of the encoder's output.
 };
+/// Output of one decoding step of a decoder layer.
 struct DecodedPlace {
-  Tensor output;
-  DecoderCache cache;
+  Tensor output;       ///< The output at this position.
+  DecoderCache cache;  ///< The caches for the next position.
 };
 
-/// Self-attention, attention to a memory [S, N, E], and a feed-forward part: tgt [T, N, E] to the
-/// same shape.
+/// Self-attention, attention to a memory [S, N, E] (the encoder's output) and a feed-forward block:
+/// tgt [T, N, E] to the same shape.
 class TENON_API TransformerDecoderLayer : public ModuleOf<TransformerDecoderLayer> {
  public:
+  /// A layer of embedding size `width` with `heads` heads.
   TransformerDecoderLayer(std::int64_t width, std::int64_t heads,
                           const TransformerOptions& options = {});
+  /// The output for a sequence.
   Tensor forward(const Tensor& tgt, const Tensor& memory, const AttentionMask& tgt_mask = {},
                  const AttentionMask& memory_mask = {}) const;
-  /// One place, as MultiheadAttention takes it.
-  DecodedPlace forward(const Tensor& x, const DecoderCache& cache, const Tensor& place,
+  /// One decoding step, as in MultiheadAttention.
+  DecodedPlace forward(const Tensor& x, const DecoderCache& cache, const Tensor& position,
                        const AttentionMask& memory_mask = {}) const;
-  DecoderCache start(const Tensor& memory, std::int64_t places) const;
+  /// Caches for decoding up to `max_length` positions with this memory.
+  DecoderCache start(const Tensor& memory, std::int64_t max_length) const;
   std::string describe() const override;
 
  private:
@@ -177,31 +205,38 @@ class TENON_API TransformerDecoderLayer : public ModuleOf<TransformerDecoderLaye
   AnyModule activation_;
 };
 
-/// Layers one after another, "layers.0", …, and with `norm` a layer norm behind them.
+/// A stack of encoder layers, named "layers.0", …; with `norm`, a layer norm follows the last one.
 class TENON_API TransformerEncoder : public ModuleOf<TransformerEncoder> {
  public:
+  /// `layers` layers of embedding size `width` with `heads` heads.
   TransformerEncoder(std::int64_t layers, std::int64_t width, std::int64_t heads,
                      const TransformerOptions& options = {}, bool norm = false);
+  /// The output for a sequence.
   Tensor forward(const Tensor& src, const AttentionMask& mask = {}) const;
 
  private:
   ModuleList layers_;
   std::optional<LayerNorm> norm_;
 };
+/// A stack of decoder layers, named "layers.0", …; with `norm`, a layer norm follows the last one.
 class TENON_API TransformerDecoder : public ModuleOf<TransformerDecoder> {
  public:
+  /// `layers` layers of embedding size `width` with `heads` heads.
   TransformerDecoder(std::int64_t layers, std::int64_t width, std::int64_t heads,
                      const TransformerOptions& options = {}, bool norm = false);
+  /// The output for a sequence.
   Tensor forward(const Tensor& tgt, const Tensor& memory, const AttentionMask& tgt_mask = {},
                  const AttentionMask& memory_mask = {}) const;
+  /// Output of one decoding step.
   struct Decoded {
-    Tensor output;
-    std::vector<DecoderCache> caches;  // of each layer
+    Tensor output;                     ///< The output at this position.
+    std::vector<DecoderCache> caches;  ///< The caches of each layer for the next position.
   };
-  /// One place, with the caches that start() made or the place before left.
-  Decoded forward(const Tensor& x, const std::vector<DecoderCache>& caches, const Tensor& place,
+  /// One decoding step, with the caches from start() or from the previous position.
+  Decoded forward(const Tensor& x, const std::vector<DecoderCache>& caches, const Tensor& position,
                   const AttentionMask& memory_mask = {}) const;
-  std::vector<DecoderCache> start(const Tensor& memory, std::int64_t places) const;
+  /// Caches of each layer for decoding up to `max_length` positions with this memory.
+  std::vector<DecoderCache> start(const Tensor& memory, std::int64_t max_length) const;
 
  private:
   Tensor ended(const Tensor& x) const { return norm_ ? (*norm_)(x) : x; }
@@ -209,15 +244,19 @@ class TENON_API TransformerDecoder : public ModuleOf<TransformerDecoder> {
   std::optional<LayerNorm> norm_;
 };
 
-/// Encoder and decoder of `layers` layers each, with a norm behind both: src [S, N, E] and tgt [T,
-/// N, E] to [T, N, E]. Matrices begin xavier-uniform.
+/// Encoder and decoder, each followed by a layer norm (Vaswani et al., 2017): src [S, N, E] and tgt
+/// [T, N, E] to [T, N, E]. Weight matrices are initialized with init::xavier_uniform().
 class TENON_API Transformer : public ModuleOf<Transformer> {
  public:
+  /// A network of embedding size `width` with `heads` heads.
   Transformer(std::int64_t width = 512, std::int64_t heads = 8, std::int64_t encoder_layers = 6,
               std::int64_t decoder_layers = 6, const TransformerOptions& options = {});
+  /// The decoder's output.
   Tensor forward(const Tensor& src, const Tensor& tgt, const AttentionMask& src_mask = {},
                  const AttentionMask& tgt_mask = {}, const AttentionMask& memory_mask = {}) const;
+  /// The encoder.
   const TransformerEncoder& encoder() const { return encoder_; }
+  /// The decoder.
   const TransformerDecoder& decoder() const { return decoder_; }
 
  private:
@@ -225,14 +264,16 @@ class TENON_API Transformer : public ModuleOf<Transformer> {
   TransformerDecoder decoder_;
 };
 
-/// x / sqrt(mean(x²) + eps) · weight over the last axes, which are `shape` (Zhang and Sennrich,
-/// 2019).
+/// Options of RMSNorm.
 struct RMSNormOptions {
-  std::optional<double> eps{};  ///< none: the epsilon of x's type
-  bool elementwise_affine = true;
+  std::optional<double> eps{};  ///< Added to the mean square; none: machine epsilon of x's dtype.
+  bool elementwise_affine = true;  ///< Learn a weight.
 };
+/// Root mean square normalisation, x / sqrt(mean(x²) + eps) · weight over the last axes, whose
+/// sizes are `shape` (Zhang and Sennrich, 2019).
 class TENON_API RMSNorm : public Module {
  public:
+  /// Normalises over the last `shape.rank()` axes.
   explicit RMSNorm(const Shape& shape, const RMSNormOptions& options = {});
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override;
@@ -243,19 +284,20 @@ class TENON_API RMSNorm : public Module {
   Tensor weight_;
 };
 
-/// [length, width]: sine in even columns and cosine in odd ones, of wavelengths from 2π to 20000π
-/// (Vaswani et al., 2017). Throws ValueError for sizes below 1.
+/// Sinusoidal positional encoding [length, width]: sine in even columns, cosine in odd columns,
+/// with wavelengths from 2π to 20000π (Vaswani et al., 2017). Throws ValueError for sizes below 1.
 TENON_API Tensor sinusoid_positions(std::int64_t length, std::int64_t width,
                                     DType dtype = DType::Float32);
 
+/// Options of rotary().
 struct RotaryOptions {
-  double base = 10000;
-  bool interleaved = false;  ///< pairs are neighbours, as in the paper; else halves, as in LLaMA
+  double base = 10000;       ///< Base of the wavelengths.
+  bool interleaved = false;  ///< Pair neighbours, as in the paper; else halves, as in LLaMA.
 };
-/// Rotary positions (Su et al., 2021): each pair of x [.., L, size] transposed by an angle in
-/// proportion to its place (int64 [L]; 0, 1, … where none are given). Throws ShapeError for an odd
-/// size.
-TENON_API Tensor rotary(const Tensor& x, const Tensor& places = {},
+/// Rotary positional encoding (Su et al., 2021): rotates each pair of x [.., L, size] by an angle
+/// proportional to its position. `positions` is int64 [L]; the default is 0, 1, … Throws
+/// ShapeError if `size` is odd.
+TENON_API Tensor rotary(const Tensor& x, const Tensor& positions = {},
                         const RotaryOptions& options = {});
 
 }  // namespace tenon::nn

@@ -1,13 +1,15 @@
-// The version of these headers, for the preprocessor. CMakeLists.txt reads the numbers here, so
-// there is one place to change.
+/// @file
+/// Version of the headers for the preprocessor. CMakeLists.txt reads the numbers from this file.
 #pragma once
 
-/// Version of the headers: raised for every release. `TENON_VERSION_AT_LEAST(0, 2, 0)` compares.
+/// Major version. `TENON_VERSION_AT_LEAST(0, 2, 0)` compares versions.
 #define TENON_VERSION_MAJOR 0
-#define TENON_VERSION_MINOR 1  ///< Raised when a program that compiled may need a change.
-#define TENON_VERSION_PATCH 0  ///< Raised for everything else.
+/// Minor version. Increased when programs may need changes to compile.
+#define TENON_VERSION_MINOR 1
+/// Patch version. Increased for all other releases.
+#define TENON_VERSION_PATCH 0
 
-/// 1 when the headers are of this version or newer, for use in `#if`.
+/// 1 if the headers have this version or a later one, else 0; for `#if`.
 #define TENON_VERSION_AT_LEAST(major, minor, patch)                     \
   (TENON_VERSION_MAJOR > (major) ||                                     \
    (TENON_VERSION_MAJOR == (major) && TENON_VERSION_MINOR > (minor)) || \
