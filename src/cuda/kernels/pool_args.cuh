@@ -1,14 +1,14 @@
-// What the pooling kernels are given; host and device share it.
+// Arguments of the pooling kernels; host and device share them.
 #pragma once
 
 #include "cuda/kernels/divisor.cuh"
 
 namespace tenon::cuda {
 
-/// Elements of the planes that a block has on chip where it stages them.
+/// Number of plane elements that a block holds in shared memory where it stages planes.
 inline constexpr int kPoolStaged = 2048;
 
-/// Channels that a thread has where they are last, of 16 bits.
+/// Number of 16-bit channels per thread with NHWC.
 inline constexpr int kPoolLanes = 8;
 
 struct PoolArgs {

@@ -1,11 +1,11 @@
-// What the kernels of response normalisation are given; host and device share it.
+// Arguments of the response normalisation kernels; host and device share them.
 #pragma once
 
 #include "cuda/kernels/divisor.cuh"
 
 namespace tenon::cuda {
 
-/// Channels that a thread has where they are last, of 16 bits.
+/// Number of 16-bit channels per thread with NHWC.
 inline constexpr int kResponseLanes = 8;
 
 struct ResponseArgs {

@@ -1,4 +1,4 @@
-// What the kernels around a vendor library's call are given; host and device share it.
+// Arguments of the kernels around a vendor library's call; host and device share them.
 #pragma once
 
 #include "cuda/kernels/divisor.cuh"
@@ -7,8 +7,8 @@ namespace tenon::cuda {
 
 constexpr int kCastWidth = 8;  // elements that a thread converts
 
-/// out[batch, outer, inner] = in there, converted; inner contiguous in both. Of rows that are split
-/// a batch of the result is a part.
+/// out[batch, outer, inner] = in[batch, outer, inner], converted; inner is contiguous in both.
+/// Where rows are split into bfloat16 parts, a batch of the result is a part.
 struct CastArgs {
   const void* in = nullptr;
   void* out = nullptr;
@@ -21,7 +21,7 @@ struct CastArgs {
 
 constexpr int kTurnSide = 64;  // of the tile that a block turns
 
-/// out[column, row] = in[row, column]; columns contiguous in `in`, rows in `out`.
+/// out[column, row] = in[row, column]; columns are contiguous in `in`, rows in `out`.
 struct TurnArgs {
   const float* in = nullptr;
   float* out = nullptr;
