@@ -1,4 +1,4 @@
-// Launches of kernels/vendor.cuh over an operand.
+// Launches of the conversion kernels of kernels/vendor.cuh.
 #include "cuda/engines/products/conversions.h"
 
 #include "base/index.h"
