@@ -3,8 +3,11 @@
 #include <tenon/io.h>
 #include <tenon/tokenizer.h>
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <unordered_map>
 
 #include "commands.h"
 #include "errors.h"
@@ -30,13 +33,18 @@ int train(const TokenizerOptions& options) {
   how.tokens = options.tokens;
   how.least = options.least;
   how.lower = !options.cased;
-  std::string text;
-  for (const std::string& file : options.files) text += io::read_file(file);
+  std::string text = io::read_file(options.files.at(0));
+  for (std::size_t k = 1; k < options.files.size(); ++k) text += io::read_file(options.files[k]);
   const data::Tokenizer tokenizer = data::Tokenizer::train(text, how);
   tokenizer.save(options.out);
-  const auto pieces = static_cast<std::int64_t>(tokenizer.encode(text, false).size());
+  const std::int64_t bytes = std::ssize(text);
+  text = {};
+  std::int64_t pieces = 0;
+  for (const std::string& file : options.files)
+    tokenizer.encode_file(
+        file, [&](std::span<const std::int64_t> numbers) { pieces += std::ssize(numbers); }, false);
   fmt::print("{}: {} tokens; {} of text are {} of them\n", printable(options.out),
-             thousands(tokenizer.size()), bytes_text(std::ssize(text)), thousands(pieces));
+             thousands(tokenizer.size()), bytes_text(bytes), thousands(pieces));
   return kOk;
 }
 
@@ -73,20 +81,63 @@ struct EncodeOptions {
   bool json = false;
 };
 
+// What is printed of each of many numbers, made once for each that differs.
+class LongOutput {
+ public:
+  explicit LongOutput(std::function<std::string(std::int64_t)> text) : text_(std::move(text)) {}
+  void add(std::int64_t number) {
+    constexpr std::size_t kAtOnce = std::size_t{1} << 16;
+    auto known = known_.find(number);
+    if (known == known_.end()) known = known_.emplace(number, text_(number)).first;
+    waiting_ += known->second;
+    if (waiting_.size() >= kAtOnce) flush();
+  }
+  void flush() {
+    fmt::print("{}", waiting_);
+    waiting_.clear();
+  }
+
+ private:
+  std::function<std::string(std::int64_t)> text_;
+  std::unordered_map<std::int64_t, std::string> known_;
+  std::string waiting_;
+};
+
 int encode(const EncodeOptions& options) {
   if (options.text.empty() == options.file.empty())
     throw UsageError("give a text, or --file with one");
   const data::Tokenizer tokenizer = data::Tokenizer::open(options.tokenizer);
-  const std::string text = options.file.empty() ? options.text : io::read_file(options.file);
-  const std::vector<std::int64_t> numbers = tokenizer.encode(text);
-  if (options.json) {
-    Json tokens = Json::array();
-    for (const std::int64_t number : numbers) tokens.push_back(tokenizer.token(number));
-    print(Json{{"numbers", numbers}, {"tokens", std::move(tokens)}});
+  const auto each = [&](const auto& use) {
+    const auto all = [&](std::span<const std::int64_t> numbers) {
+      for (const std::int64_t number : numbers) use(number);
+    };
+    if (options.file.empty())
+      all(tokenizer.encode(options.text));
+    else
+      tokenizer.encode_file(options.file, all);
+  };
+  if (!options.json) {
+    LongOutput out([&](std::int64_t number) {
+      return fmt::format("{} {}\n", pad_left(std::to_string(number), 7),
+                         printable(tokenizer.token(number)));
+    });
+    each([&](std::int64_t number) { out.add(number); });
+    out.flush();
     return kOk;
   }
-  for (const std::int64_t number : numbers)
-    fmt::print("{} {}\n", pad_left(std::to_string(number), 7), printable(tokenizer.token(number)));
+  std::vector<std::uint32_t> numbers;  // there are fewer than 2^22 tokens
+  each([&](std::int64_t number) { numbers.push_back(static_cast<std::uint32_t>(number)); });
+  const auto list = [&](const auto& text) {
+    LongOutput out([&](std::int64_t number) { return text(number) + ","; });
+    for (std::size_t k = 0; k + 1 < numbers.size(); ++k) out.add(numbers[k]);
+    out.flush();
+    if (!numbers.empty()) fmt::print("{}", text(numbers.back()));
+  };
+  fmt::print("{{\"numbers\":[");
+  list([](std::int64_t number) { return std::to_string(number); });
+  fmt::print("],\"tokens\":[");
+  list([&](std::int64_t number) { return json_text(tokenizer.token(number)); });
+  fmt::print("]}}\n");
   return kOk;
 }
 

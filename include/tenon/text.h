@@ -45,9 +45,9 @@ class TENON_API Vocabulary {
   std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
   const std::vector<std::string>& tokens() const { return tokens_; }
 
-  /// A text's tokens. Words that are not among them are "<unk>"; throws ValueError naming a
-  /// character that is not.
-  std::vector<std::int64_t> encode(std::string_view text) const;
+  /// A text's tokens. Words that are not among them are "<unk>", and their number is added to
+  /// `unknown`; throws ValueError naming a character that is not.
+  std::vector<std::int64_t> encode(std::string_view text, std::int64_t* unknown = nullptr) const;
   /// The text of tokens; words with spaces between them where people set them. Throws ValueError
   /// for a number outside.
   std::string decode(std::span<const std::int64_t> tokens) const;
@@ -83,20 +83,45 @@ TENON_API std::shared_ptr<Dataset> open_text(const std::string& file, Split spli
 
 class Tokenizer;
 
+/// What of texts a network does not see: the end of those that are too long, and words or signs
+/// that a vocabulary does not hold. Data sets say it in Dataset::notes(); whoever encodes texts one
+/// by one counts it with this.
+class TENON_API TextLosses {
+ public:
+  /// Counts one text, which stands at `where` ("rows.tsv, line 7").
+  void add(bool cut, std::int64_t unknown, std::string_view where);
+  /// Those that are not known were left out, for the vocabulary has no token for them.
+  void leave_out_unknown() { left_out_ = true; }
+  std::int64_t texts() const { return texts_; }
+  std::int64_t cut() const { return cut_; }          ///< texts whose end was cut off
+  std::int64_t unknown() const { return unknown_; }  ///< words or signs
+  /// One note of each kind of loss there was. `length` is what texts were cut to; `texts` says
+  /// which they are: "texts of the training part".
+  Notes notes(std::int64_t length, std::string_view texts = "texts") const;
+
+ private:
+  std::int64_t texts_ = 0, cut_ = 0, unknown_ = 0, with_unknown_ = 0;
+  bool left_out_ = false;
+  std::string first_cut_, first_unknown_;
+};
+
 /// The numbers of a text with those before and behind it; of a longer one the first `length`, the
-/// last of which is what ends a text ([SEP]).
+/// last of which is what ends a text ([SEP]). What is lost is counted in `losses`, of a text that
+/// stands at `where`.
 TENON_API std::vector<std::int64_t> encode_within(const Tokenizer& tokenizer, std::string_view text,
-                                                  std::int64_t length);
+                                                  std::int64_t length, TextLosses* losses = nullptr,
+                                                  std::string_view where = {});
 
 /// Tokens, and of each whether it is of the first text (0) or of the second (1).
 struct TypedTokens {
   std::vector<std::int64_t> tokens, types;
 };
 /// [CLS] first [SEP] second [SEP], as BERT reads two texts. Beyond `length` the longer one is cut
-/// at its end, as Hugging Face's tokenizers do ("longest_first"). Throws ValueError for a tokenizer
-/// without these tokens.
+/// at its end, as Hugging Face's tokenizers do ("longest_first"). `losses` and `where` as of
+/// encode_within(). Throws ValueError for a tokenizer without these tokens.
 TENON_API TypedTokens encode_pair_within(const Tokenizer& tokenizer, std::string_view first,
-                                         std::string_view second, std::int64_t length);
+                                         std::string_view second, std::int64_t length,
+                                         TextLosses* losses = nullptr, std::string_view where = {});
 
 struct TokenTextOptions {
   std::int64_t length = 64;  ///< tokens in a window

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,8 +42,20 @@ class TENON_API Tokenizer {
   static Tokenizer train(std::string_view text, const TokenizerTraining& options = {});
 
   /// Numbers of a text, with those before and behind it that the model expects ([CLS], [SEP])
-  /// unless `special` is false. Throws FormatError for text that is not UTF-8.
-  std::vector<std::int64_t> encode(std::string_view text, bool special = true) const;
+  /// unless `special` is false. `unknown`: how many words (WordPiece) or signs (BPE) the vocabulary
+  /// does not hold is added there; they become the unknown token or, without one, are left out.
+  /// Throws FormatError for text that is not UTF-8, ValueError for a word of more than 16 Mi signs.
+  std::vector<std::int64_t> encode(std::string_view text, bool special = true,
+                                   std::int64_t* unknown = nullptr) const;
+  /// The same of a long text, without all numbers at once: use() takes them in order.
+  void encode_parts(std::string_view text,
+                    const std::function<void(std::span<const std::int64_t>)>& use,
+                    bool special = true, std::int64_t* unknown = nullptr) const;
+  /// The same of a file of any size in bounded memory: use() takes the numbers in order, some at a
+  /// time. Throws also IoError.
+  void encode_file(const std::string& path,
+                   const std::function<void(std::span<const std::int64_t>)>& use,
+                   bool special = true) const;
   /// The text of numbers, special tokens left out unless asked for. Throws ValueError for a number
   /// outside.
   std::string decode(std::span<const std::int64_t> tokens, bool special = false) const;
@@ -53,6 +66,8 @@ class TENON_API Tokenizer {
   std::string token(std::int64_t number) const;
   /// Its number, or -1.
   std::int64_t number(std::string_view token) const;
+  /// The number that stands for words or signs outside the vocabulary, or -1: they are left out.
+  std::int64_t unknown() const;
   /// Writes tokenizer.json atomically, which Hugging Face's tokenizers read.
   void save(const std::string& path) const;
   /// What save() writes.

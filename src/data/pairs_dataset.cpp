@@ -103,7 +103,7 @@ std::string text_of(std::span<const TextPair> pairs) {
 }
 
 std::vector<TokenPair> encode(const std::vector<TextPair>& pairs, const Vocabulary& vocabulary) {
-  std::unordered_map<std::string, std::int64_t> numbers;
+  TokenNumbers numbers;
   for (const std::string& token : vocabulary.tokens()) numbers.emplace(token, std::ssize(numbers));
   PieceEncoder encoder(numbers);
   std::vector<TokenPair> out;

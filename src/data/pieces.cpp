@@ -26,7 +26,7 @@ void split_words(std::string_view text, const Use& use) {
     if (!in_word(text[end])) end += code_point(text, end);
     while (end < text.size() && in_word(text[end]) && end - at < kLongestWord)
       end += code_point(text, end);
-    use(std::string(text.substr(at, end - at)));
+    use(text.substr(at, end - at));
     at = end;
   }
 }
@@ -38,7 +38,7 @@ std::vector<std::string> characters_of(const std::string& word) {
   return out;
 }
 
-using Numbers = std::unordered_map<std::string, std::int64_t>;
+using Numbers = TokenNumbers;
 
 // Which token two neighbours are together; `none` where they are none.
 std::int64_t together(const std::string& a, const std::string& b, const Numbers& numbers,
@@ -89,7 +89,11 @@ class Joiner {
  public:
   Joiner(std::string_view text, const Numbers& numbers) {
     Numbers counts;
-    split_words(text, [&](const std::string& word) { ++counts[word]; });
+    split_words(text, [&](std::string_view word) {
+      auto known = counts.find(word);
+      if (known == counts.end()) known = counts.emplace(word, 0).first;
+      ++known->second;
+    });
     for (const auto& [word, times] : counts) {
       Word w{{}, times};
       for (const std::string& c : characters_of(word)) w.tokens.push_back(numbers.at(c));
@@ -189,6 +193,13 @@ std::size_t code_point(std::string_view text, std::size_t from) {
   return count;
 }
 
+std::size_t cut_between_words(std::string_view text, std::size_t from, std::size_t most) {
+  if (text.size() - from <= most) return text.size();
+  std::size_t cut = from + most;
+  while (cut > from && text[cut] != ' ' && text[cut] != '\n') --cut;
+  return cut > from ? cut : text.size();
+}
+
 bool in_word(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x80 || (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
@@ -211,9 +222,10 @@ void join_pieces(std::string_view text, std::int64_t most, std::vector<std::stri
 
 std::vector<std::int64_t> PieceEncoder::operator()(std::string_view text) {
   std::vector<std::int64_t> out;
-  split_words(text, [&](const std::string& word) {
-    const auto [found, is_new] = known_.try_emplace(word);
-    if (is_new) found->second = encode_word(word, numbers_);
+  split_words(text, [&](std::string_view word) {
+    auto found = known_.find(word);
+    if (found == known_.end())
+      found = known_.emplace(word, encode_word(std::string(word), numbers_)).first;
     out.insert(out.end(), found->second.begin(), found->second.end());
   });
   return out;

@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "data/token_model.h"
+
 namespace tenon::data {
 
 /// Bytes of the code point that begins here. Throws FormatError where none does.
@@ -21,17 +23,21 @@ bool in_word(char c);
 /// `tokens`, until there are `most` tokens or no two neighbours stand together twice.
 void join_pieces(std::string_view text, std::int64_t most, std::vector<std::string>& tokens);
 
+/// The last place up to `most` bytes behind `from` at which text may be cut without a word, a piece
+/// or a character being cut; the text's end where no more than `most` are left, and where there is
+/// no such place.
+std::size_t cut_between_words(std::string_view text, std::size_t from, std::size_t most);
+
 /// Remembers the words that it met. `numbers` must outlive it.
 class PieceEncoder {
  public:
-  explicit PieceEncoder(const std::unordered_map<std::string, std::int64_t>& numbers)
-      : numbers_(numbers) {}
+  explicit PieceEncoder(const TokenNumbers& numbers) : numbers_(numbers) {}
   /// Throws ValueError naming a character that is none of the tokens.
   std::vector<std::int64_t> operator()(std::string_view text);
 
  private:
-  const std::unordered_map<std::string, std::int64_t>& numbers_;
-  std::unordered_map<std::string, std::vector<std::int64_t>> known_;
+  const TokenNumbers& numbers_;
+  std::unordered_map<std::string, std::vector<std::int64_t>, TextHash, std::equal_to<>> known_;
 };
 
 }  // namespace tenon::data

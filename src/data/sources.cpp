@@ -270,9 +270,7 @@ PartReader read_token_text_spec(const std::string& rest, const std::string& spec
                      });
   allow_split_options(divided, kTextSplitOptions, spec, kTextIsWhole);
   options.split = divided.options, options.test_file = divided.test;
-  return [file = parts[0], options, tokenizer = source.tokenizer](Split part) {
-    return open_token_text(file, part, *tokenizer, options);
-  };
+  return read_token_text(parts[0], source.tokenizer, options);
 }
 
 void require_tokenizer(const std::string& spec, const SourceOptions& source) {

@@ -2,6 +2,7 @@
 #include "data/span_dataset.h"
 
 #include <algorithm>
+#include <set>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -9,6 +10,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "data/split.h"
+#include "data/text_parts.h"
 #include "data/text_readers.h"
 #include "data/unicode.h"
 #include "io/encoding.h"
@@ -197,9 +199,10 @@ std::pair<std::int64_t, std::int64_t> tokens_of_answer(const SpanQuestion& asked
 }  // namespace
 
 std::shared_ptr<const SpanText> span_text(const Tokenizer& tokenizer, const std::string& text) {
-  const TokenRow wanted = tokenizer.encode(text, false);
+  std::int64_t unknown = 0;
+  const TokenRow wanted = tokenizer.encode(text, false, &unknown);
   for (const bool signs_apart : {true, false}) {
-    SpanText out{text, {}, {}};
+    SpanText out{text, {}, {}, unknown};
     for (const auto& [from, to] : words_of(text, signs_apart))
       for (const std::int64_t token :
            tokenizer.encode(std::string_view(text).substr(from, to - from), false)) {
@@ -218,7 +221,7 @@ std::vector<SpanQuestion> read_questions(const Tokenizer& tokenizer, std::string
 }
 
 SpanDataset::SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& tokenizer,
-                         const SpanOptions& options, std::string about)
+                         const SpanOptions& options, std::string about, Split part)
     : questions_(std::move(questions)),
       begin_(special(tokenizer, "[CLS]")),
       end_(special(tokenizer, "[SEP]")),
@@ -226,13 +229,26 @@ SpanDataset::SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& t
   if (tokenizer.number("[PAD]") > 0)
     throw ValueError(
         cat("its tokenizer's [PAD] is ", tokenizer.number("[PAD]"), ", must be 0: BERT's"));
+  TextLosses asked_lost, texts_lost;
+  if (tokenizer.unknown() < 0) asked_lost.leave_out_unknown(), texts_lost.leave_out_unknown();
+  std::set<const SpanText*> known;
   for (std::int64_t k = 0; k < std::ssize(questions_); ++k) {
-    TokenRow asked = tokenizer.encode(questions_[at(k)].question, false);
-    asked.resize(std::min(asked.size(), at(std::max<std::int64_t>(0, options.question))));
+    const SpanQuestion& question = questions_[at(k)];
+    const std::string where = cat(question.file, question.file.empty() ? "" : ", ", question.id);
+    std::int64_t unknown = 0;
+    TokenRow asked = tokenizer.encode(question.question, false, &unknown);
+    const std::size_t most = at(std::max<std::int64_t>(0, options.question));
+    asked_lost.add(asked.size() > most, unknown, where);
+    if (known.insert(question.text.get()).second)
+      texts_lost.add(false, question.text->unknown, where);
+    asked.resize(std::min(asked.size(), most));
     asked_.push_back(std::move(asked));
     answers_.push_back(tokens_of_answer(questions_[at(k)], tokenizer));
     add_windows(k, options);
   }
+  notes_ = asked_lost.notes(options.question, part_text("questions", part));
+  for (Note& note : texts_lost.notes(0, part_text("texts", part)))
+    notes_.push_back(std::move(note));
 }
 
 SpanDataset SpanDataset::part(std::int64_t first, std::int64_t count) const {
@@ -306,15 +322,11 @@ void SpanDataset::get(std::span<const std::int64_t> indices, void* inputs, void*
 namespace {
 
 std::vector<SpanQuestion> questions_of(const std::string& file, const Tokenizer& tokenizer) {
-  std::vector<SpanQuestion> questions;
-  try {
-    questions = read_questions(tokenizer, io::read_text(file));
-    if (questions.empty()) throw FormatError("has no questions");
-  } catch (const FormatError& error) {
-    throw FormatError(message_of(file, error.what()));
-  } catch (const ValueError& error) {
-    throw ValueError(message_of(file, error.what()));
-  }
+  std::vector<SpanQuestion> questions = naming_file(file, [&] {
+    std::vector<SpanQuestion> out = read_questions(tokenizer, io::read_text(file));
+    if (out.empty()) throw FormatError("has no questions");
+    return out;
+  });
   for (SpanQuestion& question : questions) question.file = file;
   return questions;
 }
@@ -356,18 +368,15 @@ PartReader read_spans(const std::string& file, std::shared_ptr<const Tokenizer> 
     if (!own_test || split != Split::Test) add(own(), std::nullopt);
     if (own_test && (split == Split::Test || split == Split::All)) add(test(), Split::Test);
     const std::string& reading = own_test && split == Split::Test ? options.test_file : file;
-    try {
+    return naming_file(reading, [&]() -> std::shared_ptr<Dataset> {
       std::vector<SpanQuestion> part =
           chosen_questions(all, std::move(samples), file, split, options);
       if (part.empty()) return nullptr;
       std::string about =
           cat(part.size(), " questions of ", of_files(file, options.test_file, split));
-      return std::make_shared<SpanDataset>(std::move(part), tokenizer, options, std::move(about));
-    } catch (const FormatError& error) {
-      throw FormatError(message_of(reading, error.what()));
-    } catch (const ValueError& error) {
-      throw ValueError(message_of(reading, error.what()));
-    }
+      return std::make_shared<SpanDataset>(std::move(part), tokenizer, options, std::move(about),
+                                           split);
+    });
   };
 }
 

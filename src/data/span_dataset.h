@@ -22,6 +22,7 @@ struct SpanText {
   std::string text;
   std::vector<std::int64_t> tokens;
   std::vector<std::pair<std::size_t, std::size_t>> bytes;
+  std::int64_t unknown = 0;  ///< words or signs that the vocabulary does not hold
 };
 /// Throws ValueError for a tokenizer that makes other tokens of words than of the text they are in.
 std::shared_ptr<const SpanText> span_text(const Tokenizer& tokenizer, const std::string& text);
@@ -51,7 +52,7 @@ class SpanDataset : public Dataset {
   /// Throws FormatError for an answer that does not stand where it should, ValueError for lengths
   /// that leave a text no room.
   SpanDataset(std::vector<SpanQuestion> questions, const Tokenizer& tokenizer,
-              const SpanOptions& options, std::string about);
+              const SpanOptions& options, std::string about, Split part = Split::All);
 
   const std::vector<SpanQuestion>& questions() const { return questions_; }
   const std::vector<SpanWindow>& windows() const { return windows_; }
@@ -75,6 +76,7 @@ class SpanDataset : public Dataset {
                window.number > 0 ? cat(", window ", window.number + 1) : "");
   }
   bool in_memory() const override { return true; }
+  Notes notes() const override { return notes_; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override;
 
  private:
@@ -85,6 +87,7 @@ class SpanDataset : public Dataset {
   std::vector<std::pair<std::int64_t, std::int64_t>> answers_;  // tokens of the texts; -1: none
   std::int64_t begin_, end_, length_ = 1;
   std::string description_;
+  Notes notes_;
 };
 
 }  // namespace tenon::data

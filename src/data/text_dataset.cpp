@@ -1,6 +1,5 @@
 // Windows of a text.
 #include <algorithm>
-#include <cstring>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -9,6 +8,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "data/joined_dataset.h"
+#include "data/narrow_tokens.h"
 #include "data/pieces.h"
 #include "data/split.h"
 #include "data/text_parts.h"
@@ -23,8 +23,9 @@ class TextDataset final : public Dataset {
   struct Text {
     std::string file;
     Split part;
-    std::vector<std::int64_t> tokens, begins;  // of windows
-    Notes notes{};
+    NarrowTokens tokens;
+    std::vector<std::int64_t> begins;  // of windows
+    Notes notes;
   };
   TextDataset(Vocabulary vocabulary, Text text, std::int64_t length, std::string description)
       : vocabulary_(std::move(vocabulary)),
@@ -54,14 +55,11 @@ class TextDataset final : public Dataset {
   }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
-    const std::size_t bytes = at(length_) * sizeof(std::int64_t);
-    auto *input = static_cast<char*>(inputs), *target = static_cast<char*>(targets);
+    auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
     for (const std::int64_t index : indices) {
-      const std::int64_t* window = text_.tokens.data() + text_.begins[at(index)];
-      std::memcpy(input, window, bytes);
-      std::memcpy(target, window + 1, bytes);
-      input += bytes;
-      target += bytes;
+      const std::int64_t begin = text_.begins[at(index)];
+      input = text_.tokens.copy(begin, length_, input);
+      target = text_.tokens.copy(begin + 1, length_, target);
     }
   }
 
@@ -80,43 +78,39 @@ std::string text_of(const std::string& text, const Stretches& stretches) {
 
 // The tokens of a vocabulary that is learnt from the training part. Every character must have a
 // number; which words are common, only the training part says.
-Vocabulary vocabulary_of(const std::string& whole, const std::string& train,
+Vocabulary vocabulary_of(const std::string& whole, const Stretches& train,
                          const TextOptions& options) {
   if (options.vocabulary != nullptr) return *options.vocabulary;
-  if (options.unit == TextUnit::Pieces) return Vocabulary::pieces(train, options.words, whole);
-  return Vocabulary::of(options.unit == TextUnit::Words ? train : whole, options.unit,
-                        options.words);
-}
-
-// Words that the vocabulary lacks. Of the training part they are those that it was to lack.
-void note_unknown(TextDataset::Text& text, const Vocabulary& vocabulary) {
-  const std::vector<std::string>& words = vocabulary.tokens();
-  const auto found = std::find(words.begin(), words.end(), "<unk>");
-  if (vocabulary.unit() != TextUnit::Words || text.part == Split::Train || found == words.end())
-    return;
-  const std::int64_t count = std::count(text.tokens.begin(), text.tokens.end(),
-                                        static_cast<std::int64_t>(found - words.begin()));
-  if (count > 0)
-    text.notes.push_back({cat(count, " of ", text.tokens.size(),
-                              count == 1 ? " words is" : " words are", " unknown (<unk>)"),
-                          count, cat("the ", name(text.part), " part of ", text.file)});
+  if (options.unit == TextUnit::Pieces)
+    return Vocabulary::pieces(text_of(whole, train), options.words, whole);
+  if (options.unit == TextUnit::Words)
+    return Vocabulary::of(text_of(whole, train), options.unit, options.words);
+  return Vocabulary::of(whole, options.unit, options.words);
 }
 
 // Windows of a file's stretches.
 TextDataset::Text windows_of(const std::string& file, Split part, const std::string& text,
                              const Stretches& stretches, const Vocabulary& vocabulary,
                              std::int64_t length) {
-  TextDataset::Text out{file, part, {}, {}, {}};
+  constexpr std::size_t kAtOnce = std::size_t{1}
+                                  << 20;  // bytes: numbers are wider than what is kept
+  TextDataset::Text out{file, part, NarrowTokens(vocabulary.size()), {}, {}};
   std::vector<std::int64_t> counts;
+  std::int64_t unknown = 0;
   for (const auto& [from, to] : stretches) {
-    const std::vector<std::int64_t> tokens =
-        vocabulary.encode(std::string_view(text).substr(from, to - from));
-    out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
-    counts.push_back(std::ssize(tokens));
+    const std::int64_t before = out.tokens.size();
+    const std::string_view stretch = std::string_view(text).substr(from, to - from);
+    for (std::size_t begin = 0; begin < stretch.size();) {
+      const std::size_t end = cut_between_words(stretch, begin, kAtOnce);
+      out.tokens.append(vocabulary.encode(stretch.substr(begin, end - begin), &unknown));
+      begin = end;
+    }
+    counts.push_back(out.tokens.size() - before);
   }
-  note_unknown(out, vocabulary);
+  out.tokens.shrink();
   // The last window's targets need one token more than its inputs.
   out.begins = window_begins(counts, length, 1);
+  add_unknown_note(out.notes, unknown, {"word", "words"}, part_text("the text", part), false, file);
   return out;
 }
 
@@ -162,12 +156,12 @@ ReadText read_whole_text(const std::string& file, const TextOptions& options) {
   const bool words = options.unit == TextUnit::Words || options.unit == TextUnit::Pieces;
   std::string text = checked_text(file, options);
   TextParts parts = text_parts(text, options.split, own_test, words, file);
-  Vocabulary vocabulary = vocabulary_of(text, text_of(text, parts.train), options);
+  Vocabulary vocabulary = vocabulary_of(text, parts.train, options);
   ReadText out{std::move(text), std::move(parts), std::move(vocabulary)};
   if (!out.parts.validation.empty() && !options.split.validation &&
       windows_of_part(out, file, Split::Validation, options).begins.empty()) {
     out.parts = without_validation(out.parts);
-    out.vocabulary = vocabulary_of(out.text, text_of(out.text, out.parts.train), options);
+    out.vocabulary = vocabulary_of(out.text, out.parts.train, options);
   }
   return out;
 }
@@ -177,13 +171,11 @@ std::shared_ptr<Dataset> part_of_text(const ReadText& read, const std::string& f
   const bool other_file = !options.test_file.empty() && split == Split::Test;
   if (read.parts.of(split).empty() && split != Split::All && !other_file) return nullptr;
   const std::string& of_part = other_file ? options.test_file : file;
-  TextDataset::Text own;
-  if (other_file) {
+  const auto of_test_file = [&] {
     const std::string test = checked_text(of_part, options);
-    own = windows_of(of_part, split, test, {{0, test.size()}}, read.vocabulary, options.length);
-  } else {
-    own = windows_of_part(read, file, split, options);
-  }
+    return windows_of(of_part, split, test, {{0, test.size()}}, read.vocabulary, options.length);
+  };
+  TextDataset::Text own = other_file ? of_test_file() : windows_of_part(read, file, split, options);
   if (own.begins.empty())
     throw ValueError(cat("its ", name(split), " part has ", own.tokens.size(),
                          " tokens, too few for a window of ", options.length,
@@ -192,18 +184,6 @@ std::shared_ptr<Dataset> part_of_text(const ReadText& read, const std::string& f
                                 options.length, " (", read.vocabulary.size(), " different)");
   return std::make_shared<TextDataset>(read.vocabulary, std::move(own), options.length,
                                        std::move(description));
-}
-
-// What `f` returns; its errors begin with the file.
-template <class F>
-auto naming_file(const std::string& file, const F& f) {
-  try {
-    return f();
-  } catch (const FormatError& error) {
-    throw FormatError(message_of(file, error.what()));
-  } catch (const ValueError& error) {
-    throw ValueError(message_of(file, error.what()));
-  }
 }
 
 }  // namespace

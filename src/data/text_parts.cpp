@@ -107,4 +107,19 @@ std::string window_name(const std::string& file, Split part, std::int64_t index)
              part == Split::All ? "" : cat(" of the ", name(part), " part"));
 }
 
+std::string part_text(const char* what, Split part) {
+  return part == Split::All ? std::string(what) : cat(what, " of the ", name(part), " part");
+}
+
+void add_unknown_note(Notes& notes, std::int64_t count,
+                      const std::pair<const char*, const char*>& what, const std::string& in,
+                      bool left_out, const std::string& where) {
+  if (count == 0) return;
+  notes.push_back({cat(count, " ", count == 1 ? what.first : what.second, " in ", in,
+                       count == 1 ? " is not in the vocabulary and was "
+                                  : " are not in the vocabulary and were ",
+                       left_out ? "left out" : "read as the unknown token"),
+                   count, where});
+}
+
 }  // namespace tenon::data

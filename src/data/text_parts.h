@@ -38,5 +38,13 @@ std::vector<std::int64_t> window_begins(const std::vector<std::int64_t>& stretch
 
 /// "book.txt, window 3 of the test part".
 std::string window_name(const std::string& file, Split part, std::int64_t index);
+/// "texts of the test part".
+std::string part_text(const char* what, Split part);
+
+/// Adds "3 words in the text are not in the vocabulary and were read as the unknown token" (or
+/// "were left out"), unless there are none. `what` is one and many of them.
+void add_unknown_note(Notes& notes, std::int64_t count,
+                      const std::pair<const char*, const char*>& what, const std::string& in,
+                      bool left_out, const std::string& where);
 
 }  // namespace tenon::data

@@ -1,18 +1,22 @@
 // Sources of text that are read once, whatever parts of them are opened: as open_text(),
-// open_pairs(), open_class_lines() and open_spans(), which open one part.
+// open_token_text(), open_pairs(), open_class_lines() and open_spans(), which open one part.
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include <tenon/error.h>
 #include <tenon/text.h>
 #include <tenon/tokenizer.h>
 
 #include "data/part_reader.h"
+#include "data/split.h"
 
 namespace tenon::data {
 
 PartReader read_text(const std::string& file, const TextOptions& options);
+PartReader read_token_text(const std::string& file, std::shared_ptr<const Tokenizer> tokenizer,
+                           const TokenTextOptions& options);
 PartReader read_pairs(const std::string& file, const PairOptions& options);
 /// As number_pairs().
 PartReader draw_number_pairs(const NumberPairOptions& options);
@@ -20,6 +24,18 @@ PartReader read_class_lines(const std::string& file, std::shared_ptr<const Token
                             const ClassLineOptions& options);
 PartReader read_spans(const std::string& file, std::shared_ptr<const Tokenizer> tokenizer,
                       const SpanOptions& options);
+
+/// What `f` returns; its errors begin with the file.
+template <class F>
+auto naming_file(const std::string& file, const F& f) {
+  try {
+    return f();
+  } catch (const FormatError& error) {
+    throw FormatError(message_of(file, error.what()));
+  } catch (const ValueError& error) {
+    throw ValueError(message_of(file, error.what()));
+  }
+}
 
 /// A tokenizer that somebody else keeps.
 inline std::shared_ptr<const Tokenizer> kept_elsewhere(const Tokenizer& tokenizer) {

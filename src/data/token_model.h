@@ -29,13 +29,16 @@ struct TokenMerge {
 class PairMerger {
  public:
   explicit PairMerger(const std::vector<TokenMerge>& merges);
-  /// Joins in place, in n log n for n signs.
+  /// Joins in place, in n log n for n signs, of which there are fewer than 2^32.
   void join(std::vector<std::int64_t>& tokens) const;
 
  private:
   struct Merge {
-    std::int64_t rank, joined;
+    std::int32_t rank;
+    std::int64_t joined;
   };
+  static constexpr std::size_t kFew = 24;
+  void join_few(std::vector<std::int64_t>& tokens) const;
   const Merge* find(std::int64_t left, std::int64_t right) const;
   std::unordered_map<std::uint64_t, Merge> merges_;
 };
@@ -55,12 +58,13 @@ struct TokenModel {
 class WordEncoder {
  public:
   explicit WordEncoder(const TokenModel& model);
-  /// Appends the numbers of a word.
-  void append(std::string_view word, std::vector<std::int64_t>& out) const;
+  /// Appends the numbers of a word. Returns how much of it the vocabulary does not hold: signs, or
+  /// of WordPiece 1 for the word.
+  std::int64_t append(std::string_view word, std::vector<std::int64_t>& out) const;
 
  private:
-  void append_pairs(std::string_view word, std::vector<std::int64_t>& out) const;
-  void append_longest(std::string_view word, std::vector<std::int64_t>& out) const;
+  std::int64_t append_pairs(std::string_view word, std::vector<std::int64_t>& out) const;
+  std::int64_t append_longest(std::string_view word, std::vector<std::int64_t>& out) const;
 
   const TokenModel& model_;
   PairMerger merger_;

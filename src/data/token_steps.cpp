@@ -9,8 +9,6 @@
 namespace tenon::data {
 namespace {
 
-using Words = std::vector<std::u32string>;
-
 // ---- Normalising
 
 template <class Mark>
@@ -68,27 +66,26 @@ std::u32string after(const std::u32string& text, const NormalStep& step) {
 // ---- Splitting
 
 // Runs of signs that are not `apart` and no space; those that are stand alone.
-template <class Apart>
-void split_at_space(const std::u32string& text, const Apart& apart, Words& out) {
-  std::u32string word;
-  const auto end_word = [&] {
-    if (!word.empty()) out.push_back(std::exchange(word, {}));
+template <class Apart, class Use>
+void split_at_space(std::u32string_view text, const Apart& apart, const Use& use) {
+  std::size_t from = 0;
+  const auto end_word = [&](std::size_t end) {
+    if (end > from) use(text.substr(from, end - from));
+    from = end + 1;
   };
-  for (const char32_t c : text) {
-    if (is_white_space(c)) {
-      end_word();
-    } else if (apart(c)) {
-      end_word();
-      out.push_back({c});
-    } else {
-      word.push_back(c);
+  for (std::size_t k = 0; k < text.size(); ++k) {
+    if (is_white_space(text[k])) {
+      end_word(k);
+    } else if (apart(text[k])) {
+      end_word(k);
+      use(text.substr(k, 1));
     }
   }
-  end_word();
+  end_word(text.size());
 }
 
 // How many signs 's, 't, 're, 've, 'm, 'll or 'd take here, or 0.
-std::size_t contraction(const std::u32string& text, std::size_t at) {
+std::size_t contraction(std::u32string_view text, std::size_t at) {
   if (text[at] != '\'' || at + 1 == text.size()) return 0;
   const char32_t a = text[at + 1], b = at + 2 < text.size() ? text[at + 2] : 0;
   if (a == 's' || a == 't' || a == 'm' || a == 'd') return 2;
@@ -103,7 +100,8 @@ Sign sign_kind(char32_t c) {
 }
 
 // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-void split_as_gpt2(const std::u32string& text, Words& out) {
+template <class Use>
+void split_as_gpt2(std::u32string_view text, const Use& use) {
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = at + contraction(text, at);
     if (end == at) {
@@ -117,34 +115,9 @@ void split_as_gpt2(const std::u32string& text, Words& out) {
         if (end < text.size() && end - at > 1) --end;  // the last one belongs to what follows
       }
     }
-    out.push_back(text.substr(at, end - at));
+    use(text.substr(at, end - at));
     at = end;
   }
-}
-
-std::u32string as_signs(const std::u32string& word) {
-  std::u32string out;
-  for (const char byte : utf8(word)) out.push_back(sign_of_byte(static_cast<unsigned char>(byte)));
-  return out;
-}
-
-void split_by_step(std::u32string text, const SplitStep& step, Words& out) {
-  switch (step.kind) {
-    case SplitStep::Kind::Bert:
-      return split_at_space(text, is_punctuation, out);
-    case SplitStep::Kind::Spaces:
-      return split_at_space(
-          text, [](char32_t) { return false; }, out);
-    case SplitStep::Kind::Bytes:
-      break;
-  }
-  if (step.space_before && !text.starts_with(U' ')) text.insert(text.begin(), U' ');
-  Words words;
-  if (step.pattern)
-    split_as_gpt2(text, words);
-  else
-    words.push_back(std::move(text));
-  for (const std::u32string& word : words) out.push_back(as_signs(word));
 }
 
 // GPT-2 shows bytes that are no visible sign of Latin-1 as those from 256 on, in order.
@@ -175,29 +148,88 @@ std::u32string made_uniform(std::u32string text, const std::vector<NormalStep>& 
   return text;
 }
 
-std::vector<std::string> split_into_words(const std::u32string& text,
-                                          const std::vector<SplitStep>& steps) {
-  Words words;
-  if (!text.empty()) words.push_back(text);
-  for (const SplitStep& step : steps) {
-    Words next;
-    for (std::u32string& word : words) split_by_step(std::move(word), step, next);
-    words = std::move(next);
+namespace {
+
+// Takes a text through the steps from one on.
+class Splitter {
+ public:
+  Splitter(const std::vector<SplitStep>& steps, const std::function<void(std::string_view)>& use)
+      : steps_(steps), use_(use) {}
+
+  void split(std::u32string_view text, std::size_t step, bool begins) {
+    if (step == steps_.size()) {
+      word_.clear();
+      for (const char32_t c : text) append_utf8(word_, c);
+      return use_(word_);
+    }
+    const SplitStep& how = steps_[step];
+    const auto next = [&](std::u32string_view word) { split(word, step + 1, true); };
+    switch (how.kind) {
+      case SplitStep::Kind::Bert:
+        return split_at_space(text, is_punctuation, next);
+      case SplitStep::Kind::Spaces:
+        return split_at_space(
+            text, [](char32_t) { return false; }, next);
+      case SplitStep::Kind::Bytes:
+        break;
+    }
+    std::u32string spaced;
+    if (how.space_before && begins && !text.starts_with(U' ')) {
+      spaced.append(1, U' ').append(text);
+      text = spaced;
+    }
+    const auto bytes = [&](std::u32string_view word) {
+      if (step + 1 == steps_.size()) return use_(as_signs(word));
+      std::u32string signs;
+      for (const char byte : utf8(word))
+        signs.push_back(sign_of_byte(static_cast<unsigned char>(byte)));
+      next(signs);
+    };
+    if (how.pattern)
+      split_as_gpt2(text, bytes);
+    else
+      bytes(text);
   }
-  std::vector<std::string> out;
-  out.reserve(words.size());
-  for (const std::u32string& word : words) out.push_back(utf8(word));
-  return out;
+
+ private:
+  // The signs of a word's bytes.
+  std::string_view as_signs(std::u32string_view word) {
+    word_.clear();
+    char bytes[4];
+    for (const char32_t c : word) {
+      const std::size_t count = encode_utf8(c, bytes);
+      for (std::size_t k = 0; k < count; ++k)
+        append_utf8(word_, sign_of_byte(static_cast<unsigned char>(bytes[k])));
+    }
+    return word_;
+  }
+
+  const std::vector<SplitStep>& steps_;
+  const std::function<void(std::string_view)>& use_;
+  std::string word_;
+};
+
+}  // namespace
+
+void each_word(std::u32string_view text, const std::vector<SplitStep>& steps, bool begins,
+               const std::function<void(std::string_view)>& use) {
+  if (!text.empty()) Splitter(steps, use).split(text, 0, begins);
 }
 
-bool splits_at_spaces(const std::vector<SplitStep>& steps) {
-  return !steps.empty() && (steps[0].kind != SplitStep::Kind::Bytes || steps[0].pattern);
-}
-
-bool is_plain_space(std::u32string_view text, std::size_t place) {
-  const auto is_visible = [](char32_t c) { return c > ' ' && c <= '~'; };
-  return text[place] == ' ' && place > 0 && place + 1 < text.size() &&
-         is_visible(text[place - 1]) && is_visible(text[place + 1]);
+bool word_ends_between(char32_t before, char32_t after, const std::vector<SplitStep>& steps) {
+  if (steps.empty()) return false;
+  const bool space_before = is_white_space(before), space_after = is_white_space(after);
+  switch (steps[0].kind) {
+    case SplitStep::Kind::Bert:
+      return space_before || space_after || is_punctuation(before) || is_punctuation(after);
+    case SplitStep::Kind::Spaces:
+      return space_before || space_after;
+    case SplitStep::Kind::Bytes:
+      break;
+  }
+  // A space may belong to what follows it, and a letter to the apostrophe before it.
+  if (!steps[0].pattern || space_before) return false;
+  return space_after || (before != '\'' && sign_kind(before) != sign_kind(after));
 }
 
 char32_t sign_of_byte(unsigned char byte) { return byte_signs().signs[byte]; }

@@ -2,6 +2,7 @@
 // into words. Each is a value that a tokenizer.json can say.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,17 +27,15 @@ struct SplitStep {
   // Of Kind::Bytes.
   bool space_before = false, pattern = true;
 };
-std::vector<std::string> split_into_words(const std::u32string& text,
-                                          const std::vector<SplitStep>& steps);
+/// Calls use(word) for each word of a text, in UTF-8 that is valid until use() returns. `begins`:
+/// the text is no later part of one that was cut where word_ends_between() says so.
+void each_word(std::u32string_view text, const std::vector<SplitStep>& steps, bool begins,
+               const std::function<void(std::string_view)>& use);
+/// Whether a word ends between two neighbours, whatever stands around them.
+bool word_ends_between(char32_t before, char32_t after, const std::vector<SplitStep>& steps);
 
 /// The visible sign that stands for a byte in GPT-2's vocabulary, and back (-1: for none).
 char32_t sign_of_byte(unsigned char byte);
 int byte_of_sign(char32_t sign);
-
-/// Whether no step joins what stands on both sides of a plain space.
-bool splits_at_spaces(const std::vector<SplitStep>& steps);
-/// Whether a space between two visible signs of ASCII stands here: no normal form joins them, and a
-/// word, of which GPT-2's begin with their space, begins there.
-bool is_plain_space(std::u32string_view text, std::size_t place);
 
 }  // namespace tenon::data

@@ -2,8 +2,9 @@
 // with a class.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <deque>
 #include <set>
+#include <span>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -15,8 +16,8 @@
 #include "base/str.h"
 #include "data/joined_dataset.h"
 #include "data/line_reader.h"
+#include "data/narrow_tokens.h"
 #include "data/split.h"
-#include "data/text_losses.h"
 #include "data/text_parts.h"
 #include "data/text_readers.h"
 #include "io/encoding.h"
@@ -34,12 +35,21 @@ std::int64_t token_of(const Tokenizer& tokenizer, const char* token) {
   return number;
 }
 
-// Tokens of a part of a text, and where its windows begin.
+// What one text lost, where anybody counts it.
+void count_losses(TextLosses* losses, const Tokenizer& tokenizer, bool cut, std::int64_t unknown,
+                  std::string_view where) {
+  if (losses == nullptr) return;
+  if (tokenizer.unknown() < 0) losses->leave_out_unknown();
+  losses->add(cut, unknown, where);
+}
+
+// Tokens of a part of a text, where its windows begin, and what the vocabulary does not hold.
 struct WindowText {
   std::string file;
   Split part;
-  TokenRow tokens, begins;
-  Notes notes{};
+  NarrowTokens tokens;
+  TokenRow begins;
+  Notes notes;
 };
 
 class TokenWindows : public Dataset {
@@ -59,16 +69,16 @@ class TokenWindows : public Dataset {
   Shape target_shape() const override { return {length_}; }
   DType target_dtype() const override { return DType::Int64; }
   std::int64_t classes() const override { return vocabulary_; }
-  Notes notes() const override { return text_.notes; }
   std::string describe() const override { return description_; }
+  Notes notes() const override { return text_.notes; }
   bool in_memory() const override { return true; }
 
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
     for (const std::int64_t index : indices) {
-      const std::int64_t* window = text_.tokens.data() + text_.begins[at(index)];
-      input = std::copy(window, window + length_, input);
-      target = std::copy(window + 1, window + length_ + 1, target);
+      const std::int64_t begin = text_.begins[at(index)];
+      input = text_.tokens.copy(begin, length_, input);
+      target = text_.tokens.copy(begin + 1, length_, target);
     }
   }
 
@@ -129,8 +139,7 @@ class HiddenWords : public Dataset {
     TokenRow places(at(words()));
     for (const std::int64_t index : indices) {
       input[0] = begin_, input[length_ - 1] = end_;
-      const std::int64_t* window = text_.tokens.data() + text_.begins[at(index)];
-      std::copy(window, window + words(), input + 1);
+      text_.tokens.copy(text_.begins[at(index)], words(), input + 1);
       std::fill(target, target + length_, kIgnoredTarget);
       for (std::int64_t k = 0; k < words(); ++k) places[at(k)] = k + 1;
       for (std::int64_t k = 0; k < hidden(); ++k) {
@@ -165,10 +174,13 @@ struct ClassLine {
 
 // Lines of a class and as many texts as the first line has.
 struct ClassLineSet {
-  std::vector<ClassLine> lines;
+  std::deque<ClassLine> lines;  // which grows without a copy
   bool pairs = false;
   Notes notes;
 };
+
+// Lines that somebody else keeps.
+using LinesOfPart = std::vector<const ClassLine*>;
 
 // Where the class and the texts of a line stand.
 struct ClassLineColumns {
@@ -244,40 +256,38 @@ ClassLineSet parse_class_lines(const std::string& file, const ClassLineOptions& 
 
 class ClassLines : public Dataset {
  public:
-  ClassLines(std::vector<std::string> names, const ClassLineSet& set, const Tokenizer& tokenizer,
-             std::int64_t length, Split part_of, std::string file, std::string test_file)
+  ClassLines(std::vector<std::string> names, const LinesOfPart& lines, bool pairs,
+             const Tokenizer& tokenizer, std::int64_t length, Split part_of, std::string file,
+             std::string test_file)
       : names_(std::move(names)),
         file_(std::move(file)),
         test_file_(std::move(test_file)),
         part_(part_of),
-        pairs_(set.pairs) {
-    std::vector<TypedTokens> rows;
-    TextLosses losses(tokenizer);
-    rows.reserve(set.lines.size());
-    classes_.reserve(set.lines.size());
-    for (const ClassLine& line : set.lines) {
-      rows.push_back(pairs_ ? encode_pair_within(tokenizer, line.text, line.second, length)
-                            : TypedTokens{encode_within(tokenizer, line.text, length), {}});
-      const TokenRow& row = rows.back().tokens;
-      const std::string place = cat(line.of_test_file ? test_file_ : file_, ", line ", line.line);
-      if (pairs_)
-        losses.add_pair(line.text, line.second, row, length, place);
-      else
-        losses.add(line.text, row, length, place);
-      length_ = std::max(length_, std::ssize(row));
+        pairs_(pairs),
+        tokens_(tokenizer.size()) {
+    classes_.reserve(lines.size());
+    lines_.reserve(lines.size());
+    rows_.reserve(lines.size());
+    TextLosses losses;
+    for (const ClassLine* each : lines) {
+      const ClassLine& line = *each;
+      const std::string where = cat(line.of_test_file ? test_file_ : file_, ", line ", line.line);
+      const TypedTokens row =
+          pairs_ ? encode_pair_within(tokenizer, line.text, line.second, length, &losses, where)
+                 : TypedTokens{encode_within(tokenizer, line.text, length, &losses, where), {}};
+      const std::int64_t count = std::ssize(row.tokens);
+      rows_.push_back(
+          {tokens_.size(), count, std::count(row.types.begin(), row.types.end(), std::int64_t{1})});
+      tokens_.append(row.tokens);
+      length_ = std::max(length_, count);
       const auto name = std::lower_bound(names_.begin(), names_.end(), line.name);
       if (name == names_.end() || *name != line.name)
         throw ValueError(cat("class '", line.name, "' is not among those of training"));
       classes_.push_back(name - names_.begin());
       lines_.push_back(line.of_test_file ? -line.line : line.line);
     }
-    notes_ = losses.notes();
-    inputs_.assign(at(row_size()) * rows.size(), kPad);
-    for (std::size_t k = 0; k < rows.size(); ++k) {
-      std::int64_t* row = inputs_.data() + k * at(row_size());
-      std::copy(rows[k].tokens.begin(), rows[k].tokens.end(), row);
-      std::copy(rows[k].types.begin(), rows[k].types.end(), row + length_);
-    }
+    tokens_.shrink();
+    add(losses.notes(length, part_text(pairs_ ? "pairs of texts" : "texts", part_)));
   }
 
   std::int64_t size() const override { return std::ssize(classes_); }
@@ -300,38 +310,49 @@ class ClassLines : public Dataset {
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
     for (const std::int64_t index : indices) {
-      const std::int64_t* row = inputs_.data() + index * row_size();
-      input = std::copy(row, row + row_size(), input);
+      const Row& row = rows_[at(index)];
+      std::fill(tokens_.copy(row.begin, row.count, input), input + length_, kPad);
+      input += length_;
+      if (pairs_) {
+        std::fill_n(input, length_, 0);
+        std::fill_n(input + row.count - row.second, row.second, 1);
+        input += length_;
+      }
       *target++ = classes_[at(index)];
     }
   }
 
  private:
-  std::int64_t row_size() const { return pairs_ ? 2 * length_ : length_; }
+  // Tokens of a sample, of which the last ones are of its second text.
+  struct Row {
+    std::int64_t begin, count, second;
+  };
   std::vector<std::string> names_;
   std::string file_, test_file_;
   Split part_;
   bool pairs_;
   std::int64_t length_ = 1;
-  TokenRow inputs_, classes_;
+  NarrowTokens tokens_;
+  std::vector<Row> rows_;
+  TokenRow classes_;
   TokenRow lines_;  // of each sample; below 0: of the test file
   Notes notes_;
 };
 
 // Which lines a part has.
-Chosen chosen_lines(const ClassLineSet& all, const std::vector<std::string>& names, Split split,
+Chosen chosen_lines(const LinesOfPart& all, const std::vector<std::string>& names, Split split,
                     const ClassLineOptions& options, const std::string& file) {
-  Samples samples{.name = file, .count = std::ssize(all.lines)};
+  Samples samples{.name = file, .count = std::ssize(all)};
   samples.class_names = names;
   std::vector<std::string_view> groups;
-  for (const ClassLine& line : all.lines) {
-    const auto name = std::lower_bound(names.begin(), names.end(), line.name);
+  for (const ClassLine* line : all) {
+    const auto name = std::lower_bound(names.begin(), names.end(), line->name);
     samples.marks.classes.push_back(name - names.begin());
-    if (!options.split.group.empty()) groups.emplace_back(line.group);
-    if (line.of_test_file) samples.lies_in.resize(all.lines.size());
+    if (!options.split.group.empty()) groups.emplace_back(line->group);
+    if (line->of_test_file) samples.lies_in.resize(all.size());
   }
   for (std::size_t k = 0; k < samples.lies_in.size(); ++k)
-    if (all.lines[k].of_test_file) samples.lies_in[k] = Split::Test;
+    if (all[k]->of_test_file) samples.lies_in[k] = Split::Test;
   samples.marks.groups = numbers_of_words(groups);
   const bool own_test = !options.test_file.empty();
   return choose_samples(own_test ? without_test(options.split, file) : options.split, split,
@@ -340,8 +361,30 @@ Chosen chosen_lines(const ClassLineSet& all, const std::vector<std::string>& nam
 
 }  // namespace
 
-TokenRow encode_within(const Tokenizer& tokenizer, std::string_view text, std::int64_t length) {
-  TokenRow tokens = tokenizer.encode(text);
+void TextLosses::add(bool cut, std::int64_t unknown, std::string_view where) {
+  ++texts_;
+  if (cut && ++cut_ == 1) first_cut_ = where;
+  if (unknown == 0) return;
+  unknown_ += unknown;
+  if (++with_unknown_ == 1) first_unknown_ = where;
+}
+
+Notes TextLosses::notes(std::int64_t length, std::string_view texts) const {
+  Notes out;
+  if (cut_ > 0)
+    out.push_back({cat(cut_, " of ", texts_, " ", texts, cut_ == 1 ? " is" : " are", " cut to ",
+                       length, " tokens"),
+                   cut_, first_cut_});
+  add_unknown_note(out, unknown_, {"word or sign", "words or signs"},
+                   cat(with_unknown_, " of ", texts_, " ", texts), left_out_, first_unknown_);
+  return out;
+}
+
+TokenRow encode_within(const Tokenizer& tokenizer, std::string_view text, std::int64_t length,
+                       TextLosses* losses, std::string_view where) {
+  std::int64_t unknown = 0;
+  TokenRow tokens = tokenizer.encode(text, true, &unknown);
+  count_losses(losses, tokenizer, std::ssize(tokens) > length, unknown, where);
   if (std::ssize(tokens) <= length) return tokens;
   // What ends a text stays: [SEP].
   const TokenRow around = tokenizer.encode("");
@@ -352,10 +395,14 @@ TokenRow encode_within(const Tokenizer& tokenizer, std::string_view text, std::i
 }
 
 TypedTokens encode_pair_within(const Tokenizer& tokenizer, std::string_view first,
-                               std::string_view second, std::int64_t length) {
-  TokenRow a = tokenizer.encode(first, false), b = tokenizer.encode(second, false);
+                               std::string_view second, std::int64_t length, TextLosses* losses,
+                               std::string_view where) {
+  std::int64_t unknown = 0;
+  TokenRow a = tokenizer.encode(first, false, &unknown),
+           b = tokenizer.encode(second, false, &unknown);
   const std::int64_t begin = token_of(tokenizer, "[CLS]"), end = token_of(tokenizer, "[SEP]");
   const std::int64_t most = std::max<std::int64_t>(0, length - 3);
+  count_losses(losses, tokenizer, std::ssize(a) + std::ssize(b) > most, unknown, where);
   if (std::ssize(a) + std::ssize(b) > most) {
     // The longer one gives; both where neither fits half the places.
     const bool swapped = a.size() > b.size();
@@ -375,126 +422,174 @@ TypedTokens encode_pair_within(const Tokenizer& tokenizer, std::string_view firs
   return out;
 }
 
-std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
-                                         const Tokenizer& tokenizer,
+namespace {
+
+// A text, and the stretches of its parts.
+struct OwnText {
+  std::string text;
+  TextParts parts;
+};
+
+std::string whole_text_of(const std::string& file) {
+  return io::as_text(io::read_file(file), file);
+}
+
+// Windows of a part that is those stretches of a file's text.
+WindowText token_windows(const std::string& path, Split part, std::string_view text,
+                         const Stretches& stretches, const Tokenizer& tokenizer,
+                         const TokenTextOptions& options) {
+  const std::int64_t words = options.hide_words ? options.length - 2 : options.length,
+                     after = options.hide_words ? 0 : 1;
+  WindowText out{path, part, NarrowTokens(tokenizer.size()), {}, {}};
+  TokenRow counts;
+  std::int64_t unknown = 0;
+  for (const auto& [from, to] : stretches) {
+    const std::int64_t before = out.tokens.size();
+    tokenizer.encode_parts(
+        text.substr(from, to - from),
+        [&](std::span<const std::int64_t> numbers) { out.tokens.append(numbers); }, false,
+        &unknown);
+    counts.push_back(out.tokens.size() - before);
+  }
+  out.tokens.shrink();
+  // The last window's targets need one token more than its inputs.
+  out.begins = window_begins(counts, words, after);
+  add_unknown_note(out.notes, unknown, {"word or sign", "words or signs"},
+                   part_text("the text", part), tokenizer.unknown() < 0, path);
+  return out;
+}
+
+// The file that the other parts are of.
+OwnText read_text_for_tokens(const std::string& file, const Tokenizer& tokenizer,
+                             const TokenTextOptions& options) {
+  OwnText out{whole_text_of(file), {}};
+  out.parts = text_parts(out.text, options.split, !options.test_file.empty(), true, file);
+  if (!out.parts.validation.empty() && !options.split.validation &&
+      token_windows(file, Split::Validation, out.text, out.parts.validation, tokenizer, options)
+          .begins.empty())
+    out.parts = without_validation(out.parts);
+  return out;
+}
+
+std::shared_ptr<Dataset> windows_dataset(WindowText text, const Tokenizer& tokenizer,
                                          const TokenTextOptions& options) {
+  if (text.begins.empty())
+    throw ValueError(cat("its ", name(text.part), " part has ", text.tokens.size(),
+                         " tokens, too few for a window of ", options.length,
+                         ": give a shorter length"));
+  std::string about = cat(text.tokens.size(), " tokens of ", text.file, " in windows of ",
+                          options.length, options.hide_words ? ", with hidden words" : "");
+  if (options.hide_words)
+    return std::make_shared<HiddenWords>(std::move(text), tokenizer, options.length,
+                                         std::move(about));
+  return std::make_shared<TokenWindows>(std::move(text), tokenizer.size(), options.length,
+                                        std::move(about));
+}
+
+}  // namespace
+
+PartReader read_token_text(const std::string& file, std::shared_ptr<const Tokenizer> tokenizer,
+                           const TokenTextOptions& options) {
   const std::int64_t least = options.hide_words ? 3 : 1;
   if (options.length < least)
     throw ValueError(
         cat(file, ": windows of ", options.length, " tokens: give ", least, " or more"));
-  const bool own_test = !options.test_file.empty();
-  if (own_test && split == Split::All) {
-    TokenTextOptions whole = options;
-    whole.split.test = 0;
-    whole.test_file.clear();
-    return joined_dataset({open_token_text(file, Split::All, tokenizer, whole),
-                           open_token_text(file, Split::Test, tokenizer, options)});
-  }
-  const bool other_file = own_test && split == Split::Test;
-  const std::string& of_part = other_file ? options.test_file : file;
-  const std::string text = io::as_text(io::read_file(of_part), of_part);
-  TextParts parts = text_parts(text, options.split, own_test, true, file);
-  const std::int64_t words = options.hide_words ? options.length - 2 : options.length,
-                     after = options.hide_words ? 0 : 1;
-  const auto windows = [&](Split part) {
-    const bool whole = other_file || part == Split::All;
-    WindowText out{of_part, part, {}, {}};
-    TextLosses losses(tokenizer);
-    TokenRow counts;
-    for (const auto& [from, to] : whole ? Stretches{{0, text.size()}} : parts.of(part)) {
-      const TokenRow tokens =
-          tokenizer.encode(std::string_view(text).substr(from, to - from), false);
-      out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
-      counts.push_back(std::ssize(tokens));
+  const auto own = once([=] {
+    return naming_file(file, [&] { return read_text_for_tokens(file, *tokenizer, options); });
+  });
+  return [=](Split part) -> std::shared_ptr<Dataset> {
+    const bool own_test = !options.test_file.empty();
+    if (own_test && part == Split::All) {
+      TokenTextOptions whole = options;
+      whole.split.test = 0;
+      whole.test_file.clear();
+      return joined_dataset({open_token_text(file, Split::All, *tokenizer, whole),
+                             open_token_text(file, Split::Test, *tokenizer, options)});
     }
-    losses.add(out.tokens, cat("the ", name(part), " part of ", of_part));
-    out.notes = losses.notes();
-    // The last window's targets need one token more than its inputs.
-    out.begins = window_begins(counts, words, after);
-    return out;
+    const bool other_file = own_test && part == Split::Test;
+    const std::string& path = other_file ? options.test_file : file;
+    const auto windows = [&](std::string_view text, const Stretches& stretches) {
+      return naming_file(path, [&] {
+        return windows_dataset(token_windows(path, part, text, stretches, *tokenizer, options),
+                               *tokenizer, options);
+      });
+    };
+    if (other_file) {
+      const std::string text = whole_text_of(path);
+      (void)text_parts(text, options.split, true, true, file);  // refuses what divides no text
+      return windows(text, {{0, text.size()}});
+    }
+    const OwnText& read = own();
+    if (part == Split::All) return windows(read.text, {{0, read.text.size()}});
+    if (read.parts.of(part).empty()) return nullptr;
+    return windows(read.text, read.parts.of(part));
   };
-  try {
-    if (split != Split::Test && !parts.validation.empty() && !options.split.validation &&
-        windows(Split::Validation).begins.empty())
-      parts = without_validation(parts);
-    if (!other_file && split != Split::All && parts.of(split).empty()) return nullptr;
-    WindowText own = windows(split);
-    if (own.begins.empty())
-      throw ValueError(cat("its ", name(split), " part has ", own.tokens.size(),
-                           " tokens, too few for a window of ", options.length,
-                           ": give a shorter length"));
-    std::string about = cat(own.tokens.size(), " tokens of ", of_part, " in windows of ",
-                            options.length, options.hide_words ? ", with hidden words" : "");
-    if (options.hide_words)
-      return std::make_shared<HiddenWords>(std::move(own), tokenizer, options.length,
-                                           std::move(about));
-    return std::make_shared<TokenWindows>(std::move(own), tokenizer.size(), options.length,
-                                          std::move(about));
-  } catch (const FormatError& error) {
-    throw FormatError(cat(of_part, ": ", error.what()));
-  } catch (const ValueError& error) {
-    throw ValueError(cat(of_part, ": ", error.what()));
-  }
+}
+
+std::shared_ptr<Dataset> open_token_text(const std::string& file, Split split,
+                                         const Tokenizer& tokenizer,
+                                         const TokenTextOptions& options) {
+  return read_token_text(file, kept_elsewhere(tokenizer), options)(split);
 }
 
 namespace {
 
-// The lines of a source, those of its own file first, and the classes that these name.
-struct ClassLineFiles {
-  ClassLineSet all{};
+// The lines of a source's own file, and the classes that these name.
+struct OwnLines {
+  ClassLineSet set{};
   std::vector<std::string> names{};
 };
 
 ClassLineSet lines_of_file(const std::string& file, const ClassLineOptions& options) {
-  try {
+  return naming_file(file, [&] {
     ClassLineSet out = parse_class_lines(file, options);
     if (out.lines.empty()) throw FormatError("holds no lines");
     return out;
-  } catch (const FormatError& error) {
-    throw FormatError(message_of(file, error.what()));
-  } catch (const ValueError& error) {
-    throw ValueError(message_of(file, error.what()));
-  }
+  });
 }
 
-ClassLineFiles own_lines(const std::string& file, const ClassLineOptions& options) {
-  ClassLineFiles out{lines_of_file(file, options), {}};
+OwnLines own_lines(const std::string& file, const ClassLineOptions& options) {
+  OwnLines out{lines_of_file(file, options), {}};
   std::set<std::string> known;
-  for (const ClassLine& line : out.all.lines) known.insert(line.name);
+  for (const ClassLine& line : out.set.lines) known.insert(line.name);
   out.names.assign(known.begin(), known.end());
-  if (out.all.pairs && options.length < 4)
+  if (out.set.pairs && options.length < 4)
     throw ValueError(cat(file, ": two texts of ", options.length, " tokens: give 4 or more"));
   return out;
 }
 
-ClassLineFiles with_test_lines(ClassLineFiles files, const std::string& file,
-                               const ClassLineOptions& options) {
-  ClassLineSet test = lines_of_file(options.test_file, options);
-  if (test.pairs != files.all.pairs)
+ClassLineSet test_lines(const OwnLines& own, const std::string& file,
+                        const ClassLineOptions& options) {
+  ClassLineSet out = lines_of_file(options.test_file, options);
+  if (out.pairs != own.set.pairs)
     throw ValueError(cat(options.test_file, ": has lines of ",
-                         test.pairs ? "two texts, " : "one text, ", file, " of ",
-                         files.all.pairs ? "two" : "one"));
-  for (ClassLine& line : test.lines) {
+                         out.pairs ? "two texts, " : "one text, ", file, " of ",
+                         own.set.pairs ? "two" : "one"));
+  for (ClassLine& line : out.lines) {
     line.of_test_file = true;
-    if (!std::binary_search(files.names.begin(), files.names.end(), line.name))
+    if (!std::binary_search(own.names.begin(), own.names.end(), line.name))
       throw ValueError(
           cat(options.test_file, ": class '", line.name, "' is not among those of training"));
-    files.all.lines.push_back(std::move(line));
   }
-  files.all.notes.insert(files.all.notes.end(), test.notes.begin(), test.notes.end());
-  return files;
+  return out;
 }
 
-std::shared_ptr<Dataset> part_of_lines(const ClassLineFiles& files, const Tokenizer& tokenizer,
-                                       const std::string& file, Split split,
-                                       const ClassLineOptions& options) {
-  const Chosen chosen = chosen_lines(files.all, files.names, split, options, file);
+// `test`: lines of the test file, where the part takes some.
+std::shared_ptr<Dataset> part_of_lines(const OwnLines& own, const ClassLineSet* test,
+                                       const Tokenizer& tokenizer, const std::string& file,
+                                       Split split, const ClassLineOptions& options) {
+  LinesOfPart all, part;
+  for (const ClassLine& line : own.set.lines) all.push_back(&line);
+  if (test != nullptr)
+    for (const ClassLine& line : test->lines) all.push_back(&line);
+  const Chosen chosen = chosen_lines(all, own.names, split, options, file);
   if (chosen.samples.empty()) return nullptr;
-  ClassLineSet part{{}, files.all.pairs, {}};
-  for (const std::int64_t i : chosen.samples) part.lines.push_back(files.all.lines[at(i)]);
-  auto set = std::make_shared<ClassLines>(files.names, part, tokenizer, options.length, split, file,
-                                          options.test_file);
-  set->add(files.all.notes);
+  part.reserve(chosen.samples.size());
+  for (const std::int64_t i : chosen.samples) part.push_back(all[at(i)]);
+  auto set = std::make_shared<ClassLines>(own.names, part, own.set.pairs, tokenizer, options.length,
+                                          split, file, options.test_file);
+  set->add(own.set.notes);
+  if (test != nullptr) set->add(test->notes);
   set->add(chosen.notes);
   return set;
 }
@@ -509,16 +604,13 @@ PartReader read_class_lines(const std::string& file, std::shared_ptr<const Token
     throw ValueError(cat(file, ": its tokenizer's [PAD] is ", tokenizer->number("[PAD]"),
                          ", must be 0: BERT's"));
   const auto own = once([=] { return own_lines(file, options); });
-  const auto all = once([=] { return with_test_lines(own(), file, options); });
+  const auto test = once([=] { return test_lines(own(), file, options); });
   return [=](Split part) {
     const bool tests = !options.test_file.empty() && (part == Split::Test || part == Split::All);
-    try {
-      return part_of_lines(tests ? all() : own(), *tokenizer, file, part, options);
-    } catch (const FormatError& error) {
-      throw FormatError(message_of(file, error.what()));
-    } catch (const ValueError& error) {
-      throw ValueError(message_of(file, error.what()));
-    }
+    const OwnLines& lines = own();
+    const ClassLineSet* of_test_file = tests ? &test() : nullptr;
+    return naming_file(
+        file, [&] { return part_of_lines(lines, of_test_file, *tokenizer, file, part, options); });
   };
 }
 

@@ -1,94 +1,23 @@
-// Tokenizers: added tokens are found, the rest is made uniform, falls into words, and words into
-// numbers; and back.
+// Tokenizers: opened, learnt, asked, and numbers back into text.
 #include <tenon/tokenizer.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <map>
-#include <set>
 #include <unordered_map>
 #include <utility>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
 
-#include "base/index.h"
 #include "base/str.h"
+#include "data/added_tokens.h"
+#include "data/token_stream.h"
 #include "data/tokenizer_impl.h"
 #include "io/encoding.h"
+#include "io/file.h"
 
 namespace tenon::data {
-
-// Finds added tokens in a text: of those that begin at a place the longest.
-class AddedFinder {
- public:
-  AddedFinder(const TokenizerParts& parts, bool normalized) {
-    for (const AddedToken& token : parts.added) {
-      if (token.normalized != normalized || token.text.empty()) continue;
-      std::u32string text = code_points(token.text);
-      if (normalized) text = made_uniform(std::move(text), parts.normal);
-      if (text.empty()) continue;
-      Candidates& candidates = by_first_[text[0]];
-      candidates.sizes.insert(text.size());
-      candidates.of[std::move(text)].push_back(&token);
-    }
-  }
-
-  bool empty() const { return by_first_.empty(); }
-
-  // Calls text(part) for what lies between them and token(t) for each.
-  template <class Text, class Token>
-  void split(const std::u32string& all, const Text& text, const Token& token) const {
-    std::size_t from = 0;
-    for (std::size_t at = 0; at < all.size();) {
-      const Found found = find(all, at);
-      if (found.token == nullptr) {
-        ++at;
-        continue;
-      }
-      std::size_t first = at, last = at + found.size;
-      if (found.token->takes_left)
-        while (first > from && is_white_space(all[first - 1])) --first;
-      if (found.token->takes_right)
-        while (last < all.size() && is_white_space(all[last])) ++last;
-      if (first > from) text(all.substr(from, first - from));
-      token(*found.token);
-      from = at = last;
-    }
-    if (from < all.size()) text(from == 0 ? all : all.substr(from));
-  }
-
- private:
-  struct Found {
-    const AddedToken* token = nullptr;
-    std::size_t size = 0;
-  };
-  // Those that begin with one sign. Files may have tens of thousands of them: they are looked for
-  // by the sizes that there are, not one by one.
-  struct Candidates {
-    std::set<std::size_t, std::greater<>> sizes;
-    std::unordered_map<std::u32string, std::vector<const AddedToken*>> of;
-  };
-
-  Found find(const std::u32string& all, std::size_t at) const {
-    const auto candidates = by_first_.find(all[at]);
-    if (candidates == by_first_.end()) return {};
-    for (const std::size_t size : candidates->second.sizes) {
-      if (size > all.size() - at) continue;
-      const auto known = candidates->second.of.find(all.substr(at, size));
-      if (known == candidates->second.of.end()) continue;
-      const std::size_t end = at + size;
-      const bool stands_alone =
-          (at == 0 || !is_word_sign(all[at - 1])) && (end == all.size() || !is_word_sign(all[end]));
-      for (const AddedToken* token : known->second)
-        if (stands_alone || !token->alone) return {token, size};
-    }
-    return {};
-  }
-
-  std::unordered_map<char32_t, Candidates> by_first_;
-};
 
 namespace {
 
@@ -179,43 +108,24 @@ std::string shown_bytes(const std::string& bytes) {
 struct Tokenizer::Impl {
   explicit Impl(TokenizerParts given)
       : parts(std::move(given)), words(parts.model), raw(parts, false), uniform(parts, true) {
-    texts.resize(at(largest_number(parts) + 1));
-    for (const auto& [text, number] : parts.model.numbers) texts[at(number)] = text;
+    texts.reserve(parts.model.numbers.size());
+    for (const auto& [text, number] : parts.model.numbers) texts.insert_or_assign(number, text);
     for (const AddedToken& token : parts.added) {
-      texts[at(token.number)] = token.text;
+      texts.insert_or_assign(token.number, token.text);
       added.emplace(token.number, &token);
+      numbers.emplace(token.text, token.number);
     }
-  }
-
-  void encode_words(const std::u32string& text, std::vector<std::int64_t>& out) const {
-    for (const std::string& word : split_into_words(text, parts.splits)) words.append(word, out);
-  }
-
-  /// Of a text without added tokens. A long one goes through the steps part by part: all its words
-  /// at once take fifty times its bytes.
-  void encode_part(const std::u32string& text, std::vector<std::int64_t>& out) const {
-    constexpr std::size_t kPartSize = std::size_t{1} << 16;
-    const auto encode = [&](const std::u32string& part) {
-      uniform.split(
-          made_uniform(part, parts.normal),
-          [&](const std::u32string& rest) { encode_words(rest, out); },
-          [&](const AddedToken& token) { out.push_back(token.number); });
-    };
-    if (text.size() <= kPartSize || !uniform.empty() || !splits_at_spaces(parts.splits))
-      return encode(text);
-    for (std::size_t from = 0; from < text.size();) {
-      std::size_t end = std::min(from + kPartSize, text.size());
-      while (end < text.size() && !is_plain_space(text, end)) ++end;
-      encode(text.substr(from, end - from));
-      from = end;
-    }
+    size = largest_number(parts) + 1;
   }
 
   TokenizerParts parts;
   WordEncoder words;
   AddedFinder raw, uniform;
-  std::vector<std::string> texts;
-  std::map<std::int64_t, const AddedToken*> added;
+  std::int64_t size = 0;
+  /// By number, of which there may be far fewer than the largest says. Views of `parts`.
+  std::unordered_map<std::int64_t, std::string_view> texts;
+  std::unordered_map<std::int64_t, const AddedToken*> added;
+  std::unordered_map<std::string_view, std::int64_t> numbers;  // of added tokens; the first counts
 };
 
 TokenizerKind tokenizer_kind(const std::string& name) {
@@ -245,17 +155,20 @@ Tokenizer Tokenizer::train(std::string_view text, const TokenizerTraining& optio
   std::u32string alphabet;
   for (int byte = 0; bytes && byte < 256; ++byte)
     alphabet.push_back(sign_of_byte(static_cast<unsigned char>(byte)));
-  std::unordered_map<std::string, std::size_t> places;
+  std::unordered_map<std::string, std::size_t, TextHash, std::equal_to<>> places;
   WordCounts words;
+  const auto count = [&](std::string_view word) {
+    auto place = places.find(word);
+    if (place == places.end()) {
+      place = places.emplace(word, words.size()).first;
+      words.emplace_back(code_points(word), 0);
+    }
+    ++words[place->second].second;
+  };
   for (std::size_t line = 0; line < text.size();) {
     const std::size_t end = std::min(text.find('\n', line), text.size() - 1) + 1;
-    const std::u32string uniform =
-        made_uniform(code_points(text.substr(line, end - line)), parts.normal);
-    for (const std::string& word : split_into_words(uniform, parts.splits)) {
-      const auto [place, is_new] = places.try_emplace(word, words.size());
-      if (is_new) words.emplace_back(code_points(word), 0);
-      ++words[place->second].second;
-    }
+    each_word(made_uniform(code_points(text.substr(line, end - line)), parts.normal), parts.splits,
+              true, count);
     line = end;
   }
   const auto kind = bytes ? TokenModel::Kind::Bpe : TokenModel::Kind::WordPiece;
@@ -271,15 +184,58 @@ Tokenizer Tokenizer::train(std::string_view text, const TokenizerTraining& optio
   return Tokenizer(std::make_shared<const Impl>(std::move(parts)));
 }
 
-std::vector<std::int64_t> Tokenizer::encode(std::string_view text, bool special) const {
+std::vector<std::int64_t> Tokenizer::encode(std::string_view text, bool special,
+                                            std::int64_t* unknown) const {
   const Impl& is = *impl_;
   std::vector<std::int64_t> out;
   if (special) out = is.parts.before;
-  is.raw.split(
-      code_points(text), [&](const std::u32string& part) { is.encode_part(part, out); },
-      [&](const AddedToken& token) { out.push_back(token.number); });
+  TokenStream stream(is.parts, is.words, is.raw, is.uniform, out);
+  stream.push(text);
+  stream.end();
   if (special) out.insert(out.end(), is.parts.behind.begin(), is.parts.behind.end());
+  if (unknown != nullptr) *unknown += stream.unknown();
   return out;
+}
+
+void Tokenizer::encode_parts(std::string_view text,
+                             const std::function<void(std::span<const std::int64_t>)>& use,
+                             bool special, std::int64_t* unknown) const {
+  const Impl& is = *impl_;
+  std::vector<std::int64_t> out;
+  if (special) out = is.parts.before;
+  TokenStream stream(is.parts, is.words, is.raw, is.uniform, out);
+  for (; !text.empty(); text.remove_prefix(std::min(text.size(), TokenStream::kPartBytes))) {
+    stream.push(text.substr(0, TokenStream::kPartBytes));
+    use(out);
+    out.clear();
+  }
+  stream.end();
+  if (special) out.insert(out.end(), is.parts.behind.begin(), is.parts.behind.end());
+  use(out);
+  if (unknown != nullptr) *unknown += stream.unknown();
+}
+
+void Tokenizer::encode_file(const std::string& path,
+                            const std::function<void(std::span<const std::int64_t>)>& use,
+                            bool special) const {
+  const Impl& is = *impl_;
+  const io::InputFile file(path);
+  std::vector<std::int64_t> out;
+  if (special) out = is.parts.before;
+  TokenStream stream(is.parts, is.words, is.raw, is.uniform, out);
+  const auto give = [&] {
+    if (!out.empty()) use(out);
+    out.clear();
+  };
+  std::string part;
+  for (std::uint64_t from = 0; from < file.size(); from += part.size(), give()) {
+    part.resize(std::min<std::uint64_t>(TokenStream::kPartBytes, file.size() - from));
+    file.read_at(from, part.data(), part.size());
+    stream.push(part);
+  }
+  stream.end();
+  if (special) out.insert(out.end(), is.parts.behind.begin(), is.parts.behind.end());
+  give();
 }
 
 std::string Tokenizer::decode(std::span<const std::int64_t> tokens, bool special) const {
@@ -290,7 +246,8 @@ std::string Tokenizer::decode(std::span<const std::int64_t> tokens, bool special
       throw ValueError(cat("token ", number, " is outside the vocabulary of ", size()));
     const auto added = is.added.find(number);
     if (added != is.added.end() && added->second->special && !special) continue;
-    pieces.push_back(is.texts[at(number)]);
+    const auto text = is.texts.find(number);
+    pieces.emplace_back(text == is.texts.end() ? std::string_view() : text->second);
   }
   std::string out;
   for (std::size_t k = 0; k < pieces.size(); ++k) {
@@ -319,18 +276,21 @@ std::string Tokenizer::decode(std::span<const std::int64_t> tokens, bool special
   return is.parts.decoding == TokenDecoding::Bytes ? shown_bytes(out) : out;
 }
 
-std::int64_t Tokenizer::size() const { return std::ssize(impl_->texts); }
+std::int64_t Tokenizer::size() const { return impl_->size; }
 
 std::string Tokenizer::token(std::int64_t number) const {
-  return number >= 0 && number < size() ? impl_->texts[at(number)] : std::string();
+  const auto found = impl_->texts.find(number);
+  return found == impl_->texts.end() ? std::string() : std::string(found->second);
 }
 
 std::int64_t Tokenizer::number(std::string_view token) const {
-  for (const AddedToken& added : impl_->parts.added)
-    if (added.text == token) return added.number;
+  if (const auto added = impl_->numbers.find(token); added != impl_->numbers.end())
+    return added->second;
   const auto found = impl_->parts.model.numbers.find(token);
   return found == impl_->parts.model.numbers.end() ? -1 : found->second;
 }
+
+std::int64_t Tokenizer::unknown() const { return impl_->parts.model.unknown.value_or(-1); }
 
 Tokenizer Tokenizer::parse(std::string_view json, const std::string& name) {
   return Tokenizer(std::make_shared<const Impl>(parse_tokenizer_json(json, name)));

@@ -2,6 +2,9 @@
 // refused by name: a tokenizer that leaves a step out gives other numbers, and no error.
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <tenon/error.h>
@@ -17,6 +20,9 @@ namespace {
 using io::Json;
 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 22;
+// Every text goes through each step and gets each token around it: a small file must not make much
+// work of any text.
+constexpr std::size_t kMostSteps = 64, kMostAround = 4096;
 
 class TokenizerJson {
  public:
@@ -122,6 +128,7 @@ class TokenizerJson {
       step.kind = NormalStep::Kind::Form;
       step.form = form->second;
     }
+    require_room(parts.normal, "normalizer");
     parts.normal.push_back(step);
   }
 
@@ -144,6 +151,7 @@ class TokenizerJson {
     } else {
       unknown("pre-tokenizer", type);
     }
+    require_room(parts.splits, "pre-tokenizer");
     parts.splits.push_back(step);
   }
 
@@ -186,6 +194,12 @@ class TokenizerJson {
     }
   }
 
+  template <class Steps>
+  void require_room(const Steps& steps, const char* what) const {
+    if (steps.size() >= kMostSteps)
+      damaged(cat("has more than ", kMostSteps, " steps of its ", what));
+  }
+
   void post_processor(const Json& json, TokenizerParts& parts, int depth = 0) const {
     if (json.is_null()) return;
     const std::string type = text(json, "type");
@@ -209,15 +223,22 @@ class TokenizerJson {
 
   void template_processing(const Json& json, TokenizerParts& parts) const {
     bool seen = false;
+    std::unordered_map<std::string_view, const Json*> special;
+    if (const Json& tokens = member(json, "special_tokens"); tokens.is_object())
+      for (const auto& [key, value] : tokens.members()) special.insert_or_assign(key, &value);
+    static const Json none;
     for (const Json& piece : list(json, "single")) {
       if (!member(piece, "Sequence").is_null()) {
         if (std::exchange(seen, true)) damaged("has a template that holds its text twice");
         continue;
       }
       const std::string token = text(member(piece, "SpecialToken"), "id");
-      const Json& known = member(member(json, "special_tokens"), token.c_str());
-      for (const Json& number : list(known, "ids"))
-        (seen ? parts.behind : parts.before).push_back(whole(number, "a template"));
+      const auto known = special.find(token);
+      const Json& numbers = list(known == special.end() ? none : *known->second, "ids");
+      std::vector<std::int64_t>& side = seen ? parts.behind : parts.before;
+      if (side.size() + numbers.size() > kMostAround)
+        damaged(cat("has a template of more than ", kMostAround, " tokens on a side of its text"));
+      for (const Json& number : numbers) side.push_back(whole(number, "a template"));
     }
     if (!seen) damaged("has a template that does not hold its text");
   }
@@ -308,17 +329,28 @@ Json json_of_splits(const TokenizerParts& parts) {
   return Json().add("type", "Sequence").add("pretokenizers", std::move(steps));
 }
 
-Json json_of_template(const TokenizerParts& parts, const std::vector<std::string>& texts) {
+// Texts by number, of which there may be far fewer than the largest says.
+using TextsByNumber = std::unordered_map<std::int64_t, std::string>;
+
+const std::string& text_of(const TextsByNumber& texts, std::int64_t number) {
+  static const std::string none;
+  const auto found = texts.find(number);
+  return found == texts.end() ? none : found->second;
+}
+
+Json json_of_template(const TokenizerParts& parts, const TextsByNumber& texts) {
   if (parts.before.empty() && parts.behind.empty()) return nullptr;
   Json single = Json::array(), pair = Json::array(), special = Json::object();
+  std::unordered_set<std::string_view> known;  // in `special`
   const auto add = [&](Json& list, const std::vector<std::int64_t>& numbers, int type) {
     for (const std::int64_t number : numbers) {
-      const std::string& text = texts[at(number)];
+      const std::string& text = text_of(texts, number);
       list.append(Json().add("SpecialToken", Json().add("id", text).add("type_id", type)));
-      special[text] = Json()
-                          .add("id", text)
-                          .add("ids", Json().append(number))
-                          .add("tokens", Json().append(text));
+      if (known.insert(text).second)
+        special.add(text, Json()
+                              .add("id", text)
+                              .add("ids", Json().append(number))
+                              .add("tokens", Json().append(text)));
     }
   };
   const auto sequence = [](const char* id, int type) {
@@ -353,14 +385,14 @@ Json json_of_decoding(const TokenizerParts& parts) {
   return nullptr;
 }
 
-Json json_of_model(const TokenModel& model, const std::vector<std::string>& texts) {
+Json json_of_model(const TokenModel& model, const TextsByNumber& texts) {
   Json vocabulary = Json::object();
   std::vector<std::pair<std::int64_t, std::string>> order;
   order.reserve(model.numbers.size());
   for (const auto& [token, number] : model.numbers) order.emplace_back(number, token);
   std::sort(order.begin(), order.end());
   for (const auto& [number, token] : order) vocabulary.add(token, number);
-  Json unknown = model.unknown ? Json(texts[at(*model.unknown)]) : Json(nullptr);
+  Json unknown = model.unknown ? Json(text_of(texts, *model.unknown)) : Json(nullptr);
   if (model.kind == TokenModel::Kind::WordPiece)
     return Json()
         .add("type", "WordPiece")
@@ -370,7 +402,7 @@ Json json_of_model(const TokenModel& model, const std::vector<std::string>& text
         .add("vocab", std::move(vocabulary));
   Json merges = Json::array();
   for (const TokenMerge& merge : model.merges)
-    merges.append(Json().append(texts[at(merge.left)]).append(texts[at(merge.right)]));
+    merges.append(Json().append(text_of(texts, merge.left)).append(text_of(texts, merge.right)));
   return Json()
       .add("type", "BPE")
       .add("dropout", nullptr)
@@ -414,11 +446,11 @@ TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& n
 }
 
 std::string tokenizer_json(const TokenizerParts& parts) {
-  std::vector<std::string> texts(at(largest_number(parts) + 1));
-  for (const auto& [token, number] : parts.model.numbers) texts[at(number)] = token;
+  TextsByNumber texts;
+  for (const auto& [token, number] : parts.model.numbers) texts.insert_or_assign(number, token);
   Json added = Json::array();
   for (const AddedToken& token : parts.added) {
-    texts[at(token.number)] = token.text;
+    texts.insert_or_assign(token.number, token.text);
     added.append(Json()
                      .add("id", token.number)
                      .add("content", token.text)

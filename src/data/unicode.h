@@ -1,6 +1,8 @@
 // What tokenizers ask of Unicode: code points, their categories, and normal forms, by utf8proc.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -8,6 +10,12 @@ namespace tenon::data {
 
 /// Code points of UTF-8. Throws FormatError, naming the byte, for what is none.
 std::u32string code_points(std::string_view text);
+/// The same, appended; bytes are counted from `first`.
+void append_code_points(std::u32string& out, std::string_view text, std::uint64_t first = 0);
+/// Bytes at the end that are the beginning of a sign, of text that goes on.
+std::size_t begun_sign(std::string_view text);
+/// Writes up to 4 bytes and returns how many.
+std::size_t encode_utf8(char32_t c, char* bytes);
 void append_utf8(std::string& out, char32_t c);
 std::string utf8(std::u32string_view text);
 
@@ -24,5 +32,8 @@ void append_lower(std::u32string& out, char32_t c);
 
 enum class NormalForm { C, D, KC, KD };
 std::u32string normal_form(std::u32string_view text, NormalForm form);
+/// Whether no normal form joins or exchanges this sign with what stands before it, also after
+/// letters were lowered and marks and control signs taken away. False where that is not known.
+bool stands_apart(char32_t c);
 
 }  // namespace tenon::data

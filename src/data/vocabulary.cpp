@@ -1,9 +1,10 @@
 // Splitting text into tokens, and putting it together again. How pieces are learnt stands in
 // pieces.cpp.
 #include <algorithm>
-#include <map>
+#include <array>
+#include <initializer_list>
 #include <memory>
-#include <unordered_map>
+#include <set>
 
 #include <tenon/error.h>
 #include <tenon/text.h>
@@ -11,6 +12,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "data/pieces.h"
+#include "data/token_model.h"
 
 namespace tenon::data {
 namespace {
@@ -34,14 +36,18 @@ void split(std::string_view text, TextUnit unit, const Use& use) {
       if (in_word(text[at]))
         while (at + count < text.size() && in_word(text[at + count])) ++count;
     }
-    use(std::string(text.substr(at, count)));
+    use(text.substr(at, count));
     at += count;
   }
 }
 
 std::vector<std::string> commonest(std::string_view text, std::int64_t most) {
-  std::unordered_map<std::string, std::int64_t> counts;
-  split(text, TextUnit::Words, [&](const std::string& word) { ++counts[word]; });
+  TokenNumbers counts;
+  split(text, TextUnit::Words, [&](std::string_view word) {
+    auto known = counts.find(word);
+    if (known == counts.end()) known = counts.emplace(word, 0).first;
+    ++known->second;
+  });
   std::vector<std::pair<std::string, std::int64_t>> words(counts.begin(), counts.end());
   std::sort(words.begin(), words.end(), [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;
@@ -54,12 +60,36 @@ std::vector<std::string> commonest(std::string_view text, std::int64_t most) {
   return tokens;
 }
 
-std::vector<std::string> characters(std::string_view text) {
-  std::map<std::string, bool> seen;  // bytes of UTF-8 ascend as code points do
-  split(text, TextUnit::Characters, [&](const std::string& c) { seen.emplace(c, true); });
+// The bytes of a sign, the first one highest: these ascend as code points do.
+std::uint32_t packed(std::string_view sign) {
+  std::uint32_t out = 0;
+  for (std::size_t k = 0; k < 4; ++k)
+    out = out << 8 | (k < sign.size() ? static_cast<unsigned char>(sign[k]) : 0);
+  return out;
+}
+
+std::vector<std::string> characters(std::initializer_list<std::string_view> texts) {
+  std::array<bool, 128> ascii{};
+  std::set<std::uint32_t> others;
+  std::uint32_t last = 0;  // which often come again at once
+  for (const std::string_view text : texts)
+    split(text, TextUnit::Characters, [&](std::string_view sign) {
+      if (sign.size() == 1) {
+        ascii[static_cast<unsigned char>(sign[0])] = true;
+      } else if (const std::uint32_t bytes = packed(sign); bytes != last) {
+        others.insert(bytes);
+        last = bytes;
+      }
+    });
   std::vector<std::string> tokens;
-  tokens.reserve(seen.size());
-  for (const auto& [c, yes] : seen) tokens.push_back(c);
+  for (std::size_t c = 0; c < ascii.size(); ++c)
+    if (ascii[c]) tokens.emplace_back(1, static_cast<char>(c));
+  for (const std::uint32_t bytes : others) {
+    std::string& token = tokens.emplace_back();
+    const unsigned lead = bytes >> 24;
+    const int count = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+    for (int k = 0; k < count; ++k) token.push_back(static_cast<char>(bytes >> (24 - 8 * k)));
+  }
   return tokens;
 }
 
@@ -84,7 +114,7 @@ TextUnit text_unit(const std::string& text) {
 Vocabulary Vocabulary::of(std::string_view text, TextUnit unit, std::int64_t most) {
   if (most < 2) throw ValueError(cat("Vocabulary: ", most, " words are too few, give 2 or more"));
   if (unit == TextUnit::Words) return {unit, commonest(text, most)};
-  if (unit == TextUnit::Characters) return {unit, characters(text)};
+  if (unit == TextUnit::Characters) return {unit, characters({text})};
   if (unit == TextUnit::Pieces) return pieces(text, most);
   std::vector<std::string> bytes;
   bytes.reserve(256);
@@ -95,7 +125,7 @@ Vocabulary Vocabulary::of(std::string_view text, TextUnit unit, std::int64_t mos
 Vocabulary Vocabulary::pieces(std::string_view text, std::int64_t most, std::string_view alphabet,
                               std::vector<std::string> first) {
   std::vector<std::string> tokens = std::move(first);
-  for (std::string& c : characters(cat(alphabet, text))) tokens.push_back(std::move(c));
+  for (std::string& c : characters({alphabet, text})) tokens.push_back(std::move(c));
   if (std::ssize(tokens) > most)
     throw ValueError(cat("Vocabulary: ", most, " pieces are fewer than the ", tokens.size(),
                          " characters and marks that they are made of"));
@@ -104,32 +134,45 @@ Vocabulary Vocabulary::pieces(std::string_view text, std::int64_t most, std::str
 }
 
 struct Vocabulary::Numbers {
-  std::unordered_map<std::string, std::int64_t> of;
+  TokenNumbers of;
+  std::array<std::int64_t, 256> of_byte{};  // tokens of one byte; -1: none
 };
 
 Vocabulary::Vocabulary(TextUnit unit, std::vector<std::string> tokens)
     : unit_(unit), tokens_(std::move(tokens)) {
   Numbers numbers;
+  numbers.of_byte.fill(-1);
   for (std::size_t k = 0; k < tokens_.size(); ++k)
     if (!numbers.of.emplace(tokens_[k], static_cast<std::int64_t>(k)).second)
       throw ValueError(cat("Vocabulary: the token '", tokens_[k], "' is there twice"));
+  for (const auto& [token, number] : numbers.of)
+    if (token.size() == 1) numbers.of_byte[static_cast<unsigned char>(token[0])] = number;
   numbers_ = std::make_shared<const Numbers>(std::move(numbers));
 }
 
-std::vector<std::int64_t> Vocabulary::encode(std::string_view text) const {
+std::vector<std::int64_t> Vocabulary::encode(std::string_view text, std::int64_t* unknown) const {
   const auto& numbers = numbers_->of;
   if (unit_ == TextUnit::Pieces) return PieceEncoder(numbers)(text);
   std::vector<std::int64_t> out;
-  const auto unknown = numbers.find(kUnknown);
-  split(text, unit_, [&](const std::string& token) {
+  if (unit_ != TextUnit::Words) out.reserve(text.size());
+  const auto other = numbers.find(kUnknown);
+  std::int64_t outside = 0;
+  split(text, unit_, [&](std::string_view token) {
+    if (token.size() == 1)
+      if (const std::int64_t number = numbers_->of_byte[static_cast<unsigned char>(token[0])];
+          number >= 0)
+        return out.push_back(number);
     const auto found = numbers.find(token);
-    if (found != numbers.end())
+    if (found != numbers.end()) {
       out.push_back(found->second);
-    else if (unit_ == TextUnit::Words && unknown != numbers.end())
-      out.push_back(unknown->second);
-    else
+    } else if (unit_ == TextUnit::Words && other != numbers.end()) {
+      out.push_back(other->second);
+      ++outside;
+    } else {
       throw ValueError(cat("'", token, "' is none of the ", size(), " tokens that are known"));
+    }
   });
+  if (unknown != nullptr) *unknown += outside;
   return out;
 }
 

@@ -298,7 +298,9 @@ void Trace::rest() {
   std::vector<Outputs::Held*> gone;
   {
     const std::lock_guard lock(mutex_);
-    gone.reserve(outputs_.size());
+    const auto is_large = [&](const Outputs::Held* held) { return large(held->runs); };
+    gone.reserve(
+        static_cast<std::size_t>(std::count_if(outputs_.begin(), outputs_.end(), is_large)));
     std::erase_if(outputs_, [&](Outputs::Held* held) {
       if (large(held->runs)) gone.push_back(held);
       return large(held->runs);

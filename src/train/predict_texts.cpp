@@ -11,6 +11,7 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 #include <tenon/text.h>
+#include <tenon/tokenizer.h>
 #include <tenon/train.h>
 
 #include "base/index.h"
@@ -19,7 +20,6 @@
 #include "data/row_options.h"
 #include "data/source_parts.h"
 #include "data/table_header.h"
-#include "data/text_losses.h"
 #include "io/encoding.h"
 #include "train/run_data.h"
 #include "train/sample_record.h"
@@ -220,27 +220,26 @@ Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts) const {
   const models::Info info = settings_.model_info();
   if (tokenizer_ == nullptr || info.input.rank() == 0) return {};
   const std::int64_t length = text_length(settings_);
-  data::TextLosses losses(*tokenizer_);
+  data::TextLosses losses;
   std::vector<data::TypedTokens> rows;
   const bool behind = net_.as<models::Decoder>() != nullptr;  // the token behind the text
   for (const TextLine& one : texts) {
     const std::string& place = one.name.empty() ? one.text : one.name;
     const std::size_t tab = info.masked || behind ? std::string::npos : one.text.find('\t');
     if (behind) {
-      const std::vector<std::int64_t> tokens = tokenizer_->encode(one.text, false);
-      losses.add(tokens, place);
-      if (std::ssize(tokens) > length) losses.add_cut(length, place);
+      std::int64_t unknown = 0;
+      const std::int64_t tokens = std::ssize(tokenizer_->encode(one.text, false, &unknown));
+      if (tokenizer_->unknown() < 0) losses.leave_out_unknown();
+      losses.add(tokens > length, unknown, place);
     } else if (tab == std::string::npos) {
-      rows.push_back({data::encode_within(*tokenizer_, one.text, length), {}});
-      losses.add(one.text, rows.back().tokens, length, place);
+      rows.push_back({data::encode_within(*tokenizer_, one.text, length, &losses, place), {}});
     } else {
       const std::string_view first = std::string_view(one.text).substr(0, tab),
                              second = std::string_view(one.text).substr(tab + 1);
-      rows.push_back(data::encode_pair_within(*tokenizer_, first, second, length));
-      losses.add_pair(first, second, rows.back().tokens, length, place);
+      rows.push_back(data::encode_pair_within(*tokenizer_, first, second, length, &losses, place));
     }
   }
-  Notes out = losses.notes();
+  Notes out = losses.notes(length);
   if (record_ == nullptr || rows.empty() || info.masked) return out;
   // As the samples of "lines:FILE" are: rows of one text, or of two with their types.
   const bool pairs = !rows[0].types.empty();

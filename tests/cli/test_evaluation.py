@@ -499,12 +499,13 @@ class Texts(CommandTest):
         long = "the sea is wide " * 20
         (self.folder / "long.txt").write_text(f"water\tthe sea is wide\nearth\t{long}\nwater\tthe \u4e20\u4e21 sea\n")
         for words in (("eval", "run", "--data", "lines:long.txt"), ("predict", "run", "long.txt"), ("predict", "run", "--data", "lines:long.txt")):
-            self.assertIn("1 text is cut to 16 tokens", self.ok(*words).err, words)
-            self.assertIn("tokens are unknown ([UNK])", self.ok(*words).err, words)
+            told = self.ok(*words).err
+            self.assertIn("long.txt, line 2: 1 of 3 texts is cut to 16 tokens", told, words)
+            self.assertIn("long.txt, line 3: 2 words or signs in 1 of 3 texts are not in the vocabulary", " ".join(told.split()), words)
             self.fails(3, *words, "--strict", says="refused, for 'strict' is on")
         notes = [note["text"] for note in self.json("eval", "run", "--data", "lines:long.txt", "--json")["notes"]]
-        self.assertTrue(any(note.startswith("long.txt, line 2: 1 text is cut") for note in notes), notes)
-        self.assertIn("1 text is cut to 16 tokens", self.ok("predict", "run", "--text", long).err)
+        self.assertTrue(any(note.startswith("long.txt, line 2: 1 of 3 texts is cut to 16 tokens") for note in notes), notes)
+        self.assertIn("1 of 1 texts is cut to 16 tokens", self.ok("predict", "run", "--text", long).err)
         # A run that learnt from shorter lines than its network takes reads lines of that length wherever it reads them.
         vocabulary = len((FIXTURES / "bert" / "vocab.txt").read_text(encoding="utf-8").split("\n"))
         self.ok("train", f"bert_classifier:layers=1,heads=2,width=16,context=64,vocabulary={vocabulary}", "--tokenizer", str(FIXTURES / "bert"),
@@ -512,7 +513,7 @@ class Texts(CommandTest):
         by_file, by_source = self.json("predict", "short", "long.txt", "--json"), self.json("predict", "short", "--data", "lines:long.txt", "--json")
         for a, b in zip(by_file, by_source):
             self.assertAlmostEqual(a["probability"], b["probability"], places=5)
-        self.assertIn("1 text is cut to 12 tokens", self.ok("eval", "short", "--data", "lines:long.txt").err)
+        self.assertIn("1 of 3 texts is cut to 12 tokens", self.ok("eval", "short", "--data", "lines:long.txt").err)
         self.assertIn("training has seen", self.ok("predict", "run", "told.txt").err)
 
     def test_language(self):

@@ -58,6 +58,26 @@ class Tokenizers(CommandTest):
         self.fails(2, "eval", "classes", "--tokenizer", str(FIXTURES / "bert"), says="--weights")
         self.fails(2, "train", f"bert:{small}", "--data", "text:text.txt", "--out", "none", says="--tokenizer")
 
+    def told(self, *words):
+        """All that it says, lines joined that were broken for their length."""
+        result = self.ok(*words)
+        return " ".join((result.out + result.err).split())
+
+    def test_cut_texts_and_unknown_words_are_said(self):
+        vocabulary = (FIXTURES / "bert" / "vocab.txt").read_text(encoding="utf-8").split("\n")
+        long, odd = "water\tthe sea is wide and so is the land\n", "earth\tthe land 龘\n"
+        (self.folder / "lines.txt").write_text((long + "earth\tthe land\n") * 19 + odd * 2, encoding="utf-8")
+        given = ("--data", "lines:lines.txt,length=6,validation=0,split=0", "--tokenizer", str(FIXTURES / "bert"))
+        said = ["note: lines.txt, line 1: 19 of 40 texts of the training part are cut to 6 tokens",
+                "note: lines.txt, line 39: 2 words or signs in 2 of 40 texts of the training part are not in the vocabulary"]
+        self.assertNotIn("龘", vocabulary)
+        self.assertEqual([note[6:] in self.told("data", "info", *given[1:]) for note in said], [True, True])
+        small = f"bert_classifier:layers=1,heads=2,width=16,context=16,vocabulary={len(vocabulary)}"
+        train = ("train", small, *given, "--epochs", "1", "--out", "run")
+        self.fails(3, *train, "--strict", says="19 of 40 texts")
+        told = self.told(*train)
+        self.assertEqual([note in told for note in said], [True, True])
+
     def test_what_texts_hold(self):
         (self.folder / "told.txt").write_text("water\tthe sea is wide\nearth\tthe land is far\n" * 40)
         (self.folder / "asked.tsv").write_text("".join(f"what is wide\tthe sea {k} is wide .\tthe sea\n" for k in range(40)))

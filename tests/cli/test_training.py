@@ -72,8 +72,8 @@ class Parts(Runs):
 
     def test_labels_that_may_be_missing_are_said(self):
         (self.folder / "na.csv").write_text("a,y\n" + "".join(f"{i},{'NA' if i % 5 == 0 else 'pn'[i % 2]}\n" for i in range(40)))
-        self.assertIn("the label 'NA' is a class of its own, of 8 rows", " ".join(self.ok("data", "info", "csv:na.csv").out.split()))
-        self.fails(3, "data", "info", "csv:na.csv", "--strict", says="'NA' is a class of its own")
+        self.assertIn("8 rows have no label ('NA') and are left out", " ".join(self.ok("data", "info", "csv:na.csv").out.split()))
+        self.fails(3, "data", "info", "csv:na.csv", "--strict", says="8 rows have no label ('NA')")
 
     def test_without_a_validation_part_the_last_weights_stay(self):
         self.noise("t.csv")

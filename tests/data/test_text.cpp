@@ -86,6 +86,29 @@ TEST_CASE("text: windows see every token once and are followed by their targets"
   CHECK_THROWS_AS(data::open_text(folder / "none.txt", Split::Test), IoError);
 }
 
+TEST_CASE("text: words that a vocabulary lacks are counted in each part") {
+  const TestFolder folder;
+  const std::string file = folder / "words.txt";
+  std::string text;
+  for (int k = 0; k < 400; ++k) text += k == 5 ? "the whale\n" : k > 390 ? "a ship\n" : "the sea\n";
+  std::ofstream(file) << text;
+  const auto open = [&](Split part, std::int64_t words) {
+    return data::open_text(file, part, {.unit = TextUnit::Words, .length = 4, .words = words});
+  };
+  const Notes train = open(Split::Train, 4)->notes(), test = open(Split::Test, 100)->notes();
+  REQUIRE(train.size() == 1);
+  CHECK(to_string(train[0]) ==
+        file +
+            ": 1 word in the text of the training part is not in the vocabulary and was read "
+            "as the unknown token");
+  REQUIRE(test.size() == 1);
+  CHECK(test[0].count == 18);
+  CHECK(open(Split::Train, 100)->notes().empty());
+  CHECK_THROWS_WITH_AS(data::open_dataset("text:" + file + ",by=words,length=4,words=4",
+                                          Split::Train, data::SourceOptions{.strict = true}),
+                       doctest::Contains("1 word in the text"), FormatError);
+}
+
 TEST_CASE("text: named on the command line") {
   const TestFolder folder;
   std::string text;

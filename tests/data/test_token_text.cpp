@@ -3,7 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include <tenon/text.h>
 #include <tenon/tokenizer.h>
 
+#include "base/str.h"
 #include "data/span_dataset.h"
 #include "io/folder.h"
 
@@ -171,6 +174,10 @@ TEST_CASE("token text: lines with a class, cut and filled up") {
   const auto cut = data::open_class_lines(file, Split::All, tokenizer, {.length = 4});
   CHECK(example(*cut, 0).input == Longs{tokenizer.number("[CLS]"), tokenizer.number("the"),
                                         tokenizer.number("sea"), tokenizer.number("[SEP]")});
+  // Beside blank lines, which each part notes.
+  CHECK(train->notes().size() == 1);
+  REQUIRE(cut->notes().size() == 2);
+  CHECK(to_string(cut->notes()[0]) == cat(file, ", line 1: 20 of 20 texts are cut to 4 tokens"));
   const std::string other = folder / "other.txt";
   std::ofstream(other) << "wet\tsea\nwarm\tland\n";
   CHECK_THROWS_WITH_AS(data::open_class_lines(file, Split::Test, tokenizer, {.test_file = other}),
@@ -210,6 +217,114 @@ TEST_CASE("token text: two texts are cut as Hugging Face's tokenizers cut them")
     CHECK(got.tokens == tokens);
     CHECK(got.types == types);
   }
+}
+
+TEST_CASE("token text: what a network does not see of texts is counted in each part") {
+  const TestFolder folder;
+  const auto t = of_kind(data::TokenizerKind::WordPiece, some_text());
+  std::string lines;
+  for (int k = 0; k < 20; ++k)
+    lines += k == 7 ? "wet\tthe qqq is XXX\n" : k % 2 == 0 ? "wet\tthe sea\n" : "dry\ta land\n";
+  const std::string file = written(folder, lines);
+  const auto all = data::open_class_lines(file, Split::All, t);
+  REQUIRE(all->notes().size() == 1);
+  CHECK(all->notes()[0].count == 2);
+  CHECK(to_string(all->notes()[0]) ==
+        cat(file,
+            ", line 8: 2 words or signs in 1 of 20 texts are not in the vocabulary and were "
+            "read as the unknown token"));
+  std::int64_t counted = 0;
+  for (const Split part : {Split::Train, Split::Validation, Split::Test})
+    for (const Note& note : data::open_class_lines(file, part, t)->notes()) {
+      counted += note.count;
+      CHECK(note.text.find(cat("of the ", data::name(part), " part")) != std::string::npos);
+    }
+  CHECK(counted == 2);
+  const auto pairs = data::open_class_lines(written(folder, "a\tthe sea\tis qqq\nb\tsea\tsea\n"),
+                                            Split::All, t, {.length = 6});
+  REQUIRE(pairs->notes().size() == 2);
+  CHECK(pairs->notes()[0].text.starts_with("1 of 2 pairs of texts is cut to 6 tokens"));
+  CHECK(pairs->notes()[1].text.starts_with("1 word or sign in 1 of 2 pairs of texts is not"));
+  // A text that says the unknown token itself has lost nothing.
+  CHECK(data::open_class_lines(written(folder, "a\tthe [UNK]\nb\tsea\n"), Split::All, t)
+            ->notes()
+            .empty());
+  const std::string plain = written(folder, "the sea qqq " + some_text());
+  const auto windows = data::open_token_text(plain, Split::Train, t, {.length = 8});
+  REQUIRE(windows->notes().size() == 1);
+  CHECK(to_string(windows->notes()[0]) ==
+        cat(plain,
+            ": 1 word or sign in the text of the training part is not in the vocabulary and "
+            "was read as the unknown token"));
+  CHECK(data::open_token_text(plain, Split::Test, t, {.length = 8})->notes().empty());
+  CHECK(data::open_token_text(plain, Split::Train, t, {.length = 8, .hide_words = true})
+            ->notes()
+            .size() == 1);
+  CHECK_THROWS_WITH_AS(
+      data::open_dataset(cat("text:", plain, ",length=8"), Split::Train,
+                         {.tokenizer = std::make_shared<const data::Tokenizer>(t), .strict = true}),
+      doctest::Contains("1 word or sign"), FormatError);
+}
+
+TEST_CASE("token text: a text is read once, whatever parts of it are opened") {
+  const auto t =
+      std::make_shared<const data::Tokenizer>(of_kind(data::TokenizerKind::WordPiece, some_text()));
+  for (const bool hide_words : {false, true}) {
+    const TestFolder folder;
+    const std::string file = written(folder, some_text());
+    const data::Source source(cat("text:", file, ",length=8"),
+                              {.tokenizer = t, .hide_words = hide_words});
+    std::vector<std::string> about;
+    for (const Split part : {Split::Train, Split::Validation, Split::Test, Split::All})
+      about.push_back(data::open_token_text(file, part, *t, {.length = 8, .hide_words = hide_words})
+                          ->describe());
+    CHECK(source.open(Split::Train)->describe() == about[0]);
+    std::filesystem::remove(file);
+    CHECK(source.open(Split::Validation)->describe() == about[1]);
+    CHECK(source.open(Split::Test)->describe() == about[2]);
+    CHECK(source.open(Split::All)->describe() == about[3]);
+  }
+}
+
+TEST_CASE("token text: the lines of a test file are noted and named where they are opened") {
+  const TestFolder folder;
+  const auto t = of_kind(data::TokenizerKind::WordPiece, some_text());
+  const std::string file = folder / "own.txt", other = folder / "other.txt";
+  std::ofstream(file) << "a\tthe sea\nb\tland\na\tgreen\n";
+  std::ofstream(other) << "b\tthe qqq\na\tsea\n";
+  const auto open = [&](Split part) {
+    return data::open_class_lines(file, part, t, {.test_file = other, .split = {.validation = 0}});
+  };
+  CHECK(open(Split::Train)->size() == 3);
+  CHECK(open(Split::Train)->notes().empty());
+  CHECK(open(Split::All)->size() == 5);
+  CHECK(open(Split::All)->sample_name(3) == other + ", line 1");
+  const auto test = open(Split::Test);
+  CHECK(test->size() == 2);
+  REQUIRE(test->notes().size() == 1);
+  CHECK(to_string(test->notes()[0])
+            .starts_with(other + ", line 1: 1 word or sign in 1 of 2 texts of the test part"));
+}
+
+TEST_CASE("token text: signs that a vocabulary without an unknown token lacks are left out aloud") {
+  const TestFolder folder;
+  const auto t = data::Tokenizer::parse(
+      R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})", "t");
+  CHECK(t.unknown() == -1);
+  std::int64_t unknown = 1;
+  CHECK(t.encode("abcab", true, &unknown) == Longs{0, 1, 0, 1});
+  CHECK(unknown == 2);
+  data::TextLosses losses;
+  CHECK(data::encode_within(t, "abcab", 3, &losses, "here") == Longs{0, 1, 0});
+  CHECK(data::encode_within(t, "ab", 3, &losses, "there") == Longs{0, 1});
+  const Notes notes = losses.notes(3);
+  REQUIRE(notes.size() == 2);
+  CHECK(to_string(notes[0]) == "here: 1 of 2 texts is cut to 3 tokens");
+  CHECK(to_string(notes[1]) ==
+        "here: 1 word or sign in 1 of 2 texts is not in the vocabulary and was left out");
+  CHECK(losses.texts() == 2);
+  CHECK(losses.cut() == 1);
+  CHECK(losses.unknown() == 1);
 }
 
 TEST_CASE("token text: lines of two texts have types, wherever the class stands") {

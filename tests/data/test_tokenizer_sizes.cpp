@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <tenon/error.h>
 #include <tenon/tokenizer.h>
 #include <nlohmann/json.hpp>
 
@@ -111,6 +112,73 @@ TEST_CASE("tokenizer sizes: many added tokens that begin alike") {
           const Tokenizer tokenizer = Tokenizer::parse(json.dump(), "added");
           return [tokenizer, text = times("<extra?>", size)] { tokenizer.encode(text); };
         }) < kLinear);
+}
+
+TEST_CASE("tokenizer sizes: added tokens cost a text the same, whatever their number and length") {
+  // Of every length, all begin as the text does; none stands alone in it.
+  CHECK(growth(100, [](std::size_t size) {
+          Json json = word_piece({"[UNK]", "a"});
+          for (std::size_t k = 1; k < 100; ++k)
+            json["added_tokens"].push_back({{"id", 1 + k},
+                                            {"content", times("a", k * size / 100) + "b"},
+                                            {"single_word", true}});
+          const Tokenizer tokenizer = Tokenizer::parse(json.dump(), "added");
+          return [tokenizer, text = times("a", 100 * size)] { tokenizer.encode(text); };
+        }) < kLinear);
+  CHECK(growth(2000, [](std::size_t size) {
+          Json json = word_piece({"[UNK]", "a"});
+          for (std::size_t k = 0; k < 4; ++k)
+            json["added_tokens"].push_back({{"id", 2 + k},
+                                            {"content", times("ab", size / 2) + times("c", k)},
+                                            {"lstrip", true},
+                                            {"normalized", k % 2 == 0}});
+          return [text = json.dump(), size] {
+            Tokenizer::parse(text, "added").encode(times("ab", 2 * size) + times(" ", size));
+          };
+        }) < kLinear);
+}
+
+TEST_CASE(
+    "tokenizer sizes: of added tokens the first and longest counts, and discarded ones hide") {
+  Json json = word_piece({"[UNK]"});
+  const std::vector<std::pair<std::string, bool>> tokens{
+      {"ab", false}, {"abc", true}, {"bcd", false}, {"c", false}, {"ab", true}};
+  for (std::size_t k = 0; k < tokens.size(); ++k)
+    json["added_tokens"].push_back(
+        {{"id", 1 + k}, {"content", tokens[k].first}, {"single_word", tokens[k].second}});
+  const Tokenizer tokenizer = Tokenizer::parse(json.dump(), "first");
+  using Longs = std::vector<std::int64_t>;
+  CHECK(tokenizer.encode("abc") == Longs{2});
+  CHECK(tokenizer.encode("abcd") == Longs{0});  // "abc" is discarded as a whole, as there
+  CHECK(tokenizer.encode("abd") == Longs{1, 0});
+  CHECK(tokenizer.encode("bcd ab") == Longs{3, 1});
+}
+
+TEST_CASE("tokenizer sizes: a small file makes neither many steps nor many tokens around a text") {
+  Json json = word_piece({"[UNK]", "a"});
+  Json ids = Json::array(), single = Json::array(), steps = Json::array();
+  for (int k = 0; k < 100; ++k) {
+    ids.push_back(1);
+    single.push_back({{"SpecialToken", {{"id", "a"}, {"type_id", 0}}}});
+    steps.push_back({{"type", "Lowercase"}});
+  }
+  single.push_back({{"Sequence", {{"id", "A"}, {"type_id", 0}}}});
+  json["post_processor"] = {{"type", "TemplateProcessing"},
+                            {"single", single},
+                            {"pair", Json::array()},
+                            {"special_tokens", {{"a", {{"id", "a"}, {"ids", ids}}}}}};
+  CHECK_THROWS_WITH_AS(Tokenizer::parse(json.dump(), "template"),
+                       doctest::Contains("more than 4096 tokens"), FormatError);
+  json["post_processor"] = nullptr;
+  json["normalizer"] = {{"type", "Sequence"}, {"normalizers", steps}};
+  CHECK_THROWS_WITH_AS(Tokenizer::parse(json.dump(), "steps"),
+                       doctest::Contains("more than 64 steps"), FormatError);
+  json["normalizer"] = nullptr;
+  json["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", Json::array()}};
+  for (int k = 0; k < 100; ++k)
+    json["pre_tokenizer"]["pretokenizers"].push_back({{"type", "WhitespaceSplit"}});
+  CHECK_THROWS_WITH_AS(Tokenizer::parse(json.dump(), "steps"),
+                       doctest::Contains("more than 64 steps"), FormatError);
 }
 
 TEST_CASE("tokenizer sizes: an added token that stands alone has no sign of a word beside it") {

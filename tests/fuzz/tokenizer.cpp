@@ -1,20 +1,29 @@
 // Fuzzes the readers of tokenizers and what they make of text: the first byte chooses between the
 // bytes as tokenizer.json, as vocab.txt, as merges.txt, and as a text.
+#include "data/added_tokens.h"
+#include "data/token_stream.h"
 #include "data/tokenizer_impl.h"
 #include "fuzz/fuzz.h"
 
+#include <cstdlib>
 #include <vector>
 
 namespace {
 
 using namespace tenon::data;
 
+// All steps at once, and part by part: both make the same numbers.
 void take_apart(const TokenizerParts& parts, std::string_view text) {
   const WordEncoder encoder(parts.model);
-  std::vector<std::int64_t> out;
-  for (const std::string& word :
-       split_into_words(made_uniform(code_points(text), parts.normal), parts.splits))
-    encoder.append(word, out);
+  const AddedFinder raw(parts, false), uniform(parts, true);
+  std::vector<std::int64_t> whole, cut;
+  TokenStream at_once(parts, encoder, raw, uniform, whole);
+  at_once.push(text);
+  at_once.end();
+  TokenStream by_bytes(parts, encoder, raw, uniform, cut);
+  for (std::size_t k = 0; k < text.size(); ++k) by_bytes.push(text.substr(k, 1));
+  by_bytes.end();
+  if (whole != cut || at_once.unknown() != by_bytes.unknown()) std::abort();
 }
 
 }  // namespace

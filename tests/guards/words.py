@@ -25,7 +25,7 @@ PHRASES = {
     r"who changes the weights": "optimizer", r"channels (lie|lies|lying) (last|first)": "NHWC, NCHW (channels-last, channels-first)",
 }
 SKIP = ("bench/results/", "tests/fuzz/corpus/", "tests/e2e/fixtures/", "tests/conformance/data/", "tests/guards/words.py",
-        "docs/glossary.md")
+        "docs/glossary.md", "CHANGELOG.md")
 # A word that is right where it stands: (file, text that holds it). The reason stands beside it.
 RIGHT = (
     ("*", r"\bnarrow\("),                              # Tensor::narrow, PyTorch's name of the operation

@@ -45,7 +45,7 @@ def raw(path):
     path.write_bytes(out)
 
 
-def permuted(path, original):
+def rotated(path, original):
     """As a phone held upright writes it: to be rotated by a quarter, clockwise."""
     data = bytearray(original.read_bytes())
     matrix = data.index(b"tkhd") + 4 + 40  # version, flags and ten numbers of a version 0 header
@@ -67,10 +67,10 @@ def main():
     encoded(folder / "vp8.webm", "libvpx", crf="10", b="200k")
     encoded(folder / "mpeg2.ts", "mpeg2video", b="300k")
     raw(folder / "raw.y4m")
-    permuted(folder / "permuted.mov", folder / "h264.mp4")
+    rotated(folder / "rotated.mov", folder / "h264.mp4")
     seeds = pathlib.Path(__file__).parent.parent / "fuzz" / "corpus" / "video"
     seeds.mkdir(parents=True, exist_ok=True)
-    for name in ("permuted.mov", "vp8.webm"):
+    for name in ("rotated.mov", "vp8.webm"):
         (seeds / name).write_bytes((folder / name).read_bytes())
     (seeds / "mjpeg.avi").write_bytes((folder / "mjpeg.avi").read_bytes()[:7000])
     (seeds / "mpeg2.ts").write_bytes((folder / "mpeg2.ts").read_bytes()[:188 * 20])

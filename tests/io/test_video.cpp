@@ -68,7 +68,7 @@ TEST_CASE("video: the frame of a time, whichever was asked for before") {
 
 TEST_CASE("video: rotated as the camera was held") {
   if (no_videos()) return;
-  const io::Image image = io::Video(kFolder + "permuted.mov").frame_at(middle_of(6));
+  const io::Image image = io::Video(kFolder + "rotated.mov").frame_at(middle_of(6));
   CHECK(image.width == 48);
   CHECK(image.height == 64);
   CHECK(level(image, 20, 10) == doctest::Approx(20 + 9 * 6).epsilon(0.08));

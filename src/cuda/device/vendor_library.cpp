@@ -1,6 +1,10 @@
 // Names of the vendor libraries' files.
 #include "cuda/device/vendor_library.h"
 
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
 namespace tenon::cuda {
 namespace {
 
@@ -22,6 +26,20 @@ LibraryName nvjpeg_name() {
           {"nvidia/cu13/lib", "nvidia/nvjpeg/lib"}};
 }
 
+// libcudnn opens libcudnn_graph beside it when it is called first, and ends the process where that
+// fails, as it does where memory is short: opened here, a failure is a problem like others.
+Library open_cudnn() {
+  Library library = open_library(cudnn_name());
+  const std::size_t name = library.path.rfind("/libcudnn.so");
+  if (library.handle == nullptr || name == std::string::npos) return library;
+  std::string graph = library.path;
+  graph.insert(name + std::string_view("/libcudnn").size(), "_graph");
+  std::error_code failed;
+  if (!std::filesystem::exists(graph, failed)) return library;  // of before version 9
+  Library part = open_file(graph);
+  return part.handle != nullptr ? library : part;
+}
+
 }  // namespace
 
 bool cublaslt_present() { return is_present(cublaslt_name()); }
@@ -33,7 +51,7 @@ const Library& cublaslt_library() {
 }
 
 const Library& cudnn_library() {
-  static const Library* const library = new Library(open_library(cudnn_name()));
+  static const Library* const library = new Library(open_cudnn());
   return *library;
 }
 

@@ -59,7 +59,7 @@ __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1,
   }
 }
 
-__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned blocks) {
+__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned blocks) {
   const Index kept = Index(a.kept), thread = Index(threadIdx.x);
   const Index result = thread / kReduced, lane = thread % kReduced;
   for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
@@ -133,5 +133,5 @@ struct Arguments {
 
 extern "C" __global__ void __launch_bounds__(256, 4) columns_square_sub_mul_sum(const __grid_constant__ tenon::cuda::Arguments a) {
   tenon::cuda::await_kernels();
-  tenon::cuda::part0::kernel(a.part0, blockIdx.x, gridDim.x);
+  tenon::cuda::part0::nest(a.part0, blockIdx.x, gridDim.x);
 }

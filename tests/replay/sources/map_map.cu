@@ -49,7 +49,7 @@ __device__ __forceinline__ void elements(const Arguments& a, Index c0) {
   save(a.p1, y2[N - 1]);
 }
 
-__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned blocks) {
+__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned blocks) {
   const Index count = Index(a.whole) + Index(a.rest);
   for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
        e += Index(blocks) * kThreads) {
@@ -72,5 +72,5 @@ struct Arguments {
 
 extern "C" __global__ void __launch_bounds__(256) map_cast_add_pow_sub_div(const __grid_constant__ tenon::cuda::Arguments a) {
   tenon::cuda::await_kernels();
-  tenon::cuda::part0::kernel(a.part0, blockIdx.x, gridDim.x);
+  tenon::cuda::part0::nest(a.part0, blockIdx.x, gridDim.x);
 }

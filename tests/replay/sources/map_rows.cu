@@ -26,7 +26,7 @@ struct Arguments {
   float* p5;
 };
 
-__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned blocks) {
+__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned blocks) {
   const Index rows = Index(a.rows), length = Index(a.length);
   const Index lane = Index(threadIdx.x) % kLanes;
   for (Index first = Index(block) * (kThreads / kLanes); first < rows;
@@ -164,7 +164,7 @@ __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1,
   }
 }
 
-__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned blocks) {
+__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned blocks) {
   const Index kept = Index(a.kept), thread = Index(threadIdx.x);
   const Index result = thread % kKept, lane = thread / kKept;
   for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
@@ -235,7 +235,7 @@ struct Arguments {
 
 extern "C" __global__ void __launch_bounds__(1024) rows_ge_lt_logical_and_eq_add(const __grid_constant__ tenon::cuda::Arguments a) {
   tenon::cuda::await_kernels();
-  tenon::cuda::part0::kernel(a.part0, 0, 1);
+  tenon::cuda::part0::nest(a.part0, 0, 1);
   __syncthreads();
-  tenon::cuda::part1::kernel(a.part1, 0, 1);
+  tenon::cuda::part1::nest(a.part1, 0, 1);
 }

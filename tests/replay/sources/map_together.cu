@@ -18,7 +18,7 @@ struct Arguments {
   float* p1;
 };
 
-__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned blocks) {
+__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned blocks) {
   const Index rows = Index(a.rows), length = Index(a.length);
   const Index lane = Index(threadIdx.x) % kLanes;
   for (Index first = Index(block) * (kThreads / kLanes); first < rows;
@@ -94,7 +94,7 @@ __device__ __forceinline__ void elements(const Arguments& a, Index c0, Index c1,
   }
 }
 
-__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned blocks) {
+__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned blocks) {
   const Index kept = Index(a.kept), thread = Index(threadIdx.x);
   const Index result = thread % kKept, lane = thread / kKept;
   for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
@@ -169,7 +169,7 @@ struct Arguments {
   float* p1;
 };
 
-__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned blocks) {
+__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned blocks) {
   const Index rows = Index(a.rows), length = Index(a.length);
   const Index lane = Index(threadIdx.x) % kLanes;
   for (Index first = Index(block) * (kThreads / kLanes); first < rows;
@@ -244,7 +244,7 @@ __device__ __forceinline__ void elements(const Arguments& a, Index c0, const Hel
   }
 }
 
-__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned blocks) {
+__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned blocks) {
   const Index kept = Index(a.kept), thread = Index(threadIdx.x);
   const Index result = thread / kReduced, lane = thread % kReduced;
   for (Index tile = Index(block); tile < Index(a.tiles) * Index(a.chunks);
@@ -318,7 +318,7 @@ struct Arguments {
   float* p1;
 };
 
-__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned blocks) {
+__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned blocks) {
   const Index rows = Index(a.rows), length = Index(a.length);
   const Index lane = Index(threadIdx.x) % kLanes;
   for (Index first = Index(block) * (kThreads / kLanes); first < rows;
@@ -378,7 +378,7 @@ __device__ __forceinline__ void elements(const Arguments& a, Index c0) {
   save(a.p0, y0[N - 1]);
 }
 
-__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned blocks) {
+__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned blocks) {
   const Index count = Index(a.whole) + Index(a.rest);
   for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
        e += Index(blocks) * kThreads) {
@@ -417,42 +417,42 @@ extern "C" __global__ void __launch_bounds__(256) together_6(const __grid_consta
   for (int k = 0; k < 1; ++k) {
     const unsigned end = static_cast<unsigned>(a.end0[k]);
     if (blockIdx.x < end)
-      return tenon::cuda::part0::kernel(a.part0[k], blockIdx.x - start, end - start);
+      return tenon::cuda::part0::nest(a.part0[k], blockIdx.x - start, end - start);
     start = end;
   }
 #pragma unroll 1
   for (int k = 0; k < 1; ++k) {
     const unsigned end = static_cast<unsigned>(a.end1[k]);
     if (blockIdx.x < end)
-      return tenon::cuda::part1::kernel(a.part1[k], blockIdx.x - start, end - start);
+      return tenon::cuda::part1::nest(a.part1[k], blockIdx.x - start, end - start);
     start = end;
   }
 #pragma unroll 1
   for (int k = 0; k < 1; ++k) {
     const unsigned end = static_cast<unsigned>(a.end2[k]);
     if (blockIdx.x < end)
-      return tenon::cuda::part2::kernel(a.part2[k], blockIdx.x - start, end - start);
+      return tenon::cuda::part2::nest(a.part2[k], blockIdx.x - start, end - start);
     start = end;
   }
 #pragma unroll 1
   for (int k = 0; k < 1; ++k) {
     const unsigned end = static_cast<unsigned>(a.end3[k]);
     if (blockIdx.x < end)
-      return tenon::cuda::part3::kernel(a.part3[k], blockIdx.x - start, end - start);
+      return tenon::cuda::part3::nest(a.part3[k], blockIdx.x - start, end - start);
     start = end;
   }
 #pragma unroll 1
   for (int k = 0; k < 1; ++k) {
     const unsigned end = static_cast<unsigned>(a.end4[k]);
     if (blockIdx.x < end)
-      return tenon::cuda::part4::kernel(a.part4[k], blockIdx.x - start, end - start);
+      return tenon::cuda::part4::nest(a.part4[k], blockIdx.x - start, end - start);
     start = end;
   }
 #pragma unroll 1
   for (int k = 0; k < 1; ++k) {
     const unsigned end = static_cast<unsigned>(a.end5[k]);
     if (blockIdx.x < end)
-      return tenon::cuda::part5::kernel(a.part5[k], blockIdx.x - start, end - start);
+      return tenon::cuda::part5::nest(a.part5[k], blockIdx.x - start, end - start);
     start = end;
   }
 }

@@ -29,7 +29,7 @@ struct Arguments {
   float* p9;
 };
 
-__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned blocks) {
+__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned blocks) {
   const Index rows = Index(a.rows), length = Index(a.length);
   const Index lane = Index(threadIdx.x) % kLanes;
   for (Index first = Index(block) * (kThreads / kLanes); first < rows;
@@ -154,7 +154,7 @@ __device__ __forceinline__ void elements(const Arguments& a, Index c0) {
   save_row<4>(a.p4 + c0, y1);
 }
 
-__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned blocks) {
+__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned blocks) {
   const Index count = Index(a.whole) + Index(a.rest);
   for (Index e = Index(block) * kThreads + Index(threadIdx.x); e < count;
        e += Index(blocks) * kThreads) {
@@ -183,7 +183,7 @@ __device__ __forceinline__ void phase0(const Arguments& a, unsigned block, unsig
     const unsigned end = start + min(static_cast<unsigned>(a.most0[k]), gridDim.x);
 #pragma unroll 1
     for (; block < end; block += step)
-      tenon::cuda::part0::kernel(a.part0[k], block - start, end - start);
+      tenon::cuda::part0::nest(a.part0[k], block - start, end - start);
     start = end;
   }
 }
@@ -195,7 +195,7 @@ __device__ __forceinline__ void phase1(const Arguments& a, unsigned block, unsig
     const unsigned end = start + min(static_cast<unsigned>(a.most1[k]), gridDim.x);
 #pragma unroll 1
     for (; block < end; block += step)
-      tenon::cuda::part1::kernel(a.part1[k], block - start, end - start);
+      tenon::cuda::part1::nest(a.part1[k], block - start, end - start);
     start = end;
   }
 }

@@ -415,7 +415,7 @@ class ColumnsPrinter {
     ticket_word_ = static_cast<int>(arguments_.block().words.size());
     arguments_.number("first_ticket", 0);
     out.line(
-        "__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned "
+        "__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned "
         "blocks) {");
     out.line("const Index kept = Index(a.kept), thread = Index(threadIdx.x);");
     out.line(across_ ? "const Index result = thread % kKept, lane = thread / kKept;"

@@ -69,7 +69,7 @@ class ElementsPrinter {
     const std::string position =
         elements_.uses_position() ? cat(", static_cast<long long>(e) * ", wide_) : "";
     out.line(
-        "__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned "
+        "__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned "
         "blocks) {");
     const bool has_rest = flat() && wide_ > 1;
     if (has_rest) arguments_.number("rest", rest());

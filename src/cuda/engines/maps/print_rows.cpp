@@ -413,7 +413,7 @@ class RowsPrinter : RowForm {
     arguments_.number("rows", rows_);
     arguments_.number("length", length_);
     out.line(
-        "__device__ __forceinline__ void kernel(const Arguments& a, unsigned block, unsigned "
+        "__device__ __forceinline__ void nest(const Arguments& a, unsigned block, unsigned "
         "blocks) {");
     out.line("const Index rows = Index(a.rows), length = Index(a.length);");
     out.line("const Index lane = Index(threadIdx.x) % kLanes;");
