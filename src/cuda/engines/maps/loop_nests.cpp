@@ -169,8 +169,9 @@ class Cutter {
                        [&](int arg) { return arg < 0 || can_be_made_again(arg); });
   }
 
-  /// If instruction i only casts a lower-precision value to float32, and that value is better to
-  /// keep (it is stored anyway, or half as large): the number of the value's instruction.
+  /// If instruction i only casts a lower-precision value to float32 and is not stored itself, the
+  /// number of that value's instruction: the value is stored anyway or half as large, so it is
+  /// better to keep. Otherwise i.
   int upcast(int i) const {
     const MapInstr& instr = map_.instrs[at(i)];
     const bool is_cast = instr.code == MapCode::Compute && instr.op == Op::Cast;

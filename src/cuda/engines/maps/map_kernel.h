@@ -52,9 +52,9 @@ PrintedMap print_map(const Region& region, std::span<const Value> values, std::s
 
 /// Computes the region's needs in a shared launch. Null, or the reason why it cannot share one.
 const char* share_of(const Region& region, std::span<const Value> values, LaunchShare& share);
-/// Regions that can join, as one launch: side by side within a phase (Region::phase), of which each
-/// waits for the one before (PhaseSizes::wait_for_none). Without phases, as few launches as take
-/// all their arguments.
+/// Joins regions into one launch: next to one another within a phase (Region::phase), phases in
+/// sequence where no block has to wait (PhaseSizes::wait_for_none). Without phases, as few launches
+/// as can take all arguments.
 PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values,
                           std::size_t most_words);
 
