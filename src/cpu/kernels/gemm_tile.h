@@ -52,7 +52,8 @@ struct TileArgs {
   std::int64_t c_vector = 0;    // words of c from one vector to the next (table B)
   const float* sums = nullptr;  // added to the result where not null; may be c
   std::int64_t ld_sums = 0;
-  // Strided: a column of `tiles` tiles, whose A, results and sums are the next members' words apart.
+  // Strided: a column of `tiles` tiles; a_next, c_next and sums_next are words from one tile's A,
+  // results and sums to the next one's.
   std::int64_t tiles = 1;
   std::int64_t a_next = 0, c_next = 0, sums_next = 0;
   Stream ahead_a, ahead_b;

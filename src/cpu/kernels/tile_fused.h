@@ -9,7 +9,8 @@
 // the order in which they end. In a sum or product of an element and an r the element comes first.
 // Exact casts to float32 are not written, nor is the rounding of a 16-bit store.
 //
-//   +cast(a);+square(#1);>h#1    the result rounded to bfloat16 and stored, its sum, its sum of squares
+//   +cast(a);+square(#1);>h#1    the result rounded to bfloat16 and stored, its sum and its sum of
+//                                squares
 //
 // Every operation is rounded as if it ran alone, and sums are those of tile_reduce.inc, so the bits
 // are the same.

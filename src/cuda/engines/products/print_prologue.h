@@ -1,5 +1,5 @@
-// The prologue of a contraction's operand as a device struct, which the native kernels' loaders
-// apply to what they load.
+// The prologue of a contraction's operand as a device struct, which the native kernels apply when
+// they load the operand.
 #pragma once
 
 #include <span>
