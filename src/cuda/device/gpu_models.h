@@ -21,7 +21,7 @@ GpuModel gpu_of_arch(int arch);
 /// built-in kernels were compiled (tools/idle_gpu.cpp).
 GpuModel gpu_compiled_for(int arch);
 
-/// "tenon-GPU 1" and a line a measured figure: multiply-adds a cycle, bytes a second.
+/// "tenon-gpu 1", then one line per measured figure: multiply-adds a cycle, bytes a second.
 std::string gpu_text(const GpuModel& gpu);
 /// Reads the figures of such a text into `gpu`. Returns false and changes nothing if the text has
 /// another format.
