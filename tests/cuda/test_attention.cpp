@@ -1,5 +1,5 @@
 // Attention on a GPU (the emulated one in CI): values and gradients of 16-bit and float32 operands
-// against float64 written out, and that one launch a kernel does it.
+// against a float64 computation by definition, and the number of launches.
 #include "../run/attention_cases.h"
 
 #include <cmath>
@@ -22,7 +22,7 @@ void check_gpu(const Sizes& s, Masked masked, DType dtype, double tolerance) {
   test::attention::check(s, masked, dtype, tolerance, device("cuda"));
 }
 
-// Lengths around the edges of tiles, groups of heads, sizes that are filled up, wide heads.
+// Lengths around the edges of tiles, groups of heads, padded head sizes, large heads.
 const Sizes kSizes[] = {{2, 4, 2, 3, 5, 8, 16},
                         {1, 2, 2, 57, 130, 40, 24},
                         {1, 3, 1, 129, 64, 64, 64},
@@ -85,7 +85,7 @@ TEST_CASE("GPU attention: a row that the least of numbers hides whole sees all k
     for (std::size_t i = 0; i < mean.size(); ++i) CHECK(std::abs(row[i] - mean[i]) < 1e-5F);
     for (const Tensor& slope : grad(sum(y * y), std::vector<Tensor>{q, k}))
       for (const float number : slope.to_vector<float>()) CHECK(std::isfinite(number));
-    // Numbers that kernels do not read are cast.
+    // Operands in types that the kernels do not read are cast.
     const Tensor wide =
         scaled_dot_product_attention(rows, keys, keys, cast(mask * 1e-38F, DType::Float64));
     const Tensor same = scaled_dot_product_attention(rows, keys, keys, mask * 1e-38F);

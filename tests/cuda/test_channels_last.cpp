@@ -1,5 +1,5 @@
-// Convolutions over images that the plan keeps with the channels last: by cuDNN (on the emulated
-// GPU tests/cuda/vendor) and by the native engine, against the reference engine.
+// Convolutions over NHWC feature maps: by cuDNN (on the emulated GPU by tests/cuda/vendor) and by
+// the native engine, against the reference engine.
 #include <doctest/doctest.h>
 
 #include <array>

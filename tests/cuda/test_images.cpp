@@ -1,5 +1,5 @@
-// Images that a GPU decodes, scales and changes: those of the CPU. The emulated GPU decodes by
-// libjpeg and gives the same bytes; the decoder of a real one may round a level otherwise.
+// Images that a GPU decodes, scales and transforms equal the CPU's. The emulated GPU decodes by
+// libjpeg and gives the same bytes; a real GPU's decoder may round a level differently.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>

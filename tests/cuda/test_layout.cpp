@@ -1,5 +1,4 @@
-// Images with the channels last on a GPU, real or emulated: the same numbers as the CPU's, which
-// keeps them in their own order.
+// NHWC feature maps on a GPU, real or emulated: the same numbers as on the CPU, which keeps NCHW.
 #include <doctest/doctest.h>
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Launches in phases, on a GPU, real or emulated: the bits of a launch for each phase, however
-// often they run.
+// Launches in phases, on a GPU, real or emulated: the same bits as with one launch per phase, also
+// when repeated.
 #include <doctest/doctest.h>
 
 #include <tenon/data.h>

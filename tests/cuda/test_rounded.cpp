@@ -1,5 +1,5 @@
-// Weights that keep a rounded copy: it is as the weight is, whoever assigned that last, and what
-// reads it computes what it would have computed from the weight.
+// Weights with a rounded copy: the copy is current whichever step assigned the weight last, and
+// steps that read the copy compute what they would compute from the weight.
 #include <cmath>
 #include <string>
 #include <vector>

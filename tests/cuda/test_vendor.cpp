@@ -1,6 +1,6 @@
-// The engines of vendor libraries: what they claim and how they describe it, without a GPU; then
-// the kernels around their calls, and the calls: on a real GPU, or on the emulated one, where
-// tests/cuda/vendor stands in for the libraries.
+// The vendor engines. Without a GPU: which regions they claim and how they describe them. On a real
+// GPU, or on the emulated one with the libraries of tests/cuda/vendor: the kernels around the
+// library calls, and the calls.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 

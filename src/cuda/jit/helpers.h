@@ -2,11 +2,10 @@
 // threads call it. A program that allows it (compile_in_processes in <tenon/device.h>) is therefore
 // started several times over, only to compile.
 //
-// Helpers are started when all others are busy, and ended when they have been idle for some
-// seconds. They end by themselves when the program is gone. The program never relies on them: if a
-// helper fails, its source is compiled in the program's own process. Otherwise the program's
-// process compiles nothing itself, so it can end at any time while helpers compile for it.
-#pragma once
+// Helpers are started when all others are busy, ended when they have been idle for some seconds,
+// and end by themselves when the program is gone. If a helper fails, its source is compiled in the
+// program's own process. Nothing else is compiled there: a process can end at any time while
+// helpers compile for it.
 
 #include <functional>
 #include <string>
