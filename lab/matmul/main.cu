@@ -276,7 +276,7 @@ class Sample {
   Sample(const OnGpu& gpu, const Way& way, cudaStream_t stream) : stream_(stream) {
     must(cudaEventCreate(&start_), "event");
     must(cudaEventCreate(&stop_), "event");
-    good_ = gpu.run(way, 0, stream);  // what is chosen or loaded at the first call is now there
+    good_ = gpu.run(way, 0, stream);  // choices and loads of the first call are done now
     must(cudaStreamSynchronize(stream), way.name.c_str());
     record(gpu, way, 3);
     run();

@@ -93,14 +93,14 @@ __global__ void __launch_bounds__(256, 1)
   __syncthreads();
   read(0, 0, 0);
   for (int tile = 0; tile < tiles; ++tile) {
-    fetch(tile + Tiles::kStages - 1);  // over the tile that everybody has left
+    fetch(tile + Tiles::kStages - 1);  // overwrites a tile that no thread reads any more
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       if (step + 1 < kSteps) {
         read((step + 1) % 2, tile % Tiles::kStages, step + 1);
       } else {
         copy_async_wait<Tiles::kStages - 2>();
-        __syncthreads();  // the next tile is here for everybody, and everybody has read this one
+        __syncthreads();  // the next tile has arrived, and all threads have read this one
         read(0, (tile + 1) % Tiles::kStages, 0);
       }
 #pragma unroll

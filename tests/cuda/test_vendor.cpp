@@ -439,15 +439,15 @@ TEST_CASE("vendor: operands transposed before the call") {
                                        {3, 1, 130, 67, 0, 71}}) {
     DeviceCheck t;
     const ValueId x = t.leaf(F, {rows.offset + rows.outer * rows.outer_stride});
-    const cuda::RowTurn turn(cuda::target_of(0), rows, tf32 = !tf32);
+    const cuda::RowTranspose turn(cuda::target_of(0), rows, tf32 = !tf32);
     const ValueId y = t.output(F, {static_cast<std::int64_t>(turn.bytes()) / 4});
     struct Run final : Kernel {
-      Run(const cuda::RowTurn& c, ValueId from_id, ValueId to_id)
+      Run(const cuda::RowTranspose& c, ValueId from_id, ValueId to_id)
           : turn(c), in(from_id), out(to_id) {}
       void run(const Binding& binding) const override {
         turn.run(binding.stream, binding.values[in], binding.values[out]);
       }
-      const cuda::RowTurn& turn;
+      const cuda::RowTranspose& turn;
       ValueId in, out;
     };
     const auto bytes = t.run_on_gpu(Run(turn, x, y))[0];
@@ -472,7 +472,7 @@ TEST_CASE("vendor: images transposed to channels last before the call, and back"
     for (const auto& [from, to] : pairs) {
       DeviceCheck t;
       const ValueId x = t.leaf(from, {planes.numel()});
-      const cuda::PlaneTurn turn(cuda::target_of(0), planes, from, to);
+      const cuda::PlaneTranspose turn(cuda::target_of(0), planes, from, to);
       const auto item = static_cast<std::int64_t>(item_size(to));
       const ValueId y = t.output(to, {static_cast<std::int64_t>(turn.bytes()) / item});
       const auto bytes = t.run_on_gpu(CopyKernel(turn, x, y))[0];

@@ -219,7 +219,7 @@ void sort(const Opaque& o, std::span<const Value> values, const Binding& binding
   const Array x = read(binding, values, o.inputs[0]);
   const auto& attrs = o.attrs.as<SortAttrs>();
   const std::int64_t length = o.shapes[0].at(-1);
-  std::vector<std::int64_t> places;  // of what is kept, in x
+  std::vector<std::int64_t> places;  // of the kept elements, in x
   std::vector<std::int64_t> row(at(length));
   for (std::int64_t start = 0; start < x.size(); start += length) {
     std::iota(row.begin(), row.end(), start);

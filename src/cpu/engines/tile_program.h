@@ -57,7 +57,7 @@ struct TileOp {
   int out = 0, a = 0, b = 0, c = 0;  // slots; 0 is none
   int view = -1;
   int column = -1;
-  std::int64_t number = 0;  // Fill: elements (0: by count); Random: what is added to the counter
+  std::int64_t number = 0;  // Fill: elements (0: by count); Random: increment of the counter
   TileLoop compute = nullptr;
   TileExpand expand = nullptr;
   TileLoad load = nullptr;

@@ -22,7 +22,7 @@ constexpr std::int64_t kPlaneFloats = kCpu.second_floats() / 4;
 constexpr std::int64_t kPositions = 512;  // of one stretch, at least, where images are small
 constexpr std::int64_t kPartSteps = 32;   // of one part's block tiles, at least
 constexpr std::int64_t kSumRows = 4;      // output channels finished at a time
-constexpr std::int64_t kFilled = 6;       // one part in so many of a tile is enough
+constexpr std::int64_t kFilled = 6;       // one part in kFilled of a tile is enough
 
 // Taps of a filter's row that are neighbours in the planes.
 std::int64_t taps_of_run(const ConvShape& s) { return s.stride_w == 1 && s.dil_w == 1 ? s.s : 1; }

@@ -91,7 +91,7 @@ using DotFn = void (*)(const DotArgs&);
 /// of bfloat16:
 ///   a[a_table[step] + i * a_row + word]                 b[b_table[step] + word * b_row + j]
 /// Where there is no table, steps are a_step or b_step words apart. Whole halves of the tile are
-/// read, so what stands beyond rows and cols must be readable; it does not matter.
+/// read, so elements beyond rows and cols must be readable; their values do not matter.
 struct BlockArgs {
   std::int64_t steps = 0;
   const float* a = nullptr;

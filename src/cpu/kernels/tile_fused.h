@@ -26,7 +26,7 @@ constexpr int kMaxFusedElements = 5, kMaxFusedScalars = 7, kMaxFusedSums = 3, kM
 struct FusedRow {
   std::int64_t count;
   const void* elements[kMaxFusedElements];
-  std::int64_t ahead[kMaxFusedElements];  // bytes from an element to what is asked for with it
+  std::int64_t ahead[kMaxFusedElements];  // bytes from an element to its prefetch address
   const float* scalars[kMaxFusedScalars];
   void* outs[kMaxFusedOuts];    // may be elements
   double* sums[kMaxFusedSums];  // added to

@@ -23,7 +23,7 @@ Library open_driver(const std::string& file) {
                            "/usr/lib/aarch64-linux-gnu/libcuda.so.1",
                            "/usr/lib/wsl/lib/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"})
     if (Library library = open_file(path); library.handle != nullptr) return library;
-  return first;  // its words say best what is missing
+  return first;  // its message describes best what is missing
 }
 
 // Fills the table; returns the first required name that is missing, or null.

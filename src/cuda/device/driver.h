@@ -22,9 +22,9 @@ struct Driver {
 /// initialised.
 struct LoadedDriver {
   Driver table;
-  std::string path;     // the file, or what was looked for
+  std::string path;     // the file, or the names searched
   int version = 0;      // 1000 * major + 10 * minor of the CUDA API it serves; 0: unknown
-  std::string problem;  // a complete sentence with what to do
+  std::string problem;  // a complete sentence with advice
 };
 
 /// True if the process's driver can be loaded, which takes a millisecond; does not start the

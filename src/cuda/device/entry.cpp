@@ -21,7 +21,7 @@ void open_early(int index) {
   run_on_worker([index] {
     try {
       context_of(index);
-    } catch (const Error&) {  // whoever needs the GPU tries again and is told
+    } catch (const Error&) {  // the first real use tries again and reports the error
     }
   });
 }

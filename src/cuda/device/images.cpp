@@ -213,7 +213,7 @@ void GpuImages::make(int number, void* to, std::span<const ImageJob> jobs, int h
   std::vector<Room> rooms;
   std::size_t room = 0, changes = 0, pinned_pixels = 0;
   std::int64_t most_joined = 0;                // rows of planes
-  std::int64_t most_items = 0, most_rows = 0;  // of what begins with scaling
+  std::int64_t most_items = 0, most_rows = 0;  // of images whose first transform scales
   bool more = false;                           // than that
   for (const ImageJob& job : jobs) {
     const std::vector<ImageTransform>& list = job.record.changes;

@@ -47,7 +47,7 @@ class GpuImages {
   CUstream stream_;
   nvjpegHandle_t handle_ = nullptr;  // when the first file came
   std::vector<Slot> slots_;
-  Memory room_;  // for the images of the batch under way: the stream makes one after another
+  Memory room_;  // for the images of the current batch; the stream makes batches in order
 };
 
 }  // namespace tenon::cuda

@@ -12,7 +12,7 @@ namespace tenon::cuda {
 
 struct Library {
   void* handle = nullptr;
-  std::string path;     // the file that was opened, or what was looked for
+  std::string path;     // the file that was opened, or the names searched
   std::string problem;  // why it was not opened; empty when it was
   /// The address of a symbol; null if there is none.
   void* symbol(const char* name) const;

@@ -15,7 +15,7 @@ namespace tenon::cuda {
 namespace {
 
 constexpr double kSeconds = 0.02;  // of one measurement
-constexpr int kTries = 3;          // a busy neighbour can only make one slower
+constexpr int kTries = 3;          // other load can only make a measurement slower
 
 std::shared_ptr<const CompiledKernel> kernel(const Target& target, const std::string& name,
                                              const std::string& parameters,
@@ -102,7 +102,7 @@ double copy_rate(Timer& timer, const Target& target, const CompiledKernel& copy,
 
 /// The rates that time models use from now on.
 GpuModel with_rates(GpuModel gpu, const Rates& rates) {
-  constexpr double kCopyShare = 3.9 / 4.8;  // of what a data sheet says: an H200's
+  constexpr double kCopyShare = 3.9 / 4.8;  // of the data sheet's rate, as on an H200
   const double flops = 2 * gpu.multiprocessors * gpu.clock;
   gpu.memory = rates.copy / kCopyShare;
   gpu.fp32 = rates.fp32 / flops;

@@ -196,7 +196,7 @@ class Helpers {
       give_back(std::move(helper), !image.empty());
       if (!image.empty()) return {std::move(image), {}};
     }
-    return here();  // also to hear what is wrong with the source
+    return here();  // also to get the compiler's messages
   }
 
   void abandon() {

@@ -6,6 +6,7 @@
 // and end by themselves when the program is gone. If a helper fails, its source is compiled in the
 // program's own process. Nothing else is compiled there: a process can end at any time while
 // helpers compile for it.
+#pragma once
 
 #include <functional>
 #include <string>

@@ -30,7 +30,7 @@ using HeaderList = std::vector<std::pair<std::string, const std::string*>>;
 struct Nvrtc {
   std::string path;
   int major = 0, minor = 0;
-  std::vector<int> archs;  // that it makes cubins for, ascending
+  std::vector<int> archs;  // with cubin support, ascending
   std::string problem;
 
   /// A cubin if the compiler knows the architecture (ten times the compute capability), otherwise

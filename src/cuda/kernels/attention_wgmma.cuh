@@ -40,7 +40,7 @@ inline constexpr WgmmaType kWgmmaTypeOf<AttentionF16> = WgmmaType::F16;
 /// Consecutive tiles of 64 rows in shared memory. 32-bit addresses, multiples of 1024.
 template <class C>
 struct AttentionTiles {
-  unsigned char* memory;  // what `address` is the address of
+  unsigned char* memory;  // the memory at `address`
   unsigned address;
 
   /// The block's first tile.
@@ -332,7 +332,7 @@ __device__ __forceinline__ void attention_wgmma_keys(const AttentionArgs& a,
   using Tiles = AttentionTiles<C>;
   TENON_DYNAMIC_SHARED(shared);
   const Tiles k = Tiles::first(shared), v = k.next(1), q = v.next(1), dy = q.next(2),
-              rows = dy.next(2);  // what is taken off, twice
+              rows = dy.next(2);  // two slots of log-sum-exps and deltas
   constexpr int kTakenBytes = kAttentionTaken * sizeof(float);
   const AttentionPlace at = AttentionPlace::here();
   const long long of = static_cast<long long>(blockIdx.y) % a.kv_heads,

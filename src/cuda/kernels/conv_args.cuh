@@ -60,10 +60,10 @@ struct ConvProblem {
   ConvPatch patch;
   ConvTaps taps;
   ConvRegion region;
-  int rows = 0;                         // filters of a group of the convolution
-  int chunk = 0;                        // groups of units that are staged at a time
-  int sums = 0;                         // where sums lie on chip, in units; 0: over the operands
-  int pitch = 0;                        // units from a filter to the next, odd
+  int rows = 0;   // filters per group of the convolution
+  int chunk = 0;  // groups of units that are staged at a time
+  int sums = 0;   // offset of the sums in shared memory, in units; 0: over the operands
+  int pitch = 0;  // units from a filter to the next, odd
   int image_step = 0, filter_step = 0;  // from a group of the convolution to the next
 };
 

@@ -27,7 +27,7 @@ struct ChannelPart {
   ChannelParts all;
   int channel, part;
   bool exists;         // this thread's elements
-  bool leads;          // this thread stores what they come to
+  bool leads;          // this thread stores the result
   float count, share;  // of all lanes' elements; 1 / count
 
   TENON_DEVICE void put(int number, float x) const {

@@ -102,7 +102,7 @@ class SimtTile {
 #pragma unroll 1
     for (int tile = 0; tile < tiles; ++tile) {
       copy_async_wait<C::kStages - 2>();
-      __syncthreads();  // also: everybody is done with the stage that is filled next
+      __syncthreads();  // also: no thread reads the stage that is filled next
       fill(tile + C::kStages - 1);
       const float *a = now + m_, *b = now + kTileA + n_;
 #pragma unroll

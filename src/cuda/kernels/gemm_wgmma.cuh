@@ -94,7 +94,7 @@ class WgmmaBlock {
       const int group = static_cast<int>(threadIdx.x) / 128 - 1;
       if (C::kTurns || group < kSharing) consume(group);
       if constexpr (C::kSplits > 1) {
-        cluster_sync();  // everybody's sums can be read
+        cluster_sync();  // the sums of all blocks can be read
         add_up();
       }
       if constexpr (E::kSums) combine(static_cast<int>(threadIdx.x) - 128);
@@ -375,7 +375,7 @@ class WgmmaBlock {
   TENON_DEVICE void write(float (&sums)[kHalves][64], int m, int n, Held (&held)[kAhead],
                           bool inside, int group, bool mine, bool both) {
     float* place = place_of_warp(group);
-    if (both) threads_sync(1, 256);  // nobody reads sums in either place
+    if (both) threads_sync(1, 256);  // no thread reads sums in either place
     if (both && mine) stage(sums[kHalves - 1], place_of_warp(group ^ 1));
 #pragma unroll 1
     for (int halves = both ? 1 : kHalves; halves > 0; --halves, m += 64) {

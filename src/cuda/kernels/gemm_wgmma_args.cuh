@@ -14,7 +14,7 @@ inline constexpr int kWgmmaStagingBytes = 16 * kWgmmaColumns * 4;  // a warp's r
 
 /// Shared memory of a block: the ring and its barriers, and the rows of sums of all writing warps.
 constexpr int wgmma_shared_bytes(int rows, int stages, bool turns, bool parts = false) {
-  const int columns = parts ? 3 * kWgmmaColumns / 2 : kWgmmaColumns;  // of so many lines
+  const int columns = parts ? 3 * kWgmmaColumns / 2 : kWgmmaColumns;  // lines of the operands
   const int stage = (rows + columns) * kWgmmaLine + 16;
   return 1024 + stages * stage + 16 + (turns ? 8 : rows / 16) * kWgmmaStagingBytes;
 }

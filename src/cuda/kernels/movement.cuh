@@ -163,7 +163,7 @@ __device__ __forceinline__ void scatter_rows(const ScatterArgs& a) {
   const Index* index = static_cast<const Index*>(a.in[1]) + tile.outer * a.index_pitch;
   const long long updates = tile.outer * a.indices * a.inner + tile.column0 + tile.column;
   const int own = static_cast<int>(threadIdx.x) * kScatterBatch;
-  const bool first = tile.row0 == 0 && tile.column0 == 0;  // tells what is outside
+  const bool first = tile.row0 == 0 && tile.column0 == 0;  // records indexes outside
   for (long long start = 0; start < a.indices; start += kScatterThreads * kScatterBatch) {
     int rows[kScatterBatch], count = 0, total = 0;
 #pragma unroll
@@ -321,7 +321,7 @@ __device__ __forceinline__ void scatter_elements(const ScatterArgs& a) {
   if (tile.row_begin >= tile.row_end) return;
   const long long start = tile.outer * a.indices * a.inner + tile.column0 + tile.column;
   const Index* index = static_cast<const Index*>(a.in[1]);
-  const bool first = tile.row0 + tile.row_begin == 0;  // tells what is outside
+  const bool first = tile.row0 + tile.row_begin == 0;  // records indexes outside
 #pragma unroll 4
   for (long long j = 0; j < a.indices; ++j) {
     const long long at = index[start + j * a.inner], row = at - tile.row0;

@@ -44,8 +44,8 @@ struct GatherArgs {
   long long count = 0;         // words of out
   Divisor inner, indices;      // inner in words
   long long size = 0;          // of data along the axis
-  long long fill = 0;          // what an index outside gives, repeated over 8 bytes
-  Outside* outside = nullptr;  // null: nobody reads it
+  long long fill = 0;          // the value for an index outside, repeated over 8 bytes
+  Outside* outside = nullptr;  // null: no record
   long long site = 0;
 };
 
@@ -58,7 +58,7 @@ struct ScatterArgs {
   long long rows = 0, columns = 0, rows_per_thread = 0;
   long long base_step = 1;     // 0: the base is one number everywhere
   long long index_pitch = 0;   // between the indices of neighbours along the outer axis; 0: shared
-  Outside* outside = nullptr;  // null: nobody reads it
+  Outside* outside = nullptr;  // null: no record
   long long site = 0;
 };
 

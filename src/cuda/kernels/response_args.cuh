@@ -12,7 +12,7 @@ struct ResponseArgs {
   const void* in[2] = {};  // x, and of the gradient that of the result
   void* out = nullptr;
   long long count = 0;       // threads
-  Divisor places, channels;  // channels last: places is unused, channels counts words of lanes
+  Divisor places, channels;  // NHWC: places is unused, channels counts words of lanes
   Divisor runs;              // of kResponseLanes channels; the last may be incomplete
   double mean = 0;           // alpha / size
   double beta = 0, k = 0;

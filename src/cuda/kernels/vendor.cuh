@@ -82,12 +82,12 @@ __device__ __forceinline__ void split_rows(const CastArgs& a) {
 /// Aligned: rows of `in` begin at multiples of 16 bytes, and the number of columns is a multiple of
 /// 4.
 template <bool Aligned, bool Tf32>
-__device__ __forceinline__ void turn_rows(const TurnArgs& a) {
-  constexpr int kSteps = kTurnSide * kTurnSide / 4 / 256;
-  __shared__ float tile[kTurnSide][kTurnSide + 1];
+__device__ __forceinline__ void transpose_rows(const TransposeArgs& a) {
+  constexpr int kSteps = kTransposeSide * kTransposeSide / 4 / 256;
+  __shared__ float tile[kTransposeSide][kTransposeSide + 1];
   unsigned left = blockIdx.x;
-  const long long row = static_cast<long long>(split<false>(left, a.tiles)) * kTurnSide;
-  const long long column = static_cast<long long>(left) * kTurnSide;
+  const long long row = static_cast<long long>(split<false>(left, a.tiles)) * kTransposeSide;
+  const long long column = static_cast<long long>(left) * kTransposeSide;
   // Each step loads 16 lines of 64 elements, four elements a thread.
   const int line = static_cast<int>(threadIdx.x) / 16,
             first = static_cast<int>(threadIdx.x) % 16 * 4;
@@ -126,7 +126,7 @@ __device__ __forceinline__ void turn_rows(const TurnArgs& a) {
 
 /// Transposes a tile of a plane and converts through float. 256 threads.
 template <class From, class To>
-__device__ __forceinline__ void turn_planes(const PlanesArgs& a) {
+__device__ __forceinline__ void transpose_planes(const PlanesArgs& a) {
   constexpr int kSteps = kPlaneSide / 8;
   __shared__ float tile[kPlaneSide][kPlaneSide + 1];
   unsigned across = blockIdx.x;

@@ -19,10 +19,10 @@ struct CastArgs {
   long long out_outer = 0, out_batch = 0;  // multiples of kCastWidth
 };
 
-constexpr int kTurnSide = 64;  // of the tile that a block turns
+constexpr int kTransposeSide = 64;  // of the tile that a block transposes
 
 /// out[column, row] = in[row, column]; columns are contiguous in `in`, rows in `out`.
-struct TurnArgs {
+struct TransposeArgs {
   const float* in = nullptr;
   float* out = nullptr;
   long long rows = 0, columns = 0;
@@ -30,7 +30,7 @@ struct TurnArgs {
   Divisor tiles;                          // beside each other along the columns
 };
 
-constexpr int kPlaneSide = 32;  // of the tile that a block turns
+constexpr int kPlaneSide = 32;  // of the tile that a block transposes
 
 /// out[plane, column, row] = in[plane, row, column], converted; both contiguous.
 struct PlanesArgs {

@@ -43,7 +43,7 @@ std::int64_t conv_row_pitch(const ConvShape& shape, const ConvConfig& config);
 /// Shared memory of a block of a convolution in bytes: operands, sums, and the maximum of both.
 std::int64_t conv_staged_bytes(const ConvShape& shape, const ConvConfig& config);
 std::int64_t conv_sums_bytes(const ConvConfig& config);
-inline constexpr std::int64_t kMostPatchBytes = 99 * 1024;  // what every GPU since 8.0 has
+inline constexpr std::int64_t kMostPatchBytes = 99 * 1024;  // every GPU since 8.0 has it
 /// Units from one position of a patch to the next: odd.
 inline std::int64_t conv_patch_pitch(const ConvConfig& config) { return config.chunk | 1; }
 /// Number of parts per channel that a block stores if the epilogue reduces channels.

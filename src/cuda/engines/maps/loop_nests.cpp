@@ -161,12 +161,12 @@ class Cutter {
 
   /// True if the instruction can be recomputed after the row kernel: from values that the row
   /// kernel does not overwrite, without a row reduction.
-  bool can_be_made_again(int i) const {
+  bool can_be_recomputed(int i) const {
     const MapInstr& instr = map_.instrs[at(i)];
     if (instr.code == MapCode::RowReduce) return false;
     if (instr.code == MapCode::Load && stores(map_, instr.view.value)) return false;
     return std::all_of(std::begin(instr.args), std::end(instr.args),
-                       [&](int arg) { return arg < 0 || can_be_made_again(arg); });
+                       [&](int arg) { return arg < 0 || can_be_recomputed(arg); });
   }
 
   /// If instruction i only casts a lower-precision value to float32 and is not stored itself, the
@@ -190,7 +190,7 @@ class Cutter {
     std::set<int> done;
     for (const MapReduce& reduce : map_.reduces) {
       const int i = upcast(reduce.source);
-      if (!can_be_made_again(i) && done.insert(i).second) after.instrs[at(i)] = kept(rows, i);
+      if (!can_be_recomputed(i) && done.insert(i).second) after.instrs[at(i)] = kept(rows, i);
     }
     if (!rows.stores.empty()) push(LoopNestKind::Rows, rows);
     if (!after.reduces.empty()) columns(everywhere(after));

@@ -20,7 +20,7 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::uint64_t kAlignment = 16;  // of what wide accesses start from
+constexpr std::uint64_t kAlignment = 16;  // alignment of vector accesses
 
 class MapKernel final : public Kernel {
  public:

@@ -26,7 +26,7 @@ namespace {
 constexpr std::int64_t kOneBlockElements = 4096;  // of a region whose kernels one block can do
 constexpr int kOneBlockThreads = 1024;
 constexpr int kJoinedThreads = 256;
-constexpr std::int64_t kLongestByAll = 4096;  // row that every block of a launch makes for itself
+constexpr std::int64_t kLongestByAll = 4096;  // longest row that every block of a launch computes
 constexpr std::size_t kPartWords = 125;       // of a part of a launch
 constexpr std::size_t kFewParts = 8;          // of one text: beyond, a block searches for its own
 constexpr std::int64_t kFewBlocks = 4;        // whose work behind others' one block does
@@ -234,7 +234,7 @@ PrintedLaunch launch_together(std::span<const Titled> parts) {
 /// is no work for many blocks, one block does everything.
 struct PhaseForm {
   std::vector<bool> alone;  // by phase that has something to do: whether it is one block's work
-  bool by_all = false;      // every block makes the first for itself
+  bool by_all = false;      // every block computes the first phase for itself
 
   /// The phase in which many blocks may work.
   std::size_t wide() const { return by_all ? 1 : 0; }
@@ -460,7 +460,7 @@ bool can_be_by_all(const MapProgram& map, std::span<const LaunchPart> parts) {
       elements.push_back(store.view.value);
     }
   }
-  std::vector<char> counts(map.instrs.size(), 0);  // for what the row comes to
+  std::vector<char> counts(map.instrs.size(), 0);  // needed for the results of the row
   for (std::size_t i = map.instrs.size(); i-- > 0;) {
     const MapInstr& instr = map.instrs[i];
     if (instr.per_row || instr.code == MapCode::RowReduce) counts[i] = 1;

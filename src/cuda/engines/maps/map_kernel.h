@@ -61,7 +61,7 @@ PrintedMap print_together(std::span<const Region> regions, std::span<const Value
 /// A summary of regions in phases.
 struct PhaseSizes {
   int phases = 0;             // with anything to do
-  bool by_all = false;        // every block makes the first phase, one row, for itself
+  bool by_all = false;        // every block computes the first phase, one row, for itself
   bool ends_last = false;     // the last phase is one block's work: that of the last block to end
   bool wait_for_none = true;  // whether one launch can do them, in which no block waits for another
   bool fits = true;           // whether one launch takes those

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kMostColumnBlocks = 1024, kBusyBlocks = 264;
 constexpr int kMostUnrolled = 8;         // steps of a thread whose loads go together
-constexpr std::int64_t kRegisters = 32;  // for what these loads bring
+constexpr std::int64_t kRegisters = 32;  // for the results of these loads
 // Combining chunks of moments costs more than combining sums, so moments have fewer chunks: about
 // two blocks per multiprocessor of a large GPU. The chunks of one tile are limited too, because its
 // last block reads them all.

@@ -128,8 +128,8 @@ class InstrPrinter {
   std::int64_t widest_ = 8;
   std::vector<std::string> expressions_, stored_;
   std::vector<std::string> coordinate_;  // as int, of instructions that are one
-  std::vector<bool> near_;               // what is computed of numbers that were rounded to 16 bits
-  std::vector<bool> only_rounded_;       // what is rounded to 16 bits, after products at most
+  std::vector<bool> near_;               // computed from numbers that were rounded to 16 bits
+  std::vector<bool> only_rounded_;       // only rounded to 16 bits, after products at most
   std::set<ValueId> written_, changing_;
   std::map<ValueId, std::string> pointers_;
   std::map<std::vector<std::int64_t>, std::string> layouts_;

@@ -66,9 +66,9 @@ class RowForm {
   int wide_, lanes_ = 1, threads_ = 256, steps_ = 1;
   bool keeps_ = true, packs_ = false;
   bool ahead_ = false;        // packed loads are a row ahead
-  std::vector<bool> kept_;    // in registers, from the pass that makes it on
+  std::vector<bool> kept_;    // in registers, from the pass that computes it on
   int staged_ = -1;           // the load whose row stays in shared memory
-  std::vector<bool> packed_;  // loads that stay in registers as they lie in memory
+  std::vector<bool> packed_;  // loads that stay in registers as stored
 
  private:
   /// True if recomputing it costs less than a register for each element.

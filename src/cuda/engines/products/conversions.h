@@ -68,9 +68,9 @@ class RowParts : public RowConversion {
 
 /// Exchanges rows and columns of contiguous planes [planes, rows, columns] and converts: between
 /// NCHW and NHWC. Float32 or 16 bits.
-class PlaneTurn {
+class PlaneTranspose {
  public:
-  PlaneTurn(const Target& target, const Shape& planes, DType from, DType to);
+  PlaneTranspose(const Target& target, const Shape& planes, DType from, DType to);
   /// Bytes of the result.
   std::size_t bytes() const { return bytes_; }
   void run(void* stream, const std::byte* in, std::byte* out) const;
@@ -85,16 +85,16 @@ class PlaneTurn {
 
 /// Transposes a float32 matrix so that its other axis is contiguous; elements are rounded to tf32
 /// or copied. The pitch of the rows is a multiple of 8 elements, with zeros up to it.
-class RowTurn {
+class RowTranspose {
  public:
-  RowTurn(const Target& target, const MatrixRows& rows, bool tf32);
+  RowTranspose(const Target& target, const MatrixRows& rows, bool tf32);
   const MatrixRows& result() const { return result_; }
   std::size_t bytes() const { return bytes_; }
   void run(void* stream, const std::byte* in, std::byte* out) const;
   const std::string& source() const { return kernel_->source().text; }
 
  private:
-  TurnArgs args_;
+  TransposeArgs args_;
   MatrixRows result_;
   std::int64_t offset_ = 0;
   std::size_t bytes_ = 0;

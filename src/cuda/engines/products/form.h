@@ -20,14 +20,14 @@ struct OperandForm {
   int outer_digits = 1, inner_digits = 1;  // 1 or 3
   int window = 0;
   std::int64_t last_outer = 1, last_inner = 1;  // sizes of the axes' last digits
-  bool along_k = true;                          // how its tiles lie in shared memory
+  bool along_k = true;                          // order of its tiles in shared memory
   int vector = 1;      // elements that can be copied at once: 16 bytes, or 1
   bool pairs = false;  // of 16-bit ones that cannot, neighbours along k come two at a time
 
   // With a prologue, which may belong to either operand of the region:
   const MapProgram* prologue = nullptr;  // the region's
   DType element = DType::Float32;        // behind it; else dtype
-  std::vector<View> layouts;             // ways in which further values lie over the operand
+  std::vector<View> layouts;             // layouts of further operands over the operand
   std::vector<GemmLayout> placed;        // the same over the form's digits
 };
 

@@ -60,7 +60,7 @@ double cycles(const GpuModel& gpu, const SimtSizes& s, const Config& config) {
   const std::int64_t blocks = divide_up(tiles_of(s, t) * config.splits, gpu.multiprocessors);
   const std::int64_t warps = std::min<std::int64_t>(blocks, residents(t)) * t.threads / 32;
   double work = static_cast<double>(blocks * divide_up(s.k, config.splits) * t.m * t.n);
-  if (warps < 16) work *= 1.06;  // they do not hide what the others wait for
+  if (warps < 16) work *= 1.06;  // too few to hide waiting
   if (blocks == 1) work *= 1.05;
   if (t.n == 64) work *= 1.01;
   const double partials =
@@ -236,7 +236,7 @@ class SimtKernel final : public Kernel {
   const Tile tile_;
   const Operand a_, b_;
   const std::string title_;
-  std::optional<RowTurn> turn_;  // rows that are contiguous along k
+  std::optional<RowTranspose> turn_;  // rows that are contiguous along k
   SimtProblem problem_;
   Grid grid_;
   EpilogueArguments arguments_;

@@ -145,7 +145,7 @@ class Side {
   std::size_t item_;
   int box_rows_ = 0;
   std::optional<RowCast> cast_;
-  std::optional<RowTurn> turn_;  // tf32 is multiplied along lines only
+  std::optional<RowTranspose> turn_;  // tf32 is multiplied along lines only
   std::size_t offset_bytes_ = 0;
   std::uint64_t extents_[2] = {}, pitch_ = 0;
 };

@@ -34,7 +34,7 @@ namespace {
 
 constexpr int kPlans = 6;  // how many of the heuristics' proposals are worth timing
 constexpr int kLastPlans = 3, kLargePlans = 2;
-constexpr int kFusedPlans = 2;  // that it compiles for an epilogue over channels-last images
+constexpr int kFusedPlans = 2;  // that it compiles for an epilogue over NHWC
 constexpr const char *kFused = "fused-", *kLarge = kMuchMemory, *kLast = "last-",
                      *kFusedLast = "fused-last-";
 
@@ -193,7 +193,7 @@ CudnnConvolution without_epilogue(const Region& region, std::span<const Value> v
 }
 
 /// True if the library's kernels for NHWC are fast and transposing is simple.
-bool may_turn(const Contraction& c, std::span<const Value> values) {
+bool may_transpose(const Contraction& c, std::span<const Value> values) {
   for (const View* view : {&c.a, &c.b})
     if (values[at(view->value)].dtype == DType::Float64) return false;
   // Feature maps have the channels of all groups, filters those of one group.
@@ -228,7 +228,7 @@ class Operand {
   }
   std::size_t bytes() const {
     std::size_t sum = cast_ ? cast_->bytes() : 0;
-    for (const PlaneTurn& turn : turns_) sum += turn.bytes();
+    for (const PlaneTranspose& turn : turns_) sum += turn.bytes();
     return sum;
   }
   /// `place` advances past the conversion's workspace.
@@ -239,7 +239,7 @@ class Operand {
       return std::exchange(place, place + cast_->bytes());
     }
     memory += offset_;
-    for (const PlaneTurn& turn : turns_) {
+    for (const PlaneTranspose& turn : turns_) {
       turn.run(binding.stream, memory, place);
       memory = std::exchange(place, place + turn.bytes());
     }
@@ -247,7 +247,7 @@ class Operand {
   }
   std::string source() const {
     std::string all = cast_ ? cast_->source() : std::string();
-    for (const PlaneTurn& turn : turns_) all += turn.source();
+    for (const PlaneTranspose& turn : turns_) all += turn.source();
     return all;
   }
 
@@ -255,7 +255,7 @@ class Operand {
   ValueId value_;
   std::size_t offset_ = 0;
   std::optional<RowCast> cast_;
-  std::vector<PlaneTurn> turns_;
+  std::vector<PlaneTranspose> turns_;
 };
 
 class CudnnKernel final : public Kernel {
@@ -266,7 +266,7 @@ class CudnnKernel final : public Kernel {
         a_(target, c_.a, c_.a_shape, c_.compute(), values, way.channels_last),
         b_(target, c_.b, c_.b_shape, c_.compute(), values, way.channels_last) {
     if (!plan_fused(target, region, values, way)) plan_plain(target, region, values, way);
-    if (way.channels_last && !c_.channels_last) turn_back(target);
+    if (way.channels_last && !c_.channels_last) transpose_back(target);
     workspace_bytes = a_.bytes() + b_.bytes() + product_bytes_ + transposed_bytes_ +
                       conversion_room(plan_->workspace_bytes());
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
@@ -334,7 +334,7 @@ class CudnnKernel final : public Kernel {
   }
 
   /// Transposes the result back to NCHW.
-  void turn_back(const Target& target) {
+  void transpose_back(const Target& target) {
     const Shape planes = planes_of(c_.out_shape);
     if (planes[2] == 1) return;
     turn_.emplace(target, Shape{planes[0], planes[2], planes[1]}, result_, result_);
@@ -347,7 +347,7 @@ class CudnnKernel final : public Kernel {
   std::optional<VendorEpilogue> epilogue_;
   ValueId out_ = kNoValue, bias_ = kNoValue;
   DType result_ = DType::Float32;
-  std::optional<PlaneTurn> turn_;  // of a channels-last result
+  std::optional<PlaneTranspose> turn_;  // of an NHWC result
   std::size_t bias_offset_ = 0, product_bytes_ = 0, transposed_bytes_ = 0;
 };
 
@@ -406,7 +406,7 @@ class CudnnEngine final : public Engine {
       for (int large = 0; full && rank == 0 && large < kLargePlans; ++large)
         names.push_back(kLarge + std::to_string(large));
     }
-    if (may_turn(region.contraction, values))
+    if (may_transpose(region.contraction, values))
       for (int rank = 0; rank < kLastPlans; ++rank) names.push_back(kLast + std::to_string(rank));
     return names;
   }
@@ -454,7 +454,7 @@ class CudnnEngine final : public Engine {
       way.channels_last = true;
       if (!c.tf32()) way.fused = false;
     }
-    if (way.channels_last && !may_turn(c, values))
+    if (way.channels_last && !may_transpose(c, values))
       throw NotSupported("cuDNN is given no channels-last images of these types or sizes");
     return way;
   }
@@ -475,7 +475,7 @@ class CudnnEngine final : public Engine {
       if (!planes->empty() && c.compute() == DType::Float64)
         return "a float64 operand in another order";
     }
-    if (keeps_last(c) && !may_turn(c, values))
+    if (keeps_last(c) && !may_transpose(c, values))
       return "channels-last images of other channels than multiples of 8";
     return nullptr;
   }

@@ -378,9 +378,9 @@ namespace {
 
 /// The plan of a convolution and rank, for as long as it is referenced.
 struct SharedPlan {
-  std::mutex mutex;  // held while it is made: who asks meanwhile waits
+  std::mutex mutex;  // held while the plan is made; other requests wait
   std::weak_ptr<const CudnnPlan> plan;
-  std::shared_ptr<const CudnnPlan> prefetched;  // until somebody asks
+  std::shared_ptr<const CudnnPlan> prefetched;  // until the real request
 };
 
 std::shared_ptr<SharedPlan> find_shared(const Target& target, const CudnnConvolution& convolution,

@@ -76,7 +76,7 @@ class CudnnPlan {
 
   int ordinal_;
   bool bias_;
-  std::shared_ptr<const void> operations_;  // what the plan was made of, as long as it lives
+  std::shared_ptr<const void> operations_;  // the plan refers to these
   std::unique_ptr<CudnnDescriptor> graph_, config_, plan_;
   std::size_t workspace_bytes_ = 0;
 };
