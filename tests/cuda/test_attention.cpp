@@ -134,7 +134,8 @@ TEST_CASE("GPU attention: a query that a mask hides from all keys gives 0 and ha
 
 TEST_CASE("GPU attention: a query of 16 bits that sees one key has no gradient") {
   if (!test::has_gpu()) return;
-  // Of one tile, of several by warps and by warpgroups, and sizes that are written out.
+  // One tile, several tiles by warps and by warpgroups, and sizes that are computed without a
+  // kernel.
   const std::pair<std::int64_t, std::int64_t> sizes[] = {
       {40, 16}, {130, 16}, {130, 128}, {320, 64}, {320, 128}, {6, 1}, {70, 1}, {70, 36}};
   for (const Precision precision : {Precision::Fp32, Precision::Bf16, Precision::Fp16})
@@ -165,7 +166,7 @@ TEST_CASE("GPU attention: gradients of 16 bits where one weight outweighs the ot
         CAPTURE(static_cast<int>(masked));
         CAPTURE(length);
         CAPTURE(size);
-        // Each query is near its own key, whose score is 10 above what the others' are about.
+        // Each query is close to its own key, whose score is about 10 above the others.
         Operands o = operands({1, 2, 2, length, length, size, size}, masked);
         const Tensor unit = o.k / sqrt(sum(o.k * o.k, {-1}, true));
         const double root = std::sqrt(static_cast<double>(size));
@@ -220,7 +221,7 @@ TEST_CASE("GPU attention: texts of one tile, values and gradients, one launch ea
     for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool, Masked::Added}) {
       check_gpu(s, masked, DType::BFloat16, 2e-2);
       check_gpu(s, masked, DType::Float16, 3e-3);
-      // Where one key is all there is, gradients are differences that should be zero.
+      // With a single key, gradients are differences that should be zero.
       const double apart = s.keys == 1 ? 20 : 1;
       check_gpu(s, masked, DType::Float32, 2e-6 * apart);
       const PrecisionScope scope(Precision::Tf32);

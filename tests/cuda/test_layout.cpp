@@ -18,7 +18,7 @@ struct Sizes {
   std::int64_t images, channels, filters, height, width;
 };
 
-// Whole numbers, few enough that sums of products are exact in bfloat16 and float32.
+// Integers, few enough that sums of products are exact in bfloat16 and float32.
 Tensor numbers(const Shape& shape, std::int64_t step, std::int64_t values) {
   std::vector<float> all;
   all.reserve(static_cast<std::size_t>(shape.numel()));

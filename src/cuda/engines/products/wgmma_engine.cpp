@@ -329,8 +329,8 @@ class WgmmaEngine final : public Engine {
     const std::vector<MapReduce>& reduces = region.map.reduces;
     const bool does = std::any_of(reduces.begin(), reduces.end(),
                                   [](const MapReduce& reduce) { return reduce.rows > 0; });
-    // The plan depends on the answer for a size, so sizes that cannot reduce yet do not count as
-    // asked.
+    // The plan records every question about a size, so divisibility is asked only for products that
+    // reduce rows already.
     if (does && shape.m % kReducedRows != 0) return false;
     if (shape.n % 4 != 0 || shape.n < kWgmmaColumns) return false;
     const auto is_read = [](const MapInstr& instr) {
