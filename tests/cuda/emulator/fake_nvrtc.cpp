@@ -6,9 +6,10 @@
 // environment:
 //   TENON_FAKE_NVRTC_LOG      a file; each compilation adds a line with the number of its process
 //   TENON_FAKE_NVRTC_HELPERS  "crash": a process that only compiles crashes on its first source
-//   TENON_FAKE_NVRTC_LONG     a compilation that reads headers creates an object of static lifetime,
-//                             as NVRTC does, and runs until it is stopped, a minute at most; if it
-//                             still runs when the object is destroyed, the process ends
+//   TENON_FAKE_NVRTC_LONG     a compilation that reads headers creates an object of static
+//                             lifetime, as NVRTC does, and runs until it is stopped, a minute
+//                             at most; if it still runs when the object is destroyed, the
+//                             process ends
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>

@@ -19,8 +19,9 @@ namespace tenon::cuda {
 ///   __device__ Held<N> hold(long long own, const Offset* more) const;
 ///   template <int N>
 ///   __device__ void apply(const Memory (&x)[N], const Held<N>& held, Result (&y)[N]) const;
-/// hold() loads and draws the prologue's further operands for the N neighbours x. `own` is the offset
-/// of the first neighbour from GemmOperand::data, more[j] its offset in layout j, in elements.
+/// hold() loads and draws the prologue's further operands for the N neighbours x. `own` is the
+/// offset of the first neighbour from GemmOperand::data, more[j] its offset in layout j, in
+/// elements.
 struct PrintedPrologue {
   std::string code;
   ArgumentBlock arguments;
