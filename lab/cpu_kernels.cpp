@@ -1,7 +1,7 @@
-// Times the CPU contraction kernels on the shapes of three training networks and tells each one's
-// share of the multiply-add peak measured in the same run. Not linked into the library.
+// Times the CPU contraction kernels on the shapes of three training networks. Prints each one's
+// share of the multiply-add peak, which is measured in the same run. Not linked into the library.
 //
-//   cpu_kernels [threads] [f32|bf16] [word of the names to run]
+//   cpu_kernels [threads] [f32|bf16] [part of the names to run]
 #include <time.h>
 
 #include <algorithm>
@@ -43,15 +43,15 @@ struct Options {
   double peak = 1;
 };
 
-// Seconds: of this thread's CPU time with one thread, so that a busy machine disturbs little, else
-// of wall time.
+// Seconds: with one thread the thread's CPU time, so that other load disturbs little; otherwise
+// wall time.
 double now(const Options& options) {
   timespec time{};
   clock_gettime(options.threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Best and median of enough repeats to fill 0.15 s.
+// Best and median of enough repeats to take 0.15 s.
 void report(const Options& options, const std::string& label, double flop,
             const std::function<void()>& run) {
   if (std::strstr(label.c_str(), options.only) == nullptr) return;
@@ -70,7 +70,7 @@ void report(const Options& options, const std::string& label, double flop,
               best * 1e6, median * 1e6, flop / best * 1e-9, 100 * flop / best / options.peak);
 }
 
-// Operands are float32, as a training step has them, or bfloat16.
+// Operands are float32, as in a training step, or bfloat16.
 void time_gemm(const Options& o, const char* label, std::int64_t m, std::int64_t n, std::int64_t k,
                bool a_t, bool b_t, DType dtype = DType::Float32) {
   Buffer a(m * k), b(k * n), c(m * n);
@@ -91,7 +91,7 @@ void time_gemm(const Options& o, const char* label, std::int64_t m, std::int64_t
          [&] { gemm(shape, left, right, c.data, n, 0, o.math, {}, workspace.data); });
 }
 
-// The three products of y = x w^T, as a training step makes them.
+// The three products of y = x w^T in a training step.
 void time_linear(const Options& o, const char* label, std::int64_t batch, std::int64_t in,
                  std::int64_t out) {
   const std::string name = label;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs lab_conv and cudnn.py in turn and prints a table for each precision.
+"""Runs lab_conv and cudnn.py alternately and prints a table for each precision.
 
     lab/conv/compare.py [--program build/bin/lab_conv] [--device cuda] [--precision fp32,tf32,bf16] [--batch 128] [--rounds 3]
                         [--budget 300] [--out FILE]

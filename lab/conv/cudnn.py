@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Times cuDNN, by PyTorch, on the work of main.cpp: cudnn.py [cpu|cuda] [fp32|tf32|bf16] [batch] [milliseconds a row] [layer]
 
-The faster of both layouts of memory, each with the algorithm that cuDNN's own search finds fastest (torch.backends.cudnn.benchmark)
-among those that repeat bit for bit; extra_mb is the peak of memory beyond operands and result.
+The faster of NCHW and NHWC, each with the fastest deterministic algorithm of cuDNN's own search (torch.backends.cudnn.benchmark);
+extra_mb is the peak of memory beyond operands and result.
 """
 import json
 import statistics

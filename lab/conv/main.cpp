@@ -1,9 +1,10 @@
 // Times the convolutions of the cuDNN paper (Chetlur et al., arXiv 1410.0759): five layers, forward
-// and both gradients, each pass a program of its own. README.md says what a figure means.
+// and both gradients, each pass as a separate program. README.md explains the figures.
 //
 //   lab_conv [cpu|cuda] [fp32|tf32|bf16] [batch] [milliseconds a row] [layer]
 //
-// One JSON object a line. Of more memory than operands and result a program says how much.
+// Prints one JSON object a line. If a program needs more memory than operands and result, the
+// object says how much.
 #include <tenon/tenon.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using Tensors = std::vector<Tensor>;
 
 namespace {
 
-// Without padding, at a stride of one.
+// No padding, stride 1.
 struct Layer {
   const char* name;
   std::int64_t channels, side, filters, kernel;
@@ -47,7 +48,7 @@ double now_ms() {
   return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
 }
 
-// Calls are queued for as long as a tenth of the budget, so that starting them costs nothing.
+// Calls are queued for a tenth of the budget at a time, so that starting them costs nothing.
 double median_ms(const CompiledFunction& f, const Tensors& in, double budget) {
   const auto run = [&](int calls) {
     const double start = now_ms();
@@ -64,7 +65,7 @@ double median_ms(const CompiledFunction& f, const Tensors& in, double budget) {
   return samples[samples.size() / 2];
 }
 
-// The step that has the multiply-adds, and who runs it.
+// The engine of the step that has the multiply-adds.
 std::string engine_of(const CompiledFunction& f, const Tensors& in) {
   std::string engine;
   double most = 0;

@@ -1,5 +1,5 @@
-// Host computations of the ladder. Vectors are the compiler's (GCC and clang); each clone of a
-// function is chosen by the machine it runs on.
+// Host computations of the ladder, with the compiler's vectors (GCC and clang). Function clones are
+// chosen for the machine at run time.
 #include "cpu.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ LAB_CLONES void reference_slab(const std::vector<int>& rows, const float* a, con
 
 constexpr int kRows = 12, kDepth = 256, kWidth = 32;
 
-/// `rows` (at most kRows) rows of C by a panel of B that lies packed in the first-level cache.
+/// `rows` (at most kRows) rows of C by a packed panel of B in the L1 cache.
 LAB_CLONES void multiply_panel(const float* a, const float* panel, float* c, int rows, int n, int k,
                                int depth, int width) {
   typedef float Vector __attribute__((vector_size(64)));

@@ -1,4 +1,4 @@
-// The two element types of the ladder, float and bfloat16, and their way to and from float.
+// The two element types of the ladder, float and bfloat16, and their conversions to and from float.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,4 +1,4 @@
-// The steps of the ladder as the harness sees them, and what it keeps of a measurement.
+// The harness's interface to the steps of the ladder, and its measurements.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -34,10 +34,10 @@ constexpr Step kSteps[] = {
 };
 constexpr int kStepCount = 5;
 
-/// The ways of a step for a product: those that it would choose, or with `all` every one.
+/// The ways of a step for a product: the step's own choice, or with `all` every way.
 std::vector<Way> ways_of(int step, const Product& product, bool all);
 
-/// Rates of a GPU's multipliers alone, in FLOP/s: float32 multiply-adds in registers, and wgmma on
+/// Peak rates of a GPU's multipliers in FLOP/s: float32 multiply-adds in registers, and wgmma on
 /// random bfloat16 tiles that stay in shared memory.
 struct Peaks {
   double float32 = 0, bfloat16 = 0;

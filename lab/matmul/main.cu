@@ -1,12 +1,12 @@
-// Climbs the ladder: checks and times every step beside cuBLAS and one CPU core; prints a table and
+// Checks and times every step of the ladder beside cuBLAS and one CPU core; prints a table and
 // writes JSON. Not linked into the library.
 //
 //   matmul [--steps thread,shared,registers,mma,wgmma] [--sizes 1024,4096,8192] [--all]
 //          [--json FILE] [--limit SECONDS]
 //
-// --all measures every choice of tiles of step 5. Each step runs in a process of its own, which a
-// clock ends after --limit seconds (60), so that a kernel that hangs costs its step only. What a
-// figure means: README.md beside this file.
+// --all measures every choice of tiles of step 5. Each step runs in a process of its own, which is
+// ended after --limit seconds (60), so that a kernel that hangs affects its own step only.
+// README.md explains the figures.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +37,8 @@ struct Options {
   unsigned limit = 60;
 };
 
-/// Host side of one size: operands as floats (for bfloat16: rounded), and some rows of the product.
+/// The host's data for one size: operands as floats (for bfloat16: rounded), and some rows of the
+/// product.
 struct Operands {
   Product p;
   std::vector<float> a, b;
@@ -55,7 +56,7 @@ struct Row {
   double rested_ms = 0, rested_cublas_ms = 0;
 };
 
-/// What the processes tell their parent; lies in memory that they share.
+/// The processes' results for their parent, in shared memory.
 struct Report {
   char gpu[320], driver[32], vendor[64];
   Peaks peaks;
@@ -75,7 +76,8 @@ void must(cudaError_t status, const char* what) {
   std::_Exit(2);
 }
 
-/// With `all_rows` the whole reference; else one random row of every 64, so that every tile is met.
+/// With `all_rows` the whole reference; otherwise one random row of every 64, so that every tile is
+/// checked.
 Operands make_operands(const Product& p, bool all_rows, std::uint64_t seed) {
   Operands o;
   o.p = p;
@@ -121,7 +123,7 @@ __global__ void transpose_kernel(const bf16* from, bf16* to, int rows, int colum
   }
 }
 
-/// Sums of (x - y)² and y², one pair a block.
+/// Sums of (x - y)² and y², one pair per block.
 template <class T>
 __global__ void distance_kernel(const T* x, const T* y, long long count, double* out) {
   __shared__ double sums[2][256];
@@ -141,10 +143,10 @@ __global__ void distance_kernel(const T* x, const T* y, long long count, double*
   }
 }
 
-/// Copies of the operands on the GPU, enough of them that going round misses the cache.
+/// Copies of the operands on the GPU, enough of them that cycling through them misses the cache.
 class OnGpu {
  public:
-  /// Stored as `p` says; `o` has them row-major.
+  /// Stored as `p` says; `o` has row-major operands.
   OnGpu(const Operands& o, const Product& p, int sets) : o_(o) {
     const std::size_t size = o.p.element == Element::Float32 ? 4 : 2;
     bytes_a_ = o.a.size() * size, bytes_b_ = o.b.size() * size;
@@ -169,14 +171,14 @@ class OnGpu {
   OnGpu(const OnGpu&) = delete;
   OnGpu& operator=(const OnGpu&) = delete;
 
-  /// Queues the way on the i-th set, round and round.
+  /// Queues the way on the i-th set, cyclically.
   bool run(const Way& way, int i, cudaStream_t stream) const {
     const Set& set = sets_[static_cast<std::size_t>(i) % sets_.size()];
     return way.run(set.a, set.b, set.c, stream);
   }
 
-  /// Runs a way into poisoned memory; the larger of the relative distances to the float64 rows and,
-  /// over all elements, to `trusted` (when it has something to run).
+  /// Runs a way into poisoned memory. Returns the larger of the relative distances to the float64
+  /// rows and, over all elements, to the result of `trusted` (if it can run).
   double error(const Way& way, const Way& trusted) const {
     const Set& set = sets_[0];
     must(cudaMemset(set.c, 0xFF, bytes_c_), "poison");
@@ -267,14 +269,14 @@ struct Timing {
   double rested = 0;  // median of samples that follow a pause, ms
 };
 
-/// Launches of one way, round and round over the operands' copies, as a CUDA graph: what the host
-/// takes to launch is not timed.
+/// Launches of one way as a CUDA graph, cycling through the operands' copies; the host's launch
+/// time is not measured.
 class Sample {
  public:
   Sample(const OnGpu& gpu, const Way& way, cudaStream_t stream) : stream_(stream) {
     must(cudaEventCreate(&start_), "event");
     must(cudaEventCreate(&stop_), "event");
-    good_ = gpu.run(way, 0, stream);  // what is chosen or loaded at the first call is now there
+    good_ = gpu.run(way, 0, stream);  // choices and loads of the first call are done now
     must(cudaStreamSynchronize(stream), way.name.c_str());
     record(gpu, way, 3);
     run();
@@ -290,7 +292,7 @@ class Sample {
   Sample& operator=(const Sample&) = delete;
 
   int launches() const { return launches_; }
-  /// Milliseconds a launch.
+  /// Milliseconds per launch.
   double run() const {
     float ms = 0;
     cudaEventRecord(start_, stream_);
@@ -326,9 +328,9 @@ double quantile(std::vector<double>& values, double share) {
   return values[std::min(values.size() - 1, index)];
 }
 
-/// All ways in turn, again and again: what the GPU's clocks do, they do to all of them. A sample
-/// is about two milliseconds of launches; at least three rounds. Once more with pauses where that
-/// is asked for: a GPU that works at its limit of power recovers in them.
+/// Times all ways alternately, so that changes of the GPU's clock affect all of them. A sample is
+/// about two milliseconds of launches; at least three rounds. On request once more with pauses, in
+/// which a GPU at its power limit recovers.
 std::vector<Timing> time_in_turn(const OnGpu& gpu, const std::vector<Way>& ways, double budget_ms,
                                  bool with_pauses) {
   cudaStream_t stream = nullptr;
@@ -368,8 +370,8 @@ std::vector<Timing> time_in_turn(const OnGpu& gpu, const std::vector<Way>& ways,
 
 double tolerance(Element element) { return element == Element::Float32 ? 2e-5 : 5e-3; }
 
-/// How step 5 can take its operands: A as [m, k] or [k, m], B as [k, n] or [n, k]. The other steps
-/// take the first only.
+/// The storage of step 5's operands: A as [m, k] or [k, m], B as [k, n] or [n, k]. The other steps
+/// take the first form only.
 constexpr struct {
   bool trans_a, trans_b;
 } kStorage[] = {{false, false}, {false, true}, {true, false}, {true, true}};
@@ -389,7 +391,7 @@ std::vector<Way> all_ways(int step, const Product& p) {
   return ways;
 }
 
-/// Sizes that no tile divides, against the whole float64 product. False when one is wrong.
+/// Checks sizes that no tile divides against the whole float64 product. False if one is wrong.
 bool check_odd_sizes(int step, int index) {
   constexpr int kOdd[][3] = {{1, 1, 1}, {33, 65, 17}, {127, 129, 130}};
   constexpr int kEven[][3] = {{1, 8, 8},         {130, 264, 72},   {257, 520, 200},  {136, 264, 72},
@@ -482,9 +484,9 @@ void describe_gpu(Report& report) {
   std::snprintf(report.driver, sizeof report.driver, "%d", driver);
 }
 
-// ---- processes ----
+// ---- Processes ----
 
-/// Runs work in a process of its own that the clock ends; false when it did not end well.
+/// Runs work in a process of its own with a time limit; false if it did not end normally.
 template <class Work>
 bool in_process(unsigned limit, const char* what, Work work) {
   std::fflush(stdout);
@@ -503,8 +505,8 @@ bool in_process(unsigned limit, const char* what, Work work) {
   return false;
 }
 
-/// Checks every way of a step; one that is wrong, crashes or hangs is put aside, and a new process
-/// goes on behind it.
+/// Checks every way of a step. A way that is wrong, crashes or hangs is excluded, and a new process
+/// continues after it.
 void check_ways(int step, const Options& options, Report& report) {
   const std::vector<Way> ways = all_ways(step, {64, 64, 64, Element::BFloat16});
   const int count = static_cast<int>(ways.size());
@@ -526,9 +528,9 @@ double share_of_peak(const Row& row, const Peaks& peaks) {
   const double flops = 2.0 * std::pow(row.size, 3) / row.ms * 1e3;
   return flops / (row.element == Element::Float32 ? peaks.float32 : peaks.bfloat16);
 }
-/// Of the faster of cuBLAS's two ways in.
+/// The share of the faster of cuBLAS's two interfaces.
 double share_of_cublas(const Row& row) { return std::min(row.cublas_ms, row.cublaslt_ms) / row.ms; }
-/// Of samples that follow a pause, in percent, or `none` where none were taken.
+/// The share for samples after a pause, in percent, or `none` if there are none.
 std::string rested_share(const Row& row, const char* none) {
   if (!(row.rested_ms > 0)) return none;
   char text[16];
@@ -622,7 +624,7 @@ int main(int count, char** words) {
   if (shared == MAP_FAILED) return 2;
   Report& report = *new (shared) Report{};
 
-  // Before any process touches the GPU: operands, references and the CPU's time, for all of them.
+  // Before any process uses the GPU: operands, references and the CPU's time for all processes.
   std::vector<Operands> operands;
   for (const int size : options.sizes) {
     for (const Element element : {Element::Float32, Element::BFloat16}) {

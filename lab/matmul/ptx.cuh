@@ -1,6 +1,6 @@
-// Every PTX instruction that the ladder needs and CUDA C++ has no name for, one function each.
-// Meanings: NVIDIA, "PTX ISA", chapters on mma, wgmma, cp.async, cp.async.bulk.tensor, mbarrier.
-// Nothing here knows a tile or a matrix.
+// The PTX instructions of the ladder that CUDA C++ has no name for, one function each. Semantics:
+// NVIDIA, "PTX ISA", chapters on mma, wgmma, cp.async, cp.async.bulk.tensor, mbarrier. Nothing here
+// depends on tiles or matrices.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ __device__ __forceinline__ void copy_async_16(unsigned to, const void* from, boo
 __device__ __forceinline__ void copy_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-/// Waits until at most kLeft of this thread's groups are under way.
+/// Waits until at most kLeft of this thread's groups are in flight.
 template <int kLeft>
 __device__ __forceinline__ void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
@@ -56,11 +56,11 @@ __device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const unsigned (&a)[
 __device__ __forceinline__ void barrier_init(unsigned barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
-/// Makes initialised barriers visible to the copy engine and to the other blocks of the cluster.
+/// Makes initialised barriers visible to TMA and to the other blocks of the cluster.
 __device__ __forceinline__ void barrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-/// Arrives once and adds `bytes` to what the present phase waits for.
+/// Arrives once and adds `bytes` to the bytes that the current phase waits for.
 __device__ __forceinline__ void barrier_expect(unsigned barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
@@ -74,8 +74,8 @@ __device__ __forceinline__ void barrier_arrive_cluster(unsigned barrier, unsigne
       "r"(rank)
       : "memory");
 }
-/// Waits for the end of the phase of that parity. A new barrier is in phase 0; the phase before the
-/// first, parity 1, counts as over.
+/// Waits for the end of the phase with that parity. A new barrier is in phase 0; the phase before
+/// the first, parity 1, counts as complete.
 __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) {
   unsigned over = 0;
   while (over == 0) {
@@ -102,12 +102,12 @@ __device__ __forceinline__ void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// ---- sm_90: the tensor copy engine (TMA) ----
+// ---- sm_90: tensor memory accelerator (TMA) ----
 
 __device__ __forceinline__ void prefetch_map(const void* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
-/// Brings the map's box at (x, y) to shared memory; its bytes count at the barrier.
+/// Copies the map's box at (x, y) to shared memory; its bytes count at the barrier.
 __device__ __forceinline__ void tma_load(unsigned to, const void* map, int x, int y,
                                          unsigned barrier) {
   asm volatile(
@@ -116,7 +116,7 @@ __device__ __forceinline__ void tma_load(unsigned to, const void* map, int x, in
       "l"(map), "r"(x), "r"(y), "r"(barrier)
       : "memory");
 }
-/// The same to all blocks of the cluster in `mask`, at the same addresses of each.
+/// The same to all blocks of the cluster in `mask`, at the same addresses in each.
 __device__ __forceinline__ void tma_load_multicast(unsigned to, const void* map, int x, int y,
                                                    unsigned barrier, unsigned short mask) {
   asm volatile(
@@ -125,7 +125,7 @@ __device__ __forceinline__ void tma_load_multicast(unsigned to, const void* map,
       "l"(map), "r"(x), "r"(y), "r"(barrier), "h"(mask)
       : "memory");
 }
-/// Writes a box from shared memory; what lies outside the matrix is not written.
+/// Writes a box from shared memory; elements outside the matrix are not written.
 __device__ __forceinline__ void tma_store(const void* map, unsigned from, int x, int y) {
   asm volatile(
       "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
@@ -135,12 +135,12 @@ __device__ __forceinline__ void tma_store(const void* map, unsigned from, int x,
 __device__ __forceinline__ void tma_store_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-/// Waits until at most kLeft of this thread's stores have still to read shared memory.
+/// Waits until at most kLeft of this thread's stores still have to read shared memory.
 template <int kLeft>
 __device__ __forceinline__ void tma_store_wait() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
 }
-/// Makes this thread's ordinary writes to shared memory visible to the copy engine.
+/// Makes this thread's ordinary writes to shared memory visible to TMA.
 __device__ __forceinline__ void async_proxy_fence() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -156,19 +156,19 @@ __device__ __forceinline__ void registers_fewer() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-/// Orders register accesses before the products that follow.
+/// Orders register accesses before the following products.
 __device__ __forceinline__ void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 __device__ __forceinline__ void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/// Waits until at most kLeft groups of products are under way.
+/// Waits until at most kLeft groups of products are in flight.
 template <int kLeft>
 __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
-/// Keeps the compiler from reading or moving sums across this point.
+/// Keeps the compiler from reading or moving accumulators across this point.
 template <int kCount>
 __device__ __forceinline__ void pin(float (&value)[kCount]) {
 #pragma unroll
@@ -183,8 +183,8 @@ __device__ __forceinline__ void stmatrix_x4(unsigned to, unsigned r0, unsigned r
                : "memory");
 }
 
-/// d (+)= A[64, 16] · B[16, N]; both in shared memory, told by descriptors; d is overwritten when
-/// add is 0. kTransA: A's tile has m contiguous instead of k; kTransB: B's has n contiguous.
+/// d = A[64, 16] · B[16, N], plus the old d if add is not 0; both in shared memory, given by
+/// descriptors. kTransA: A's tile is contiguous along m instead of k; kTransB: B's along n.
 template <int N>
 struct Wgmma;
 

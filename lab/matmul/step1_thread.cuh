@@ -1,8 +1,8 @@
-// Step 1: one thread an element. Each thread walks one row of A and one column of B. Any sizes.
+// Step 1: one thread per element. Each thread reads one row of A and one column of B. Any sizes.
 //
-// C[m, n] = A[m, k] · B[k, n], all row-major; overwrites C. Every multiply-add asks for two
-// elements: neighbours in a warp read the same element of A and 32 neighbouring ones of B, so the
-// caches serve nearly all of it and the load units, not the multipliers, set the pace.
+// C[m, n] = A[m, k] · B[k, n], all row-major; overwrites C. Every multiply-add loads two elements.
+// The threads of a warp load the same element of A and 32 neighbouring elements of B, so the caches
+// serve nearly all loads. Bound by the load units, not by the multipliers.
 #pragma once
 
 #include "element.cuh"

@@ -1,9 +1,9 @@
-// Step 2: tiles in shared memory. A block of 32 x 32 threads makes a 32 x 32 tile of C; it brings
-// 32 x 32 tiles of A and B into shared memory, and every element brought is used 32 times. Any
-// sizes: what lies outside counts as zero.
+// Step 2: tiles in shared memory. A block of 32 x 32 threads computes a 32 x 32 tile of C. It
+// copies 32 x 32 tiles of A and B to shared memory, where every element is used 32 times. Any
+// sizes: elements outside count as zero.
 //
-// Global traffic falls by 32. Each multiply-add still reads two words of shared memory, and the
-// load units are again what is busy.
+// Global traffic falls by 32. Each multiply-add still reads two words of shared memory, so the load
+// units remain the bound.
 #pragma once
 
 #include "element.cuh"

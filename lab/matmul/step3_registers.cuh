@@ -1,11 +1,11 @@
-// Step 3: tiles in registers, 16-byte accesses. A block of 256 threads makes a 128 x 128 tile of C,
-// each thread an 8 x 8 part of it in registers: for every 16 words that it reads from shared memory
-// it does 64 multiply-adds, and the multipliers become what is busy.
+// Step 3: tiles in registers, 16-byte accesses. A block of 256 threads computes a 128 x 128 tile of
+// C, each thread an 8 x 8 part in registers. It does 64 multiply-adds for every 16 words read from
+// shared memory, so the multipliers become the bound.
 //
-// The next tiles of A and B are on their way from global memory (in registers) while the present
-// ones are used. A is stored transposed, so that a thread's eight rows are two 16-byte reads; a
-// thread's rows and columns are two groups of four, 64 apart, so that a warp's reads do not collide
-// in the banks. Needs k and n to be multiples of 16 bytes; any m. Layouts as in step 1.
+// The next tiles of A and B are loaded from global memory (to registers) while the current ones are
+// used. A is stored transposed, so that a thread's eight rows are two 16-byte reads. A thread's
+// rows and columns are two groups of four, 64 apart, so that a warp's reads have no bank conflicts.
+// k and n must be multiples of 16 bytes; any m. Layouts as in step 1.
 #pragma once
 
 #include "element.cuh"

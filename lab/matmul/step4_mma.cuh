@@ -1,12 +1,12 @@
-// Step 4: tensor cores by mma.sync. Eight warps make a 128 x 256 tile of C, each 64 x 64 of it as
-// 4 x 8 products of m16n8k16. cp.async brings tiles 64 deep into a ring of stages without passing
-// through registers; ldmatrix hands them to the tensor cores, sixteen steps of k ahead of the
-// products, so that reading and multiplying overlap.
+// Step 4: tensor cores by mma.sync. Eight warps compute a 128 x 256 tile of C, each a 64 x 64 part
+// as 4 x 8 products of m16n8k16. cp.async copies tiles of depth 64 into a ring of stages without
+// registers. ldmatrix loads fragments sixteen steps of k ahead of the products, so that reading and
+// multiplying overlap.
 //
-// A row of A's tile is 128 bytes and of B's 512: 16-byte chunks are placed at chunk XOR row, so
-// that the eight rows that ldmatrix reads at a time lie in different banks. Needs k and n to be
-// multiples of 8; any m. Layouts as in step 1, bfloat16 in and out, float sums. Runs from sm_80 up.
-// On Hopper mma.sync does not reach the tensor cores' rate, which is why step 5 exists.
+// A row of A's tile is 128 bytes and of B's 512. A 16-byte chunk is stored at chunk XOR row, so
+// that the eight rows that ldmatrix reads at a time are in different banks. k and n must be
+// multiples of 8; any m. Layouts as in step 1, bfloat16 in and out, float sums. Runs from sm_80 on.
+// On Hopper mma.sync does not reach the tensor cores' rate, hence step 5.
 #pragma once
 
 #include "element.cuh"
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(256, 1)
   const long long column0 = static_cast<long long>(blockIdx.x) * Tiles::kN;
   const int tiles = (k + Tiles::kK - 1) / Tiles::kK;
 
-  // A thread brings four chunks of A, 32 rows apart, and eight of B, eight rows apart.
+  // A thread copies four chunks of A, 32 rows apart, and eight of B, eight rows apart.
   const int a_row = thread / 8, a_chunk = thread % 8, b_row = thread / 32, b_chunk = thread % 32;
   const bf16* from_a = a + (row0 + a_row) * k + a_chunk * 8;
   const bf16* from_b = b + static_cast<long long>(b_row) * n + column0 + b_chunk * 8;
@@ -93,14 +93,14 @@ __global__ void __launch_bounds__(256, 1)
   __syncthreads();
   read(0, 0, 0);
   for (int tile = 0; tile < tiles; ++tile) {
-    fetch(tile + Tiles::kStages - 1);  // over the tile that everybody has left
+    fetch(tile + Tiles::kStages - 1);  // overwrites a tile that no thread reads any more
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       if (step + 1 < kSteps) {
         read((step + 1) % 2, tile % Tiles::kStages, step + 1);
       } else {
         copy_async_wait<Tiles::kStages - 2>();
-        __syncthreads();  // the next tile is here for everybody, and everybody has read this one
+        __syncthreads();  // the next tile has arrived, and all threads have read this one
         read(0, (tile + 1) % Tiles::kStages, 0);
       }
 #pragma unroll

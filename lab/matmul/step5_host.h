@@ -18,7 +18,7 @@ struct WgmmaChoice {
 const WgmmaChoice* wgmma_choices(int* count);
 const WgmmaChoice& wgmma_choice_for(int m, int n, bool trans_b);
 
-/// C[m, n] = A[m, k] · B[k, n], or B stored [n, k] when the choice says so. False when the driver
+/// C[m, n] = A[m, k] · B[k, n], or B stored [n, k] if the choice says so. False if the driver
 /// refuses a tensor map or the launch.
 bool run_wgmma(const WgmmaChoice& choice, const __nv_bfloat16* a, const __nv_bfloat16* b,
                __nv_bfloat16* c, int m, int n, int k, cudaStream_t stream);

@@ -5,7 +5,7 @@
 
 namespace lab {
 
-/// For any storage of the operands: the form that the library would take, or with `all` every one.
+/// For any storage of the operands: the form that the library chooses, or with `all` every form.
 std::vector<Way> library_ways(const Product& product, bool all);
 
 }  // namespace lab

@@ -1,18 +1,18 @@
-// Step 5: TMA and wgmma, for sm_90a. Warpgroups have roles: one thread of the first asks the tensor
-// copy engine for tiles, the other two warpgroups multiply (each 64 x BN of a 128 x BN tile of C,
-// sums in registers). They meet at pairs of barriers in shared memory, one pair a stage of the
-// ring: `full` counts bytes that have come, `empty` counts warps that have finished reading.
+// Step 5: TMA and wgmma, for sm_90a. Warpgroups have roles: one thread of the first requests tiles
+// from TMA, the other two warpgroups multiply (each 64 x BN of a 128 x BN tile of C, sums in
+// registers). They synchronise at pairs of barriers in shared memory, one pair per stage of the
+// ring: `full` counts bytes that have arrived, `empty` counts warps that have finished reading.
 //
-// Blocks stay on their multiprocessor and take tile after tile, in an order that walks bands of
-// rows, so that what runs at the same time shares rows of A and columns of B in the L2 cache. The
-// next tile's copies start while the sums of the last are written. The blocks of a cluster lie one
-// above the other: they need the same columns of B, and each brings its share to all of them.
+// Blocks are persistent and take tile after tile, in an order that walks bands of rows, so that
+// concurrent tiles share rows of A and columns of B in the L2 cache. The next tile's copies start
+// while the last tile's sums are written. The blocks of a cluster are above one another and need
+// the same columns of B; each loads its share and multicasts it to all.
 //
 // Row-major A[m, k] (or A stored [k, m]: kTransA), B[k, n] (or stored [n, k]: kTransB), C[m, n];
-// bfloat16, float sums. Any m, n, k whose contiguous extents are multiples of 8: the engine fills
-// what lies outside with zeros and does not write it. Bases aligned to 16 bytes.
+// bfloat16, float sums. Any m, n, k whose contiguous extents are multiples of 8: TMA fills elements
+// outside with zeros and does not write them. Base addresses aligned to 16 bytes.
 //
-// Ways from: NVIDIA, "PTX ISA" (wgmma layouts, 128-byte swizzle) and CUTLASS, "Efficient GEMM"
+// Sources: NVIDIA, "PTX ISA" (wgmma layouts, 128-byte swizzle) and CUTLASS, "Efficient GEMM"
 // (warp-specialised persistent kernels); P. Shah, "Fast matrix multiplication on the H100 from
 // scratch" (fast.cu); DeepGEMM (per-warp release of stages).
 #pragma once
@@ -41,20 +41,21 @@ struct WgmmaTiles {
   static_assert(kShared <= 227 * 1024 && kN % (64 * kCluster) == 0);
 };
 
-/// What wgmma must know of a tile in shared memory whose rows are 128 bytes in swizzled groups of
-/// eight. k along the rows: groups of eight rows follow each other (1024 bytes). k across them: a
-/// group is eight steps of k, and the next 64 rows of A or columns of B lie a box further.
+/// The wgmma descriptor of a tile in shared memory whose rows are 128 bytes, swizzled in groups of
+/// eight. k along the rows: groups of eight rows follow one another (1024 bytes). k across the
+/// rows: a group is eight steps of k, and the next 64 rows of A or columns of B are one box
+/// further.
 template <bool kAcross>
 __device__ __forceinline__ unsigned long long tile_descriptor(unsigned address) {
   constexpr unsigned long long kSwizzle128 = 1ull << 62, kGroup = 1024 >> 4;
   constexpr unsigned long long kNextBox = kAcross ? 64 * 128 >> 4 : 1;
   return kSwizzle128 | kGroup << 32 | kNextBox << 16 | (address & 0x3FFFF) >> 4;
 }
-/// How far a descriptor moves for 16 steps of k: 32 bytes along a row, or sixteen rows.
+/// The step of a descriptor for 16 steps of k: 32 bytes along a row, or sixteen rows.
 template <bool kAcross>
 constexpr int kDescriptorStep = (kAcross ? 16 * 128 : 32) >> 4;
 
-/// Position in the ring of stages; the parity flips each time round.
+/// Position in the ring of stages; the parity flips after each round.
 template <int kStages>
 struct RingPlace {
   int stage = 0;
@@ -132,9 +133,8 @@ __device__ __forceinline__ void produce(const WgmmaProblem& p, const SharedPlace
   }
 }
 
-/// Writes a warpgroup's 64 x BN sums: 64 columns at a time to shared memory by stmatrix (swizzled
-/// as the copy engine expects, so banks do not collide), and from there by the engine, which reads
-/// one piece while the next is made.
+/// Writes a warpgroup's 64 x BN sums. stmatrix stores 64 columns at a time to shared memory,
+/// swizzled as TMA expects, without bank conflicts. TMA writes one piece while the next is stored.
 template <class Tiles>
 __device__ __forceinline__ void store_tile(const WgmmaProblem& p, const float (&sum)[Tiles::kN / 2],
                                            unsigned staging, int row, int column, int group,
@@ -167,8 +167,8 @@ __device__ __forceinline__ void store_tile(const WgmmaProblem& p, const float (&
   }
 }
 
-/// One warpgroup: multiplies what the ring holds. One stage's products are always under way while
-/// the next stage's are queued; a stage is given back when the products after it are queued.
+/// One warpgroup: multiplies the stages of the ring. The products of one stage always run while
+/// those of the next are queued; a stage is released when the products after it are queued.
 template <class Tiles>
 __device__ __forceinline__ void consume(const WgmmaProblem& p, const SharedPlaces<Tiles>& at,
                                         int first, int stride, int group) {
@@ -242,7 +242,7 @@ __global__ void __launch_bounds__(384, 1) __cluster_dims__(Tiles::kCluster, 1, 1
     registers_more<232>();
     consume<Tiles>(p, at, first, stride, warpgroup - 1);
   }
-  // Nobody leaves while a neighbour may still write to its shared memory.
+  // No block may end while another block of the cluster may still write to its shared memory.
   if constexpr (Tiles::kCluster > 1) cluster_sync();
 }
 

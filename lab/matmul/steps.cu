@@ -51,7 +51,7 @@ __global__ void multiply_add_kernel(float* out, float factor, int rounds) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = total;
 }
 
-/// Two warpgroups multiply the same random tiles in shared memory again and again.
+/// Two warpgroups multiply the same random tiles in shared memory repeatedly.
 __global__ void __launch_bounds__(256, 1) wgmma_peak_kernel(float* out, int rounds) {
   extern __shared__ unsigned char shared[];
   const unsigned base = (shared_address(shared) + 1023) & ~1023u;

@@ -1,4 +1,4 @@
-// Tensor maps and facts of the GPU that step 5 asks for.
+// Tensor maps and facts about the GPU for step 5.
 #include "tensor_map.h"
 
 #include <cuda.h>

@@ -1,5 +1,4 @@
-// Tensor maps for the copy engine, asked of the driver through the runtime: nothing links to
-// libcuda.
+// Tensor maps for TMA, made by the driver through the runtime, so that nothing links to libcuda.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -10,7 +9,7 @@ namespace lab {
 /// CUtensorMap. False when the driver refuses.
 bool make_map(void* map, const __nv_bfloat16* base, int rows, int columns, int box_rows);
 
-/// Of the present GPU.
+/// Number of multiprocessors of the current GPU.
 int multiprocessors();
 
 }  // namespace lab

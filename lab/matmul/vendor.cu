@@ -1,4 +1,4 @@
-// cuBLAS and cuBLASLt through dlopen. They count in columns, so they are asked for Cᵀ = Bᵀ · Aᵀ.
+// cuBLAS and cuBLASLt through dlopen. They are column-major, so they compute Cᵀ = Bᵀ · Aᵀ.
 #include "vendor.h"
 
 #include <cublasLt.h>

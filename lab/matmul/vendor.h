@@ -1,4 +1,5 @@
-// cuBLAS as the yardstick: loaded at run time, so that the ladder builds and climbs without it.
+// cuBLAS as the reference for speed: loaded at run time, so that the ladder builds and runs without
+// it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -27,9 +28,9 @@ class Vendor {
 
   bool ready() const;
   const std::string& version() const;  // or why it is not ready
-  /// Row-major C = A · B by cublasGemmEx and its own choice of kernel; float sums, no tf32.
+  /// Row-major C = A · B by cublasGemmEx with its own choice of kernel; float sums, no tf32.
   bool gemm(const Product& p, const void* a, const void* b, void* c, cudaStream_t stream);
-  /// The same by cublasLt, by the fastest of the algorithms that its heuristic proposes (up to 8),
+  /// The same by cublasLt with the fastest of the algorithms that its heuristic proposes (up to 8),
   /// timed on the first call for a product.
   bool tuned_gemm(const Product& p, const void* a, const void* b, void* c, cudaStream_t stream);
 

@@ -1,4 +1,5 @@
-// What the processor is, told to the rooms above in plain strings: they may include cpu/cpu.h only.
+// Facts about the processor as plain strings, for the code outside cpu/, which may include
+// cpu/cpu.h only.
 #include "cpu/cpu.h"
 #include "cpu/kernels/contract.h"
 #include "cpu/kernels/isa.h"

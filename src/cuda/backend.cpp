@@ -1,4 +1,4 @@
-// CUDA GPUs as a backend: every call goes to the room that does it.
+// CUDA GPUs as a backend: forwards every call to the file that implements it.
 #include <limits>
 
 #include <tenon/error.h>

@@ -1,4 +1,4 @@
-// The one entry header of the CUDA backend: GPUs, memory, engines, replay.
+// The entry header of the CUDA backend: GPUs, memory, engines, replay.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +39,12 @@ Backend& backend();
 
 /// Number of usable GPUs; never throws.
 int gpu_count() noexcept;
-/// Throws DeviceError that says what is missing (driver, NVRTC, GPU, capability below 8.0) and
+/// Throws DeviceError that says what is missing (driver, NVRTC, GPU, compute capability 8.0) and
 /// what to do.
 Target target_of(int index);
 DeviceMemory& memory();
-/// Engines for a target in the order in which they are asked. The last claims every region that the
-/// backend can run.
+/// The engines for a target in the order in which the planner asks them. The last one claims every
+/// region that the backend can run.
 std::span<const Engine* const> engines(const Target& target);
 
 /// As in <tenon/device.h>.
@@ -54,25 +54,23 @@ void compile_at_launch();
 /// The stream on which all work of a GPU is queued (CUstream).
 void* stream(int index);
 void synchronize(int index);
-/// Waits for all GPUs that this process has opened; looks for none, so that work on the CPU starts
-/// no driver.
+/// Waits for all GPUs that this process has opened. Does not look for GPUs, so a program that runs
+/// on the CPU does not start the driver.
 void synchronize();
 
-/// Queues every step of a program once on its GPU's stream. `values` holds an address for each
-/// value.
+/// Queues every step of a program once on its GPU's stream. `values` has an address for each value.
 void run_once(const Program& program, std::byte* const* values, std::byte* arena);
 
-/// Its first call is queued step by step; later the first call for so many runs is captured as a
-/// CUDA graph, in which steps that do not depend on each other stand side by side, and further ones
-/// are one launch. Addresses of inputs and outputs that change from call to call are patched into
-/// the graph.
+/// The first call is queued step by step. The second call with a given number of runs is captured
+/// as a CUDA graph, in which independent steps may run concurrently; further calls are one launch.
+/// If addresses of inputs and outputs change from call to call, they are patched into the graph.
 std::unique_ptr<Replay> make_replay(std::shared_ptr<const Program> program);
 
-/// Median milliseconds of one step, launched again and again inside a graph. What the step assigns
-/// is assigned as often.
+/// Median milliseconds of one step, launched repeatedly inside a graph. The step's assignments are
+/// executed as often.
 double measure(const Kernel& kernel, const Binding& binding, int index, int repeats);
 
-/// As the members of these names of Trials (device/backend.h).
+/// As the members of the same names of Trials (device/backend.h).
 void fill_random(void* data, DType dtype, std::int64_t count, std::uint64_t seed, double scale,
                  int index);
 void poison(void* data, std::size_t bytes, int index);
@@ -81,10 +79,10 @@ using Difference = Trials::Difference;
 Difference difference(const void* expected, const void* got, DType dtype, std::int64_t count,
                       int index);
 
-/// None where kernels can neither be compiled nor came compiled.
+/// Empty if kernels can neither be compiled nor are built in.
 std::vector<std::string_view> measured_choices();
 
-/// What the GPU calls itself: "NVIDIA H200".
+/// The GPU's name: "NVIDIA H200".
 std::string model_of(int index);
 
 /// Peak rates in FLOP/s and bytes/s, measured in about half a second.

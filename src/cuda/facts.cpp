@@ -1,4 +1,4 @@
-// What doctor says about the GPU road: libraries, where they were found, GPUs.
+// The CUDA part of `tenon doctor`: libraries, where they were found, GPUs.
 #include "cuda/cuda.h"
 #include "cuda/device/driver.h"
 #include "cuda/device/gpu.h"

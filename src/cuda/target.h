@@ -1,5 +1,5 @@
-// Target: what device kernels are made for. Pure data, so that plans and sources can be made and
-// tested where there is no GPU.
+// Target: the GPU that device kernels are made for. Plain data, so that plans and sources can be
+// made and tested without a GPU.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct Target {
   std::int64_t shared_bytes = 227 * 1024;  // shared memory that one block may ask for
   std::int64_t memory_bytes = 0;           // of the GPU; 0: unknown
   int launch_bytes = 32764;                // of arguments that a launch may take
-  // What choices go by. The GPU's own, or where kernels cannot be compiled, that of the GPU that
-  // those in the library were compiled for.
+  // The model that choices depend on: the GPU's own or, if kernels cannot be compiled, that of the
+  // GPU that the library's built-in kernels were compiled for.
   GpuModel model;
   bool cublaslt = false;  // vendor libraries that were found
   bool cudnn = false;

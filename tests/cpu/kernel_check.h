@@ -1,5 +1,5 @@
-// What the tests of the CPU kernels share: the instruction sets to go through, a number of threads
-// for a scope, and workspace that shows reads of what was not written.
+// Shared by the tests of the CPU kernels: the instruction sets to test, a scoped number of threads,
+// and workspace that reveals reads of unwritten memory.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 namespace tenon::cpu {
 
-// An instruction set, and on those that multiply bfloat16 whether that counts as fast.
+// An instruction set and, if it multiplies bfloat16, whether that counts as fast.
 struct Level {
   Isa isa;
   bool fast_products;

@@ -1,5 +1,5 @@
-// Regions that the tests of several engines build: spaces of maps, views of matrices, contractions
-// with an epilogue. `Check` is RegionCheck or what a device derives from it.
+// Builds regions for the tests of several engines: iteration spaces of maps, views of matrices,
+// contractions with an epilogue. `Check` is RegionCheck or a device's class derived from it.
 #pragma once
 
 #include <utility>
@@ -51,7 +51,7 @@ inline ContractionCase matrix_product(std::int64_t m, std::int64_t n, std::int64
   return {{m, k}, {k, n}, {m, n}, dtype, dtype, DType::Float32, compute};
 }
 
-/// Of a device's result against the reference engine's, which keeps float32 operands as they are.
+/// For a device's result against the reference engine's, which does not round float32 operands.
 inline double tolerance_of(const ContractionCase& k) {
   constexpr DType kFull = DType::Float32, kHalf = DType::Float16;
   if (k.result == DType::Float64) return 1e-13;
@@ -77,7 +77,8 @@ Check contraction_of(const ContractionCase& k, const View& a, const View& b,
   return t;
 }
 
-/// bias + tanh, relu of the bare result, a product with a residual, over [batch, rows, columns].
+/// bias + tanh, ReLU of the bare result, and a product with a residual, over [batch, rows,
+/// columns].
 inline void add_epilogue(RegionCheck& t, const Shape& space, bool bias_of_rows) {
   t.region.contraction.has_epilogue = true;
   t.region.map.space = space;

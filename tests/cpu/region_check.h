@@ -1,5 +1,5 @@
-// Builds regions by hand and compares engines on them: outputs poisoned beforehand, relative norms,
-// every instruction set, one to three threads with the same bits.
+// Builds regions by hand and compares engines on them: poisoned outputs, relative norms, every
+// instruction set, one to three threads with the same bits.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ class RegionCheck {
   Region region;
   std::vector<Value> values;
 
-  /// A leaf with random numbers: normal ones for floating dtypes, else whole numbers in [low, low +
+  /// A leaf of random numbers: normal for floating-point dtypes, otherwise integers in [low, low +
   /// span).
   ValueId leaf(DType dtype, const Shape& shape, double low = -5, double span = 11) {
     const ValueId id = add(dtype, shape);
@@ -63,7 +63,7 @@ class RegionCheck {
     outputs_.push_back(id);
     return id;
   }
-  /// Marks a leaf as written too.
+  /// Marks a leaf as also written.
   void overwritten(ValueId id) { outputs_.push_back(id); }
   std::byte* initial(ValueId id) { return initial_[static_cast<std::size_t>(id)].data(); }
 
@@ -132,7 +132,7 @@ class RegionCheck {
     region.map.has_rows = true;
     return push(instr);
   }
-  /// Stores to a new output over the whole space (or one element a row).
+  /// Stores to a new output over the whole iteration space (or one element per row).
   ValueId store(int source) {
     const MapInstr& instr = region.map.instrs[static_cast<std::size_t>(source)];
     Shape shape = region.map.space;
@@ -153,8 +153,8 @@ class RegionCheck {
     region.map.reduces.push_back({source, op, axes, id});
     return id;
   }
-  /// The value's own contiguous strides against the space, aligned at the last axis; 0 where its
-  /// size is 1.
+  /// The value's own contiguous strides in the iteration space, aligned at the last axis; 0 where
+  /// its size is 1.
   View broadcast(ValueId value) const {
     View view;
     view.value = value;
@@ -168,7 +168,7 @@ class RegionCheck {
     return view;
   }
 
-  /// Runs the region by both engines in every way and compares.
+  /// Runs the region by both engines in every configuration and compares.
   void check(const Engine& engine, double tolerance = 1e-5) {
     std::string why;
     const bool claimed = engine.claims(region, values, &why);
@@ -242,7 +242,7 @@ class RegionCheck {
     });
   }
 
-  /// Uniform in (0, 1): `which` of two at place i of a leaf.
+  /// Uniform in (0, 1): number `which` of two at position i of a leaf.
   static double uniform(ValueId id, std::int64_t i, int which) {
     const Philox4 words = philox(77, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(id));
     return static_cast<double>(uniform01(words.v[which]));
@@ -250,8 +250,8 @@ class RegionCheck {
   static double normal(ValueId id, std::int64_t i) {
     return std::sqrt(-2 * std::log(1 - uniform(id, i, 0))) * std::cos(6.28 * uniform(id, i, 1));
   }
-  /// At least `count`. They are the same for every region, and making them takes longer than most
-  /// engines do, so they are kept.
+  /// The first `count` normal numbers or more. Every region uses the same ones, and computing them
+  /// takes longer than most engines need, so they are kept.
   static const std::vector<double>& first_normals(ValueId id, std::int64_t count) {
     static std::map<ValueId, std::vector<double>> all;
     std::vector<double>& numbers = all[id];

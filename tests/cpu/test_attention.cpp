@@ -1,4 +1,4 @@
-// Attention in tiles against the same written out in float64: lengths around the tiles' edges,
+// Attention in tiles against a float64 computation by definition: lengths around the tiles' edges,
 // groups of heads, masks, views, 16-bit types; bits and memory.
 #include <doctest/doctest.h>
 
@@ -127,7 +127,7 @@ TEST_CASE("attention: large scores, queries that see nothing, numbers that are n
   CHECK(distance(large, scaled_dot_product_attention(cast(o.q, DType::Float64) * 1e4,
                                                      cast(o.k, DType::Float64),
                                                      cast(o.v, DType::Float64))) < 1e-3);
-  // Query 3 sees no key, query 5 none of the first 150.
+  // Query 3 sees no key; query 5 sees none of the first 150.
   const Tensor row = unsqueeze(arange(0, 70), 1), key = arange(0, 200);
   const Tensor seen = logical_and(ne(row, 3), logical_or(ne(row, 5), ge(key, 150)));
   const std::vector<float> y = scaled_dot_product_attention(o.q, o.k, o.v, seen).to_vector<float>();

@@ -70,13 +70,13 @@ std::vector<ConvShape> shapes() {
       make(2, 34, 9, 14, 6, 2, 3, 1, 1, 1, 0, 2, 1, 1),
       make(1, 72, 30, 7, 10, 3, 3, 1, 1, 0, 0, 1, 1, 2),
       make(2, 40, 4, 3, 5, 3, 3, 1, 1, 0, 0, 1, 1, 1),
-      // Strides with enough channels for the rows of a window, and rows of more than one stretch.
+      // Strides with enough channels for the rows of a window, and rows longer than one stretch.
       make(3, 16, 14, 14, 20, 3, 3, 2, 2, 1, 1, 1, 1, 1),
       make(2, 11, 20, 21, 20, 3, 2, 3, 2, 0, 1, 2, 3, 1),
       make(2, 22, 9, 9, 40, 3, 3, 2, 2, 1, 1, 1, 1, 2),
       make(2, 19, 8, 9, 33, 1, 1, 2, 2, 1, 1, 1, 1, 1),
       make(1, 9, 2, 1030, 17, 2, 3, 1, 3, 0, 1, 1, 1, 1),
-      // Filters of one tap whose pixels divide into whole vectors.
+      // 1 x 1 filters whose pixels divide into whole vectors.
       make(2, 17, 12, 8, 35, 1, 1, 1, 1, 0, 0, 1, 1, 1),
       make(3, 34, 4, 4, 10, 1, 1, 1, 1, 0, 0, 1, 1, 2),
   };
@@ -177,7 +177,7 @@ struct Wanted {
   }
 };
 
-// Counts how often each element was handed over, doubles it, and checks that workers are named in
+// Counts how often each element was passed, doubles it, and checks that worker numbers are in
 // range.
 struct Counter {
   std::int64_t rows, cols;
@@ -202,7 +202,7 @@ struct Counter {
   }
 };
 
-// Block tiles in plain loops, so that passes on them are checked where there are no matrix
+// Block tiles as plain loops, so that passes on them are tested on machines without matrix
 // registers.
 thread_local int block_words = 0;
 
@@ -285,8 +285,8 @@ void check_all(const ConvShape& s, const Results& got, const Wanted& want, const
 TEST_CASE("conv2d: all passes agree with float64 for odd geometry on every instruction set") {
   for (const ConvShape& s : shapes()) {
     const Sizes size(s);
-    // Values that bfloat16 holds exactly, so that both kinds of arithmetic have the same right
-    // answer.
+    // Values that bfloat16 represents exactly, so that both kinds of arithmetic have the same
+    // correct result.
     const Tensor16 x(random_values(size.x, 1, true), DType::Float32),
         w(random_values(size.w, 2, true), DType::Float32);
     const Tensor16 dy(random_values(size.y, 3, true), DType::Float32);
@@ -404,7 +404,7 @@ TEST_CASE("conv2d: epilogues see every element once and may change it") {
   }
 }
 
-// Copies what an epilogue is given to where it belongs in a result [images, channels, pixels].
+// Copies an epilogue's rectangles to their places in a result [images, channels, pixels].
 struct Keeper {
   std::vector<float> values;
   std::int64_t channels, pixels;

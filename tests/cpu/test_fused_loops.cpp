@@ -1,5 +1,5 @@
-// Fused loops: every form is found for the program that it describes, and computes the bits of the
-// same program run operation by operation.
+// Fused loops: every form is found for its program, and computes the same bits as the program run
+// operation by operation.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -97,7 +97,7 @@ class Builder {
   std::vector<int> ended_;  // values, in order of their ends
 };
 
-/// A map, or a convolution by one pixel with it as the epilogue. `beside`: a second store, which no
+/// A map, or a 1 x 1 convolution with the map as its epilogue. `beside`: a second store, which no
 /// form has.
 RegionCheck region_of(const std::string& form, std::int64_t edge, bool beside,
                       std::int64_t channels = 6, DType rounded = B) {

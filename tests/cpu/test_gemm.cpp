@@ -26,8 +26,8 @@ std::vector<float> random_floats(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
-// A matrix in memory with any strides and type; `exact` keeps what the kernel reads, after its own
-// rounding.
+// A matrix in memory with any strides and type; `exact` keeps the values that the kernel reads,
+// after its own rounding.
 struct Matrix {
   Operand operand;
   std::vector<float> f32;
@@ -100,7 +100,7 @@ double relative_error(const float* c, std::int64_t ldc, const GemmShape& s,
   return std::sqrt(error / norm);
 }
 
-// Copies what it is handed, and counts how often each element was seen.
+// Copies the rectangles it gets, and counts how often each element was seen.
 struct Collector {
   GemmShape shape;
   std::vector<float> values;

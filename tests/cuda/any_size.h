@@ -1,5 +1,5 @@
-// What tests of engines of matrix products share: an epilogue that reads a row and a matrix and
-// stores two results, and an engine without its threshold.
+// Shared by the tests of matrix-product engines: an epilogue that reads a row and a matrix and
+// stores two results, and an engine without its size threshold.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ inline void add_bias_and_tanh(DeviceCheck& t) {
   t.store(t.compute(Op::Mul, kFloat, sum, residual));
 }
 
-/// The engine of that name without its threshold: what it prepares for products of any size.
+/// The engine of that name without its threshold: it prepares products of any size.
 class AnySize final : public Engine {
  public:
   using Prepare = std::function<std::unique_ptr<Kernel>(const Region&, std::span<const Value>)>;

@@ -1,4 +1,4 @@
-// Test cases in processes of their own.
+// Test cases that run in their own process.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -13,8 +13,8 @@
 
 namespace tenon::test {
 
-/// A case that is skipped otherwise passes in a process of its own, which ends as it should. `how`
-/// stands before its command.
+/// Checks that a test case, which is otherwise skipped, passes in its own process and that the
+/// process ends normally. `how` precedes its command.
 inline void check_process(const std::string& how, const std::string& test_case) {
   const std::string command =
       cat(how, " /proc/", getpid(), "/exe --no-skip --test-case='", test_case, "' >/dev/null");

@@ -1,4 +1,4 @@
-// Which compiler the tests of kernel texts have.
+// Which compiler the tests of kernel sources have.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace tenon::test {
 
-/// Whether NVRTC is the emulator's, which knows no architectures and no inline PTX.
+/// True if NVRTC is the emulator's, which ignores architectures and has no inline PTX.
 inline bool compiler_is_emulated() {
   return cuda::nvrtc().path.find("tenon_fake_nvrtc") != std::string::npos;
 }

@@ -1,5 +1,5 @@
 // Builds regions by hand and compares a CUDA engine with the reference engine on them. Without a
-// GPU, or the emulator in its place, nothing is compared.
+// GPU, real or emulated, nothing is compared.
 #pragma once
 
 #include <tenon/error.h>
@@ -12,7 +12,7 @@ namespace tenon::test {
 
 class DeviceCheck : public RegionCheck {
  public:
-  /// Whether there is a GPU to run on; says so once when there is none.
+  /// True if there is a GPU to run on; reports once if there is none.
   static bool can_run() {
     static const bool found = has_gpu();
     return found;

@@ -7,7 +7,7 @@
 
 namespace tenon::test {
 
-/// Says so when there is none.
+/// True if there is a GPU; reports if there is none.
 inline bool has_gpu() {
   if (cuda::gpu_count() > 0) return true;
   MESSAGE("skipped: no GPU");

@@ -1,4 +1,5 @@
-// What a function of tensors gives on a device, in a precision: steps of whole networks compared.
+// Runs a function of tensors on a device, in a precision, so that steps of whole networks can be
+// compared.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// A GPU without the library's own CUDA backend: the driver and NVRTC by dlopen, for tests of the
-// intrinsics and of the emulator. On the emulated GPU and on real ones alike.
+// A GPU without the library's CUDA backend: driver and NVRTC by dlopen, for tests of the intrinsics
+// and of the emulator. For the emulated GPU and for real ones.
 #pragma once
 
 #include <memory>

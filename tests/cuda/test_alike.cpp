@@ -1,5 +1,5 @@
-// Steps that compute the same on other values, whose kernels are made from the first one's, on a
-// GPU, real or emulated: each gives what it gives alone.
+// Equal steps on other values share the kernels of the first step. Each must give the same result
+// as it gives alone. On a GPU, real or emulated.
 #include <doctest/doctest.h>
 
 #include <tenon/eval.h>

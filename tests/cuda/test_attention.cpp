@@ -1,5 +1,5 @@
 // Attention on a GPU (the emulated one in CI): values and gradients of 16-bit and float32 operands
-// against float64 written out, and that one launch a kernel does it.
+// against a float64 computation by definition, and the number of launches.
 #include "../run/attention_cases.h"
 
 #include <cmath>
@@ -22,7 +22,7 @@ void check_gpu(const Sizes& s, Masked masked, DType dtype, double tolerance) {
   test::attention::check(s, masked, dtype, tolerance, device("cuda"));
 }
 
-// Lengths around the edges of tiles, groups of heads, sizes that are filled up, wide heads.
+// Lengths around the edges of tiles, groups of heads, padded head sizes, large heads.
 const Sizes kSizes[] = {{2, 4, 2, 3, 5, 8, 16},
                         {1, 2, 2, 57, 130, 40, 24},
                         {1, 3, 1, 129, 64, 64, 64},
@@ -85,7 +85,7 @@ TEST_CASE("GPU attention: a row that the least of numbers hides whole sees all k
     for (std::size_t i = 0; i < mean.size(); ++i) CHECK(std::abs(row[i] - mean[i]) < 1e-5F);
     for (const Tensor& slope : grad(sum(y * y), std::vector<Tensor>{q, k}))
       for (const float number : slope.to_vector<float>()) CHECK(std::isfinite(number));
-    // Numbers that kernels do not read are cast.
+    // Operands in types that the kernels do not read are cast.
     const Tensor wide =
         scaled_dot_product_attention(rows, keys, keys, cast(mask * 1e-38F, DType::Float64));
     const Tensor same = scaled_dot_product_attention(rows, keys, keys, mask * 1e-38F);
@@ -134,7 +134,8 @@ TEST_CASE("GPU attention: a query that a mask hides from all keys gives 0 and ha
 
 TEST_CASE("GPU attention: a query of 16 bits that sees one key has no gradient") {
   if (!test::has_gpu()) return;
-  // Of one tile, of several by warps and by warpgroups, and sizes that are written out.
+  // One tile, several tiles by warps and by warpgroups, and sizes that are computed without a
+  // kernel.
   const std::pair<std::int64_t, std::int64_t> sizes[] = {
       {40, 16}, {130, 16}, {130, 128}, {320, 64}, {320, 128}, {6, 1}, {70, 1}, {70, 36}};
   for (const Precision precision : {Precision::Fp32, Precision::Bf16, Precision::Fp16})
@@ -165,7 +166,7 @@ TEST_CASE("GPU attention: gradients of 16 bits where one weight outweighs the ot
         CAPTURE(static_cast<int>(masked));
         CAPTURE(length);
         CAPTURE(size);
-        // Each query is near its own key, whose score is 10 above what the others' are about.
+        // Each query is close to its own key, whose score is about 10 above the others.
         Operands o = operands({1, 2, 2, length, length, size, size}, masked);
         const Tensor unit = o.k / sqrt(sum(o.k * o.k, {-1}, true));
         const double root = std::sqrt(static_cast<double>(size));
@@ -220,7 +221,7 @@ TEST_CASE("GPU attention: texts of one tile, values and gradients, one launch ea
     for (const Masked masked : {Masked::No, Masked::Causal, Masked::Bool, Masked::Added}) {
       check_gpu(s, masked, DType::BFloat16, 2e-2);
       check_gpu(s, masked, DType::Float16, 3e-3);
-      // Where one key is all there is, gradients are differences that should be zero.
+      // With a single key, gradients are differences that should be zero.
       const double apart = s.keys == 1 ? 20 : 1;
       check_gpu(s, masked, DType::Float32, 2e-6 * apart);
       const PrecisionScope scope(Precision::Tf32);

@@ -1,6 +1,6 @@
-// A new batch size on a GPU, real or emulated, compiles nothing where a size between the same
-// powers of two was seen: what choices see of a batch is the next power of two. Between sizes of
-// such a class that were planned it is re-bound, to the program that planning would make.
+// A new batch size on a GPU, real or emulated, compiles nothing if a size between the same powers
+// of two was seen: choices depend on the next power of two of a batch. Between planned sizes of
+// such a class a program is re-bound, with the result that planning would give.
 #include <doctest/doctest.h>
 
 #include <tenon/eval.h>
@@ -38,7 +38,7 @@ struct OnGpu {
   ~OnGpu() { set_device("cpu"); }
 };
 
-/// Texts that plans for these batch sizes ask for beyond what was asked before.
+/// Number of sources that plans for these batch sizes request in addition to earlier ones.
 std::size_t texts_for(const CompiledFunction& f, const Shape& sample, std::int64_t first,
                       std::int64_t last) {
   const std::size_t before = cuda::sources_for(0).size();

@@ -1,4 +1,5 @@
-// Batches on their way to a GPU: sent beside the work, scaled there, and how long the GPU waited.
+// Batches on their way to a GPU: sent while other work runs, scaled there, and how long the GPU
+// waited.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -17,7 +18,7 @@ using test::has_gpu;
 
 namespace {
 
-// 3 x 4 x 5 bytes that tell example and place; targets tell the example.
+// 3 x 4 x 5 bytes that encode sample and position; targets encode the sample.
 class Bytes : public data::Dataset {
  public:
   explicit Bytes(std::int64_t size, std::chrono::milliseconds each = {})

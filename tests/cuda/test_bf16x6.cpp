@@ -1,6 +1,6 @@
-// Float32 products of bfloat16 parts on Hopper: what the engine claims, how it splits numbers, that
-// its texts compile, and, on a GPU that has the instructions, its results against float64 and
-// float32 multiply-adds. Products are skipped on the emulated GPU.
+// Float32 products of bfloat16 parts on Hopper: which regions the engine claims, how it splits
+// numbers, that its sources compile, and, on a GPU with the instructions, its results against
+// float64 and float32 multiply-adds. Products are skipped on the emulated GPU.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,9 +1,9 @@
 // The case table on a GPU: values and gradients of every case, in every dtype that it claims,
 // against the CPU's reference engine.
 //
-// On the emulated GPU compiling takes the time, and a dtype's kernels differ from float32's in
-// loads, stores and the scalar functions only; so there gradients are computed in float32, and
-// each of the 16-bit types has a quarter of the cases.
+// On the emulated GPU compilation takes most of the time, and a dtype's kernels differ from
+// float32's only in loads, stores and scalar functions. Gradients are therefore computed in float32
+// there, and each 16-bit type has a quarter of the cases.
 #include <doctest/doctest.h>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
-// What a convolution's epilogue reduces for each channel of its result, on a GPU (the emulated one
-// in CI), against the reference engine: moments beside the result and beside what else is computed
-// of it, every tile that takes it, odd sizes, groups; and the same bits every time.
+// Per-channel reductions of a convolution's epilogue on a GPU (the emulated one in CI), against the
+// reference engine: moments beside the result and beside values computed from it, every tile that
+// supports them, odd sizes, groups; and determinism.
 #include <doctest/doctest.h>
 
 #include <string>

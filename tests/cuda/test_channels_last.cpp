@@ -1,5 +1,5 @@
-// Convolutions over images that the plan keeps with the channels last: by cuDNN (on the emulated
-// GPU tests/cuda/vendor) and by the native engine, against the reference engine.
+// Convolutions over NHWC feature maps: by cuDNN (on the emulated GPU by tests/cuda/vendor) and by
+// the native engine, against the reference engine.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -32,7 +32,7 @@ namespace {
 
 constexpr DType F = DType::Float32, BF = DType::BFloat16;
 
-/// Of 16-bit operands, or in tf32; the result is float32 until it is stored.
+/// With 16-bit operands, or in tf32; the result is float32 until it is stored.
 DeviceCheck contraction(Op op, const Shape& a, const View& a_view, const Shape& b,
                         const View& b_view, const Shape& out, bool keep_result, bool tf32 = false) {
   const DType dtype = tf32 ? F : BF;
@@ -40,7 +40,7 @@ DeviceCheck contraction(Op op, const Shape& a, const View& a_view, const Shape& 
                                            b_view, keep_result);
 }
 
-/// [N, C, H, W] that lies as [N, H, W, C], filters [K, C, R, S] as [K, R, S, C].
+/// [N, C, H, W] stored as [N, H, W, C], filters [K, C, R, S] stored as [K, R, S, C].
 View channels_inside(const Shape& s) {
   View view = natural(s);
   view.stride[0] = s[1] * s[2] * s[3], view.stride[1] = 1;
@@ -51,7 +51,7 @@ Shape channels_last_shape(const Shape& s) { return {s[0], s[2], s[3], s[1]}; }
 
 enum class Behind { Nothing, Rounding, BiasRelu, More };
 
-/// What becomes of the result: rounded alone, as a biased activation, or with a residual.
+/// The epilogue: only rounding, a biased activation, or a residual.
 void add_rounded_epilogue(DeviceCheck& t, Behind behind) {
   const DType stored = t.region.contraction.tf32() ? F : BF;
   if (behind == Behind::Nothing) return;
@@ -69,8 +69,8 @@ void add_rounded_epilogue(DeviceCheck& t, Behind behind) {
   t.store(t.compute(Op::Cast, stored, value));
 }
 
-/// A normalisation's gradient on the way to its filters': numbers of each channel, another value
-/// that lies as the gradient does, one number; rounded. `along`: the axis of a further vector.
+/// A normalisation's gradient on its way to the weight gradient: per-channel vectors, another value
+/// with the gradient's layout, one number; rounded. `along`: the axis of a further vector.
 void add_gradient_prologue(DeviceCheck& t, int along = 1) {
   const MapProgram epilogue = std::exchange(t.region.map, {});
   const Shape space = t.region.map.space = t.region.contraction.b_shape;
@@ -89,7 +89,7 @@ void add_gradient_prologue(DeviceCheck& t, int along = 1) {
   t.region.prologue_b = std::exchange(t.region.map, epilogue);
 }
 
-/// Where the library has a plan for it.
+/// Checks the engine if the library has a plan.
 void check_planned(DeviceCheck& t, const Engine& engine, double tolerance) {
   try {
     engine.prepare(t.region, t.values, 1);
@@ -100,7 +100,7 @@ void check_planned(DeviceCheck& t, const Engine& engine, double tolerance) {
   t.check_device(engine, tolerance);
 }
 
-/// An engine in one of its ways.
+/// An engine in one of its configurations.
 struct InOneWay final : Engine {
   InOneWay(const Engine& of, const char* which) : engine(of), way(which) {}
   const char* name() const override { return engine.name(); }
@@ -237,7 +237,7 @@ Tensor residual_network(const Tensor& image, const First& first, Layer&& layer, 
   return f(layer(f(layer(x, 64, 3, 2)), 64, 3, 1) + layer(x, 64, 1, 2));
 }
 
-/// Gradients with normalisation and smooth functions: no choice turns on a rounding.
+/// Gradients with normalisation and smooth functions, so that no branch depends on a rounding.
 std::vector<Tensor> smooth_step(const First& first) {
   std::int64_t seed = 0;
   const auto numbers = [&seed](const Shape& shape, double scale) {
@@ -267,8 +267,8 @@ std::vector<Tensor> smooth_step(const First& first) {
   return grad(loss, weights);
 }
 
-/// Gradients where all that is computed are small whole numbers, which 16 bits hold: masks, sums
-/// where branches meet, biases, pooling.
+/// Gradients in which all values are small integers that 16 bits represent: masks, sums where
+/// branches meet, biases, pooling.
 std::vector<Tensor> whole_step(const First& first) {
   std::int64_t seed = 0;
   const auto numbers = [&seed](const Shape& shape, std::int64_t every) {
@@ -379,7 +379,7 @@ TEST_CASE("vendor: filters that nobody assigns are kept in 16 bits as convolutio
       y = tanh(conv2d(y, w, {}, {.padding = {w.size(2) / 2, w.size(2) / 2}}));
     return y;
   };
-  // Compiled anew each time: calls of libraries are not captured on the emulated GPU.
+  // Compiled anew each time, because library calls are not captured on the emulated GPU.
   const auto fixed = [&] {
     return compile([&](const std::vector<Tensor>& in) { return std::vector{through(in[0])}; });
   };
@@ -392,18 +392,18 @@ TEST_CASE("vendor: filters that nobody assigns are kept in 16 bits as convolutio
   CHECK(copy(3).shape() == Shape{64, 25, 64});
   CHECK_FALSE(copy(4).defined());  // 512 numbers
   CHECK(copy(0).dtype() == DType::BFloat16);
-  // Made once: the program casts no filter, and turns none.
+  // The copies are made once: the program neither casts nor transposes filters.
   const std::string steps = fixed().plan({x}).steps();
   CAPTURE(steps);
   CHECK(steps.find("cast over [64, 9, 64]") == std::string::npos);
   const Node* const made = copy(0).node();
   scores();
   CHECK(copy(0).node() == made);
-  // Anew after another assignment, where the copy lies.
+  // After another assignment the copy is renewed in its place.
   set_value(filters[0], randn({64, 64, 3, 3}) * 0.05);
   CHECK(scores() == plain());
   CHECK(copy(0).node() == made);
-  // A step that assigns the filters rounds them itself; these are small.
+  // A step that assigns the filters rounds them itself, because they are small.
   const auto trained = compile([&](const std::vector<Tensor>& in) {
     return std::vector{assign(filters[0], filters[0] * 0.5), sum(through(in[0]))};
   });

@@ -1,6 +1,6 @@
-// The texts of contraction kernels: every tile compiles for the oldest and for the newest GPU, and
-// another batch size is the same text, as is another one by the name of the first one's
-// configuration. Needs a compiler (NVRTC), no GPU.
+// The sources of contraction kernels: every tile compiles for the oldest and for the newest GPU;
+// another batch size has the same source, and so has a configuration found by its name. Needs a
+// compiler (NVRTC), no GPU.
 #include <doctest/doctest.h>
 
 #include <string>

@@ -1,6 +1,6 @@
 // The engine for convolutions on patches, on a GPU (the emulated one in CI), against the reference
-// engine: every op, arithmetic, tile; odd sizes, strides, padding, groups, dilation, channels-last
-// images, epilogues. And its texts: they compile, and another batch size is the same text.
+// engine: every op, arithmetic, tile; odd sizes, strides, padding, groups, dilation, NHWC feature
+// maps, epilogues. And its sources: they compile, and another batch size has the same source.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What is said when the driver, the compiler or the GPU will not do. The emulated driver plays the
-// parts; what is decided once a process is asked of a child process.
+// Error messages when the driver, the compiler or the GPU fails. The emulated driver fails on
+// request. Decisions that are made once per process are tested in child processes.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -1,6 +1,6 @@
-// The intrinsics and the emulated GPU that everything else of tests/cuda stands on: what a kernel
-// gives here must be what plain loops give, and what the emulator promises to find it must find.
-// But for the latter all of it runs on a real GPU too.
+// The intrinsics and the emulated GPU, on which all other files of tests/cuda rely. A kernel must
+// give the results of plain loops, and the emulator must find the errors that it promises to find.
+// Everything except the latter runs on a real GPU too.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Scalar functions that a GPU computes in its own way, real or emulated: errors in units of the
+// Scalar functions with a GPU-specific implementation, real or emulated: errors in units in the
 // last place over all floats.
 #include <doctest/doctest.h>
 

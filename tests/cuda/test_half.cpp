@@ -1,5 +1,5 @@
-// Values of 16 bits on a GPU, real or emulated, beside the CPU's: products are rounded behind
-// their bias, and composites once, however small their values are.
+// 16-bit values on a GPU, real or emulated, against the CPU's: products are rounded after their
+// bias, and composites once, however small their values are.
 #include <doctest/doctest.h>
 
 #include <cmath>

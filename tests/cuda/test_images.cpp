@@ -1,5 +1,5 @@
-// Images that a GPU decodes, scales and changes: those of the CPU. The emulated GPU decodes by
-// libjpeg and gives the same bytes; the decoder of a real one may round a level otherwise.
+// Images that a GPU decodes, scales and transforms equal the CPU's. The emulated GPU decodes by
+// libjpeg and gives the same bytes; a real GPU's decoder may round a level differently.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -54,13 +54,13 @@ class Encoded : public data::ImageFiles {
   std::vector<std::string> bytes_;
 };
 
-// Noise of odd sizes, some smaller than 24 x 20, which no decoder changes.
+// Noise of odd sizes, some smaller than 24 x 20, so that no decoder scales them.
 class Noise : public Encoded {
  public:
   explicit Noise(int count) {
     std::uint32_t state = 5;
     for (int k = 0; k < count; ++k) {
-      // The eighth is scaled down by more than a GPU does.
+      // The eighth image is scaled down by more than a GPU supports.
       io::Image image{k == 7   ? 801
                       : k == 4 ? 1
                                : 9 + k * 7 % 40,
@@ -69,7 +69,7 @@ class Noise : public Encoded {
                       {}};
       for (int i = 0; i < 3 * image.width * image.height; ++i) {
         state = state * 1664525u + 1013904223u;
-        // Of some no more than a part of the levels, so that spreading them does something.
+        // Some images use only a part of the levels, so that equalising them has an effect.
         image.pixels.push_back(
             static_cast<std::uint8_t>((state >> 24) / (1 + k % 3) + 20 * (k % 3)));
       }
@@ -78,7 +78,7 @@ class Noise : public Encoded {
   }
 };
 
-// JPEG of all kinds and other images, of sizes that no decoder reduces for 24 x 20 pixels.
+// JPEG of all kinds and other images, in sizes that no decoder scales for 24 x 20 pixels.
 class Files : public Encoded {
  public:
   explicit Files(int count, bool plain = false) {
@@ -114,7 +114,7 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-// The batches of an epoch from one on, as the GPU makes them.
+// The batches of an epoch from one batch on, as the GPU makes them.
 std::vector<Batch> made_on_gpu(const std::shared_ptr<data::Dataset>& set, int workers,
                                std::int64_t epoch, std::int64_t first = 0) {
   set_device("cuda");
@@ -168,7 +168,7 @@ Difference difference(const std::vector<Batch>& a, const std::vector<Batch>& b) 
   return out;
 }
 
-// What changes colours and places, in orders of all kinds.
+// Transforms of colours and of positions, in all kinds of orders.
 const char* const kLists[] = {
     "crop",
     "crop=5",
@@ -197,7 +197,7 @@ TEST_CASE("GPU images: decoded, scaled and changed as on the CPU") {
     INFO(augment);
     const auto set = data::image_dataset(files, with(augment));
     const Difference found = difference(made_on_gpu(set, 2, 1), made_on_cpu(*set, 1));
-    // Of a middle the CPU decodes a part alone, whose place has other last digits.
+    // For a centre crop the CPU decodes only a part, whose offset differs in the last digits.
     const bool crops = augment.starts_with("resized_crop");
     const double bound = !test::compiler_is_emulated() ? 0.5 : crops ? 0 : 1e-3;
     CHECK(found.mean <= bound);
@@ -269,7 +269,7 @@ TEST_CASE("GPU images: what a GPU does not do is refused, or done by the CPU") {
   data::ImageOptions grey = with("flip");
   grey.input = {1, 20, 24};
   CHECK_THROWS_AS(data::image_dataset(files, grey), ValueError);
-  // Without a GPU the CPU makes them, for any way of asking.
+  // Without a GPU the CPU makes them, whatever is requested.
   const auto set = data::image_dataset(files, with("resized_crop,flip"));
   data::Loader loader(set, {.batch = 9, .shuffle = false, .workers = 2});
   data::Batch batch;

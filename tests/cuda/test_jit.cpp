@@ -79,7 +79,7 @@ std::string add_text(const std::string& entry, int amount) {
       amount, ".0f);\n}\n");
 }
 
-/// Processes that compiled, in the order of their compilations.
+/// The processes that compiled, in the order of their compilations.
 std::vector<std::string> compilers(const std::string& log) {
   std::ifstream file(log);
   std::vector<std::string> processes;
@@ -87,7 +87,7 @@ std::vector<std::string> compilers(const std::string& log) {
   return processes;
 }
 
-/// Until two compilations have begun.
+/// Waits until two compilations have started.
 void wait_for_compilers(const std::string& log) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (compilers(log).size() < 2) {
@@ -154,7 +154,7 @@ TEST_CASE("kernel cache: keeps what is written, ignores what is damaged") {
     CHECK(cache.read(key("a")).empty());
     cache.write(key("a"), image);
   }
-  // A file under another kernel's name is not taken for it.
+  // A file under another kernel's key is not used for it.
   fs::copy_file(file, cache.file_of(key("b")));
   CHECK(cache.read(key("b")).empty());
 }
@@ -281,7 +281,7 @@ TEST_CASE("built-in kernels: found by text and architecture, where the driver ca
   CHECK(find_built_in(store, b, 120, 13000, true).empty());  // the driver is older than the PTX
   CHECK(find_built_in(store, c, 90, 13010, true).empty());
 
-  // What is equal is stored once; what was stored can be added to.
+  // Equal images are stored once; a stored image can be extended.
   const StoreFacts facts = store_facts(store);
   REQUIRE(facts.sets.size() == 3);
   CHECK(facts.toolkit == 13010);
@@ -383,7 +383,7 @@ TEST_CASE("jit: a process may end while its kernels are compiled") {
   test::check_process("", "jit: (the process that ends*");
 }
 
-// Run in a child only, whose compilations do not end by themselves.
+// Run in a child only; its compilations do not end by themselves.
 TEST_CASE("jit: (a process that ends in its first compilation)" * doctest::skip()) {
   if (gpu_count() == 0) return;
   const char* log = std::getenv("TENON_FAKE_NVRTC_LOG");
@@ -414,7 +414,7 @@ std::string command() {
 
 }  // namespace
 
-// Run in a child only, for which other processes compile that do not end by themselves.
+// Run in a child only; other processes compile for it and do not end by themselves.
 TEST_CASE("jit: (the end of a process for which others compile)" * doctest::skip()) {
   enable_helpers({command(), "--compile-kernels-for-tenon"});
   if (gpu_count() == 0) return;
@@ -448,7 +448,7 @@ TEST_CASE("jit: a process may end while others compile for it, which end with it
     }
 }
 
-// Run in a child only, whose compilations do not end by themselves.
+// Run in a child only; its compilations do not end by themselves.
 TEST_CASE("jit: (a process whose end waits for who waits for a kernel)" * doctest::skip()) {
   if (gpu_count() == 0) return;
   static std::future<void> waiting;  // older than the workers: its thread is waited for after them
@@ -466,7 +466,7 @@ TEST_CASE("jit: whoever waits for a kernel when the process ends is told") {
                       "jit: (a process whose end*");
 }
 
-// Run in a child only: the fork ends as a program does.
+// Run in a child only: the fork ends like a program.
 TEST_CASE("jit: (a process that forks)" * doctest::skip()) {
   if (gpu_count() == 0) return;
   compile(target_of(0), {"tenon_test_fork", add_text("tenon_test_fork", 1)})->wait();
@@ -486,7 +486,7 @@ TEST_CASE("jit: a fork of a process whose workers wait can end") {
   test::check_process("timeout 50", "jit: (a process that forks*");
 }
 
-// Run in a child only: it holds for the whole process.
+// Run in a child only, because the setting holds for the whole process.
 TEST_CASE("jit: (a process that compiles at launch)" * doctest::skip()) {
   if (gpu_count() == 0) return;
   cuda::compile_at_launch();

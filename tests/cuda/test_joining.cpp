@@ -1,4 +1,5 @@
-// Steps whose regions share launches, on a GPU, real or emulated: the bits of those that do not.
+// Steps whose regions share launches, on a GPU, real or emulated: the same bits as with separate
+// launches.
 #include <doctest/doctest.h>
 
 #include <tenon/eval.h>

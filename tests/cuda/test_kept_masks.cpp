@@ -1,5 +1,5 @@
-// Masks of rectified images on a GPU, real or emulated: recomputed of the image, which the next
-// filters' gradient reads, or stored, they give the same gradients, bit for bit.
+// ReLU masks on a GPU, real or emulated: recomputed from the feature map, which the next weight
+// gradient reads, or stored; the gradients have the same bits.
 #include <doctest/doctest.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Attention of float32 on a GPU where one score outweighs a query's others by far: what its
-// gradient cancels to is as near float64's as that of a plain float32 computation.
+// Float32 attention on a GPU where one score is much larger than a query's others: after
+// cancellation the gradient is as close to float64's as that of a plain float32 computation.
 #include "../run/attention_cases.h"
 
 #include <cmath>

@@ -1,5 +1,4 @@
-// Images with the channels last on a GPU, real or emulated: the same numbers as the CPU's, which
-// keeps them in their own order.
+// NHWC feature maps on a GPU, real or emulated: the same numbers as on the CPU, which keeps NCHW.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -19,7 +18,7 @@ struct Sizes {
   std::int64_t images, channels, filters, height, width;
 };
 
-// Whole numbers, few enough that sums of products are exact in bfloat16 and float32.
+// Integers, few enough that sums of products are exact in bfloat16 and float32.
 Tensor numbers(const Shape& shape, std::int64_t step, std::int64_t values) {
   std::vector<float> all;
   all.reserve(static_cast<std::size_t>(shape.numel()));

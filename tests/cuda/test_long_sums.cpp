@@ -1,6 +1,6 @@
-// Sums over many rows on a GPU, real or emulated: of the columns of short rows on the way through
-// them, of updates into the long rows of an embedding, and of a normalisation's gradients where the
-// products about it are stored in 16 bits; the same bits each time.
+// Sums over many rows on a GPU, real or emulated: of the columns of short rows in the same kernel,
+// of updates to the long rows of an embedding, and of a normalisation's gradients with products
+// stored in 16 bits; deterministic.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Arguments of activation functions on a GPU, real or emulated: kept in 16 bits for the gradient
-// where all that is made of them is rounded, with gradients as near to float64's as the products'.
+// Arguments of activation functions on a GPU, real or emulated: kept in 16 bits for the gradient if
+// everything computed from them is rounded, with gradients as close to float64's as the products'.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Residual streams on a GPU, real or emulated: stored in 16 bits with their gradients, which are
-// as near to float64's as the products' operands allow.
+// Residual streams on a GPU, real or emulated: stored in 16 bits with their gradients, which are as
+// close to float64's as the products' operands allow.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -335,7 +335,7 @@ TEST_CASE("cuda map: several regions share a launch") {
   const auto kernel = t.together(engine(), regions);
   const std::string text = kernel->source();
   CHECK(text.find("__global__") == text.rfind("__global__"));
-  CHECK(text.find("part2::kernel") == std::string::npos);  // equal updates are one function
+  CHECK(text.find("part2::nest") == std::string::npos);  // equal updates are one function
   if (!DeviceCheck::can_run()) return;
   const auto got = t.run_on_gpu(*kernel);
   std::vector<std::vector<std::byte>> expected;

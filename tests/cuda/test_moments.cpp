@@ -1,5 +1,5 @@
-// Sums of squared deviations from a mean, gathered in the kernel that makes the mean's sum: against
-// float64, whatever the mean and wherever the first number lies.
+// Sums of squared deviations from a mean, accumulated in the kernel that sums for the mean: against
+// float64, whatever the mean is and however far the first number is from the others.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -23,7 +23,7 @@ namespace {
 constexpr int kCount = 1000;
 constexpr std::size_t kBytes = kCount * sizeof(std::int32_t);
 
-/// Adds 1 to each element, and counts in ten thousands what it found below `least`.
+/// Adds 1 to each element, and counts elements below `least` in units of ten thousand.
 std::shared_ptr<const CompiledKernel> kernel(bool waits) {
   return compile(target_of(0), {"add_one", cat("#include \"cuda/kernels/intrinsics.cuh\"\n"
                                                "extern \"C\" __global__ void add_one(int* x, int "
@@ -66,7 +66,7 @@ struct Chain {
   CaptureStream stream;
 };
 
-/// Along the chain: whether the edges are programmatic.
+/// For each edge of the chain: true if it is programmatic.
 std::vector<int> programmatic(const std::vector<GraphEdge>& edges) {
   const auto leads_to = [&](CUgraphNode node) {
     return std::any_of(edges.begin(), edges.end(),
@@ -86,7 +86,7 @@ std::vector<int> programmatic(const std::vector<GraphEdge>& edges) {
   return out;
 }
 
-/// What a chain leaves where there were zeros.
+/// The result of a chain that starts with zeros.
 void check_results(Chain& chain) {
   for (int round = 0; round < 50; ++round) {
     chain.graph.launch(chain.context.work);

@@ -1,6 +1,6 @@
-// Maps on a GPU (the emulated one in CI) that write large results over what they alone read, and
-// beside them maps that must not: the numbers are those of the CPU in float64. Which do is decided
-// in tests/null/test_overwrites.cpp.
+// Maps on a GPU (the emulated one in CI) that write large results over an input that only they
+// read, and maps that must not: the numbers are those of the CPU in float64.
+// tests/null/test_overwrites.cpp tests which maps overwrite.
 #include <doctest/doctest.h>
 
 #include <functional>

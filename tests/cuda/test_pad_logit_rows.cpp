@@ -1,5 +1,5 @@
-// Losses over many classes on a GPU, real or emulated: scores of 16 bits in padded rows give the
-// loss and the gradients of float64, and the same bits every time.
+// Losses over many classes on a GPU, real or emulated: 16-bit scores in padded rows give float64's
+// loss and gradients within tolerance, and are deterministic.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Loss {
   std::int64_t depth = 64;
 };
 
-/// All products of whose gradient have operands of 16 bits.
+/// From this size on all products of the gradient have 16-bit operands.
 constexpr std::int64_t kDeep = 256;
 
 struct Data {
@@ -77,7 +77,7 @@ std::vector<std::vector<double>> on_gpu(const Loss& s, Precision precision) {
   return out;
 }
 
-/// Against float64, within a share of what rounding the operands gives.
+/// Compares with float64, within a share of the effect of rounding the operands.
 std::vector<std::vector<double>> checked(const Loss& s, Precision precision, double share = 1) {
   CAPTURE(s.rows);
   CAPTURE(s.classes);
@@ -122,7 +122,7 @@ std::vector<std::vector<std::int64_t>> products_in(const Program& program) {
   return sizes;
 }
 
-/// A step of a model of words that scores them by what embeds them.
+/// A step of a language model whose output layer shares the embedding.
 std::shared_ptr<const Program> tied_step(std::int64_t words, bool clips) {
   constexpr std::int64_t kRows = 4096;
   set_precision(Precision::Bf16);
@@ -147,7 +147,7 @@ std::int64_t row_reductions(const Program& program) {
   return count;
 }
 
-/// Results of products with as many rows as there are classes' scores.
+/// The scores in memory: values of `rows` rows and more than 256 columns.
 std::vector<Value> scores_in(const Program& program, std::int64_t rows) {
   std::vector<Value> found;
   for (const Value& value : program.values)
@@ -201,13 +201,13 @@ TEST_CASE("cuda wide rows: scores are kept in 16 bits, in rows that copies of 16
     ClassLossOptions smooth;
     smooth.label_smoothing = 0.1;
     for (const ClassLossOptions& options : {ClassLossOptions{}, smooth}) {
-      // The bias's gradient is summed from what products read, by the same step.
+      // The bias gradient is summed from the operands of products, by the same step.
       const auto biased = planned({256, classes, true, options}, Precision::Bf16, kGpu);
       CHECK(std::count_if(biased->steps.begin(), biased->steps.end(), reads_scores) == 1);
       for (const Value& value : scores_in(*biased, 256)) CHECK(value.dtype == DType::BFloat16);
     }
   }
-  // As they stand: of float32, on a CPU, of few classes, and where they are a result.
+  // Not padded: in float32, on a CPU, with few classes, and if the scores are a result.
   const auto is_whole = [](const std::shared_ptr<const Program>& program, std::int64_t rows) {
     const std::vector<Value> kept = scores_in(*program, rows);
     return std::none_of(kept.begin(), kept.end(),
@@ -236,7 +236,7 @@ TEST_CASE("cuda wide rows: products of the gradient run over whole rows too") {
     CHECK(products_in(*permuted) == Sizes{{256, 1088, 4096}, {4096, 256, 1088}, {4096, 1088, 256}});
     CHECK(count_pads(*permuted) == 1);
   }
-  // A result is cut where that is worth a kernel, the inner length is whole in any case.
+  // A result is cut if that is worth a kernel; the inner length is never cut.
   const Sizes cut{{1027, 256, 4096}, {4096, 256, 1088}, {4096, 1088, 256}},
       few{{512, 256, 1088}, {512, 1088, 256}, {1027, 256, 512}},
       whole{{1032, 256, 4096}, {4096, 256, 1032}, {4096, 1032, 256}};

@@ -1,5 +1,5 @@
-// Launches in phases, on a GPU, real or emulated: the bits of a launch for each phase, however
-// often they run.
+// Launches in phases, on a GPU, real or emulated: the same bits as with one launch per phase, also
+// when repeated.
 #include <doctest/doctest.h>
 
 #include <tenon/data.h>
@@ -29,7 +29,7 @@ namespace {
 
 constexpr DType F = DType::Float32;
 
-/// Kernels one after another.
+/// Runs kernels one after another.
 class InARow final : public Kernel {
  public:
   void add(std::unique_ptr<Kernel> kernel) {
@@ -61,7 +61,7 @@ class Phases {
   }
   DeviceCheck& t() { return t_; }
 
-  /// The sum of squares of a value, over everything.
+  /// The sum of squares of all elements of a value.
   ValueId squares(ValueId x, std::int64_t n) {
     begin({n});
     const int loaded = t_.load(x);
@@ -69,7 +69,7 @@ class Phases {
     end();
     return sum;
   }
-  /// The same as a row, with something that is computed from the sum.
+  /// The same as a row reduction, with further values computed from the sum.
   ValueId root_of_row(ValueId x, std::int64_t n, const std::vector<ValueId>& scalars) {
     begin({n});
     int sum = t_.row_reduce(Op::Sum, t_.compute(Op::Square, F, t_.load(x)), F);
@@ -86,7 +86,7 @@ class Phases {
     end();
   }
 
-  /// Whether one launch can do them, of which there are several; if not, *why says why.
+  /// True if one launch, of several phases, can do them; otherwise *why has the reason.
   bool may_share(std::string* why) const {
     const Engine& engine = cuda::map_engine(cuda::Target());
     std::vector<LaunchPart> parts;
@@ -94,7 +94,7 @@ class Phases {
       parts.push_back({&region, engine.capabilities(region, t_.values).share, region.phase});
     return engine.saves(parts, why) > 0;
   }
-  /// One launch, whose text is returned; its bits are those of a launch for each region.
+  /// Checks that one launch has the same bits as a launch per region; returns its source.
   std::string check() {
     const cuda::Target target = DeviceCheck::can_run() ? cuda::target_of(0) : cuda::Target();
     const Engine& engine = cuda::map_engine(target);
@@ -119,7 +119,7 @@ bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Updates of parameters of these sizes, behind a row of `last` elements that says by how much.
+/// Updates of parameters of these sizes, after a row of `last` elements that gives the step.
 std::string updates(const std::vector<std::int64_t>& sizes, std::int64_t last) {
   Phases phases;
   const ValueId row = phases.t().leaf(F, {last});
@@ -137,10 +137,10 @@ std::string updates(const std::vector<std::int64_t>& sizes, std::int64_t last) {
 
 namespace {
 
-/// How the regions behind sums of columns read these and one another.
+/// How the regions after column sums read the sums and one another.
 enum class Reads { Own, Others, First, Changed, Rounded };
 
-/// Sums over the columns of what lies as [outer, channels, inner], and what is made of them.
+/// Sums over the columns of a value [outer, channels, inner], and regions that process them.
 std::string columns_then(std::int64_t outer, std::int64_t channels, std::int64_t inner,
                          Reads reads) {
   Phases phases;
@@ -207,7 +207,7 @@ TEST_CASE("cuda phases: what few blocks would do behind many is the last one's w
       CAPTURE(channels);
       CHECK(contains(columns_then(700, channels, 1, reads), "ends_last"));
     }
-  // Many blocks' work does not wait for many blocks.
+  // The work of many blocks does not wait for other blocks.
   Phases phases;
   DeviceCheck& t = phases.t();
   const ValueId x = t.leaf(F, {100000});
@@ -227,7 +227,7 @@ TEST_CASE("cuda phases: what few blocks would do behind many is the last one's w
 }
 
 TEST_CASE("cuda phases: a norm and updates of parameters of many sizes") {
-  // The last has many more blocks than the GPU holds.
+  // The last phase has many more blocks than the GPU holds.
   const std::vector<std::vector<std::int64_t>> all = {
       {235200, 300, 3000, 10}, {1, 7, 0, 4097, 1031}, {70001}, {12, 12, 12, 12}, {0, 5000},
       {3000000, 5, 1100000}};
@@ -268,7 +268,7 @@ TEST_CASE("cuda phases: without reductions") {
   phases.end();
   const std::string text = phases.check();
   CHECK(contains(text, "ends_last"));
-  // x changes in the launch: no load of it may stand for memory that does not.
+  // x changes in the launch, so no load of x may be a constant load.
   CHECK_FALSE(contains(text, "load_constant_row<4>(x0"));
 }
 

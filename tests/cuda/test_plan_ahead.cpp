@@ -1,5 +1,5 @@
-// A run that begins on a GPU, real or emulated: its kernels are asked for before there are
-// weights, and its first checkpoint is written while it trains.
+// The start of a run on a GPU, real or emulated: kernels are requested before weights exist, and
+// the first checkpoint is written while it trains.
 #include <filesystem>
 #include <memory>
 #include <string>

@@ -1,5 +1,5 @@
-// Steps of a network of bottlenecks in 16 bits on a GPU: sums over the columns of products, which
-// on Hopper begin in their epilogues, against the CPU in float32 and against kernels of their own.
+// Steps of a bottleneck network in 16 bits on a GPU: sums over the columns of products, which start
+// in the products' epilogues on Hopper, against the CPU in float32 and against separate kernels.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// What a product's epilogue reduces over the whole result, on a GPU (the emulated one in CI; wgmma
-// on one that has the instructions), against the reference engine: every engine that takes it,
-// split and whole, ops and dtypes, odd sizes; and the same bits every time.
+// Reductions of a product's epilogue over the whole result, on a GPU (the emulated one in CI; wgmma
+// on a GPU with the instructions), against the reference engine: every engine that supports them,
+// split and whole, ops and dtypes, odd sizes; and determinism.
 #include <doctest/doctest.h>
 
 #include <tenon/eval.h>

@@ -1,5 +1,5 @@
-// Weights that keep a rounded copy: it is as the weight is, whoever assigned that last, and what
-// reads it computes what it would have computed from the weight.
+// Weights with a rounded copy: the copy is current whichever step assigned the weight last, and
+// steps that read the copy compute what they would compute from the weight.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::int64_t kIn = 520, kOut = 512, kBatch = 32;
 
-/// On the GPU, in this precision, for as long as it lives.
+/// Selects the GPU and a precision for its lifetime.
 struct OnGpu {
   explicit OnGpu(Precision precision) {
     set_device("cuda");
@@ -57,7 +57,7 @@ struct Network {
   CompiledFunction scores =
       compile([this](const std::vector<Tensor>& in) { return std::vector<Tensor>{net(in[0])}; });
 
-  /// In the precision that is set now.
+  /// In the current precision.
   CompiledFunction make_step() {
     return compile([this](const std::vector<Tensor>& in) {
       const Tensor loss = cross_entropy(net(in[0]), in[1]);
@@ -110,7 +110,7 @@ TEST_CASE("cuda rounded: the copy follows a weight that was assigned elsewhere")
   CHECK(n.weight.node()->leaf->rounded.node()->leaf->rounded_at != n.weight.node()->assigned_at());
   const std::vector<float> seen = n.scores(data)[0].to_vector<float>();
   check_copy(n.weight, DType::BFloat16);
-  // As evaluated without any copy.
+  // The same as an evaluation without copies.
   CHECK(distance(Tensor::from(seen, {kBatch, 10}), n.net(data[0]).eval()) < 1e-2);
   eval({assign(n.weight, n.weight * 0.5)});
   n.step(data);
@@ -136,7 +136,7 @@ TEST_CASE(
   const CompiledFunction half = n.make_step();
   half(data);
   check_copy(n.weight, DType::Float16);
-  // Functions of both precisions in turn: each reads its own copy, of the weight as it is.
+  // Functions of two precisions alternate: each reads its own copy of the current weight.
   n.step(data);
   const std::vector<float> seen = n.scores(data)[0].to_vector<float>();
   half(data), n.step(data), half(data);

@@ -1,5 +1,5 @@
-// Large float32 products without tensor cores: what the engine claims, that its texts compile, and
-// its results on a GPU (the emulated one in CI) against the reference engine.
+// Large float32 products without tensor cores: which regions the engine claims, that its sources
+// compile, and its results on a GPU (the emulated one in CI) against the reference engine.
 #include <doctest/doctest.h>
 
 #include <string>

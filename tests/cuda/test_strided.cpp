@@ -1,4 +1,4 @@
-// Strided convolutions on a GPU, real or emulated: their gradients are said by convolutions of
+// Strided convolutions on a GPU, real or emulated: their gradients are expressed as convolutions of
 // stride 1, with the same numbers.
 #include <doctest/doctest.h>
 

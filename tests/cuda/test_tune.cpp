@@ -1,5 +1,5 @@
-// The tuner on a GPU, real or emulated: its bench tells right results from wrong ones, and a run
-// that tunes repeats with what it chose.
+// The tuner on a GPU, real or emulated: it distinguishes correct from wrong results, and a tuned
+// run is reproducible with its choices.
 #include <doctest/doctest.h>
 
 #include <filesystem>

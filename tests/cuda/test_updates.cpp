@@ -1,5 +1,5 @@
-// State that steps carry on a GPU, real or emulated: batch norm as PyTorch's, and the trainer's
-// steps of which several share a launch.
+// State that steps carry on a GPU, real or emulated: batch norm as in PyTorch, and the trainer's
+// steps with several steps per launch.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -62,6 +62,7 @@ void check_launches(Activation activation, std::int64_t batch) {
 TEST_CASE("updates on a GPU: steps that share a launch renew what single ones do") {
   if (!has_gpu()) return;
   check_launches(nn::Tanh(), 8);
-  // Gradients make the mask again of what was normalised and of the bias, which the step renews.
+  // The gradients recompute the mask from the normalised value and the bias, which the step
+  // updates.
   check_launches(nn::ReLU(), 512);
 }

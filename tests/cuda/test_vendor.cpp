@@ -1,6 +1,6 @@
-// The engines of vendor libraries: what they claim and how they describe it, without a GPU; then
-// the kernels around their calls, and the calls: on a real GPU, or on the emulated one, where
-// tests/cuda/vendor stands in for the libraries.
+// The vendor engines. Without a GPU: which regions they claim and how they describe them. On a real
+// GPU, or on the emulated one with the libraries of tests/cuda/vendor: the kernels around the
+// library calls, and the calls.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
@@ -62,7 +62,7 @@ void say_no_plan(const Arithmetic& how, const NotSupported& e) {
   MESSAGE("no plan for compute ", std::string(name(how.compute)), ": ", std::string(e.what()));
 }
 
-/// A conversion of whole operands, run alone.
+/// Runs a conversion of whole operands alone.
 template <class Conversion>
 class CopyKernel final : public Kernel {
  public:
@@ -95,7 +95,7 @@ void add_bias_relu(DeviceCheck& t, const Shape& space, int axis, bool relu) {
   t.store(relu ? t.compute(Op::Relu, F, sum) : sum);
 }
 
-/// Several results and a residual: nothing that a library fuses.
+/// Several results and a residual: an epilogue that no library fuses.
 void add_epilogue(DeviceCheck& t, const Shape& space) {
   t.region.contraction.has_epilogue = true;
   t.region.map.space = space;
@@ -110,7 +110,7 @@ constexpr double kGeluScale = 1.5957691216057308, kGeluCube = 0.044715;  // 2 sq
 
 enum class Input { Exact, Rounded, Stored };
 
-/// sigmoid(x (cube x^2 + 1) scale), of which gelu by tanh is x times.
+/// sigmoid(x (cube x^2 + 1) scale); the tanh form of GELU is x times this.
 int add_gelu_gate(DeviceCheck& t, int x, double cube) {
   const int square =
       t.compute(Op::Mul, F, t.compute(Op::Square, F, x), t.number(cube * kGeluScale));
@@ -118,7 +118,8 @@ int add_gelu_gate(DeviceCheck& t, int x, double cube) {
   return t.compute(Op::Sigmoid, F, t.compute(Op::Mul, F, slope, x));
 }
 
-/// gelu(result + bias) in 16 bits; of the sum, of that rounded, or of that rounded and stored too.
+/// gelu(result + bias) in 16 bits; its input is the sum, the rounded sum, or the rounded sum that
+/// is stored too.
 void add_gelu(DeviceCheck& t, const Shape& space, DType to, Input input, double cube = kGeluCube) {
   t.region.contraction.has_epilogue = true;
   t.region.map.space = space;
@@ -131,7 +132,7 @@ void add_gelu(DeviceCheck& t, const Shape& space, DType to, Input input, double 
   t.store(t.compute(Op::Cast, to, t.compute(Op::Mul, F, add_gelu_gate(t, x, cube), x)));
 }
 
-/// result * gelu'(x) in 16 bits, x of 16 bits in memory.
+/// result * gelu'(x) in 16 bits; x is 16-bit in memory.
 void add_gelu_gradient(DeviceCheck& t, const Shape& space, DType to) {
   t.region.contraction.has_epilogue = true;
   t.region.map.space = space;
@@ -295,7 +296,7 @@ TEST_CASE("vendor: which epilogues are GELU") {
     return !found(t).has_value();
   };
   CHECK_FALSE(refused(kHow, false, kGeluCube, Op::Data));
-  // Stored twice, as by an assignment.
+  // Stored twice, as an assignment does.
   DeviceCheck twice = product(5, 8, 7, kHow, false);
   add_gelu(twice, space, BF, Input::Exact);
   twice.store(twice.region.map.stores.back().source);
@@ -328,7 +329,7 @@ TEST_CASE("vendor: what is not claimed, and why") {
 
 namespace {
 
-/// The engine of a library that multiplies on the host: what remains are the kernels of our own.
+/// An engine whose product is computed on the host, so that only our own kernels run on the GPU.
 class HostProduct final : public Engine {
  public:
   explicit HostProduct(const DeviceCheck& test) : test_(test) {}
@@ -439,15 +440,15 @@ TEST_CASE("vendor: operands transposed before the call") {
                                        {3, 1, 130, 67, 0, 71}}) {
     DeviceCheck t;
     const ValueId x = t.leaf(F, {rows.offset + rows.outer * rows.outer_stride});
-    const cuda::RowTurn turn(cuda::target_of(0), rows, tf32 = !tf32);
+    const cuda::RowTranspose turn(cuda::target_of(0), rows, tf32 = !tf32);
     const ValueId y = t.output(F, {static_cast<std::int64_t>(turn.bytes()) / 4});
     struct Run final : Kernel {
-      Run(const cuda::RowTurn& c, ValueId from_id, ValueId to_id)
+      Run(const cuda::RowTranspose& c, ValueId from_id, ValueId to_id)
           : turn(c), in(from_id), out(to_id) {}
       void run(const Binding& binding) const override {
         turn.run(binding.stream, binding.values[in], binding.values[out]);
       }
-      const cuda::RowTurn& turn;
+      const cuda::RowTranspose& turn;
       ValueId in, out;
     };
     const auto bytes = t.run_on_gpu(Run(turn, x, y))[0];
@@ -472,7 +473,7 @@ TEST_CASE("vendor: images transposed to channels last before the call, and back"
     for (const auto& [from, to] : pairs) {
       DeviceCheck t;
       const ValueId x = t.leaf(from, {planes.numel()});
-      const cuda::PlaneTurn turn(cuda::target_of(0), planes, from, to);
+      const cuda::PlaneTranspose turn(cuda::target_of(0), planes, from, to);
       const auto item = static_cast<std::int64_t>(item_size(to));
       const ValueId y = t.output(to, {static_cast<std::int64_t>(turn.bytes()) / item});
       const auto bytes = t.run_on_gpu(CopyKernel(turn, x, y))[0];
@@ -511,7 +512,7 @@ constexpr Arithmetic kAll[] = {kFp32,
                                {H, H, H, false, 2e-3},
                                {D, D, D, false, 1e-12}};
 
-/// Whether the library does the epilogue; else a kernel of ours follows its product.
+/// True if the library computes the epilogue; otherwise a kernel of ours follows the product.
 bool is_fused(const Engine& engine, const DeviceCheck& t) {
   return engine.prepare(t.region, t.values, 0)->source().find("struct Epilogue") ==
          std::string::npos;
@@ -694,14 +695,14 @@ TEST_CASE("vendor: cuDNN against the reference engine") {
 
 namespace {
 
-/// How many plans the library has made; -1 where it is not the fake one.
+/// Number of plans that the library has made; -1 for a real library.
 int plans_made() {
   const auto count = reinterpret_cast<int (*)()>(dlsym(
       dlopen(cuda::loaded_cudnn().path.c_str(), RTLD_NOW | RTLD_NOLOAD), "tenon_fake_cudnn_plans"));
   return count == nullptr ? -1 : count();
 }
 
-/// Tells the engine of convolutions of x with `more` rows.
+/// Announces convolutions of x with `more` rows to the engine.
 DeviceCheck expected(const Engine& engine, std::int64_t more, const std::string& configuration) {
   const Shape x{2, 8, 13 + more, 13}, w{24, 8, 3, 3}, y{2, 24, 11 + more, 11};
   DeviceCheck t = contraction(Op::Conv2d, x, natural(x), w, natural(w), y, kFp32);
@@ -734,7 +735,7 @@ TEST_CASE("vendor: cuDNN plans what is expected, for the next who asks") {
   CHECK(plans_made() == before + 1);
   engine.prepare(t.region, t.values, 1);  // the first one's has gone with its kernel
   CHECK(plans_made() == before + 2);
-  // Of many that nobody asks for the latest are kept.
+  // Of many plans that were never requested, the latest are kept.
   std::vector<DeviceCheck> many;
   for (std::int64_t k = 1; k <= 80; ++k) {
     many.push_back(expected(engine, k, ""));
@@ -764,7 +765,7 @@ TEST_CASE("vendor: a process may end while plans of cuDNN are made") {
 
 namespace {
 
-/// cuDNN's engine in one of its ways.
+/// cuDNN's engine in one of its configurations.
 struct CudnnInWay final : public Engine {
   CudnnInWay(const Engine& inner, const char* which) : engine(inner), way(which) {}
   const char* name() const override { return "cudnn"; }
@@ -826,7 +827,7 @@ TEST_CASE("vendor: cuDNN with channels-last images transposed around it") {
 
 namespace {
 
-/// [N, C, H, W] whose axes follow each other in memory as `order` says, from the inside out.
+/// A view [N, C, H, W] whose axes have the memory order `order`, innermost first.
 View in_order(const Shape& s, const int (&order)[4]) {
   View view = natural(s);
   std::int64_t step = 1;
@@ -839,15 +840,15 @@ View in_order(const Shape& s, const int (&order)[4]) {
 
 }  // namespace
 
-// The planner lays filters as the products that read them want them: a library that takes them for
-// [K, C, R, S] all the same computes other numbers, of the right size.
+// The planner gives filters the layout of the products that read them. A library that takes them
+// for [K, C, R, S] computes wrong numbers of the right shape.
 TEST_CASE("vendor: cuDNN reads operands in the order in which they lie, or leaves them") {
   const cuda::Target* target = gpu_with(&cuda::Target::cudnn);
   if (target == nullptr) return;
   const Engine& cudnn = cuda::cudnn_engine(*target);
   const int orders[][4] = {{3, 2, 1, 0}, {1, 3, 2, 0}, {0, 3, 2, 1}};
   const int unknown[4] = {2, 3, 1, 0};
-  // As many filters as channels: only the numbers tell the axes apart.
+  // As many filters as channels, so that only the numbers distinguish the axes.
   const Shape x{2, 16, 9, 11}, w{16, 16, 3, 3}, y{2, 16, 9, 11};
   const ConvAttrs attrs{1, 1, 1, 1, 1, 1, 1};
   int planned = 0;
@@ -882,7 +883,7 @@ TEST_CASE("vendor: cuDNN reads operands in the order in which they lie, or leave
   CHECK(why == "an operand that lies in no order it reads");
 }
 
-// On a GPU that has it: Fourier transforms of filters take 100 MB.
+// On a GPU that has cuDNN: Fourier transforms of filters take 100 MB.
 TEST_CASE("vendor: cuDNN's plans of large workspaces are those of full precision") {
   const cuda::Target* target = gpu_with(&cuda::Target::cudnn);
   if (target == nullptr) return;

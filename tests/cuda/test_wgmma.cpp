@@ -1,5 +1,6 @@
-// Large products on Hopper: what the engine claims, that its texts compile, and, on a GPU that has
-// the instructions, its results against the reference engine. Skipped there on the emulated GPU.
+// Large products on Hopper: which regions the engine claims, that its sources compile, and, on a
+// GPU with the instructions, its results against the reference engine. The latter are skipped on
+// the emulated GPU.
 #include <doctest/doctest.h>
 
 #include <string>

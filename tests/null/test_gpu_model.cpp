@@ -52,9 +52,9 @@ TEST_CASE("GPU model: measurements are stored as text, and those of another GPU 
   CHECK(read.half == 250);
   const std::string text = cuda::gpu_text(gpu);
   const std::string others[] = {"", text.substr(0, text.size() - 8),
-                                "tenon-gpu 2\n" + text.substr(13),
+                                "tenon-gpu 2\n" + text.substr(12),
                                 "tenon-gpu 1\nmemory -1\nfp32 1\ntf32 1\nhalf 1\n",
-                                "tenon-GPU 1\nmemory nan\nfp32 1\ntf32 1\nhalf 1\n"};
+                                "tenon-gpu 1\nmemory nan\nfp32 1\ntf32 1\nhalf 1\n"};
   for (const std::string& bad : others) {
     CAPTURE(bad);
     GpuModel untouched;

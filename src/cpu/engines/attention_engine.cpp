@@ -1,4 +1,4 @@
-// The attention engine: attention and its gradients, one op a region.
+// The attention engine: attention and its gradients, one op per region.
 #include <vector>
 
 #include "base/index.h"

@@ -1,10 +1,10 @@
-// A chain in bands: each worker takes a band of an image at a time, with all parts one after
-// another.
+// Runs a chain in bands: each worker computes one band of an image with all parts of the chain, one
+// after another.
 //
-// Kernels of convolutions and poolings take images in one piece, so what they hand on stands in a
-// worker's scratch, whole rows of all channels; rows of what lies elsewhere are copied there, and
-// copied out again. Maps meet whole values where they are. Bands of equal height and padding share
-// a kernel. Bands are cut by shape alone, so any number of threads gives the same bits.
+// Kernels of convolutions and poolings need contiguous images, so intermediate values are in a
+// worker's scratch, as whole rows of all channels. Rows of other values are copied there, and
+// results are copied out. Maps access whole values in place. Bands of equal height and padding
+// share a kernel. Bands are cut by shape alone, so the number of threads does not change the bits.
 #include "cpu/engines/chain_bands.h"
 
 #include <algorithm>
@@ -26,13 +26,13 @@ namespace {
 
 using Engines = std::span<const Engine* const>;
 
-/// The parts and how they meet entries and rows.
+/// The parts, and how they access entries and rows.
 struct BandChain {
   std::vector<PartRows> rows;
   std::vector<std::vector<ChainAccess>> entries;  // of each part alone
   std::vector<Capabilities> can;
 
-  /// Null, or why the part at the end cannot be there.
+  /// Null, or the reason why the part cannot be the last one.
   const char* add(const Region& part, std::int64_t samples, std::span<const Value> values,
                   Engines engines) {
     const Engine* engine = first_that_claims(engines, part, values);
@@ -75,8 +75,8 @@ class BandKernel final : public Kernel {
   };
   using Band = std::vector<Stage>;
 
-  /// Where a part finds a value: that many bytes further for each entry and each row before, or in
-  /// the scratch.
+  /// The address of a value for a part: a byte step per entry and per row, or an offset in the
+  /// scratch.
   struct Place {
     ValueId value = kNoValue;
     std::int64_t entry = 0, row = 0, rows = 0;  // rows: of the whole value
@@ -114,7 +114,7 @@ class BandKernel final : public Kernel {
     return first_that_claims(engines, band_part, shapes)->prepare(band_part, shapes, 1);
   }
 
-  // Behind the table of pointers: what is handed on once, copies for each part.
+  // Placed behind the table of pointers: intermediate values once, copies for each part.
   void place_values(std::size_t values) {
     std::size_t top = whole_lines(values * sizeof(std::byte*));
     std::map<ValueId, std::size_t> locals;
@@ -153,7 +153,7 @@ class BandKernel final : public Kernel {
     return place;
   }
 
-  // Of all bands.
+  // Over all bands.
   std::int64_t most_rows(std::size_t k, bool read) const {
     std::int64_t most = 0;
     for (const Band& band : bands_)
@@ -185,7 +185,7 @@ class BandKernel final : public Kernel {
     }
   }
 
-  // Rows of each channel, which are `rows_from` and `rows_to` rows apart.
+  // Copies the rows of each channel; channels are `rows_from` and `rows_to` rows apart.
   static void copy_rows(const Place& place, std::int64_t count, const std::byte* from,
                         std::int64_t rows_from, std::byte* to, std::int64_t rows_to) {
     for (std::int64_t k = 0; k < place.places; ++k)

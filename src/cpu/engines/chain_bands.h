@@ -1,4 +1,4 @@
-// Chains in bands (plan/merge/bands.h) on the CPU: rows of an image at a time.
+// Chains in bands (plan/merge/bands.h) on the CPU: some rows of an image at a time.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace tenon::cpu {
 
-/// Null, or why the engines that claim the chain's parts cannot run it; *part then says which.
+/// Null, or the reason why the engines that claim the chain's parts cannot run it; *part is then
+/// the part.
 const char* band_refusal(const Region& chain, std::span<const Value> values,
                          std::span<const Engine* const> engines, const Region** part);
 

@@ -1,11 +1,11 @@
-// The chain engine: runs what other engines prepared for a slice, slice by slice, each worker with
-// a slice of its own.
+// The chain engine: runs kernels that other engines prepared for a slice, slice by slice. Each
+// worker has a slice of its own.
 //
-// Each worker has scratch memory in the workspace for the slice at hand: the table of pointers that
-// kernels are bound to, the values that nobody else sees, and the kernels' own workspace. A part
-// that sums over slices leaves a sum for each; they are added in the order of the slices, and its
-// epilogue runs on the total. Slices are cut by shape alone, so any number of threads gives the
-// same bits.
+// Each worker has scratch memory in the workspace: the table of pointers that kernels are bound to,
+// the values that nothing outside the chain reads, and the kernels' own workspace. A part that sums
+// over slices stores one sum per slice. The sums are added in the order of the slices, and the
+// part's epilogue runs on the total. Slices are cut by shape alone, so the number of threads does
+// not change the bits.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -28,7 +28,7 @@ namespace {
 
 using Engines = std::span<const Engine* const>;
 
-/// A slice of a part that sums over them: its bare sum, as the value `partial`.
+/// One slice of a part that sums over slices: its sum without epilogue, as the value `partial`.
 Region without_epilogue(Region part, ValueId partial) {
   part.contraction.has_epilogue = false;
   part.contraction.out = partial;
@@ -36,8 +36,8 @@ Region without_epilogue(Region part, ValueId partial) {
   return part;
 }
 
-/// What follows the sum over all slices, which stands in the value `partial`: the epilogue, and its
-/// result where it has a place.
+/// The work after the sum over all slices, which is in the value `partial`: the epilogue, and the
+/// result itself if it is stored.
 Region finish_of(const Region& part, ValueId partial) {
   const Contraction& c = part.contraction;
   Region finish;
@@ -119,12 +119,12 @@ class ChainKernel final : public Kernel {
   }
 
  private:
-  /// One part, for a slice and for the smaller last one.
+  /// One part, for full slices and for the smaller last slice.
   struct Stage {
     std::unique_ptr<Kernel> whole, rest;
   };
-  /// Where a slice finds a value: `step` bytes further for each entry before it, or, of a local
-  /// one, at `offset` of the scratch.
+  /// The address of a value for a slice: `step` bytes per entry before the slice; for a local
+  /// value, `offset` in the scratch.
   struct Place {
     ValueId value = kNoValue;
     std::int64_t step = 0;
@@ -134,7 +134,7 @@ class ChainKernel final : public Kernel {
 
   std::int64_t slices() const { return (samples_ + slice_ - 1) / slice_; }
 
-  /// Local values behind the table of pointers; gives where they end.
+  /// Places local values behind the table of pointers; returns their end.
   std::size_t lay_out_locals() {
     std::size_t top = whole_lines((values_ + 1) * sizeof(std::byte*));
     for (Place& place : places_) {

@@ -1,9 +1,9 @@
-// The contraction engine: blocked matrix products and implicit-GEMM convolutions, their epilogues
-// run on blocks in cache.
+// The contraction engine: blocked matrix products and implicit-GEMM convolutions. Epilogues run on
+// blocks that are still in cache.
 //
-// Results are float32 sums (float64 for float64 matrices), written as float32, or through the
-// epilogue in any dtype. Convolutions in float64 are left to the reference engine: they occur only
-// in gradient checks, whose sizes are tiny.
+// Results are float32 sums (float64 for float64 matrices). They are written as float32, or through
+// the epilogue in any dtype. Float64 convolutions are left to the reference engine, because they
+// occur only in gradient checks with tiny sizes.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -68,7 +68,7 @@ ConvShape conv_shape(const Contraction& c) {
   return s;
 }
 
-/// Whether the epilogue of a convolution may reduce channels: it gets all channels of a group for
+/// True if the epilogue of a convolution may reduce channels: it gets all channels of a group for
 /// the same pieces of an image.
 bool sums_channels(const Contraction& c) {
   const bool images = c.op == Op::Conv2d || c.op == Op::Conv2dInputGrad;
@@ -76,7 +76,7 @@ bool sums_channels(const Contraction& c) {
          conv2d_piece(conv_shape(c), pass_of(c.op), Math::F32, false) > 0;
 }
 
-/// The space of the epilogue: [batch, rows, columns].
+/// The iteration space of the epilogue: [batch, rows, columns].
 Shape result_space(const Contraction& c) {
   const Shape& o = c.out_shape;
   switch (c.op) {
@@ -100,7 +100,7 @@ View contiguous_view(const Shape& space, ValueId value) {
   return view;
 }
 
-/// The region's epilogue, and a store of the result itself where that is not float32.
+/// The region's epilogue, with a store of the result itself if the result is not float32.
 std::optional<MapProgram> epilogue_program(const Region& region, bool store_result) {
   std::optional<MapProgram> map;
   if (region.contraction.has_epilogue) map = region.map;
@@ -118,7 +118,7 @@ std::optional<MapProgram> epilogue_program(const Region& region, bool store_resu
   return map;
 }
 
-/// One operand of a matrix product: the axes before the last two as one batch axis.
+/// An operand of a matrix product, with the axes before the last two as one batch axis.
 struct MatrixOperand {
   View view;
   DType dtype = DType::Float32;
@@ -174,8 +174,7 @@ class ContractionKernel : public Kernel {
     if (map && map->space[0] == 1) list_reads(*map, values);
     result_ = direct ? c_.out : kNoValue;
     if (result_ == kNoValue && map) result_ = result_in_store(*map, values);
-    // Where the result has no place of its own it gets one in the workspace, if the kernel needs
-    // one.
+    // A result that is not stored gets a place in the workspace if the kernel needs one.
     const std::size_t item = wide ? 8 : 4;
     result_bytes_ =
         result_ == kNoValue && needs_result ? whole_lines(at(c_.out_shape.numel()) * item) : 0;
@@ -184,7 +183,7 @@ class ContractionKernel : public Kernel {
 
  protected:
   bool reduces() const { return reduces_; }
-  /// The epilogue's rectangles, where it reduces: TileEpilogue::set_piece.
+  /// The rectangles of a reducing epilogue: TileEpilogue::set_piece.
   void set_piece(std::int64_t columns, int threads) {
     epilogue_->set_piece(columns);
     set_epilogue_bytes(threads);
@@ -237,8 +236,8 @@ class ContractionKernel : public Kernel {
     }
   }
 
-  /// A value that the epilogue writes element for element and does not read: the bare result may
-  /// stand there until then.
+  /// A value that the epilogue writes element by element and does not read. The bare result may use
+  /// its memory until then.
   ValueId result_in_store(const MapProgram& map, std::span<const Value> values) const {
     const View wanted = contiguous_view(map.space, kNoValue);
     for (const MapStore& store : map.stores) {
@@ -268,7 +267,7 @@ class MatmulKernel final : public ContractionKernel {
         a_(c_.a, c_.a_shape, values[at(c_.a.value)].dtype),
         b_(c_.b, c_.b_shape, values[at(c_.b.value)].dtype),
         math_(c_.compute() == DType::BFloat16 ? Math::Bf16 : Math::F32) {
-    // One matrix for all batches, and batches that follow one another: one product of more rows.
+    // One right matrix for all batches, and consecutive left matrices: one product with more rows.
     const bool same_b = b_.offsets.empty() && b_.operand.batch_stride == 0;
     const bool rows_follow =
         a_.offsets.empty() && a_.operand.batch_stride == shape_.m * a_.operand.row_stride;
@@ -302,7 +301,7 @@ class MatmulKernel final : public ContractionKernel {
   std::shared_ptr<const GemmPlan> prepared_;
 };
 
-/// Float64: the whole product first, then the epilogue by blocks of rows.
+/// Float64: first the whole product, then the epilogue by blocks of rows.
 class WideMatmulKernel final : public ContractionKernel {
  public:
   WideMatmulKernel(const Region& region, std::span<const Value> values, int threads)

@@ -1,4 +1,4 @@
-// The map engine: element-wise regions with reductions, run tile by tile in cache.
+// The map engine: element-wise regions with reductions, computed tile by tile in cache.
 #include "cpu/cpu.h"
 #include "cpu/engines/tile_program.h"
 

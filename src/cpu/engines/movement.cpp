@@ -1,4 +1,4 @@
-// Movement by runs: what is contiguous in both arrays is copied at once.
+// Data movement by runs: elements that are contiguous in both arrays are copied in one call.
 #include "cpu/engines/movement.h"
 
 #include <algorithm>
@@ -23,7 +23,8 @@ constexpr std::int64_t kChunkBytes = kCpu.second_cache / 4;
 std::size_t bytes_of(std::int64_t n) { return static_cast<std::size_t>(n); }
 std::int64_t item_of(DType dtype) { return static_cast<std::int64_t>(item_size(dtype)); }
 
-/// Calls f(begin, end) on blocks of [0, count) of about kChunkBytes, `unit` bytes each.
+/// Calls f(begin, end) on blocks of [0, count) of about kChunkBytes bytes; an element has `unit`
+/// bytes.
 template <class F>
 void in_blocks(std::int64_t count, std::int64_t unit, F&& f) {
   const std::int64_t block =
@@ -34,7 +35,7 @@ void in_blocks(std::int64_t count, std::int64_t unit, F&& f) {
                [&](std::int64_t b, int) { f(b * block, std::min(count, (b + 1) * block)); });
 }
 
-/// Elements of an index array, checked. A vector holds one index for each row of `inner` elements.
+/// Checked elements of an index array. A rank-1 index has one element per row of `inner` elements.
 class Indices {
  public:
   Indices(const MovedArray& index, const char* op, int axis, const Shape& x)
@@ -47,9 +48,9 @@ class Indices {
         inner_(inner_count(x, axis)),
         count_(index.shape[vector_ ? 0 : axis]) {}
 
-  /// Indices along the axis.
+  /// Number of indices along the axis.
   std::int64_t count() const { return count_; }
-  /// Where the index of element i stands.
+  /// The position of the index of element i.
   std::int64_t place(std::int64_t i) const { return vector_ ? i / inner_ % count_ : i; }
 
   std::int64_t at(std::int64_t i) const {
@@ -57,7 +58,7 @@ class Indices {
     if (value < 0 || value >= size_) refuse(value, i);
     return value;
   }
-  /// Calls f(i, index) for n elements whose indices stand side by side from `first` on.
+  /// Calls f(i, index) for n elements whose indices are contiguous from `first` on.
   template <class F>
   void each(std::int64_t first, std::int64_t n, F&& f) const {
     if (wide_) {
@@ -66,7 +67,7 @@ class Indices {
       each(narrow(), first, n, f);
     }
   }
-  /// Whether the n elements of a row from i on have one index.
+  /// True if the n elements of a row from i on share one index.
   bool same(std::int64_t i, std::int64_t n) const {
     return vector_ || (wide_ ? same(wide() + i, n) : same(narrow() + i, n));
   }
@@ -113,7 +114,7 @@ void fill_items(std::byte* out, std::int64_t count, const std::byte* element) {
   std::fill_n(reinterpret_cast<T*>(out), count, value);
 }
 
-/// Calls f with a whole number as wide as an element of `item` bytes.
+/// Calls f with an integer of the width of an element of `item` bytes.
 template <class F>
 void with_item(std::int64_t item, F&& f) {
   switch (item) {
@@ -141,7 +142,7 @@ T sum(T a, T b) {
   }
 }
 
-/// A block of what `out` begins as: the base, or its one number everywhere.
+/// Initialises a block of `out`: the base, or its one number everywhere.
 void start_from(const MovedArray& base, std::byte* out, std::int64_t begin, std::int64_t count) {
   constexpr std::byte kZeros[8] = {};
   const std::int64_t item = item_of(base.dtype);
@@ -154,9 +155,9 @@ void start_from(const MovedArray& base, std::byte* out, std::int64_t begin, std:
   }
 }
 
-/// Columns are independent of one another, so chunks of them (and the outer axes) run in parallel,
-/// each in order. A chunk that owns its results starts them itself, while they are in the cache.
-/// `combine(element, update)` is what an element becomes.
+/// Columns are independent of one another, so chunks of columns (and of the outer axes) run in
+/// parallel, each in order. A chunk that owns its results initialises them itself, while they are
+/// in cache. `combine(element, update)` is the new element.
 template <class T, class Combine>
 void apply_updates(const char* op, const MovedArray& base, const MovedArray& index,
                    const MovedArray& updates, int axis, std::byte* out, const Shape& shape,
@@ -203,7 +204,7 @@ void apply_updates(const char* op, const MovedArray& base, const MovedArray& ind
 
 constexpr std::int64_t kFewElements = 16;  // of elements: copied by a loop, not by calls
 
-// The axes of a padding; those that are not padded are parts of the one before.
+// The axes of a padding; an axis without padding is merged into the one before.
 struct PaddedAxes {
   int rank = 0;
   std::int64_t from[kMaxRank] = {}, to[kMaxRank] = {}, before[kMaxRank] = {};
@@ -260,7 +261,7 @@ void pad(const MovedArray& x, const PadAttrs& margin, std::byte* out, const Shap
     return;
   }
   const std::int64_t length = axes.to[last], source_length = axes.from[last];
-  // Columns [begin, end) of a row come from the input; amounts may be negative, which crops.
+  // Columns [begin, end) of a row come from the input. Amounts may be negative, which crops.
   const std::int64_t shift = axes.before[last];
   const std::int64_t begin = std::clamp<std::int64_t>(shift, 0, length);
   const std::int64_t end = std::clamp<std::int64_t>(shift + source_length, begin, length);

@@ -1,9 +1,9 @@
-// Movement of elements between contiguous arrays: concat, pad, gather, scatters. Any dtype, by
-// bytes of an element.
+// Data movement between contiguous arrays: concatenation, padding, gather, scatter. Any dtype, by
+// the bytes of an element.
 //
-// Work is cut by sizes. Indices are checked as they are read: one outside [0, size) is a
-// ValueError, negative ones included. An index of rank 1 is the same along all other axes, a base
-// of rank 0 the same everywhere.
+// Work is cut by sizes. Indices are checked when they are read: an index outside [0, size),
+// negative ones included, throws ValueError. An index of rank 1 applies along all other axes; a
+// base of rank 0 is the same everywhere.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,10 @@ struct MovedArray {
 void concat(std::span<const MovedArray> inputs, int axis, std::byte* out, const Shape& out_shape);
 void pad(const MovedArray& x, const PadAttrs& margin, std::byte* out, const Shape& out_shape);
 void gather(const MovedArray& x, const MovedArray& index, int axis, std::byte* out);
-/// out = base with the updates added, in order of the updates. Not for 16-bit floating dtypes.
+/// out = base plus the updates, added in their order. Not for 16-bit floating-point dtypes.
 void scatter_add(const MovedArray& base, const MovedArray& index, const MovedArray& updates,
                  int axis, std::byte* out, const Shape& out_shape);
-/// out = base with the updates in its place; of equal places the last.
+/// out = base with elements replaced by updates; the last update of an element wins.
 void scatter(const MovedArray& base, const MovedArray& index, const MovedArray& updates, int axis,
              std::byte* out, const Shape& out_shape);
 

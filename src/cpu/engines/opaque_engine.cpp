@@ -1,7 +1,7 @@
-// The opaque engine: pooling, movement and sorting, one op a region.
+// The opaque engine: pooling, movement and sorting, one op per region.
 //
-// Kernels take float32 and float64; arrays of the 16-bit floating types are cast to float32 into
-// the workspace before them and rounded once after them.
+// Kernels take float32 and float64. 16-bit floating-point arrays are cast to float32 in the
+// workspace before a kernel and rounded once after it.
 #include <array>
 #include <vector>
 
@@ -80,7 +80,7 @@ class OpaqueKernel final : public Kernel {
 
   void run(const Binding& binding) const override {
     const LabelGuard label(label_);  // errors name the layer that the op was built in
-    // They keep their memory: a settled step allocates nothing.
+    // The vectors keep their memory, so that a settled step does not allocate.
     static const PerThread<std::vector<MovedArray>> in_of_thread;
     std::vector<MovedArray>& in = in_of_thread.get();
     in.assign(arrays_.begin(), arrays_.end());
@@ -205,7 +205,7 @@ class OpaqueEngine final : public Engine {
   }
 
  private:
-  // Windows are clipped to the rows that are there.
+  // Windows are clipped to the rows of the band.
   static const char* rows_refusal(const Opaque& o) {
     if (o.op == Op::MaxPool2d) return nullptr;
     if (o.op != Op::AvgPool2d) return "is no pooling forwards";

@@ -1,5 +1,4 @@
-// The reference engine: runs every region by plain loops. What the other engines are checked
-// against.
+// The reference engine: runs every region by plain loops. The other engines are checked against it.
 #include <vector>
 
 #include "cpu/cpu.h"

@@ -1,9 +1,9 @@
 // The parts of the reference engine: arrays of double or int64 that carry a dtype, and the three
 // kinds of region over them.
 //
-// Everything here is written to be obviously right: whole arrays, one instruction at a time, sums
-// in double, no threads. Nothing here is written to be fast. Every result is rounded to its dtype
-// where the region says it has that dtype.
+// This code is written to be obviously correct: whole arrays, one instruction at a time, sums in
+// double, no threads. Speed does not matter here. Every result is rounded to the dtype that the
+// region states.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace tenon::cpu::reference {
 
-/// Elements of one dtype in row-major order: floating ones in `real`, integers and bool in `whole`,
-/// all representable in dtype.
+/// Elements of one dtype in row-major order, all representable in the dtype: floating-point ones in
+/// `real`, integers and bools in `whole`.
 struct Array {
   DType dtype = DType::Float32;
   std::vector<double> real;
@@ -26,22 +26,23 @@ struct Array {
   Array(DType type, std::int64_t count);
   bool floating() const { return is_floating(dtype); }
   std::int64_t size() const;
-  /// Element as a number of the other kind; out-of-range floating values follow to_whole().
+  /// The element as a number of the other kind; floating-point values out of range follow
+  /// to_whole().
   double real_at(std::int64_t i) const;
   std::int64_t whole_at(std::int64_t i) const;
-  /// Stores a number, rounded (wrapped) to dtype.
+  /// Stores a number, rounded or wrapped to dtype.
   void set(std::int64_t i, double value);
   void set(std::int64_t i, std::int64_t value);
   void set(std::int64_t i, const Scalar& value);
 };
 
-/// Element j of an array becomes element i of another.
+/// Sets element i of `out` to element j of `from`.
 void copy_element(Array& out, std::int64_t i, const Array& from, std::int64_t j);
 
 /// The value nearest in dtype (floating), or wrapped to its width (integers); bool is value != 0.
 double round_to(DType dtype, double value);
 std::int64_t wrap_to(DType dtype, std::int64_t value);
-/// Truncates; NaN gives 0 and values beyond int64 its nearest end.
+/// Truncates; NaN gives 0, and values beyond int64 give its nearest limit.
 std::int64_t to_whole(double value);
 
 /// Calls f(position, offset) for the elements of `space` in row-major order; offset is the view's,
@@ -73,16 +74,15 @@ void write(const Array& array, const Binding& binding, std::span<const Value> va
 /// Converts as Op::Cast does.
 Array convert(const Array& array, DType dtype);
 
-/// One element-wise instruction over `count` elements. An argument with fewer elements holds one
-/// value for each row.
+/// One element-wise instruction over `count` elements. An argument with fewer elements has one
+/// value per row.
 Array compute(Op op, DType dtype, std::span<const Array* const> args, std::int64_t count);
 
-/// Reduces by Sum, Prod, Max, Min, ArgMax or ArgMin: element i of `array` belongs to result element
-/// group(i), in order of i.
+/// Reduces by Sum, Prod, Max, Min, ArgMax or ArgMin. Elements are added in ascending order of i.
 class Reducer {
  public:
   Reducer(Op op, DType dtype, std::int64_t results);
-  /// `position` is what ArgMax and ArgMin answer with.
+  /// `position` is the result of ArgMax and ArgMin.
   void add(std::int64_t result, const Array& array, std::int64_t i, std::int64_t position);
   Array finish() const;
 
@@ -103,11 +103,11 @@ Array random(const RandomAttrs& attrs, DType dtype, const std::int64_t* state, s
 /// Runs a map program; `accumulator` is the contraction's result, for epilogues.
 void run_map(const MapProgram& map, std::span<const Value> values, const Binding& binding,
              const Array* accumulator);
-/// The last instruction of a prologue over its whole space; `operand`: what it starts from.
+/// The last instruction of a prologue over its whole space; `operand`: the input of the prologue.
 Array run_prologue(const MapProgram& map, std::span<const Value> values, const Binding& binding,
                    const Array& operand);
 void run_contraction(const Region& region, std::span<const Value> values, const Binding& binding);
-/// Movement, pooling, softmax: every other op reaches engines in map regions and contractions.
+/// Movement, pooling, softmax: all other ops reach engines in map regions and contractions.
 bool knows_opaque(Op op);
 void run_opaque(const Region& region, std::span<const Value> values, const Binding& binding);
 

@@ -1,5 +1,5 @@
-// Arrays of the reference engine: reading, writing and rounding. The only file of it that knows how
-// elements lie in memory.
+// Arrays of the reference engine: reading, writing and rounding. No other file of the engine
+// depends on how elements are stored.
 #include <cmath>
 #include <cstring>
 #include <limits>

@@ -1,4 +1,4 @@
-// Attention by the reference engine: one query at a time, by the defining sums, in double.
+// Attention by the reference engine: one query at a time, by definition, in double.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -103,7 +103,7 @@ class Attention {
         for (std::int64_t i = 0; i < q_.shape[1]; ++i) f(b, h, i);
   }
 
-  // The weights of one query, and the logarithm of the sum of its exponentials.
+  // The weights of one query, and its log-sum-exp.
   double weigh(std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::int64_t keys = k_.shape[1];
     p_.assign(at(keys), 0);

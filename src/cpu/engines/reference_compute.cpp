@@ -1,7 +1,7 @@
-// Element-wise functions and reductions of the reference engine: the meaning of every op.
+// Element-wise functions and reductions of the reference engine: they define every op.
 //
-// Floating arguments are computed on in double and the result is rounded once; integers wrap
-// around. NaN is kept by every function of it, and wins in maxima and minima, as in PyTorch.
+// Floating-point arguments are computed in double and the result is rounded once; integers wrap.
+// Every function propagates NaN, and NaN wins in maxima and minima, as in PyTorch.
 #include <cmath>
 #include <limits>
 
@@ -26,7 +26,7 @@ namespace {
   throw InternalError(cat("reference engine: ", op_row(op).name, " is no ", what));
 }
 
-// The functions of src/scalar in the widest type of either kind of number; truth is 0 or 1.
+// The functions of src/scalar in double and int64; bools are 0 or 1.
 
 double real_unary(Op op, double x) {
   switch (op) {
@@ -88,7 +88,7 @@ std::int64_t whole_binary(Op op, std::int64_t a, std::int64_t b) {
   }
 }
 
-/// One element of an op other than Cast and Where, whose arguments all have one dtype.
+/// One element of an op other than Cast and Where. All arguments have one dtype.
 void compute_one(Op op, Array& out, std::int64_t i, const Array& a, std::int64_t ia, const Array* b,
                  std::int64_t ib) {
   if (!a.floating()) {
@@ -140,7 +140,7 @@ Array compute(Op op, DType dtype, std::span<const Array* const> args, std::int64
 
 Reducer::Reducer(Op op, DType dtype, std::int64_t results)
     : op_(op), dtype_(dtype), position_(at(results)), seen_(at(results)) {
-  // An empty maximum or minimum is refused by the builder where it is the user's; what is left is
+  // The graph builder refuses a user's empty maximum or minimum; any other empty reduction gives
   // the neutral element.
   real_.assign(at(results), op_row(op).neutral.real);
   whole_.assign(at(results), op_row(op).neutral.whole);

@@ -1,8 +1,8 @@
-// Contractions by the reference engine: matrix product, convolution and its two gradients as their
-// defining sums.
+// Contractions by the reference engine: matrix product, convolution and its two gradients, by
+// definition.
 //
-// Operands are gathered through their views first (and rounded to bfloat16 where the region
-// computes in it); sums run in double, or in wrapping int64 for integers.
+// Operands are first gathered through their views (and rounded to bfloat16 if the region computes
+// in it). Sums are in double, or in wrapping int64 for integers.
 #include <utility>
 
 #include "base/index.h"
@@ -21,8 +21,8 @@ Array operand(const Contraction& c, const MapProgram& prologue, const View& view
   return array;
 }
 
-/// Sums of one contraction; T is double, or uint64 for integers (the products of int64
-/// reinterpreted: they wrap).
+/// Sums of one contraction. T is double, or uint64 for integers: int64 products reinterpreted, so
+/// that they wrap.
 template <class T>
 struct Sums {
   const Contraction& c;
@@ -77,7 +77,7 @@ struct Sums {
     if (c.channels_last) turn(result);
   }
 
-  /// Images [N, C, H, W] to [N, H, W, C].
+  /// Converts feature maps [N, C, H, W] to [N, H, W, C].
   void turn(const Shape& images) {
     const std::int64_t channels = images[1], pixels = images[2] * images[3];
     const std::vector<T> from = out;

@@ -1,8 +1,8 @@
-// Map regions by the reference engine: every instruction over the whole space before the next one,
-// then the stores.
+// Map regions by the reference engine: every instruction over the whole iteration space before the
+// next one, then the stores.
 //
-// All loads come before all stores, so a region may overwrite what it reads. What has a 16-bit
-// dtype is held in float32 and rounded where it is stored or cast, as on every engine.
+// All loads come before all stores, so a region may overwrite its inputs. As in every engine, a
+// value of a 16-bit dtype is held in float32 and rounded where it is stored or cast.
 #include <algorithm>
 
 #include "base/index.h"
@@ -12,12 +12,12 @@ namespace tenon::cpu::reference {
 
 namespace {
 
-/// What a region computes in where it says `dtype`.
+/// The dtype in which a region computes a value of `dtype`.
 DType held(DType dtype) {
   return is_floating(dtype) && item_size(dtype) == 2 ? DType::Float32 : dtype;
 }
 
-/// One element a row: the space with its last axis shrunk to 1.
+/// One element per row: the space with its last axis shrunk to 1.
 Shape row_space(const Shape& space) {
   Shape rows = space;
   if (rows.rank() > 0) rows[rows.rank() - 1] = 1;
@@ -94,7 +94,8 @@ class MapRun {
     return reduce_rows(instr);
   }
 
-  // Numbers by the positions of a prologue's view, of which the highest is the last one's.
+  // Random numbers by the positions of a prologue's view; the last element has the highest
+  // position.
   Array random_at(const MapInstr& instr) const {
     std::int64_t count = 0;
     for_each(map_.space, instr.view,
@@ -159,7 +160,7 @@ class MapRun {
     const Array& source = results_[at(reduce.source)];
     const std::int64_t repeat = source.size() == 0 ? 1 : map_.space.numel() / source.size();
     Reducer reducer(reduce.op, value.dtype, value.shape.numel());
-    // Of an epilogue's rows: the element's block of them, and its column.
+    // For an epilogue that reduces some rows: the element's block of rows, and its column.
     const bool by_rows = reduce.rows > 0 && reduce.within < 0;
     const std::int64_t columns = map_.space[map_.space.rank() - 1];
     const auto result_of = [&](std::int64_t i, std::int64_t r) {

@@ -1,7 +1,6 @@
-// Opaque regions by the reference engine: movement, pooling, and softmax where it was not
-// decomposed.
+// Opaque regions by the reference engine: movement, pooling, and softmax that was not decomposed.
 //
-// Indices are checked here, since no earlier stage sees their values.
+// Indices are checked here, because no earlier stage sees their values.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -65,8 +64,8 @@ Array pad(const Call& call) {
   return out;
 }
 
-/// Position in x of what the index says about element i, of `count` along the axis. An index of
-/// rank 1 is the same along all other axes.
+/// The position in x of the index for element i, of `count` along the axis. An index of rank 1
+/// applies along all other axes.
 std::int64_t indexed(const char* name, const Array& index, const Shape& index_shape, std::int64_t i,
                      std::int64_t count, const Shape& x, int axis) {
   const std::int64_t inner = inner_count(x, axis);
@@ -121,7 +120,7 @@ Array scatter(const Call& call) {
   return out;
 }
 
-/// Over the last axis, in double up to the end.
+/// Over the last axis, in double throughout.
 Array softmax(const Call& call, bool log) {
   Array out(call.out_dtype, call.out_shape.numel());
   const std::int64_t length = call.out_shape[call.out_shape.rank() - 1];
@@ -136,14 +135,14 @@ Array softmax(const Call& call, bool log) {
   return out;
 }
 
-/// Over the channels, in double up to the end: x s^-beta, or its gradient given that of the result.
+/// Over the channels, in double throughout: x s^-beta, or its gradient given the output gradient.
 Array response_norm(const Call& call, bool channels_last) {
   const auto& v = call.attrs.as<ResponseAttrs>();
   const int axis = channels_last ? call.out_shape.rank() - 1 : 1;
   const std::int64_t channels = call.out_shape[axis], step = inner_count(call.out_shape, axis);
   const std::vector<double>& x = call.inputs[0].real;
   Array out(call.out_dtype, call.out_shape.numel());
-  // f(channel) of those from `before` before c to `after` behind it, summed.
+  // The sum of f(channel) from `before` channels before c to `after` channels after it.
   const auto sum = [&](std::int64_t c, std::int64_t before, std::int64_t after, auto&& f) {
     double all = 0;
     for (std::int64_t d = std::max<std::int64_t>(c - before, 0);
@@ -209,7 +208,7 @@ bool knows_opaque(Op op) {
 
 namespace {
 
-/// A NaN is larger than all else.
+/// NaN is larger than every number.
 bool is_smaller(const Array& x, std::int64_t i, std::int64_t j) {
   if (!x.floating()) return x.whole[at(i)] < x.whole[at(j)];
   const double a = x.real[at(i)], b = x.real[at(j)];
@@ -220,7 +219,7 @@ void sort(const Opaque& o, std::span<const Value> values, const Binding& binding
   const Array x = read(binding, values, o.inputs[0]);
   const auto& attrs = o.attrs.as<SortAttrs>();
   const std::int64_t length = o.shapes[0].at(-1);
-  std::vector<std::int64_t> places;  // of what is kept, in x
+  std::vector<std::int64_t> places;  // of the kept elements, in x
   std::vector<std::int64_t> row(at(length));
   for (std::int64_t start = 0; start < x.size(); start += length) {
     std::iota(row.begin(), row.end(), start);

@@ -1,4 +1,4 @@
-// Pooling by the reference engine, window by window, with PyTorch's choices.
+// Pooling by the reference engine, window by window, with PyTorch's conventions.
 //
 // Maximum: the first of equal values; a NaN beats everything before it, an earlier NaN included.
 // Average: divides by the window's size clipped to the padded input (count_include_pad) or to the
@@ -42,7 +42,7 @@ void each_window(const PoolAttrs& v, const Shape& in, const Shape& out, F&& f) {
         f(plane * in[2] * in[3], index++, window(v, p, q, in[2], in[3]));
 }
 
-/// Index of the window's maximum in x, -1 when the window holds nothing of the input.
+/// Index of the window's maximum in x; -1 if the window has no element of the input.
 std::int64_t max_index(const PoolAttrs& v, const Array& x, std::int64_t plane, std::int64_t width,
                        const Window& win) {
   std::int64_t best = -1;
@@ -56,7 +56,7 @@ std::int64_t max_index(const PoolAttrs& v, const Array& x, std::int64_t plane, s
   return best;
 }
 
-/// A window that holds nothing gives `empty`.
+/// A window without elements gives `empty`.
 Array max_pool(const PoolAttrs& v, const Array& x, const Shape& in, const Array& read_from,
                const Shape& out_shape, double empty) {
   Array out(x.dtype, out_shape.numel());

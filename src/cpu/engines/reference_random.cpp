@@ -1,6 +1,6 @@
-// Random numbers of the reference engine: which Philox word belongs to which element.
+// Random numbers of the reference engine: which Philox word each element gets.
 //
-// The numbering is a promise to users (docs/numerics.md); src/ops/random.cpp tells it.
+// The numbering is part of the interface (docs/numerics.md); src/ops/random.cpp describes it.
 #include <cmath>
 #include <numbers>
 

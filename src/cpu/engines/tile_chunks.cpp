@@ -1,5 +1,5 @@
-// Cutting a space into chunks: by sizes and costs alone, so that every number of threads gives the
-// same bits.
+// Cuts an iteration space into chunks by sizes and costs alone, so the number of threads does not
+// change the bits.
 #include <algorithm>
 
 #include "cpu/engines/tile_compiler.h"
@@ -9,7 +9,7 @@ namespace tenon::cpu {
 
 namespace {
 
-// Of a chunk, in units of 10 ps.
+// Least cost of a chunk, in units of 10 ps.
 constexpr auto kChunkCost = static_cast<std::int64_t>(kCpu.chunk_us * 100'000);
 constexpr std::int64_t kPartialBytes = 2 * kCpu.second_cache;  // of reductions
 
@@ -90,7 +90,8 @@ void TileCompiler::limit_parts(std::int64_t results, bool inner_kept) {
   const std::int64_t col_blocks = divide_up(p_.length_, cut.columns);
   const std::int64_t row_parts = std::max<std::int64_t>(1, inner_kept ? most : most / col_blocks);
   cut.rows = std::max({cut.rows, divide_up(p_.rows_, row_parts), std::int64_t{1}});
-  // A part is filled, gathered and combined: eight times its size should be worth that.
+  // A partial result is filled, reduced and combined: its chunk should have at least eight times
+  // its work.
   const std::int64_t wanted =
       inner_kept && col_blocks > 1 ? 8 : 8 * results / std::max<std::int64_t>(1, cut.columns);
   if (cut.rows < wanted && p_.rows_ > 1)

@@ -1,4 +1,5 @@
-// From a map program to a tile program: the steps in order, and which programs there are loops for.
+// Compiles a map program to a tile program: the order of the steps, and the programs that have
+// loops.
 #include <algorithm>
 #include <bit>
 
@@ -11,7 +12,7 @@ namespace tenon::cpu {
 
 namespace {
 
-// Of an epilogue's axes [batch, rows, columns], those that it reduces: a result a row.
+// The axes of [batch, rows, columns] that an epilogue reduces: one result per row.
 constexpr std::uint32_t kReducedAxes = 0b101;
 
 constexpr std::int64_t kTileBytes = kCpu.first_cache;  // wanted for all registers

@@ -1,8 +1,8 @@
-// The compiler from map programs to tile operations: its state, and what its files share.
+// The compiler from map programs to tile operations: its state, shared by its files.
 //
-// tile_layout.cpp merges axes and chooses tiles; tile_emit.cpp orders passes and turns instructions
-// into operations, tile_reduce.cpp reductions; tile_registers.cpp places results; tile_chunks.cpp
-// cuts the work.
+// tile_layout.cpp merges axes and chooses tiles. tile_emit.cpp orders passes and turns instructions
+// into operations, tile_reduce.cpp does so for reductions. tile_registers.cpp assigns registers.
+// tile_chunks.cpp cuts the work.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ inline int code(TileType type) { return static_cast<int>(type); }
 inline int code(DType dtype) { return static_cast<int>(dtype); }
 inline int code(Op op) { return static_cast<int>(op); }
 
-/// One value for the run, one a row, one an element.
+/// One value per run, per row, or per element.
 enum class Level { Run, Row, Element };
 
-/// Rough cost of an element, in units of 10 ps.
+/// Approximate cost of an element, in units of 10 ps.
 std::int64_t cost_of(const MapInstr& instr);
 
 class TileCompiler {
@@ -37,7 +37,7 @@ class TileCompiler {
 
  private:
   bool has_view(const MapInstr& instr) const;
-  /// Views in order: of the instructions (those that have none: empty), of the stores, of the
+  /// The views in order: of the instructions (empty if they have none), of the stores, of the
   /// reductions.
   void merge_axes();
   bool merges(int outer, int inner) const;
@@ -51,90 +51,92 @@ class TileCompiler {
   bool is_loaded(ValueId value) const;
   bool is_stored(ValueId value) const;
   void choose_tile(std::int64_t elements);
-  /// Whether memory is crossed against its order (a transposition): tiles hold several rows then,
-  /// blocks of pieces of them where these may stand alone.
+  /// True if memory is read across its order (a transposition). Tiles then hold several rows, as
+  /// blocks of pieces of rows where the pieces may be separate.
   bool reads_across() const;
   bool may_block() const;
   bool has_whole_rows() const { return p_.tile_length_ == p_.length_; }
   bool row_is_scalar() const { return p_.tile_rows_ == 1; }
-  /// How many elements of a tile a value of this level has.
+  /// Number of elements in a tile of a value of this level.
   TileCount count_of(Level level) const;
   void emit();
   TilePass& pass() { return p_.passes_[at(pass_)]; }
   std::vector<TileOp>& ops_of(Level level);
   std::vector<int>& binds_of(Level level);
   int new_slot(TileSlot::Kind kind, TileType type);
-  /// A slot that keeps its place in scratch: for values that outlive a tile.
+  /// A slot with a fixed place in scratch, for values that outlive a tile.
   int scratch_slot(TileType type, std::int64_t elements);
   int result_slot(Level level, TileType type);
   int view_slot(Level level, TileType type, int v);
-  /// Elements computed in one pass over a row and used in a later one are kept for the row where
-  /// that fits; else they are computed again.
+  /// Elements that one pass over a row computes and a later pass uses are kept for the row if they
+  /// fit; otherwise they are recomputed.
   void place_crossing(int passes);
-  /// One cheap operation on what is loaded: computing it again costs less than keeping it.
+  /// True for a single cheap operation on a loaded value: recomputing it costs less than keeping
+  /// it.
   bool is_cheap(int i) const;
   bool crosses(int i) const;
-  /// Stores of what the region also loads wait for the last pass.
+  /// A store to memory that the region also loads waits for the last pass.
   int store_pass(std::size_t s) const;
   void emit_pass();
-  /// A loop of its own for all that the program does to elements, where there is one.
+  /// Emits one loop for all element operations of the program, if such a loop exists.
   bool emit_fused();
   bool may_fuse() const;
-  /// Or not at all.
+  /// True also if the view is not overwritten at all.
   bool is_overwritten_in_place(const TileView& v) const;
-  /// A view as memory that a fused loop reads or writes itself.
+  /// A view as memory that a fused loop accesses directly.
   int memory_slot(int v);
-  /// Stores of one element a row: after the last kernel, since a tile of the row may still read
-  /// what they overwrite.
+  /// Stores of one element per row come after the last pass, because a tile of the row may still
+  /// read the memory that they overwrite.
   void emit_row_stores();
   Level stored_level(std::size_t s) const;
   TileOp make_store(std::size_t s, Level level);
-  /// The value of instruction i with exactly `count` elements a tile.
+  /// The value of instruction i with exactly `count` elements per tile.
   int operand(int i, TileCount count);
   int native(int i);
   int emit_number(const MapInstr& instr);
   int emit_accumulator(const MapInstr& instr);
-  /// Whether a tile's elements lie side by side in memory.
+  /// True if a tile's elements are contiguous in memory.
   bool is_contiguous(const TileView& v, TileCount count) const;
   bool is_store_source(int i) const;
   int emit_load(int i);
-  /// The same in every tile of whole rows: made once for a chunk.
+  /// True if the value is the same in every tile of whole rows, so that it is computed once per
+  /// chunk.
   bool repeats_in_tiles(const TileView& v, Level level) const;
   int emit_affine(int i);
   int emit_random(int i);
   TileOp unary(TileLoop fn, TileCount count, int a, Level level, TileType type);
-  /// Rounds or wraps the result of `last` to a dtype of lower precision than its compute type, in
-  /// place.
+  /// Rounds or wraps the result of `last` in place to a dtype of lower precision than its compute
+  /// type.
   void narrow(const TileOp& last, DType dtype, std::vector<TileOp>& ops) const;
   int emit_compute(int i);
   int element_slot(int i, Level level);
-  /// Of a cast to a 16-bit type: nobody but stores, which round too, has its result.
+  /// For a cast to a 16-bit type: true if only stores use its result, because stores round too.
   bool rounds_in_store(int i) const;
   int emit_cast(int i);
   void emit_row_reduce(int i);
-  /// The slot of a running result: in whole rows a register of the tile, else kept along the row.
-  /// Set to `bits` at its start.
+  /// The slot of a running result: a register of the tile for whole rows, otherwise kept along the
+  /// row. It starts as `bits`.
   int running_slot(TileType type, std::int64_t bits);
   int emit_sum(const MapInstr& instr, int x, TileType source);
   int emit_arg(const MapInstr& instr, int x, TileType source);
   TileColumn column_of(std::size_t r) const;
   void emit_column(std::size_t r);
   bool reads_value(const TileOp& op, ValueId value) const;
-  /// The contraction's result may stand where one of the stores goes.
+  /// True if the contraction's result may use the memory of one of the stores.
   bool reads_accumulator(const TileOp& op) const;
-  /// A result whose store needs no conversion is computed where it is stored, unless a later
-  /// operation of the tile still reads what stood there.
+  /// A result whose store needs no conversion is computed in the store's memory, unless a later
+  /// operation of the tile still reads the old contents.
   void elide_stores(TilePass& pass);
-  /// One loop for two operations that follow one another, where nobody else reads what is between.
+  /// One loop for two consecutive operations if nothing else reads the value between them.
   void pair_loops(TilePass& pass) const;
   TileLoop paired(const TileOp& first, const TileOp& second) const;
   /// Linear scan over the operations of a tile. Returns the bytes of all registers.
   std::int64_t give_registers(TilePass& pass, std::int64_t base);
   void choose_chunks();
   bool view_is_flat(const TileView& v) const;
-  /// Leading axes that every reduction keeps: chunks cut along them own their results.
+  /// Leading axes that every reduction keeps: chunks along these axes own their results.
   void find_lead(std::int64_t elements);
-  /// Fewer and larger chunks where partial results would cost more than they gain.
+  /// Uses fewer and larger chunks if partial results would cost more than they gain.
   void limit_parts(std::int64_t results, bool inner_kept);
 
   TileProgram& p_;

@@ -1,4 +1,4 @@
-// Turning instructions into tile operations, pass by pass, each when it is first needed.
+// Turns instructions into tile operations, pass by pass, each instruction when it is first needed.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace tenon::cpu {
 
 namespace {
 
-// For values kept between passes over a row.
+// Limit for values kept between passes over a row.
 constexpr std::int64_t kBufferBytes = kCpu.second_cache / 2;
 
 }  // namespace
@@ -34,7 +34,7 @@ void TileCompiler::emit() {
     elide_stores(pass);
     pair_loops(pass);
   }
-  // The table of pointers stands first, then what lives for a chunk or a row, then the registers.
+  // Order of the scratch: the table of pointers, values that live for a chunk or a row, registers.
   const std::int64_t table_bytes =
       round_up(static_cast<std::int64_t>(p_.slots_.size() * sizeof(void*)), 64);
   for (TileSlot& slot : p_.slots_)
@@ -280,7 +280,7 @@ int TileCompiler::emit_load(int i) {
   const TileCount count = count_of(level);
   const TileType type = tile_type(memory);
   const bool overwritten = is_stored(v.value);
-  // What another store might overwrite before this one reads it is copied first.
+  // A value that another store might overwrite before this one reads it is copied first.
   const bool copied = overwritten && is_store_source(i);
   if (is_tile_dtype(memory) && is_contiguous(v, count) && !copied)
     return view_slot(level, type, instr_view(i));

@@ -1,4 +1,4 @@
-// Rectangles of a contraction's result, through its map program.
+// Runs rectangles of a contraction's result through its map program.
 #include "cpu/engines/tile_epilogue.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace tenon::cpu {
 
 namespace {
 
-// Each row of a tile of its own costs some 50 ns: as much as the work on as many elements.
+// A row in a tile of its own costs about 50 ns, as much as this many elements.
 constexpr std::int64_t kShortRow = 400;
 
 }  // namespace

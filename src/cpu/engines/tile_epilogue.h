@@ -1,8 +1,8 @@
-// TileEpilogue: the map program of a contraction, run over rectangles of its result while they are
+// TileEpilogue: the map program of a contraction, run over rectangles of the result while they are
 // still in cache.
 //
-// Reductions (of rows, over all batches and columns: a channel's sums) are gathered for each batch
-// and piece of its columns apart and added up in order at the end.
+// Reductions of rows (over all batches and columns: a channel's sums) are accumulated separately
+// for each batch and piece of its columns, and added in order at the end.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class TileEpilogue {
   /// `map`: over [batch, rows, columns], with MapCode::Accumulator for the contraction's result.
   TileEpilogue(const MapProgram& map, std::span<const Value> values);
 
-  /// Each rectangle holds these columns of its rows, cut at multiples of so many; needed where the
-  /// map reduces.
+  /// Each rectangle has these columns of its rows, cut at multiples of `columns`. Needed if the map
+  /// reduces.
   void set_piece(std::int64_t columns);
   std::size_t workspace_bytes(int threads) const {
     return partial_bytes_ + scratch_bytes_ * static_cast<std::size_t>(threads);
@@ -29,7 +29,7 @@ class TileEpilogue {
   /// As TileProgram's.
   void prefetch() const { (rows_ ? *rows_ : pieces_).prefetch(); }
 
-  /// One run: what `call` needs, to be handed to a kernel as Epilogue{call, this}.
+  /// One run: the arguments of `call`, passed to a kernel as Epilogue{call, this}.
   struct Run {
     const TileEpilogue& epilogue;
     const Binding& binding;

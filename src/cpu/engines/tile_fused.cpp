@@ -1,5 +1,5 @@
-// Programs that have one loop for all that they do to an element: found by their form, a text that
-// tells the operations and where operands come from.
+// Finds the fused loop of a program by its form, a text that lists the operations and the sources
+// of their operands.
 #include <algorithm>
 #include <string>
 
@@ -33,7 +33,7 @@ class FormWriter {
   }
 
  private:
-  /// What a store of 16 bits rounds itself.
+  /// An instruction whose result a 16-bit store rounds itself.
   int stored(int i) const {
     const MapInstr& instr = map_.instrs[at(i)];
     const bool rounds = instr.code == MapCode::Compute && instr.op == Op::Cast &&
@@ -108,8 +108,8 @@ class FormWriter {
 
 }  // namespace
 
-// Rows of a tile that a fused loop takes one after another are few, and sums go to places that do
-// not depend on the column.
+// Rows of a tile that a fused loop takes one after another are few. Addresses of sums must not
+// depend on the column.
 bool TileCompiler::may_fuse() const {
   if (p_.passes_.size() != 1 || last_depth_ > 0 || p_.length_ < kShortestFused) return false;
   for (std::size_t s = 0; s < map_.stores.size(); ++s)

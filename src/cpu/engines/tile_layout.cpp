@@ -1,4 +1,5 @@
-// Merging axes, views over the merged space, levels of values, and the size of tiles.
+// Merges axes, maps views to the merged space, finds the levels of values, and chooses the tile
+// size.
 #include <algorithm>
 #include <cstdlib>
 

@@ -1,10 +1,11 @@
-// TileProgram: a map program transposed into tile operations with registers, and how it runs. What
-// is decided here depends on sizes alone, never on the number of threads.
+// TileProgram: a map program compiled to tile operations with registers, and how it runs. All
+// decisions depend on sizes alone, never on the number of threads.
 //
-// The space, its axes merged where every view allows, is `rows` rows of `length` elements. A tile
-// holds several whole rows where a row is short ("whole rows": one pass), else a piece of one row
-// (then a row reduction ends a pass over the row, and the next pass starts with its result). Values
-// come in three levels: one for the run, one a row, one an element.
+// The iteration space has its axes merged where every view allows, into `rows` rows of `length`
+// elements. Where rows are short, a tile holds several whole rows ("whole rows": one pass).
+// Otherwise a tile is a piece of one row; a row reduction then ends a pass over the row, and the
+// next pass starts with its result. Values have three levels: one per run, one per row, one per
+// element.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ constexpr std::int64_t kTileElements = 1024;  // most elements of a tile of whol
 constexpr std::int64_t kShortestFused = 16;   // elements of a row that a fused loop takes
 constexpr std::int64_t kMaxFusedRows = kTileElements / kShortestFused;  // of a tile
 
-/// A view over the merged space.
+/// A view over the merged iteration space.
 struct TileView {
   ValueId value = kNoValue;
   std::int64_t offset = 0;
@@ -34,7 +35,7 @@ struct TileView {
   int item = 0;  // bytes of an element
 };
 
-/// How many elements an operation works on: one, one for each row of the tile, or all of the tile.
+/// Number of elements that an operation works on: one, one per row of the tile, or the whole tile.
 enum class TileCount : std::uint8_t { One, Rows, All };
 
 struct TileOp {
@@ -56,7 +57,7 @@ struct TileOp {
   int out = 0, a = 0, b = 0, c = 0;  // slots; 0 is none
   int view = -1;
   int column = -1;
-  std::int64_t number = 0;  // Fill: elements (0: by count); Random: what is added to the counter
+  std::int64_t number = 0;  // Fill: elements (0: by count); Random: increment of the counter
   TileLoop compute = nullptr;
   TileExpand expand = nullptr;
   TileLoad load = nullptr;
@@ -68,8 +69,8 @@ struct TileOp {
   TileArgReduce arg = nullptr;
 };
 
-/// Where an operand is: an offset in the worker's scratch, a constant, or bound to memory as tiles
-/// advance.
+/// The location of an operand: an offset in the worker's scratch, a constant, or memory to which
+/// each tile binds it.
 struct TileSlot {
   enum class Kind : std::uint8_t { None, Register, Scratch, Constant, View, Accumulator, Buffer };
   Kind kind = Kind::None;
@@ -78,14 +79,14 @@ struct TileSlot {
   std::int64_t offset = 0;  // bytes in scratch; Constant: its index
 };
 
-/// One kernel along a row (or, of whole rows, the only one): what is done once a row, then for each
-/// tile.
+/// One pass along a row (for whole rows the only pass): the operations once per row, then those for
+/// each tile.
 struct TilePass {
   std::vector<int> row_binds, tile_binds;  // slots bound to memory
   std::vector<TileOp> row_ops, tile_ops;
 };
 
-/// A reduction over other axes than the row's: partial results of each chunk, combined in order of
+/// A reduction over other axes than the row's: partial results per chunk, combined in the order of
 /// the chunks.
 struct TileColumn {
   Op reduction = Op::Sum;
@@ -98,14 +99,14 @@ struct TileColumn {
   std::int64_t partial_offset = 0;  // in elements of 8 bytes, within one part
 };
 
-/// One loop for all that the program does to an element (tile_fused.h): slots of its leaves.
+/// One loop for all operations on an element (tile_fused.h): the slots of its leaves.
 struct TileFused {
   decltype(FusedLoop::run) loop = nullptr;
   std::vector<int> elements, scalars, outs;
   std::vector<bool> per_row;  // of scalars: one for each row of the tile
 };
 
-/// How the space is cut: blocks of rows, and of columns where that is allowed.
+/// How the iteration space is cut: into blocks of rows, and of columns where that is allowed.
 struct TileChunks {
   std::int64_t rows = 1, columns = 1;  // of a chunk
   std::int64_t row_blocks = 1, col_blocks = 1;
@@ -116,9 +117,9 @@ struct TileChunks {
   std::int64_t lead = 1;        // split_results: steps
 };
 
-/// What runs a program: a kernel over its space; or a contraction, whose epilogue it is, over
-/// rectangles of a space [batch, rows, columns], kept as it is. There tiles never span rows, unless
-/// the rectangles are whole rows without gaps.
+/// Who runs the program: a map region, over the whole iteration space; or a contraction, whose
+/// epilogue the program is, over rectangles of an unmerged space [batch, rows, columns]. Tiles of
+/// an epilogue never span rows, unless the rectangles are whole rows without gaps.
 enum class TileUse : std::uint8_t { LoopNest, Epilogue, RowsEpilogue };
 
 class TileProgram {
@@ -127,27 +128,27 @@ class TileProgram {
 
   void run(const Binding& binding) const;
   std::size_t workspace_bytes(int threads) const;
-  /// Asks memory for what run() reads of the program: in a plan of thousands of steps nothing of it
-  /// is in cache when its turn comes, and one part leads to the next.
+  /// Prefetches the parts of the program that run() reads. In a plan of thousands of steps the
+  /// program is not in cache when its step starts, and one part leads to the next.
   void prefetch() const;
 
-  /// A rectangle of an epilogue's space. `scratch`: scratch_bytes(), 64-byte aligned, of this
-  /// worker. `part`: where its reductions go, part_elements(); results of other rows stay.
+  /// Runs a rectangle of an epilogue's space. `scratch`: scratch_bytes() of this worker, 64-byte
+  /// aligned. `part`: part_elements() partial results; results of other rows are not changed.
   void run_rectangle(const Binding& binding, std::byte* scratch, std::int64_t* part,
                      std::int64_t batch, std::int64_t row0, std::int64_t row1, std::int64_t col0,
                      std::int64_t col1, const void* block, std::int64_t ld) const;
-  /// Whole rows of a RowsEpilogue's space, whose accumulators follow one another.
+  /// Runs whole rows of a RowsEpilogue's space; their accumulators are contiguous.
   void run_rows(const Binding& binding, std::byte* scratch, std::int64_t* part, std::int64_t batch,
                 std::int64_t row0, std::int64_t row1, const void* block) const;
-  /// Adds up an epilogue's parts, in their order, and stores the results.
+  /// Adds an epilogue's partial results in order and stores the results.
   void combine(const Binding& binding, std::byte* scratch, std::int64_t* partials,
                std::int64_t parts) const;
   std::int64_t part_elements() const { return part_elements_; }
   std::size_t scratch_bytes() const { return static_cast<std::size_t>(scratch_bytes_); }
   int accumulator_bytes() const { return accumulator_bytes_; }
-  /// Whether all that it does to an element is one loop.
+  /// True if all operations on an element are one loop.
   bool is_fused() const { return fused_.loop != nullptr; }
-  /// And nothing else is computed for a row of an epilogue's rectangle.
+  /// True if, in addition, nothing else is computed for a row of an epilogue's rectangle.
   bool fuses_rows() const { return is_fused() && passes_[0].row_ops.empty(); }
 
  private:
@@ -177,11 +178,11 @@ class TileProgram {
   std::int64_t scratch_bytes_ = 0;
 };
 
-/// Bits of a plain number as an element of the dtype's compute type: truncated and wrapped, or
+/// The bits of a number as an element of the dtype's compute type: truncated and wrapped, or
 /// rounded.
 std::int64_t tile_number(DType dtype, Scalar number);
 
-/// Whether the program can be run by TileProgram; if not, *why says so.
+/// True if TileProgram can run the map program; otherwise *why has the reason.
 bool tile_program_claims(const MapProgram& map, bool epilogue, std::string* why);
 
 }  // namespace tenon::cpu

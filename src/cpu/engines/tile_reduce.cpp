@@ -1,4 +1,4 @@
-// Reductions along rows and over other axes as tile operations.
+// Turns reductions along rows and over other axes into tile operations.
 #include <bit>
 #include <cstdint>
 
@@ -8,7 +8,7 @@ namespace tenon::cpu {
 
 namespace {
 
-/// Neutral element of a reduction, as bits of a double or int64.
+/// The neutral element of a reduction, as bits of a double or int64.
 std::int64_t neutral_bits(Op reduction, TileType gathered) {
   const Neutral& neutral = op_row(reduction).neutral;
   return gathered == TileType::F64 ? std::bit_cast<std::int64_t>(neutral.real) : neutral.whole;
@@ -50,7 +50,7 @@ int TileCompiler::emit_sum(const MapInstr& instr, int x, TileType source) {
   pass().tile_ops.push_back(op);
   const TileType to = tile_type(instr.dtype);
   if (to == gathered) return op.out;
-  // In pieces of a row the result is there when the next pass begins.
+  // For pieces of a row the result is ready when the next pass begins.
   TileOp finish = unary(p_.table_->cast[code(gathered)][code(to)], count_of(Level::Row), op.out,
                         Level::Row, to);
   std::vector<TileOp>& ops = p_.single_pass_ ? pass().tile_ops : p_.passes_[at(pass_ + 1)].row_ops;

@@ -1,5 +1,5 @@
-// Where results of tile operations go: to memory at once where nothing forbids it, else to
-// registers.
+// Decides where results of tile operations go: directly to memory where nothing forbids it,
+// otherwise to registers.
 #include <algorithm>
 
 #include "cpu/engines/tile_compiler.h"
@@ -111,7 +111,7 @@ std::int64_t TileCompiler::give_registers(TilePass& pass, std::int64_t base) {
         pool(s).push_back(p_.slots_[at(s)].offset);
       }
     };
-    // Element by element a result may overwrite an argument; anything else may still read it.
+    // An element-wise operation may overwrite an argument; other operations may still read it.
     if (ops[k].kind == TileOp::Kind::Compute) {
       release();
       give(ops[k].out);

@@ -1,4 +1,4 @@
-// Running a TileProgram: chunks in parallel, tiles in order, partial results combined.
+// Runs a TileProgram: chunks in parallel, tiles in order, then combines partial results.
 #include <algorithm>
 #include <cstring>
 
@@ -68,7 +68,7 @@ class TileRun {
     }
   }
 
-  /// As run_tiles, for rows of one batch; the accumulator's follow one another.
+  /// As run_tiles, for rows of one batch; the accumulators are contiguous.
   void run_rows_epilogue(std::int64_t batch, std::int64_t row_begin, std::int64_t row_end,
                          const std::byte* block) {
     const std::int64_t first = batch * p_.outer_[1];
@@ -101,7 +101,7 @@ class TileRun {
   }
 
  private:
-  // Asks memory for what an epilogue reads of a row: rows are short, and lie far apart.
+  // Prefetches the memory that an epilogue reads for a row: rows are short and far apart.
   void fetch_row(std::int64_t row, std::int64_t col_begin, std::int64_t col_end) {
     coordinate_[1] = row;
     for (const int v : p_.fetched_) {
@@ -113,8 +113,8 @@ class TileRun {
     }
   }
 
-  // The same for what a kernel reads behind a tile: caches look ahead within a page of 4 KiB, of
-  // which 16-bit values need few.
+  // The same for the memory behind a tile. The hardware prefetches only within a 4 KiB page, and
+  // rows of 16-bit values need few pages.
   void fetch_behind() {
     for (const int v : p_.fetched_) {
       const TileView& view = p_.views_[at(v)];
@@ -177,7 +177,8 @@ class TileRun {
     }
   }
 
-  /// Calls f(first row of the tile, rows, offset, row stride) for runs of rows that lie evenly.
+  /// Calls f(first row of the tile, rows, offset, row stride) for runs of rows with a constant row
+  /// stride.
   template <class F>
   void for_runs(const TileView& view, std::int64_t rows, F&& f) const {
     if (view.linear || rows == 1)
@@ -280,7 +281,8 @@ class TileRun {
     }
   }
 
-  // Rows of an epilogue from the current one on: in every one all pointers are as far on.
+  // Runs rows of an epilogue from the current row on; in each row all pointers advance by the same
+  // step.
   void run_fused_rows(std::int64_t rows, std::int64_t length, const std::byte* block,
                       std::int64_t ld) {
     const TileFused& fused = p_.fused_;
@@ -318,7 +320,7 @@ class TileRun {
     }
   }
 
-  // Where an operand of a fused loop is in the current row, and how far on in the next one.
+  // The address of a fused loop's operand in the current row, and its step to the next row.
   struct FusedWalk {
     const std::byte* at;
     std::int64_t step;
@@ -374,8 +376,8 @@ class TileRun {
     return ptr_[slot] + r * length * item;
   }
 
-  // Bytes from a row's elements to what a fused loop asks for beside them: the next row of an
-  // epilogue, or what stands behind.
+  // Bytes from a row's elements to the memory that a fused loop prefetches: the next row of an
+  // epilogue, or the memory behind the row.
   std::int64_t ahead(int slot) const {
     const TileSlot& s = p_.slots_[at(slot)];
     if (s.kind != TileSlot::Kind::View) return 0;

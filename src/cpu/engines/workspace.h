@@ -1,5 +1,4 @@
-// What engines put into a workspace: arrays from cache line to cache line, 16-bit ones cast to
-// float32.
+// Arrays in a workspace: aligned to cache lines, 16-bit ones cast to float32.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,14 @@
-// Attention in tiles (Dao et al., "FlashAttention", 2022): a block of queries meets the keys block
-// by block; what was summed up is rescaled when a larger score comes (Milakov and Gimelshein,
-// "Online normalizer calculation for softmax", 2018). The gradients make the weights again from the
-// logarithms.
+// Attention in tiles (Dao et al., "FlashAttention", 2022). A block of queries loops over blocks of
+// keys. When a larger score appears, the sums so far are rescaled (Milakov and Gimelshein, "Online
+// normalizer calculation for softmax", 2018). The backward pass recomputes the weights from the
+// log-sum-exps.
 //
-// Products run on the register tiles of gemm_tile.h over packed panels, everything else on the
-// loops of tile_table.h. Forward, a unit of work is a few blocks of queries of one head; backward,
-// one head of the keys with all that read it, so that no two threads add to one gradient. Bound by
-// arithmetic: 4 size multiply-adds a score forward, 10 backward, and one exponential each.
+// Products run on the register tiles of gemm_tile.h over packed panels, all other work on the loops
+// of tile_table.h. Forward, a unit of work is a few blocks of queries of one head. Backward, a unit
+// is one head of the keys with all query heads that share it, so no two threads add to one
+// gradient. Results are overwritten and do not depend on the number of threads.
+//
+// Compute-bound: per score, 4 * size operations forward, 10 * size backward, and one exponential.
 #include "cpu/kernels/attention.h"
 
 #include <algorithm>
@@ -29,7 +31,7 @@ constexpr std::int64_t kKeyRows = 128;   // of a block, at most
 constexpr std::int64_t kUnitBlocks = 4;  // of queries, of a forward unit
 constexpr std::int64_t kLineFloats = kCpu.line_floats();  // parts of the workspace begin on lines
 
-// How register tiles are cut for one attention.
+// Sizes of the register tiles for one attention.
 struct Tiles {
   const KernelSet& kernels = kernel_set();
   Math math = Math::F32;
@@ -69,7 +71,7 @@ struct Tiles {
     pack(source, lines, k, nr, to);
   }
 
-  // c (m rounded up to whole tiles x n, rows n apart) = or += a b over k.
+  // c = a b or c += a b over k; c is m (rounded up to whole tiles) x n, its rows n apart.
   void multiply(const float* a, const float* b, std::int64_t m, std::int64_t n, std::int64_t k,
                 float* c, bool adds) const {
     TileArgs t;
@@ -104,7 +106,7 @@ class Loops {
   void exponentials(std::int64_t n, float* x) const {
     table_.op[static_cast<int>(Op::Exp)][kFloat](n, x, x, nullptr, nullptr);
   }
-  // What rounding to bfloat16 takes off each number.
+  // The rounding error of each number when it is rounded to bfloat16.
   void residues(std::int64_t n, float* left, const float* x) const {
     constexpr std::int64_t kPart = 1024;
     bfloat16 rounded[kPart];
@@ -151,7 +153,7 @@ struct HeadRows {
   const std::byte* at(std::int64_t i) const {
     return data + i * row * static_cast<std::int64_t>(item_size(dtype));
   }
-  /// Lines are rows, the reduction runs along them; or the reverse.
+  /// Lines are rows and the reduction runs along them; or the reverse.
   PanelSource lines(std::int64_t i) const { return {at(i), dtype, row, step}; }
   PanelSource steps(std::int64_t i) const { return {at(i), dtype, step, row}; }
 };
@@ -160,7 +162,7 @@ struct TileSpan {
   std::int64_t q0 = 0, rows = 0, k0 = 0, cols = 0;
 };
 
-// Parts of one worker's memory, one after another.
+// Consecutive parts of one worker's memory.
 class Cuts {
  public:
   explicit Cuts(float* memory) : memory_(memory) {}  // null: only to be measured
@@ -176,7 +178,7 @@ class Cuts {
   std::int64_t taken_ = 0;
 };
 
-// What both directions share: the scores of a tile, scaled and masked.
+// Shared by both directions: the scores of a tile, scaled and masked.
 class Attention {
  protected:
   Attention(const AttentionShape& shape, const AttentionInputs& in)
@@ -222,8 +224,8 @@ class Attention {
       loops_.apply(Op::Sub, tile.cols, x + i * tile.cols, shift[i]);
   }
 
-  // c (lines x n) = or += a b over k, where a holds weights or gradients of scores. Of 16-bit
-  // operands what rounding takes off them is multiplied too.
+  // c = a b or c += a b (lines x n) over k, where a holds weights or score gradients. For 16-bit
+  // operands their rounding error is multiplied too.
   struct TileProduct {
     PanelSource a;
     std::int64_t lines = 0, n = 0, k = 0;
@@ -316,7 +318,7 @@ class Forward : Attention {
       largest[i] = now > before || now != now ? now : before;
       m.factor[i] = before == kHidden ? 0.0f : before - largest[i];
     }
-    // A query that has seen no key yet has no largest score to take off.
+    // A query that has seen no key yet has no maximum to subtract.
     float* const shift = m.spare;
     for (std::int64_t i = 0; i < tile.rows; ++i)
       shift[i] = largest[i] == kHidden ? 0.0f : largest[i];
@@ -432,9 +434,9 @@ class Backward : Attention {
 
   bool is_one_block() const { return s_.keys <= t_.block_k; }
 
-  // Packs a head's queries and gradients both ways; delta = rowsum(dy y), and begins at 0 where y
-  // has 16 bits: the sum of a query's weights by their gradients cancels against each of these, and
-  // rounded results would leave their roundings.
+  // Packs a head's queries and output gradients in both layouts, and computes delta = rowsum(dy *
+  // y). If y is 16-bit, delta starts at 0 instead: the weighted sum of weight gradients cancels
+  // against delta, and the rounding errors of y would remain.
   void prepare(std::int64_t b, std::int64_t h, const Memory& m) const {
     const HeadRows q(in_.query, b, h), y(y_, b, h), g(dy_, b, h);
     std::fill_n(m.dq, s_.queries * s_.size, 0.0f);
@@ -529,7 +531,7 @@ class Backward : Attention {
   const std::int64_t blocks_;  // of queries
 };
 
-// Every worker has memory of its own; units go to whoever is free.
+// Every worker has its own memory; a free worker takes the next unit.
 template <class Pass>
 void run_all(const Pass& pass, void* workspace) {
   Cuts measured(nullptr);

@@ -1,9 +1,9 @@
-// What the CPU's contraction kernels promise: matrix multiplication and the three passes of a 2-d
-// convolution.
+// The interface of the CPU's contraction kernels: matrix multiplication and the three passes of a
+// 2-d convolution.
 //
-// Pure functions on pointers: they know no graph, allocate nothing, and cut their work by shape
-// alone, so any number of threads gives the same bits. Strides count elements. Results never alias
-// operands or workspace.
+// Pure functions on pointers: they do not know the graph and allocate nothing. They cut their work
+// by shape alone, so the number of threads does not change the bits. Strides count elements.
+// Results must not alias operands or workspace.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@
 
 namespace tenon::cpu {
 
-/// A matrix of the result's size that an epilogue will read: element (i, j) of the first batch
-/// stands at data + i * row_bytes + j * item_bytes.
+/// A matrix of the result's size that an epilogue will read: element (i, j) of the first batch is
+/// at data + i * row_bytes + j * item_bytes.
 struct EpilogueRead {
   const std::byte* data = nullptr;
   std::int64_t row_bytes = 0, item_bytes = 0;
 };
 constexpr int kMaxEpilogueReads = 4;
 
-/// Called when a rectangle of the result is final (all of the reduction summed) and still in cache.
-/// `block` points at element (row0, col0), its rows are `ld` floats apart. The callee may overwrite
-/// the block in place. Rectangles are disjoint and cover the result; their order is not defined,
-/// and several workers call at once.
+/// Called when a rectangle of the result is final (the whole reduction is summed) and still in
+/// cache. `block` points to element (row0, col0), its rows are `ld` floats apart. The callee may
+/// overwrite the block in place. Rectangles are disjoint and cover the result; their order is
+/// undefined, and several workers call concurrently.
 struct Epilogue {
   void (*fn)(void* ctx, int worker, std::int64_t batch, std::int64_t row0, std::int64_t row1,
              std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld) = nullptr;
@@ -40,9 +40,9 @@ struct Epilogue {
 /// summed in float32.
 enum class Math { F32, Bf16 };
 
-/// Element (i, j) of batch b stands at data[offset(b) + i * row_stride + j * col_stride], where
-/// offset(b) is batch_offsets[b] if given, else b * batch_stride. Any strides: transposed, zero
-/// (broadcast), negative.
+/// Element (i, j) of batch b is at data[offset(b) + i * row_stride + j * col_stride], where
+/// offset(b) is batch_offsets[b] if given, otherwise b * batch_stride. Any strides: transposed,
+/// zero (broadcast), negative.
 struct Operand {
   const void* data = nullptr;
   DType dtype = DType::Float32;  ///< Float32, BFloat16 or Float16 (gemm_f64: Float64).
@@ -58,13 +58,13 @@ struct GemmShape {
 
 struct GemmPlan;
 
-/// How a product is cut, for one that runs often. Of its operands only strides and types count.
+/// A plan for a product that runs often. It depends only on the operands' strides and types.
 std::shared_ptr<const GemmPlan> prepared_gemm(const GemmShape& shape, Math math, const Operand& b);
 
 /// c[b] (m x n, rows ldc apart) = a[b] (m x k) * b[b] (k x n). Overwrites c; k = 0 writes zeros.
-/// With c == nullptr the blocks exist only for the epilogue, in scratch inside workspace.
+/// With c == nullptr the blocks exist only for the epilogue, in scratch inside the workspace.
 /// workspace: 64-byte aligned, at least gemm_workspace bytes for num_threads() at the time of the
-/// call. `prepared`: its cut, where the caller keeps it.
+/// call. `prepared`: the plan, if the caller keeps one.
 void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, std::int64_t ldc,
           std::int64_t c_batch_stride, Math math, const Epilogue& epilogue, void* workspace,
           const GemmPlan* prepared = nullptr);
@@ -103,7 +103,7 @@ void conv2d_weight_grad(const ConvShape& shape, ConvOperand x, ConvOperand dy, f
 std::size_t conv2d_workspace(const ConvShape& shape, ConvPass pass, Math math, int threads);
 
 /// Multiply-add throughput of `threads` threads with operands in registers, in FLOP/s: the peak
-/// that shares of peak are told against. Takes about 50 ms.
+/// that efficiencies are measured against. Takes about 50 ms.
 double measure_fma_peak(Math math, int threads);
 
 }  // namespace tenon::cpu

@@ -1,8 +1,8 @@
-// The three passes of a 2-d convolution: which way each goes.
+// The three passes of a 2-d convolution: chooses an algorithm for each.
 //
-// A filter that covers its whole unpadded input has one output pixel and is a matrix product;
-// everything else is a correlation over copied planes. No pass writes a lowered ("im2col") matrix
-// to memory.
+// A filter that covers its whole unpadded input has one output pixel and is a matrix product. All
+// other cases are correlations over copied planes. No pass writes a lowered ("im2col") matrix to
+// memory.
 #include "cpu/kernels/conv2d.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ bool is_product(const ConvShape& s) {
          s.pad_w == 0;
 }
 
-// A filter of one tap knows nothing of rows: pixels are cut into rows of a whole vector, where they
-// divide, so that tiles of them have neither ends of rows nor anything to sort.
+// A 1 x 1 filter does not depend on the rows of the image. Pixels are cut into rows of a whole
+// number of vectors where that divides, so that tiles need neither row ends nor sorting.
 ConvShape in_even_rows(const ConvShape& s) {
   constexpr std::int64_t kVector = 16;
   const bool pointwise = s.r == 1 && s.s == 1 && s.stride_h == 1 && s.stride_w == 1 &&
@@ -55,8 +55,8 @@ Operand matrix(ConvOperand x, std::int64_t cols, bool transposed) {
   return {x.data, x.dtype, transposed ? 1 : cols, transposed ? cols : 1, 0, nullptr};
 }
 
-// Hands a product's rectangle (rows: images, columns: channel and pixel) to a convolution's
-// epilogue, image by image, in rectangles that keep to whole channels or to a piece of one.
+// Passes a product's rectangle (rows: images, columns: channel and pixel) to a convolution's
+// epilogue, image by image, in rectangles of whole channels or of a piece of one channel.
 struct PerImage {
   Epilogue epilogue;
   std::int64_t pixels;
@@ -90,7 +90,7 @@ void product(const ConvShape& s, ConvPass pass, const Operand& a, const Operand&
        workspace);
 }
 
-// Without images a weight gradient is zero; the epilogue still has to see it.
+// Without images a weight gradient is zero; the epilogue must still be called.
 void zero_weights(const ConvShape& s, float* dw, const Epilogue& epilogue) {
   const std::int64_t cols = s.c / s.groups * s.r * s.s;
   std::fill_n(dw, s.k * cols, 0.0f);

@@ -1,10 +1,10 @@
-// Correlation on block tiles: rows of A are neighbouring positions of pixel-major planes, read in
-// place, columns of B are output channels, and a step is up to 32 channels of one filter tap or of
+// Correlation on block tiles. Rows of A are neighbouring positions of pixel-major planes, read in
+// place; columns of B are output channels. A step is up to 32 channels of one filter tap, or of
 // several taps of a filter's row.
 //
-// Positions run on over the ends of rows; what stands between rows is dropped on the way out, where
-// tiles are transposed to NCHW. The whole reduction stays in the tile's registers. Bound by the
-// copies in and out up to some hundred channels, by arithmetic beyond.
+// Positions continue over the ends of rows. The results between rows are dropped when tiles are
+// transposed to NCHW on the way out. The whole reduction stays in the tile's registers. Up to some
+// hundred channels the copies in and out are the bound, beyond that arithmetic.
 #include <algorithm>
 
 #include "base/index.h"
@@ -16,14 +16,14 @@
 namespace tenon::cpu {
 namespace {
 
-// Images are cut for the sake of threads whatever the work: tiles make short work of it anyway.
+// Images are cut to occupy the threads, whatever the work: tiles process each part quickly anyway.
 constexpr UnitLimits kLimits{2 * kCpu.chunk_multiply_adds, 0, kCpu.second_floats() / 2};
 constexpr std::int64_t kStepFloats = kBlockWords * kBlockEdge;  // of packed filters
 constexpr std::int64_t kTileFloats = kBlockEdge * kBlockEdge;
 constexpr std::int64_t kStretch = 32;  // filter taps transposed at a time
 
-// The steps of a row tap are the pieces of its runs of column taps: one run of all of them where
-// they are neighbours in the planes, else one of each.
+// The steps of a row tap are the pieces of its runs of column taps: one run of all column taps if
+// they are neighbours in the planes, otherwise one run per tap.
 struct Runs {
   std::int64_t count = 0, taps = 0;  // taps of one run
   RunPieces pieces{0};
@@ -154,13 +154,13 @@ class BlockBody final : public TileBody {
   }
 
  private:
-  // A tile may read a whole tile's positions beyond the last.
+  // A tile may read a whole tile of positions beyond the last.
   std::int64_t plane_floats() const {
     return round_up((cut_.planes.size() + kBlockEdge) * cut_.words + kBlockWords, 16);
   }
 
-  // The row of packed filters (step * kBlockWords + word of the step) that multiplies with one
-  // channel pair of one tap, -1 where this phase does not.
+  // The row of packed filters (step * kBlockWords + word of the step) that multiplies one channel
+  // pair of one tap; -1 if this phase does not use the tap.
   std::int64_t place_of(const Phase& phase, const Runs& runs, std::int64_t word,
                         std::int64_t tap) const {
     const Phase::Tap at = phase.tap(tap, pass_.cols.filter);
@@ -175,9 +175,9 @@ class BlockBody final : public TileBody {
     return step * kBlockWords + of_run - runs.pieces.start(piece);
   }
 
-  // Plane positions [start, end) of a band that begins with output row row0. Where the outputs of a
-  // row are neighbours, so are the last of a row and the first of the next: rows of the tile that
-  // are no outputs are closed up, and the rest goes out as one run.
+  // Stores plane positions [start, end) of a band whose first output row is row0. Where the outputs
+  // of a row are neighbours, the last output of a row and the first of the next are neighbours too:
+  // rows of the tile that are no outputs are removed, and the rest is stored as one run.
   void store_tile(const Phase& phase, float* tile, std::int64_t start, std::int64_t end,
                   int channels, std::int64_t row0, float* out) const {
     const std::int64_t cols = phase.cols.out_count, pitch = cut_.planes.width;
@@ -218,9 +218,9 @@ class BlockBody final : public TileBody {
 
 }  // namespace
 
-// A step of a half tile takes 16 cycles and has a place for 16 x 16 x 32 products, of which vectors
-// make 32 a cycle: tiles are used where a quarter of that remains, for copies and edges cost as
-// much again.
+// A step of a half tile takes 16 cycles and has room for 16 x 16 x 32 products; vectors compute 32
+// products a cycle. Tiles are used if at least a quarter of that gain remains, because copies and
+// edges cost as much again.
 const KernelSet* block_correlation(const Correlation& pass, Math math) {
   const KernelSet* kernels = math == Math::Bf16 ? block_kernel_set() : nullptr;
   const std::int64_t words = divide_up(pass.in_channels, 2);

@@ -1,5 +1,5 @@
-// The tile bodies of convolution passes: vectors, which take every shape, and block tiles (matrix
-// registers), for pairs of bfloat16 in shapes that fill such tiles well enough; the caller asks
+// The tile bodies of convolution passes: vectors for every shape, and block tiles (matrix
+// registers) for pairs of bfloat16 in shapes that fill such tiles well enough. The caller asks
 // first.
 #pragma once
 
@@ -12,7 +12,7 @@ void correlate_vectors(const Correlation& pass, ConvOperand in, ConvOperand w, f
 std::size_t correlate_vectors_workspace(const Correlation& pass, Math math, int threads);
 std::int64_t correlate_vectors_piece(const Correlation& pass, Math math);
 
-/// The kernels to correlate with in blocks, or null where vectors do as well.
+/// The kernels for correlation in blocks, or null if vectors are at least as fast.
 const KernelSet* block_correlation(const Correlation& pass, Math math);
 void correlate_blocks(const Correlation& pass, const KernelSet& kernels, ConvOperand in,
                       ConvOperand w, float* out, const Epilogue& epilogue, void* workspace);

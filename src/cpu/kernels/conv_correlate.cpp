@@ -1,4 +1,4 @@
-// A convolution's passes as correlations, and which tiles they run on.
+// Expresses a convolution's passes as correlations and chooses their tiles.
 #include "cpu/kernels/conv_correlate.h"
 
 #include "cpu/kernels/conv_bodies.h"

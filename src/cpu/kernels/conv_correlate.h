@@ -6,8 +6,7 @@
 
 namespace tenon::cpu {
 
-/// A pass in its own terms: `in` is what is read (x, or dy for the input gradient), `out` what is
-/// written.
+/// A pass in neutral terms: `in` is the input (x, or dy for the input gradient), `out` the output.
 struct Correlation {
   std::int64_t images = 0, groups = 1;
   std::int64_t in_channels = 0, out_channels = 0;  // of one group
@@ -22,7 +21,7 @@ Correlation correlation_of(const ConvShape& shape, bool input_grad, bool in_scra
 
 void correlate(const Correlation& pass, ConvOperand in, ConvOperand w, float* out, Math math,
                const Epilogue& epilogue, void* workspace);
-/// Pixels of each output channel that the epilogue gets at a time, at most.
+/// The largest number of pixels of each output channel that the epilogue gets at a time.
 std::int64_t correlate_piece(const Correlation& pass, Math math);
 std::size_t correlate_workspace(const Correlation& pass, Math math, int threads);
 

@@ -1,4 +1,4 @@
-// Coordinates of convolution passes, and the copying of planes.
+// Coordinates of convolution passes, and copies of planes.
 #include "cpu/kernels/conv_geometry.h"
 #include "base/index.h"
 
@@ -13,8 +13,8 @@ std::int64_t div_down(std::int64_t a, std::int64_t b) {
   return a >= 0 ? a / b : -((b - 1 - a) / b);
 }
 
-// `rows` source rows from `row` on, those of one row phase, into every column phase of as many
-// plane rows.
+// Copies `rows` source rows of one row phase, from `row` on, into as many plane rows of every
+// column phase.
 void split_rows(const KernelSet& kernels, const Planes& p, const PlaneSource& source,
                 std::int64_t row, std::int64_t rows, Math math, float* dst) {
   constexpr std::int64_t kStretch = 512;
@@ -38,7 +38,7 @@ void split_rows(const KernelSet& kernels, const Planes& p, const PlaneSource& so
   }
 }
 
-// The plane rows [first, last) of one row phase that hold input rows.
+// The plane rows [first, last) of one row phase that contain input rows.
 struct RowRange {
   std::int64_t first, last;
 };
@@ -71,8 +71,8 @@ std::int64_t Axis::highest() const {
   return count == 0 ? 0 : std::max(offset, offset + (count - 1) * offset_step);
 }
 
-// Forward: output i reads i * stride - pad + t * dil. Backward: dx at h = stride * i + phase takes
-// dy at (h + pad - t * dil) / stride for those taps t that divide evenly.
+// Forward: output i reads i * stride - pad + t * dil. Backward: dx at h = stride * i + phase reads
+// dy at (h + pad - t * dil) / stride for the taps t for which the division is exact.
 Axis PassAxis::axis(int phase) const {
   Axis a;
   a.in_size = in;
@@ -105,7 +105,7 @@ std::int64_t Planes::offset(std::int64_t row, std::int64_t col) const {
 }
 
 Planes planes_for(const PassAxis& rows, const PassAxis& cols, std::int64_t out_rows) {
-  // Plane positions from the lowest tap of any phase to the highest, for the longest line of
+  // Plane positions from the lowest to the highest tap of any phase, for the longest line of
   // outputs.
   const auto extent = [](const PassAxis& pass, std::int64_t limit, std::int64_t& origin,
                          std::int64_t& phases) {

@@ -1,10 +1,10 @@
-// A convolution pass as a plain correlation over copied planes, the same for forward and input
-// gradient.
+// A convolution pass as a plain correlation over copied planes; forward and input gradient share
+// it.
 //
-// Every pass first copies the input rows that a chunk needs into planes of its own: padded with
-// zeros, cast to float32, and split by stride phase, so that neighbouring outputs read neighbouring
-// words whatever the stride. One table then holds the offset of each step of the reduction (channel
-// and filter tap) from an output's position. Nothing is lowered.
+// Every pass first copies the input rows that a chunk needs into planes: padded with zeros, cast to
+// float32, and split by stride phase, so that neighbouring outputs read neighbouring words for
+// every stride. A table then holds the offset of each reduction step (channel and filter tap) from
+// an output's position. There is no lowered matrix.
 #pragma once
 
 #include "cpu/kernels/gemm_pack.h"
@@ -20,7 +20,7 @@ struct Axis {
   std::int64_t first = 0, step = 1, count = 0;
   std::int64_t offset = 0, offset_step = 1;
 
-  /// Taps [first, last) that read inside the input for any of the outputs [out0, out1).
+  /// Taps [first, last) that read inside the input for at least one of the outputs [out0, out1).
   struct Taps {
     std::int64_t first, last;
   };
@@ -29,8 +29,7 @@ struct Axis {
   std::int64_t highest() const;
 };
 
-/// What makes the axes of a pass: one axis for the forward pass, one for each stride phase of the
-/// input gradient.
+/// The axes of a pass: one axis for the forward pass, one per stride phase for the input gradient.
 struct PassAxis {
   bool backward = false;
   std::int64_t in = 0, out = 0, filter = 0;
@@ -38,7 +37,7 @@ struct PassAxis {
 
   int phases() const { return backward ? stride : 1; }
   Axis axis(int phase) const;
-  /// Outputs of the longest phase.
+  /// Number of outputs of the longest phase.
   std::int64_t longest() const { return axis(0).out_count; }
 };
 
@@ -55,26 +54,27 @@ struct Planes {
   std::int64_t size() const { return kept_rows * kept_cols * rows * width; }
   /// Offset of an input position relative to the word of the output at the same phase position.
   std::int64_t offset(std::int64_t row, std::int64_t col) const;
-  /// The planes are the input itself: nothing padded, nothing split, every row.
+  /// True if the planes are the input itself: no padding, no split, every row.
   bool whole() const;
 };
 
-/// Planes that hold what `out_rows` rows of outputs of every phase read.
+/// The planes that `out_rows` rows of outputs of every phase need.
 Planes planes_for(const PassAxis& rows, const PassAxis& cols, std::int64_t out_rows);
 
-/// One or, where words are pairs, two source planes of one input channel (pair). `hi` may be null.
+/// One source plane of an input channel or, where words are pairs, two of a channel pair. `hi` may
+/// be null.
 struct PlaneSource {
   const void* lo = nullptr;
   const void* hi = nullptr;
   DType dtype = DType::Float32;
 
-  /// Element `index` of one of them, null where that is null.
+  /// The address of element `index` of a plane; null if the plane is null.
   const void* at(const void* plane, std::int64_t index) const {
     return plane == nullptr ? nullptr : element(plane, dtype, index);
   }
 };
 
-/// Fills one channel's planes; its row 0 is the input row that output row `out_row0` starts from.
+/// Fills one channel's planes; plane row 0 is the first input row of output row `out_row0`.
 void copy_plane(const KernelSet& kernels, const Planes& planes, const PlaneSource& source,
                 std::int64_t out_row0, Math math, float* dst);
 
@@ -82,7 +82,7 @@ void copy_plane(const KernelSet& kernels, const Planes& planes, const PlaneSourc
 struct Window {
   int rp = 1, rq = 1;
 };
-/// The best tile over an extent of rows x cols for tiles of nv vectors.
+/// The best tile for an extent of rows x cols, among tiles of nv vectors.
 Window choose_window(const KernelSet& kernels, int nv, std::int64_t rows, std::int64_t cols);
 
 }  // namespace tenon::cpu

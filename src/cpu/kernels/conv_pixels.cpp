@@ -1,4 +1,4 @@
-// Pixel-major planes: pairs are zipped along whole planes, transposed, and spread where there is
+// Pixel-major planes: pairs are zipped along whole planes, transposed, and spread if there is
 // padding or a stride.
 #include "cpu/kernels/conv_pixels.h"
 #include "base/index.h"
@@ -8,7 +8,7 @@
 namespace tenon::cpu {
 namespace {
 
-// Input rows [first, last) that a band of planes holds.
+// Input rows [first, last) that a band of planes contains.
 struct Rows {
   std::int64_t first, last;
   Rows(const Planes& p, std::int64_t out_row0) {
@@ -23,7 +23,7 @@ bool is_whole(const Planes& p, const Rows& rows) {
          rows.last - rows.first == p.rows;
 }
 
-// One row of pixels into the columns of its phases.
+// Distributes one row of pixels to the columns of its phases.
 void spread_row(const Planes& p, std::int64_t words, const float* from, float* to) {
   const std::int64_t first = std::max<std::int64_t>(0, p.col_origin);
   const std::int64_t last = std::min(p.in_w, p.col_origin + p.width * p.col_phases);

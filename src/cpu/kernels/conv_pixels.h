@@ -1,8 +1,8 @@
-// Copied planes in pixel-major order, for block tiles: [row phase][column
-// phase][rows][width][words].
+// Copied planes in pixel-major order, for block tiles:
+// [row phase][column phase][rows][width][words].
 //
-// The geometry is that of Planes with a pixel's words in place of one word: a word is a pair of
-// bfloat16, of two neighbouring channels or of the same channel of two images. Neighbouring pixels
+// The geometry is that of Planes with a pixel's words in place of one word. A word is a pair of
+// bfloat16: of two neighbouring channels, or of the same channel of two images. Neighbouring pixels
 // are then rows of a matrix, and the filter taps of a row are one run of words.
 #pragma once
 
@@ -12,8 +12,8 @@ namespace tenon::cpu {
 
 constexpr std::int64_t kMaxPixelWords = 1024;
 
-/// Word i of a pixel: plane first + i * step, and for i < pairs the plane `other` elements behind
-/// it.
+/// Word i of a pixel is plane first + i * step; for i < pairs it is paired with the plane `other`
+/// elements further.
 struct PixelSource {
   const void* first = nullptr;
   DType dtype = DType::Float32;
@@ -24,12 +24,12 @@ struct PixelSource {
 /// Floats of scratch for copy_pixels.
 std::int64_t pixel_scratch(const Planes& planes, std::int64_t words);
 
-/// Fills the planes of one image; row 0 is the input row that output row `out_row0` starts from.
+/// Fills the planes of one image; plane row 0 is the first input row of output row `out_row0`.
 void copy_pixels(const KernelSet& kernels, const Planes& planes, const PixelSource& source,
                  std::int64_t out_row0, float* dst, float* scratch);
 
-/// Words of a row of pixels that one step of a block tile reads, where the row's taps make a run of
-/// `run` words: the last step starts early rather than read beyond the run.
+/// Words of a row of pixels that one step of a block tile reads. The row's taps form a run of `run`
+/// words; the last step starts earlier instead of reading beyond the run.
 struct RunPieces {
   std::int64_t run = 0, count = 0, words = 0;
   explicit RunPieces(std::int64_t length);

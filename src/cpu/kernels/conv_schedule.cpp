@@ -1,4 +1,4 @@
-// Units, chunks, phases and the epilogue of a correlation, whatever its tiles.
+// Units, chunks, phases and the epilogue of a correlation, for every kind of tile.
 #include "cpu/kernels/conv_schedule.h"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ class Scheduler {
   }
 
  private:
-  // The order of phases here is the layout of the table and of a group's packed filters.
+  // This order of phases is the layout of the table and of a group's packed filters.
   template <class F>
   void each_placed(std::int64_t group, F f) const {
     std::int32_t* table = table_;
@@ -82,7 +82,8 @@ class Scheduler {
     float* const result = pass_.in_scratch
                               ? scratch + body_.worker_floats() - first
                               : out + (image * pass_.groups + group) * pass_.out_channels * pitch();
-    // Pixels that no tap reaches (three in four of a 1 x 1 filter's input where its stride is 2).
+    // Pixels that no tap reaches (three of four input pixels of a 1 x 1 filter with stride 2)
+    // become zero.
     for (std::int64_t channel = 0; has_gaps_ && channel < pass_.out_channels; ++channel)
       std::fill_n(result + channel * pitch() + first, last - first, 0.0f);
     each_placed(group, [&](const Phase& phase) {

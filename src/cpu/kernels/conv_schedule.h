@@ -1,10 +1,10 @@
-// The scheduler of forward convolutions and input gradients, and what a tile body tells it.
+// The scheduler of forward convolutions and input gradients, and its interface to tile bodies.
 //
-// The scheduler cuts a pass into units (a band of output rows of one image and group), packs the
-// filters once, and for every unit has planes copied, the tiles of each stride phase computed and
-// the epilogue called. A body knows its tiles alone: what a step of the reduction is, how filters
-// are packed for it, how planes are laid out. Cuts follow from shapes: the number of threads
-// changes no bit.
+// The scheduler cuts a pass into units (a band of output rows of one image and group) and packs the
+// filters once. For every unit it has planes copied and the tiles of each stride phase computed,
+// and calls the epilogue. A body only knows its tiles: what a reduction step is, how filters are
+// packed for it, and the layout of planes. Cuts follow from shapes, so the number of threads does
+// not change the bits.
 #pragma once
 
 #include "cpu/kernels/conv_correlate.h"
@@ -12,7 +12,7 @@
 
 namespace tenon::cpu {
 
-/// How a pass is cut. A chunk, what a thread takes, is a run of units.
+/// How a pass is cut. A chunk is a run of units; a thread takes one chunk at a time.
 struct UnitCut {
   std::int64_t words = 0;        // of input channels: channels, or pairs of them
   std::int64_t steps = 0;        // of all phases together
@@ -27,7 +27,7 @@ struct UnitCut {
   std::int64_t filter_floats() const;  // of one group
 };
 
-/// What a body's tiles make worth while.
+/// The smallest work that pays for a body's tiles.
 struct UnitLimits {
   double chunk_work;          // multiply-adds worth handing to a thread
   double band_work;           // of a band, where images are cut to give threads work
@@ -35,7 +35,7 @@ struct UnitLimits {
   std::int64_t result_floats = kCpu.second_floats() / 2;  // the same of results in scratch
 };
 
-/// Fills in everything behind step_floats; row_work is the work of one output row.
+/// Fills in everything after step_floats; row_work is the work of one output row.
 void cut_units(const Correlation& pass, double row_work, const UnitLimits& limits, UnitCut& cut);
 
 /// One stride phase of a pass: its axes, its part of the table and of a group's packed filters.
@@ -46,7 +46,8 @@ struct Phase {
   float* filters = nullptr;       // [panel][step][step_floats]
   std::int64_t pitch = 0;         // floats from an output channel's plane to the next one's
 
-  /// Which of the phase's taps a tap of the whole filter is; row -1 where it belongs to another.
+  /// The position among the phase's taps of a tap of the whole filter; row -1 if it belongs to
+  /// another phase.
   struct Tap {
     std::int64_t row, col;
   };
@@ -71,16 +72,16 @@ class TileBody {
   const UnitCut& cut() const { return cut_; }
 
   virtual std::int64_t steps(const Axis& rows, const Axis& cols) const = 0;
-  /// Scratch of one worker: copied planes and whatever tiles need besides.
+  /// Scratch of one worker: copied planes and the tiles' own needs.
   virtual std::int64_t worker_floats() const = 0;
   virtual void fill_table(const Phase& phase) const = 0;
   virtual void pack_filters(const Phase& phase, ConvOperand w, std::int64_t group,
                             std::int64_t panel) const = 0;
-  /// The planes of one image and group (`image` counts both) for the band from out_row0 on.
+  /// Copies the planes of one image and group (`image` counts both) for the band from out_row0 on.
   virtual const float* copy_planes(ConvOperand in, std::int64_t image, std::int64_t out_row0,
                                    float* scratch) const = 0;
-  /// Outputs [row0, row0 + rows) of a phase; `out` is where the first output channel's plane
-  /// begins, of which there may be no more than the unit's rows.
+  /// Computes outputs [row0, row0 + rows) of a phase. `out` is the start of the first output
+  /// channel's plane, which may contain only the unit's rows.
   virtual void compute(const Phase& phase, const float* planes, float* scratch, std::int64_t row0,
                        std::int64_t rows, float* out) const = 0;
 

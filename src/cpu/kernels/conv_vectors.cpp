@@ -2,13 +2,16 @@
 // forms.
 //
 // Channels in lanes: a tile is a window of outputs (broadcast from the planes) by vectors of output
-// channels (packed filters); it is transposed on its way to NCHW. Pixels in lanes: a tile is a few
-// output channels (broadcast from packed filters) by vectors of neighbouring plane positions, of
-// which those past the end of a row are dropped on the way out. The first wastes lanes when there
-// are few channels, the second when rows are short; a cost estimate picks. The input gradient of an
-// unpadded convolution, most of whose taps near the edges would meet zeros, has spread tiles in the
-// first form: a short row of inputs is spread over the outputs it reaches. Bound by arithmetic;
-// planes, filters and results of a chunk stay in the second-level cache.
+// channels (packed filters). The tile is transposed on its way to NCHW. Few channels waste lanes.
+//
+// Pixels in lanes: a tile is a few output channels (broadcast from packed filters) by vectors of
+// neighbouring plane positions. Positions past the end of a row are dropped on the way out. Short
+// rows waste lanes.
+//
+// A cost estimate chooses the form. For the input gradient of an unpadded convolution most taps
+// near the edges would be multiplied by zeros. It uses spread tiles in the first form: a short row
+// of inputs is spread over the outputs that it reaches. Compute-bound; planes, filters and results
+// of a chunk stay in the L2 cache.
 #include <algorithm>
 
 #include "base/index.h"
@@ -19,27 +22,27 @@
 namespace tenon::cpu {
 namespace {
 
-// Copies of planes make up for the arithmetic that a chunk has less than a product's.
+// A chunk may have less arithmetic than a product's, because it also copies planes.
 constexpr double kChunkWork = 0.6 * kCpu.chunk_multiply_adds;
 constexpr UnitLimits kVectorLimits{kChunkWork, kChunkWork, kCpu.second_floats()};
 constexpr std::int64_t kVectorStretch = 64;  // elements of a filter transposed at a time
 constexpr std::int64_t kRunPixels = 32;      // of channel-lane tiles, transposed at a time
-// Steps that are added up one after another, at most: beyond what networks have in use, for the
-// order of a sum decides its bits.
+// Most steps that are added one after another: more than networks use, because the order of a sum
+// decides its bits.
 constexpr std::int64_t kMostSteps = 16384;
 
-// Scratch of tiles: one of any kind, or a run of channel-lane tiles.
+// Scratch of tiles: one tile of any kind, or a run of channel-lane tiles.
 constexpr std::int64_t kTileScratch = std::max<std::int64_t>(kMaxMr * kMaxNr, kRunPixels* kMaxNr);
 
-// Cycles of one image, in multiply-adds of one vector plus the way out; see the head of this file
-// for the two forms.
+// Cost of one image, in multiply-adds of one vector plus the way out; the file's head describes the
+// two forms.
 double channel_lanes_cost(const Correlation& pass, std::int64_t steps, int lanes) {
   const double pixels = static_cast<double>(pass.out_h * pass.out_w);
   return pixels * static_cast<double>(divide_up(pass.out_channels, lanes)) *
          (static_cast<double>(steps) + 14);
 }
 
-// Rows of whole vectors, whose outputs are neighbours, have nothing to drop and nothing to sort.
+// Rows of whole vectors whose outputs are neighbours need neither dropping nor sorting.
 bool in_whole_vectors(const Correlation& pass, int lanes) {
   return pass.out_w % lanes == 0 && (!pass.cols.backward || pass.cols.stride == 1);
 }
@@ -53,8 +56,8 @@ double pixel_lanes_cost(const Correlation& pass, std::int64_t steps, const Plane
   return (pixels * scale / lanes + 1) * channels * (1.1 * static_cast<double>(steps) + 6);
 }
 
-// Vectors of output channels of a spread tile, 0 where there is none for the pass: the input
-// gradient of a convolution without padding, of rows that fit a tile.
+// Vectors of output channels of a spread tile; 0 if the pass has no spread tile. Spread tiles are
+// for the input gradient of a convolution without padding whose rows fit a tile.
 int spread_vectors(const Correlation& pass, bool pairs, const KernelSet& kernels) {
   const PassAxis &rows = pass.rows, &cols = pass.cols;
   const bool fits = rows.backward && rows.stride == 1 && cols.stride == 1 && cols.dil == 1 &&
@@ -66,7 +69,7 @@ int spread_vectors(const Correlation& pass, bool pairs, const KernelSet& kernels
   return tiles[2][cols.in] != nullptr ? 2 : 0;
 }
 
-// One tap, of the pixel itself.
+// A single tap, at the pixel itself.
 bool is_pointwise(const Correlation& pass) {
   const auto one = [](const PassAxis& axis) {
     return axis.filter == 1 && axis.stride == 1 && axis.pad == 0;
@@ -74,7 +77,7 @@ bool is_pointwise(const Correlation& pass) {
   return one(pass.rows) && one(pass.cols);
 }
 
-// The input itself, as planes.
+// The input itself as planes.
 Planes whole_planes(const PassAxis& rows, const PassAxis& cols) {
   Planes planes;
   planes.in_h = planes.rows = rows.in;
@@ -84,7 +87,7 @@ Planes whole_planes(const PassAxis& rows, const PassAxis& cols) {
 
 class VectorBody final : public TileBody {
  public:
-  /// `words`: what is read holds the tiles' words as they are.
+  /// `words`: the input has the tiles' word format already.
   VectorBody(const Correlation& pass, const KernelSet& kernels, Math math, bool words)
       : TileBody(pass, kernels),
         math_(math),
@@ -106,8 +109,8 @@ class VectorBody final : public TileBody {
 
   std::int64_t worker_floats() const override { return plane_floats() + kTileScratch; }
 
-  // Steps go over (row tap, channel word, column tap): the rows of a filter that only meet padding
-  // can then be left out.
+  // Steps run over (row tap, channel word, column tap), so that filter rows that only meet padding
+  // can be left out.
   void fill_table(const Phase& phase) const override {
     std::int32_t* entry = phase.table;
     for (std::int64_t r = 0; r < phase.rows.count; ++r) {
@@ -123,8 +126,8 @@ class VectorBody final : public TileBody {
   }
 
   // Filters are transposed a stretch at a time, over the elements that are contiguous in each
-  // output channel's filter (one or several input channels), and the rows of the result go to their
-  // steps, with pairs two rows zipped to one. A filter of one tap is a matrix.
+  // output channel's filter (one or several input channels). The rows of the result are then copied
+  // to their steps; with pairs two rows are zipped into one. A 1 x 1 filter is a matrix.
   void pack_filters(const Phase& phase, ConvOperand w, std::int64_t group,
                     std::int64_t panel) const override {
     if (phase.steps == 0) return;
@@ -198,8 +201,8 @@ class VectorBody final : public TileBody {
                        steps = divide_up(cut_.steps, phases);
     channel_lanes_ = channel_lanes_cost(pass_, steps, kernels_.lanes) <
                      pixel_lanes_cost(pass_, steps, cut_.planes, kernels_.lanes);
-    // Planes that would be copied word for word are read where they are, of filters of one tap a
-    // band of rows too; not by vectors of pixels that reach beyond the last one.
+    // Planes that would be copied word for word are read in place; for 1 x 1 filters also a band of
+    // rows. Not by pixel vectors that reach beyond the last pixel.
     in_place_ = words_ && is_pointwise(pass_) &&
                 (channel_lanes_ || in_whole_vectors(pass_, kernels_.lanes));
     if (in_place_) cut_.planes = whole_planes(pass_.rows, pass_.cols);
@@ -218,7 +221,7 @@ class VectorBody final : public TileBody {
     return round_up(cut_.words * cut_.planes.size() + kMaxNr, 16);
   }
 
-  // The filters of words [c, c + words), from element `at` of each output channel on; with pairs
+  // The filters of words [c, c + words), from element `at` of each output channel on. With pairs
   // the two channels of one word are transposed separately.
   void pack_words(const Phase& phase, ConvOperand w, std::int64_t at, int lines, std::int64_t c,
                   std::int64_t words, float* dst) const {
@@ -235,7 +238,7 @@ class VectorBody final : public TileBody {
     }
   }
 
-  // The same where all channels of several pairs are contiguous and fit a stretch.
+  // The same if all channels of several pairs are contiguous and fit a stretch.
   void pack_run(const Phase& phase, ConvOperand w, std::int64_t at, int lines, std::int64_t c,
                 std::int64_t words, float* dst) const {
     const std::int64_t taps = pass_.rows.filter * pass_.cols.filter;
@@ -255,14 +258,14 @@ class VectorBody final : public TileBody {
     if (step >= 0) kernels_.convert(lo, hi, DType::Float32, width_, math_, dst + step * width_);
   }
 
-  // The step that multiplies with a tap of a filter, -1 if this phase does not.
+  // The step that multiplies a tap of a filter; -1 if this phase does not use the tap.
   std::int64_t step_of(const Phase& phase, std::int64_t word, std::int64_t tap) const {
     const Phase::Tap at = phase.tap(tap, pass_.cols.filter);
     return at.row < 0 ? -1 : (at.row * cut_.words + word) * phase.cols.count + at.col;
   }
 
-  // The steps of those filter rows that meet input for some of the output rows [out0, out1);
-  // returns how many steps of the phase come before them.
+  // The steps of the filter rows that meet input for at least one of the output rows [out0, out1).
+  // Returns the number of steps of the phase before them.
   std::int64_t set_steps(const Phase& phase, std::int64_t out0, std::int64_t out1,
                          TileArgs& args) const {
     const Axis::Taps taps = phase.rows.taps_inside(out0, out1);
@@ -272,8 +275,8 @@ class VectorBody final : public TileBody {
     return taps.first * per_tap;
   }
 
-  // A tile whose result is `floats` in a row at args.c. A long reduction is summed in stretches:
-  // the error of 10^5 steps is that of 10^4.
+  // Computes a tile whose result is `floats` contiguous floats at args.c. A long reduction is
+  // summed in stretches, so that 10^5 steps have the error of 10^4.
   void multiply(TileFn tile, const TileArgs& args, std::int64_t floats) const {
     const std::int64_t taps = spread_ ? kSpreadTaps : 1, most = kMostSteps / taps;
     if (args.steps <= most) return tile(args);
@@ -323,7 +326,7 @@ class VectorBody final : public TileBody {
     }
   }
 
-  // Outputs of channel-lane tiles that are neighbours in the result wait until a whole run of them
+  // Outputs of channel-lane tiles that are neighbours in the result are collected until a whole run
   // can be transposed.
   struct PixelRun {
     float* tile;
@@ -340,7 +343,8 @@ class VectorBody final : public TileBody {
            col * phase.cols.out_step;
   }
 
-  // Where the next window of `count` outputs goes; what it does not continue is written first.
+  // Room for the next window of `count` outputs. If the window does not continue the run, the run
+  // is written first.
   float* room_for(const Phase& phase, PixelRun& run, std::int64_t row, std::int64_t col,
                   std::int64_t count, int channels) const {
     const bool continues = pixel_of(phase, row, col) == run.first + run.count;
@@ -348,7 +352,7 @@ class VectorBody final : public TileBody {
     return run.tile + run.count * width_;
   }
 
-  // A window of rp x rq outputs stands where room_for() said.
+  // Keeps a window of rp x rq outputs at the position from room_for().
   void keep_window(const Phase& phase, PixelRun& run, std::int64_t row, std::int64_t col, int rp,
                    int rq, int channels) const {
     if (in_runs(phase) && (rp == 1 || rows_follow(phase))) {
@@ -367,7 +371,7 @@ class VectorBody final : public TileBody {
     run.count = 0;
   }
 
-  // Channels in lanes, a row of outputs at a time, with those filter rows that meet input.
+  // Channels in lanes, one row of outputs at a time, with the filter rows that meet input.
   void spread_tiles(const Phase& phase, const float* planes, float* tile, std::int64_t row0,
                     std::int64_t rows, float* out) const {
     const std::int64_t pixels = phase.pitch;
@@ -391,7 +395,7 @@ class VectorBody final : public TileBody {
     }
   }
 
-  // One row of a window: rq outputs by some channels.
+  // Stores one row of a window: rq outputs of some channels.
   void store_channels(const Phase& phase, const float* tile, int rq, int channels, float* out,
                       std::int64_t row, std::int64_t col) const {
     const std::int64_t pixels = phase.pitch;
@@ -405,9 +409,9 @@ class VectorBody final : public TileBody {
     }
   }
 
-  // Where rows nearly fill vectors, the vectors of a tile are pieces of neighbouring rows, which
-  // the tile writes where they belong; else they run on over the ends of rows and are sorted out
-  // afterwards, which costs as much as some steps.
+  // If rows nearly fill vectors, the vectors of a tile are pieces of neighbouring rows, which the
+  // tile writes directly to their places. Otherwise vectors continue over the ends of rows and are
+  // sorted afterwards, which costs as much as some steps.
   void pixel_tiles(const Phase& phase, const float* planes, float* tile, std::int64_t row0,
                    std::int64_t rows, float* out) const {
     const std::int64_t cols = phase.cols.out_count, pitch = cut_.planes.width;
@@ -419,7 +423,7 @@ class VectorBody final : public TileBody {
     if ((phase.steps + kWrite) * pieces * kernels_.lanes > (phase.steps + kSort) * pitch)
       return flat_tiles(phase, args, planes, row0, rows, out);
     const std::int64_t piece = divide_up(cols, pieces);
-    // Fewer rows in a tile leave out more filter rows that only meet padding.
+    // With fewer rows in a tile, more filter rows that only meet padding are left out.
     const int most = pass_.rows.backward ? 2 : nv_;
     args.b_vector = pitch;
     for (std::int64_t i = 0; i < rows;) {
@@ -466,8 +470,9 @@ class VectorBody final : public TileBody {
     }
   }
 
-  // Calls f(tile, its first output channel, how many) for all output channels of one tile of plane
-  // positions, which belongs to the output rows [out0, out1); f says where the tile is written.
+  // Calls f(tile, its first output channel, number of channels) for all output channels of one tile
+  // of plane positions, which belongs to the output rows [out0, out1). f sets where the tile is
+  // written.
   template <class F>
   void each_panel(const Phase& phase, TileArgs& args, int nv, std::int64_t out0, std::int64_t out1,
                   F f) const {
@@ -481,7 +486,7 @@ class VectorBody final : public TileBody {
     }
   }
 
-  // Pieces of neighbouring rows, from (row, col) on, go straight to the result.
+  // Pieces of neighbouring rows, from (row, col) on, are written directly to the result.
   void direct_tile(const Phase& phase, TileArgs& args, int nv, std::int64_t row, std::int64_t col,
                    int count, float* out) const {
     const std::int64_t pixels = phase.pitch;
@@ -497,7 +502,7 @@ class VectorBody final : public TileBody {
                });
   }
 
-  // Positions that are no neighbours in the result go there segment by segment.
+  // Positions that are not neighbours in the result are copied there segment by segment.
   void sorted_tile(const Phase& phase, TileArgs& args, int nv, std::int64_t out0, std::int64_t out1,
                    const Segment* segments, int count, float* out) const {
     const std::int64_t pixels = phase.pitch;
@@ -511,8 +516,8 @@ class VectorBody final : public TileBody {
                });
   }
 
-  // Outputs [col, col + count) of a row, which stand in the tile from column `from` on: one
-  // segment, or one each where the outputs of a phase are not neighbours.
+  // Outputs [col, col + count) of a row, which are in the tile from column `from` on: one segment,
+  // or one segment each if the outputs of a phase are not neighbours.
   int segments_of(const Phase& phase, int from, std::int64_t row, std::int64_t col, int count,
                   Segment* segments) const {
     const std::int64_t y = phase.rows.out_first + row * phase.rows.out_step;

@@ -1,10 +1,10 @@
-// The weight gradient on block tiles: rows of A are output channels of dy, rows of B are plane
+// The weight gradient on block tiles. Rows of A are output channels of dy, rows of B are plane
 // positions of x, read in place, and columns are the words of a filter row's taps. A word holds the
-// same pixel of two neighbouring images, so that a tap is a shift by whole words.
+// same pixel of two neighbouring images, so a tap is a shift by whole words.
 //
-// dy is copied in the planes' own pitch, with zeros where a row of outputs ends. (A zero of dy
-// meets whatever x is there: an infinity or NaN in x may reach more of the gradient than it
-// should.) Bound by the second-level cache.
+// dy is copied with the planes' pitch, with zeros where a row of outputs ends. (These zeros are
+// multiplied by elements of x: an infinity or NaN in x may reach more of the gradient than it
+// should.) Bound by the L2 cache.
 #include <algorithm>
 #include <cstring>
 
@@ -22,7 +22,7 @@ constexpr std::int64_t kPlaneFloats = kCpu.second_floats() / 4;
 constexpr std::int64_t kPositions = 512;  // of one stretch, at least, where images are small
 constexpr std::int64_t kPartSteps = 32;   // of one part's block tiles, at least
 constexpr std::int64_t kSumRows = 4;      // output channels finished at a time
-constexpr std::int64_t kFilled = 6;       // one part in so many of a tile is enough
+constexpr std::int64_t kFilled = 6;       // one part in kFilled of a tile is enough
 
 // Taps of a filter's row that are neighbours in the planes.
 std::int64_t taps_of_run(const ConvShape& s) { return s.stride_w == 1 && s.dil_w == 1 ? s.s : 1; }
@@ -35,7 +35,7 @@ class BlockWeights final : public WeightBody {
     cut_.panel_floats = kBlockEdge * row_length();
     cut_.images_per_word = 2;
     cut_bands(shape, kPlaneFloats, cut_);
-    // A part's sums are written once, which few steps do not pay for.
+    // A part's sums are written once, which does not pay for few steps.
     const std::int64_t positions = positions_of(shape.p);
     const std::int64_t parts = std::clamp(cut_.image_words * positions / kBlockWords / kPartSteps,
                                           kMostParts / 2, kMostParts);
@@ -46,8 +46,8 @@ class BlockWeights final : public WeightBody {
     return round_up(steps_of(cut_.stretch_words, cut_.band), 16);
   }
 
-  // Offsets of B's steps for full bands; a last, shorter one only ever has a single image word, of
-  // which it is a prefix.
+  // Offsets of B's steps for full bands. A last, shorter band has a single image word and uses a
+  // prefix.
   void fill_table(std::int32_t* table) const override {
     const std::int64_t steps = steps_of(1, cut_.band);
     for (std::int64_t word = 0; word < cut_.stretch_words; ++word) {
@@ -114,7 +114,7 @@ class BlockWeights final : public WeightBody {
             row_length()};
   }
 
-  // Turns [tap][channel] of each output channel into [channel][tap].
+  // Permutes [tap][channel] of each output channel to [channel][tap].
   void finish(const SumPiece& piece, float* sums, float* block, std::int64_t ld) const override {
     const int taps = static_cast<int>(s_.r * s_.s);
     for (std::int64_t i = 0; i < piece.k1 - piece.k0; ++i)
@@ -128,8 +128,8 @@ class BlockWeights final : public WeightBody {
   std::int64_t steps_of(std::int64_t words, std::int64_t rows) const {
     return words * positions_of(rows) / kBlockWords;
   }
-  // Where the pieces of a worker's scratch start, behind the planes: a step may read a whole step's
-  // positions and a tile's columns beyond the last.
+  // The starts of the pieces of a worker's scratch, behind the planes. A step may read a whole step
+  // of positions, and a tile a whole tile of columns, beyond the last.
   std::int64_t dy_at() const {
     return round_up(
         cut_.stretch_words * cut_.image_floats() + kBlockWords * cut_.channels + 2 * kBlockEdge,
@@ -142,7 +142,7 @@ class BlockWeights final : public WeightBody {
                               16);
   }
 
-  // The kernel reads whole vectors of a row, so the last channels go through a copy.
+  // The kernel reads whole vectors of a row, so the last channels are copied first.
   void transpose(const float* sums, int taps, float* dst) const {
     const std::int64_t channels = cut_.channels, lanes = kernels_.lanes;
     const std::int64_t whole = channels / lanes * lanes;
@@ -184,8 +184,8 @@ class BlockWeights final : public WeightBody {
     }
   }
 
-  // Rows of q words to the planes' pitch. Whole vectors are copied, each row over the end of the
-  // one before.
+  // Spreads rows of q words to the planes' pitch. Copies whole vectors, each row over the end of
+  // the one before.
   void spread(const float* from, std::int64_t rows, std::int64_t positions, float* to) const {
     const std::int64_t q = s_.q, pitch = cut_.planes.width;
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -202,7 +202,7 @@ class BlockWeights final : public WeightBody {
     return static_cast<int>(std::min<std::int64_t>(kBlockEdge, cut_.outputs - panel * kBlockEdge));
   }
 
-  // Of the first tap of a run, in pixels.
+  // The offset of the first tap of a run, in pixels.
   std::int64_t run_offset(std::int64_t run) const {
     const std::int64_t taps = taps_of_run(s_), per_row = s_.s / taps;
     return cut_.planes.offset(run / per_row * s_.dil_h - s_.pad_h,

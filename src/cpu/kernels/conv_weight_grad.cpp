@@ -1,4 +1,4 @@
-// Which tiles a weight gradient runs on.
+// Chooses the tiles of a weight gradient.
 #include "cpu/kernels/conv_weight_grad.h"
 
 #include "cpu/kernels/conv_bodies.h"

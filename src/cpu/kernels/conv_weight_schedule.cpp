@@ -1,4 +1,4 @@
-// Parts, stretches and the sum of parts of a weight gradient, whatever its tiles.
+// Parts, stretches and the sum of parts of a weight gradient, for every kind of tile.
 #include "cpu/kernels/conv_weight_schedule.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kChunksPerThread = 2;
 constexpr std::int64_t kMostPartFloats = 4 * kCpu.last_floats();  // of all parts' sums together
 
-// Of a worker; once all parts are there it holds a rectangle of dw that has no other place.
+// Scratch of a worker. When all parts are done it holds a rectangle of dw if dw is not stored.
 std::int64_t scratch_floats(const WeightBody& body) {
   const SumPiece first = body.piece(0);
   return std::max(body.worker_floats(),
@@ -30,8 +30,9 @@ class Scheduler {
     body.fill_table(table_);
   }
 
-  // A chunk, what a thread takes, is a run of panels of one part. Every chunk copies its planes, so
-  // there are no more than keep the threads at work; no bit depends on it.
+  // A chunk is a run of panels of one part; a thread takes one chunk at a time. Every chunk copies
+  // its planes, so there are only as many chunks as keep the threads busy. The bits do not depend
+  // on their number.
   void run(ConvOperand x, ConvOperand dy) const {
     const std::int64_t whole = cut_.parts * s_.groups;
     const std::int64_t share = divide_up(kChunksPerThread * num_threads(), whole);

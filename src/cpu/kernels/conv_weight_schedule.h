@@ -1,9 +1,9 @@
-// The scheduler of weight gradients, and what a tile body tells it.
+// The scheduler of weight gradients, and its interface to tile bodies.
 //
-// Images are cut into a fixed number of parts; each has sums of its own, added in order at the end,
-// so that the number of threads changes no bit. A part goes through its images a stretch at a time:
-// x is copied into planes once for all of a filter's taps, dy once for each panel of output
-// channels. A body knows its tiles alone: how both are copied and what the sums look like.
+// Images are cut into a fixed number of parts. Each part has its own sums, which are added in order
+// at the end, so the number of threads does not change the bits. A part processes its images a
+// stretch at a time: x is copied into planes once for all taps of a filter, dy once for each panel
+// of output channels. A body only knows its tiles: how both are copied, and the layout of the sums.
 #pragma once
 
 #include "cpu/kernels/conv_geometry.h"
@@ -14,7 +14,7 @@ namespace tenon::cpu {
 PassAxis weight_rows(const ConvShape& shape);
 PassAxis weight_cols(const ConvShape& shape);
 
-/// How a pass is cut. A word of images is one or, with pairs, two neighbouring ones.
+/// How a pass is cut. A word of images is one image or, with pairs, two neighbouring ones.
 struct ImageCut {
   std::int64_t channels = 0, outputs = 0;     // of one group
   std::int64_t panels = 0, panel_floats = 0;  // of output channels; a panel's sums
@@ -28,20 +28,22 @@ struct ImageCut {
   std::int64_t part_floats(std::int64_t groups) const;
 };
 
-/// Cuts rows so that planes of a stretch have so many floats, and counts words of images.
+/// Cuts rows so that the planes of a stretch have `plane_floats` floats, and counts words of
+/// images.
 void cut_bands(const ConvShape& shape, std::int64_t plane_floats, ImageCut& cut);
-/// The rest, after cut_bands: at most most_parts parts; stretches of so many small images.
+/// Completes the cut, after cut_bands: at most most_parts parts; several small images per stretch.
 void cut_parts(const ConvShape& shape, std::int64_t plane_floats, std::int64_t most_parts,
                std::int64_t stretch_words, ImageCut& cut);
 
-/// What is copied at once: some words of images of one group, or a band of rows of one.
+/// The input that is copied at once: some words of images of one group, or a band of rows of one
+/// image.
 struct Stretch {
   std::int64_t word = 0, words = 0;
   std::int64_t group = 0;
   std::int64_t row = 0, rows = 0;  // of outputs
 };
 
-/// A run of sums that one chunk finishes, and the rectangle of dw that it becomes.
+/// A run of sums that one chunk finishes, and the rectangle of dw that the run becomes.
 struct SumPiece {
   std::int64_t first = 0, count = 0;
   std::int64_t k0 = 0, k1 = 0, col0 = 0, col1 = 0;
@@ -64,13 +66,13 @@ class WeightBody {
   virtual void fill_table(std::int32_t* table) const = 0;
   virtual std::int64_t worker_floats() const = 0;
   virtual const float* copy_x(ConvOperand x, const Stretch& stretch, float* scratch) const = 0;
-  /// Overwrites or adds to one panel's sums; scratch is what copy_x had.
+  /// Overwrites or adds to one panel's sums; `scratch` is the scratch that copy_x had.
   virtual void compute(ConvOperand dy, const Stretch& stretch, std::int64_t panel,
                        const float* planes, const std::int32_t* table, float* scratch, float* sums,
                        bool accumulate) const = 0;
   virtual std::int64_t pieces() const = 0;
   virtual SumPiece piece(std::int64_t index) const = 0;
-  /// Turns the sums of all parts into dw; `block` is the rectangle's first element, its rows are
+  /// Converts the sums of all parts to dw. `block` is the rectangle's first element; its rows are
   /// `ld` apart.
   virtual void finish(const SumPiece& piece, float* sums, float* block, std::int64_t ld) const = 0;
 
@@ -85,7 +87,7 @@ class WeightBody {
   ImageCut cut_;
 };
 
-/// Without dw its rectangles exist for the epilogue alone, in scratch.
+/// Without dw its rectangles exist only for the epilogue, in scratch.
 void weights_with(const WeightBody& body, ConvOperand x, ConvOperand dy, float* dw,
                   const Epilogue& epilogue, void* workspace);
 std::size_t weights_with_workspace(const WeightBody& body, int threads);

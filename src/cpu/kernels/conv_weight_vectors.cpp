@@ -1,14 +1,14 @@
 // The weight gradient on vectors, an implicit matrix product: rows are (input channel, filter tap),
 // lanes are output channels, and the reduction runs over pixels. x is copied into planes as in the
-// other passes and read in place, dy is transposed to [pixel][output channel]; both once for all of
-// a filter's taps.
+// other passes and read in place; dy is transposed to [pixel][output channel]. Both are copied once
+// for all taps of a filter.
 //
-// With too few output channels to fill lanes, lanes are pixels instead: dy is copied in the planes'
-// own pitch, with zeros where a row of outputs ends, and both operands are read as vectors; the
-// lanes are added up at the very end. (A zero of dy meets whatever x is there: an infinity or NaN
-// in x may reach more of such a gradient than it should.)
+// If there are too few output channels to fill the lanes, lanes are pixels. dy is then copied with
+// the planes' pitch, with zeros where a row of outputs ends; both operands are read as vectors, and
+// the lanes are added at the very end. (The zeros are multiplied by elements of x: an infinity or
+// NaN in x may reach more of such a gradient than it should.)
 //
-// With pairs, a word holds the same pixel of two neighbouring images. Bound by arithmetic.
+// With pairs, a word holds the same pixel of two neighbouring images. Compute-bound.
 #include <algorithm>
 
 #include "base/index.h"
@@ -22,28 +22,28 @@ namespace {
 constexpr std::int64_t kMostVectorParts = kCpu.many_chunks;
 constexpr std::int64_t kVectorPlaneFloats = kCpu.second_floats() / 2;
 constexpr std::int64_t kPixels = 256;  // of one stretch, at least, where images are small
-// Rows added and transposed at a time: an update reads and writes weights in pieces as long.
+// Rows added and transposed at a time: an update reads and writes weights in pieces of this length.
 constexpr std::int64_t kSummedRows = 256;
 
-// How a tile reaches its rows of x in the planes.
+// How a tile accesses its rows of x in the planes.
 enum class XRows { Taps, Channels, Packed };
 
-// Taps of a row are neighbours in the planes where there is no stride and no dilation. A filter of
-// one tap has none, and elsewhere there are enough channels more often than not.
+// Taps of a row are neighbours in the planes if stride and dilation are 1. A 1 x 1 filter has no
+// neighbours, and in the other cases there are usually enough channels.
 XRows reach_of(const ConvShape& s, bool pixel_lanes) {
   const bool neighbours = s.stride_h == 1 && s.stride_w == 1 && s.dil_w == 1;
   if (neighbours && (pixel_lanes || s.r * s.s > 1)) return XRows::Taps;
   return neighbours || s.c / s.groups >= kMaxWindowRows ? XRows::Channels : XRows::Packed;
 }
 
-// One tap, of the pixel itself.
+// A single tap, at the pixel itself.
 bool is_pointwise(const ConvShape& s) {
   return s.r == 1 && s.s == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_h == 0 && s.pad_w == 0;
 }
 
 class VectorWeights final : public WeightBody {
  public:
-  /// `words`: x holds the tiles' words as they are.
+  /// `words`: x has the tiles' word format already.
   VectorWeights(const ConvShape& shape, const KernelSet& kernels, Math math, bool words)
       : WeightBody(shape, kernels),
         math_(math),
@@ -87,8 +87,8 @@ class VectorWeights final : public WeightBody {
     return packed_at() + (reach_ == XRows::Packed ? round_up(stretch_steps() * kMaxMr, 16) : 0);
   }
 
-  // Planes that would be copied word for word are read where they are, of filters of one tap a
-  // band of rows too; not by vectors of pixels, which may reach beyond the last one.
+  // Planes that would be copied word for word are read in place; for 1 x 1 filters also a band of
+  // rows. Not by pixel vectors, which may reach beyond the last pixel.
   const float* copy_x(ConvOperand x, const Stretch& stretch, float* copied) const override {
     const bool whole = reach_ != XRows::Packed && cut_.planes.whole() && stretch.row == 0;
     if (in_place_ || (words_ && whole))
@@ -96,7 +96,7 @@ class VectorWeights final : public WeightBody {
              stretch.row * cut_.planes.width;
     for (std::int64_t i = 0; i < stretch.words; ++i)
       copy_image(x, stretch.word + i, stretch, copied + i * cut_.image_floats());
-    // Whole vectors may read past the last plane: what is there must be finite.
+    // Whole vectors may read past the last plane; the floats there must be finite.
     std::fill_n(copied + stretch.words * cut_.image_floats(), kMaxNr, 0.0f);
     return copied;
   }
@@ -134,7 +134,7 @@ class VectorWeights final : public WeightBody {
             row + rows};
   }
 
-  // Turns [row][output channel] into [output channel][row].
+  // Transposes [row][output channel] to [output channel][row].
   void finish(const SumPiece& piece, float* sums, float* block, std::int64_t ld) const override {
     const std::int64_t rows = piece.col1 - piece.col0;
     if (pixel_lanes_) add_lanes(sums, rows * width_);
@@ -150,7 +150,7 @@ class VectorWeights final : public WeightBody {
     return pixel_lanes_ ? round_up((lines - 1) * cut_.planes.width + s_.q, 16) : lines * s_.q;
   }
   std::int64_t stretch_steps() const { return cut_.stretch_words * positions(cut_.band); }
-  // Where the pieces of a worker's scratch start, behind the planes.
+  // The starts of the pieces of a worker's scratch, behind the planes.
   std::int64_t dy_at() const {
     if (in_place_) return 0;
     return round_up(cut_.stretch_words * cut_.image_floats() + kMaxNr, 16);
@@ -183,7 +183,7 @@ class VectorWeights final : public WeightBody {
     return static_cast<int>(std::min<std::int64_t>(width_, cut_.outputs - panel * width_));
   }
 
-  // [output channel][plane position]: rows of dy at the planes' pitch, zeros between them.
+  // [output channel][plane position]: rows of dy with the planes' pitch, zeros between them.
   void spread_dy(ConvOperand dy, std::int64_t word, const Stretch& stretch, std::int64_t panel,
                  float* to) const {
     const std::int64_t size = s_.p * s_.q, image = word * cut_.images_per_word,
@@ -240,7 +240,7 @@ class VectorWeights final : public WeightBody {
   }
 
   // All rows of the product for one panel of output channels over one stretch. The table is made
-  // for full bands: a last, shorter one only ever has a single image word, of which it is a prefix.
+  // for full bands; a last, shorter band has a single image word and uses a prefix.
   void multiply_tiles(const Stretch& stretch, std::int64_t panel, const float* planes,
                       const std::int32_t* table, float* scratch, float* sums,
                       bool accumulate) const {
@@ -285,8 +285,8 @@ class VectorWeights final : public WeightBody {
     }
   }
 
-  // A window's rows are channels, of one tap: whatever the stride, each tap reads neighbouring
-  // words of one phase of the planes.
+  // A window's rows are channels, at one tap: for every stride, each tap reads neighbouring words
+  // of one phase of the planes.
   void multiply_channels(TileArgs args, int nv, const float* planes, float* sums,
                          bool accumulate) const {
     const auto& tiles = kernels_.window[pairs_][nv];
@@ -305,8 +305,8 @@ class VectorWeights final : public WeightBody {
     }
   }
 
-  // Few channels at a stride or dilation: the taps of a tile are gathered into a packed panel
-  // first.
+  // Few channels with a stride or dilation: the taps of a tile are first gathered into a packed
+  // panel.
   void multiply_packed(TileArgs args, int nv, std::int64_t lines_of_dy, float* scratch, float* sums,
                        bool accumulate) const {
     const int most = kernels_.max_mr[nv];

@@ -1,12 +1,12 @@
 // Matrix multiplication in blocks of packed panels (Goto and van de Geijn, "Anatomy of
-// high-performance matrix multiplication", 2008), with the result of a chunk finished while it is
+// high-performance matrix multiplication", 2008). The epilogue of a chunk runs while the chunk is
 // in cache.
 //
-// a [m, k] and b [k, n] with any strides, c [m, n] row-major, overwritten; nothing may alias. Bound
-// by arithmetic: float32 reaches 80 to 90 % of the multiply-add peak from 512 x 512 x 512 on
-// (AVX-512, one and two threads); bfloat16 with AMX 26 to 33 % of its own, six times float32: its
-// tiles wait for the second-level cache, of which every step reads four kibibytes.
-// lab/cpu_kernels.cpp tells.
+// a [m, k] and b [k, n] with any strides, c [m, n] row-major; c is overwritten and must not alias a
+// or b. Compute-bound: float32 reaches 80 to 90 % of the multiply-add peak from 512 x 512 x 512 on
+// (AVX-512, one and two threads). bfloat16 with AMX reaches 26 to 33 % of its own peak, which is
+// six times float32's: its tiles wait for the L2 cache, from which every step reads four KiB.
+// lab/cpu_kernels.cpp measures both.
 #include <algorithm>
 #include <optional>
 
@@ -32,7 +32,7 @@ struct Block {
   std::int64_t row0, rows, col0, cols, k0, k;
 };
 
-// One product: where its operands, its packed panels and its result are.
+// One product: the addresses of its operands, its packed panels and its result.
 class Product {
  public:
   Product(const GemmPlan& plan, const KernelSet& kernels, Math math)
@@ -44,7 +44,7 @@ class Product {
     batch_ = batch;
   }
 
-  // The stretch [k0, k0 + k) of the reduction only.
+  // Limits the product to the stretch [k0, k0 + k) of the reduction.
   void set_stretch(std::int64_t k0, std::int64_t k) {
     a_.data = element(a_.data, a_.dtype, k0 * a_.k_stride);
     b_.data = element(b_.data, b_.dtype, k0 * b_.k_stride);
@@ -56,7 +56,7 @@ class Product {
     packed_b_ = memory + plan_.packed_a();
   }
 
-  // A null result is replaced by `scratch`: one chunk a worker, or the whole result where the
+  // A null result is replaced by `scratch`: one chunk per worker, or the whole result if the
   // reduction is cut.
   void set_result(float* c, std::int64_t ldc, float* scratch) {
     c_ = c != nullptr || plan_.chunk_scratch() ? c : scratch;
@@ -85,8 +85,8 @@ class Product {
  private:
   bool in_place(std::int64_t cols_left) const { return plan_.b_in_place && cols_left >= plan_.nr; }
 
-  // Pairs that stand as a block tile reads them: whole blocks of rows of an even pitch, and of the
-  // reduction.
+  // True if A's pairs already have the layout that a block tile reads: whole blocks of rows with an
+  // even pitch, and whole blocks of the reduction.
   bool a_in_place(std::int64_t rows_left) const {
     return plan_.blocks && rows_left >= kBlockEdge && a_.dtype == DType::BFloat16 &&
            a_.k_stride == 1 && a_.line_stride % 2 == 0 && k_ % (2 * kBlockWords) == 0 &&
@@ -125,8 +125,8 @@ class Product {
     }
   }
 
-  // Neighbouring panels lie in the same pages where the source is not contiguous along the
-  // reduction: a stretch of all of them at a time. Elsewhere panel follows panel.
+  // If the source is not contiguous along the reduction, neighbouring panels are in the same pages;
+  // then a stretch of all panels is packed at a time. Otherwise panel after panel.
   template <class F>
   static void for_stretches(std::int64_t k, const PanelSource& source, F f) {
     const std::int64_t stretch = source.k_stride == 1 ? k : kPackStretch;
@@ -139,7 +139,7 @@ class Product {
     return std::max(several, std::max<std::int64_t>(1, kPackWords / panel_words));
   }
 
-  // The stretch [k0, k0 + k) of one panel.
+  // Packs the stretch [k0, k0 + k) of one panel.
   void pack_a(const Block& block, std::int64_t panel, std::int64_t k0, std::int64_t k) {
     const std::int64_t row = block.row0 + panel * plan_.mr;
     if (a_in_place(block.row0 + block.rows - row)) return;
@@ -203,9 +203,10 @@ class Product {
     });
   }
 
-  // Panels pa.. of A times panels pb.. of B into the rectangle `part`, B's panel resident while A's
-  // pass by. Between the stretches of the reduction sums wait in `partial`, tile after tile: in the
-  // result their rows may be a large power of two apart, and push each other out of the caches.
+  // Multiplies the panels of A from pa on by the panels of B from pb on into the rectangle `part`.
+  // A panel of B stays resident while A's panels pass. Between stretches of the reduction the sums
+  // are kept in `partial`, tile after tile: in the result their rows may be a large power of two
+  // apart and evict one another from the caches.
   void compute_chunk(const Block& part, std::int64_t pa, std::int64_t pb, float* c,
                      std::int64_t ldc, float* partial, const Epilogue* epilogue) {
     const std::int64_t words = plan_.words(part.k), tile = plan_.mr * plan_.nr;
@@ -253,8 +254,8 @@ class Product {
     }
   }
 
-  // The rectangle `part` of all rows, with B packed stretch by stretch. While a stretch is
-  // multiplied, what the next one is packed from is fetched, a share of it with each tile.
+  // Computes the rectangle `part` of all rows, with B packed stretch by stretch. While a stretch is
+  // multiplied, the source of the next one is prefetched, a share with each tile.
   void compute_streamed(const Block& part, float* c, std::int64_t ldc, float* partial) {
     const std::int64_t words = plan_.words(part.k), tile = plan_.mr * plan_.nr;
     float* const panel = partial + round_up(plan_.chunk_m * tile, 16);
@@ -290,7 +291,7 @@ class Product {
     }
   }
 
-  // Words [k0, k0 + words) of the panel of B at column j of `part`.
+  // Packs words [k0, k0 + words) of the panel of B at column j of `part`.
   void pack_stretch(const Block& part, std::int64_t j, std::int64_t k0, std::int64_t words,
                     float* to) const {
     const std::int64_t per_word = plan_.pairs ? 2 : 1, first = k0 * per_word;
@@ -306,8 +307,9 @@ class Product {
                    (part.col0 + j) * b_.line_stride + (part.k0 + k) * b_.k_stride);
   }
 
-  // The lines of B that the stretch from (column, word) on is packed from, shared out over the
-  // tiles of the stretch before. A stream goes along a line of B and fetches 128 bytes at a time.
+  // The lines of B from which the next stretch, from (column, word) on, is packed. Their prefetch
+  // is distributed over the tiles of the current stretch. A stream runs along a line of B and
+  // fetches 128 bytes at a time.
   struct Ahead {
     Ahead(const Product& product, const Block& part, std::int64_t j, std::int64_t k0) {
       if (j >= part.cols) return;
@@ -331,7 +333,7 @@ class Product {
     std::int64_t share = 0, pitch = 0;
   };
 
-  // What the epilogue reads under a column of tiles; how many matrices.
+  // The matrices that the epilogue reads under a column of tiles; returns their number.
   int fetch_reads(const Epilogue& epilogue, std::int64_t row, std::int64_t col,
                   RowStream* streams) const {
     if (batch_ > 0) return 0;
@@ -356,8 +358,8 @@ class Product {
     }
   }
 
-  // While A's panels pass by a panel of B, the panel of B that comes next is fetched, of its bytes
-  // a share with each panel of A; and of A's next stretch a share with each panel of B.
+  // While A's panels pass a panel of B, the next panel of B is prefetched, a share of its bytes
+  // with each panel of A. A's next stretch is prefetched too, a share with each panel of B.
   void fetch_ahead(const Block& part, std::int64_t pb, std::int64_t col, std::int64_t k0,
                    TileArgs& args) const {
     const std::int64_t a_panels = divide_up(part.rows, plan_.mr),
@@ -428,7 +430,7 @@ class Product {
   std::int64_t ldc_ = 0;
 };
 
-// k = 0: an empty sum is zero, and the epilogue still has to see it.
+// k = 0: an empty sum is zero, and the epilogue must still be called.
 void write_zeros(const GemmShape& shape, float* c, std::int64_t ldc, std::int64_t c_batch_stride,
                  const Epilogue& epilogue, void* workspace) {
   parallel_for(shape.batch, [&](std::int64_t batch, int worker) {
@@ -454,8 +456,8 @@ void run_batch(const GemmShape& shape, const GemmPlan& plan, Product product, co
     own.set_operands(a, b, batch);
     own.set_stretch(0, shape.k);
     own.set_packed(mine);
-    // The product's own loops run inline with this worker's index, which scratch must not be offset
-    // by again.
+    // The product's own loops run inline with this worker's index; the scratch must not be offset
+    // by the index again.
     own.set_result(c == nullptr ? nullptr : c + batch * c_batch_stride, ldc,
                    mine + packed - (plan.chunk_scratch() ? worker * plan.scratch() : 0));
     own.run(epilogue);
@@ -507,7 +509,7 @@ void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, 
   if (shape.k <= 0) return write_zeros(shape, c, ldc, c_batch_stride, epilogue, workspace);
   if (is_skinny(shape, a, b, math)) return gemm_skinny(shape, a, b, c, ldc, epilogue, workspace);
   const KernelSet& kernels = gemm_kernels(shape, math);
-  // Another instruction set may have been chosen since.
+  // Another instruction set may have been chosen since the plan was made.
   std::optional<GemmPlan> own;
   if (prepared == nullptr || prepared->kernels != &kernels)
     own = plan_gemm(shape, math, kernels, along(b));

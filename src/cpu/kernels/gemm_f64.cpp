@@ -1,8 +1,8 @@
 // Float64 matrix product: for checks, statistics and linear algebra.
 //
-// Blocks of the result are the chunks. Of each, a cache-sized piece of the reduction at a time, A
-// is packed by rows of a tile and B by its columns; both are zero beyond the matrix, so that every
-// tile is whole.
+// Chunks are blocks of the result. For each chunk and cache-sized piece of the reduction, A is
+// packed by rows of a tile and B by its columns. Both are padded with zeros, so that every tile is
+// whole.
 #include <algorithm>
 
 #include "base/thread_pool.h"
@@ -42,7 +42,8 @@ struct F64Block {
   std::int64_t row0, row1, col0, col1;
 };
 
-// Steps [k0, k0 + steps) of the reduction: overwrites the block of c at k0 = 0, else adds to it.
+// Steps [k0, k0 + steps) of the reduction: overwrites the block of c if k0 is 0, otherwise adds to
+// it.
 void multiply_steps(const F64Tile& tile, const Matrix& a, const Matrix& b, double* c,
                     std::int64_t ldc, const F64Block& block, std::int64_t k0, std::int64_t steps) {
   alignas(64) double rows[kF64Rows * kF64Steps];

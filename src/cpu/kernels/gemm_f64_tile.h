@@ -1,4 +1,5 @@
-// The inner loop of float64 products, chosen by instruction set: a tile of rows by two vectors.
+// The inner loop of float64 products, chosen by instruction set: a tile of several rows by two
+// vectors.
 #pragma once
 
 #include <cstdint>

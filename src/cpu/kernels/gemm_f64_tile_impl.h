@@ -1,5 +1,5 @@
-// The body of F64Tile, written once over GCC's portable vectors and compiled for each instruction
-// set. In an unnamed namespace, without any shared inline function.
+// The body of F64Tile, written once with GCC's portable vectors and compiled for each instruction
+// set. In an unnamed namespace, without shared inline functions.
 #pragma once
 
 #include "cpu/kernels/gemm_f64_tile.h"

@@ -1,5 +1,5 @@
-// Which packing loop fits the strides: contiguous across lines, contiguous along the reduction, or
-// neither.
+// Chooses the packing loop by the strides: contiguous across lines, contiguous along the reduction,
+// or neither.
 #include "cpu/kernels/gemm_pack.h"
 
 namespace tenon::cpu {
@@ -14,7 +14,7 @@ float as_float(const void* data, DType dtype, std::int64_t index) {
   return static_cast<float>(static_cast<const float16*>(data)[index]);
 }
 
-// No unit stride: lines are first collected, element by element, a short stretch at a time.
+// No unit stride: lines are first gathered, element by element, a short stretch at a time.
 void pack_gathered(const KernelSet& kernels, const PanelSource& source, int lines, std::int64_t k,
                    Math math, float* dst, int width) {
   float gathered[kMaxNr][kGatherSteps];

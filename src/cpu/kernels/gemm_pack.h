@@ -1,16 +1,16 @@
-// Packing of matrix operands into the panels that register tiles read: [panel][step][width] words.
+// Packs matrix operands into the panels that register tiles read: [panel][step][width] words.
 //
-// Panels have any of the source's strides undone, its type cast to float32 and, for Math::Bf16, its
-// values rounded. Rows or columns beyond the matrix are zero, so a tile may always compute its full
-// width.
+// Panels are contiguous whatever the source's strides. Elements are cast to float32 and, for
+// Math::Bf16, rounded. Rows or columns beyond the matrix are zero, so a tile may always compute its
+// full width.
 #pragma once
 
 #include "cpu/kernels/gemm_tile.h"
 
 namespace tenon::cpu {
 
-/// A rectangle of an operand seen from the reduction: `lines` rows of A or columns of B, each `k`
-/// elements long.
+/// A rectangle of an operand for packing: `lines` rows of A or columns of B, each `k` elements
+/// long.
 struct PanelSource {
   const void* data = nullptr;  // element (line 0, step 0)
   DType dtype = DType::Float32;
@@ -18,7 +18,7 @@ struct PanelSource {
   std::int64_t k_stride = 0;
 };
 
-/// Words of the reduction for k elements.
+/// Number of reduction words for k elements.
 inline std::int64_t words_of(std::int64_t k, bool pair_words) {
   return pair_words ? (k + 1) / 2 : k;
 }

@@ -1,4 +1,4 @@
-// The multiply-add peak of this machine, measured: what every share of peak is told against.
+// Measures the multiply-add peak of this machine, the reference for efficiencies.
 #include <algorithm>
 #include <chrono>
 

@@ -1,4 +1,4 @@
-// Sizes of blocks and chunks, for the caches of CpuModel.
+// Chooses the sizes of blocks and chunks for the caches of CpuModel.
 #include "cpu/kernels/gemm_plan.h"
 #include "base/index.h"
 #include "device/cpu_model.h"
@@ -18,7 +18,7 @@ constexpr std::int64_t kChunkRows = 112;                          // of the resu
 constexpr std::int64_t kStreamedRows = 256;                       // with kStreamedB, at most
 constexpr std::int64_t kStreamedB = kCpu.last_floats();           // of B, at least
 
-// Even parts of `count`, each of `most` or less.
+// Splits `count` into even parts of at most `most`; returns the size of a part.
 std::int64_t even_part(std::int64_t count, std::int64_t most) {
   return divide_up(count, divide_up(count, most));
 }
@@ -57,9 +57,9 @@ void choose_blocks(GemmPlan& plan) {
   plan.nb = cut(plan.n, plan.nr, kBlockB);
 }
 
-// Starts from chunks whose result and stretch of A fill half of the second-level cache together,
-// so that neither the last chunk nor a core that others slow down keeps the rest waiting for long,
-// and halves them while that gives work to more threads.
+// Starts with chunks whose result and stretch of A together fill half of the L2 cache. Neither the
+// last chunk nor a core that others slow down then delays the rest for long. Halves the chunks
+// while that gives work to more threads.
 void choose_chunks(GemmPlan& plan) {
   const std::int64_t rows = divide_up(plan.mb, plan.mr), cols = divide_up(plan.nb, plan.nr);
   plan.chunk_m = even_part(rows, (plan.blocks ? 8 * kBlockEdge : kChunkRows) / plan.mr);
@@ -79,8 +79,9 @@ void choose_chunks(GemmPlan& plan) {
   }
 }
 
-// All rows to a chunk, and columns shared out evenly: B is read once, by the chunk that packs it.
-// Across rows of B that would be in pieces of a page each, of which neighbours are for others.
+// Gives every chunk all rows and an even share of the columns: B is read once, by the chunk that
+// packs it. If B is contiguous along its rows, the shares would be pieces of one page each whose
+// neighbours belong to other chunks.
 void choose_streams(GemmPlan& plan, BAlong b) {
   if (plan.cut != GemmCut::Blocks || plan.blocks || b != BAlong::Reduction) return;
   plan.b_streamed = plan.m <= kStreamedRows && plan.n * plan.k >= kStreamedB;

@@ -2,10 +2,10 @@
 // of threads.
 //
 // The result is computed in blocks (mb x nb, whole panels). For one block and one stretch kb of the
-// reduction both operands are packed completely and shared by all threads; the block is then
-// computed in chunks, the unit of work, with the stretch cut again into kc so that a panel of B
-// stays in the first-level cache. Where a matrix too large for caches meets few rows, each chunk
-// takes all rows and packs B itself, a stretch of a panel at a time.
+// reduction both operands are packed completely and shared by all threads. The block is then
+// computed in chunks, the unit of work. The stretch is cut again into kc, so that a panel of B
+// stays in the L1 cache. For few rows and a matrix too large for the caches, each chunk takes all
+// rows and packs B itself, a stretch of a panel at a time.
 #pragma once
 
 #include "cpu/kernels/gemm_pack.h"
@@ -18,7 +18,7 @@ enum class GemmCut {
   SplitK,  // few results, long reduction: a fixed number of partial products, summed in order
 };
 
-/// Along what B is contiguous; Rows of float32 only.
+/// The direction in which B is contiguous; Rows is for float32 only.
 enum class BAlong { Neither, Rows, Reduction };
 
 struct GemmPlan {
@@ -43,19 +43,19 @@ struct GemmPlan {
   }
   std::int64_t k_blocks() const { return (k + kb - 1) / kb; }
   std::int64_t packed_a() const;  // floats
-  /// Where the packed block of A starts.
+  /// The start of the packed block of A.
   std::int64_t packed_a_at(std::int64_t row0, std::int64_t k0) const;
   std::int64_t packed_b() const;
-  /// Floats of result scratch when the caller has no memory for it: a chunk, or all where the
-  /// reduction is cut.
+  /// True if scratch for a null result is one chunk; otherwise (the reduction is cut) it is the
+  /// whole result.
   bool chunk_scratch() const { return k_blocks() == 1; }
   std::int64_t scratch() const;
-  /// Floats of one worker's sums between stretches of the reduction, with b_streamed and of the
+  /// Floats of one worker's sums between stretches of the reduction; with b_streamed also of the
   /// stretch of B behind them.
   std::int64_t partial_sums() const;
 };
 
-/// The kernels for a shape: block tiles where it is large enough to fill them.
+/// The kernels for a shape: block tiles if the shape is large enough to fill them.
 const KernelSet& gemm_kernels(const GemmShape& shape, Math math);
 
 GemmPlan plan_gemm(const GemmShape& shape, Math math, const KernelSet& kernels, BAlong b);

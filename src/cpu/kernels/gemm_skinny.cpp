@@ -1,8 +1,8 @@
 // Dot products of every row of A with every column of B, three columns at a time: B is streamed
-// from memory once, A stays in cache. a [m, k] and b [k, n] contiguous along k, c [m, n] row-major,
-// overwritten. Bound by memory bandwidth. A long reduction is summed in stretches: the error of a
-// dot of 10^6 is that of 10^4. Where columns are too few to share, stretches are, and are added in
-// the same order.
+// from memory once, A stays in cache. a [m, k] and b [k, n] are contiguous along k, c [m, n] is
+// row-major and overwritten. Memory-bound. A long reduction is summed in stretches, so that a dot
+// product of 10^6 has the error of 10^4. If there are too few columns to share among threads,
+// stretches are shared and added in the same order.
 #include "cpu/kernels/gemm_skinny.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ struct Skinny {
     kernels.dot[0][rows][cols](args);
   }
 
-  // The results of such a tile, from the lanes of all stretches together.
+  // The results of such a tile, from the lanes of all stretches.
   void finish(const float* sums, std::int64_t i0, int rows, std::int64_t j0, int cols, float* c,
               std::int64_t ldc) const {
     for (int i = 0; i < rows; ++i) {
@@ -86,13 +86,13 @@ struct Skinny {
     });
   }
 
-  // Floats of one stretch's lanes for all results; a tile's begin at place(i, j, cols).
+  // Floats of one stretch's lanes for all results; a tile's lanes begin at place(i, j, cols).
   std::int64_t stretch_floats() const { return shape.m * shape.n * kernels.lanes; }
   std::int64_t place(std::int64_t i, std::int64_t j, int cols) const {
     return (j * shape.m + i * cols) * kernels.lanes;
   }
 
-  // The same results, stretches shared among threads.
+  // The same results, with stretches shared among threads.
   void all_by_stretches(float* lanes, float* c, std::int64_t ldc) const {
     const std::int64_t bytes = kStretch * kernels.lanes * shape.n * 4;
     const std::int64_t each = divide_up(kChunkBytes, bytes), count = stretches();
@@ -119,7 +119,7 @@ bool has_few_rows(const GemmShape& shape, Math math) {
   return math == Math::F32 && shape.batch == 1 && shape.m <= kMaxRows && shape.k >= 64;
 }
 
-// One chunk of columns, and a reduction of several stretches that is worth sharing.
+// True for a single chunk of columns and a reduction of several stretches that is worth sharing.
 bool shares_stretches(const GemmShape& shape, int lanes) {
   return shape.n <= kChunkCols && shape.k >= 2 * kStretch * lanes &&
          shape.n * shape.k * 4 >= 2 * kChunkBytes;

@@ -1,4 +1,4 @@
-// The choice of the kernel set.
+// Chooses the kernel set.
 #include "cpu/kernels/gemm_tile.h"
 
 namespace tenon::cpu {

@@ -1,9 +1,9 @@
-// The inner loops that every contraction is built from, chosen once per call by instruction set.
+// The inner loops of all contractions, chosen once per call by instruction set.
 //
-// A register tile is mr rows by nv vectors of results; A is read one broadcast scalar a row, B one
-// vector at a time. "Elements" of packed operands are 32-bit words: a float, or (KernelSet::pairs,
-// Math::Bf16) two neighbouring bfloat16 of the reduction. No policy here: what to pack, how to cut
-// and who runs it is gemm.cpp's and conv2d.cpp's matter.
+// A register tile is mr rows by nv vectors of results. It reads A as one broadcast scalar a row and
+// B one vector at a time. Elements of packed operands are 32-bit words: a float, or
+// (KernelSet::pairs, Math::Bf16) two neighbouring bfloat16 of the reduction. There is no policy
+// here: gemm.cpp and conv2d.cpp decide what to pack, how to cut and who runs it.
 #pragma once
 
 #include <cstddef>
@@ -19,18 +19,19 @@ constexpr int kMaxNr = 64;  // floats of a tile's row
 constexpr int kSpreadTaps = 3;
 constexpr int kMaxRowStreams = 8;
 
-/// Memory that a column of tiles fetches into the second-level cache while it computes: from `at`
-/// on `step` bytes further after every two steps of the reduction, and `next` more after a tile.
+/// Memory that a column of tiles prefetches into the L2 cache while it computes: from `at` on,
+/// `step` bytes further after every two steps of the reduction, and `next` bytes more after a tile.
 struct Stream {
   const char* at = nullptr;
   std::int64_t step = 0, next = 0;
 
-  /// Where it has come to after `tiles` tiles of `steps` steps.
+  /// Advances past `tiles` tiles of `steps` steps.
   void pass(std::int64_t tiles, std::int64_t steps) { at += tiles * (steps / 2 * step + next); }
 };
 
-/// Rows of some matrix, fetched while a tile computes, one for each of its own: the first and last
-/// of `bytes` at `at`, the next row `row` bytes on, the next tile's first row `next` bytes on.
+/// Rows of a matrix, prefetched while a tile computes, one for each row of the tile: the first and
+/// last of `bytes` at `at`, the next row `row` bytes further, the next tile's first row `next`
+/// bytes further.
 struct RowStream {
   const char* at = nullptr;
   std::int64_t bytes = 0, row = 0, next = 0;
@@ -51,7 +52,8 @@ struct TileArgs {
   std::int64_t c_vector = 0;    // words of c from one vector to the next (table B)
   const float* sums = nullptr;  // added to the result where not null; may be c
   std::int64_t ld_sums = 0;
-  // Strided: a column of so many tiles, whose A, results and sums are so many words apart.
+  // Strided: a column of `tiles` tiles; a_next, c_next and sums_next are words from one tile's A,
+  // results and sums to the next one's.
   std::int64_t tiles = 1;
   std::int64_t a_next = 0, c_next = 0, sums_next = 0;
   Stream ahead_a, ahead_b;
@@ -89,7 +91,7 @@ using DotFn = void (*)(const DotArgs&);
 /// of bfloat16:
 ///   a[a_table[step] + i * a_row + word]                 b[b_table[step] + word * b_row + j]
 /// Where there is no table, steps are a_step or b_step words apart. Whole halves of the tile are
-/// read, so what stands beyond rows and cols must be readable; it does not matter.
+/// read, so elements beyond rows and cols must be readable; their values do not matter.
 struct BlockArgs {
   std::int64_t steps = 0;
   const float* a = nullptr;

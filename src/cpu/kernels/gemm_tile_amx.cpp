@@ -1,9 +1,9 @@
-// Block tiles for AMX: 32 x 32 results from bfloat16 pairs in four accumulator registers of 16
-// x 16.
+// Block tiles for AMX: 32 x 32 results from bfloat16 pairs in four accumulator registers of 16 x
+// 16.
 //
-// A product of two registers takes 16 cycles and each load 8 where its rows are whole cache lines,
-// so that two halves of A by two of B keep the multipliers busy from the first-level cache.
-// Everything else of the set is AVX-512's.
+// A product of two registers takes 16 cycles, and a load whose rows are whole cache lines takes 8.
+// Two halves of A by two halves of B therefore keep the multipliers busy from the L1 cache. The
+// rest of the kernel set is AVX-512's.
 #include <immintrin.h>
 
 #include "cpu/kernels/gemm_tile.h"
@@ -11,8 +11,8 @@
 namespace tenon::cpu {
 namespace {
 
-// Registers 0 to 3 hold sums (16 x 16), 4 and 5 halves of A (16 rows of words), 6 and 7 halves of B
-// (a row a word).
+// Registers 0 to 3 hold sums (16 x 16), 4 and 5 the halves of A (16 rows of words), 6 and 7 the
+// halves of B (a row per word).
 struct alignas(64) TileConfig {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
@@ -34,14 +34,14 @@ struct TileConfigs {
   }
 };
 
-// In static memory: GCC's intrinsic tells the compiler that it reads only the first word of it.
+// In static memory: GCC's intrinsic declares to the compiler that only the first word is read.
 constexpr TileConfigs kConfigs;
 
 void begin_tiles(int words) { _tile_loadconfig(&kConfigs.of_words[words]); }
 
 void end_tiles() { _tile_release(); }
 
-// Halves of 16 rows and columns: only those that have results are multiplied.
+// Halves of 16 rows and columns: only halves with results are multiplied.
 template <bool TwoA, bool TwoB>
 void multiply(const BlockArgs& t) {
   const float* a = t.a;

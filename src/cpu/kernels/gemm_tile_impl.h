@@ -1,9 +1,9 @@
 // The bodies of KernelSet, written once over a vector type V and compiled in each instruction set's
 // own file.
 //
-// Everything is in an unnamed namespace and uses no inline function of any shared header, so that
-// no copy compiled for wide vectors can be linked into the code that runs everywhere. V is
-// described in gemm_vector.h.
+// Everything is in an unnamed namespace and uses no inline function of a shared header. Otherwise
+// the linker could use a copy compiled for wide vectors in code that runs everywhere. gemm_vector.h
+// describes V.
 #pragma once
 
 #include "cpu/kernels/gemm_tile.h"
@@ -12,7 +12,7 @@
 namespace tenon::cpu {
 namespace {
 
-// Tiles that stick out of the result go through memory: one small loop for all sizes.
+// Tiles that extend beyond the result are stored through memory: one small loop for all sizes.
 [[gnu::noinline]] void store_edge(const TileArgs& t, float* c, const float* sums, const float* edge,
                                   int rows, int width) {
   for (int i = 0; i < rows; ++i, c += t.ldc, edge += width) {
@@ -25,9 +25,9 @@ namespace {
   }
 }
 
-// sums[v] += *a * b[v]. A broadcast inside each multiplication (`inside`) is decoded as one
-// instruction with it. That leaves a kernel that is bound by arithmetic as fast as it was and keeps
-// it so where the core's other hardware thread takes half of the decoder.
+// sums[v] += *a * b[v]. With `inside` each multiplication has a memory broadcast operand and is
+// decoded as one instruction. This does not slow down a compute-bound kernel, and keeps it fast
+// when the core's other hardware thread uses half of the decoder.
 template <class V, bool Pairs, int NV>
 [[gnu::always_inline]] inline void multiply_row(const float* a, const typename V::reg (&b)[NV],
                                                 typename V::reg (&sums)[NV], bool inside = true) {
@@ -49,8 +49,9 @@ template <class V, bool Pairs, int NV>
   }
 }
 
-// Rows a[0], a[1], … times the row of NV vectors at b. Every third broadcast is an instruction of
-// its own: broadcasts inside alone take two of the three loads that a core starts in a cycle.
+// The rows a[0], a[1], … times the row of NV vectors at b. Every third broadcast is a separate
+// instruction: broadcast operands alone would use two of the three loads that a core starts per
+// cycle.
 template <class V, bool Pairs, int MR, int NV>
 [[gnu::always_inline]] inline void multiply_step(const float* a, const float* b,
                                                  typename V::reg (&sums)[MR][NV]) {
@@ -61,7 +62,7 @@ template <class V, bool Pairs, int MR, int NV>
   for (int i = 0; i < MR; ++i) multiply_row<V, Pairs, NV>(a + i, bv, sums[i], i % 3 != 2);
 }
 
-// The tile's result: acc, plus sums where there are any.
+// Stores the tile's result: acc, plus sums if there are any.
 template <class V, int MR, int NV>
 [[gnu::always_inline]] inline void store_tile(const TileArgs& t, float* c, const float* sums,
                                               const typename V::reg (&acc)[MR][NV]) {
@@ -89,14 +90,15 @@ template <class V, int MR, int NV>
   }
 }
 
-// Both ends of a row of `width` floats, which is at most two cache lines and a bit.
+// Prefetches both ends of a row of `width` floats, which is slightly more than two cache lines at
+// most.
 [[gnu::always_inline]] inline void fetch_row(const float* row, int width) {
   __builtin_prefetch(row);
   if (width > 16) __builtin_prefetch(row + width - 1);
 }
 
-// Tiles with strided A and B. What a tile will add and write is fetched row by row while it
-// computes: all rows at once would keep A's lines waiting behind theirs.
+// Tiles with strided A and B. The rows that a tile will add to and write are prefetched one by one
+// while it computes; all rows at once would delay the lines of A.
 template <class V, bool Pairs, int MR, int NV>
 void column(const TileArgs& t) {
   constexpr int kWidth = NV * V::lanes;
@@ -169,7 +171,7 @@ void tile(const TileArgs& t) {
   const float* b = t.b;
   const std::int32_t* table = t.table;
   const std::int64_t a_row = t.a_row, b_vector = t.b_vector;
-  // What the tile of the next rows will write.
+  // The memory that the tile of the next rows will write.
   if constexpr (R == Reach::TableB) {
     const float* row = t.c + NV * t.c_vector;
     TENON_UNROLL
@@ -397,7 +399,7 @@ void zip_transposed(const RowSource& lo, const void* const* hi, std::int64_t k, 
   zip_transposed_as<V, DType::Float16>(lo, hi, k, dst, width);
 }
 
-// Columns [0, filled) of k rows, zero up to `stored`; filled <= stored <= lanes.
+// Packs columns [0, filled) of k rows, zero up to `stored`; filled <= stored <= lanes.
 template <class V, bool Pairs, DType D>
 [[gnu::always_inline]] inline void pack_columns(const char* src, std::int64_t row_bytes,
                                                 std::int64_t k, int filled, int stored, bool round,
@@ -458,7 +460,7 @@ void convert_as(const void* lo, const void* hi, std::int64_t count, bool round, 
   if (at < count) convert_vector<V, Pairs, D>(lo, hi, at, static_cast<int>(count - at), round, dst);
 }
 
-// Calls f.template operator()<Pairs, D>(round) for the words that `math` and `dtype` ask for.
+// Calls f.template operator()<Pairs, D>(round) for the words that `math` and `dtype` require.
 template <class V, class F>
 void with_words(DType dtype, Math math, F f) {
   const bool round = math == Math::Bf16;
@@ -524,8 +526,8 @@ void pair_row(const void* src, DType dtype, int count, float* dst) {
   V::store(dst, words);
 }
 
-// Of the two vectors that hold `count` elements and those between them, the first and every other
-// one.
+// Takes the first and every other one of the vectors that hold `count` elements and the elements
+// between them.
 template <class V>
 [[gnu::always_inline]] inline void take_half(const float* src, int count, float* dst) {
   const int read = 2 * count - 1;
@@ -572,7 +574,7 @@ void store_transposed(const float* tile_data, std::int64_t ld, int rows, int col
   }
 }
 
-// Segments of a tile's columns that are neighbours in the result, copied for all rows.
+// Copies segments of a tile's columns that are neighbours in the result, for all rows.
 template <class V>
 void store_segments(const float* tile_data, std::int64_t ld, int rows, const Segment* segments,
                     int count, float* dst, std::int64_t dst_stride) {

@@ -1,7 +1,7 @@
-// What all vector types share. A vector type V gives reg, mask, lanes, max_mr[] (rows of a tile of
-// so many vectors), max_dot_rows, has_pairs, and the functions zero, load, load_part, broadcast,
-// fma, add, mul, store, store_part, load_as<DType>, round_bf16, greater_or_nan (a > b, or a is
-// NaN), equal, select, split (two vectors into even and odd elements), zip (its inverse),
+// The interface that all vector types share. A vector type V has reg, mask, lanes, max_mr[] (rows
+// of a tile of so many vectors), max_dot_rows, has_pairs, and the functions zero, load, load_part,
+// broadcast, fma, add, mul, store, store_part, load_as<DType>, round_bf16, greater_or_nan (a > b,
+// or a is NaN), equal, select, split (two vectors into even and odd elements), zip (its inverse),
 // transpose; with pairs also fma_pairs, pack_pairs, zip_pairs, zip_rows<DType> (zip_pairs of two
 // rows in memory); with has_broadcast_operands also fma_broadcast<Pairs> (sum += *a * b in one
 // instruction).
@@ -17,14 +17,14 @@
 namespace tenon::cpu {
 namespace {
 
-// Asks for what stands 2 KiB behind what is read: planes and images follow one another, and their
-// short rows mislead the hardware's own prefetching.
+// Prefetches the memory 2 KiB behind the address: planes and images are contiguous, and their short
+// rows mislead the hardware prefetcher.
 inline void fetch_ahead(const void* read) {
   __builtin_prefetch(static_cast<const char*>(read) + 2048);
 }
 
-// The same of many rows that are read side by side: less of each, so that all stay in the first
-// cache until they are read.
+// The same for many rows that are read alternately: a shorter distance, so that all of them stay in
+// the L1 cache until they are read.
 inline void fetch_near(const void* read) {
   __builtin_prefetch(static_cast<const char*>(read) + 1024, 0, 2);
 }

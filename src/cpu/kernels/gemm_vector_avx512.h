@@ -2,7 +2,7 @@
 // unnamed namespace, for files compiled for this instruction set only.
 #pragma once
 
-// GCC 12 takes the "undefined" operands in its own intrinsics for uninitialised variables (bug
+// GCC 12 reports the "undefined" operands in its own intrinsics as uninitialised variables (bug
 // 105593).
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -30,7 +30,7 @@ struct Avx512 {
   static reg load_part(const float* p, int n) { return _mm512_maskz_loadu_ps(first(n), p); }
   static reg broadcast(const float* p) { return _mm512_set1_ps(*p); }
   static reg fma(reg a, reg b, reg c) { return _mm512_fmadd_ps(a, b, c); }
-  // By hand: a compiler makes one broadcast of several that load the same element.
+  // Inline assembly, because compilers merge several loads of the same element into one broadcast.
   template <bool Pairs>
   static void fma_broadcast(const float* a, reg b, reg& sum) {
     if constexpr (Pairs) {
@@ -144,7 +144,7 @@ struct Avx512Bf16 : Avx512 {
   static reg zip_pairs(reg lo, reg hi) {
     return zip_halves(reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(hi, lo)));
   }
-  // The same of n <= 16 elements in memory each.
+  // The same for n <= 16 elements in memory each.
   template <DType D>
   static reg zip_rows(const void* lo, const void* hi, std::int64_t index, int n) {
     if constexpr (D == DType::BFloat16) {
@@ -158,7 +158,7 @@ struct Avx512Bf16 : Avx512 {
   }
 
  private:
-  // Word i = the 16-bit elements i of the lower and of the upper half.
+  // Word i = the i-th 16-bit element of the lower half and of the upper half.
   static reg zip_halves(__m512i halves) {
     const __m512i words = _mm512_setr_epi32(
         0x100000, 0x110001, 0x120002, 0x130003, 0x140004, 0x150005, 0x160006, 0x170007, 0x180008,

@@ -1,4 +1,4 @@
-// Detection of vector instructions: the CPU's own word (CPUID), and the operating system's (XCR0,
+// Detects vector instructions: support by the CPU (CPUID) and by the operating system (XCR0,
 // arch_prctl for AMX).
 #include "cpu/kernels/isa.h"
 
@@ -28,7 +28,7 @@ struct Leaf {
 
 bool bit(unsigned word, int index) { return ((word >> index) & 1u) != 0; }
 
-// Extended control register 0: which register files the operating system saves.
+// Extended control register 0: the register files that the operating system saves.
 std::uint64_t saved_state() {
   if (!bit(Leaf(1, 0).c, 27)) return 0;
   unsigned low = 0, high = 0;
@@ -40,7 +40,7 @@ struct Features {
   bool fma, f16c, avx2, avx512, vnni, bf16, amx;
 };
 
-// AMX's 8 KiB of tiles are saved only for processes that ask for them (Linux 5.16).
+// The kernel saves AMX's 8 KiB of tiles only for processes that request it (Linux 5.16).
 bool ask_for_tiles() {
   constexpr long kRequestPermission = 0x1023;
   constexpr long kTileData = 18;

@@ -1,9 +1,9 @@
-// Which vector instructions the kernels may use, found at run time (CPU and operating system both),
-// and what the CPU is.
+// The vector instructions that kernels may use, found at run time (CPU and operating system), and
+// the CPU itself.
 //
-// Kernels ask best_isa() when a call begins; results of different instruction sets differ in
-// rounding, so a program that wants the same bits everywhere sets a limit. No kernel is compiled
-// for the building machine alone.
+// Kernels call best_isa() at the start of a call. Results of different instruction sets differ in
+// rounding, so a program that needs the same bits everywhere sets a limit. No kernel is compiled
+// for the build machine only.
 #pragma once
 
 #include <string>
@@ -11,24 +11,24 @@
 
 namespace tenon::cpu {
 
-/// Ordered by what they include on x86: each level has everything before it. Neon stands for
-/// aarch64's vectors.
+/// Ordered by inclusion on x86: each level includes all earlier ones. Neon is aarch64's instruction
+/// set.
 enum class Isa { Base, Avx2, Avx512, Avx512Bf16, Amx, Neon };
 
 /// The best instruction set that this CPU, this operating system and the limit allow.
 Isa best_isa();
-/// Caps best_isa() (tests and comparisons). Set it while no kernel runs: workspace sizes depend on
-/// it.
+/// Limits best_isa() (tests and comparisons). Do not call it while a kernel runs: workspace sizes
+/// depend on it.
 void set_isa_limit(Isa limit);
-/// The best instruction set that the CPU and the operating system allow, whatever the limit.
+/// The best instruction set that the CPU and the operating system allow, without the limit.
 Isa hardware_isa();
 const char* name(Isa isa);
 
-/// Whether AVX-512's bfloat16 products (VDPBF16PS) are faster here than float32 multiply-adds on
-/// rounded operands: twice as fast on AMD's cores, half as fast on Intel's, which have AMX for the
-/// purpose.
+/// True if AVX-512's bfloat16 products (VDPBF16PS) are faster here than float32 multiply-adds on
+/// rounded operands. They are twice as fast on AMD's cores and half as fast on Intel's, which have
+/// AMX for bfloat16.
 bool fast_bf16_products();
-/// Overrides it (tests): both ways give results of the same accuracy, not the same bits.
+/// Overrides fast_bf16_products() (tests): both ways have the same accuracy, but not the same bits.
 void set_fast_bf16_products(bool fast);
 
 struct CpuInfo {

@@ -1,6 +1,6 @@
-// Pooling over planes: windows that lie inside the input go to the vector loops of pool2d_rows.h
-// (float32), those at the border and all of float64 to the plain loops here. Bandwidth-bound: each
-// plane is read once and written once.
+// Pooling over planes. Windows inside the input use the vector loops of pool2d_rows.h (float32);
+// windows at the border, and float64, use the plain loops here. Bandwidth-bound: each plane is read
+// once and written once.
 #include "cpu/kernels/pool2d.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::int64_t kMaxTaps = 1 << 12;                       // tap numbers 
 constexpr std::int64_t kChunkFloats = kCpu.second_floats() / 8;  // of input, of one chunk
 constexpr std::int64_t kTapFloats = 1024;  // results of a run kept on the stack
 
-// Taps [first, last) of a window that lie inside [0, size).
+// Taps [first, last) of a window that are inside [0, size).
 struct Range {
   std::int64_t first, last;
 };
@@ -31,7 +31,7 @@ Range taps_inside(std::int64_t start, std::int64_t kernel, std::int64_t dil, std
   return {first, std::max(first, last)};
 }
 
-// Outputs [first, last) of a line whose windows lie wholly inside the input.
+// Outputs [first, last) of a line whose windows are entirely inside the input.
 Range inside(std::int64_t in, std::int64_t out, int kernel, int stride, int pad, int dil) {
   const std::int64_t first = std::min(out, divide_up(pad, stride));
   const std::int64_t room = in + pad - std::int64_t{kernel - 1} * dil - 1;
@@ -39,8 +39,8 @@ Range inside(std::int64_t in, std::int64_t out, int kernel, int stride, int pad,
   return {first, std::max(first, last)};
 }
 
-// Index of the window's largest element: the first, unless there is a NaN, then the last NaN. -1
-// where dilation lets the window step over the whole plane.
+// Index of the window's maximum: the first one, or the last NaN if there is a NaN. -1 if dilation
+// makes the window skip the whole plane.
 template <class T>
 std::int64_t window_argmax(const PoolShape& s, const T* x, std::int64_t i, std::int64_t j) {
   const std::int64_t y0 = i * s.stride_h - s.pad_h, x0 = j * s.stride_w - s.pad_w;
@@ -58,7 +58,7 @@ std::int64_t window_argmax(const PoolShape& s, const T* x, std::int64_t i, std::
   return best;
 }
 
-// A window of average pooling, clipped to the input, and what its sum is divided by.
+// A window of average pooling, clipped to the input, and the divisor of its sum.
 struct Window {
   std::int64_t y0, y1, x0, x1, divisor;
 };
@@ -77,7 +77,7 @@ Window average_window(const PoolShape& s, std::int64_t i, std::int64_t j) {
   return v;
 }
 
-// Runs f(plane) over all planes, several planes a chunk where they are small.
+// Runs f(plane) over all planes; small planes share a chunk.
 template <class F>
 void for_planes(const PoolShape& s, F f) {
   const std::int64_t planes = s.n * s.c;
@@ -89,8 +89,8 @@ void for_planes(const PoolShape& s, F f) {
   });
 }
 
-// The rectangle of outputs whose windows lie wholly inside the input, where there are vector loops
-// for it: the rest is border.
+// The rectangle of outputs whose windows are entirely inside the input, if vector loops exist for
+// it; all other outputs are border.
 struct Interior {
   Range rows{0, 0}, cols{0, 0};
   std::int64_t first_output = 0;
@@ -130,7 +130,7 @@ struct Interior {
 template <class T>
 constexpr bool kVectors = std::is_same_v<T, float>;
 
-// f(i, j) for every output that is not of the interior.
+// f(i, j) for every output that is not in the interior.
 template <class F>
 void for_border(const PoolShape& s, const Interior& interior, F f) {
   for (std::int64_t i = 0; i < s.p; ++i) {
@@ -144,7 +144,7 @@ void for_border(const PoolShape& s, const Interior& interior, F f) {
   }
 }
 
-// f(output index, input index of its largest) for the interior of a plane.
+// f(output index, input index of its maximum) for the interior of a plane.
 template <class F>
 void for_argmax_inside(const PoolShape& s, const Interior& interior, const float* x, F f) {
   const PoolRun all = interior.over(x);
@@ -166,8 +166,8 @@ void for_argmax_inside(const PoolShape& s, const Interior& interior, const float
   }
 }
 
-// f(plane, output index, input index of its largest), of that plane, for all windows that hold one:
-// scatter and gather are made of it. start(plane) comes before.
+// f(plane, output index, input index of its maximum) for all windows with a maximum; indexes are
+// within the plane. Scatter and gather use it. start(plane) is called before.
 template <class T, class Start, class F>
 void for_argmax(const PoolShape& s, const T* x, Start start, F f) {
   const bool few = s.kernel_h * s.kernel_w <= kMaxTaps;
@@ -189,8 +189,8 @@ bool is_2x2(const PoolShape& s) {
          s.pad_w == 0 && s.dil_h == 1 && s.dil_w == 1 && 2 * s.p <= s.h && 2 * s.q <= s.w;
 }
 
-// Backward through windows of 2 x 2, which share no input: f(plane) writes what they cover, and a
-// last odd column and row are cleared.
+// Backward through windows of 2 x 2, which do not overlap: f(plane) writes the elements under the
+// windows, and a last odd column and row are cleared.
 template <class F>
 void backward_2x2(const PoolShape& s, float* dx, F f) {
   for_planes(s, [&](std::int64_t plane) {
@@ -204,7 +204,7 @@ void backward_2x2(const PoolShape& s, float* dx, F f) {
   });
 }
 
-// f(element) for every element of an average's window that lies inside the plane.
+// f(element) for every element of an average's window that is inside the plane.
 template <class T, class F>
 void for_window(const PoolShape& s, T* plane, const Window& v, F f) {
   for (std::int64_t row = v.y0; row < v.y1; ++row) {

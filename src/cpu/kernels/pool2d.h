@@ -1,8 +1,7 @@
 // Two-dimensional max and average pooling over NCHW planes, forward and backward.
 //
-// Pure functions on contiguous arrays, parallel over planes. Instantiated for float and double.
-// Output sizes come from the caller, so ceil mode needs nothing here: a window is clipped to the
-// input.
+// Pure functions on contiguous arrays, parallel over planes. Instantiated for float and double. The
+// caller gives the output sizes, so ceil mode needs no code here: a window is clipped to the input.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +18,14 @@ struct PoolShape {
       true;  ///< avg: divide by the window's size inside the padded input (PyTorch's default)
 };
 
-/// y = the largest of each window; NaN counts as largest.
+/// y = the maximum of each window; NaN is the largest.
 template <class T>
 void max_pool2d(const PoolShape& shape, const T* x, T* y);
-/// dx = dy added at the first largest of each window (at a NaN, where there is one: the last, as in
+/// dx = dy added at the first maximum of each window (if there are NaNs, at the last NaN, as in
 /// PyTorch).
 template <class T>
 void max_pool2d_backward(const PoolShape& shape, const T* x, const T* dy, T* dx);
-/// y = g [n, c, h, w] read where x has the largest of each window: the backward's own backward.
+/// y = g [n, c, h, w] at the maximum of x in each window: the second derivative.
 template <class T>
 void max_pool2d_gather(const PoolShape& shape, const T* x, const T* g, T* y);
 template <class T>

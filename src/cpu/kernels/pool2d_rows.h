@@ -1,7 +1,7 @@
-// Vector loops of float32 pooling over those windows that lie wholly inside the input's columns.
+// Vector loops of float32 pooling over the windows that are entirely inside the input's columns.
 //
-// A run is a rectangle of outputs whose windows all have the same taps. Borders, and other types,
-// are pool2d.cpp's.
+// A run is a rectangle of outputs whose windows all have the same taps. pool2d.cpp handles borders
+// and other types.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ struct PoolRun {
 };
 
 struct PoolRows {
-  /// y = largest of each window; taps (if not null) = which tap it is, counted along rows, as a
-  /// float.
+  /// y = maximum of each window; taps (if not null) = the maximum's tap number, counted along rows,
+  /// as a float.
   void (*max)(const PoolRun& run, float* y, float* taps) = nullptr;
   /// y = scale * sum of each window.
   void (*sum)(const PoolRun& run, float scale, float* y) = nullptr;
-  /// Windows of 2 x 2 with stride 2, which share no input: writes both rows of dx (as far apart as
-  /// x's) under each window, 2 * cols floats each. Max: dy at the tap of the largest, else zero.
-  /// Average: scale * dy.
+  /// Windows of 2 x 2 with stride 2, which do not overlap: writes both rows of dx (as far apart as
+  /// x's) under each window, 2 * cols floats each. Max: dy at the tap of the maximum, otherwise
+  /// zero. Average: scale * dy.
   void (*max_backward_2x2)(const PoolRun& run, const float* dy, float* dx) = nullptr;
   void (*avg_backward_2x2)(const PoolRun& run, float scale, const float* dy, float* dx) = nullptr;
 };

@@ -1,5 +1,5 @@
 // The bodies of PoolRows, written once over a vector type (gemm_vector.h) and compiled for each
-// instruction set. In an unnamed namespace, without any shared inline function.
+// instruction set. In an unnamed namespace, without shared inline functions.
 #pragma once
 
 #include "cpu/kernels/gemm_vector.h"
@@ -24,7 +24,7 @@ typename V::reg load_strided(const float* p, int stride, int n) {
   return V::load(gathered);
 }
 
-// 2 n neighbouring floats as their even and odd elements.
+// 2 n neighbouring floats, separated into even and odd elements.
 template <class V>
 void load_pairs(const float* p, int n, typename V::reg& even, typename V::reg& odd) {
   fetch_ahead(p);
@@ -41,8 +41,8 @@ void store_pairs(float* p, int n, typename V::reg even, typename V::reg odd) {
   if (2 * n > V::lanes) V::store_part(p + V::lanes, odd, 2 * n - V::lanes);
 }
 
-// Calls f(x of the first tap, offset in y, n) for every vector of outputs. Where one vector holds a
-// row, n and the masks made of it are the same for all.
+// Calls f(x of the first tap, offset in y, n) for every vector of outputs. If one vector holds a
+// row, n and the masks computed from it are constant.
 template <class V, class F>
 void each_vector(const PoolRun& run, F f) {
   if (run.cols <= V::lanes) {
@@ -119,7 +119,7 @@ void max_backward_2x2(const PoolRun& run, const float* dy, float* dx) {
     typename V::reg a, b, c, d;
     load_pairs<V>(x, n, a, b);
     load_pairs<V>(x + run.x_tap_row, n, c, d);
-    // A gradient moves on to each later tap that is larger (or NaN), in the order of the scalar
+    // The gradient moves to each later tap that is larger (or NaN), in the order of the scalar
     // loop.
     typename V::reg best = a, ga = g, gb = none, gc = none, gd = none;
     typename V::mask newer = V::greater_or_nan(b, best);

@@ -1,9 +1,10 @@
-// Rows are sorted as unsigned keys with their places: keys and places are all different, so that
-// any sort of them is stable.
+// Sorts rows as unsigned keys with their indexes. Pairs of key and index are all different, so any
+// sorting algorithm is stable.
 //
-// A few of many are kept in a heap as the row passes by, more in a list that is cut back when it
-// has doubled; whole long rows go through a radix sort, which takes time in proportion to their
-// length (digits in which all keys agree are skipped); short ones through the library's sort.
+// If few of many elements are kept, they are kept in a heap while the row is read; more are kept in
+// a list that is cut back when it has doubled. Whole long rows use a radix sort, whose time is
+// proportional to their length (digits in which all keys agree are skipped). Short rows use the
+// standard library's sort.
 #include "cpu/kernels/sort.h"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ struct Placed {
   }
 };
 
-/// Keys are ordered as the elements are; zeros of both signs are equal, and so are all NaNs.
+/// Keys have the order of the elements. Zeros of both signs are equal, and so are all NaNs.
 template <class Key, class Real>
 Key key_of_real(Real x) {
   using Bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
@@ -59,36 +60,36 @@ Key key_of(T x) {
   }
 }
 
-/// The keys of a row, written a block at a time: who sorts is compiled for two types of keys, not
-/// for every type of elements.
+/// The keys of a row, written a block at a time. Sorting is compiled for two types of keys instead
+/// of for every element type.
 template <class Key>
 struct Keys {
-  using Write = Key (*)(const std::byte* row, std::int64_t first, std::int64_t count, Key permuted,
+  using Write = Key (*)(const std::byte* row, std::int64_t first, std::int64_t count, Key inverted,
                         Key* out);
   Write write_block = nullptr;
   const std::byte* row = nullptr;
-  Key permuted = 0;  // all bits where the largest comes first
+  Key inverted = 0;  // all bits where the largest comes first
 
-  /// The least of them.
+  /// Writes keys and returns the smallest of them.
   Key write(std::int64_t first, std::int64_t count, Key* out) const {
-    return write_block(row, first, count, permuted, out);
+    return write_block(row, first, count, inverted, out);
   }
 };
 
 template <class Key, class T>
-Key write_keys(const std::byte* row, std::int64_t first, std::int64_t count, Key permuted,
+Key write_keys(const std::byte* row, std::int64_t first, std::int64_t count, Key inverted,
                Key* out) {
   const T* x = reinterpret_cast<const T*>(row) + first;
   Key least = ~Key{0};
   for (std::int64_t i = 0; i < count; ++i)
-    least = std::min(least, out[i] = static_cast<Key>(key_of<Key>(x[i]) ^ permuted));
+    least = std::min(least, out[i] = static_cast<Key>(key_of<Key>(x[i]) ^ inverted));
   return least;
 }
 
 constexpr std::int64_t kBlock = 32;  // keys that are written at once
 
-/// By one digit of the keys after the other, lowest first; `from` is sorted by places. The result
-/// is in the vector that is returned.
+/// Radix sort: one digit after the other, lowest first; `from` is sorted by index. The result is in
+/// the returned vector.
 template <class Key>
 std::vector<Placed<Key>>& radix_sort(std::vector<Placed<Key>>& from, std::vector<Placed<Key>>& to) {
   constexpr int kPasses = 8 * static_cast<int>(sizeof(Key)) / kDigitBits;
@@ -111,8 +112,8 @@ std::vector<Placed<Key>>& radix_sort(std::vector<Placed<Key>>& from, std::vector
   return *source;
 }
 
-/// Calls f(key, place) for the keys from `first` on that are smaller than bound(), which may sink
-/// as they pass by: most blocks of a long row have none.
+/// Calls f(key, place) for the keys from `first` on that are smaller than bound(), which may
+/// decrease meanwhile. Most blocks of a long row have no such key.
 template <class Key, class Bound, class F>
 void each_below(std::int64_t first, std::int64_t length, const Keys<Key>& row, Bound&& bound,
                 F&& f) {
@@ -137,8 +138,8 @@ void take(std::int64_t count, const Keys<Key>& row, std::vector<Placed<Key>>& it
   }
 }
 
-/// The first `count` of the row's order: a key that comes later and is no smaller than the largest
-/// kept stays out.
+/// The first `count` items in the row's order. A later key that is not smaller than the largest
+/// kept key is ignored.
 template <class Key>
 void keep_few(std::int64_t length, std::int64_t count, const Keys<Key>& row,
               std::vector<Placed<Key>>& kept) {
@@ -154,7 +155,7 @@ void keep_few(std::int64_t length, std::int64_t count, const Keys<Key>& row,
   std::sort_heap(kept.begin(), kept.end());
 }
 
-/// The same for more than a heap is good for; 2 count <= length.
+/// The same for counts that are too large for a heap; 2 count <= length.
 template <class Key>
 void keep_many(std::int64_t length, std::int64_t count, const Keys<Key>& row,
                std::vector<Placed<Key>>& kept) {
@@ -176,10 +177,10 @@ void keep_many(std::int64_t length, std::int64_t count, const Keys<Key>& row,
   std::sort(kept.begin(), kept.end());
 }
 
-/// The row's items in order, as far as shape.count of them.
+/// The row's items in order, the first shape.count of them.
 template <class Key>
 const Placed<Key>* sorted_items(const SortShape& shape, const Keys<Key>& row) {
-  // They keep their memory: a settled step allocates nothing.
+  // The vectors keep their memory, so that a settled step does not allocate.
   static const PerThread<std::array<std::vector<Placed<Key>>, 2>> of_thread;
   auto& [items, spare] = of_thread.get();
   if (shape.count <= kFew && shape.count < shape.length / 8) {
@@ -196,7 +197,7 @@ const Placed<Key>* sorted_items(const SortShape& shape, const Keys<Key>& row) {
   return items.data();
 }
 
-/// Elements of so many bytes, in the order of the items.
+/// Copies elements of `item` bytes in the order of the items.
 template <class Key>
 void gather(const Placed<Key>* sorted, std::int64_t count, std::size_t bytes, const std::byte* row,
             std::byte* out) {

@@ -1,4 +1,4 @@
-// Sorting of rows: stable, a NaN larger than all else, equal elements in the order of their places.
+// Sorting of rows: stable; a NaN is larger than every number; equal elements keep their order.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace tenon::cpu {
 
-/// x is [rows, length], contiguous; the first `count` elements of each sorted row and their places
-/// go to values [rows, count] and indices [rows, count], either of which may be null.
+/// x is [rows, length], contiguous. The first `count` elements of each sorted row and their indexes
+/// go to values [rows, count] and indices [rows, count]; either may be null.
 struct SortShape {
   std::int64_t rows = 0, length = 0, count = 0;
   bool descending = false;

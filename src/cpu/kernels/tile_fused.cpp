@@ -1,4 +1,4 @@
-// The fused loops of the machine at hand.
+// The fused loops for the current machine.
 #include "cpu/kernels/tile_fused.h"
 
 #include <cstring>

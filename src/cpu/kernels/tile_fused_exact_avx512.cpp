@@ -1,4 +1,4 @@
-// The fused loops, on vectors of 16 floats; no fused multiply-adds (tile_fused.h).
+// The fused loops on vectors of 16 floats, without fused multiply-adds (tile_fused.h).
 #include "cpu/kernels/tile_fused.h"
 
 namespace tenon::cpu {
@@ -14,7 +14,7 @@ typedef std::uint16_t H __attribute__((vector_size(32)));
 inline U bits_of(V x) { return reinterpret_cast<U>(x); }
 inline V float_of(U x) { return reinterpret_cast<V>(x); }
 
-/// What an element is in memory.
+/// How an element is stored in memory.
 struct Half {
   using Memory = std::uint16_t;
   static V load(const Memory* from) {
@@ -37,7 +37,7 @@ struct Float {
   static void store(V x, Memory* to) { __builtin_memcpy(to, &x, sizeof x); }
 };
 
-/// 1 and 0.
+/// Bools: 1 and 0.
 struct Truth {
   using Memory = std::uint8_t;
   static V load(const Memory* from) {
@@ -48,7 +48,7 @@ struct Truth {
   }
 };
 
-/// To bfloat16 and back: nearest even, NaN stays one.
+/// Rounds to bfloat16 and back: nearest even, NaN stays NaN.
 inline V rounded(V x) {
   const U u = bits_of(x), even = u + 0x7fffu + ((u >> 16) & 1u), quiet = u | 0x400000u;
   return float_of((x == x ? even : quiet) & 0xffff0000u);
@@ -66,9 +66,9 @@ struct Memories {
   static constexpr int kCount = sizeof...(M);
 };
 
-// ---- forms: what is stored, and in `sums` what is added up, then what else is stored ----
+// ---- Forms: `sums` and `stores` in the order of the form's text ----
 
-/// What a form reads, how many numbers of the row and how many sums it has, and what it stores.
+/// The inputs of a form, the number of its row constants and sums, and the type that it stores.
 template <int Scalars, int Sums, class To, class... In>
 struct Reads {
   using Elements = Memories<In...>;
@@ -77,7 +77,7 @@ struct Reads {
   static constexpr int kMore = 0;  // stores beyond the first
 };
 
-/// A batch's moments, beside the result of a convolution.
+/// A batch's moments, computed with the result of a convolution.
 struct Moments : Reads<0, 2, Half, Float> {
   static V of(const V* x, const V*, V* sums) {
     const V y = rounded(x[0]);
@@ -87,13 +87,13 @@ struct Moments : Reads<0, 2, Half, Float> {
   }
 };
 
-/// Normalised, and a rectifier.
+/// Normalisation and ReLU.
 template <class In, class To>
 struct Normalise : Reads<3, 0, To, In> {
   static V of(const V* x, const V* r, V*) { return as_stored<To>(relu(normalised(x[0], r))); }
 };
 
-/// With what goes past the block.
+/// The same plus the residual branch.
 template <class In, class Past, class To>
 struct NormaliseAdd : Reads<3, 0, To, In, Past> {
   static V of(const V* x, const V* r, V*) {
@@ -101,7 +101,7 @@ struct NormaliseAdd : Reads<3, 0, To, In, Past> {
   }
 };
 
-/// With what goes past it normalised too.
+/// The same plus a residual branch that is normalised too.
 template <class In, class Past, class To>
 struct NormaliseBoth : Reads<6, 0, To, In, Past> {
   static V of(const V* x, const V* r, V*) {
@@ -117,7 +117,7 @@ struct NormaliseGrad : Reads<5, 0, To, In, Grad> {
   }
 };
 
-/// The same behind a rectifier's gradient.
+/// The same after a ReLU's gradient.
 struct NormaliseMaskedGrad : Reads<7, 0, Half, Half, Half, Half> {
   static V of(const V* x, const V* r, V*) {
     const V grad = x[1] <= r[3] ? r[4] : x[2];
@@ -125,7 +125,8 @@ struct NormaliseMaskedGrad : Reads<7, 0, Half, Half, Half, Half> {
   }
 };
 
-/// A gradient, and the sums of it behind a rectifier's that the normalisation in front needs.
+/// A gradient, and the sums of its product with a ReLU's mask that the preceding normalisation
+/// needs.
 struct MaskedSums : Reads<3, 2, Half, Half, Float, Half> {
   static V of(const V* x, const V* r, V* sums) {
     const V past = rounded(x[1]), grad = x[0] <= r[0] ? r[1] : past;
@@ -135,7 +136,8 @@ struct MaskedSums : Reads<3, 2, Half, Half, Float, Half> {
   }
 };
 
-/// A rectifier's gradient, of a block's and of what goes past it, and the same sums.
+/// A ReLU's gradient for the sum of a block's gradient and the residual branch's, and the same
+/// sums.
 template <class Past>
 struct AddMaskedSums : Reads<3, 2, Half, Past, Past, Float, Half> {
   static V of(const V* x, const V* r, V* sums) {
@@ -146,7 +148,7 @@ struct AddMaskedSums : Reads<3, 2, Half, Past, Past, Float, Half> {
   }
 };
 
-/// The same where what goes past the block has one of two gradients.
+/// The same where the residual branch has one of two gradients.
 struct ChooseMaskedSums : Reads<5, 2, Half, Half, Truth, Float, Half> {
   static V of(const V* x, const V* r, V* sums) {
     const V past = x[1] != 0.0f ? r[2] : r[3];
@@ -157,13 +159,13 @@ struct ChooseMaskedSums : Reads<5, 2, Half, Half, Truth, Float, Half> {
   }
 };
 
-/// A rectifier's gradient.
+/// A ReLU's gradient.
 template <class In, class To>
 struct Masked : Reads<2, 0, To, In, Float> {
   static V of(const V* x, const V* r, V*) { return as_stored<To>(x[0] <= r[0] ? r[1] : x[1]); }
 };
 
-/// Of a block's gradient and that of what goes past it.
+/// A ReLU's gradient for the sum of a block's gradient and the residual branch's.
 template <class In, class First, class Second, class To>
 struct AddMasked : Reads<2, 0, To, In, First, Second> {
   static V of(const V* x, const V* r, V*) {
@@ -182,7 +184,7 @@ struct AddMaskedSumsOfBoth : Reads<4, 3, Half, Half, Half, Float, Half, Half> {
   }
 };
 
-/// The update of a weight by its gradient: decay, momentum, rate.
+/// The update of a weight by its gradient: weight decay, momentum, learning rate.
 struct MomentumUpdate : Reads<3, 0, Float, Float, Float, Float> {
   static constexpr int kMore = 1;
   static V of(const V* x, const V* r, V* more) {
@@ -192,7 +194,7 @@ struct MomentumUpdate : Reads<3, 0, Float, Float, Float, Float> {
   }
 };
 
-// ---- the loop ----
+// ---- The loop ----
 
 template <class M>
 V load_some(const void* from, int64_t at, int64_t count) {
@@ -226,7 +228,7 @@ inline void load_some(Memories<M...>, const FusedRow& row, int64_t at, int64_t c
   ((x[k] = load_some<M>(row.elements[k], at, count), ++k), ...);
 }
 
-/// As add_up and sum_of of tile_reduce.inc: halves are added up until one number is left.
+/// As add_up and sum_of of tile_reduce.inc: halves are added until one number is left.
 inline float add_up(const V* sums) {
   typedef float V8 __attribute__((vector_size(32)));
   typedef float V4 __attribute__((vector_size(16)));

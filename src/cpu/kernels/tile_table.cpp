@@ -1,4 +1,4 @@
-// Picks the table of tile loops at run time.
+// Chooses the table of tile loops at run time.
 #include "cpu/kernels/tile_table.h"
 
 #include "cpu/kernels/isa.h"

@@ -1,10 +1,9 @@
-// Tables of vectorised loops over tiles: short contiguous arrays that stay in the first-level
-// cache.
+// Tables of vectorised loops over tiles: short contiguous arrays that stay in the L1 cache.
 //
 // Tiles hold one of four compute types. Bool, uint8 and int8 are computed in int32 and wrapped to
-// their width after each op; float16 and bfloat16 in float, rounded where they are stored or cast.
-// Loops may run in place (out == an argument of the same width); otherwise arguments and results do
-// not overlap. No loop reads or writes outside [0, n).
+// their width after each op. Float16 and bfloat16 are computed in float and rounded where they are
+// stored or cast. Loops may run in place (out == an argument of the same width); otherwise
+// arguments and results must not overlap. No loop reads or writes outside [0, n).
 #pragma once
 
 #include <cstdint>
@@ -35,13 +34,13 @@ constexpr TileType tile_type(DType dtype) {
 constexpr int tile_size(TileType type) {
   return type == TileType::F32 || type == TileType::I32 ? 4 : 8;
 }
-/// Whether tiles of the dtype are laid out as its memory is.
+/// True if a tile of the dtype has the same layout as its memory.
 constexpr bool is_tile_dtype(DType dtype) {
   return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Int32 ||
          dtype == DType::Int64;
 }
 
-/// What sums, products and extrema of a compute type are gathered in: double or int64.
+/// The accumulator of a compute type for sums, products and extrema: double or int64.
 constexpr TileType sum_type(TileType type) {
   return type == TileType::F32 || type == TileType::F64 ? TileType::F64 : TileType::I64;
 }
@@ -64,8 +63,8 @@ using TileRowReduce = void (*)(std::int64_t rows, std::int64_t len, void* sums, 
 /// sums[r * row_stride + j] = sums[…] (op) x[r * len + j].
 using TileColReduce = void (*)(std::int64_t rows, std::int64_t len, void* sums,
                                std::int64_t row_stride, const void* x);
-/// Index of the first extremum of each row, counted from `start`; goes on from index[r] and best[r]
-/// unless start is 0.
+/// Index of the first extremum of each row, counted from `start`; continues from index[r] and
+/// best[r] unless start is 0.
 using TileArgReduce = void (*)(std::int64_t rows, std::int64_t len, std::int64_t* index, void* best,
                                const void* x, std::int64_t start);
 /// out[r * len + j] = base + r * row_stride + j * stride, converted.
@@ -75,7 +74,7 @@ using TileIota = void (*)(std::int64_t rows, std::int64_t len, void* out, std::i
 using TileRandom = void (*)(std::int64_t n, void* out, std::uint64_t key, std::uint64_t draw,
                             std::int64_t first);
 
-/// Two loops of which the second takes the first's result as its first argument, and the loop that
+/// Two loops, of which the second takes the first's result as its first argument, and the loop that
 /// does both: out[i] = second(first(a[i], b[i]), c[i]).
 struct TilePair {
   TileLoop first = nullptr, second = nullptr, both = nullptr;

@@ -1,4 +1,4 @@
-// The driver's calls behind a graph.
+// The driver calls of a graph.
 #include "cuda/capture/graph.h"
 
 #include "cuda/capture/overlap.h"

@@ -1,6 +1,6 @@
-// A CUDA graph: made node by node, then launched again and again.
+// A CUDA graph: built node by node, then launched repeatedly.
 //
-// Work is captured into it behind the nodes that it is told to wait for and behind nothing else.
+// Captured work depends on the nodes that the caller names and on nothing else.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace tenon::cuda {
 
 using Nodes = std::vector<CUgraphNode>;
 
-/// Bytes that lie one after another.
+/// A copy of contiguous bytes.
 CUDA_MEMCPY3D flat_copy(const void* to, const void* from, std::int64_t bytes);
-/// Rows of `bytes` that lie so far apart.
+/// A copy of rows of `bytes` bytes with the given pitches.
 CUDA_MEMCPY3D rows_copy(void* to, std::int64_t to_pitch, const void* from, std::int64_t from_pitch,
                         std::int64_t bytes, int rows);
 
@@ -28,7 +28,8 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  /// What `work` queues on the stream, behind `before`; returns the nodes that end it.
+  /// Captures the work that `work` queues on the stream, after the nodes `before`; returns the last
+  /// nodes.
   template <class Work>
   Nodes capture(CUstream stream, const Nodes& before, const Work& work) {
     begin_capture(stream, before);
@@ -46,10 +47,11 @@ class Graph {
   }
 
   CUgraphNode add_copy(const Nodes& before, const CUDA_MEMCPY3D& copy);
-  /// Only flat copies can be changed, and only to flat ones.
+  /// Only flat copies can be changed, and only to flat copies.
   void patch_copy(CUgraphNode node, const CUDA_MEMCPY3D& copy);
 
-  /// Before instantiate(): launches these nodes behind, and others behind them, without overlap.
+  /// Call before instantiate(): these nodes, and the nodes that wait for them, are launched without
+  /// overlap.
   void keep_apart(const Nodes& nodes) { apart_.insert(apart_.end(), nodes.begin(), nodes.end()); }
   void instantiate();
   CUgraph handle() const { return graph_; }
@@ -66,7 +68,7 @@ class Graph {
   CUgraphExec executable_ = nullptr;
 };
 
-/// A stream that only captures: work queued meanwhile goes to the GPU's own.
+/// A stream used only for capture; the GPU's own stream keeps taking other work.
 class CaptureStream {
  public:
   CaptureStream() {
@@ -81,7 +83,7 @@ class CaptureStream {
   CUstream stream_ = nullptr;
 };
 
-/// Whether programs are captured: drivers before 12.3 cannot capture into a graph, and
+/// True if programs are captured. Drivers before 12.3 cannot capture into an existing graph, and
 /// TENON_CUDA_GRAPHS=off is for tools that cannot follow graphs.
 inline bool can_capture() {
   static const bool wanted = env_flag("TENON_CUDA_GRAPHS", true);

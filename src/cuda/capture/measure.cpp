@@ -1,4 +1,4 @@
-// How long a step takes: launched again and again inside a graph, as a program would launch it.
+// Measures a step: launched repeatedly inside a graph, as a program would launch it.
 #include <algorithm>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Ordering by memory: values by number, the arena by the bytes that steps touch there.
+// Orders steps by the memory that they touch: values by number, the arena by byte ranges.
 #include "cuda/capture/order.h"
 #include "base/index.h"
 
@@ -11,7 +11,7 @@
 namespace tenon::cuda {
 namespace {
 
-// A stretch of memory: `space` is -1 for the arena, else the value.
+// A range of memory: `space` is -1 for the arena, otherwise the value.
 struct Stretch {
   int space;
   std::int64_t begin, end;
@@ -52,7 +52,7 @@ bool ordered(const Touches& a, const Touches& b) {
   return meet(a.writes, b.writes) || meet(a.writes, b.reads) || meet(a.reads, b.writes);
 }
 
-/// Of each step: how many others its results go through at most.
+/// For each step the length of the longest path of steps that use its results.
 std::vector<int> paths_of(const Program& p) {
   std::vector<int> path(p.steps.size(), 0);
   std::vector<int> of_value(p.values.size(), 0);  // with the step that reads it
@@ -70,8 +70,8 @@ std::vector<std::vector<int>> waits(const Program& program, int runs) {
   const std::vector<Touches> touches = touches_of(program);
   const int steps = static_cast<int>(program.steps.size()), total = steps * runs;
   std::vector<std::vector<int>> out(at(total));
-  // Row e: the entries that e waits for, directly or through others. A step meets itself in the
-  // next run, so looking one run back is enough.
+  // Row e: the entries that e waits for, directly or indirectly. A step conflicts with itself in
+  // the next run, so one previous run is enough.
   std::vector<std::vector<char>> after(at(total), std::vector<char>(at(total), 0));
   for (int e = 0; e < total; ++e) {
     const int first = std::max(0, (e / steps - 1) * steps);
@@ -89,7 +89,7 @@ std::vector<std::vector<int>> waits(const Program& program, int runs) {
 
 std::vector<int> short_paths_last(const Program& program,
                                   const std::vector<std::vector<int>>& before) {
-  // Behind a gradient of filters: their update, and its rounded copy.
+  // After a weight gradient: the update, and its rounded copy.
   constexpr int kShortPath = 2;
   const std::vector<int> path = paths_of(program);
   const int steps = static_cast<int>(program.steps.size());

@@ -1,10 +1,10 @@
 // Programmatic dependent launch in graphs.
 //
-// An edge from kernel to kernel says that the second is launched when the first has ended. A
-// programmatic one lets it be launched before, so that its launch costs no time of its own; the
-// second then waits itself before it touches memory (jit.h: kAwaits). Copies, fills and kernels of
-// libraries do not: edges to them stay as they are. Edges to one kernel are all of one kind: where
-// one of them has to stay, all do.
+// A normal edge between kernels launches the second when the first has ended. A programmatic edge
+// lets the second be launched earlier, so that its launch costs no extra time; the second then
+// waits itself before it touches memory (jit.h: kAwaits). Copies, fills and library kernels do not
+// wait, so edges to them stay normal. All edges to one kernel have one kind: if one must stay
+// normal, all stay normal.
 #include "cuda/capture/overlap.h"
 
 #include <map>

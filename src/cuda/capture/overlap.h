@@ -1,4 +1,4 @@
-// Kernels of a graph that may be launched before those that they wait for have ended.
+// Lets kernels of a graph be launched before the kernels that they wait for have ended.
 #pragma once
 
 #include <vector>
@@ -13,10 +13,10 @@ struct GraphEdge {
 };
 std::vector<GraphEdge> edges_of(CUgraph graph);
 
-/// Whether the driver can overlap kernels of a graph (12.3) and TENON_CUDA_PDL is not off.
+/// True if the driver can overlap kernels of a graph (12.3) and TENON_CUDA_PDL is not off.
 bool can_overlap();
-/// Turns edges between kernels into programmatic ones where the later kernel waits itself, but
-/// where it is one of the nodes `apart` or waits for one.
+/// Makes edges between kernels programmatic if the later kernel waits itself. Edges of the nodes
+/// `apart`, and of kernels that wait for one of them, stay normal.
 void overlap_kernels(CUgraph graph, const std::vector<CUgraphNode>& apart);
 
 }  // namespace tenon::cuda

@@ -1,13 +1,15 @@
-// Running programs: step by step, or captured once as a CUDA graph and launched again and again.
+// Runs programs: step by step, or captured once as a CUDA graph and launched repeatedly.
 //
-// A graph is made step by step: each step's launches are captured behind the steps it must wait for
-// (order.h) and behind nothing else, so independent steps may overlap; several runs stand one after
-// another in one graph. Addresses are part of a graph; an input or output whose address moved gets
-// a place of its own with a copy in front or behind, and from then on only that copy's address is
-// patched. Copies are renewed after memory went back to the driver: a node belongs to an
-// allocation, not to an address, and compute-sanitizer crashes at the launch of one whose
-// allocation is gone, though another stands there now. Rows of stacked inputs and outputs that do
-// not lie where kernels want values to lie are spread into such places too.
+// A graph is built step by step. Each step's launches are captured after the steps that it must
+// wait for (order.h) and nothing else, so independent steps may overlap. Several runs follow one
+// another in one graph.
+//
+// Addresses are part of a graph. An input or output whose address changed gets a fixed place with a
+// copy before or after the program; from then on only the copy's address is patched. Copies are
+// renewed after memory was returned to the driver: a copy node belongs to an allocation, not to an
+// address, and compute-sanitizer crashes when it launches a node whose allocation was freed, even
+// if another allocation now has its address. Rows of stacked inputs and outputs whose layout does
+// not suit the kernels are copied to such places too.
 #include <algorithm>
 #include <map>
 
@@ -27,7 +29,7 @@ constexpr std::size_t kForms = 8;    // graphs that are kept of a program, one a
 constexpr std::int64_t kAlign = 64;  // of every value, as in an arena
 constexpr std::int64_t kLongStep = std::int64_t{64} << 20;  // bytes: 15 us of an H200's memory
 
-// Where the values stand in the first run, and how far apart from run to run.
+// Addresses of the values in the first run, and their strides from run to run.
 struct Given {
   std::span<std::byte* const> base;
   std::span<const std::int64_t> stride;
@@ -41,7 +43,7 @@ struct Located {
   std::vector<std::int64_t> stride;
 };
 
-// One captured form of a program: so many runs in a row.
+// One captured form of a program, for a given number of consecutive runs.
 struct Captured {
   explicit Captured(const Context& context) : graph(context) {}
   struct Copy {
@@ -75,8 +77,8 @@ class GraphReplay final : public Replay {
            std::byte* arena) override {
     const Context& context = context_of(index_);
     const Given given{values, strides};
-    // The first call is queued step by step: kernels are still being compiled, and a program that
-    // runs only once is not worth a graph.
+    // The first call is queued step by step: kernels may still be compiling, and a program that
+    // runs only once does not pay for a graph.
     if (!warm_ || !can_capture()) {
       queue(context, Located(given), runs, arena);
       warm_ = true;
@@ -94,7 +96,8 @@ class GraphReplay final : public Replay {
   }
 
  private:
-  // Forms have a limit: beyond it the one that was launched least recently goes, once it has ended.
+  // The number of forms is limited; the least recently launched form is dropped once it has
+  // finished.
   std::unique_ptr<Captured>& form_of(const Context& context, int runs) {
     if (!captured_.contains(runs) && captured_.size() >= kForms) {
       check(driver().cuStreamSynchronize(context.work), "waiting for ", context.title());
@@ -124,8 +127,8 @@ class GraphReplay final : public Replay {
     return (bytes(value) + kAlign - 1) / kAlign * kAlign;
   }
 
-  // Whether patching copies is enough. A value whose address moved for the first time gets a place
-  // of its own, and the program is captured again.
+  // True if patching copies is enough. A value whose address changed for the first time gets a
+  // fixed place, and the program is captured again.
   bool fits(const Captured& captured, const Given& now, std::int64_t releases) {
     bool good = !captured.fixed || captured.releases == releases;
     for (std::size_t k : outside_) {
@@ -155,7 +158,7 @@ class GraphReplay final : public Replay {
 
   std::unique_ptr<Captured> capture(const Context& context, const Located& given, int runs,
                                     std::byte* arena) {
-    // The old graph may still run; its places must not be handed out before it has ended.
+    // The old graph may still run; its places must not be reused before it has ended.
     check(driver().cuStreamSynchronize(context.work), "waiting for ", context.title());
     auto out = std::make_unique<Captured>(context);
     out->arena = arena;
@@ -177,8 +180,8 @@ class GraphReplay final : public Replay {
   std::byte* new_place(Captured& out, std::int64_t size) const {
     out.places.push_back(Buffer::allocate(static_cast<std::size_t>(size), program_->device));
     auto* place = static_cast<std::byte*>(out.places.back()->data());
-    // With NaNs, so that nothing is taken for written before it is; and by us, since tools that
-    // watch for reads of unwritten memory look at copy nodes when the graph is launched.
+    // Fills with NaN, so that reads of unwritten memory show. We write, because tools that detect
+    // reads of unwritten memory inspect copy nodes when the graph is launched.
     if (size > 0)
       check(driver().cuMemsetD8Async(address(place), 0xFF, static_cast<std::size_t>(size),
                                      context_of(index_).work),
@@ -186,7 +189,8 @@ class GraphReplay final : public Replay {
     return place;
   }
 
-  // An input that moves is copied to a place of its own; rows that lie askew are spread.
+  // An input whose address changes is copied to a fixed place; rows with an unsuitable layout are
+  // copied to a suitable one.
   void bring_in(Captured& out, std::size_t k, int runs, Located& places, Nodes& arrival) const {
     std::byte*& base = places.base[k];
     std::int64_t& stride = places.stride[k];
@@ -214,7 +218,7 @@ class GraphReplay final : public Replay {
     last = {copy.node};
   }
 
-  // Where an output is written that moves or whose rows lie askew.
+  // The place of an output whose address changes or whose rows have an unsuitable layout.
   void make_room(Captured& out, std::size_t k, int runs, Located& places) const {
     std::int64_t& stride = places.stride[k];
     if (askew(stride, runs)) stride = pitch(k);
@@ -265,9 +269,10 @@ class GraphReplay final : public Replay {
     return ends;
   }
 
-  // Whether its launches may begin before what they wait for has ended, and those behind them
-  // before they have. Not where it moves so many bytes that a launch is little beside it: a kernel
-  // that waits holds a place on the multiprocessors, which keeps out steps that could run beside.
+  // True if the step's launches may begin before the steps they wait for have ended, and later
+  // launches before this step has ended. False if the step moves so many bytes that a launch costs
+  // little in comparison: a kernel that waits occupies multiprocessors and keeps out steps that
+  // could run concurrently.
   bool may_overlap(const Step& step) const {
     const Region& region = step.region;
     std::int64_t moved = 0;
@@ -289,7 +294,7 @@ class GraphReplay final : public Replay {
       if (!contains(to, node)) to.push_back(node);
   }
 
-  // Without a graph.
+  // Queues the steps without a graph.
   void queue(const Context& context, const Located& given, int runs, std::byte* arena) const {
     std::map<std::size_t, std::shared_ptr<Buffer>> rooms;
     for (std::size_t k : outside_)

@@ -1,4 +1,4 @@
-// Numbers to try kernels on, and comparing what they make of them.
+// Test data for kernels, and comparison of their results.
 #include <algorithm>
 #include <memory>
 #include <string>

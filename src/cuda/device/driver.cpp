@@ -1,4 +1,4 @@
-// Loading the driver and the words for its errors.
+// Loads the driver, and the texts of its errors.
 #include "cuda/device/driver.h"
 
 #include <string_view>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kVersionNeeded = 12000;
 
-// The driver's library is part of the display driver, never of a toolkit; the last two are where
-// WSL and containers put it.
+// The driver's library is part of the display driver, never of a toolkit. WSL and containers
+// install it in the last two places.
 Library open_driver(const std::string& file) {
   if (!file.empty()) return open_file(file);
   Library first = open_file("libcuda.so.1");
@@ -23,7 +23,7 @@ Library open_driver(const std::string& file) {
                            "/usr/lib/aarch64-linux-gnu/libcuda.so.1",
                            "/usr/lib/wsl/lib/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"})
     if (Library library = open_file(path); library.handle != nullptr) return library;
-  return first;  // its words say best what is missing
+  return first;  // its message describes best what is missing
 }
 
 // Fills the table; returns the first required name that is missing, or null.
@@ -69,7 +69,7 @@ std::string too_old(int version) {
              version_text(kVersionNeeded), " or newer: update the driver (525 or newer)");
 }
 
-// What the reader of an error can do.
+// Advice to the reader of an error.
 std::string_view advice(CUresult result) {
   switch (result) {
     case CUDA_ERROR_ILLEGAL_ADDRESS:

@@ -1,5 +1,4 @@
-// The CUDA driver as a table of functions, loaded when it is first needed, and the check that every
-// call of it goes through.
+// The CUDA driver as a table of functions, loaded on first use, and the check of every driver call.
 //
 // The environment variable TENON_CUDA_DRIVER names another file to load, or is "off".
 #pragma once
@@ -19,23 +18,25 @@ struct Driver {
 #undef TENON_DRIVER_MEMBER
 };
 
-/// How loading went. `problem` is empty when the table is complete and the driver is initialised.
+/// The result of loading. `problem` is empty if the table is complete and the driver is
+/// initialised.
 struct LoadedDriver {
   Driver table;
-  std::string path;     // the file, or what was looked for
+  std::string path;     // the file, or the names searched
   int version = 0;      // 1000 * major + 10 * minor of the CUDA API it serves; 0: unknown
-  std::string problem;  // a complete sentence with what to do
+  std::string problem;  // a complete sentence with advice
 };
 
-/// Whether the process's driver can be loaded, which takes a millisecond; does not start it.
+/// True if the process's driver can be loaded, which takes a millisecond; does not start the
+/// driver.
 bool driver_present();
-/// Loads the driver from `file` ("": the places where it usually is). Never throws for a driver
-/// that is missing, too old or broken.
+/// Loads the driver from `file` ("": its usual places). Never throws if the driver is missing, too
+/// old or broken.
 LoadedDriver load_driver(const std::string& file);
 /// The process's driver, loaded once; never throws.
 const LoadedDriver& loaded_driver();
-/// Whether it makes tensor maps, as every driver of a Hopper GPU does; the emulated one has
-/// nothing of what kernels for Hopper need.
+/// True if the driver makes tensor maps, as every driver of a Hopper GPU does. The emulated driver
+/// has none of the functions that kernels for Hopper need.
 bool has_tensor_maps();
 /// The entry points. Throws DeviceError that says why there is no driver.
 const Driver& driver();
@@ -49,8 +50,8 @@ namespace detail {
 [[noreturn]] void fail(CUresult result, const std::string& what);
 }
 
-/// Throws when `result` is an error: MemoryError when memory ran out, DeviceError otherwise, with
-/// the error's name and text, what was being done ("launching softmax") and what to do about it.
+/// Throws if `result` is an error: MemoryError if memory ran out, otherwise DeviceError, with the
+/// error's name and text, the failed action ("launching softmax") and advice.
 template <class... Args>
 void check(CUresult result, const Args&... what) {
   if (result != CUDA_SUCCESS) detail::fail(result, cat(what...));

@@ -21,7 +21,7 @@ using CUgraphNode = struct CUgraphNode_st*;
 using CUgraphExec = struct CUgraphExec_st*;
 using CUarray = struct CUarray_st*;
 
-// As in C, an enumeration is an int: values that this list does not name are legal.
+// As in C, an enumeration is an int: values that are not listed are legal.
 enum CUresult : int {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_INVALID_VALUE = 1,
@@ -120,7 +120,7 @@ struct CUDA_MEMCPY3D {
   std::size_t WidthInBytes = 0, Height = 1, Depth = 1;
 };
 
-/// How a node of a graph waits for another: 0 everywhere for its end.
+/// How a node of a graph waits for another: all zeros mean waiting for its end.
 struct CUgraphEdgeData {
   unsigned char from_port = 0, to_port = 0, type = 0, reserved[5] = {};
 };
@@ -225,9 +225,8 @@ inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1;
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor",    \
     (int* blocks, CUfunction function, int block_size, std::size_t shared_bytes))
 
-// Entry points that older drivers lack; null there. cuStreamGetCaptureInfo is the form of CUDA 12,
-// which newer drivers keep. cuTensorMapEncodeTiled takes its enumerations as the ints that they
-// are.
+// Entry points that older drivers lack; null there. cuStreamGetCaptureInfo is CUDA 12's version,
+// which newer drivers keep. cuTensorMapEncodeTiled takes its enumerations as ints.
 #define TENON_DRIVER_OPTIONAL(X)                                                                  \
   X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                             \
     (void* map, int element, unsigned rank, void* address, const std::uint64_t* extents,          \

@@ -1,4 +1,4 @@
-// The part of cuda.h that is about GPUs and their streams.
+// The functions of cuda.h about GPUs and their streams.
 #include <array>
 #include <atomic>
 
@@ -12,7 +12,7 @@
 namespace tenon::cuda {
 namespace {
 
-// Opening a GPU takes some tenths of a second, in which the caller builds and plans.
+// Opening a GPU takes some tenths of a second, during which the caller builds and plans.
 void open_early(int index) {
   static std::array<std::atomic<bool>, 64> begun;
   if (index >= static_cast<int>(begun.size()) ||
@@ -21,7 +21,7 @@ void open_early(int index) {
   run_on_worker([index] {
     try {
       context_of(index);
-    } catch (const Error&) {  // whoever needs the GPU tries again and is told
+    } catch (const Error&) {  // the first real use tries again and reports the error
     }
   });
 }

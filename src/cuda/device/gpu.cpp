@@ -1,4 +1,4 @@
-// Listing GPUs and opening them.
+// Lists GPUs and opens them.
 #include "cuda/device/gpu.h"
 
 #include <atomic>
@@ -41,8 +41,8 @@ int attribute(const Driver& api, CUdevice device, CUdevice_attribute which) {
   return value;
 }
 
-/// The GPU's model. What differs between GPUs of one name (parts of a GPU, too) the driver
-/// knows.
+/// The GPU's model. The driver knows the facts that differ between GPUs of one name (also between
+/// parts of a GPU).
 GpuModel model_of(const Driver& api, const Gpu& gpu) {
   const std::optional<GpuModel> named = named_gpu(gpu.name);
   GpuModel model = named.value_or(gpu_of_arch(gpu.target.arch));
@@ -83,8 +83,8 @@ Gpu describe(const Driver& api, int ordinal) {
   return gpu;
 }
 
-/// Of arguments. CUDA 12.1 took the limit from 4,096 bytes to 32,764; the compiler must know it
-/// too.
+/// Bytes of kernel arguments. CUDA 12.1 raised the limit from 4,096 to 32,764; the compiler must
+/// know the limit too.
 int launch_bytes() {
   const bool driver_knows = loaded_driver().version >= 12010,
              compiler_knows = !nvrtc().problem.empty() ||
@@ -122,7 +122,7 @@ std::atomic<bool> listed{false};
 const Gpus& gpus() {
   static const Gpus* const instance = [] {
     auto* made = new Gpus;
-    // Starting the driver and reading the compiler take some tenths of a second each.
+    // Starting the driver and loading the compiler take some tenths of a second each.
     std::future<void> early;
     if (driver_present()) early = in_background(warm_compiler);
     try {

@@ -1,8 +1,8 @@
-// GPUs that can be used, each with the primary context of its driver, one stream on which all work
-// is queued, and one for copies beside it.
+// Usable GPUs. Each has the driver's primary context, one stream on which all work is queued, and
+// one stream for concurrent copies.
 //
-// GPUs are numbered in the driver's order without those that are too old. A GPU's context and
-// streams are made when they are first needed and stay to the end of the process.
+// GPUs are numbered in the driver's order, without those that are too old. Context and streams of a
+// GPU are created on first use and live until the end of the process.
 #pragma once
 
 #include <cstdint>
@@ -31,20 +31,20 @@ struct Context {
   std::string title() const;
 };
 
-/// Number of GPUs; 0 when there is none or no driver. Never throws.
+/// Number of usable GPUs; 0 without a GPU or driver. Never throws.
 int usable_gpus() noexcept;
-/// Facts of one GPU, without opening it. Throws DeviceError that says why there is none.
+/// Facts about one GPU, without opening it. Throws DeviceError that says why there is none.
 const Gpu& gpu_at(int index);
-/// Opens the GPU when it is not yet and makes its context current in this thread.
+/// Opens the GPU if it is not open yet, and makes its context current in this thread.
 const Context& context_of(int index);
-/// Whether it has been opened.
+/// True if the GPU has been opened.
 bool is_open(int index);
-/// Whether this process has looked for GPUs, which starts the driver and reads the compiler.
+/// True if this process has listed GPUs, which starts the driver and loads the compiler.
 bool gpus_listed() noexcept;
-/// Why no GPU can be used: no driver, no GPU, all too old, no NVRTC; empty when one can.
+/// Why no GPU can be used: no driver, no GPU, all too old, no NVRTC; empty if one can.
 const std::string& why_no_gpu();
 
-/// Allows in this thread what a stream capture of any thread forbids otherwise: allocating,
+/// Allows actions in this thread that a stream capture of any thread forbids otherwise: allocating,
 /// loading modules.
 class OutsideCapture {
  public:
@@ -57,7 +57,7 @@ class OutsideCapture {
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-/// An event for order between streams; without a clock.
+/// An event for ordering streams; it takes no time stamps.
 class Event {
  public:
   Event() = default;

@@ -36,8 +36,8 @@ constexpr GpuModel ampere(int multiprocessors, double clock, double memory) {
   return gpu;
 }
 
-/// Also 8.6, which has the same multiprocessor. `half`: with sums in float32, which GeForce GPUs
-/// make at half the rate.
+/// Also for compute capability 8.6, which has the same multiprocessor. `half`: the 16-bit rate with
+/// float32 sums, which GeForce GPUs compute at half the rate.
 constexpr GpuModel ada(int multiprocessors, double clock, double memory, std::int64_t cache,
                        double half) {
   GpuModel gpu = ampere(multiprocessors, clock, memory);
@@ -47,7 +47,7 @@ constexpr GpuModel ada(int multiprocessors, double clock, double memory, std::in
   return gpu;
 }
 
-/// Its mma.sync is Hopper's; twice its rates are reached by instructions of its own.
+/// The rate of mma.sync is Hopper's; Blackwell's own instructions reach twice that.
 constexpr GpuModel blackwell(int multiprocessors, double clock, double memory) {
   GpuModel gpu = hopper(multiprocessors, clock, memory, 126 * kMiB);
   gpu.tf32 *= 2, gpu.half *= 2, gpu.mma_share /= 2;
@@ -59,7 +59,7 @@ struct Named {
   GpuModel gpu;
 };
 
-// Longer names before those that they begin with.
+// A longer name comes before a name that it begins with.
 constexpr Named kNamed[] = {
     {"NVIDIA B200", blackwell(148, 1.85e9, 8.0e12)},
     {"NVIDIA H200", hopper(132, 1.755e9, 4.8e12, 60 * kMiB)},
@@ -73,7 +73,7 @@ constexpr Named kNamed[] = {
     {"NVIDIA L40", ada(142, 2.49e9, 0.864e12, 96 * kMiB, 256)},
 };
 
-/// What doctor measures, by name.
+/// The figures that `tenon doctor` measures, by name.
 template <class Gpu>
 auto figures(Gpu& gpu) {
   return std::array<std::pair<std::string_view, decltype(&gpu.memory)>, 4>{

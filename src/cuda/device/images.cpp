@@ -21,8 +21,8 @@
 namespace tenon::cuda {
 namespace {
 
-// Engines of the GPU's that decode JPEG, or its multiprocessors, or the host's cores for the part
-// that is hard to share out.
+// In order of preference: the GPU's JPEG engines, its multiprocessors, or the host's cores for the
+// part that is hard to parallelise.
 constexpr nvjpegBackend_t kBackends[] = {NVJPEG_BACKEND_HARDWARE, NVJPEG_BACKEND_GPU_HYBRID,
                                          NVJPEG_BACKEND_HYBRID};
 
@@ -63,7 +63,7 @@ scalar::TapRange rows_of(const ImageTransform& c) {
       c.to_height);
 }
 
-// Bytes of the three parts of memory in which an image is changed (ImageOnGpu).
+// Bytes of the three memory areas in which an image is transformed (ImageOnGpu).
 struct Room {
   std::size_t planes = 0, pixels = 0, spare = 0, scratch = 0;
   int moves = 0;
@@ -85,7 +85,7 @@ Room room_of(const ImageJob& job) {
   grow(out.pixels, 3 * width * height);
   for (const ImageTransform& change : record.changes) {
     if (!moves_pixels(change.kind)) continue;
-    // What the last one made; the next is the batch's own, as far as is known.
+    // Room for the output of the last transform so far; the final output goes to the batch.
     if (out.moves > 0) grow(out.moves % 2 != 0 ? out.spare : out.pixels, 3 * width * height);
     ++out.moves;
     if (change.kind == ImageTransform::kBlur)
@@ -110,7 +110,7 @@ ImageDecoder image_decoder(int index) {
   const std::lock_guard lock(mutex);
   if (const auto found = known.find(index); found != known.end()) return found->second;
   ImageDecoder& decoder = known[index];
-  // Compiled by the time that the first batch is there.
+  // Starts the compilation, so that kernels are ready when the first batch arrives.
   for (const char* name : kKernels) image_kernel(index, name);
   try {
     const Handle trial = new_handle();
@@ -153,7 +153,7 @@ void GpuImages::reserve(Memory& memory, std::size_t bytes) const {
   memory.bytes = roomy;
 }
 
-// What was in the slot has left it.
+// The stream no longer reads the slot's previous contents.
 void GpuImages::reserve_host(Slot& slot, std::size_t bytes) const {
   if (slot.host_bytes >= bytes) return;
   const Driver& api = driver();
@@ -213,7 +213,7 @@ void GpuImages::make(int number, void* to, std::span<const ImageJob> jobs, int h
   std::vector<Room> rooms;
   std::size_t room = 0, changes = 0, pinned_pixels = 0;
   std::int64_t most_joined = 0;                // rows of planes
-  std::int64_t most_items = 0, most_rows = 0;  // of what begins with scaling
+  std::int64_t most_items = 0, most_rows = 0;  // of images whose first transform scales
   bool more = false;                           // than that
   for (const ImageJob& job : jobs) {
     const std::vector<ImageTransform>& list = job.record.changes;

@@ -1,4 +1,4 @@
-// Images decoded by nvJPEG, scaled and changed by kernels (cuda/kernels/images.cuh).
+// Images decoded by nvJPEG, then transformed by kernels (cuda/kernels/images.cuh).
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@ namespace tenon::cuda {
 
 ImageDecoder image_decoder(int index);
 
-/// Makes the batches of some slots, all on one stream. Not for several threads at once.
+/// Makes the batches of some slots on one stream. Not thread-safe.
 class GpuImages {
  public:
   GpuImages(const Context& context, CUstream stream, int slots);
-  /// The stream has ended its work by then.
+  /// The stream must have finished its work.
   ~GpuImages();
   GpuImages(const GpuImages&) = delete;
   GpuImages& operator=(const GpuImages&) = delete;
@@ -37,7 +37,7 @@ class GpuImages {
     void* host = nullptr;  // pinned, for both, and for pixels that the CPU decoded
     std::size_t host_bytes = 0;
   };
-  /// Waits for the stream where it grows.
+  /// Waits for the stream if the memory must grow.
   void reserve(Memory& memory, std::size_t bytes) const;
   void reserve_host(Slot& slot, std::size_t bytes) const;
   void decode(Slot& slot, std::span<const ImageJob> jobs, std::span<unsigned char* const> to,
@@ -47,7 +47,7 @@ class GpuImages {
   CUstream stream_;
   nvjpegHandle_t handle_ = nullptr;  // when the first file came
   std::vector<Slot> slots_;
-  Memory room_;  // for the images of the batch under way: the stream makes one after another
+  Memory room_;  // for the images of the current batch; the stream makes batches in order
 };
 
 }  // namespace tenon::cuda

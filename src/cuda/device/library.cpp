@@ -1,4 +1,4 @@
-// Where NVIDIA's libraries may lie, and dlopen.
+// Where NVIDIA's libraries may be installed, and dlopen.
 #include "cuda/device/library.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-// Sub-folders of `folder` whose name starts with `prefix`, the highest version first.
+// Sub-folders of `folder` whose name starts with `prefix`, highest version first.
 std::vector<fs::path> subfolders(const fs::path& folder, std::string_view prefix) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -32,8 +32,8 @@ std::vector<fs::path> subfolders(const fs::path& folder, std::string_view prefix
   return found;
 }
 
-// Folders in which the Python under `prefix` (a virtual environment, /usr, /usr/local, …) keeps its
-// packages.
+// Folders in which the Python installation under `prefix` (a virtual environment, /usr, /usr/local,
+// …) keeps its packages.
 void add_package_folders(const fs::path& prefix, std::vector<fs::path>& out) {
   for (const char* lib : {"lib", "lib64", "local/lib"})
     for (const fs::path& python : subfolders(prefix / lib, "python3"))

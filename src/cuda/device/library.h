@@ -12,9 +12,9 @@ namespace tenon::cuda {
 
 struct Library {
   void* handle = nullptr;
-  std::string path;     // the file that was opened, or what was looked for
+  std::string path;     // the file that was opened, or the names searched
   std::string problem;  // why it was not opened; empty when it was
-  /// The address of a symbol; null when there is none.
+  /// The address of a symbol; null if there is none.
   void* symbol(const char* name) const;
 };
 
@@ -27,7 +27,7 @@ class FunctionFinder {
     function = reinterpret_cast<F>(library_.symbol(name));
     if (function == nullptr) missing_ = name;
   }
-  /// "/usr/lib/libcudnn.so.9 has no cudnnCreate"; empty when everything was found.
+  /// "/usr/lib/libcudnn.so.9 has no cudnnCreate"; empty if everything was found.
   std::string problem() const;
 
  private:
@@ -35,7 +35,7 @@ class FunctionFinder {
   const char* missing_ = nullptr;
 };
 
-/// What to look for.
+/// A library to look for.
 struct LibraryName {
   const char* title;                       // "NVRTC"
   const char* variable;                    // environment variable that names a file, or is "off"
@@ -43,21 +43,21 @@ struct LibraryName {
   std::vector<std::string> wheel_folders;  // under site-packages: "nvidia/cuda_nvrtc/lib"
 };
 
-/// Whether the variable says "off".
+/// True if the variable is "off".
 bool switched_off(const LibraryName& name);
-/// Whether the variable names a file.
+/// True if the variable names a file.
 bool named_by_user(const LibraryName& name);
-/// Whether open_library() will most likely succeed; found out without loading a large library where
-/// its file can be seen.
+/// True if open_library() will most likely succeed. Does not load a large library if its file can
+/// be seen.
 bool is_present(const LibraryName& name);
-/// "no libnvrtc.so.13 in …": where it was looked for and what to do.
+/// "no libnvrtc.so.13 in …": the places searched and what to do.
 std::string missing_text(const LibraryName& name);
 /// Opens one file.
 Library open_file(const std::string& path);
-/// Opens the first that can be opened, in this order: the file that the variable names, wheels of
-/// an active virtual environment, the system's search path, toolkits, wheels of python3 on PATH.
+/// Opens the first file that can be opened, in this order: the file that the variable names, wheels
+/// of an active virtual environment, the system's search path, toolkits, wheels of python3 on PATH.
 Library open_library(const LibraryName& name);
-/// Full paths and plain sonames in the order in which open_library() tries them.
+/// Full paths and sonames in the order in which open_library() tries them.
 std::vector<std::string> library_candidates(const LibraryName& name);
 
 }  // namespace tenon::cuda

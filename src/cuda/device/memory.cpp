@@ -1,4 +1,4 @@
-// DeviceMemory for CUDA GPUs: one pool and one staging ring a GPU, made when they are first used.
+// DeviceMemory for CUDA GPUs: one pool and one staging ring per GPU, created on first use.
 #include "cuda/device/memory.h"
 
 #include <memory>
@@ -36,7 +36,8 @@ struct GpuMemory {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver gives addresses as integers
     return reinterpret_cast<void*>(memory);
   }
-  // At the end of the process the driver may be gone before the last buffer: nothing is lost then.
+  // At the end of the process the driver may be unloaded before the last buffer is freed; nothing
+  // is lost then.
   void give(void* memory) const {
     const OutsideCapture outside;
     loaded_driver().table.cuMemFree(address(memory));
@@ -91,7 +92,8 @@ class CudaMemory final : public DeviceMemory {
   }
 
   void release(void* memory, std::size_t bytes, int index) noexcept override {
-    // Touches no driver when blocks are kept: the last buffers may go after it.
+    // Does not call the driver if the block is kept: the last buffers may be freed after the
+    // driver's end.
     slots()[static_cast<std::size_t>(index)].memory->pool.release(memory, bytes);
   }
 
@@ -123,8 +125,8 @@ class CudaMemory final : public DeviceMemory {
   void set_limit(std::int64_t bytes, int index) override { memory_of(index).pool.set_limit(bytes); }
 };
 
-// Between GPUs: after the source's work so far, and before its later work, which may overwrite
-// what is read.
+// Copies between GPUs: after the source's work so far, and before its later work, which may
+// overwrite the bytes.
 void copy_between(const Context& to, void* target, const Context& from, const void* source,
                   std::size_t bytes) {
   const Driver& api = driver();

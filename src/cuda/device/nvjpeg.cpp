@@ -1,4 +1,4 @@
-// Loading nvJPEG.
+// Loads nvJPEG.
 #include "cuda/device/nvjpeg.h"
 
 #include <tenon/error.h>

@@ -1,4 +1,4 @@
-// Records and sites, to the end of the process.
+// Records and sites; both live until the end of the process.
 #include "cuda/device/outside.h"
 
 #include <map>

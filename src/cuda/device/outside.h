@@ -1,9 +1,10 @@
-// Indices that kernels found outside their axis. A kernel cannot throw: it leaves a record in host
-// memory that the GPU sees, at no cost where all is well, captured steps included; the next read
-// of a value throws.
+// Indices outside their axis, found by kernels. A kernel cannot throw. It stores a record in host
+// memory that is mapped to the GPU; the next read of a value throws. Valid indices cost nothing, in
+// captured steps too.
 //
-// One record a GPU: of several indices one is told. Reading it needs no copy and no wait of its
-// own, as what reads a value has waited for the work before.
+// There is one record per GPU, so of several invalid indices one is reported. Reading the record
+// needs no copy and no extra wait, because the reader of a value has already waited for the work
+// before.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,12 @@
 
 namespace tenon::cuda {
 
-/// Where the kernels of a GPU leave it. Pins it when it is first asked for.
+/// The record of a GPU, in memory that is pinned on first use.
 Outside* outside_record(int index);
-/// A number for the op, with its layer, and the axis that it indexes: equal ones have the same.
+/// A number for the op (with its layer) and the axis that it indexes; equal sites have equal
+/// numbers.
 std::int64_t outside_site(const std::string& op, std::int64_t axis, std::int64_t size);
-/// After a wait for the GPU's work: throws the ValueError for what was left, once.
+/// Call after waiting for the GPU's work: throws ValueError for the record, once.
 void throw_outside(int index);
 
 }  // namespace tenon::cuda

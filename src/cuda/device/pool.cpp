@@ -23,7 +23,7 @@ void Pool::account(std::int64_t in_use, std::int64_t cached) {
   stats_.peak = std::max(stats_.peak, stats_.in_use);
 }
 
-// Asks the GPU, a second time after everything cached was returned.
+// Asks the GPU, and once more after all cached memory was returned.
 void* Pool::take_raw(std::size_t bytes) {
   for (const bool last : {false, true}) {
     const std::int64_t held = stats_.in_use + stats_.cached;
@@ -54,7 +54,8 @@ void* Pool::take_small(std::size_t size) {
     if (base == nullptr) return nullptr;
     const int count = static_cast<int>(kSlab / size);
     slabs_[base] = {count, count};
-    // Looked up again: trimming may have changed the map. Low addresses are handed out first.
+    // Looked up again, because trimming may have changed the map. Low addresses are handed out
+    // first.
     std::vector<char*>& blocks = small_[size];
     for (int i = count - 1; i >= 0; --i)
       blocks.push_back(base + static_cast<std::size_t>(i) * size);
@@ -68,7 +69,7 @@ void* Pool::take_small(std::size_t size) {
   return block;
 }
 
-// The smallest cached block that fits without losing more than an eighth of it.
+// The smallest cached block that fits and wastes at most an eighth of its size.
 void* Pool::take_large(std::size_t size) {
   const auto fit = large_.lower_bound(size);
   if (fit != large_.end() && fit->first - size <= fit->first / 8) {

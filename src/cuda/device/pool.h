@@ -1,8 +1,8 @@
-// Device memory in blocks that are kept for reuse: the bookkeeping of one GPU's memory.
+// A caching allocator for one GPU's memory.
 //
-// A block may be handed out again at once after its release, because all work of a GPU is queued
-// on one stream: whatever the new owner queues comes after what the old one did. Small blocks are
-// carved out of slabs, one size class a slab; larger ones are multiples of 2 MiB of their own.
+// A released block may be handed out again at once, because all work of a GPU is queued on one
+// stream: work of the new owner runs after work of the old one. Small blocks are carved out of
+// slabs, one size class a slab. Larger blocks are separate allocations of multiples of 2 MiB.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace tenon::cuda {
 
-/// Where a pool gets its memory: a GPU, or a test.
+/// The source of a pool's memory: a GPU, or a test.
 struct RawMemory {
   std::function<void*(std::size_t bytes)> take;  // null when there is no more
   std::function<void(void* memory)> give;
@@ -24,14 +24,14 @@ struct RawMemory {
 
 class Pool {
  public:
-  /// Without `keeps`, every request is one of the GPU and goes back when it is released, so that
-  /// tools which watch allocations see where each ends.
+  /// Without `keeps`, every request goes to the GPU and is returned on release, so that tools that
+  /// watch allocations see each one's bounds.
   explicit Pool(RawMemory raw, bool keeps = true) : raw_(std::move(raw)), keeps_(keeps) {}
 
-  /// 256-byte aligned; null when the GPU or the limit refuses, even after trimming.
+  /// 256-byte aligned; null if the GPU or the limit refuses, even after trimming.
   void* allocate(std::size_t bytes);
   void release(void* memory, std::size_t bytes) noexcept;
-  /// Returns what is not in use to the GPU.
+  /// Returns unused memory to the GPU.
   void trim();
   void set_limit(std::int64_t bytes);
   std::int64_t limit() const;

@@ -1,7 +1,7 @@
-// Peak rates of a GPU, by kernels that do nothing else.
+// Measures the peak rates of a GPU with kernels that do nothing else.
 //
-// Tensor-core rates are those of mma.sync, which every GPU from sm_80 up has; GPUs with other
-// matrix instructions of their own reach more by those.
+// Tensor-core rates are those of mma.sync, which every GPU from sm_80 on has. GPUs with other
+// matrix instructions reach more with those.
 #include <algorithm>
 #include <memory>
 
@@ -15,7 +15,7 @@ namespace tenon::cuda {
 namespace {
 
 constexpr double kSeconds = 0.02;  // of one measurement
-constexpr int kTries = 3;          // a busy neighbour can only make one slower
+constexpr int kTries = 3;          // other load can only make a measurement slower
 
 std::shared_ptr<const CompiledKernel> kernel(const Target& target, const std::string& name,
                                              const std::string& parameters,
@@ -26,7 +26,7 @@ std::shared_ptr<const CompiledKernel> kernel(const Target& target, const std::st
                             name, "(", parameters, ") {\n  tenon::cuda::", call, ";\n}\n")});
 }
 
-// Events with a clock.
+// Events that take time stamps.
 class Timer {
  public:
   explicit Timer(const Context& context) : context_(context) {
@@ -57,7 +57,8 @@ class Timer {
   CUevent start_ = nullptr, stop_ = nullptr;
 };
 
-// Rate of a loop that does `work(rounds)`; rounds grow until a measurement takes long enough.
+// The rate of a loop of `work(rounds)` operations; rounds grow until a measurement takes long
+// enough.
 template <class Run>
 double rate(Timer& timer, double work_a_round, Run&& run) {
   std::int64_t rounds = 64;
@@ -74,7 +75,7 @@ double rate(Timer& timer, double work_a_round, Run&& run) {
 }
 
 double copy_rate(Timer& timer, const Target& target, const CompiledKernel& copy, int index) {
-  // Far larger than the cache, and a small share of the memory.
+  // Much larger than the cache, and a small share of the memory.
   const std::int64_t bytes =
       std::min<std::int64_t>(8 * std::max<std::int64_t>(target.model.cache_bytes, 1 << 20),
                              gpu_at(index).memory_total / 16) /
@@ -99,9 +100,9 @@ double copy_rate(Timer& timer, const Target& target, const CompiledKernel& copy,
   return best;
 }
 
-/// What models of time go by from now on.
+/// The rates that time models use from now on.
 GpuModel with_rates(GpuModel gpu, const Rates& rates) {
-  constexpr double kCopyShare = 3.9 / 4.8;  // of what a data sheet says: an H200's
+  constexpr double kCopyShare = 3.9 / 4.8;  // of the data sheet's rate, as on an H200
   const double flops = 2 * gpu.multiprocessors * gpu.clock;
   gpu.memory = rates.copy / kCopyShare;
   gpu.fp32 = rates.fp32 / flops;

@@ -1,4 +1,4 @@
-// The ring.
+// The ring of pinned segments.
 #include "cuda/device/staging.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr int kDownSegments = 2;
 constexpr std::size_t kParallelPiece = std::size_t{256} << 10;
 
-// One core does not fill the bus.
+// Several threads copy, because one core cannot saturate the bus.
 void copy_bytes(void* to, const void* from, std::size_t bytes) {
   if (bytes < 2 * kParallelPiece) {
     std::memcpy(to, from, bytes);
@@ -84,7 +84,7 @@ void Staging::to_gpu(void* to, const void* from, std::size_t bytes) {
     copy_bytes(place, static_cast<const char*>(from) + done, piece);
     check(driver().cuMemcpyHtoDAsync(address(to) + done, place, piece, stream_), "copying ", bytes,
           " bytes to ", context_.title());
-    // Packed at cache-line borders.
+    // Copies start at cache-line boundaries.
     segment.used = std::min(kSegment, (segment.used + piece + 63) / 64 * 64);
     done += piece;
   }

@@ -1,9 +1,9 @@
-// Pinned host memory through which copies between host and GPU go.
+// Pinned host memory for copies between host and GPU.
 //
-// A ring of segments. To the GPU: bytes are packed into the current segment and queued from there;
-// an event closes a full segment, and the ring waits for it before the segment is filled again, so
-// a copy returns as soon as its bytes stand in the ring. From the GPU: two segments take turns.
-// Not for several threads at once; its owner locks.
+// A ring of segments. To the GPU: bytes are packed into the current segment and queued from there.
+// An event closes a full segment, and the ring waits for the event before the segment is filled
+// again. A copy therefore returns as soon as its bytes are in the ring. From the GPU: two segments
+// alternate. Not thread-safe; its owner locks.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace tenon::cuda {
 
 class Staging {
  public:
-  /// `stream` is the one on which its copies are queued. Memory is pinned at the first copy.
+  /// `stream`: the stream on which copies are queued. Memory is pinned at the first copy.
   Staging(const Context& context, CUstream stream) : context_(context), stream_(stream) {}
   ~Staging();
   Staging(const Staging&) = delete;
@@ -23,7 +23,7 @@ class Staging {
 
   /// Queues the copy; the host memory may be reused when it returns.
   void to_gpu(void* to, const void* from, std::size_t bytes);
-  /// Returns when the bytes are there, and so everything queued before is done.
+  /// Returns when the bytes have arrived, and so when all work queued before is done.
   void to_host(void* to, const void* from, std::size_t bytes);
 
   static constexpr std::size_t kSegment = std::size_t{2} << 20;

@@ -1,6 +1,6 @@
-// Copies of batches on streams of their own, and the GPU's clock.
+// Copies batches on separate streams, and measures the GPU's waits with events.
 //
-// Whatever begins a copy or waits for one may be called while another thread captures a graph.
+// Functions that start a copy or wait for one may be called while another thread captures a graph.
 #include "cuda/device/uploads.h"
 
 #include <algorithm>
@@ -66,8 +66,8 @@ class GpuUploads final : public Uploads {
     Lane& lane = lane_of(slot);
     const std::lock_guard lock(lane.mutex);
     if (!lane.images) lane.images.emplace(context_, lane.stream, static_cast<int>(slots_.size()));
-    // Decoders with engines of their own do not wait for the stream before they write, and what the
-    // last batch was decoded to may still be read.
+    // Hardware decoders do not wait for the stream before they write, and earlier work may still
+    // read the last batch's decoded images.
     if (std::any_of(jobs.begin(), jobs.end(), [](const ImageJob& j) { return j.pixels.empty(); }))
       check(driver().cuStreamSynchronize(lane.stream), "waiting for images on ", context_.title());
     wait_for_readers(slot);
@@ -103,13 +103,14 @@ class GpuUploads final : public Uploads {
     std::byte* memory = nullptr;
     Event sent, read;
   };
-  // Batches in turn: the launches of one go on while another waits for its decoder.
+  // Lanes alternate between batches: one lane's launches continue while the other waits for its
+  // decoder.
   struct Lane {
     CUstream stream = nullptr;
     std::mutex mutex;
     std::optional<GpuImages> images;
   };
-  // The highest priority that the GPU has: little work, without which the rest stands still.
+  // The GPU's highest priority: the lanes have little work, and all other work waits for it.
   static constexpr int kFirst = -1000;
   void wait_for_readers(int slot) {
     check(driver().cuStreamWaitEvent(lane_of(slot).stream, at(slot).read.get(), 0), "waiting for ",

@@ -1,4 +1,4 @@
-// Batches on their way to a GPU.
+// Copies batches to a GPU while other work runs.
 #pragma once
 
 #include <cstddef>

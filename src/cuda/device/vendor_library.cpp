@@ -1,4 +1,4 @@
-// Names of the vendor libraries' files.
+// File names of the vendor libraries.
 #include "cuda/device/vendor_library.h"
 
 #include <filesystem>
@@ -26,8 +26,8 @@ LibraryName nvjpeg_name() {
           {"nvidia/cu13/lib", "nvidia/nvjpeg/lib"}};
 }
 
-// libcudnn opens libcudnn_graph beside it when it is called first, and ends the process where that
-// fails, as it does where memory is short: opened here, a failure is a problem like others.
+// libcudnn opens libcudnn_graph when it is first called, and ends the process if that fails, for
+// example when memory is short. Opened here, a failure is reported like any other.
 Library open_cudnn() {
   Library library = open_library(cudnn_name());
   const std::size_t name = library.path.rfind("/libcudnn.so");

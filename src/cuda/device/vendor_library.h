@@ -1,5 +1,5 @@
-// The vendor libraries that engines may use, opened once when they are first asked for: that reads
-// half a gigabyte, so whether they are there is told without opening them where possible.
+// The vendor libraries that engines may use, opened once on first use. Opening reads half a
+// gigabyte, so presence is checked without opening them where possible.
 #pragma once
 
 #include "cuda/device/library.h"

@@ -1,4 +1,4 @@
-// The engines of the CUDA backend, in the order in which they are asked.
+// The engines of the CUDA backend, in the order in which the planner asks them.
 #include <vector>
 
 #include "cuda/cuda.h"

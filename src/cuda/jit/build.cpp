@@ -1,4 +1,4 @@
-// Keys and the way through cache and compiler.
+// Keys of kernels, and the path through the built-in store, the disk cache and the compiler.
 #include "cuda/jit/build.h"
 
 #include <atomic>
@@ -19,10 +19,10 @@ namespace tenon::cuda {
 
 namespace {
 
-// A process may end while its kernels are compiled, and what NVRTC keeps to its end is made in its
-// first compilations, some of it late in them: a thread that goes on when that has been destroyed
-// crashes or never ends. So the first of all is short, and the end is told to wait for workers
-// again and again while the next ones go on.
+// A process may end while its kernels are compiled. NVRTC creates objects of static lifetime during
+// its first compilations, some of them late in a compilation. A thread that continues after their
+// destruction crashes or never ends. The very first compilation is therefore short, and during the
+// next ones the process's end is told repeatedly to wait for the workers.
 constexpr int kFirstCompilations = 16;
 
 void prepare_compiler(int arch) {

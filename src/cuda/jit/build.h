@@ -1,5 +1,5 @@
-// From a source to an image: look in the library, then on disk, else compile and keep. Needs no
-// GPU.
+// From a source to a compiled image: looks in the library, then on disk, otherwise compiles and
+// stores. Needs no GPU.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ struct Image {
   double compile_ms = 0;
 };
 
-/// What a kernel depends on: the text, the headers that it includes, the options, the architecture
-/// and the compiler's version.
+/// The key of a kernel: a digest of the source, the headers it includes, the options, the
+/// architecture and the compiler's version.
 Digest key_of(const Source& source, int arch);
-/// Loads the compiler and, where no other processes compile, lets it make what it keeps from its
-/// first compilation on.
+/// Loads the compiler. If no other processes compile, runs a first compilation so that the compiler
+/// creates its static objects.
 void warm_compiler();
-/// What the library or the disk holds; no bytes when it must be compiled. Throws DeviceError when
-/// there is no compiler then.
+/// The image that the library or the disk holds; empty if the source must be compiled. Throws
+/// DeviceError if it must be compiled and there is no compiler.
 Image find_image(const Source& source, int arch, const KernelCache& cache);
-/// Throws NotSupported with the compiler's words when the source does not compile.
+/// Throws NotSupported with the compiler's messages if the source does not compile.
 Image compile_image(const Source& source, int arch, const KernelCache& cache);
-/// Both.
+/// find_image(), then compile_image() if nothing was found.
 Image build_image(const Source& source, int arch, const KernelCache& cache);
 
 }  // namespace tenon::cuda

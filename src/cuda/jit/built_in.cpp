@@ -1,4 +1,4 @@
-// Reading and writing the store.
+// Reads and writes the store of built-in kernels.
 #include "cuda/jit/built_in.h"
 
 #include <zlib.h>
@@ -46,7 +46,7 @@ T read(std::string_view bytes, std::size_t index) {
   return value;
 }
 
-// The parts of a store; all empty for what is none.
+// The parts of a store; all empty if the bytes are not a store.
 struct Parts {
   explicit Parts(std::string_view store) {
     const StoreHead wanted;
@@ -84,7 +84,7 @@ std::string deflated(std::string_view image) {
   return out;
 }
 
-// A store that is damaged has no such kernel.
+// If the store is damaged, the kernel counts as missing.
 std::string inflated(const Parts& parts, const Entry& entry) {
   std::string out(entry.bytes, '\0');
   uLongf bytes = entry.bytes;
@@ -219,7 +219,7 @@ std::string store_text(const StoreFacts& facts) {
 std::string find_built_in(std::string_view store, const Source& source, int arch,
                           int driver_version, bool also_ptx) {
   const Parts parts(store);
-  // A driver loads cubins that its own major version of CUDA and older ones made.
+  // A driver loads cubins made by its own major version of CUDA and by older ones.
   const int toolkit = static_cast<int>(parts.head.toolkit);
   if (parts.head.entries == 0 || toolkit / 1000 > driver_version / 1000) return {};
   // Cubins for 8.0 run on all of 8.x.
@@ -228,7 +228,7 @@ std::string find_built_in(std::string_view store, const Source& source, int arch
                                         : nullptr;
   std::string image;
   if (option != nullptr) image = find(parts, built_in_key(source, option));
-  // PTX must not be newer than the driver at all.
+  // PTX must not be newer than the driver, not even by a minor version.
   if (image.empty() && also_ptx && toolkit <= driver_version)
     image = find(parts, built_in_key(source, kPtxOption));
   return image;

@@ -1,9 +1,9 @@
-// Kernels that were compiled when the library was built (cmake/TenonCubins.cmake), found by the
-// same text as those that are compiled at run time. A library may hold none.
+// Kernels that were compiled when the library was built (cmake/TenonCubins.cmake). They are found
+// by the same source as kernels that are compiled at run time. A library may have none.
 //
-// The store is a head, the names of its architecture options, an index in order of keys, and the
-// images, each deflated by itself: a kernel is unpacked when it is loaded, the others never. Equal
-// images stand there once.
+// A store has a head, the names of its architecture options, an index in the order of keys, and the
+// images. Each image is deflated separately, so that loading a kernel unpacks only its own image.
+// Equal images are stored once.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ std::string_view built_in_store();
 /// The same, unless TENON_CUDA_BUILT_IN is off.
 std::string_view usable_store();
 
-/// What a built-in kernel is found by: text, headers, options, architecture option.
+/// The key of a built-in kernel: a digest of source, headers, options and architecture option.
 Digest built_in_key(const Source& source, const std::string& arch_option);
 
 struct BuiltIn {
@@ -32,7 +32,7 @@ struct BuiltIn {
 std::string make_store(int toolkit, const std::vector<BuiltIn>& kernels);
 /// The kernels of a store.
 std::vector<BuiltIn> read_store(std::string_view store);
-/// What a store holds, for reports; nothing for what is no store.
+/// Facts about a store for reports; empty if the bytes are not a store.
 struct StoreFacts {
   int toolkit = 0;
   struct Set {
@@ -45,8 +45,8 @@ StoreFacts store_facts(std::string_view store);
 /// "sm_80, sm_90a, compute_80 PTX".
 std::string store_text(const StoreFacts& facts);
 
-/// A kernel's image for a GPU of `arch`, or "" when the store has none that this GPU and driver
-/// can load. PTX only when `also_ptx`: the driver takes its time to finish it.
+/// A kernel's image for a GPU of `arch`, or "" if the store has none that this GPU and driver can
+/// load. PTX only if `also_ptx`, because the driver needs time to compile PTX.
 std::string find_built_in(std::string_view store, const Source& source, int arch,
                           int driver_version, bool also_ptx);
 

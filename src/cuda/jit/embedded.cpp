@@ -1,4 +1,4 @@
-// Unpacking embedded headers, looking them up and following includes.
+// Unpacks embedded headers, looks them up and follows includes.
 #include "cuda/jit/embedded.h"
 
 #include <zlib.h>
@@ -14,7 +14,7 @@
 namespace tenon::cuda {
 namespace {
 
-// The build made the stream, so a fault in it is one of the library's own.
+// The build made the stream, so an error in it is a bug of the library.
 std::string unpack(const PackedFiles& packed) {
   std::size_t size = 0;
   for (std::size_t i = 0; i < packed.count; ++i) size += packed.files[i].size;

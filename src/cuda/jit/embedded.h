@@ -1,4 +1,4 @@
-// Headers for device code that travel in the library, and which of them a source needs.
+// Headers for device code that are embedded in the library, and which of them a source needs.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,7 @@
 
 namespace tenon::cuda {
 
-/// What the build makes of the files (cmake/EmbedFiles.cmake): one gzip stream of them all, and
-/// where each begins.
+/// The output of cmake/EmbedFiles.cmake: one gzip stream of all files, and their sizes.
 struct PackedFile {
   const char* name;
   std::size_t size;  // unpacked
@@ -23,7 +22,7 @@ struct PackedFiles {
 };
 extern const PackedFiles packed_files;
 
-/// A file of the library. Its text lasts as long as the process.
+/// An embedded file. Its text lives as long as the process.
 struct EmbeddedFile {
   explicit EmbeddedFile(const std::pair<const std::string, std::string>& file)
       : name(file.first), text(file.second) {}
@@ -32,7 +31,7 @@ struct EmbeddedFile {
   std::string_view text;
 };
 
-/// All of them by name, unpacked at the first call.
+/// All embedded files by name, unpacked at the first call.
 const std::vector<EmbeddedFile>& embedded_files();
 
 /// The embedded headers that `text` includes, directly or through others, each once, by name.

@@ -1,9 +1,10 @@
-// A socket to each helper. A request is five texts (the compiler's file, a name, the GPU's
-// architecture, the source, how many headers it includes) and two for each header (name, text), a
-// reply one: the image, empty when there is none. A text is its length and its bytes.
+// A socket to each helper process. A request is five texts (the compiler's file, a name, the GPU's
+// architecture, the source, the number of headers that it includes) and two texts for each header
+// (name, text). A reply is one text: the image, empty if there is none. A text is its length and
+// its bytes.
 //
-// Headers are sent although a helper has them too: the library may have been installed anew since
-// the program began, and a kernel is kept under the name of those that the program has.
+// Headers are sent although a helper has them too: the library may have been reinstalled since the
+// program started, and the cache key of a kernel is that of the program's headers.
 #include "cuda/jit/helpers.h"
 
 #include <fcntl.h>
@@ -44,12 +45,12 @@ extern char** environ;
 namespace tenon::cuda {
 namespace {
 
-/// The one argument of a helper.
+/// The only argument of a helper process.
 constexpr char kWord[] = "--compile-kernels-for-tenon";
 constexpr std::chrono::seconds kIdle{5}, kLook{1};
 constexpr std::uint64_t kLongestText = std::uint64_t{1} << 28;
 
-/// One end of a socket. Functions say whether the other end is still there.
+/// One end of a socket. Functions return whether the other end is still open.
 class Channel {
  public:
   explicit Channel(int descriptor) : descriptor_(descriptor) {}
@@ -67,7 +68,7 @@ class Channel {
     text.resize(static_cast<std::size_t>(size));
     return read(text.data(), text.size());
   }
-  /// Whether something has come, or the end.
+  /// True if data has arrived or the other end has closed.
   bool has_news() const {
     pollfd waiting{descriptor_, POLLIN, 0};
     return poll(&waiting, 1, 0) != 0;
@@ -113,9 +114,9 @@ class Helper {
   Helper& operator=(const Helper&) = delete;
 
   void stop() const { kill(process_, SIGKILL); }
-  /// It says nothing unless asked: any news of it is that it has gone.
+  /// A helper sends nothing unless asked, so any event on its socket means that it has ended.
   bool is_there() const { return !channel_.has_news(); }
-  /// Empty when it cannot.
+  /// The image; empty if the helper cannot compile.
   std::string compile(const std::string& text, const std::string& file_name, int arch) const {
     const HeaderList headers = headers_of(text);
     for (const std::string& part : {nvrtc().path, file_name, cat(arch), text, cat(headers.size())})
@@ -131,9 +132,9 @@ class Helper {
   const Channel channel_;
 };
 
-/// What a new process is not to inherit: descriptors (the driver's would keep a GPU's memory
-/// taken) and the signals that the calling thread blocks. It blocks those that are sent to whole
-/// groups of processes and mean the program that asks, which may have something to finish.
+/// What a new process must not inherit: descriptors (the driver's would keep the GPU's memory
+/// allocated) and the signals that the calling thread blocks. The new process blocks signals that
+/// are sent to whole process groups and are meant for the program, which may have work to finish.
 class Start {
  public:
   explicit Start(int own_end) {
@@ -180,7 +181,7 @@ class Helpers {
  public:
   void enable(std::vector<std::string> command) {
     const std::lock_guard lock(mutex_);
-    // This process plans meanwhile.
+    // One core is left to this process, which plans meanwhile.
     const int spare = std::clamp(available_cpus() - 1, 2, 13);
     const std::int64_t most = env_int("TENON_COMPILER_PROCESSES", spare);
     most_ = static_cast<int>(std::clamp<std::int64_t>(most, 0, 64));
@@ -195,7 +196,7 @@ class Helpers {
       give_back(std::move(helper), !image.empty());
       if (!image.empty()) return {std::move(image), {}};
     }
-    return here();  // also to hear what is wrong with the source
+    return here();  // also to get the compiler's messages
   }
 
   void abandon() {
@@ -212,8 +213,8 @@ class Helpers {
     Clock::time_point since;
   };
 
-  /// One that is idle, or a new one; waits while all are at work: more at a time would only stand
-  /// in one another's way. Null when none can be had: threads then compile side by side.
+  /// An idle helper, or a new one; waits while all are busy, because more helpers at a time would
+  /// only slow one another down. Null if there can be none: threads then compile in this process.
   std::unique_ptr<Helper> take() {
     std::unique_lock lock(mutex_);
     while (most_ > 0) {
@@ -250,11 +251,11 @@ class Helpers {
       std::thread([this] { watch(); }).detach();
       watched_ = true;
     } catch (const std::system_error&) {
-      // No thread can be had: they end with the program.
+      // No thread can be created: the helpers end with the program.
     }
   }
 
-  /// Ends those that have had nothing to do for a while, as long as there are any.
+  /// Ends helpers that have been idle for a while, as long as there are any.
   void watch() {
     std::unique_lock lock(mutex_);
     while (count_ > 0) {
@@ -298,7 +299,7 @@ class Helpers {
   bool watched_ = false;
 };
 
-/// Never destroyed: workers may compile until the process ends, and helpers notice that.
+/// Never destroyed: workers may compile until the process ends, and helpers notice the end.
 Helpers& helpers() {
   static Helpers* const instance = new Helpers;
   return *instance;

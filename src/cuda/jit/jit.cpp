@@ -1,5 +1,5 @@
-// Kernels by source: one object for each source and GPU, compiled and loaded by a worker, launched
-// by whoever holds it.
+// Kernels by source: one object for each source and GPU. A worker compiles and loads it, its
+// holders launch it.
 #include "cuda/jit/jit.h"
 
 #include <algorithm>
@@ -23,9 +23,9 @@
 namespace tenon::cuda {
 namespace {
 
-// Shared memory that a block may have without asking.
+// Shared memory that a block may use without an attribute.
 constexpr std::uint32_t kPlainShared = 48 * 1024;
-// A thread that waits for a kernel when the process ends is told after one to two of these.
+// When the process ends, a thread that waits for a kernel is woken after one to two of these.
 constexpr std::chrono::seconds kEnd{1};
 
 struct Counters {
@@ -63,7 +63,7 @@ const KernelCache& disk() {
   return *cache;
 }
 
-// Functions that wait themselves. Never destroyed, as kernels stay loaded.
+// Functions that wait themselves. Never destroyed, because kernels stay loaded.
 struct Awaiting {
   std::mutex mutex;
   std::set<const void*> functions;
@@ -80,7 +80,7 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
 
   const Source& source() const override { return source_; }
 
-  // The first call has it found by a worker, or compiled.
+  // The first call makes a worker find or compile the kernel.
   void start() const {
     std::call_once(started_, [this] {
       run_on_worker(
@@ -132,7 +132,7 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
     finish();
   }
 
-  // Of the whole GPU. Asked once: a kernel of this kind has one size of block.
+  // On the whole GPU. Computed once: a kernel launched this way has one block size.
   std::uint32_t resident_blocks(std::uint32_t threads) const {
     std::call_once(resident_once_, [&] {
       int blocks = 0;
@@ -144,8 +144,9 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
     return resident_;
   }
 
-  // Nothing is compiled any more when the process ends. Threads that wait end with it as a rule;
-  // those that its end waits for are told, and so is the thread that ends it.
+  // When the process ends, nothing is compiled any more. Threads that wait usually end with the
+  // process. Threads that the end waits for get an error, and so does the thread that ends the
+  // process.
   void wait_until_done() const {
     const auto is_done = [&] { return done_.load(std::memory_order_acquire); };
     std::unique_lock lock(mutex_);
@@ -199,7 +200,8 @@ class JitKernel final : public CompiledKernel, public std::enable_shared_from_th
     awaiting().functions.insert(function_);
   }
 
-  // Once a kernel: all that the GPU has, which costs no occupancy as long as it is not used.
+  // Once per kernel: allows all shared memory of the GPU, which costs no occupancy as long as it is
+  // not used.
   void allow_shared() const {
     std::call_once(shared_once_, [&] {
       const OutsideCapture outside;

@@ -1,11 +1,10 @@
-// Run-time compilation: from CUDA C++ text to a function on a GPU.
+// Run-time compilation: from CUDA C++ source to a function on a GPU.
 //
-// compile() returns at once: sources that are not in the disk cache are compiled by NVRTC on worker
-// threads, so that the kernels of a plan, asked for one after another, compile side by side; the
-// first launch waits. Sources may include the headers that travel in the library ("scalar/…",
-// "cuda/kernels/…") and nothing else. The cache is keyed by the text, the headers, the architecture
-// and the compiler's version; a damaged, unwritable or shared cache costs time, never a wrong
-// kernel.
+// compile() returns at once. Worker threads compile sources that are not in the disk cache with
+// NVRTC, so that the kernels of a plan compile concurrently; the first launch waits. Sources may
+// include only the headers that are embedded in the library ("scalar/…", "cuda/kernels/…"). The
+// cache key is a digest of the source, the headers, the architecture and the compiler's version. A
+// damaged, unwritable or shared cache costs time, but never gives a wrong kernel.
 #pragma once
 
 #include <cstdint>
@@ -28,48 +27,50 @@ struct Source {
                    // a second
 };
 
-/// Between the texts of one step's launches, where Kernel::source() gives several.
+/// Separates the sources of one step's launches if Kernel::source() returns several.
 inline constexpr char kNextLaunch[] = "\n// ---- next launch ----\n\n";
 
-/// A statement of kernels that may be launched before those in front of them have ended
-/// (intrinsics.cuh); what stands before it touches no memory that other kernels touch.
+/// A statement of kernels that may be launched before the kernels in front of them have ended
+/// (intrinsics.cuh). Code before it must not touch memory that other kernels touch.
 inline constexpr char kAwaitKernels[] = "  tenon::cuda::await_kernels();\n";
-/// A kernel whose text calls that, or a function with such a name that does, waits itself; every
-/// other is launched when what it depends on has ended.
+/// A kernel whose source calls await_kernels(), or a function with such a name that does, waits
+/// itself. Every other kernel is launched when the kernels that it depends on have ended.
 inline constexpr char kAwaits[] = "await_";
 
-/// A kernel on its way to a GPU. Immutable for callers; launches may come from several threads.
+/// A kernel being compiled for, or loaded on, a GPU. Immutable for callers; launches may come from
+/// several threads.
 class CompiledKernel {
  public:
   virtual ~CompiledKernel() = default;
   virtual const Source& source() const = 0;
-  /// Queues one launch on `stream` (a CUstream). `params` points to the arguments in order.
-  /// Waits for the compilation when that is still under way. Throws NotSupported with the
-  /// compiler's words when the source does not compile, DeviceError when the launch is refused or
-  /// the process ends before the kernel is compiled.
+  /// Queues one launch on `stream` (a CUstream). `params` points to the arguments in order. Waits
+  /// if the compilation is not finished. Throws NotSupported with the compiler's messages if the
+  /// source does not compile, and DeviceError if the launch is refused or the process ends before
+  /// the kernel is compiled.
   virtual void launch(void* stream, Grid grid, Grid block, std::uint32_t shared_bytes,
                       void* const* params) const = 0;
-  /// The same with as many blocks as the GPU holds at once, but no more than `blocks`.
+  /// The same with as many blocks as the GPU holds at once, but at most `blocks`.
   virtual void launch_resident(void* stream, std::uint32_t blocks, std::uint32_t threads,
                                void* const* params) const = 0;
   /// Waits for the compilation only.
   virtual void wait() const = 0;
 };
 
-/// Starts the compilation for the target's GPU. With no GPU (ordinal -1) the result holds the
-/// source and launch() throws DeviceError. The same source for the same GPU gives the same kernel.
+/// Starts the compilation for the target's GPU. Without a GPU (ordinal -1) the result holds the
+/// source, and launch() throws DeviceError. The same source for the same GPU returns the same
+/// kernel.
 std::shared_ptr<const CompiledKernel> compile(const Target& target, Source source);
 
-/// From now on, compile() leaves that to the first launch, or whoever waits.
+/// From now on, compile() only records the source; the first launch or wait() compiles.
 void compile_at_launch();
 
-/// The sources that were asked for so far for a GPU (Target::ordinal; -1: for none).
+/// All sources requested so far for a GPU (Target::ordinal; -1: without a GPU).
 std::vector<Source> sources_for(int ordinal);
 
-/// Whether a CUfunction is a kernel of ours that waits itself.
+/// True if a CUfunction is one of our kernels that wait themselves.
 bool awaits_kernels(const void* function);
 
-/// Text of a header that travels in the library ("scalar/exp.h"); null when there is none.
+/// Text of an embedded header ("scalar/exp.h"); null if there is none.
 const std::string* embedded_header(const std::string& name);
 
 struct JitStats {

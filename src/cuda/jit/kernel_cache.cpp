@@ -1,5 +1,5 @@
-// File format: magic (8 bytes), key (16), bytes of the image (8), checksum of the image (8), image;
-// numbers in the machine's byte order, which the magic checks.
+// File format: magic (8 bytes), key (16), size of the image (8), checksum of the image (8), image.
+// Numbers have the machine's byte order, which the magic number checks.
 #include "cuda/jit/kernel_cache.h"
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ std::string read_image(const std::string& path, const Digest& key) {
 
 constexpr std::int64_t kHour = 3600, kDay = 24 * kHour;  // in seconds
 
-// Marks a file as used; once a day is enough to tell which are old.
+// Marks a file as used; once a day is precise enough to find old files.
 void touch(const std::string& folder, const std::string& name) {
   const CacheFolder open(folder);
   struct stat info {};
@@ -87,7 +87,8 @@ void KernelCache::write(const Digest& key, const std::string& image) const noexc
     header.sum = checksum(image);
     const std::string_view head(reinterpret_cast<const char*>(&header), sizeof header);
     if (!write_cache_file(file_of(key), {head, image})) return;
-    // Looking through the folder at the first write, and then after every sixteenth of the limit.
+    // Scans the folder at the first write, and then whenever a sixteenth of the limit has been
+    // written.
     const std::int64_t bytes = static_cast<std::int64_t>(image.size());
     if (written.fetch_add(bytes + 1) == -1 || written.load() > limit_ / 16) {
       written = 0;
@@ -115,7 +116,7 @@ void KernelCache::shrink() const noexcept {
       if (::fstatat(folder.fd(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
           !S_ISREG(info.st_mode))
         continue;
-      // What a killed process left behind.
+      // Temporary files of a killed process.
       if (name.ends_with(".tmp") && ::time(nullptr) - info.st_mtime > kHour)
         ::unlinkat(folder.fd(), name.c_str(), 0);
       if (!name.ends_with(".kernel")) continue;

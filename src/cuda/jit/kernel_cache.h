@@ -1,10 +1,9 @@
-// Compiled kernels on disk: one file a kernel, named by its key.
+// Compiled kernels on disk: one file per kernel, named by its key.
 //
-// A file is written under another name and renamed, so that processes which share the folder see
-// whole files only; what is damaged, foreign or truncated is ignored and written anew. A folder
-// that cannot be written is read only, one that others can write is not used (base/cache_file.h),
-// and
-// "" is no folder. Nothing here throws.
+// A file is written under a temporary name and renamed, so that processes that share the folder
+// only see complete files. Damaged, foreign or truncated files are ignored and rewritten. A folder
+// that cannot be written is only read; a folder that other users can write is not used
+// (base/cache_file.h); "" means no folder. No function here throws.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +20,10 @@ class KernelCache {
   explicit KernelCache(std::string folder, std::int64_t limit = kLimit)
       : folder_(std::move(folder)), limit_(limit) {}
 
-  /// The image, or "" when there is none.
+  /// The image, or "" if there is none.
   std::string read(const Digest& key) const noexcept;
   void write(const Digest& key, const std::string& image) const noexcept;
-  /// Removes the files that were used longest ago until the rest is well within the limit.
+  /// Removes the least recently used files until the rest is well within the limit.
   void shrink() const noexcept;
   std::string file_of(const Digest& key) const;
 

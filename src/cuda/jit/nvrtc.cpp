@@ -1,4 +1,4 @@
-// Declarations of NVRTC's interface, its loader and the call.
+// Declares NVRTC's interface, loads it, and compiles.
 #include "cuda/jit/nvrtc.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Nvrtc::Api {
 namespace {
 
 constexpr int kSuccess = 0;
-// Older ones cannot read the C++ of our headers or make cubins for Hopper.
+// Older versions cannot compile the C++ of our headers or make cubins for Hopper.
 constexpr int kOldestMajor = 12;
 
 template <class F>
@@ -58,7 +58,7 @@ bool bind_all(const Library& library, Nvrtc::Api& api) {
          bind(library, "nvrtcGetErrorString", api.error_text);
 }
 
-// A driver reads cubins of its own and of older major versions of CUDA, not of newer ones.
+// A driver loads cubins of its own and of older major versions of CUDA, not of newer ones.
 bool suits_driver(const Nvrtc& compiler) {
   const int version = loaded_driver().version;
   return version == 0 || compiler.major <= version / 1000;
@@ -80,7 +80,7 @@ Nvrtc load_best() {
   return best;
 }
 
-/// What NVRTC calls with the address of a question.
+/// NVRTC's callback; it gets the address of `goes_on`.
 int is_stopped(void* goes_on, void*) {
   return (*static_cast<const std::function<bool()>*>(goes_on))() ? 0 : 1;
 }
@@ -135,7 +135,7 @@ const Nvrtc& nvrtc() {
 }
 
 ArchChoice Nvrtc::choose_arch(int arch) const {
-  // sm_90a has the instructions that belong to Hopper alone.
+  // sm_90a has the instructions that only Hopper has.
   if (std::find(archs.begin(), archs.end(), arch) != archs.end())
     return {cat("--gpu-architecture=sm_", arch, arch == 90 ? "a" : ""), true};
   int newest = 80;
@@ -174,9 +174,9 @@ CompileResult Nvrtc::compile(const std::string& text, const std::string& file_na
   std::vector<const char*> options = common_options();
   options.push_back(choice.option.c_str());
   // Without textures and the runtime library's declarations, which the kernels do not use: a third
-  // less to read.
+  // less to parse.
   if (std::pair(major, minor) >= std::pair(12, 4)) options.push_back("--minimal");
-  // Ours is the one that is kept small and can be pointed elsewhere.
+  // Our own cache has a size limit and a configurable folder.
   if (std::pair(major, minor) >= std::pair(12, 9)) options.push_back("--no-cache");
   std::function<bool()> question = goes_on;
   if (question && api->set_callback != nullptr) api->set_callback(program, is_stopped, &question);

@@ -1,4 +1,4 @@
-// NVRTC, loaded at run time: one program in, a cubin (or PTX) out.
+// NVRTC, loaded at run time: compiles one program to a cubin or PTX.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace tenon::cuda {
 
-/// What the architecture option becomes for a GPU, and whether that gives a cubin.
+/// The architecture option for a GPU, and whether the result is a cubin.
 struct ArchChoice {
   std::string option;  // "--gpu-architecture=sm_90a"
   bool cubin = true;
@@ -26,18 +26,18 @@ struct CompileResult {
 /// Headers by the names under which they are included.
 using HeaderList = std::vector<std::pair<std::string, const std::string*>>;
 
-/// A compiler. `problem` is empty when it can be used.
+/// A compiler. `problem` is empty if it can be used.
 struct Nvrtc {
   std::string path;
   int major = 0, minor = 0;
-  std::vector<int> archs;  // that it makes cubins for, ascending
+  std::vector<int> archs;  // with cubin support, ascending
   std::string problem;
 
-  /// A cubin where the compiler knows the architecture (ten times the compute capability), else PTX
-  /// of the newest one that it knows and the GPU can run.
+  /// A cubin if the compiler knows the architecture (ten times the compute capability), otherwise
+  /// PTX of the newest architecture that the compiler knows and the GPU can run.
   ArchChoice choose_arch(int arch) const;
-  /// Any thread may call it. Asks `goes_on` again and again, in the calling thread, where
-  /// the compiler can be stopped (12.8 and newer): the result is empty then.
+  /// May be called by any thread. If the compiler can be stopped (12.8 and newer), it calls
+  /// `goes_on` repeatedly in the calling thread; the result is empty after a stop.
   CompileResult compile(const std::string& text, const std::string& file_name,
                         const HeaderList& headers, int arch,
                         const std::function<bool()>& goes_on = {}) const;
@@ -48,13 +48,13 @@ struct Nvrtc {
 
 /// Loads one file.
 Nvrtc load_nvrtc(const std::string& path);
-/// Where it is looked for.
+/// Where NVRTC is looked for.
 LibraryName nvrtc_name();
-/// The process's compiler, loaded once; never throws. Among those that are found, one that the
-/// driver is new enough for is preferred.
+/// The process's compiler, loaded once; never throws. Prefers a version that the driver is new
+/// enough for.
 const Nvrtc& nvrtc();
-/// Options that every kernel is compiled with, the architecture's aside. Fixed, so that results do
-/// not depend on where they are compiled.
+/// Options of every kernel besides the architecture. They are fixed, so that results do not depend
+/// on where a kernel is compiled.
 const std::vector<const char*>& common_options();
 
 }  // namespace tenon::cuda

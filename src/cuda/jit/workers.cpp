@@ -1,8 +1,8 @@
-// Two queues and up to 16 threads. They are not the pool of parallel_for: a compilation takes a
-// hundred milliseconds, and work on the CPU must not wait behind it.
+// Two queues and up to 16 threads. They are separate from the pool of parallel_for: a compilation
+// takes a hundred milliseconds, and work on the CPU must not wait behind it.
 //
-// NVRTC seems to read one source at a time, however many threads call it (16 are no faster than 4).
-// So kernels whose optimisation takes long are read first.
+// NVRTC seems to process one source at a time, however many threads call it (16 are no faster than
+// 4). Kernels whose optimisation takes long are therefore compiled first.
 #include "cuda/jit/workers.h"
 
 #include <unistd.h>
@@ -29,14 +29,14 @@ std::atomic<bool> stopped{false};
 
 class Workers {
  public:
-  // The compiler is loaded before the end is told to stop us, so that its own statics outlive our
-  // threads.
+  // The compiler is loaded before the exit handler is registered, so that the compiler's statics
+  // outlive our threads.
   Workers() : most_(std::clamp(available_cpus(), 1, 16)) { nvrtc(); }
 
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // Returns when what is under way has given up; what waits is forgotten.
+  // Returns when running jobs have given up; waiting jobs are dropped.
   void stop() {
     if (getpid() != process_) return;  // after a fork, threads and helpers are another process's
     stopped = true;
@@ -75,7 +75,7 @@ class Workers {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // The kernels of a plan are asked for within a millisecond or two, after which it is known which
+  // The kernels of a plan are requested within a millisecond or two; after that it is known which
   // take longest.
   static constexpr std::chrono::milliseconds kQuiet{2}, kLongestWait{10};
 
@@ -93,20 +93,20 @@ class Workers {
     wake_.notify_one();
   }
 
-  // Where the system has no thread to give, those that there are do the work.
+  // If the system cannot create a thread, the existing ones do the work.
   void start_worker() {
     try {
       threads_.emplace_back([this] { work(); });
     } catch (const std::system_error&) {
     }
   }
-  // False where not one can be had: then who has work does it.
+  // False if no thread at all can be created: the caller then does the work.
   bool has_worker() {
     if (threads_.empty()) start_worker();
     return !threads_.empty();
   }
 
-  // What to do now; nothing when a compilation has to wait for others, or nothing is there.
+  // The next job; nothing if a compilation must wait for others, or if there is no job.
   std::function<void()> next() {
     std::function<void()> run;
     if (!jobs_.empty()) {
@@ -138,7 +138,8 @@ class Workers {
       if (waiting() > 0) wake_.notify_one();
       lock.unlock();
       run();
-      // What the driver and the compiler made for it stays until the other jobs have ended.
+      // Objects that the driver and the compiler created for the job must live until the other jobs
+      // have ended.
       stop_workers_at_exit();
       lock.lock();
     }
@@ -156,8 +157,8 @@ class Workers {
   bool stop_ = false;
 };
 
-// Never destroyed: threads that are not ours may ask when the process ends, and after a fork its
-// threads would be waited for that are not there.
+// Never destroyed: other threads may still call at the end of the process, and after a fork the
+// destructor would wait for threads that do not exist.
 Workers& workers() {
   static Workers* const instance = [] {
     auto* made = new Workers;
@@ -169,8 +170,9 @@ Workers& workers() {
 
 }  // namespace
 
-// Objects of static lifetime go in the reverse order of their making, and NVRTC makes some while it
-// compiles: told once, the end would wait for compilations whose objects are gone.
+// Objects of static lifetime are destroyed in reverse order of construction, and NVRTC constructs
+// some while it compiles. An exit handler registered only once would wait for compilations whose
+// objects are already destroyed.
 void stop_workers_at_exit() {
   std::atexit([] { workers().stop(); });
 }

@@ -5,16 +5,16 @@
 
 namespace tenon::cuda {
 
-/// Runs the job on one of the compiling threads. Jobs do not throw, and wait for each other at
-/// locks alone.
+/// Runs the job on one of the compiling threads. Jobs must not throw, and wait for one another only
+/// at locks.
 void run_on_worker(std::function<void()> job);
-/// Likewise, behind all of those: compilations of most effort begin first, also before some that
-/// were asked for milliseconds earlier.
+/// The same, after all of those jobs: compilations of the highest effort start first, even before
+/// others that were requested milliseconds earlier.
 void compile_on_worker(std::function<void()> job, int effort);
-/// Lets the end of the process wait for the jobs before it destroys what was made up to this call.
-/// Jobs do so when they are done.
+/// Makes the end of the process wait for the jobs before it destroys objects constructed before
+/// this call. Jobs call it when they are done.
 void stop_workers_at_exit();
-/// Whether the process ends: jobs give up, and nobody is told.
+/// True if the process is ending: jobs give up without a report.
 bool are_workers_stopped();
 
 }  // namespace tenon::cuda

@@ -1,21 +1,22 @@
-// Attention and its gradients on tensor cores with float32 sums, a tile of scores at a time (Dao,
-// "FlashAttention-2", 2023): operands of 16 bits, or float32 ones (attention_float.cuh).
+// Attention and its gradients on tensor cores with float32 sums, one tile of scores at a time (Dao,
+// "FlashAttention-2", 2023). Operands are 16-bit, or float32 (attention_float.cuh).
 //
-// A block owns 64 queries (forward, gradient of the query) or 64 keys (gradients of key and value)
-// of one head, 16 a warp, and meets the other side tile by tile, staged in shared memory by
-// asynchronous copies, the next tile under way while one is computed. Weights are recomputed from
-// the logarithms for the gradients, in two kernels that add to nothing of another block's: the same
-// bits every time.
+// Tiles: a block owns 64 queries (forward, gradient of the query) or 64 keys (gradients of key and
+// value) of one head, 16 rows a warp. It loops over the tiles of the other side. Asynchronous
+// copies stage the next tile in shared memory while the current tile is computed. The backward pass
+// recomputes the weights from the stored log-sum-exp (`log`). It uses two kernels, and no block
+// adds to another block's result, so results are deterministic. All results are overwritten.
 //
-// A logarithm is rounded as scores are large: at 200 weights made from it are off by 1e-5 of
-// themselves, a query's all alike, and where one outweighs the others, its gradient, which cancels,
-// by as much of what cancels. So those of float32 operands are divided by their sum, which the
-// kernel of queries has; that of keys makes the same bits of a score and of its weight's gradient,
-// and the delta that is taken off is summed as the weights' gradients are.
+// Precision: the rounding error of a log-sum-exp grows with the scores. At a score of 200 the
+// recomputed weights have a relative error of 1e-5, the same for all weights of a query. Where one
+// weight dominates, the terms of its gradient cancel, and the error is 1e-5 of the cancelled terms.
+// For float32 operands the weights are therefore divided by their sum, which the kernel of the
+// queries computes. The kernel of the keys computes scores and weight gradients with the same bits,
+// and delta is summed in the same way as the weight gradients.
 //
-// Operands need rows of contiguous elements, 16 bytes aligned; sizes are multiples of 8 and are
-// filled up to 16 with zeros. Bound by arithmetic: 4 size multiply-adds a score forward, 14
-// backward.
+// Layout: operands have rows of contiguous elements, 16 bytes aligned. The head size is a multiple
+// of 8 and is padded with zeros to a multiple of 16. Compute-bound: per score, 4 * size operations
+// forward and 14 * size backward.
 #pragma once
 
 #include "cuda/kernels/attention_float.cuh"
@@ -27,11 +28,11 @@
 namespace tenon::cuda {
 
 enum class AttentionMask { None, Bool, Float32, Float16, BFloat16 };
-/// Weights that are dropped at random: none; of numbers of keys that are multiples of four, so that
-/// four neighbours belong to one block of random words; of any number.
+/// Dropout of attention weights: none; with a number of keys that is a multiple of four, so that
+/// four neighbouring weights share one block of random words; with any number of keys.
 enum class AttentionDrops { None, Fours, Any };
 
-/// Everything about an attention that is text.
+/// The compile-time parameters of an attention kernel.
 template <class T, int size, int value_size, bool causal, AttentionMask mask,
           AttentionDrops drops = AttentionDrops::None>
 struct AttentionConfig {
@@ -41,8 +42,8 @@ struct AttentionConfig {
   static constexpr bool kCausal = causal;
   static constexpr AttentionMask kMask = mask;
   static constexpr AttentionDrops kDrops = drops;
-  // Rows of the other side's tiles forward, and in the backward kernels, where two gradients are
-  // accumulated: a block needs no more than 99 KiB, which every GPU has.
+  // Rows of a tile of the other side: forward, and in the backward kernels, which accumulate two
+  // gradients. A block needs at most 99 KiB of shared memory, which every GPU has.
   static constexpr int kRows = T::kRows;
   static constexpr int kOther = T::kGradientRows > 16 && (kE > 64 || kF > 64) ? T::kGradientRows / 2
                                                                               : T::kGradientRows;
@@ -52,22 +53,22 @@ TENON_DEVICE float minus_infinity() { return scalar::float_of(0xff800000u); }
 
 constexpr float kLog2E = 1.44269504088896340736f, kLn2 = 0.69314718055994530942f;
 
-/// Whether all of a tile's keys are there and seen by all of its queries, of which the first is q0.
+/// True if all keys of a tile exist and all queries of the block see them; q0 is the first query.
 template <class C>
 TENON_DEVICE bool sees_all(const AttentionArgs& a, long long q0, long long k0, int keys) {
   return k0 + keys <= a.keys && (!C::kCausal || k0 + keys - 1 <= q0);
 }
 
-/// A number that a mask adds, in units of log2: finite where it is, so that a row which the least
-/// of numbers hides has weights.
+/// A mask's additive value in units of log2. Finite mask values stay finite, so a row that is
+/// hidden by the lowest finite number still has weights.
 TENON_DEVICE float added_score(float number) {
   constexpr float kLeast = -3e38f;
   const float scaled = __fmul_rn(kLog2E, number);
   return scaled < kLeast && number != minus_infinity() ? kLeast : scaled;
 }
 
-/// Of rows that a mask hides by so much that the logarithm of their sum is lost in it, no weight
-/// exceeds 1.
+/// Limits weights to 1, for rows whose mask values are so large that the log-sum-exp loses the
+/// logarithm of the sum to rounding.
 template <class C>
 TENON_DEVICE float weight_of(float score, float log) {
   float exponent = score - log;
@@ -76,8 +77,8 @@ TENON_DEVICE float weight_of(float score, float log) {
   return exp2_fast(exponent);
 }
 
-/// The logarithm of a query that a mask hides from all keys is -infinity: taken as 0, so that each
-/// of its weights is 0 and not NaN.
+/// The log-sum-exp of a query whose keys are all masked is -infinity. It is replaced by 0, so that
+/// each weight of the query is 0 and not NaN.
 template <class C>
 TENON_DEVICE float seen_log(float log) {
   if constexpr (C::kMask != AttentionMask::None)
@@ -85,7 +86,7 @@ TENON_DEVICE float seen_log(float log) {
   return log;
 }
 
-/// What a query's weights are multiplied by: 0 where a mask hides it from all keys.
+/// The factor on the weights of a query: 0 if the mask hides all keys from the query.
 template <class C>
 TENON_DEVICE float inverse_of(float total) {
   if constexpr (C::kMask != AttentionMask::None)
@@ -93,19 +94,19 @@ TENON_DEVICE float inverse_of(float total) {
   return 1.0f / total;
 }
 
-/// Of float32 operands, behind the deltas: what each query's weights are multiplied by in the end.
+/// Float32 operands only: the final factor of each query's weights, stored behind the deltas.
 TENON_DEVICE float* inverse_sums(const AttentionArgs& a) {
   return a.delta + a.batch * a.heads * a.queries;
 }
 
-/// The score in units of log2 as it counts: scaled, masked, -infinity where it is hidden. `all`:
-/// the tile has nothing that is hidden but by the mask.
+/// The score in units of log2: scaled, masked, -infinity where hidden. `all`: only the mask can
+/// hide an element of this tile.
 template <class C>
 TENON_DEVICE float seen_score(const AttentionArgs& a, float score, long long b, long long h,
                               long long i, long long j, bool all) {
   const float hidden = minus_infinity();
   if (!all && (j >= a.keys || (C::kCausal && j > i))) return hidden;
-  // Never contracted with what follows: both passes have the same weights.
+  // Never contracted into an FMA: both passes must compute the same weights.
   const float scaled = __fmul_rn(score, a.scale * kLog2E);
   if constexpr (C::kMask == AttentionMask::None) {
     return scaled;
@@ -124,9 +125,9 @@ TENON_DEVICE float seen_score(const AttentionArgs& a, float score, long long b, 
   }
 }
 
-/// Which weights stay: the words of the draw that a tensor of all weights [batch, heads, queries,
-/// keys] would read. In a warp's 16 x 8 results a lane has four, of which one bit each is given in
-/// their order. Every lane of a warp must ask.
+/// Which weights dropout keeps. The random words are those that a tensor of all weights [batch,
+/// heads, queries, keys] would use. A lane holds four of a warp's 16 x 8 results; it gets one bit
+/// for each, in their order. Every lane of the warp must call.
 template <class C>
 struct AttentionKeeps {
   RandomDraw draw = {0, 0};
@@ -152,15 +153,15 @@ struct AttentionKeeps {
     const unsigned long long at = place(i, j);
     return stays(pick(philox(draw.key, at >> 2, draw.draw), static_cast<int>(at & 3)));
   }
-  /// Of four keys from j on, a multiple of four.
+  /// The bits of four keys from j on; j is a multiple of four.
   TENON_DEVICE unsigned four(long long i, long long j) const {
     const PhiloxBlock block = philox(draw.key, place(i, j) >> 2, draw.draw);
     return stays(block.word[0]) | stays(block.word[1]) << 1 | stays(block.word[2]) << 2 |
            stays(block.word[3]) << 3;
   }
 
-  /// Rows are queries from i on, columns keys from j on. Two lanes share two blocks: each makes
-  /// one.
+  /// Rows are queries from i on, columns are keys from j on. Two lanes share two blocks of random
+  /// words; each lane computes one of them.
   TENON_DEVICE unsigned of_keys(long long i, long long j) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
     if constexpr (C::kDrops == AttentionDrops::Fours) {
@@ -177,8 +178,8 @@ struct AttentionKeeps {
       return bits;
     }
   }
-  /// Rows are keys from j on, a multiple of 16, columns queries from i on. Four lanes share four
-  /// blocks: each makes one.
+  /// Rows are keys from j on (a multiple of 16), columns are queries from i on. Four lanes share
+  /// four blocks of random words; each lane computes one of them.
   TENON_DEVICE unsigned of_queries(long long i, long long j) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
     unsigned bits = 0;
@@ -212,7 +213,7 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
   const auto v_tile = [&](int s) {
     return VTile{memory + QTile::kElements + 2 * KTile::kElements + s * VTile::kElements};
   };
-  // Blocks with most keys first, where later queries see more.
+  // With a causal mask later queries see more keys: start the longest blocks first.
   const long long block = static_cast<long long>(gridDim.x - 1 - blockIdx.x),
                   h = static_cast<long long>(blockIdx.y) % a.heads,
                   b = static_cast<long long>(blockIdx.y) / a.heads, of = h / (a.heads / a.kv_heads);
@@ -268,7 +269,7 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
         const float theirs = shuffle_xor(most, other);
         most = theirs > most ? theirs : most;
       }
-      // A query that has seen no key yet has no largest score to take off.
+      // A query that has seen no key yet has no maximum to subtract.
       const float shift = most == minus_infinity() ? 0.0f : most,
                   factor = exp2_fast(largest[half] - shift);
       largest[half] = most;
@@ -315,7 +316,7 @@ __device__ __forceinline__ void attention_forward(const AttentionArgs& a) {
   if (a.out.data != nullptr) store_rows<T>(a.out, y, b, h, q0 + warp_row, a.queries, C::kValueSize);
 }
 
-/// Of 64 queries: delta = rowsum(dy y), the diagonal of their products.
+/// For 64 queries: delta = rowsum(dy * y), the diagonal of dy · yᵀ.
 template <class C>
 __device__ __forceinline__ void attention_delta(const AttentionArgs& a) {
   using T = typename C::Type;
@@ -352,8 +353,8 @@ __device__ __forceinline__ void attention_delta(const AttentionArgs& a) {
   }
 }
 
-/// The gradients of 64 keys and values: loops over the queries that see them, of all heads that
-/// share them.
+/// Gradients of 64 keys and values. Loops over the queries that see the keys, in all heads that
+/// share the keys.
 template <class C>
 __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
   using T = typename C::Type;
@@ -462,10 +463,10 @@ __device__ __forceinline__ void attention_keys(const AttentionArgs& a) {
     store_rows<T>(a.out_v, dv, b, of, k0 + warp_row, a.keys, C::kValueSize);
 }
 
-/// The gradient of 64 queries: a kernel over the keys that they see. Of float32 operands, what
-/// their weights are divided by too. With `to_deltas` no gradient but delta, the sum of a query's
-/// weights by their gradients: made from results that are stored in 16 bits it would be off by
-/// their rounding, which stays where a gradient cancels.
+/// The gradient of 64 queries. Loops over the keys that the queries see. For float32 operands it
+/// also stores the divisors of the weights. With `to_deltas` it writes delta instead of the
+/// gradient: the sum over keys of weight * weight gradient. A delta computed from 16-bit results
+/// would carry their rounding error, which remains where a gradient cancels.
 template <class C, bool to_deltas = false>
 __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
   using T = typename C::Type;
@@ -574,7 +575,7 @@ __device__ __forceinline__ void attention_queries(const AttentionArgs& a) {
     for (int half = 0; half < 2; ++half) {
       for (int other = 1; other < 4; other *= 2) total[half] += shuffle_xor(total[half], other);
       const long long row = q0 + warp_row + g + 8 * half;
-      // No weight at all: the least of a mask's numbers, of which the logarithm lost the rest.
+      // The sum of the weights is 0: the mask value is so low that the log-sum-exp lost the scores.
       const float inverse = total[half] == 0.0f ? 0.0f : 1.0f / total[half];
       if (t == 0 && row < a.queries) inverse_sums(a)[(b * a.heads + h) * a.queries + row] = inverse;
 #pragma unroll
@@ -593,8 +594,8 @@ __device__ __forceinline__ void attention_weighted_delta(const AttentionArgs& a)
   attention_queries<C, true>(a);
 }
 
-/// Queries that see one tile of keys, the first of a causal text, have theirs from the weights, at
-/// no cost that counts: among them those that one key has to itself.
+/// For queries that see only one tile of keys (the first queries of a causal sequence), delta is
+/// computed from the weights, at negligible cost. Among them are the queries that see a single key.
 template <class C>
 __device__ __forceinline__ void attention_causal_delta(const AttentionArgs& a) {
   if (blockIdx.x + 1 == gridDim.x)

@@ -1,4 +1,4 @@
-// What the attention kernels are given; host and device share it.
+// Arguments of the attention kernels; host and device share these structs.
 #pragma once
 
 #include "cuda/kernels/tensor_map.cuh"
@@ -10,22 +10,22 @@ constexpr int kAttentionRows = 64;  // of a block's own tile: queries, or keys f
 constexpr int kAttentionBoxBytes = 64 * 128;  // 64 rows of 64 16-bit elements in shared memory
 constexpr int kAttentionTaken = 2 * kAttentionRows;  // numbers that 64 queries have in `delta`
 
-/// Element (b, i, h, e) of an operand stands at data + b * stride[0] + i * stride[1] + h *
-/// stride[2] + e, of a mask (b, h, i, j) at data + sum of coordinate * stride.
+/// Element (b, i, h, e) of an operand is at data + b * stride[0] + i * stride[1] + h * stride[2] +
+/// e. Element (b, h, i, j) of a mask is at data + the sum of coordinate * stride.
 struct AttentionOperand {
   const void* data = nullptr;
   long long stride[4] = {};
 };
 
-/// Element (b, i, h, e) of a result stands at data + b * stride[0] + i * stride[1] + h * stride[2]
-/// + e; pairs of elements are aligned. Null: not asked for.
+/// Element (b, i, h, e) of a result is at data + b * stride[0] + i * stride[1] + h * stride[2] + e.
+/// Pairs of elements are aligned. Null: the result is not wanted.
 struct AttentionResult {
   void* data = nullptr;
   long long stride[3] = {};
 };
 
-/// Sums of a gradient's 64 rows at a time, whichever text these are of: those of element e of head
-/// h stand at data + rows / 64 * pitch + h * size + e. Null: not asked for.
+/// Partial sums of a gradient over 64 rows at a time, across all samples of the batch: the sum of
+/// element e of head h is at data + rows / 64 * pitch + h * size + e. Null: not wanted.
 struct AttentionSums {
   float* data = nullptr;
   long long pitch = 0;
@@ -35,8 +35,9 @@ struct AttentionSums {
 struct AttentionArgs {
   AttentionOperand q, k, v, mask, y, dy;
   float* log = nullptr;  // of each query's sum of exponentials; null: not asked for
-  // rowsum(dy y); by warpgroups of 64 queries the logarithms, then these; of float32 operands, then
-  // what makes the sum of a query's weights 1.
+  // rowsum(dy * y). For the warpgroup kernels, each 64 queries have their 64 log-sum-exps, then
+  // their 64 deltas. For float32 operands the deltas are followed by the factors that make each
+  // query's weights sum to 1.
   float* delta = nullptr;
   AttentionResult out;                 // y, or the gradient of q
   AttentionResult out_k, out_v;        // the gradients of k and v
@@ -44,12 +45,12 @@ struct AttentionArgs {
   long long batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0;
   float scale = 1;
   int unused = 0;  // in place of padding
-  // Of weights that are dropped at random: seed and counter of the draw, and of 2^24 numbers how
-  // many, from 0 on, drop.
+  // Dropout: seed and counter of the draw. A random number in [0, 2^24) below the threshold drops
+  // its weight.
   const long long* drops = nullptr;
 };
 
-/// The operands of attention by warpgroups as [batch, heads, length, size], in boxes of 64 x 64.
+/// The operands of the warpgroup kernels as [batch, heads, length, size], in boxes of 64 x 64.
 struct AttentionMaps {
   TensorMap q, k, v, dy;
 };

@@ -1,15 +1,18 @@
-// Attention's products of float32 elements by tensor cores: rounded to tf32, or as good as float32.
+// Attention's matrix products of float32 operands on tensor cores: rounded to tf32, or with nearly
+// float32 accuracy.
 //
-// For the latter each operand is a high and a low part in tf32, and three of the four products are
-// added, the largest apart from the others (Ootomo and Yokota, "Recovering single precision
-// accuracy from Tensor Cores", 2022): 2^-21 of a product is lost at most, as the tensor cores
-// multiply, and they cut sums off instead of rounding them, so sums of a tile begin at zero and are
-// added up in float32. An operand that is infinite, or rounds to infinity, gives NaN.
+// For float32 accuracy each operand is split into a high and a low tf32 part, and three of the four
+// products are added (Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores",
+// 2022). The largest product has an accumulator of its own. At most 2^-21 of a product is lost.
+// Tensor cores truncate sums instead of rounding them. The sums of a tile therefore start at zero
+// and are added to the total in float32. An infinite operand, or one that rounds to infinity, gives
+// NaN.
 //
-// Products of weights: a lane holds columns 2t and 2t + 1 of them, the left operand wants t and
-// t + 4. The order of a sum is free, so row 2t of the right tile is taken for t, row 2t + 1 for
-// t + 4, and no lane asks another. The columns of results are free too: accumulator j of kGroup,
-// column c, stands for column kGroup * c + j, so that a lane loads and stores neighbours.
+// Layout of the products by weights: a lane holds columns 2t and 2t + 1 of the weights, but the
+// left operand of mma needs columns t and t + 4. The order of a sum is free. Row 2t of the right
+// tile is therefore used for t, and row 2t + 1 for t + 4, so no lane exchange is needed. The order
+// of result columns is free too: column c of accumulator j of kGroup is column kGroup * c + j, so a
+// lane loads and stores neighbours.
 #pragma once
 
 #include "cuda/kernels/attention_tile.cuh"
@@ -17,7 +20,7 @@
 
 namespace tenon::cuda {
 
-/// Columns of results that are neighbours in a lane.
+/// Number of neighbouring result columns that a lane holds.
 template <int cols>
 constexpr int kAttentionGroup = cols % 32 == 0 ? 4 : 2;
 
@@ -26,12 +29,12 @@ struct alignas(4 * count) AttentionFloats {
   float v[count];
 };
 
-/// Of a type of elements T: rounded() is a number as operands keep it.
+/// For an element type T: rounded() rounds a number as the operands are stored.
 struct AttentionWide {
   using Element = float;
   static TENON_DEVICE float wide(float x) { return x; }
 
-  /// d += p times the right tile.
+  /// d += p · right tile.
   template <class T, int inner, class Right>
   static TENON_DEVICE void multiply_weights(float (&d)[Right::kCols / 8][4],
                                             const float (&p)[inner / 8][4], const Right& right) {
@@ -40,7 +43,7 @@ struct AttentionWide {
       return left_of<T>(T::rounded(w[0]), T::rounded(w[2]), T::rounded(w[1]), T::rounded(w[3]));
     });
   }
-  /// d += left transposed (16 of its columns from column0) times the right tile.
+  /// d += leftᵀ (16 columns of left, from column0) · right tile.
   template <class T, class Left, class Right>
   static TENON_DEVICE void multiply_across(float (&d)[Right::kCols / 8][4], const Left& left,
                                            int column0, const Right& right) {
@@ -77,7 +80,7 @@ struct AttentionWide {
   static TENON_DEVICE typename T::Left left_of(float a, float b, float c, float d) {
     return T::left(scalar::bits_of(a), scalar::bits_of(b), scalar::bits_of(c), scalar::bits_of(d));
   }
-  /// Adds products by two rows of a right tile, of which `from` is the lane's place in the first.
+  /// Adds the products of two rows of a right tile; `from` is the lane's position in the first row.
   template <class T, int group, class Sums>
   static TENON_DEVICE void add_steps(Sums& sums, const typename T::Left& a, const float* from,
                                      int pitch) {
@@ -89,8 +92,8 @@ struct AttentionWide {
       sums.template add<false>(j, a,
                                T::right(scalar::bits_of(first.v[j]), scalar::bits_of(second.v[j])));
   }
-  /// d += the sum over rows of the right tile of left operands, given for eight from each on, times
-  /// these.
+  /// d += the sum over the rows of the right tile of left operand * row. Left operands come eight
+  /// rows at a time.
   template <class T, int rows, class Right, class Lefts>
   static TENON_DEVICE void sum_rows(float (&d)[Right::kCols / 8][4], const Right& right,
                                     const Lefts& left_at) {
@@ -126,7 +129,8 @@ struct AttentionWide {
   }
 };
 
-/// Tiles are rounded where they lie; what comes from sums is rounded as it is multiplied or stored.
+/// Staged tiles are rounded in place; operands that come from accumulators are rounded when they
+/// are multiplied or stored.
 struct AttentionTf32 : AttentionWide {
   using Left = AttentionLeft;
   using Right = AttentionRight;
@@ -148,7 +152,7 @@ struct AttentionTf32 : AttentionWide {
   static TENON_DEVICE Right right(unsigned a, unsigned b) { return {{a, b}}; }
 };
 
-/// Elements in two parts. The tensor cores cut the low one off, which has either sign.
+/// Elements in two parts. Tensor cores truncate the low part, which may have either sign.
 template <int count>
 struct AttentionParts {
   unsigned high[count], low[count];
@@ -160,7 +164,7 @@ struct AttentionParts {
   }
 };
 
-/// Products of large parts apart from the others, which are smaller by 2^11.
+/// Products of the high parts, kept apart from the other products, which are 2^11 times smaller.
 template <int tiles>
 struct AttentionPartSums {
   float (&d)[tiles][4];

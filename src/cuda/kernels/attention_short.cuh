@@ -1,20 +1,21 @@
-// Attention of texts of up to 64 places and its gradients: a block has all queries and all keys of
-// a head, 16 queries a warp, heads of up to 64.
+// Attention of sequences of up to 64 positions and its gradients. A block holds all queries and all
+// keys of one head, 16 queries a warp; the head size is at most 64.
 //
-// Weights are complete when they are first seen, so backward is one launch: what the kernels of
-// attention.cuh make twice is made once, weights are the softmax of scores again, and the sums that
-// weights' gradients are taken off by come from the weights themselves: nothing is made from the
-// logarithm, whose rounding would be in all weights. Weights and gradients of scores change sides
-// through shared memory. Bound by the latency of one round of loads and products; so registers of
-// 16-bit kernels are few enough for four blocks a multiprocessor. Float32 tiles fill its memory
-// with two.
+// All weights of a query are present at once, so the backward pass is one launch and computes once
+// what the two kernels of attention.cuh compute twice. It recomputes the softmax from the scores
+// and takes delta from the weights. It does not use the log-sum-exp, whose rounding error would
+// enter all weights. Weights and score gradients are transposed through shared memory.
+//
+// Bound by the latency of one round of loads and products, so occupancy matters: the 16-bit kernels
+// use few enough registers for four blocks per multiprocessor. Two blocks of float32 tiles fill the
+// shared memory.
 #pragma once
 
 #include "cuda/kernels/attention.cuh"
 
 namespace tenon::cuda {
 
-/// Scores of one head as they count, in units of log2: the mask's strides are small.
+/// Scaled and masked scores of one head, in units of log2. The mask's strides fit 32 bits.
 template <class C>
 struct ShortScores {
   const AttentionArgs& a;
@@ -51,8 +52,7 @@ struct ShortScores {
   }
 };
 
-/// d += left transposed (16 of its columns from column0) times the right tile: sums over the rows
-/// of both.
+/// d += leftᵀ (16 columns of left, from column0) · right tile: sums over the rows of both.
 template <class T, class Left, class Right>
 TENON_DEVICE void multiply_across(float (&d)[Right::kCols / 8][4], const Left& left, int column0,
                                   const Right& right) {
@@ -70,7 +70,7 @@ TENON_DEVICE void multiply_across(float (&d)[Right::kCols / 8][4], const Left& l
   }
 }
 
-/// A warp's 16 x 64 results to rows row0.. of a tile, rounded to its elements.
+/// Writes a warp's 16 x 64 results to the rows from row0 on of a tile, rounded to the tile's type.
 template <class T, class Tile>
 TENON_DEVICE void keep_rounded(const Tile& tile, const float (&x)[8][4], int row0) {
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
@@ -82,8 +82,8 @@ TENON_DEVICE void keep_rounded(const Tile& tile, const float (&x)[8][4], int row
                     x[n][2 * half + 1]);
 }
 
-/// Powers of 2 of a warp's 16 x 64 scores as they count, less the largest of their row; `total`: of
-/// a row.
+/// exp2 of a warp's 16 x 64 scaled and masked scores minus the maximum of their row. `total`: the
+/// sum of a row.
 template <class C>
 TENON_DEVICE void short_powers(float (&p)[8][4], const ShortScores<C>& scores, int warp_row,
                                float (&most)[2], float (&total)[2]) {
@@ -118,7 +118,7 @@ TENON_DEVICE void short_powers(float (&p)[8][4], const ShortScores<C>& scores, i
   }
 }
 
-/// Grid: (1, batch * heads).
+/// The forward pass. Grid: (1, batch * heads).
 template <class C>
 __device__ __forceinline__ void attention_short_forward(const AttentionArgs& a) {
   using T = typename C::Type;
@@ -180,7 +180,8 @@ __device__ __forceinline__ void attention_short_forward(const AttentionArgs& a) 
   store_rows<T>(a.out, y, b, h, warp_row, a.queries, C::kValueSize);
 }
 
-/// Of queries, keys and values; as many heads of keys as of queries. Grid: (1, batch * heads).
+/// Gradients of queries, keys and values; the keys have as many heads as the queries. Grid: (1,
+/// batch * heads).
 template <class C>
 __device__ __forceinline__ void attention_short_backward(const AttentionArgs& a) {
   using T = typename C::Type;
@@ -194,7 +195,8 @@ __device__ __forceinline__ void attention_short_backward(const AttentionArgs& a)
   const ValueTile dy{memory + 2 * RowTile::kElements};
   const ScoreTile slopes{dy.at + ValueTile::kElements};
   const ValueTile v{slopes.at + ScoreTile::kElements};
-  // Where memory is short, weights take the place of values once these have been multiplied.
+  // For 16-bit operands the weights have their own tile. For float32 operands memory is short: the
+  // weights overwrite the values, which are no longer needed.
   const ScoreTile kept{kIs16Bit<T> ? v.at + ValueTile::kElements : v.at};
   const int heads = static_cast<int>(a.heads), b = static_cast<int>(blockIdx.y) / heads,
             h = static_cast<int>(blockIdx.y) % heads;

@@ -1,11 +1,13 @@
-// Tiles of attention's operands in shared memory, and products of one by another, by tensor cores
-// with float32 sums: of 16-bit elements, and of float32 ones as attention_float.cuh multiplies
-// them.
+// Tiles of attention's operands in shared memory, and their products on tensor cores with float32
+// sums. Elements are 16-bit, or float32 (attention_float.cuh).
 //
-// Of a type of elements T: Element, how one lies in memory; Left and Right, the operands of a
-// product as a lane holds them, made by left() and right() from registers as loaded; Sums, which
-// adds products to accumulators; kRoundsTiles: tiles are rounded where they lie, once for all that
-// read them; kRows, kGradientRows: of the other side's tiles, forward and in the backward kernels.
+// A type T of elements defines:
+// - Element: the element as stored in memory.
+// - Left, Right: the operands of a product in a lane's registers; left() and right() make them from
+//   loaded registers.
+// - Sums: adds products to accumulators.
+// - kRoundsTiles: tiles are rounded in place, once for all readers.
+// - kRows, kGradientRows: rows of a tile of the other side, forward and in the backward kernels.
 #pragma once
 
 #include "cuda/kernels/attention_args.cuh"
@@ -13,7 +15,7 @@
 
 namespace tenon::cuda {
 
-/// Products added by the tensor cores to the sums themselves.
+/// Tensor cores add the products directly to the accumulators.
 template <class T, int tiles>
 struct AttentionDirectSums {
   float (&d)[tiles][4];
@@ -25,7 +27,7 @@ struct AttentionDirectSums {
   TENON_DEVICE void finish() const {}
 };
 
-/// What the tensor cores take at once of a left and of a right operand.
+/// A left and a right operand of one tensor-core instruction.
 struct AttentionLeft {
   unsigned bits[4];
 };
@@ -66,8 +68,8 @@ struct AttentionF16 : Attention16 {
 template <class T>
 constexpr bool kIs16Bit = sizeof(typename T::Element) == 2;
 
-/// A tile in shared memory, row by row: fragments load without bank conflicts. Rows are 16 bytes
-/// apart, which copies leave alone: beside().
+/// A row-major tile in shared memory. Rows are padded by 16 bytes, so fragment loads have no bank
+/// conflicts. Copies do not write the padding; beside() uses it.
 template <class T, int rows, int cols>
 struct AttentionTile {
   using Type = T;
@@ -79,7 +81,7 @@ struct AttentionTile {
   static constexpr int kElements = rows * kPitch;
   Element* at;
 
-  /// Rows [0, left) of `real` elements each; zeros beyond.
+  /// Copies rows [0, left) of `real` elements each; everything beyond is zero.
   template <int real>
   TENON_DEVICE void stage(const Element* from, long long stride, long long left) const {
     constexpr int kChunks = cols / kChunk;
@@ -89,7 +91,8 @@ struct AttentionTile {
       copy_async_16(at + r * kPitch + e, inside ? from + r * stride + e : from, inside);
     }
   }
-  /// What this thread has staged, rounded to what is multiplied; its copies have come.
+  /// Rounds the elements that this thread has staged to the operand's precision. Its copies have
+  /// arrived.
   TENON_DEVICE void round() const {
     if constexpr (T::kRoundsTiles) {
       constexpr int kChunks = cols / kChunk;
@@ -97,23 +100,23 @@ struct AttentionTile {
         T::round(at + c / kChunks * kPitch + c % kChunks * kChunk);
     }
   }
-  /// Two numbers that go with a row.
+  /// Two floats stored with a row, in its padding.
   TENON_DEVICE float* beside(int row) const {
     return reinterpret_cast<float*>(at + row * kPitch + cols);
   }
-  /// Rows row0.. as the left operand, a step of the reduction from k0.
+  /// The rows from row0 on as the left operand, one reduction step from k0.
   TENON_DEVICE typename T::Left load_left(int row0, int k0) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     unsigned a[4];
     ldmatrix_x4(a, at + (row0 + lane % 16) * kPitch + k0 + lane / 16 * kChunk);
     return T::left(a[0], a[1], a[2], a[3]);
   }
-  /// Rows n0.. as 16 columns of the right operand, whose reduction runs along the rows.
+  /// The rows from n0 on as 16 columns of the right operand; the reduction runs along the rows.
   TENON_DEVICE void load_columns(unsigned (&b)[4], int n0, int k0) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, i = lane / 8;
     ldmatrix_x4(b, at + (n0 + i / 2 * 8 + lane % 8) * kPitch + k0 + i % 2 * kChunk);
   }
-  /// 16-bit elements: rows k0.. as 16 steps of the reduction, columns n0...
+  /// 16-bit elements: the rows from k0 on as 16 reduction steps, the columns from n0 on.
   TENON_DEVICE void load_steps(unsigned (&b)[4], int k0, int n0) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, i = lane / 8;
     ldmatrix_x4_trans(b, at + (k0 + i % 2 * 8 + lane % 8) * kPitch + n0 + i / 2 * 8);
@@ -128,8 +131,8 @@ TENON_DEVICE void clear(float (&x)[tiles][4]) {
     for (int e = 0; e < 4; ++e) x[n][e] = 0.0f;
 }
 
-/// d[n / 8] += left (16 rows from row0) times the columns that are the right tile's rows.
-/// `permuted`: each sum has the bits that it has with the tiles in each other's place.
+/// d[n / 8] += left (16 rows from row0) · rightᵀ. `permuted`: each sum has the same bits as with
+/// the two tiles exchanged.
 template <int columns, bool permuted = false, class Left, class Right>
 TENON_DEVICE void multiply_rows(float (&d)[columns / 8][4], const Left& left, int row0,
                                 const Right& right) {
@@ -149,8 +152,8 @@ TENON_DEVICE void multiply_rows(float (&d)[columns / 8][4], const Left& left, in
   sums.finish();
 }
 
-/// What multiplies a tile of 16-bit elements whose rows are summed over, 16 of them from k: the
-/// sums' columns are the tile's.
+/// The right operand for a reduction over the rows of a tile of 16-bit elements, 16 rows from k on.
+/// The columns of the result are the columns of the tile.
 template <class T, class Right>
 TENON_DEVICE void multiply_steps(float (&d)[Right::kCols / 8][4], const unsigned (&a)[4],
                                  const Right& right, int k) {
@@ -164,7 +167,7 @@ TENON_DEVICE void multiply_steps(float (&d)[Right::kCols / 8][4], const unsigned
   }
 }
 
-/// d += p (16 rows, one column for each row of the right tile) times the right tile. Of float32
+/// d += p · right tile; p has 16 rows and one column for each row of the right tile. For float32
 /// elements see attention_float.cuh.
 template <int inner, class Right, class T = typename Right::Type>
 TENON_DEVICE void multiply_weights(float (&d)[Right::kCols / 8][4], const float (&p)[inner / 8][4],
@@ -182,7 +185,7 @@ TENON_DEVICE void multiply_weights(float (&d)[Right::kCols / 8][4], const float 
   }
 }
 
-/// Two neighbours in a row of a tile or of a result of 16 bits, rounded to what tiles keep.
+/// Two neighbouring elements of a row of a 16-bit tile or result, rounded to the tile's type.
 template <class T>
 TENON_DEVICE void store_pair(typename T::Element* to, float x, float y) {
   if constexpr (kIs16Bit<T>)
@@ -197,7 +200,7 @@ TENON_DEVICE const typename T::Element* head_of(const AttentionOperand& x, long 
   return static_cast<const typename T::Element*>(x.data) + b * x.stride[0] + h * x.stride[2];
 }
 
-/// Rows row0 + g and row0 + g + 8 of a warp's 16 x cols results, to head h of batch b.
+/// Stores rows row0 + g and row0 + g + 8 of a warp's 16 x cols results to head h of batch b.
 template <class T, int tiles>
 TENON_DEVICE void store_rows(const AttentionResult& out, const float (&x)[tiles][4], long long b,
                              long long h, long long row0, long long rows, int real) {

@@ -1,18 +1,19 @@
-// Attention and its gradients by warpgroup products (Hopper), as attention.cuh does them by mma:
-// heads of 64 or 128 16-bit elements, no mask but the causal one, a positive scale.
+// Attention and its gradients with wgmma and TMA (Hopper); attention.cuh does the same with mma.
+// Head sizes 64 and 128, 16-bit elements, no mask or the causal mask, a positive scale.
 //
-// A block is a warpgroup and owns 64 rows, 16 a warp: queries (forward, gradient of the query) or
-// keys (gradients of key and value). Scores are products of two tiles in shared memory; weights
-// stay in the registers where the product left them, which is how the next product takes its left
-// operand. The other side comes in tiles of 64 rows by the tensor copy engine, a step ahead. Blocks
-// of several warpgroups that share those tiles are slower: they wait for one another. Nothing is
-// added to what another block adds to: the same bits every time.
+// Tiles: a block is one warpgroup and owns 64 rows, 16 a warp: queries (forward, gradient of the
+// query) or keys (gradients of key and value). Scores are products of two tiles in shared memory.
+// The weights stay in the registers where the product left them; the next product takes its left
+// operand from there. TMA brings the other side in tiles of 64 rows, one step ahead. Blocks of
+// several warpgroups that share tiles were slower, because the warpgroups wait for one another. No
+// block adds to another block's result, so results are deterministic. All results are overwritten.
 //
-// Backward is two kernels, seven products for the five that one would have ("FlashAttention-2"):
-// its third result would be added up by many blocks, in memory.
+// The backward pass is two kernels with seven products. A single kernel needs five
+// ("FlashAttention-2"), but many blocks would then add to its third result in global memory.
 //
-// Bound by arithmetic; on an H200, causal, [16, 12, 1024, 64]: forward 273 TFLOP/s, kernel for
-// queries 366, for keys 368; [8, 16, 2048, 128]: 365, 434 and 438.
+// Compute-bound. H200, causal, [batch, heads, length, size]: [16, 12, 1024, 64] reaches 273 TFLOP/s
+// forward, 366 in the kernel of queries, 368 in the kernel of keys; [8, 16, 2048, 128] reaches 365,
+// 434 and 438.
 #pragma once
 
 #include "cuda/kernels/attention.cuh"
@@ -20,7 +21,7 @@
 
 namespace tenon::cuda {
 
-/// `weighs`: deltas come from weights and their gradients, else from results as they are stored.
+/// `weighs`: compute delta from weights and their gradients, not from the stored (rounded) results.
 template <class T, int size, bool causal, bool weighs = false>
 struct AttentionWgmmaConfig {
   using Type = T;
@@ -36,13 +37,13 @@ inline constexpr WgmmaType kWgmmaTypeOf = WgmmaType::Bf16;
 template <>
 inline constexpr WgmmaType kWgmmaTypeOf<AttentionF16> = WgmmaType::F16;
 
-/// Tiles of 64 rows in shared memory, one behind the other; 32-bit addresses, multiples of 1024.
+/// Consecutive tiles of 64 rows in shared memory. 32-bit addresses, multiples of 1024.
 template <class C>
 struct AttentionTiles {
-  unsigned char* memory;  // what `address` is the address of
+  unsigned char* memory;  // the memory at `address`
   unsigned address;
 
-  /// The first of the block's tiles.
+  /// The block's first tile.
   static TENON_DEVICE AttentionTiles first(unsigned char* shared) {
     const unsigned start = shared_address(shared), aligned = (start + 1023) & ~1023u;
     return {shared + (aligned - start), aligned};
@@ -50,7 +51,7 @@ struct AttentionTiles {
   TENON_DEVICE AttentionTiles next(int tiles) const {
     return {memory + tiles * C::kTileBytes, address + tiles * C::kTileBytes};
   }
-  /// Begins to bring 64 rows of a head, from `row` on; zeros beyond the last.
+  /// Starts the copy of 64 rows of a head, from `row` on; rows beyond the last are zero.
   TENON_DEVICE void bring(const TensorMap& from, long long row, long long h, long long b,
                           unsigned barrier) const {
 #pragma unroll
@@ -60,8 +61,8 @@ struct AttentionTiles {
   }
 };
 
-/// Two barriers behind the block's tiles, for what comes in two slots in turn. One thread fills
-/// them: a whole step ahead.
+/// Two barriers behind the block's tiles, for data that alternates between two slots. One thread
+/// starts the copies, a whole step ahead.
 struct AttentionSlots {
   unsigned barriers;
   const bool fills = threadIdx.x == 0;
@@ -74,20 +75,20 @@ struct AttentionSlots {
     }
     __syncthreads();
   }
-  /// The barrier of a step's slot, to which so many bytes will come.
+  /// The barrier of a step's slot; `bytes` will arrive at it.
   TENON_DEVICE unsigned expect(int step, int bytes) const {
     const unsigned barrier = barriers + step % 2 * 8;
     barrier_expect(barrier, static_cast<unsigned>(bytes));
     return barrier;
   }
-  /// What the step needs is there, and nobody reads the other slot any more.
+  /// Waits until the data of the step has arrived. No thread reads the other slot any more.
   TENON_DEVICE void await(int step) const {
     barrier_wait(barriers + step % 2 * 8, step / 2 % 2);
     __syncthreads();
   }
 };
 
-/// Begins d = left · rightᵀ: 64 rows each, the reduction along the rows.
+/// Starts d = left · rightᵀ: 64 rows each, the reduction runs along the rows.
 template <class C>
 TENON_DEVICE void begin_scores(float (&d)[32], const AttentionTiles<C>& left,
                                const AttentionTiles<C>& right) {
@@ -100,7 +101,7 @@ TENON_DEVICE void begin_scores(float (&d)[32], const AttentionTiles<C>& left,
   wgmma_commit();
 }
 
-/// Begins d += p · right: p in registers as 16-bit pairs, 64 steps of the reduction.
+/// Starts d += p · right: p is in registers as 16-bit pairs, 64 reduction steps.
 template <class C>
 TENON_DEVICE void begin_weighted(float (&d)[C::kBoxes][32], const unsigned (&p)[4][4],
                                  const AttentionTiles<C>& right) {
@@ -143,7 +144,7 @@ TENON_DEVICE void multiply_all(float (&x)[boxes][32], float factor) {
     for (int i = 0; i < 32; ++i) x[b][i] *= factor;
 }
 
-/// The warp's 16 rows from row0 on, to head h of batch b.
+/// Stores the warp's 16 rows from row0 on to head h of batch b.
 template <class C>
 TENON_DEVICE void store_boxes(const AttentionResult& out, const float (&x)[C::kBoxes][32],
                               long long b, long long h, long long row0, long long rows) {
@@ -163,7 +164,7 @@ TENON_DEVICE void store_boxes(const AttentionResult& out, const float (&x)[C::kB
   }
 }
 
-/// Where a lane stands among the warpgroup's 64 rows.
+/// A lane's position among the warpgroup's 64 rows.
 struct AttentionPlace {
   int g, t, warp_row;
   static TENON_DEVICE AttentionPlace here() {
@@ -172,7 +173,7 @@ struct AttentionPlace {
   }
 };
 
-/// The sums of a gradient's rows, from row0 on, by way of shared memory that nobody reads any more.
+/// Sums of a gradient's rows from row0 on. Uses shared memory that no thread reads any more.
 template <class C>
 TENON_DEVICE void save_sums(const AttentionSums& out, const float (&x)[C::kBoxes][32],
                             const AttentionPlace& at, float* memory, long long h, long long row0) {
@@ -201,8 +202,8 @@ TENON_DEVICE void save_sums(const AttentionSums& out, const float (&x)[C::kBoxes
   out.data[row0 / 64 * out.pitch + h * C::kSize + thread] = sum;
 }
 
-/// Scores of keys that are not there or lie behind the query become -infinity. x[4 n + e]: of the
-/// query (or key) first + g + e / 2 * 8 and key (or query) second + 8 n + 2 t + e % 2.
+/// Sets scores to -infinity where the key does not exist or comes after the query. x[4 n + e] is
+/// the score of query (or key) first + g + e / 2 * 8 and key (or query) second + 8 n + 2 t + e % 2.
 template <class C>
 TENON_DEVICE void hide(float (&x)[32], const AttentionPlace& at, long long query, long long key,
                        long long keys) {
@@ -223,7 +224,7 @@ __device__ __forceinline__ void attention_wgmma_forward(const AttentionArgs& a,
   TENON_DYNAMIC_SHARED(shared);
   const Tiles q = Tiles::first(shared), k = q.next(1), v = k.next(2);
   const AttentionPlace at = AttentionPlace::here();
-  // Blocks with most keys first, where later queries see more.
+  // With a causal mask later queries see more keys: start the longest blocks first.
   const long long block = static_cast<long long>(gridDim.x - 1 - blockIdx.x),
                   h = static_cast<long long>(blockIdx.y) % a.heads,
                   b = static_cast<long long>(blockIdx.y) / a.heads, of = h / (a.heads / a.kv_heads);
@@ -262,7 +263,7 @@ __device__ __forceinline__ void attention_wgmma_forward(const AttentionArgs& a,
 #pragma unroll
         for (int e = 0; e < 2; ++e) most = fmaxf(most, s[4 * n + 2 * half + e]);
       for (int other = 1; other < 4; other *= 2) most = fmaxf(most, shuffle_xor(most, other));
-      // A query that has seen no key yet has no largest score to take off.
+      // A query that has seen no key yet has no maximum to subtract.
       const float shift = most == minus_infinity() ? 0.0f : most * scale,
                   factor = exp2_fast(largest[half] * scale - shift);
       largest[half] = most;
@@ -311,20 +312,19 @@ __device__ __forceinline__ void attention_wgmma_forward(const AttentionArgs& a,
   if (a.out.data != nullptr) store_boxes<C>(a.out, y, b, h, mine, a.queries);
 }
 
-/// Weights from scores, and the scores' gradients from the weights': `log` in units of log2.
+/// A weight from its score; `log` is the log-sum-exp in units of log2.
 TENON_DEVICE float weight_of(float score, float scale, float log) {
   return exp2_fast(score * scale - log);
 }
 
-/// What a head's scores and its weights' gradients are taken off by: of each 64 queries the 64
-/// logarithms (in units of log2), then the 64 deltas. Written by the kernel for queries, read by
-/// that for keys.
+/// The log-sum-exps and deltas of a head: for each 64 queries the 64 log-sum-exps (in units of
+/// log2), then the 64 deltas. The kernel of queries writes them, the kernel of keys reads them.
 TENON_DEVICE float* taken_of(const AttentionArgs& a, long long b, long long h) {
   return a.delta + (b * a.heads + h) * ((a.queries + 63) / 64) * kAttentionTaken;
 }
 
-/// The gradients of 64 keys and values a warpgroup: loops over the queries that see them, of all
-/// heads that share them.
+/// Gradients of 64 keys and values per warpgroup. Loops over the queries that see the keys, in all
+/// heads that share the keys.
 template <class C>
 __device__ __forceinline__ void attention_wgmma_keys(const AttentionArgs& a,
                                                      const AttentionMaps& maps) {
@@ -332,7 +332,7 @@ __device__ __forceinline__ void attention_wgmma_keys(const AttentionArgs& a,
   using Tiles = AttentionTiles<C>;
   TENON_DYNAMIC_SHARED(shared);
   const Tiles k = Tiles::first(shared), v = k.next(1), q = v.next(1), dy = q.next(2),
-              rows = dy.next(2);  // what is taken off, twice
+              rows = dy.next(2);  // two slots of log-sum-exps and deltas
   constexpr int kTakenBytes = kAttentionTaken * sizeof(float);
   const AttentionPlace at = AttentionPlace::here();
   const long long of = static_cast<long long>(blockIdx.y) % a.kv_heads,
@@ -419,7 +419,8 @@ __device__ __forceinline__ void attention_wgmma_keys(const AttentionArgs& a,
   save_sums<C>(a.sums_v, dv, at, memory, of, b * a.keys + k0);
 }
 
-/// Rows g and g + 8 of the warp's sixteen from `row0` on: rowsum(dy y). A pair of lanes has a row.
+/// rowsum(dy * y) of rows g and g + 8 of the warp's sixteen from `row0` on. A pair of lanes has a
+/// row.
 template <class C>
 TENON_DEVICE void row_products(float (&sums)[2], const AttentionArgs& a, long long b, long long h,
                                long long row0) {
@@ -450,14 +451,15 @@ TENON_DEVICE void row_products(float (&sums)[2], const AttentionArgs& a, long lo
   for (int half = 0; half < 2; ++half) sums[half] = shuffle(sum, lane / 4 * 2 + half * 16);
 }
 
-/// The gradient of 64 queries a warpgroup: a kernel over the keys that they see. First what is
-/// taken off; with no gradient to write that is all.
+/// The gradient of 64 queries per warpgroup. Loops over the keys that the queries see. It first
+/// computes the log-sum-exps and deltas for the kernel of keys; with no gradient to write it stops
+/// there.
 ///
-/// A delta, a query's sum of weights by their gradients, is rowsum(dy y) too, but for the rounding
-/// of y, which stays where the gradient cancels: of a query that one key has to itself it is all
-/// there is. With `weighs` a kernel of its own makes deltas from the weights: two products more for
-/// the seven of backward. So does a block whose queries see one tile of keys, where that costs
-/// nothing.
+/// A delta is the sum over keys of weight * weight gradient. It equals rowsum(dy * y), except for
+/// the rounding error of y, which remains where the gradient cancels: if a query sees a single key,
+/// the rounding error is the whole result. With `weighs` a separate kernel computes the deltas from
+/// the weights, which adds two products to the seven of the backward pass. A block whose queries
+/// see only one tile of keys does the same at no cost.
 template <class C>
 __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a,
                                                         const AttentionMaps& maps) {
@@ -466,7 +468,7 @@ __device__ __forceinline__ void attention_wgmma_queries(const AttentionArgs& a,
   TENON_DYNAMIC_SHARED(shared);
   const Tiles q = Tiles::first(shared), dy = q.next(1), k = dy.next(1), v = k.next(2);
   const AttentionPlace at = AttentionPlace::here();
-  // Blocks with most keys first, where later queries see more.
+  // With a causal mask later queries see more keys: start the longest blocks first.
   const long long block = static_cast<long long>(gridDim.x - 1 - blockIdx.x),
                   h = static_cast<long long>(blockIdx.y) % a.heads,
                   b = static_cast<long long>(blockIdx.y) / a.heads, of = h / (a.heads / a.kv_heads);

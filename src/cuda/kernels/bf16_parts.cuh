@@ -1,21 +1,22 @@
-// A float32 number as the sum of three bfloat16 numbers, as products of parts take it
-// (gemm_wgmma.cuh): its first 8 bits of mantissa, the next 8, and the rest. Below 2^-110 the last
-// part loses bits to the end of bfloat16's range, 2^-133.
+// Splits a float32 number into a sum of three bfloat16 numbers, the operands of gemm_wgmma.cuh's
+// bf16x6 products: the first 8 bits of the mantissa, the next 8, and the rest. Below 2^-110 the
+// third part loses bits, because bfloat16's range ends at 2^-133.
 //
-// The first part is cut off, so that none overflows. The second is rounded, so that the third, and
-// with it what products of parts leave out, has either sign and cancels in sums. From kLargeParts
-// on the second is cut off too: parts of one sign, whose products are infinite together.
+// The first part is truncated, so that no part overflows. The second part is rounded, so that the
+// third part has either sign; the products that bf16x6 leaves out then cancel in sums. From
+// kLargeParts on the second part is truncated too: all parts then have one sign, so that their
+// products overflow to the same infinity.
 //
-// An infinity is 1 in the first part and infinite in the third, of its sign; NaN is 1 and NaN.
-// Products of third parts are taken with first parts only: so those of an infinity are infinite, or
-// NaN with a zero, and no other part of the number meets an infinity.
+// Infinity is split into 1 (first part) and infinity with the number's sign (third part); NaN into
+// 1 and NaN. Third parts are multiplied by first parts only. The product of an infinity is
+// therefore infinite, or NaN with a zero, and no other part of the other number meets an infinity.
 #pragma once
 
 #include "cuda/kernels/intrinsics.cuh"
 
 namespace tenon::cuda {
 
-// The bits of 2^14: third parts of smaller numbers are below 1, so their products are finite.
+// The bits of 2^14. The third part of a smaller number is below 1, so its products are finite.
 inline constexpr unsigned kLargeParts = 0x4680;
 
 struct Bf16Parts {

@@ -1,7 +1,7 @@
-// Numbers to try kernels on, and how far two results lie apart: for the tuner.
+// Test data for kernels and the distance between two results; used by the tuner.
 //
-// Contiguous elements, one pass, bound by bandwidth. Neither overlaps anything; compare_numbers
-// overwrites its sums, one set a block, and its block has 256 threads.
+// Contiguous elements, one pass, bandwidth-bound. Arrays do not overlap. compare_numbers overwrites
+// its sums, one set per block; a block has 256 threads.
 #pragma once
 
 #include "cuda/kernels/element.cuh"
@@ -14,8 +14,8 @@ TENON_DEVICE float number_of(unsigned bits, float scale) {
   return scale < 0.0f ? (1.0f + 0.5f * even) * -scale : even * scale;
 }
 
-/// Floating numbers in [-scale, scale), or around -scale where that is positive, whole ones from 0
-/// to 7, truth values; by seed and position alone.
+/// Random elements that depend on seed and position alone: floating-point numbers in [-scale,
+/// scale), or near |scale| if scale is negative; integers from 0 to 7; bools.
 template <class Element, bool kFloating, bool kTruth>
 TENON_DEVICE void fill_numbers(void* data, long long count, unsigned long long seed, float scale) {
   const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
@@ -33,8 +33,8 @@ TENON_DEVICE void fill_numbers(void* data, long long count, unsigned long long s
   }
 }
 
-/// Adds up over the elements: the squares of (got - expected), the squares of `expected`, and how
-/// many are finite in one of the two only (or are not finite in both and differ).
+/// Sums over the elements: the squares of (got - expected), the squares of `expected`, and the
+/// number of elements that are finite in only one of the two, or are not finite in both and differ.
 template <class Element>
 TENON_DEVICE void compare_numbers(const void* expected, const void* got, long long count,
                                   double* sums) {

@@ -1,17 +1,17 @@
-// What the convolution kernels on image patches are told at run time; host and device share these
-// structs. Sizes and strides stand here and never in the text of a kernel.
+// Run-time arguments of the convolution kernels that work on image patches; host and device share
+// these structs. Sizes and strides are arguments and never part of a kernel's source.
 //
-// A unit is 16 bytes of neighbouring elements of k in shared memory: kVector of them, 8 of 16 bits
-// or 4 of tf32. An image has, at each of its positions, one unit for every group of kVector
-// channels; or, where there are few channels (kShifts), one a channel, that holds what the taps of
-// one row of a filter meet there. Units of a block's patch are numbered group * taps + tap.
+// A unit is 16 bytes in shared memory: kVector neighbouring elements along k, 8 of 16 bits or 4 of
+// tf32. A feature map normally has, at each position, one unit for every group of kVector channels.
+// With few channels (kShifts) it has one unit per channel, which holds the elements under the taps
+// of one row of a filter. The units of a block's patch are numbered group * taps + tap.
 #pragma once
 
 #include "cuda/kernels/divisor.cuh"
 
 namespace tenon::cuda {
 
-/// An image [image, channel, row, column] by strides, in elements.
+/// A feature map [image, channel, row, column] by strides, in elements.
 struct ConvImage {
   const void* data = nullptr;
   int image_stride = 0, group_stride = 0, row_stride = 0, column_stride = 0, element_stride = 0;
@@ -21,27 +21,27 @@ struct ConvImage {
   int shift = 0;     // kShifts: columns from one element to the next; else 0
 };
 
-/// The part of an image that a block has in shared memory, with zeros outside the image.
+/// The part of a feature map that a block holds in shared memory, with zeros outside the map.
 struct ConvPatch {
   Divisor height, width, groups;  // positions; units at a position
   int images = 0;
   int pitch = 0;  // units from a position to the next, odd
 };
 
-/// Taps of a filter as they lie in a patch: of kShifts only the rows.
+/// Taps of a filter as positions in a patch; with kShifts only the rows.
 struct ConvTaps {
   Divisor count, columns;             // in all, in a row
   int row_step = 0, column_step = 0;  // positions
 };
 
-/// Filters [row of the result, group, tap], element by element, by strides.
+/// Filters [row of the result, group, tap] by strides, element by element.
 struct ConvFilters {
   const void* data = nullptr;
   int filter_stride = 0, group_stride = 0, row_stride = 0, column_stride = 0, element_stride = 0;
 };
 
-/// Which part of the result's images a block computes: `images` images, `rows` x `columns` pixels
-/// of each.
+/// The part of the result that a block computes: `images` images, `rows` x `columns` pixels of
+/// each.
 struct ConvRegion {
   Divisor blocks_m, bands, strips;  // of filters, of rows, of columns
   Divisor pixels, columns;          // of a block in one image; rows * columns, columns
@@ -52,24 +52,24 @@ struct ConvRegion {
   int places = 0, workers = 0;          // tiles of the same filters; blocks that share them
 };
 
-/// Results [image, filter, pixel] of a convolution, or of the gradient of one with respect to its
-/// input, which is one.
+/// Results [image, filter, pixel] of a convolution. The input gradient of a convolution is a
+/// convolution too.
 struct ConvProblem {
   ConvImage image;
   ConvFilters filters;
   ConvPatch patch;
   ConvTaps taps;
   ConvRegion region;
-  int rows = 0;                         // filters of a group of the convolution
-  int chunk = 0;                        // groups of units that are staged at a time
-  int sums = 0;                         // where sums lie on chip, in units; 0: over the operands
-  int pitch = 0;                        // units from a filter to the next, odd
+  int rows = 0;   // filters per group of the convolution
+  int chunk = 0;  // groups of units that are staged at a time
+  int sums = 0;   // offset of the sums in shared memory, in units; 0: over the operands
+  int pitch = 0;  // units from a filter to the next, odd
   int image_step = 0, filter_step = 0;  // from a group of the convolution to the next
 };
 
-/// A convolution of stride 1 over images of 16 bits whose rows are whole groups of 8 pixels, so
-/// that they are loaded 16 bytes at a time (conv_rows.cuh). A block has kM filters at kN pixels:
-/// whole rows, of one image or of several whole ones.
+/// A convolution of stride 1 over 16-bit feature maps whose rows are whole groups of 8 pixels, so
+/// that they are loaded 16 bytes at a time (conv_rows.cuh). A block computes kM filters at kN
+/// pixels: whole rows, of one image or of several whole images.
 struct ConvRows {
   ConvImage image;
   ConvFilters filters;
@@ -83,15 +83,15 @@ struct ConvRows {
   int edges = 0;  // units of the patch beside the image
   int filters_in_all = 0, result_width = 0;
   int first_row = 0, first_column = 0, row_dilation = 1, column_dilation = 1;
-  // Units: from a position, a row, an image to the next; from a filter to the next, odd; where
-  // filters begin.
+  // In units: from one position, row or image to the next; from one filter to the next (odd); the
+  // offset of the filters.
   int pitch = 0, row_pitch = 0, image_pitch = 0, filter_pitch = 0, filters_at = 0;
   int places = 0;
 };
 
-/// The gradient with respect to the filters: [filter, column], summed over pixels. Block (x, y, z):
-/// filters and groups of units, cell numbers from y * cells, group of the convolution. A cell is
-/// one image's band of `rows` rows.
+/// The weight gradient [filter, column], summed over pixels. Block (x, y, z): x numbers filters and
+/// groups of units, y the cells from y * cells on, z the group of the convolution. A cell is a band
+/// of `rows` rows of one image.
 struct ConvGradient {
   ConvImage image;
   ConvPatch patch;  // images: cells at a time; groups: of a block
@@ -108,15 +108,15 @@ struct ConvGradient {
   int group_columns = 0, tap_columns = 0, element_columns = 0;  // of the result's columns
   int result_columns = 0, result_rows = 0;  // of a group of the convolution, of all
   int image_step = 0, filter_step = 0;
-  // Of images that are loaded 16 bytes at a time: groups of 8 pixels of a block in a filter's
-  // gradient, pieces of a row of the image, columns of the patch beside it (or 1), its units
-  // there.
+  // Where images are loaded 16 bytes at a time: groups of 8 pixels of a block in one filter's
+  // gradient, pieces of a row of the image, columns of the patch beside the image (or 1), units
+  // beside the image.
   Divisor eighths, row_pieces, edge;
   int edges = 0;
   float* partials = nullptr;  // [split][result_rows][result_columns]
 };
 
-/// Adds up `splits` partial results of `rows` x `columns` in order.
+/// Adds `splits` partial results of `rows` x `columns` in order.
 struct ConvSum {
   const float* partials = nullptr;
   Divisor columns;  // in items of the text's vector

@@ -1,21 +1,22 @@
-// The gradient of a convolution with respect to its filters, of small images: [filter, column]
-// summed over images and pixels, from patches of the image on chip.
+// Weight gradient of a convolution over small feature maps: [filter, column], summed over images
+// and pixels, from patches in shared memory.
 //
-// Operands as in conv_patch.cuh; the result's gradient has contiguous pixels. A block sums kM
-// filters x kN columns over its cells (conv_args.cuh), some at a time: it stages the gradient as
-// [filter][pixel] and the patches, and reads fragments from both. It leaves its sums as partial
-// results; conv_sum.cuh adds them up in order. So the bits depend on sizes alone. Bound: the
-// latency of a few rounds of loads.
+// Operands as in conv_patch.cuh; the output gradient has contiguous pixels. A block sums kM filters
+// x kN columns over its cells (conv_args.cuh), a few cells at a time. It stages the output gradient
+// as [filter][pixel] and the patches, and loads fragments from both. It overwrites its own partial
+// result; conv_sum.cuh adds the partial results in order, so the bits depend on sizes alone.
+// Latency-bound: a few rounds of loads.
 #pragma once
 
 #include "cuda/kernels/conv_pieces.cuh"
 
 namespace tenon::cuda {
 
-/// C has kMath, kImage and kGradient (Kind), kShifts, kWhole, kM, kN, kThreads, kThreadM,
-/// kThreadN, kAligned (pixels of the gradient that can be loaded at once: 1, 2 or 4), kPixels: 0,
-/// or where both images have 16 bits as they are multiplied, a stride of 1 and rows of whole groups
-/// of 8 pixels, how many of the image a thread loads at once (conv_pieces.cuh).
+/// C has kMath, kImage and kGradient (Kind), kShifts, kWhole, kM, kN, kThreads, kThreadM, kThreadN,
+/// kAligned (pixels of the gradient loaded at once: 1, 2 or 4) and kPixels. kPixels is the number
+/// of image pixels that a thread loads at once (conv_pieces.cuh) if both operands are stored in the
+/// 16-bit type they are multiplied in, the stride is 1 and rows are whole groups of 8 pixels;
+/// otherwise 0.
 template <class C>
 class ConvGradientBlock {
   using M = ConvMath<C::kMath>;
@@ -42,7 +43,7 @@ class ConvGradientBlock {
                          p.patch.pitch;
   }
 
-  /// Waits for other kernels (intrinsics.cuh) when its tables stand.
+  /// Fills its tables, then waits for earlier kernels (intrinsics.cuh) and computes.
   TENON_DEVICE void await_and_run() {
     fill_tables();
     await_kernels();
@@ -70,7 +71,7 @@ class ConvGradientBlock {
 
   TENON_DEVICE void fill_tables() const {
     const int t = static_cast<int>(threadIdx.x);
-    // Places of units, then the result's columns of their first elements.
+    // Positions of units, then the result columns of their first elements.
 #pragma unroll 1
     for (int unit = t; unit < kUnits; unit += C::kThreads) {
       int group = unit;
@@ -83,7 +84,7 @@ class ConvGradientBlock {
                  : 0;
       unit_table()[kUnits + unit] = exists ? group * p_.group_columns + tap * p_.tap_columns : -1;
     }
-    // Slots without a pixel meet zeros of the gradient.
+    // Slots without a pixel are multiplied by zeros of the gradient.
 #pragma unroll 1
     for (int k = t; k < pixels_; k += C::kThreads) {
       int cell = k;
@@ -99,7 +100,7 @@ class ConvGradientBlock {
     }
   }
 
-  /// Of the units whose columns this lane gives to ldmatrix, or loads.
+  /// The table entries of the units whose columns this lane passes to ldmatrix or loads.
   TENON_DEVICE void take_places() {
     const int lane = static_cast<int>(threadIdx.x) % 32, first = warp_n() / M::kVector;
 #pragma unroll
@@ -128,7 +129,7 @@ class ConvGradientBlock {
     }
   }
 
-  /// The gradient of the result, as [filter][slot], 8 pixels at a time as they are.
+  /// Stages the output gradient as [filter][slot], copying 8 pixels at a time without conversion.
   TENON_DEVICE void copy_rows(int cell0, int end, int z) const {
     const int pixels = static_cast<int>(p_.slots.value), items = C::kM * pixels_ / 8;
 #pragma unroll 1
@@ -150,7 +151,7 @@ class ConvGradientBlock {
     copy_async_commit();
   }
 
-  /// Neighbouring threads have different groups and rows, whose units lie in different banks.
+  /// Neighbouring threads take different groups and rows, whose units are in different banks.
   TENON_DEVICE void stage_pieces(int cell, int end, int z) const {
     const ConvImage& x = p_.image;
     const int height = static_cast<int>(p_.patch.height.value),
@@ -178,7 +179,7 @@ class ConvGradientBlock {
     }
   }
 
-  /// Columns of the patches that lie beside the image.
+  /// Zeros the columns of the patches that are beside the image.
   TENON_DEVICE void clear_edges() const {
 #pragma unroll 1
     for (int item = static_cast<int>(threadIdx.x); item < p_.edges; item += C::kThreads) {
@@ -191,7 +192,7 @@ class ConvGradientBlock {
     }
   }
 
-  /// The gradient of the result, as [filter][slot]. A warp takes some rows of 32 items.
+  /// Stages the output gradient as [filter][slot]. Each warp takes some rows of 32 items.
   TENON_DEVICE void stage_rows(int cell0, int end, int z) const {
     constexpr int kItem = C::kAligned == 1 ? 2 : C::kAligned, kRows = 8;
     using Memory = typename Bits<C::kGradient>::type;
@@ -292,7 +293,7 @@ class ConvGradientBlock {
     }
   }
 
-  /// Of this lane's columns in the tile: that of their unit's first element; -1: none.
+  /// For this lane's columns of the tile: the result column of the unit's first element; -1: none.
   TENON_DEVICE void find_columns(int (&columns)[kTilesN]) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll

@@ -1,11 +1,11 @@
-// Convolutions over images of a few channels in 16 bits, whose results lie channels last.
+// Convolutions over 16-bit images of few channels (NCHW) with NHWC results.
 //
-// A block has all filters, and tile by tile C::kRows x C::kColumns pixels of an image: the part of
-// it that they meet lies on chip, by planes, as it lies in memory; each thread gathers its
-// operands of the tensor cores from there (rows: pixels, inner axis: taps of all channels, filled
-// up with zeros to steps of 16) and keeps the filters in registers. Columns of the products are
-// numbered so that a thread ends with 8 neighbouring channels, which it stores at once. The result
-// goes to the epilogue only. The bound is bandwidth: the result is written once.
+// Tiles: a block has all filters and computes one tile of C::kRows x C::kColumns pixels after
+// another. The patch of the image under the tile is in shared memory, by planes as in global
+// memory. Each thread gathers its tensor-core operands from the patch (rows: pixels; k: taps of all
+// channels, padded with zeros to a multiple of 16) and keeps the filters in registers. The columns
+// of the products are numbered so that a thread ends with 8 neighbouring channels and stores them
+// at once. The result goes to the epilogue only. Bandwidth-bound: the result is written once.
 #pragma once
 
 #include "cuda/kernels/conv_image_args.cuh"
@@ -15,17 +15,18 @@
 
 namespace tenon::cuda {
 
-/// The part of an image that a tile of the result meets.
+/// The part of an image under a tile of the result.
+///
 /// C: kMath, kChannels, kTapsH, kTapsW, kStrideH, kStrideW, kFilters, kRows, kColumns, kThreads.
 template <class C>
 struct ImagePatch {
   static constexpr int kTaps = C::kChannels * C::kTapsH * C::kTapsW;
   static constexpr int kHeight = (C::kRows - 1) * C::kStrideH + C::kTapsH;
-  // Even steps read pairs of taps as words.
+  // For even strides pairs of taps are read as words.
   static constexpr int kWidth =
       (C::kColumns - 1) * C::kStrideW + C::kTapsW + (C::kStrideW % 2 == 0 ? C::kTapsW % 2 : 0);
   static constexpr int kPlane = kHeight * kWidth, kPatch = C::kChannels * kPlane;
-  /// The patch, and a plane of zeros for taps that fill up.
+  /// The patch, and a plane of zeros for padding taps.
   static constexpr int kShared = kPatch + kPlane;
   static_assert(C::kColumns % 16 == 0, "whole tiles");
 
@@ -67,7 +68,7 @@ struct ImagePatch {
   struct alignas(16) Word {
     unsigned at[4];
   };
-  /// The result's gradient at the tile's pixels, kPitch numbers apart; zeros outside.
+  /// The output gradient at the tile's pixels, a pitch of kPitch numbers; zeros outside.
   static constexpr int kPitch = C::kFilters + 8, kPixels = C::kRows * C::kColumns;
   static constexpr int kWords = C::kFilters / 8;  // of a pixel
   TENON_DEVICE void load_gradient(const ImageGradient& p, NoPrologue, unsigned short* to) const {
@@ -81,9 +82,9 @@ struct ImagePatch {
       put_gradient(to, i, x);
     }
   }
-  /// The same, made of what lies there (engines/products/print_prologue.h): a thread has the same
-  /// filters of all its pixels, of which its further values lie in the order of the gradient, or of
-  /// filters.
+  /// The same with a prologue applied (engines/products/print_prologue.h). A thread has the same
+  /// filters at all its pixels. The prologue's further operands are indexed like the gradient, or
+  /// by filter.
   template <class P>
   TENON_DEVICE void load_gradient(const ImageGradient& p, const P& prologue,
                                   unsigned short* to) const {
@@ -128,7 +129,7 @@ struct ImagePatch {
       }
     }
   }
-  /// Which of the result's pixels a pixel of the tile is; -1 outside.
+  /// The index of a tile's pixel in the result; -1 outside.
   TENON_DEVICE long long pixel_of(const ImageProblem& p, int pixel) const {
     const int row = row0 + pixel / C::kColumns, column = column0 + pixel % C::kColumns;
     if (row >= p.rows || column >= p.columns) return -1;
@@ -142,7 +143,7 @@ struct ImagePatch {
       shared[kPatch + i] = 0;
   }
 
-  /// Where tap k lies from a pixel's first tap on.
+  /// The offset of tap k from a pixel's first tap.
   static TENON_DEVICE int offset(int k) {
     const int channel = k / (C::kTapsH * C::kTapsW), row = k / C::kTapsW % C::kTapsH;
     return k < kTaps ? channel * kPlane + row * kWidth + k % C::kTapsW : kPatch;
@@ -214,7 +215,7 @@ class ImageBlock {
     }
   }
 
-  /// Of tap k: its channel, row and column in a filter.
+  /// Tap k of a filter as channel, row and column.
   TENON_DEVICE unsigned filter_element(int filter, int k) const {
     if (k >= Patch::kTaps) return 0;
     const int channel = k / (C::kTapsH * C::kTapsW), row = k / C::kTapsW % C::kTapsH,
@@ -239,7 +240,7 @@ class ImageBlock {
         }
   }
 
-  /// Where the thread's taps of each step lie, from a pixel's first tap on.
+  /// The offsets of the thread's taps of each step from a pixel's first tap.
   TENON_DEVICE void list_offsets(int (&offsets)[kSteps][4]) const {
 #pragma unroll
     for (int s = 0; s < kSteps; ++s)
@@ -290,9 +291,10 @@ class ImageBlock {
   unsigned short* shared_;
 };
 
-/// The gradient of the filters: sums over pixels of the result's gradient (rows: filters) times
-/// what lies under the taps (columns). A block adds up its share of the tiles, a warp some of their
-/// pixels, and leaves a partial result; conv_sum.cuh adds those up.
+/// Weight gradient: sums over pixels of output gradient (rows: filters) times the image under the
+/// taps (columns). A block sums its share of the tiles, each warp some of the pixels, and
+/// overwrites one partial result; conv_sum.cuh adds the partial results.
+///
 /// P: the gradient's prologue, or NoPrologue.
 template <class C, class P>
 class ImageGradientBlock {
@@ -303,7 +305,7 @@ class ImageGradientBlock {
   static_assert(C::kFilters % 16 == 0, "whole tiles");
 
  public:
-  /// Numbers of 16 bits: the gradient's pixels and the patch; the warps' sums take their place.
+  /// In 16-bit elements: the gradient's pixels and the patch; later overwritten by the warps' sums.
   static constexpr int kGradient = Patch::kPixels * kPitch;
   static constexpr int kShared =
       kGradient + Patch::kShared > 2 * kSums ? kGradient + Patch::kShared : 2 * kSums;
@@ -360,7 +362,7 @@ class ImageGradientBlock {
     }
   }
 
-  /// The warps' sums in order.
+  /// Adds the warps' sums in order and stores the block's partial result.
   TENON_DEVICE void leave(const float (&sums)[kHigh][kWide][4]) const {
     auto* all = reinterpret_cast<float*>(shared_);
     for (int turn = 0; turn < kWarps; ++turn) {

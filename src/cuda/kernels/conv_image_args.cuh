@@ -1,4 +1,4 @@
-// What the kernel of convolutions over images is given; host and device share it.
+// Arguments of the convolution kernels over images (conv_image.cuh); host and device share them.
 #pragma once
 
 #include "cuda/kernels/divisor.cuh"
@@ -15,7 +15,7 @@ struct ImageProblem {
   int tiles = 0;              // of all images
 };
 
-/// Of the gradient of the filters: `image` and sizes as above.
+/// The weight gradient: `image` and sizes as above.
 struct ImageGradient {
   ImageProblem at;
   const void* gradient = nullptr;  // of the result, [N, rows, columns, K], contiguous, 16 bits

@@ -1,12 +1,12 @@
-// Convolutions over images (conv_image.cuh) by filters of so many taps that registers hold
-// neither them nor the sums over them: the first layer of a residual network, 7 x 7 over 3 colours.
+// Convolutions over images (conv_image.cuh) with so many taps that neither the filters nor their
+// gradient sums fit the registers: the first layer of a ResNet, 7 x 7 over 3 channels.
 //
-// Steps along an image's rows are even, so two neighbouring taps of a pixel are one aligned word
-// of the patch; rows of an odd number of taps are filled up by a tap whose image is zero. Filters
-// lie on chip as the tensor cores take them, 16 bytes a thread. A warp has 16 pixels of two rows at
-// a time, which share what is read of the filters. Of the gradient of the filters, each warp has
-// some taps at all pixels of its block. Bound: reading operands from shared memory, about twice
-// what memory takes.
+// The horizontal stride is even, so two neighbouring taps of a pixel are one aligned word of the
+// patch. A row with an odd number of taps is padded by a tap whose image value is zero. The filters
+// are in shared memory in the order of tensor-core fragments, 16 bytes a thread. A warp computes 16
+// pixels of two rows at a time, which share the loaded filters. For the weight gradient each warp
+// has some taps at all pixels of its block. Bound by operand loads from shared memory, which take
+// about twice as long as the global memory traffic.
 #pragma once
 
 #include "cuda/kernels/conv_image.cuh"
@@ -25,14 +25,14 @@ class ImageTapsBlock {
                     C::kColumns == 16,
                 "whole words and tiles");
 
-  /// Of two neighbouring tiles of filters, a lane's operands of one step.
+  /// A lane's operands for one step of two neighbouring tiles of filters.
   struct alignas(16) Pair {
     unsigned of[2][2];
   };
   static constexpr int kPairs = kSteps * kTiles / 2 * 32;
 
  public:
-  /// Numbers of 16 bits: the patch, and the filters.
+  /// In 16-bit elements: the patch and the filters.
   static constexpr int kShared = kPatch + 8 * kPairs;
 
   TENON_DEVICE ImageTapsBlock(const ImageProblem& p, const E& epilogue, unsigned short* shared)
@@ -62,9 +62,9 @@ class ImageTapsBlock {
   }
 
  private:
-  /// Columns of tiles are numbered as ImageBlock's, so that a thread ends with 8 neighbours. A
-  /// warp reads filter after filter along its taps, channels inside as they lie; where a number
-  /// goes is one part by its tap and one by its filter.
+  /// The columns of a tile are numbered as in ImageBlock, so that a thread ends with 8 neighbours.
+  /// A warp reads filter after filter along the taps, channels innermost as stored. The target
+  /// address is the sum of one term for the tap and one for the filter.
   TENON_DEVICE void load_filters() const {
     auto* pairs = reinterpret_cast<Pair*>(shared_ + kPatch);
     for (int i = static_cast<int>(threadIdx.x); i < kPairs; i += C::kThreads) pairs[i] = {};
@@ -97,7 +97,7 @@ class ImageTapsBlock {
           if (to[e] >= 0) shared_[kPatch + to[e] + place_of_filter(first + u * kWarps)] = x[u][e];
     }
   }
-  /// In numbers of 16 bits, of which a pair has 8: [step][pair of tiles][lane][tile][half][tap].
+  /// In 16-bit elements, 8 per Pair: [step][pair of tiles][lane][tile][half][tap].
   static TENON_DEVICE int place_of_tap(int k) {
     return k / 16 * (kTiles / 2) * 256 + k % 8 / 2 * 8 + k / 8 % 2 * 2 + k % 2;
   }
@@ -106,7 +106,7 @@ class ImageTapsBlock {
     return j / 2 * 256 + c * 32 + j % 2 * 4;
   }
 
-  /// Of each step's two pairs of taps, in words from a pixel's first tap on.
+  /// The offsets of each step's two pairs of taps from a pixel's first tap, in words.
   TENON_DEVICE void list_offsets(int (&offsets)[kSteps][2]) const {
 #pragma unroll
     for (int s = 0; s < kSteps; ++s)
@@ -118,7 +118,7 @@ class ImageTapsBlock {
         offsets[s][half] = (k < kTaps ? at : Patch::kPatch) / 2;
       }
   }
-  /// What is the image's of a pair: the second tap may fill up.
+  /// Masks the padding tap: the second tap of a pair may be beyond the filter's row.
   static TENON_DEVICE unsigned mask(int step, int half) {
     const int k = step * 16 + half * 8 + Patch::lane_column() * 2;
     return static_cast<unsigned>(k) % kLine + 1 < C::kTapsW ? ~0u : 0xffffu;
@@ -174,7 +174,7 @@ class ImageTapsBlock {
   unsigned short* shared_;
 };
 
-/// The gradient of the filters, as ImageGradientBlock's.
+/// The weight gradient, as in ImageGradientBlock.
 template <class C, class P>
 class ImageTapsGradientBlock {
   using Patch = ImagePatch<C>;
@@ -214,7 +214,7 @@ class ImageTapsGradientBlock {
  private:
   static TENON_DEVICE int first_tap(int j) { return (Patch::warp() * kWide + j) * 8; }
 
-  /// A row of 16 pixels.
+  /// Adds the products of a row of 16 pixels.
   TENON_DEVICE void add(const Patch& patch, int row, const int (&offsets)[kWide],
                         float (&sums)[kHigh][kWide][4]) const {
     const int pixel = Patch::pixel(row, Patch::lane_column() * 2);
@@ -237,7 +237,8 @@ class ImageTapsGradientBlock {
     }
   }
 
-  /// Where they fit there, through shared memory, so that whole lines are written.
+  /// Stores the partial result, through shared memory where it fits, so that whole lines are
+  /// written.
   TENON_DEVICE void leave(const float (&sums)[kHigh][kWide][4]) const {
     constexpr int kSums = C::kFilters * Patch::kTaps;
     constexpr bool kTogether = 2 * kSums <= kShared && kSums % 4 == 0;

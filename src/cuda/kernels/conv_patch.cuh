@@ -1,13 +1,13 @@
-// Convolutions with few filters over small images, and their gradients with respect to the input
-// where the stride is 1: results [image, filter, pixel] from a patch of the image on chip.
+// Convolutions with few filters over small feature maps, and their input gradients where the stride
+// is 1: results [image, filter, pixel] from a patch in shared memory.
 //
-// Any strides of operands in float32, bfloat16 or float16; padding, dilation, groups; multiplied as
-// tf32, bfloat16 or float16, float32 sums, the result to the epilogue only. A block computes kM
-// filters x kN pixels (conv_args.cuh), one place of the images after another where there are more
-// than run at once; filters then stay on chip. It stages its patch and its filters once for every
-// `chunk` groups of channels; warps share a tile's k in kGroups parts, which are added in order.
-// The bits depend on sizes alone. Bound: the latency of one round of loads, and the result's
-// bandwidth.
+// Operands: any strides, float32, bfloat16 or float16; padding, dilation, groups. Products in tf32,
+// bfloat16 or float16, float32 sums; the result goes to the epilogue only. A block computes kM
+// filters x kN pixels (conv_args.cuh). Where there are more tiles than blocks that run at once, a
+// block loops over tiles and keeps its filters in shared memory. It stages its patch and its
+// filters once for every `chunk` groups of channels. Warps split a tile's k into kGroups parts,
+// which are added in order, so the bits depend on sizes alone. Bound by the latency of one round of
+// loads and by the bandwidth of the result.
 #pragma once
 
 #include "cuda/kernels/conv_stage.cuh"
@@ -28,9 +28,9 @@ class ConvBlock {
   static constexpr int kTilesM = C::kThreadM / 16, kTilesN = C::kThreadN / 8;
   static constexpr int kPitch = C::kN + 8;  // of the sums in shared memory
   static constexpr int kVector = C::kStoreVector, kRow = C::kN / kVector;
-  // Filters whose epilogues overlap; fewer where each has much to do.
+  // Number of filters whose epilogues overlap; fewer if each epilogue has much to do.
   static constexpr int kAtOnce = E::kChannels ? 2 : 4;
-  // Lanes whose pixels of a filter are one part of a channel that is reduced.
+  // Lanes whose pixels of a filter form one part of a reduced channel.
   static constexpr int kLanes = kRow < 32 ? kRow : 32, kParts = kRow / kLanes;
   static_assert(!E::kChannels || (kLanes & (kLanes - 1)) == 0, "lanes exchange by twos");
   static_assert(!E::kChannels || C::kThreads % kRow == 0, "all threads have pixels");
@@ -48,12 +48,12 @@ class ConvBlock {
                             p.patch.images * p.patch.pitch;
   }
 
-  /// Waits for other kernels (intrinsics.cuh) when its tables stand.
+  /// Fills its tables, then waits for earlier kernels (intrinsics.cuh) and computes.
   TENON_DEVICE void await_and_run() {
     fill_table();
     locate_pixels();
     await_kernels();
-    // What stands between the barriers of a place keeps it apart from the next one.
+    // The barriers inside one tile's work also separate it from the next tile's.
     float* sums = reinterpret_cast<float*>(shared_ + p_.sums);
     const int first = place_;
 #pragma unroll 1
@@ -75,7 +75,8 @@ class ConvBlock {
     image0_ = place * r.images;
   }
 
-  /// `fresh`: the filters are not there yet. Filters that do not lie there as a whole never are.
+  /// `fresh`: the filters are not staged yet. Filters that do not fit as a whole are staged each
+  /// time.
   TENON_DEVICE void multiply_all(bool fresh) {
 #pragma unroll
     for (int m = 0; m < kTilesM; ++m)
@@ -96,8 +97,8 @@ class ConvBlock {
 
   TENON_DEVICE int* table() const { return reinterpret_cast<int*>(shared_); }
 
-  /// Where the units of a chunk lie from a pixel's first one; the unit behind an odd number of them
-  /// meets zeros.
+  /// The offsets of a chunk's units from a pixel's first unit. If their number is odd, the unit
+  /// behind the last is multiplied by zeros.
   TENON_DEVICE void fill_table() const {
 #pragma unroll 1
     for (int unit = static_cast<int>(threadIdx.x); unit <= units_; unit += C::kThreads) {
@@ -111,7 +112,7 @@ class ConvBlock {
     }
   }
 
-  /// Of the pixels whose rows this lane gives to ldmatrix.
+  /// The positions of the pixels whose rows this lane passes to ldmatrix.
   TENON_DEVICE void locate_pixels() {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
@@ -129,7 +130,7 @@ class ConvBlock {
     }
   }
 
-  /// The filters' and the image's loads are under way together.
+  /// Loads the filters and the image at the same time.
   TENON_DEVICE void stage(int group, bool fresh) const {
     const int filters = C::kM * units_, image = patch_items(p_.patch);
     if constexpr (C::kFilters == C::kImage) {
@@ -204,8 +205,8 @@ class ConvBlock {
               Floats<2>{{sums_[m][n][2 * h], sums_[m][n][2 * h + 1]}};
   }
 
-  /// A thread has the same pixels of several filters, kAtOnce of which overlap. Lanes that exchange
-  /// numbers take the same turns.
+  /// A thread has the same pixels of several filters; kAtOnce filters overlap. Lanes that exchange
+  /// numbers run the same iterations.
   TENON_DEVICE void finish(const float* sums) const {
     constexpr int kRows = C::kThreads / kRow;
     static_assert(kRows > 0, "a row is no longer than a block");
@@ -249,8 +250,8 @@ class ConvBlock {
     }
   }
 
-  /// Which part of the channels this thread's lanes have; how many elements it has stands behind
-  /// the partial results.
+  /// The part of each channel that this thread's group of lanes has. The number of its elements is
+  /// stored behind the partial results.
   TENON_DEVICE ChannelPart<kLanes> part_of(bool inside) const {
     ChannelPart<kLanes> part{};
     if constexpr (E::kChannels) {

@@ -1,5 +1,5 @@
-// Pieces of images of 16 bits, channels in order: some neighbouring pixels of 8 channels, loaded up
-// to 16 bytes at a time and transposed in registers into units (conv_args.cuh), one a pixel.
+// Pieces of 16-bit NCHW feature maps: neighbouring pixels of 8 channels, loaded up to 16 bytes at a
+// time and transposed in registers into units (conv_args.cuh), one per pixel.
 #pragma once
 
 #include "cuda/kernels/conv_stage.cuh"
@@ -16,7 +16,7 @@ template <int kPixels>
 struct ConvPiece {
   PiecePixels<kPixels> channels[8];
 
-  /// Zeros outside.
+  /// Loads the piece; zeros outside.
   TENON_DEVICE void load(const unsigned short* from, int channel_stride, bool inside) {
 #pragma unroll
     for (int c = 0; c < 8; ++c) {
@@ -26,7 +26,7 @@ struct ConvPiece {
     }
   }
 
-  /// unit(j): where the j-th pixel's goes.
+  /// Stores the units; unit(j) is the address of the j-th pixel's unit.
   template <class F>
   TENON_DEVICE void store(F&& unit) const {
 #pragma unroll

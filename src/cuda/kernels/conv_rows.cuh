@@ -1,13 +1,13 @@
-// Convolutions of stride 1 with few filters over small images of 16 bits, channels in order, and
-// their gradients with respect to the input: results [image, filter, pixel].
+// Convolutions of stride 1 with few filters over small 16-bit NCHW feature maps, and their input
+// gradients: results [image, filter, pixel].
 //
-// Rows are whole groups of 8 pixels. A thread loads some neighbouring pixels of 8 channels at once,
-// exchanges pixels and channels in registers, and stores units (conv_args.cuh); the patch is staged
-// once for all channels. A warp has kM filters at 32 pixels, of which a lane ends with 8 neighbours
-// of a filter: 16 bytes, so that the epilogue works on registers. For that, column c of the tensor
-// cores' n-th result is pixel c / 2 * 8 + 2 * n + c % 2, and units are shifted by two more every 8
-// positions, so that these eight pixels lie in different banks. Warps share k in kGroups parts.
-// The bits depend on sizes alone. Bound: the latency of one round of loads.
+// Rows are whole groups of 8 pixels. A thread loads neighbouring pixels of 8 channels at once,
+// transposes pixels and channels in registers, and stores units (conv_args.cuh). The patch is
+// staged once for all channels. A warp computes kM filters at 32 pixels. Each lane ends with 8
+// neighbouring pixels of a filter, 16 bytes, so the epilogue works on registers. To get this order,
+// column c of the tensor cores' n-th result is pixel c / 2 * 8 + 2 * n + c % 2. The units are
+// shifted by two more every 8 positions, so that these eight pixels are in different banks. Warps
+// split k into kGroups parts. The bits depend on sizes alone. Latency-bound: one round of loads.
 #pragma once
 
 #include "cuda/kernels/conv_pieces.cuh"
@@ -15,8 +15,8 @@
 
 namespace tenon::cuda {
 
-/// What the 4 lanes of a warp that share a filter have of a channel, kept on chip: [number][row]
-/// [warp].
+/// Partial reductions of a channel by the 4 lanes that share a filter, in shared memory:
+/// [number][row][warp].
 template <int kRows, int kWarps>
 struct WarpChannel {
   float* parts;
@@ -47,7 +47,8 @@ struct WarpChannel {
   }
 };
 
-/// What those of the first `count` warps come to: a part of the channel in memory.
+/// Combines the partial reductions of the first `count` warps into one part of the channel in
+/// global memory.
 template <int kRows, int kWarps>
 struct BlockChannel {
   const float* parts;
@@ -85,14 +86,14 @@ struct BlockChannel {
 };
 
 /// C has kMath, kFilters (Kind), kFiltersWhole (units that can be copied), kTapRows, kTapColumns,
-/// kRowsFirst, kM, kN, kThreads, kPixels (2, 4 or 8 that are loaded at once). E: the epilogue.
+/// kRowsFirst, kM, kN, kThreads, kPixels (pixels loaded at once: 2, 4 or 8). E: the epilogue.
 template <class C, class E>
 class ConvRowsBlock {
   static_assert(!E::kSums, "its results are not reduced as a whole");
 
   using M = ConvMath<C::kMath>;
-  // A warp has kLines rows of the tile, each of 32 pixels; those below one another share what they
-  // read of the image.
+  // A warp has kLines rows of the tile, each of 32 pixels. Rows below one another share loads of
+  // the image.
   static constexpr int kLines = C::kThreadN / 32, kWarpsN = C::kN / C::kThreadN;
   static constexpr int kGroups = C::kThreads / (32 * kWarpsN), kParts = C::kN / 32;
   static constexpr int kTilesM = C::kM / 16, kTilesN = 4;
@@ -124,7 +125,7 @@ class ConvRowsBlock {
   static TENON_DEVICE int lane() { return static_cast<int>(threadIdx.x) % 32; }
   static TENON_DEVICE int warp_n() { return static_cast<int>(threadIdx.x) / 32 % kWarpsN; }
   static TENON_DEVICE int group() { return static_cast<int>(threadIdx.x) / (32 * kWarpsN); }
-  /// Where a column of the patch lies.
+  /// The offset of a column of the patch, in units.
   TENON_DEVICE int column_unit(int column) const { return column * p_.pitch + (column >> 3) * 2; }
 
   // ---- Staging -------------------------------------------------------------------------------
@@ -176,7 +177,7 @@ class ConvRowsBlock {
     if constexpr (C::kFiltersWhole) copy_async_wait<0>();
   }
 
-  /// Columns of the patch that lie beside the image.
+  /// Zeros the columns of the patch that are beside the image.
   TENON_DEVICE void clear_edges() const {
 #pragma unroll 1
     for (int item = static_cast<int>(threadIdx.x); item < p_.edges; item += C::kThreads) {
@@ -189,8 +190,8 @@ class ConvRowsBlock {
     }
   }
 
-  /// As they lie in memory: units of neighbouring numbers of 16 bits. All blocks read the same
-  /// lines, so they begin at different ones, and those of a multiprocessor share its cache.
+  /// Copies the filters as stored, in units of neighbouring 16-bit numbers. All blocks read the
+  /// same lines, so they start at different lines; blocks of one multiprocessor share its cache.
   TENON_DEVICE void copy_filters() const {
     const int units = C::kM * static_cast<int>(p_.groups.value) * kTaps;
     const int turns = (units + C::kThreads - 1) / C::kThreads, first = place_ % turns;
@@ -207,8 +208,8 @@ class ConvRowsBlock {
     copy_async_commit();
   }
 
-  /// As [filter][tap column][pair of groups][tap row][group], as they are multiplied. The loads of
-  /// several units of a thread are under way together.
+  /// Stages the filters in the order of multiplication: [filter][tap column][pair of groups][tap
+  /// row] [group]. The loads of several units of a thread are in flight together.
   TENON_DEVICE void stage_filters() const {
     using Memory = typename Bits<C::kFilters>::type;
     constexpr int kAtOnce = 2 * kTilesM;
@@ -281,7 +282,7 @@ class ConvRowsBlock {
     }
   }
 
-  /// Two groups of channels at all taps of a column.
+  /// Multiplies two groups of channels at all taps of a column.
   TENON_DEVICE void multiply_pair(const Unit* first, const Unit* second, const Unit* rows) {
     const int step = p_.row_dilation * p_.row_pitch;
     unsigned a[kTilesM][C::kTapRows][4];
@@ -307,8 +308,8 @@ class ConvRowsBlock {
     }
   }
 
-  /// Each group of warps finishes some of the tiles: what the others have of them comes by way of
-  /// shared memory, and is added in order.
+  /// Each group of warps finishes some of the tiles. The other groups' sums of these tiles come
+  /// through shared memory and are added in order.
   TENON_DEVICE void exchange_sums() {
     static_assert(kGroups <= 2 && kLines == 1, "what is exchanged is one line");
     __syncthreads();

@@ -1,10 +1,12 @@
-// Staging of the convolution kernels: a patch of an image, and filters, from global into shared
-// memory, each element once. im2col happens when fragments are loaded from shared memory.
+// Staging for the convolution kernels: copies a patch of a feature map, and filters, from global
+// into shared memory, each element once. im2col happens when fragments are loaded from shared
+// memory.
 //
-// A thread gathers the elements of a unit (conv_args.cuh), each load of a warp along a row of the
-// image or along the taps, converts them once and stores 16 bytes. Patches lie as [image][row]
-// [column][group], an odd number of units from one position to the next, so that eight neighbouring
-// pixels are eight rows for ldmatrix without bank conflicts.
+// A thread gathers the elements of a unit (conv_args.cuh). Each load of a warp runs along a row of
+// the feature map or along the taps. The thread converts the elements once and stores 16 bytes. The
+// layout of a patch is [image][row][column][group], with an odd number of units from one position
+// to the next, so that eight neighbouring pixels are eight rows for ldmatrix without bank
+// conflicts.
 #pragma once
 
 #include "cuda/kernels/conv_args.cuh"
@@ -16,7 +18,7 @@ struct alignas(16) Unit {
   unsigned words[4];
 };
 
-/// Elements as they are multiplied.
+/// Elements in the type of the products.
 template <Math math>
 struct ConvMath {
   static constexpr bool kTf32 = math == Math::Tf32;
@@ -46,15 +48,15 @@ struct ConvMath {
   }
 };
 
-/// Splits an item: the remainder is the coordinate that runs fastest.
+/// Divides an item number by `size`: the remainder is the fastest-running coordinate.
 TENON_DEVICE int coordinate(int& item, const Divisor& size) {
   unsigned rest = static_cast<unsigned>(item);
   item = static_cast<int>(split<false>(rest, size));
   return static_cast<int>(rest);
 }
 
-/// The elements of a unit in memory, and where in shared memory it goes. Bit j of the mask: element
-/// j exists.
+/// The elements of a unit in global memory, and the unit's place in shared memory. Bit j of the
+/// mask: element j exists.
 template <class Memory>
 struct UnitSource {
   const Memory* from;
@@ -62,8 +64,8 @@ struct UnitSource {
   unsigned mask;
 };
 
-/// Fills `items` units; find(i) says what the i-th is made of. The loads of several units of a
-/// thread are under way before the first is waited for. kWhole: units exist as a whole or not.
+/// Fills `items` units; find(i) describes the i-th. The loads of several units of a thread are in
+/// flight before the first is awaited. kWhole: a unit exists as a whole or not at all.
 template <Math math, Kind memory, bool kWhole, int kThreads, class F>
 TENON_DEVICE void gather_units(Unit* to, int items, F&& find) {
   using M = ConvMath<math>;
@@ -101,7 +103,7 @@ TENON_DEVICE unsigned first_elements(int count) {
   return count <= 0 ? 0u : count >= kVector ? (1u << kVector) - 1 : (1u << count) - 1;
 }
 
-/// Where a part of a patch comes from: image number and corner of the image.
+/// The source of a part of a patch: image number and corner within the image.
 struct ConvCorner {
   int image, row, column;
 };
@@ -111,8 +113,8 @@ TENON_DEVICE int patch_items(const ConvPatch& patch) {
          patch.images;
 }
 
-/// Unit `item` of a patch of groups group0, ...; corner(i) says where its i-th part lies (an image
-/// past the end is outside).
+/// Unit `item` of a patch of the groups from group0 on; corner(i) is the source of its i-th part
+/// (an image past the end is outside).
 template <Kind memory, bool kShifts, int kVector, class Corner>
 TENON_DEVICE UnitSource<typename Bits<memory>::type> patch_unit(const ConvImage& x,
                                                                 const ConvPatch& patch, int step,
@@ -147,7 +149,7 @@ TENON_DEVICE UnitSource<typename Bits<memory>::type> patch_unit(const ConvImage&
   return unit;
 }
 
-/// Unit `item` of the filters [row0, row0 + kRows), as [row][group][tap], `pitch` units a row.
+/// Unit `item` of the filters [row0, row0 + kRows) as [row][group][tap]; `pitch` units a row.
 template <Kind memory, bool kShifts, bool kRowsFirst, int kRows, int kVector>
 TENON_DEVICE UnitSource<typename Bits<memory>::type> filter_unit(const ConvProblem& p, int step,
                                                                  int row0, int group0, int item) {

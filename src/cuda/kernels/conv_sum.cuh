@@ -1,6 +1,6 @@
-// Adds up partial results [split][row, column] in the order of the splits and gives the sums to the
-// epilogue. Several threads share an item, each with a run of the splits; the runs are added in
-// order. Bound: the second-level cache, where the partial results still are.
+// Adds partial results [split][row, column] in the order of the splits and passes the sums to the
+// epilogue. Several threads share an item: each adds a run of the splits, and the runs are added in
+// order. Bound by the L2 cache, which still holds the partial results.
 #pragma once
 
 #include "cuda/kernels/conv_args.cuh"
@@ -9,7 +9,7 @@
 
 namespace tenon::cuda {
 
-/// An item: kVector neighbours in a row.
+/// An item: kVector neighbours of a row.
 template <int kVector, int kThreads, class E>
 TENON_DEVICE void sum_partials(const ConvSum& s, const E& epilogue,
                                Floats<kVector> (&shared)[kThreads]) {

@@ -1,5 +1,5 @@
-// Numbers of elements split into coordinates: 32-bit counters where they suffice, 64-bit ones
-// (which divide) for arrays of 2^30 elements and more.
+// Splits element numbers into coordinates. Uses 32-bit counters where they suffice, and 64-bit
+// counters (which need divide instructions) for arrays of 2^30 elements and more.
 #pragma once
 
 #include "cuda/kernels/divisor.cuh"
@@ -28,7 +28,7 @@ __device__ __forceinline__ typename Counter<Wide>::type divide(typename Counter<
   }
 }
 
-/// n becomes the remainder; the quotient is returned.
+/// Divides n: returns the quotient and sets n to the remainder.
 template <bool Wide>
 __device__ __forceinline__ typename Counter<Wide>::type split(typename Counter<Wide>::type& n,
                                                               const Divisor& d) {
@@ -37,7 +37,7 @@ __device__ __forceinline__ typename Counter<Wide>::type split(typename Counter<W
   return quotient;
 }
 
-/// Number of this thread in a one-dimensional grid.
+/// The number of this thread in a one-dimensional grid.
 template <bool Wide>
 __device__ __forceinline__ typename Counter<Wide>::type thread_number() {
   return static_cast<typename Counter<Wide>::type>(blockIdx.x) * blockDim.x + threadIdx.x;

@@ -1,4 +1,4 @@
-// Divisor: a number that is the same for a whole launch, prepared for division without a divide
+// Divisor: a divisor that is constant during a launch, prepared for division without a divide
 // instruction. Host and device share the struct; counter.cuh divides.
 //
 // Below 2^31 the quotient is (high(n * multiplier) + n) >> shift (Granlund and Montgomery).

@@ -1,7 +1,7 @@
-// Element types in memory and the types that kernels compute in: 16-bit floating ones are cast to
-// float32 to float, whole numbers to 64 bits (they wrap around when stored).
+// Element types in memory and the types that kernels compute in. 16-bit floating-point elements are
+// cast to float; integers are cast to 64 bits and wrap around when stored.
 //
-// One struct a dtype, whose name generated text gives to a kernel: element::Float32.
+// One struct per dtype; generated source passes its name to a kernel: element::Float32.
 #pragma once
 
 #include "scalar/convert.h"

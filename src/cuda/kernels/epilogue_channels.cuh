@@ -1,11 +1,11 @@
-// What an epilogue reduces for each channel of a result, where a channel is a row of it: groups of
-// lanes leave partial results of the neighbours that they have, and a second launch combines those
-// of each channel in order, by a warp. So the bits depend on how a result is cut into parts alone.
-// (The last block to end would do that without a launch; but then every block waits for the answer
-// of a counter, which takes longer.)
+// Per-channel reductions of an epilogue, for results in which a channel is a row. Groups of lanes
+// store partial results of their neighbouring elements. A second launch combines the partial
+// results of each channel in order, one warp per channel, so the bits depend only on how the result
+// is cut into parts. (The last block to finish could combine them without a second launch. Every
+// block would then wait for the reply of an atomic counter, which takes longer.)
 //
-// Partial results lie as [number][channel][part], with `pitch` parts a row, in front of how many
-// elements each part has. Every lane of a warp must reach these functions.
+// The layout of partial results is [number][channel][part], with `pitch` parts a row, followed by
+// the element count of each part. Every lane of a warp must call these functions.
 #pragma once
 
 #include "cuda/kernels/map_reduce.cuh"
@@ -21,13 +21,13 @@ struct ChannelParts {
   }
 };
 
-/// The part of a channel that Lanes neighbouring lanes have.
+/// The part of a channel that `Lanes` neighbouring lanes hold.
 template <int Lanes>
 struct ChannelPart {
   ChannelParts all;
   int channel, part;
   bool exists;         // this thread's elements
-  bool leads;          // this thread stores what they come to
+  bool leads;          // this thread stores the result
   float count, share;  // of all lanes' elements; 1 / count
 
   TENON_DEVICE void put(int number, float x) const {
@@ -41,7 +41,7 @@ struct ChannelPart {
       if (exists) y = Op::combine(y, x[v]);
     put(number, reduce_lanes<Op, Lanes>(y));
   }
-  /// The mean, and, as the number behind it, the squares of what deviates from that.
+  /// Stores the mean as `number`, and the sum of squared deviations from the mean as `number` + 1.
   template <int N>
   TENON_DEVICE void deviations(int number, const float (&x)[N]) const {
     float sum = 0, squares = 0;
@@ -57,8 +57,8 @@ struct ChannelPart {
   }
 };
 
-/// Partial results of a channel, four neighbouring ones a lane, by a warp; all lanes get the
-/// result.
+/// Combines the partial results of a channel by a warp, four neighbouring ones a lane; all lanes
+/// get the result.
 template <class F>
 TENON_DEVICE void for_parts(const ChannelParts& all, F&& f) {
 #pragma unroll 8
@@ -83,13 +83,13 @@ TENON_DEVICE float combine_channel(const ChannelParts& all, int number, int chan
   return reduce_lanes<Op, 32>(sum);
 }
 
-/// `counts`: the number of the row of counts.
+/// `counts`: the row of `all` that holds the element counts.
 TENON_DEVICE Moments<float> combine_moments(const ChannelParts& all, int number, int counts,
                                             int channel) {
   const float *means = all.row(number, channel), *squares = all.row(number + 1, channel),
               *sizes = all.row(counts, 0);
-  // The mean of all, as a distance from the first part's, then how far each part's lies from it:
-  // nothing cancels, however large the mean.
+  // The overall mean as a difference from the first part's mean, then the deviation of each part's
+  // mean from it: nothing cancels, however large the mean is.
   const float first = means[0];
   float count = 0, sum = 0, within = 0, between = 0;
   for_parts(all, [&](int p) {

@@ -1,7 +1,7 @@
-// What an epilogue reduces over some neighbouring rows of a result, column by column: a warp has
-// the rows of kWarpColumns columns, four neighbouring ones a thread, and leaves what it gathers in
-// shared memory, a line of kWarpColumns floats for each number; then a thread puts together what
-// four warps left of a column, always in the same order.
+// Column reductions of an epilogue over some neighbouring rows of a result. A warp has the rows of
+// kWarpColumns columns, four neighbouring columns a thread. It leaves its partial results in shared
+// memory, one line of kWarpColumns floats for each number. One thread then combines the partial
+// results of four warps for a column, always in the same order.
 #pragma once
 
 #include "cuda/kernels/map_reduce.cuh"
@@ -14,7 +14,7 @@ template <int kRows>
 TENON_DEVICE void put_columns(float* to, int lane, const float (&sums)[4]) {
   *reinterpret_cast<float4*>(to + lane * 4) = make_float4(sums[0], sums[1], sums[2], sums[3]);
 }
-/// Two lines: means and the sums of squared deviations from them, of kRows numbers each.
+/// Two lines: the means of kRows numbers each, and the sums of squared deviations from the means.
 template <int kRows>
 TENON_DEVICE void put_columns(float* to, int lane, const Spread<float> (&x)[4]) {
   float means[4], squares[4];
@@ -28,7 +28,7 @@ TENON_DEVICE void put_columns(float* to, int lane, const Spread<float> (&x)[4]) 
   put_columns<kRows>(to + kWarpColumns, lane, squares);
 }
 
-/// `from`: a column of the first warp's line; those of the next warps lie kPitch floats on.
+/// `from`: a column of the first warp's line; the lines of the next warps follow at kPitch floats.
 template <int kRows, int kPitch>
 TENON_DEVICE float columns_sum(const float* from) {
   float sum = from[0];

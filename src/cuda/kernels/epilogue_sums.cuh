@@ -1,17 +1,17 @@
-// What an epilogue reduces over a whole result: every thread gathers what it has made, blocks leave
-// partial results in memory, and the last block to end combines those in order and stores what they
-// come to. So the bits depend on how the partial results are cut alone.
+// Reductions of an epilogue over a whole result. Every thread accumulates its own elements, blocks
+// leave partial results in global memory, and the last block to finish combines them in order and
+// stores the totals. The bits therefore depend only on how the result is cut into parts.
 //
-// E: an epilogue with kSums (engines/print_map.h). Every thread of the block must reach these
-// functions, but for where a kernel leaves some of its warps out: `sync` is a barrier of those that
-// take part, which number themselves from 0.
+// E: an epilogue with kSums (engines/print_map.h). Every thread of the block must call these
+// functions. Exception: a kernel may leave some of its warps out; `sync` is then a barrier of the
+// warps that take part, whose threads are numbered from 0.
 #pragma once
 
 #include "cuda/kernels/map_reduce.cuh"
 
 namespace tenon::cuda {
 
-/// Over all kThreads; each gets the result.
+/// Reduces over all kThreads threads; every thread gets the result.
 template <int kThreads, class Sums, class Sync>
 TENON_DEVICE Sums combine_block(Sums x, int thread, const Sync& sync) {
   __shared__ Sums of_warp[kThreads / 32];
@@ -25,8 +25,8 @@ TENON_DEVICE Sums combine_block(Sums x, int thread, const Sync& sync) {
   return x;
 }
 
-/// Behind a barrier of a block whose partial results are in memory: the last of `blocks` finds all
-/// `count` of them, and stores what they come to.
+/// Called after a barrier of a block whose partial results are in memory. The last of `blocks`
+/// blocks combines all `count` partial results and stores the totals.
 template <int kThreads, class E, class Sync>
 TENON_DEVICE void combine_partials(const E& epilogue, int thread, unsigned blocks, unsigned count,
                                    const Sync& sync) {
@@ -45,7 +45,7 @@ TENON_DEVICE void combine_partials(const E& epilogue, int thread, unsigned block
   if (thread == 0) epilogue.save_sums(all);
 }
 
-/// Where each block leaves one partial result.
+/// Stores the block's partial result.
 template <int kThreads, class E>
 TENON_DEVICE void end_block(const E& epilogue, const typename E::Sums& gathered) {
   const int thread = static_cast<int>(threadIdx.x);

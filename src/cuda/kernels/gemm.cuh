@@ -1,19 +1,21 @@
 // Matrix products and implicit-GEMM convolutions: C(m, n) = sum over k of A(m, k) * B(k, n).
 //
-// Operands: any strides, float32, bfloat16 or float16 in memory, up to three digits an axis
-// (gemm_args.cuh); accumulation in float32. The result goes to the epilogue only (overwrites what
-// the epilogue stores). A block computes kM x kN results, its operands staged kStages deep by
-// asynchronous copies; the accumulators pass through shared memory on their way out, so that the
-// epilogue sees whole rows. Where k is long and the result small, several blocks share a tile: each
-// leaves its partial sums in the workspace, and the last to finish adds them up in the order of k
-// (in runs, then run by run, where a tile has fewer items than a block has threads), so the bits do
-// not depend on who was last. Where those partial sums would be large (kSerial),
-// each block instead waits for the blocks of the parts of k before its own and adds its sums to
-// theirs, in one float32 copy of the result or in the result itself: slower by the length of that
-// queue where many blocks of a tile run at once. Bound: arithmetic for large products, latency for
-// small ones. On an H200: 4096^3 at 302 TFLOP/s in bfloat16, 135 in tf32, 40 in float32 (cuBLASLt:
-// 838, 434, 51); products and convolutions of LeNet-5 at batch 64 in 2.4 to 17 us, where cuBLASLt
-// and cuDNN take 3.4 to 41 us.
+// Operands: any strides, float32, bfloat16 or float16 in memory, up to three digits per axis
+// (gemm_args.cuh); float32 accumulation. The result goes to the epilogue only, which overwrites its
+// outputs. Tiles: a block computes kM x kN results. Asynchronous copies stage the operands kStages
+// deep. The accumulators pass through shared memory, so that the epilogue gets whole rows.
+//
+// Split k: where k is long and the result small, several blocks share a tile. Each block leaves its
+// partial sums in the workspace, and the last block to finish adds them in the order of k. Where a
+// tile has fewer items than a block has threads, the sums are added in runs, then run by run. The
+// bits do not depend on which block finishes last. With kSerial (large partial sums) each block
+// instead waits for the blocks of the earlier parts of k and adds its sums to theirs, in one
+// float32 copy of the result or in the result itself. The wait makes kSerial slower where many
+// blocks of a tile run at once.
+//
+// Compute-bound for large products, latency-bound for small ones. On an H200: 4096^3 at 302 TFLOP/s
+// in bfloat16, 135 in tf32, 40 in float32 (cuBLASLt: 838, 434, 51); products and convolutions of
+// LeNet-5 at batch 64 in 2.4 to 17 us (cuBLASLt and cuDNN: 3.4 to 41 us).
 #pragma once
 
 #include "cuda/kernels/gemm_math.cuh"
@@ -52,7 +54,7 @@ class GemmBlock {
   static constexpr int kItems = C::kM * C::kN / kVector;
   // Items of a thread whose epilogues overlap.
   static constexpr int kAtOnce = kItems >= 4 * C::kThreads ? 4 : kItems >= 2 * C::kThreads ? 2 : 1;
-  // Whether the epilogue's loads are few enough to be under way during the arithmetic.
+  // True if the epilogue's loads are few enough to be in flight during the arithmetic.
   static constexpr bool kEarly =
       !C::kSplit && kItems <= C::kThreads * kAtOnce && kAtOnce * kVector <= 4;
   static constexpr int kTables = StageA::kTableBytes + StageB::kTableBytes;
@@ -72,7 +74,7 @@ class GemmBlock {
     batch_ = split<false>(tile, p.tiles);
     int tile_m = 0, tile_n = 0;
     if constexpr (C::kSwizzle) {
-      // Blocks that run together share rows of A and columns of B in the second-level cache.
+      // Blocks that run at the same time share rows of A and columns of B in the L2 cache.
       const int width = 8 * p.tiles_n, t = static_cast<int>(tile), first = t / width * 8;
       const int rows = p.tiles_m - first < 8 ? p.tiles_m - first : 8;
       tile_m = first + t % width % rows;
@@ -85,7 +87,7 @@ class GemmBlock {
     n0_ = tile_n * C::kN;
   }
 
-  /// Lays everything out, waits for other kernels (intrinsics.cuh), and computes.
+  /// Sets up the tables, waits for earlier kernels (intrinsics.cuh), and computes.
   TENON_DEVICE void await_and_run(const GemmOperand& a, const GemmOperand& b, unsigned* tickets,
                                   const typename C::A::Prologue& prologue_a = {},
                                   const typename C::B::Prologue& prologue_b = {}) {
@@ -114,12 +116,12 @@ class GemmBlock {
   }
 
  private:
-  /// Where neighbours of the result stand.
+  /// The position of neighbouring results.
   struct Place {
     bool inside;
     long long batch, row, column;
   };
-  /// And what the epilogue has read there.
+  /// A position and the values that the epilogue has loaded there.
   struct Spot : Place {
     typename E::template Held<kVector> held;
   };
@@ -179,7 +181,7 @@ class GemmBlock {
 #pragma unroll 1
     for (int t = 1 - C::kStages; t < tiles; ++t) {  // before 0 the first stages are only filled
       if (t >= 0) copy_async_wait<C::kStages - 2>();
-      // Also: everybody is done with the stage that is filled next.
+      // The barrier also guarantees that no thread still reads the stage that is filled next.
       if (t >= 0 || every_turn) __syncthreads();
       const int next = t + C::kStages - 1, k = k0 + next * C::kK;
       const bool more = next < tiles;
@@ -220,7 +222,7 @@ class GemmBlock {
                                                       StageA::kBytes);
   }
 
-  /// The groups' sums of the item'th kVector neighbours of the tile, in order.
+  /// The sums of all thread groups for the item'th kVector neighbours of the tile, added in order.
   static TENON_DEVICE void group_sum(const float* sums, int item, float (&x)[kVector]) {
     constexpr int kRow = C::kN / kVector;
     const float* from = sums + item / kRow * kPitch + item % kRow * kVector;
@@ -296,7 +298,7 @@ class GemmBlock {
     }
   }
 
-  /// Whether all other blocks of this tile have left their partial sums.
+  /// True if all other blocks of this tile have left their partial sums.
   TENON_DEVICE bool last_of_tile(unsigned* tickets) const {
     unsigned* counter = tickets + p_.ticket + blockIdx.x;
     auto* flag = reinterpret_cast<unsigned*>(tables_);
@@ -311,8 +313,8 @@ class GemmBlock {
     return last;
   }
 
-  /// Adds up the partial sums. With fewer items than threads, several threads share an item, each
-  /// with a run of the splits; the runs are added in order.
+  /// Adds the partial sums. With fewer items than threads, several threads share an item: each adds
+  /// a run of the splits, and the runs are added in order.
   TENON_DEVICE void add_partials(float* sums) {
     constexpr int kRow = C::kN / kVector;
     const int rows_left = static_cast<int>(p_.m) - m0_, columns_left = static_cast<int>(p_.n) - n0_;
@@ -351,7 +353,7 @@ class GemmBlock {
 
   // ---- In turn -------------------------------------------------------------------------------
 
-  /// Items of a thread whose loads overlap: a block that has its turn keeps others waiting.
+  /// Items of a thread whose loads overlap: a block that holds the turn keeps other blocks waiting.
   static constexpr int kMostInTurn = kVector == 1 ? 16 : 32 / kVector;
   static constexpr int kOfThread = (kItems + C::kThreads - 1) / C::kThreads;
   static constexpr int kInTurn = kOfThread < kMostInTurn ? kOfThread : kMostInTurn;
@@ -360,10 +362,10 @@ class GemmBlock {
     return p_.partials + ((at.batch * p_.result_rows + at.row) * p_.result_columns + at.column);
   }
 
-  /// Adds this block's sums to those of the parts of k before it, which wait in memory; whether
-  /// they are now whole, and given to the epilogue. Blocks of later parts have higher numbers. The
-  /// hardware starts blocks in the order of their numbers, so those that are waited for run or have
-  /// ended; CUDA does not promise that order, CUTLASS relies on it too.
+  /// Adds this block's sums to the sums of the earlier parts of k in memory. Returns true if the
+  /// sums are complete and were given to the epilogue. Blocks of later parts have higher numbers.
+  /// The hardware starts blocks in the order of their numbers, so the blocks that this one waits
+  /// for are running or have ended. CUDA does not promise that order; CUTLASS relies on it too.
   TENON_DEVICE bool add_in_turn(const float* sums, unsigned* counter) {
     const bool last = static_cast<int>(blockIdx.y) + 1 == p_.splits;
     if (blockIdx.y > 0 && threadIdx.x == 0) await_counter(counter, blockIdx.y);

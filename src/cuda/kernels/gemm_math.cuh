@@ -1,8 +1,8 @@
-// The arithmetic of a block's tile: float32 FMAs, or tensor cores in tf32, bfloat16 and float16.
+// The arithmetic on a block's tile: float32 FMAs, or tensor cores in tf32, bfloat16 and float16.
 //
-// A tile of accumulators belongs to one of kGroups groups of threads; group g takes every
-// kGroups-th slice of k out of each staged tile, so that a small result still employs many warps.
-// write() puts the accumulators in shared memory as [m][kN + 8]; gemm.cuh adds the groups up in
+// The threads form kGroups groups, each with its own accumulators for a tile. Group g takes every
+// kGroups-th slice of k of each staged tile, so that a small result still employs many warps.
+// write() stores the accumulators in shared memory as [m][kN + 8]; gemm.cuh adds the groups in
 // order.
 #pragma once
 
@@ -23,7 +23,7 @@ TENON_DEVICE const T* staged(const T* tile, int outer, int k) {
   return along_k ? tile + outer * pitch + k : tile + k * pitch + outer;
 }
 
-/// kTM x kTN accumulators a thread.
+/// FMA: kTM x kTN accumulators a thread.
 template <class C, int kPitchA, int kPitchB>
 class FmaTile {
  public:
@@ -60,8 +60,8 @@ class FmaTile {
   }
 
  private:
-  /// Which outer index accumulator i of a thread has: neighbours for 16-byte loads along the outer
-  /// axis, interleaved where the loads go along k.
+  /// The outer index of a thread's accumulator i: neighbours, for 16-byte loads along the outer
+  /// axis; interleaved where the loads run along k.
   template <bool along_k, int threads>
   static TENON_DEVICE int index(int thread, int i) {
     return along_k ? thread + i * threads : (i / 4 * threads + thread) * 4 + i % 4;
@@ -95,7 +95,7 @@ class FmaTile {
   float acc_[C::kThreadM][C::kThreadN] = {};
 };
 
-/// kThreadM x kThreadN is the tile of a warp: multiples of 16.
+/// Tensor cores: kThreadM x kThreadN is the tile of a warp, both multiples of 16.
 template <class C, int kPitchA, int kPitchB>
 class MmaTile {
  public:
@@ -181,7 +181,7 @@ class MmaTile {
     }
   }
 
-  /// Columns n to n + 7 and n + 8 to n + 15.
+  /// Loads columns n to n + 7 and n + 8 to n + 15.
   TENON_DEVICE void load_b(unsigned (&f0)[2], unsigned (&f1)[2], const StoredB* tile, int n,
                            int k) const {
     constexpr bool along_k = C::B::kAlongK;

@@ -1,8 +1,8 @@
-// The defining sum of a contraction, one thread a result: float64, integers, and sizes beyond
-// 2^31. Right everywhere, quick nowhere.
+// Contraction by its definition, one thread per result: float64, integers, and sizes beyond 2^31.
+// Correct for every case and slow; not tuned.
 //
 // Operands as in gemm_args.cuh, of any element type; sums in double, float or wrapping 64-bit
-// integers. Overwrites what the epilogue stores.
+// integers. Overwrites the epilogue's outputs.
 #pragma once
 
 #include "cuda/kernels/counter.cuh"
@@ -13,7 +13,7 @@
 
 namespace tenon::cuda {
 
-/// d holds the digits of an index.
+/// Splits an index into the digits d.
 TENON_DEVICE void digits_of(const GemmAxis& axis, unsigned long long index, long long (&d)[3]) {
   unsigned long long rest = index;
   unsigned long long d1 = split<true>(rest, axis.size2);
@@ -23,7 +23,7 @@ TENON_DEVICE void digits_of(const GemmAxis& axis, unsigned long long index, long
   d[2] = static_cast<long long>(rest);
 }
 
-/// Where an element lies: from the operand's start, and in the layouts of its prologue.
+/// The position of an element: from the operand's start, and in the layouts of its prologue.
 template <int layouts>
 struct Located {
   long long own = 0, more[layouts > 0 ? layouts : 1] = {};
@@ -83,7 +83,7 @@ TENON_DEVICE T element_at(const GemmOperand& o, const P& prologue, const Located
   }
 }
 
-/// The i'th result.
+/// Computes the i'th result.
 template <class ElementA, class ElementB, class T, int kWindowA, int kWindowB, int kInnerAxis,
           int kRound, class E, class PA, class PB>
 TENON_DEVICE void plain_result(const GemmProblem& p, const GemmOperand& a, const GemmOperand& b,

@@ -1,16 +1,16 @@
-// Large matrix products in float32 by fused multiply-adds, without tensor cores: C(m, n) = sum over
-// k of A(m, k) * B(k, n), the result to the epilogue only.
+// Large float32 matrix products by fused multiply-adds, without tensor cores: C(m, n) = sum over k
+// of A(m, k) * B(k, n). The result goes to the epilogue only, which overwrites its outputs.
 //
-// Operands: float32 matrices whose lines are contiguous along m and n, as in the gradient of a
-// layer's weights; lines multiples of 16 bytes long and apart, addresses multiples of 16; any k, n
-// a multiple of 4. Sums are in the order of k; where blocks share a tile's k, each leaves its sums
-// in the workspace, and the last to finish adds them up in that order, so the bits depend on sizes
-// alone.
+// Operands: float32 matrices that are contiguous along m and along n, as in a linear layer's weight
+// gradient. Line lengths and pitches are multiples of 16 bytes, addresses are multiples of 16; any
+// k, n a multiple of 4. Sums are in the order of k. Where blocks share a tile's k, each leaves its
+// sums in the workspace, and the last to finish adds them in the order of k, so the bits depend on
+// sizes alone.
 //
-// Lines are copied asynchronously, kStages deep, as [k][outer], so that a thread reads its rows and
-// its columns of one k as 16-byte vectors; it has 8 x 8 sums, which leaves registers for 16 warps.
-// Bound: issue slots, a tenth of which goes to loads, and the register file's ports. On an H200:
-// 48 TFLOP/s with a momentum update in the epilogue, where cuBLASLt and a kernel for the update
+// Lines are copied asynchronously, kStages deep, as [k][outer], so a thread reads its rows and its
+// columns of one k as 16-byte vectors. A thread has 8 x 8 sums, which leaves registers for 16
+// warps. Bound by issue slots, a tenth of which goes to loads, and by the register file's ports. On
+// an H200: 48 TFLOP/s with a momentum update in the epilogue; cuBLASLt and a separate update kernel
 // reach 45.
 #pragma once
 
@@ -28,8 +28,8 @@ using Float4 = Floats<4>;
 
 TENON_DEVICE Float4 four(const float* from) { return *reinterpret_cast<const Float4*>(from); }
 
-/// A block's tiles of an operand. Beyond a line's end its last elements are repeated: their results
-/// are nowhere stored.
+/// A block's tiles of an operand. Beyond a line's end the line's last elements are repeated; their
+/// results are not stored.
 template <int kOuter, int kDepth, int kThreads>
 class LineStage {
  public:
@@ -63,8 +63,8 @@ template <class C>
 class SimtTile {
   using StageA = LineStage<C::kM, C::kK, C::kThreads>;
   using StageB = LineStage<C::kN, C::kK, C::kThreads>;
-  // Of a thread, and of a warp, with 8 threads along m and 4 along n. A thread has four rows and
-  // four columns in either half of its warp's.
+  // Sides of a thread's and of a warp's part; 8 threads along m and 4 along n. A thread has four
+  // rows and four columns in each half of its warp's part.
   static constexpr int kSide = 8, kWarpM = 8 * kSide, kWarpN = 4 * kSide, kWarps = C::kN / kWarpN;
   static constexpr int kTileA = C::kM * C::kK, kTile = kTileA + C::kN * C::kK;
   static_assert(C::kM * C::kN == C::kThreads * kSide * kSide && C::kM % kWarpM == 0 &&
@@ -81,7 +81,7 @@ class SimtTile {
     n_ = warp % kWarps * kWarpN + lane % 4 * 4;
   }
 
-  /// Adds up k from k0 to k_end of the tile at (m0, n0).
+  /// Accumulates k from k0 to k_end of the tile at (m0, n0).
   TENON_DEVICE void accumulate(const SimtProblem& p, int m0, int n0, int k0, int k_end,
                                float* ring) {
     StageA stage_a(p.a, m0, k0, k_end);
@@ -102,7 +102,7 @@ class SimtTile {
 #pragma unroll 1
     for (int tile = 0; tile < tiles; ++tile) {
       copy_async_wait<C::kStages - 2>();
-      __syncthreads();  // also: everybody is done with the stage that is filled next
+      __syncthreads();  // also: no thread reads the stage that is filled next
       fill(tile + C::kStages - 1);
       const float *a = now + m_, *b = now + kTileA + n_;
 #pragma unroll
@@ -113,7 +113,7 @@ class SimtTile {
     __syncthreads();
   }
 
-  /// The sums as [m][kPitch].
+  /// Stores the sums as [m][kPitch].
   TENON_DEVICE void write(float* tile) const {
 #pragma unroll
     for (int m = 0; m < kSide; ++m)
@@ -157,7 +157,7 @@ class SimtBlock {
         epilogue_(epilogue),
         sums_(reinterpret_cast<float*>(shared)),
         flag_(reinterpret_cast<unsigned*>(shared + kFloatBytes)) {
-    // Blocks that run together share rows of A and columns of B in the second-level cache.
+    // Blocks that run at the same time share rows of A and columns of B in the L2 cache.
     const int width = 8 * p.tiles_n, tile = static_cast<int>(blockIdx.x), first = tile / width * 8;
     const int rows = p.tiles_m - first < 8 ? p.tiles_m - first : 8;
     m0_ = (first + tile % width % rows) * C::kM;
@@ -180,7 +180,7 @@ class SimtBlock {
   }
 
  private:
-  /// Where an item stands and what the epilogue has read there.
+  /// The position of an item and the values that the epilogue has loaded there.
   struct Spot {
     bool inside;
     int row, column;
@@ -230,7 +230,7 @@ class SimtBlock {
     for (int i = static_cast<int>(threadIdx.x); i < kItems; i += C::kThreads)
       *reinterpret_cast<Float4*>(to + i * 4) = four(place(i));
   }
-  /// In the order of k.
+  /// Adds the partial sums in the order of k.
   TENON_DEVICE void add_partials(const Spot (&spots)[kAtOnce], int first,
                                  Float4 (&x)[kAtOnce]) const {
 #pragma unroll
@@ -246,7 +246,7 @@ class SimtBlock {
       }
   }
 
-  /// Whether all other blocks of this tile have left their sums.
+  /// True if all other blocks of this tile have left their sums.
   TENON_DEVICE bool is_last(unsigned* tickets) const {
     unsigned* counter = tickets + p_.ticket + blockIdx.x;
     __syncthreads();

@@ -1,11 +1,11 @@
-// What the float32 matrix product without tensor cores is told at run time; host and device share
+// Run-time arguments of the float32 matrix product without tensor cores; host and device share
 // these structs.
 #pragma once
 
 namespace tenon::cuda {
 
-/// Lines of `line` elements (a multiple of 4) along the result's axis, `pitch` elements apart along
-/// k.
+/// Lines of `line` elements (a multiple of 4) along the result's axis; consecutive k are `pitch`
+/// elements apart.
 struct SimtOperand {
   const float* data = nullptr;
   int line = 0, pitch = 0;

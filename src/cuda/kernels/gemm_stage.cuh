@@ -1,17 +1,19 @@
-// Staging: tiles of an operand from global memory into shared memory.
+// Staging: copies tiles of an operand from global into shared memory.
 //
-// A tile of [outer, k] elements lies with k contiguous ([outer][k + pad]) or with the outer axis
-// contiguous ([k][outer + pad]), as the operand lies in memory, so that neighbouring threads read
-// neighbouring addresses. The padding makes the fragment loads of gemm_math.cuh free of bank
-// conflicts. Elements that need no conversion are copied asynchronously, 16 bytes at a time where
-// the operand is aligned, else 4; 16-bit elements that are not aligned, and those to be converted,
-// pass through registers: fetch() before the arithmetic, put() after it. Unaligned ones go two
-// neighbours at a time (kPairs) only along k, where lines are multiples of 8 elements with neither
-// a window nor a prologue. What lies outside the operand becomes 0.
+// A tile of [outer, k] elements keeps the contiguous axis of the operand in memory: k ([outer][k +
+// pad]) or the outer axis ([k][outer + pad]). Neighbouring threads therefore read neighbouring
+// addresses. The padding keeps the fragment loads of gemm_math.cuh free of bank conflicts. Elements
+// outside the operand become 0.
 //
-// An operand with a prologue takes that way too: fetch() loads its elements and what else the
-// prologue reads there, put() computes, rounds and stores. Where a prologue's further values lie is
-// added up digit by digit beside the operand's own offset (GemmLayout).
+// Elements that need no conversion are copied asynchronously, 16 bytes at a time where the operand
+// is aligned, otherwise 4. Unaligned 16-bit elements, and elements to be converted, pass through
+// registers: fetch() before the arithmetic, put() after it. Unaligned elements are moved in pairs
+// (kPairs) only along k, where lines are multiples of 8 elements and there is neither a window nor
+// a prologue.
+//
+// An operand with a prologue passes through registers too: fetch() loads its elements and the
+// prologue's further operands; put() computes, rounds and stores. The positions of the further
+// operands are summed digit by digit beside the operand's own offset (GemmLayout).
 #pragma once
 
 #include "cuda/kernels/counter.cuh"
@@ -48,7 +50,7 @@ TENON_DEVICE typename Bits<to>::type convert(typename Bits<from>::type x) {
   }
 }
 
-/// Where the layouts of a prologue begin for a block, in elements.
+/// The starts of a prologue's layouts for a block, in elements.
 template <int layouts>
 struct LayoutBases {
   long long of[layouts];
@@ -56,7 +58,7 @@ struct LayoutBases {
 template <>
 struct LayoutBases<0> {};
 
-/// Two neighbours of 16 bits, at an address of 2 bytes.
+/// Loads two neighbouring 16-bit elements from a 2-byte aligned address.
 TENON_DEVICE unsigned load_pair(const unsigned short* from) {
   const auto address = reinterpret_cast<unsigned long long>(from);
   const auto* words = reinterpret_cast<const unsigned*>(address & ~3ull);
@@ -64,8 +66,8 @@ TENON_DEVICE unsigned load_pair(const unsigned short* from) {
   return words[0] >> 16 | words[1] << 16;
 }
 
-/// The pattern of an operand: everything about it that is text. `pairs`: two elements a copy that
-/// need not be aligned.
+/// The compile-time parameters of an operand. `pairs`: copies two elements that need not be
+/// aligned.
 template <Kind memory, Kind stored, bool along_k, int vector, int outer_digits, int inner_digits,
           int window, bool pairs = false>
 struct Side {
@@ -81,7 +83,7 @@ struct Side {
   static constexpr bool kComputed = false, kPairs = pairs;
 };
 
-/// The same with a prologue P, as print_prologue() writes it.
+/// An operand with a prologue P, as print_prologue() writes it.
 template <class P, Kind stored, bool along_k, int vector, int outer_digits, int inner_digits,
           int window>
 struct ComputedSide {
@@ -105,7 +107,7 @@ template <class T, int N>
 __device__ constexpr int at_once() {
   return N * static_cast<int>(sizeof(T)) <= 16 ? N : 16 / static_cast<int>(sizeof(T));
 }
-/// N neighbours, of which the first is aligned to all of them or to 16 bytes in memory.
+/// N neighbours; the first is aligned in memory to all N or to 16 bytes.
 template <int N, class T>
 TENON_DEVICE void load_together(const T* memory, T (&x)[N]) {
   constexpr int width = at_once<T, N>();
@@ -128,10 +130,10 @@ TENON_DEVICE void save_together(T* memory, const T (&x)[N]) {
   }
 }
 
-/// Where an index stands. Without a window, u says whether the index exists. With one, a pixel has
-/// masks of the taps that stay inside the image (bit r of u: row r, bit s of v: column s), a tap
-/// its bit numbers; indexes beyond the end have no bit set, or bit 31, which never is.
-/// `more`: in the layouts of a prologue.
+/// The position of an index. Without a window, u says whether the index exists. With a window, a
+/// pixel has masks of the taps that stay inside the image (bit r of u: row r, bit s of v: column
+/// s), and a tap has its bit numbers. Indexes beyond the end have no bit set, or bit number 31,
+/// which is never set. `more`: positions in the layouts of a prologue.
 template <class Offset, int layouts = 0>
 struct alignas(16) Place {
   Offset offset;
@@ -188,7 +190,8 @@ TENON_DEVICE Place<Offset> place(const GemmOperand& o, const GemmAxis& axis, int
     const int u = axis.u0 + static_cast<int>(d1) * axis.u_step,
               v = axis.v0 + static_cast<int>(d2) * axis.v_step;
     if constexpr (strided) {
-      // u / step of a pixel and of a tap differ by a whole number where their remainders agree.
+      // The quotients u / step of a pixel and of a tap add up exactly only where their remainders
+      // match.
       const auto whole_u = static_cast<Offset>(
                      divide<false>(static_cast<unsigned>(tap ? -u : u), o.step_u)),
                  whole_v = static_cast<Offset>(
@@ -208,7 +211,7 @@ TENON_DEVICE Place<Offset> place(const GemmOperand& o, const GemmAxis& axis, int
   }
 }
 
-/// Where index of an axis stands in a layout: `stride` is the layout's along that axis.
+/// The position of an axis's index in a layout; `stride` is the layout's stride along the axis.
 template <int digits, Role role, class Offset>
 TENON_DEVICE Offset place_in(const GemmOperand& o, const GemmAxis& axis, const GemmLayout& layout,
                              const long long (&stride)[3], int index) {
@@ -246,7 +249,7 @@ template <class Memory>
 struct Fetched<Memory, true> {
   using type = unsigned;
 };
-/// What fetch() holds until put().
+/// The elements that fetch() holds until put().
 template <class S, int kCount, bool computed = S::kComputed>
 struct HeldOperand {
   typename Fetched<typename S::Memory, S::kPairs>::type element[S::kAsync ? 1 : kCount];
@@ -259,7 +262,7 @@ struct HeldOperand<S, kCount, true> {
   static_assert(kCount <= 32, "a bit for each copy");
 };
 
-/// S: the Side; a tile of kOuter x kDepth; kPad elements after each line.
+/// S: the Side; a tile of kOuter x kDepth with kPad padding elements after each line.
 template <class S, int kOuter, int kDepth, int kPad, int kThreads, class Offset>
 class Stager {
  public:
@@ -268,7 +271,8 @@ class Stager {
   static constexpr int kPitch = kLine + kPad;
   static constexpr int kElements = kLines * kPitch;
   static constexpr int kBytes = kElements * static_cast<int>(sizeof(Stored));
-  /// Places that many threads need: of all lines, or of all k of this tile and the next.
+  /// Tables of positions that many threads need: of all lines, or of all k of this tile and the
+  /// next.
   static constexpr bool kOuterTable = S::kAlongK && S::kOuterDigits > 1,
                         kInnerTable = !S::kAlongK && S::kInnerDigits > 1;
   static constexpr int kPlaces = kOuterTable ? kOuter : kInnerTable ? 2 * kDepth : 0;
@@ -277,9 +281,9 @@ class Stager {
   using Where = Place<Offset, kLayouts>;
   static constexpr int kTableBytes = kPlaces * static_cast<int>(sizeof(Where));
 
-  /// `data`: the operand's first element in the block's batch; `bases`: where the prologue's
-  /// layouts begin there. `table`: kTableBytes of shared memory; a barrier must follow. Indexes end
-  /// at `outer_end` and `k_end`.
+  /// `data`: the operand's first element in the block's batch; `bases`: the starts of the
+  /// prologue's layouts for the batch. `table`: kTableBytes of shared memory; a barrier must
+  /// follow. Indexes end at `outer_end` and `k_end`.
   TENON_DEVICE Stager(const GemmOperand& operand, const Prologue& prologue,
                       const typename S::Memory* data, const LayoutBases<kLayouts>& bases,
                       int outer0, int outer_end, int k_end, void* table)
@@ -299,14 +303,14 @@ class Stager {
       if constexpr (kThreads % kAcross == 0) fixed_ = outer(outer0 + across(0));
   }
 
-  /// Before a barrier: prepares for the tile at k0, the `number`th.
+  /// Prepares the `number`th tile, at k0. A barrier must follow.
   TENON_DEVICE void prepare(int number, int k0) {
     if constexpr (kInnerTable) {
       const int i = static_cast<int>(threadIdx.x);
       if (i < kDepth) table_[number % 2 * kDepth + i] = inner(k0 + i);
     }
   }
-  /// After it: the next calls are about that tile.
+  /// Selects that tile for the next calls. Called after the barrier.
   TENON_DEVICE void turn_to(int number) { turn_ = number % 2 * kDepth; }
 
   /// Starts the copies of the tile at k0.
@@ -319,7 +323,7 @@ class Stager {
           copy_async_4(tile + position, from, inside);
       });
   }
-  /// The way through registers.
+  /// Loads the tile at k0 into registers.
   TENON_DEVICE void fetch(int k0) {
     if constexpr (S::kComputed) {
       held_.inside = 0;
@@ -373,7 +377,7 @@ class Stager {
   static TENON_DEVICE bool counts(int i) {
     return kTotal % kThreads == 0 || static_cast<int>(threadIdx.x) + i * kThreads < kTotal;
   }
-  /// First element of copy i along its line, and its line.
+  /// The first element of copy i along its line; line(i) is its line.
   static TENON_DEVICE int across(int i) {
     const int t = static_cast<int>(threadIdx.x);
     return (kThreads % kAcross == 0 ? t % kAcross : (t + i * kThreads) % kAcross) * S::kVector;
@@ -425,14 +429,14 @@ class Stager {
     return ((pixel.u >> tap.u) & (pixel.v >> tap.v) & 1u) != 0;
   }
 
-  /// f(i, position in the tile, inside, address, which is memory only when inside, and offsets in
-  /// the prologue's layouts) for every copy of this thread. One of the two places is the same for
-  /// all, and its part of the address too.
+  /// Calls f(i, position in the tile, inside, address, offsets in the prologue's layouts) for every
+  /// copy of this thread. The address is valid only if inside. Either the line or the position
+  /// along it is the same for all copies, and so is its part of the address.
   template <class F>
   TENON_DEVICE void each(int k0, F&& f) {
     constexpr bool one = kThreads % kAcross == 0;
-    // Several at a time: a copy into shared memory must not stand between the loads of places, or
-    // each waits for the one before.
+    // In batches: a copy into shared memory must not come between the loads of positions, because
+    // each load would then wait for the previous one.
     constexpr int kBatch = kCount < 8 ? kCount : 8;
     Where fixed = fixed_;
     if constexpr (one && S::kAlongK) fixed = inner(k0 + across(0));
@@ -467,7 +471,7 @@ class Stager {
       }
     }
   }
-  /// The place of the line of copy i.
+  /// The position of the line of copy i.
   TENON_DEVICE Where line(int i, int k0) const {
     if constexpr (kOuterTable) return table_[down(i)];
     if constexpr (kInnerTable) return table_[turn_ + down(i)];

@@ -1,19 +1,22 @@
-// Large matrix products on Hopper (sm_90a): C(m, n) = sum over k of A(m, k) * B(k, n), TMA and
-// wgmma, the result to the epilogue only.
+// Large matrix products on Hopper (sm_90a) with TMA and wgmma: C(m, n) = sum over k of A(m, k) *
+// B(k, n). The result goes to the epilogue only, which overwrites its outputs.
 //
-// Operands: bfloat16 or float16, each with k contiguous or with k across its lines, or float32 with
-// k contiguous, taken as tf32 (its lower bits are passed over); or float32 in bfloat16 parts, A as
-// it is in either order, B as three planes of 16-bit parts; lines a multiple of 16 bytes apart,
-// addresses multiples of 16; any m, n, k (outside counts as zero).
-// Float32 sums. The bits of a result depend on sizes alone: a block sums in the order of k, and
-// where the blocks of a cluster share k, their sums are added in that order. Bound: arithmetic, or
-// memory where m, n or k is small; lab/matmul measures the same pipeline beside cuBLAS.
+// Operands: bfloat16 or float16, each contiguous along k or across k; float32 contiguous along k,
+// used as tf32 (the lower bits are ignored); or float32 in bfloat16 parts (bf16x6): A as stored, in
+// either order, B as three planes of 16-bit parts. Line pitches are multiples of 16 bytes,
+// addresses multiples of 16; any m, n, k (elements outside count as zero). Float32 sums. The bits
+// of a result depend on sizes alone: a block sums in the order of k, and blocks of a cluster that
+// share k add their sums in that order.
 //
-// One thread of the first warpgroup fills a ring of stages, tile after tile. The two others take
-// tiles in turn: while one writes its sums, the other multiplies. Where every block has one tile
-// only, and in parts, they share it, 64 rows each. Blocks of a cluster that lie one above the other
-// need the same columns of B, and each brings half of them to both. Blocks that split k leave their
-// sums in shared memory, and each adds up and writes its share of the rows.
+// Tiles: kRows (64 or 128) x 128. One thread of the first warpgroup fills a ring of stages, tile
+// after tile. The other two warpgroups alternate between tiles: while one writes its sums, the
+// other multiplies. If every block has only one tile, and in bf16x6, both warpgroups share the
+// tile, 64 rows each. Blocks of a cluster that are above one another need the same columns of B;
+// each loads half of them and multicasts them to both. Blocks that split k leave their sums in
+// shared memory, and each block adds and writes its share of the rows.
+//
+// Compute-bound, or memory-bound where m, n or k is small; lab/matmul measures the same pipeline
+// beside cuBLAS.
 #pragma once
 
 #include "cuda/kernels/counter.cuh"
@@ -23,9 +26,10 @@
 
 namespace tenon::cuda {
 
-/// C has kRows (of a tile: 64 or 128), kStages, kTurns, kCluster (blocks above each other: 1 or 2),
-/// kSplits (of k: 1 to 8, more than 1 without turns), kType, kAcrossA, kAcrossB, kBatches,
-/// kStoreVector (4 or 1). E: the epilogue (engines/print_map.h).
+/// C has kRows (rows of a tile: 64 or 128), kStages, kTurns (warpgroups alternate between tiles),
+/// kCluster (blocks above one another: 1 or 2), kSplits (of k: 1 to 8; more than 1 only without
+/// kTurns), kType, kAcrossA, kAcrossB, kBatches, kStoreVector (4 or 1). E: the epilogue
+/// (engines/print_map.h).
 template <class C, class E>
 class WgmmaBlock {
   static constexpr int kColumns = kWgmmaColumns, kStages = C::kStages;
@@ -38,7 +42,8 @@ class WgmmaBlock {
   static constexpr int kVector = C::kStoreVector;
   static constexpr int kHalves = C::kTurns ? C::kRows / 64 : 1;   // of a tile, for one warpgroup
   static constexpr int kSharing = C::kTurns ? 1 : C::kRows / 64;  // warpgroups at work on a tile
-  // The epilogue in steps of a warp: neighbours in several rows, or several results of one row.
+  // The epilogue in steps of a warp: four neighbours in several rows, or several results of one
+  // row.
   static constexpr int kStepRows = kVector == 4 ? 4 : 1;
   static_assert(!kInParts || (!C::kTurns && C::kRows == 128), "a warpgroup has 64 rows");
   static_assert(C::kSplits == 1 || (!C::kTurns && !E::kColumnSums),
@@ -60,7 +65,7 @@ class WgmmaBlock {
         first_step_(p.steps * (rank_ / C::kCluster) / C::kSplits),
         steps_(p.steps * (rank_ / C::kCluster + 1) / C::kSplits - first_step_) {}
 
-  /// Barriers and descriptors; reads and writes no tensor.
+  /// Initialises barriers and descriptors; reads and writes no tensor.
   TENON_DEVICE void set_up() const {
     if (threadIdx.x == 0) {
       for (int i = 0; i < kStages; ++i) {
@@ -77,7 +82,7 @@ class WgmmaBlock {
     if constexpr (C::kCluster > 1) cluster_sync();
   }
 
-  /// Once, after set_up().
+  /// Computes the block's tiles. Called once, after set_up().
   TENON_DEVICE void run() {
     if (threadIdx.x < 128) {
       registers_fewer<40>();
@@ -89,17 +94,17 @@ class WgmmaBlock {
       const int group = static_cast<int>(threadIdx.x) / 128 - 1;
       if (C::kTurns || group < kSharing) consume(group);
       if constexpr (C::kSplits > 1) {
-        cluster_sync();  // everybody's sums can be read
+        cluster_sync();  // the sums of all blocks can be read
         add_up();
       }
       if constexpr (E::kSums) combine(static_cast<int>(threadIdx.x) - 128);
     }
-    // Nobody leaves while a neighbour may still read from or write to its shared memory.
+    // No block may end while another block of the cluster still reads or writes its shared memory.
     if constexpr (C::kCluster * C::kSplits > 1) cluster_sync();
   }
 
  private:
-  /// A place in the ring; the parity flips each time round.
+  /// A position in the ring; the parity flips after each round.
   struct Place {
     int stage = 0;
     unsigned parity = 0;
@@ -157,7 +162,7 @@ class WgmmaBlock {
     }
   }
 
-  /// A as it is, and three planes of B: of 64-byte lines along k, or of boxes of 64 columns.
+  /// Loads A as stored and three planes of B: 64-byte lines along k, or boxes of 64 columns.
   TENON_DEVICE void fill_parts(unsigned a, unsigned b, int m, int n, int k, unsigned full) const {
     constexpr int kLine = kWgmmaLine / 4;
     if constexpr (C::kAcrossA) {
@@ -187,8 +192,9 @@ class WgmmaBlock {
     }
   }
 
-  /// A parity cannot tell a phase from the one after the next: the warpgroups hand each other the
-  /// turn to wait for stages, when the last stage of a tile has come.
+  /// A parity cannot distinguish a phase from the one two later. A warpgroup therefore passes the
+  /// turn to wait for stages to the other warpgroup only when the last stage of its tile has
+  /// arrived.
   TENON_DEVICE void consume(int group) {
     const int stride = C::kTurns ? 2 * stride_ : stride_;
     const int tiles = p_.rows * p_.columns,
@@ -255,8 +261,9 @@ class WgmmaBlock {
     if (C::kTurns) at.advance(steps_);  // over the other warpgroup's tile
   }
 
-  /// Tensor cores cut off the bits that a sum has no room for, so that long sums shrink: those of a
-  /// stage begin at zero, with the smallest products, and are added up with rounding.
+  /// Tensor cores truncate the bits that do not fit a sum, so long sums shrink. The sums of each
+  /// stage therefore start at zero, with the smallest products, and are added to the total with
+  /// rounding.
   TENON_DEVICE void multiply_parts(float (&sums)[64], Place& at, int group) const {
     const RowReader<C::kAcrossA> reader(group * 64 + row_of_warp());
     PartsOfRows rows;
@@ -291,7 +298,7 @@ class WgmmaBlock {
   }
 
   static TENON_DEVICE void multiply_stage(float (&stage)[64], const PartsOfRows& rows, unsigned b) {
-    // Of A and of B, small products first; what is left out: docs/numerics.md.
+    // Parts of A and of B, small products first; docs/numerics.md says which products are left out.
     constexpr int kPairs[][2] = {{0, 2}, {2, 0}, {1, 1}, {0, 1}, {1, 0}, {0, 0}};
     bool add = false;
 #pragma unroll
@@ -317,8 +324,8 @@ class WgmmaBlock {
       barrier_arrive(empty_ + 8 * stage, rank_ / C::kCluster * C::kCluster + lane);
   }
 
-  /// What the epilogue reads for one step, as many steps ahead as registers allow: an answer waits
-  /// behind all that the copy engine has been asked for.
+  /// The values that the epilogue loads for one step, prefetched as many steps ahead as registers
+  /// allow. A load waits behind all requests of the TMA unit.
   struct Held {
     typename E::template Held<kVector> of[4];
   };
@@ -340,13 +347,13 @@ class WgmmaBlock {
     s.batch = C::kBatches ? split<false>(s.row, p_.batch_rows) : 0;
     return s;
   }
-  /// The u'th of a step's four places, whose first row is `row`, in the tile at column n.
+  /// The u'th of a step's four positions; the step's first row is `row`, the tile's first column n.
   TENON_DEVICE Spot place_of_step(int row, int n, int u) const {
     return spot(row + (kVector == 4 ? u : 0), n + column_of(u));
   }
 
-  /// What has been gathered in the warp's sixteen rows from row m on becomes a partial result: so
-  /// those are the same whoever writes which rows.
+  /// Stores the values gathered in the warp's sixteen rows from row m on as a partial result.
+  /// Partial results always cover the same rows, whichever warp writes the rows.
   TENON_DEVICE void leave(long long partial) {
     gathered_.over_lanes();
     if (threadIdx.x % 32 == 0) epilogue_.partials[partial] = gathered_;
@@ -355,7 +362,7 @@ class WgmmaBlock {
   TENON_DEVICE static long long count_of_rows(const WgmmaProblem& p) {
     return static_cast<long long>(p.rows) * (C::kCluster * C::kRows / 16);
   }
-  /// The work of both warpgroups that write.
+  /// The epilogue's part for both writing warpgroups.
   TENON_DEVICE void combine(int thread) const {
     const auto sync = [] { threads_sync(3, 256); };
     sync();
@@ -363,12 +370,12 @@ class WgmmaBlock {
     epilogue_.template combine_partials<256>(thread, gridDim.x, static_cast<unsigned>(count), sync);
   }
 
-  /// Sixteen rows of the warp at a time go through shared memory. The block's last tile is written
-  /// by both warpgroups: its lower half by the one that did not multiply it (`mine` is false).
+  /// Writes sixteen rows of the warp at a time through shared memory. Both warpgroups write the
+  /// block's last tile; the one that did not multiply it (`mine` is false) writes the lower half.
   TENON_DEVICE void write(float (&sums)[kHalves][64], int m, int n, Held (&held)[kAhead],
                           bool inside, int group, bool mine, bool both) {
     float* place = place_of_warp(group);
-    if (both) threads_sync(1, 256);  // nobody reads sums in either place
+    if (both) threads_sync(1, 256);  // no thread reads sums in either place
     if (both && mine) stage(sums[kHalves - 1], place_of_warp(group ^ 1));
 #pragma unroll 1
     for (int halves = both ? 1 : kHalves; halves > 0; --halves, m += 64) {
@@ -387,8 +394,8 @@ class WgmmaBlock {
     }
   }
 
-  /// What a warpgroup has gathered of the columns of its 64 rows, from row m on, which are all
-  /// inside or all outside.
+  /// Stores the column reductions that a warpgroup has gathered in its 64 rows from row m on. The
+  /// rows are all inside or all outside.
   TENON_DEVICE void leave_columns(float* place, int m, int n, int group) {
     static_assert(kVector == 4, "four columns a lane");
     constexpr int kRows = 16;  // of a warp
@@ -405,7 +412,7 @@ class WgmmaBlock {
     threads_sync(4 + group, 128);
   }
 
-  /// Whether the lane's columns of a tile at n are inside, where they are all or none.
+  /// True if the lane's columns of the tile at n are inside. Either all or none are inside.
   TENON_DEVICE bool has_columns(int n) const {
     return kVector == 1 || n + static_cast<int>(threadIdx.x) % 32 * 4 < p_.n;
   }
@@ -421,10 +428,10 @@ class WgmmaBlock {
       }
   }
 
-  /// The warp's sixteen rows of sums, from row m on, where all are inside: no branches in between.
-  /// `held` has what is read for the first of them, and then, if there are more, for the first 64
-  /// rows below. Sums of a step come from shared memory while the step before is computed: products
-  /// keep that memory busy, and an answer takes long.
+  /// Writes the warp's sixteen rows of sums from row m on, where all rows are inside: no branches.
+  /// `held` has the prefetched values of these rows and then, if there are more rows, of the first
+  /// rows 64 below. The sums of a step are loaded from shared memory while the previous step is
+  /// computed: products keep shared memory busy, so a load takes long.
   TENON_DEVICE void write_inside(const float* place, int m, int n, Held (&held)[kAhead],
                                  bool more) {
     if (!has_columns(n)) return;
@@ -474,19 +481,19 @@ class WgmmaBlock {
     }
   }
 
-  /// The lane's column of a tile at a step's u'th place: four neighbours, or every 32nd, so that a
-  /// warp reads and writes 32 neighbours of a row at once.
+  /// The lane's column of a tile at a step's u'th position: four neighbours, or every 32nd, so that
+  /// a warp reads and writes 32 neighbours of a row at once.
   static TENON_DEVICE int column_of(int u) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     return kVector == 4 ? 4 * lane : lane + 32 * u;
   }
-  /// Where row r of sums in shared memory holds the lane's four columns: neither the writes (eight
-  /// rows, two chunks of 16 bytes each) nor the reads (a row) collide.
+  /// The offset of the lane's four columns in row r of the sums in shared memory. Neither the
+  /// writes (eight rows, two chunks of 16 bytes each) nor the reads (one row) have bank conflicts.
   static TENON_DEVICE int offset(int r) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     return r * kColumns + ((lane ^ ((r & 3) << 1)) << 2);
   }
-  /// Where it holds the column of place u.
+  /// The offset of the column of position u.
   static TENON_DEVICE int offset(int r, int u) {
     return r * kColumns + (column_of(u) ^ ((r & 3) << 3));
   }
@@ -496,9 +503,9 @@ class WgmmaBlock {
     else
       x[0] = *from;
   }
-  /// First of the warp's rows among its warpgroup's 64.
+  /// The warp's first row among its warpgroup's 64.
   static TENON_DEVICE int row_of_warp() { return static_cast<int>(threadIdx.x) % 128 / 32 * 16; }
-  /// Where a warpgroup's warp that stands as this one in its own has its sums.
+  /// The sums of the corresponding warp of warpgroup `group`.
   TENON_DEVICE float* place_of_warp(int group) const {
     return staging_ + (group * 64 + row_of_warp()) * kColumns;
   }
@@ -513,10 +520,11 @@ class WgmmaBlock {
     }
   }
 
-  /// The rows of a tile that blocks which share it add up and write.
+  /// The first row of a tile that block `split` of the blocks sharing the tile adds and writes.
   static TENON_DEVICE int row_of_split(int split) { return C::kRows * split / C::kSplits; }
 
-  /// The block's share of the tile's rows: a warp takes row after row, four results a lane.
+  /// Adds and writes the block's share of the tile's rows: a warp takes row after row, four results
+  /// a lane.
   TENON_DEVICE void add_up() {
     int m, n;
     locate(first_, m, n);

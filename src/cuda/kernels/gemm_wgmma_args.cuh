@@ -1,4 +1,4 @@
-// What the Hopper matrix product is told at run time; host and device share these structs.
+// Run-time arguments of the Hopper matrix product; host and device share these structs.
 #pragma once
 
 #include "cuda/kernels/divisor.cuh"
@@ -12,9 +12,9 @@ inline constexpr int kWgmmaPartsDepth = kWgmmaLine / 4;  // of a stage, of float
 inline constexpr int kWgmmaThreads = 384;
 inline constexpr int kWgmmaStagingBytes = 16 * kWgmmaColumns * 4;  // a warp's rows of sums
 
-/// Of a block: the ring and its barriers, and the rows of sums of all warps that write some.
+/// Shared memory of a block: the ring and its barriers, and the rows of sums of all writing warps.
 constexpr int wgmma_shared_bytes(int rows, int stages, bool turns, bool parts = false) {
-  const int columns = parts ? 3 * kWgmmaColumns / 2 : kWgmmaColumns;  // of so many lines
+  const int columns = parts ? 3 * kWgmmaColumns / 2 : kWgmmaColumns;  // lines of the operands
   const int stage = (rows + columns) * kWgmmaLine + 16;
   return 1024 + stages * stage + 16 + (turns ? 8 : rows / 16) * kWgmmaStagingBytes;
 }

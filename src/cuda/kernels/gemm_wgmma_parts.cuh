@@ -1,5 +1,5 @@
-// Rows of a float32 tile in shared memory, split into bfloat16 parts in the registers from which
-// wgmma takes them (gemm_wgmma.cuh).
+// Loads rows of a float32 tile from shared memory and splits them into bfloat16 parts in the
+// registers from which wgmma takes its A operand (gemm_wgmma.cuh).
 #pragma once
 
 #include "cuda/kernels/bf16_parts.cuh"
@@ -8,7 +8,7 @@
 
 namespace tenon::cuda {
 
-/// Sixteen rows of a warp, as deep as a stage: 32 steps of k, in two products of sixteen.
+/// Sixteen rows of a warp, one stage deep: 32 steps of k, in two products of sixteen.
 struct PartsOfRows {
   static constexpr int kProducts = kWgmmaPartsDepth / 16;
   unsigned of[kProducts][3][4];  // product, part, register
@@ -37,7 +37,7 @@ TENON_DEVICE void split_pairs(unsigned (&parts)[3][4], const float (&x)[4][2]) {
     parts[0][r] = first;
     parts[1][r] = second;
     parts[2][r] = scalar::bits_of(third_a) >> 16 | (scalar::bits_of(third_b) & kUpper);
-    // A half of it from kLargeParts on has its top bit set in the sum.
+    // A 16-bit half that is kLargeParts or more has its top bit set in the sum.
     large |= (first & ~kTop) + (0x8000u - kLargeParts) * 0x10001u;
   }
   if ((large & kTop) == 0) return;
@@ -49,9 +49,9 @@ TENON_DEVICE void split_pairs(unsigned (&parts)[3][4], const float (&x)[4][2]) {
   }
 }
 
-/// Where a lane's numbers lie in a tile of kRows x 32, for a warp whose rows begin at `row`: lines
-/// of 128 bytes along k, or boxes of 32 rows with k across their lines. The 16-byte chunks of a
-/// line are exchanged by the number of the line (128-byte swizzle).
+/// The addresses of a lane's numbers in a tile of kRows x 32, for a warp whose first row is `row`.
+/// The tile has lines of 128 bytes along k, or boxes of 32 rows across k. The 16-byte chunks of a
+/// line are permuted by the line's number (128-byte swizzle).
 template <bool kAcross>
 class RowReader {
   static constexpr unsigned kLine = kWgmmaLine, kBox = 32 * kLine;
@@ -59,7 +59,7 @@ class RowReader {
  public:
   TENON_DEVICE explicit RowReader(unsigned row) {
     const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    // The line, and the chunk in it, of the lane's first number.
+    // The line of the lane's first number, and the chunk in the line.
     const unsigned line = kAcross ? 2 * t : row + g;
     const unsigned chunk = kAcross ? row % 32 / 4 + g / 4 : t / 2;
     start_ = line * kLine + (kAcross ? row / 32 * kBox + g % 4 * 4 : t % 2 * 8);
@@ -85,7 +85,8 @@ class RowReader {
   }
 
  private:
-  /// So many lines and chunks behind the first number: their bits are not those of its own.
+  /// The address `lines` lines and `chunks` chunks behind the first number; the offsets' bits do
+  /// not overlap the bits of the first address.
   TENON_DEVICE unsigned at(unsigned tile, unsigned lines, unsigned chunks) const {
     return tile + start_ + lines * kLine + ((chunk_ ^ lines % 8 ^ chunks) << 4);
   }

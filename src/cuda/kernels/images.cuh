@@ -1,13 +1,16 @@
-// From decoded images of any size to a batch of bytes, by each one's own list of changes, in the
-// CPU's integers and roundings (scalar/image.h): the same bytes, but for exponentials (blur).
+// Image transforms: turns decoded images of any size into a batch of bytes. Each image has its own
+// list of transforms. Integer arithmetic and roundings are those of the CPU (scalar/image.h), so
+// the bytes are the same, except for exponentials (blur).
 //
-// join_colours: the planes that nvJPEG decoded become RGB, as far as the first change looks. Blocks
-// [rows of the tallest image, images] of kScaleThreads.
-// scale_rows, scale_columns: a first change that scales. Blocks [enough for the items of the
-// tallest box, images] and [rows of the tallest result, images] of kScaleThreads.
-// transform_images: all other changes, one block of kChangeThreads an image, blocks [1, images],
-// with a barrier between one change and the next: statistics of an image are sums of a block.
-// Bound by the bytes that are read, which caches mostly hold, and by double precision in scaling.
+// - join_colours: converts the planes that nvJPEG decoded to RGB, as far as the first transform
+//   reads. Grid [rows of the tallest image, images], blocks of kScaleThreads.
+// - scale_rows, scale_columns: a first transform that scales. Grid [enough for the items of the
+//   tallest box, images] and [rows of the tallest result, images], blocks of kScaleThreads.
+// - transform_images: all other transforms. Grid [1, images], one block of kChangeThreads an image,
+//   with a barrier between transforms; statistics of an image are block reductions.
+//
+// Bandwidth-bound, mostly from caches; scaling is bound by double precision too. Results are
+// overwritten.
 #pragma once
 
 #include "cuda/kernels/images_args.cuh"
@@ -16,7 +19,7 @@
 
 namespace tenon::cuda {
 
-/// An image in memory: a pixel's channels lie `channel` apart, pixels `pixel`.
+/// An image in memory: strides between a pixel's channels (`channel`) and between pixels (`pixel`).
 struct ImageView {
   unsigned char* data;
   int width, height;
@@ -28,8 +31,8 @@ TENON_DEVICE unsigned char* pixel_at(const ImageView& view, int x, int y) {
   return view.data + (static_cast<long long>(y) * view.width + x) * view.pixel;
 }
 
-/// What the `move`-th of an image's changes that move pixels writes, from 1 on; 0: what was
-/// decoded.
+/// The output of the image's `move`-th transform that moves pixels, counted from 1; 0: the decoded
+/// image.
 TENON_DEVICE ImageView view_after(const ImagesArgs& args, int move, int width, int height) {
   const ImageOnGpu& image = args.images[blockIdx.y];
   const long long plane = static_cast<long long>(args.height) * args.width;
@@ -77,8 +80,8 @@ TENON_DEVICE scalar::ResampleAxis axis_down(const ImageTransform& c) {
   return scalar::resample_axis(c.numbers[1], c.numbers[3], c.top, c.top + c.height, c.to_height);
 }
 
-/// Rows that the result is made of, scaled across, to [rows, to_width, 3]: those items from `item`
-/// on, `stride` apart, of which each is a column of kImageRows rows.
+/// Scales rows horizontally into [rows, to_width, 3]: the items from `item` on, `stride` apart. An
+/// item is a column of kImageRows rows.
 TENON_DEVICE void scale_rows_of(const ImageTransform& change, const ImageView& from,
                                 unsigned char* to, int item, int stride) {
   const scalar::TapRange range = scalar::all_taps(axis_down(change), change.to_height);
@@ -114,7 +117,7 @@ TENON_DEVICE void scale_rows_of(const ImageTransform& change, const ImageView& f
   }
 }
 
-/// Row `y` of the result from what scale_rows_of() made; by the whole block.
+/// Row `y` of the result from the output of scale_rows_of(); by the whole block.
 TENON_DEVICE void scale_columns_of(const ImageTransform& change, const unsigned char* from,
                                    const ImageView& to, int y) {
   __shared__ int weights[kMostTaps];
@@ -162,7 +165,7 @@ TENON_DEVICE void scale_columns(const ImagesArgs& args) {
 
 // ---- Changes by one block ----------------------------------------------------------------------
 
-/// Calls f(x, y) for the pixels from (left, top) on up to (right, bottom): a row is a warp's.
+/// Calls f(x, y) for the pixels from (left, top) up to (right, bottom); a warp takes a row.
 template <class F>
 TENON_DEVICE void each_pixel(int left, int top, int right, int bottom, const F& f) {
   for (int y = top + static_cast<int>(threadIdx.x / 32); y < bottom; y += kChangeThreads / 32)
@@ -182,7 +185,7 @@ TENON_DEVICE void scale(const ImageTransform& change, const ImageView& from, con
   }
 }
 
-/// Pixels from where place(x, y, from_x, from_y) says, black where that is outside.
+/// Copies pixels from the positions that place(x, y, from_x, from_y) gives; black outside.
 template <class F>
 TENON_DEVICE void gather(const ImageView& from, const ImageView& to, const F& place) {
   each_pixel(to, [&](int x, int y) {
@@ -212,7 +215,7 @@ TENON_DEVICE void see_from_aside(const ImageTransform& change, const ImageView& 
   });
 }
 
-/// Through `scratch`, float [height, width, 3].
+/// Gaussian blur through `scratch`, float [height, width, 3].
 TENON_DEVICE void blur(const ImageTransform& change, const ImageView& from, const ImageView& to,
                        unsigned char* scratch) {
   __shared__ double weights[kMostBlur];
@@ -285,7 +288,7 @@ TENON_DEVICE void move_pixels(const ImageTransform& change, const ImageView& fro
   });
 }
 
-/// The mean of the block's sums over `count` pixels, rounded; every thread is given it.
+/// The mean of the block's sums over `count` pixels, rounded; every thread gets it.
 TENON_DEVICE unsigned char mean_level(long long sum, long long count) {
   __shared__ long long warps[kChangeThreads / 32];
   for (int distance = 16; distance > 0; distance /= 2) sum += shuffle_down(sum, distance);
@@ -301,7 +304,7 @@ TENON_DEVICE unsigned char light_of(const ImageView& view, const unsigned char* 
   return scalar::luma(rgb);
 }
 
-/// Levels of each channel by how many of each there are.
+/// Transforms that map each channel's levels by the channel's histogram.
 TENON_DEVICE void change_by_histogram(const ImageTransform& change, const ImageView& view) {
   __shared__ unsigned counts[3][256];
   __shared__ unsigned char levels[3][256];

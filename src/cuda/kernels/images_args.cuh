@@ -1,16 +1,16 @@
-// What the kernels of images are given; host and device share it.
+// Arguments of the image kernels; host and device share them.
 #pragma once
 
 #include "scalar/image_transform.h"
 
 namespace tenon::cuda {
 
-/// Rows of the decoded image that a thread of scale_rows makes a column of, and threads of a
-/// block of it and of scale_columns; of transform_images.
+/// Rows of the decoded image per item of scale_rows; threads per block of scale_rows and
+/// scale_columns; threads per block of transform_images.
 inline constexpr int kImageRows = 4, kScaleThreads = 256, kChangeThreads = 512;
 
-/// What is made of an image by its changes goes to and fro between `pixels` and `spare`, RGB row
-/// by row, and in the end to the batch.
+/// One image. Its transforms alternate between `pixels` and `spare` (RGB, row-major); the last one
+/// writes to the batch.
 struct ImageOnGpu {
   const unsigned char* planes = nullptr;  // as they were decoded (JpegPlanes); null: RGB is there
   unsigned char* pixels = nullptr;        // decoded, RGB
@@ -22,7 +22,7 @@ struct ImageOnGpu {
   int across = 1, down = 1;    // pixels of a colour's sample in `planes`
 };
 
-/// How the light and the two colours of a JPEG lie one behind another.
+/// The layout of a decoded JPEG: the luma plane, then the two chroma planes.
 struct JpegPlanes {
   int height, colour_width, colour_height;
   long long pitch, colour_pitch;

@@ -1,14 +1,15 @@
 // Every instruction that CUDA C++ has no plain expression for: conversions, warp exchange, tensor
-// cores, asynchronous copies, tickets. No other file of the kernels holds inline PTX, and the tests
-// replace this one file to run the kernels on a CPU; so each function says exactly what it does.
+// cores, asynchronous copies, tickets. Apart from intrinsics_hopper.cuh no other kernel file holds
+// inline PTX. The tests replace this file to run the kernels on a CPU, so each function's comment
+// says exactly what the function does.
 //
-// Warps are full: every lane of a warp calls the warp-wide functions together.
+// Warps are full: all lanes of a warp call the warp-wide functions together.
 #pragma once
 
 #include "scalar/convert.h"
 
 #define TENON_DEVICE __device__ __forceinline__
-/// The block's dynamic shared memory, by name.
+/// Declares the block's dynamic shared memory under a name.
 #define TENON_DYNAMIC_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
 
 namespace tenon::cuda {
@@ -16,7 +17,7 @@ namespace tenon::cuda {
 // ---- Conversions -------------------------------------------------------------------------------
 
 TENON_DEVICE float bf16_to_float(unsigned short bits) { return scalar::from_bfloat16(bits); }
-/// To nearest even; NaN stays a quiet NaN.
+/// Rounds to nearest even; NaN stays a quiet NaN.
 TENON_DEVICE unsigned short float_to_bf16(float x) {
   unsigned short bits;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
@@ -27,13 +28,13 @@ TENON_DEVICE float f16_to_float(unsigned short bits) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
   return x;
 }
-/// To nearest even; overflows to infinity.
+/// Rounds to nearest even; overflows to infinity.
 TENON_DEVICE unsigned short float_to_f16(float x) {
   unsigned short bits;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
   return bits;
 }
-/// Two roundings to nearest even; `lo` in the lower half.
+/// Rounds both to nearest even; `lo` goes to the lower half.
 TENON_DEVICE unsigned pack_bf16(float lo, float hi) {
   unsigned bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(hi), "f"(lo));
@@ -44,14 +45,14 @@ TENON_DEVICE unsigned pack_f16(float lo, float hi) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(hi), "f"(lo));
   return bits;
 }
-/// Rounded to 10 bits of mantissa, to nearest, halves away from zero; the bits of a float32.
+/// Rounds to 10 bits of mantissa, to nearest, ties away from zero; returns the bits of a float32.
 TENON_DEVICE unsigned to_tf32(float x) {
   unsigned bits;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
   return bits;
 }
 
-/// 2 to the x, within 2 units in the last place; results below the normal numbers are 0.
+/// 2 to the power x, within 2 units in the last place; results below the normal numbers are 0.
 TENON_DEVICE float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -64,7 +65,7 @@ TENON_DEVICE float reciprocal_fast(float x) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-/// The larger; NaN wins.
+/// The maximum; NaN if either is NaN.
 TENON_DEVICE float max_or_nan(float a, float b) {
   float y;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
@@ -150,39 +151,40 @@ TENON_DEVICE void ldmatrix_x2_trans(unsigned (&r)[2], const void* shared) {
 
 // ---- Asynchronous copies from global to shared memory ------------------------------------------
 
-/// 16 bytes, both addresses multiples of 16; zeros when not `inside`: `global` is not read then.
+/// Copies 16 bytes; both addresses are multiples of 16. Writes zeros if not `inside`; `global` is
+/// then not read.
 TENON_DEVICE void copy_async_16(void* shared, const void* global, bool inside) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)),
                "l"(global), "r"(inside ? 16 : 0)
                : "memory");
 }
-/// 16 bytes by way of the multiprocessor's own cache: what several of its blocks read.
+/// Copies 16 bytes through the multiprocessor's L1 cache: for data that several of its blocks read.
 TENON_DEVICE void copy_async_16_near(void* shared, const void* global) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)),
                "l"(global)
                : "memory");
 }
-/// 4 bytes, as copy_async_16.
+/// Copies 4 bytes, as copy_async_16.
 TENON_DEVICE void copy_async_4(void* shared, const void* global, bool inside) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(shared)),
                "l"(global), "r"(inside ? 4 : 0)
                : "memory");
 }
-/// Closes the group of this thread's copies since the last one.
+/// Closes the group of this thread's copies since the last commit.
 TENON_DEVICE void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/// Waits until at most the N latest groups of this thread are under way.
+/// Waits until at most the N latest groups of this thread are in flight.
 template <int N>
 TENON_DEVICE void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-// ---- Kernels that start before those in front of them have ended -------------------------------
+// ---- Programmatic dependent launch --------------------------------------------------------------
 
-/// Waits until the kernels that this one may overlap have ended and what they wrote can be seen;
-/// then, once all blocks have come here, the next kernel may be launched, up to its own wait. Every
-/// thread of every kernel runs it once before it touches memory that other kernels touch, so a
-/// kernel that has ended has seen the end of all before it. Without kernels to overlap, and below
-/// compute capability 9.0, it does nothing.
+/// Waits until the kernels that this one may overlap have ended and their writes are visible. Once
+/// all blocks have called it, the next kernel may be launched and runs up to its own wait. Every
+/// thread of every kernel calls it once, before it touches memory that other kernels touch; a
+/// kernel that has ended has therefore seen the end of all kernels before it. Without kernels to
+/// overlap, and below compute capability 9.0, it does nothing.
 TENON_DEVICE void await_kernels() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -192,20 +194,21 @@ TENON_DEVICE void await_kernels() {
 
 // ---- Blocks that finish one another's work -----------------------------------------------------
 
-/// Adds 1 to the counter and gives its value before. What this thread (and, after a barrier, its
-/// block) wrote before is visible to whoever takes a later ticket.
+/// Adds 1 to the counter and returns the value before. Writes of this thread (and, after a barrier,
+/// of its block) before the call are visible to threads that take a later ticket.
 TENON_DEVICE unsigned take_ticket(unsigned* counter) {
   unsigned ticket;
   asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], 1;" : "=r"(ticket) : "l"(counter) : "memory");
   return ticket;
 }
-/// Adds 1 to the counter. What this thread (and, before a barrier, its block) wrote before is
-/// visible to whoever has awaited the new value.
+/// Adds 1 to the counter. Writes of this thread (and, before a barrier, of its block) before the
+/// call are visible to threads that have awaited the new value.
 TENON_DEVICE void raise_counter(unsigned* counter) {
   asm volatile("red.release.gpu.add.u32 [%0], 1;" ::"l"(counter) : "memory");
 }
-/// Waits until the counter has come to `value` by raise_counter() of blocks of lower numbers, which
-/// the hardware starts first. CUDA does not promise that; CUTLASS relies on it too.
+/// Waits until raise_counter() of blocks with lower numbers has brought the counter to `value`. The
+/// hardware starts blocks with lower numbers first. CUDA does not promise this order; CUTLASS
+/// relies on it too.
 TENON_DEVICE void await_counter(const unsigned* counter, unsigned value) {
   unsigned now;
   for (;;) {

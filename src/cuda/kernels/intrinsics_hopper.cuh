@@ -1,9 +1,9 @@
-// The instructions of compute capability 9.0 that CUDA C++ has no expression for: barriers that
-// count bytes, the tensor copy engine (TMA), products by a warpgroup of four warps. Inline PTX
-// stands here and in intrinsics.cuh, and nowhere else. Not emulated by the tests: kernels that
-// include this are prepared only where the driver makes tensor maps.
+// Instructions of compute capability 9.0 that CUDA C++ has no expression for: barriers that count
+// bytes (mbarrier), the tensor memory accelerator (TMA), products by a warpgroup of four warps
+// (wgmma). Inline PTX is only here and in intrinsics.cuh. The tests do not emulate this file:
+// kernels that include it are prepared only where the driver makes tensor maps.
 //
-// Meanings: NVIDIA, "PTX ISA", chapters mbarrier, cp.async.bulk.tensor, wgmma. Shared memory is
+// Semantics: NVIDIA, "PTX ISA", chapters mbarrier, cp.async.bulk.tensor, wgmma. Shared memory is
 // named by its 32-bit address (shared_address).
 #pragma once
 
@@ -16,16 +16,16 @@ namespace tenon::cuda {
 TENON_DEVICE void barrier_init(unsigned barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
-/// Makes initialised barriers visible to the copy engine and to the cluster's other blocks.
+/// Makes initialised barriers visible to TMA and to the cluster's other blocks.
 TENON_DEVICE void barrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-/// Arrives once, and has the phase wait for so many bytes more.
+/// Arrives once, and makes the phase wait for `bytes` more bytes.
 TENON_DEVICE void barrier_expect(unsigned barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
 }
-/// Arrives at the barrier that has this address in block `rank` of the cluster.
+/// Arrives at the barrier with this address in block `rank` of the cluster.
 TENON_DEVICE void barrier_arrive(unsigned barrier, unsigned rank) {
   asm volatile(
       "{.reg .b32 remote;"
@@ -34,8 +34,8 @@ TENON_DEVICE void barrier_arrive(unsigned barrier, unsigned rank) {
       "r"(rank)
       : "memory");
 }
-/// Waits for the end of the phase of that parity. A new barrier is in phase 0, and the phase before
-/// it (parity 1) counts as over.
+/// Waits for the end of the phase with that parity. A new barrier is in phase 0, and the phase
+/// before it (parity 1) counts as complete.
 TENON_DEVICE void barrier_wait(unsigned barrier, unsigned parity) {
   unsigned over = 0;
   while (over == 0)
@@ -48,12 +48,12 @@ TENON_DEVICE void barrier_wait(unsigned barrier, unsigned parity) {
         : "memory");
 }
 
-/// Waits for so many threads of the block, whole warps, at hardware barrier `id` (1 to 15).
+/// Waits for `threads` threads of the block (whole warps) at hardware barrier `id` (1 to 15).
 TENON_DEVICE void threads_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/// What lies at an address of this block's shared memory, not before the waits in front of it.
+/// Loads from this block's shared memory. The load is not moved before the preceding waits.
 TENON_DEVICE float shared_load(unsigned address) {
   float x;
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(address));
@@ -68,11 +68,11 @@ TENON_DEVICE unsigned cluster_rank() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-/// All threads of all blocks of the cluster.
+/// Barrier of all threads of all blocks of the cluster.
 TENON_DEVICE void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
 }
-/// Four floats that lie at this address in block `rank` of the cluster.
+/// Loads four floats from this address in block `rank` of the cluster.
 TENON_DEVICE void cluster_load(float (&x)[4], unsigned address, unsigned rank) {
   asm volatile(
       "{.reg .b32 remote;"
@@ -85,20 +85,20 @@ TENON_DEVICE void cluster_load(float (&x)[4], unsigned address, unsigned rank) {
 
 // ---- Asynchronous copies -----------------------------------------------------------------------
 
-/// 16 bytes to a 32-bit address of shared memory; zeros when not `inside`: `global` is not read
-/// then.
+/// Copies 16 bytes to a 32-bit address of shared memory. Writes zeros if not `inside`; `global` is
+/// then not read.
 TENON_DEVICE void copy_async_16(unsigned shared, const void* global, bool inside) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
                "r"(inside ? 16 : 0)
                : "memory");
 }
 
-// ---- The tensor copy engine ---------------------------------------------------------------------
+// ---- Tensor memory accelerator (TMA) ------------------------------------------------------------
 
 TENON_DEVICE void prefetch_map(const void* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
-/// Brings so many bytes, a multiple of 16 at multiples of 16.
+/// Copies `bytes` bytes: a multiple of 16, both addresses multiples of 16.
 TENON_DEVICE void bulk_load(unsigned to, const void* from, unsigned bytes, unsigned barrier) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
@@ -106,7 +106,7 @@ TENON_DEVICE void bulk_load(unsigned to, const void* from, unsigned bytes, unsig
       "l"(from), "r"(bytes), "r"(barrier)
       : "memory");
 }
-/// Brings the map's box at (x, y), zeros where it lies outside; its bytes count at the barrier.
+/// Copies the map's box at (x, y), with zeros outside the tensor; the bytes count at the barrier.
 TENON_DEVICE void tma_load(unsigned to, const void* map, int x, int y, unsigned barrier) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
@@ -150,7 +150,7 @@ TENON_DEVICE void tma_load_multicast(unsigned to, const void* map, int x, int y,
 
 // ---- Products by a warpgroup --------------------------------------------------------------------
 
-/// The registers of every thread of this warpgroup, from now on.
+/// Sets the number of registers of every thread of this warpgroup from now on.
 template <int N>
 TENON_DEVICE void registers_more() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
@@ -160,15 +160,15 @@ TENON_DEVICE void registers_fewer() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 }
 
-/// Orders accesses of the sums' registers before the products that follow.
+/// Orders earlier accesses to the accumulators before the following products.
 TENON_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 TENON_DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-/// Waits until at most N groups of this warpgroup's products are under way.
+/// Waits until at most N groups of this warpgroup's products are in flight.
 template <int N>
 TENON_DEVICE void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
-/// Keeps the compiler from reading or moving sums across this point.
+/// Keeps the compiler from reading or moving accumulators across this point.
 template <int N>
 TENON_DEVICE void pin(float (&x)[N]) {
 #pragma unroll
@@ -181,22 +181,22 @@ TENON_DEVICE void pin(unsigned (&x)[N]) {
   for (int i = 0; i < N; ++i) asm volatile("" : "+r"(x[i])::"memory");
 }
 
-/// What a product must know of a tile at a multiple of 1024 bytes whose lines of 128 bytes are
-/// swizzled in groups of eight. k along the lines: groups of eight rows follow each other. k across
-/// them: a group is eight steps of k, and 64 columns further lies the next 64 x kDepth box.
+/// The wgmma descriptor of a tile at a multiple of 1024 bytes, with lines of 128 bytes swizzled in
+/// groups of eight. k along the lines: groups of eight rows follow one another. k across the lines:
+/// a group is eight steps of k, and the box of the next 64 columns follows after 64 x kDepth.
 template <bool kAcross, int kDepth = 64>
 TENON_DEVICE unsigned long long tile_descriptor(unsigned address) {
   constexpr unsigned long long kSwizzle128 = 1ull << 62, kGroup = 1024 >> 4;
   constexpr unsigned long long kNextBox = kAcross ? kDepth * 128 >> 4 : 1;
   return kSwizzle128 | kGroup << 32 | kNextBox << 16 | (address & 0x3FFFF) >> 4;
 }
-/// The same of lines of 64 bytes, along which k lies, swizzled in groups of eight; at a multiple of
-/// 512 bytes.
+/// The descriptor of a tile with lines of 64 bytes along k, swizzled in groups of eight; at a
+/// multiple of 512 bytes.
 TENON_DEVICE unsigned long long short_line_descriptor(unsigned address) {
   constexpr unsigned long long kSwizzle64 = 2ull << 62, kGroup = 512 >> 4;
   return kSwizzle64 | kGroup << 32 | 1ull << 16 | (address & 0x3FFFF) >> 4;
 }
-/// How far a descriptor moves for a product's k: 32 bytes along a line, or sixteen lines.
+/// The step of a descriptor for one product along k: 32 bytes along a line, or sixteen lines.
 template <bool kAcross>
 inline constexpr int kDescriptorStep = (kAcross ? 16 * 128 : 32) >> 4;
 
@@ -229,10 +229,10 @@ inline constexpr int kDescriptorStep = (kAcross ? 16 * 128 : 32) >> 4;
 /// Bf16x6: float32, as six products of bfloat16 parts.
 enum class WgmmaType { Bf16, F16, Tf32, Bf16x6 };
 
-/// d = A[64, K] · B[K, 128], plus what d held when `add` is not 0; tiles in shared memory, told by
-/// descriptors; K is 32 bytes: 16, of tf32 (which is never across) 8. d[4j], d[4j + 1] lie at row
-/// lane / 4 of the warp's sixteen and columns 8j + lane % 4 * 2 and the next; d[4j + 2], d[4j + 3]
-/// eight rows below.
+/// d = A[64, K] · B[K, 128], plus the old d if `add` is not 0. Both tiles are in shared memory,
+/// given by descriptors. K is 32 bytes: 16 elements, or 8 of tf32 (which is never across k). d[4j],
+/// d[4j + 1] are at row lane / 4 of the warp's sixteen and columns 8j + lane % 4 * 2 and the next;
+/// d[4j + 2], d[4j + 3] are eight rows below.
 template <WgmmaType kType, bool kAcrossA, bool kAcrossB>
 TENON_DEVICE void wgmma_m64n128(float (&d)[64], unsigned long long a, unsigned long long b,
                                 int add) {
@@ -247,8 +247,8 @@ TENON_DEVICE void wgmma_m64n128(float (&d)[64], unsigned long long a, unsigned l
     TENON_WGMMA_128("m64n128k8", "tf32.tf32", "%64, %65", "%66", "", "l"(a), "l"(b), "r"(add));
   }
 }
-/// The same in bfloat16 with A in registers, as a 16x8x16 product of each warp takes its sixteen
-/// rows (intrinsics.cuh).
+/// The same in bfloat16 with A in registers; a warp's sixteen rows have the layout of a 16x8x16
+/// product (intrinsics.cuh).
 template <bool kAcrossB>
 TENON_DEVICE void wgmma_m64n128_held(float (&d)[64], const unsigned (&a)[4], unsigned long long b,
                                      int add) {
@@ -256,7 +256,7 @@ TENON_DEVICE void wgmma_m64n128_held(float (&d)[64], const unsigned (&a)[4], uns
                   "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add), "n"(int(kAcrossB)));
 }
 
-/// The same of 64 columns and 16-bit types, both operands along k.
+/// The same for 64 columns and 16-bit types, both operands contiguous along k.
 template <WgmmaType kType>
 TENON_DEVICE void wgmma_m64n64(float (&d)[32], unsigned long long a, unsigned long long b,
                                int add) {
@@ -265,8 +265,8 @@ TENON_DEVICE void wgmma_m64n64(float (&d)[32], unsigned long long a, unsigned lo
   else
     TENON_WGMMA_64("f16.f16", "%32, %33", "%34", "0, 0", "l"(a), "l"(b));
 }
-/// d += A[64, 16] · B[16, 64]: A in registers, as a 16x8x16 product of each warp takes its sixteen
-/// rows (intrinsics.cuh), B across k.
+/// d += A[64, 16] · B[16, 64]: A in registers, in the layout of each warp's 16x8x16 product
+/// (intrinsics.cuh), B contiguous across k.
 template <WgmmaType kType>
 TENON_DEVICE void wgmma_m64n64_held(float (&d)[32], const unsigned (&a)[4], unsigned long long b) {
   constexpr int add = 1;

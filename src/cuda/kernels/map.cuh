@@ -1,8 +1,8 @@
-// What generated kernels of map programs are made of: elements in memory and in registers, wide
-// accesses, quotients by numbers that are the same for a whole launch.
+// Building blocks of generated map kernels: elements in memory and in registers, vector accesses,
+// and division by numbers that are constant during a launch.
 //
-// In registers an element has its compute type: float for float16, bfloat16 and float32, double,
-// int for bool (0 or 1), uint8, int8 and int32, long long. Nothing here knows a map program.
+// In registers an element has its compute type: float for float16, bfloat16 and float32; double;
+// int for bool (0 or 1), uint8, int8 and int32; long long. Nothing here depends on the map program.
 #pragma once
 
 #include "cuda/kernels/intrinsics.cuh"
@@ -11,7 +11,7 @@
 
 namespace tenon::cuda {
 
-/// An element in memory that C++ has no type for.
+/// An element in memory whose type C++ lacks.
 struct F16 {
   unsigned short bits;
 };
@@ -19,7 +19,7 @@ struct BF16 {
   unsigned short bits;
 };
 
-/// One word of a kernel's arguments: 8 bytes, whatever it holds.
+/// One word of a kernel's arguments: 8 bytes of any type.
 template <class T>
 struct alignas(8) Word {
   T value;
@@ -35,7 +35,7 @@ __device__ __forceinline__ float upcast(BF16 x) { return bf16_to_float(x.bits); 
 __device__ __forceinline__ float upcast(float x) { return x; }
 __device__ __forceinline__ double upcast(double x) { return x; }
 
-/// The element of type M that holds a register's number, rounded or wrapped.
+/// Converts a register's number to an element of type M, rounded or wrapped.
 template <class M>
 struct Rounded {
   template <class T>
@@ -56,7 +56,7 @@ struct Rounded<BF16> {
   static __device__ __forceinline__ BF16 from(float x) { return {float_to_bf16(x)}; }
 };
 
-/// The register's number as memory of type M would give it back.
+/// The register's number after a round trip through memory of type M.
 template <class M>
 struct Rounding {
   template <class T>
@@ -64,8 +64,8 @@ struct Rounding {
     return upcast(Rounded<M>::from(x));
   }
 };
-/// The upper half of a pair is the float that it stands for: one instruction, where the conversion
-/// of a single number has a quarter of its rate.
+/// Converts a pair; the upper half already has the bits of a float. This takes one instruction; the
+/// conversion of a single number runs at a quarter of its rate.
 template <>
 struct Rounding<BF16> {
   static __device__ __forceinline__ float of(float x) { return scalar::float_of(pack_bf16(0, x)); }
@@ -75,29 +75,29 @@ __device__ __forceinline__ T rounded(T x) {
   return Rounding<M>::of(x);
 }
 
-// Functions of numbers that were rounded to 16 bits, by the unit for special functions: their
-// errors are far below what that rounding does to the result.
+// Functions of numbers that were rounded to 16 bits, on the special function unit. Their errors are
+// far below the effect of that rounding on the result.
 
-/// Within 3e-7 + 8e-8 |x| of the result, relatively; 0 below the normal numbers.
+/// Relative error at most 3e-7 + 8e-8 |x|; results below the normal numbers are 0.
 __device__ __forceinline__ float exp_near(float x) { return exp2_fast(x * 1.44269504f); }
-/// Within 5e-6, relatively.
+/// Relative error at most 5e-6.
 __device__ __forceinline__ float tanh_near(float x) {
   const float large =
       scalar::fused(-2.0f, reciprocal_fast(1.0f + exp2_fast(x * 2.88539008f)), 1.0f);
   const float small = scalar::fused(x * x * x, -0.333333333f, x);
   return scalar::magnitude(x) < 0.0625f ? small : large;
 }
-/// Within 1e-6 + 8e-8 |x|, relatively; 0 below the normal numbers.
+/// Relative error at most 1e-6 + 8e-8 |x|; results below the normal numbers are 0.
 __device__ __forceinline__ float sigmoid_near(float x) {
   return reciprocal_fast(1.0f + exp2_fast(x * -1.44269504f));
 }
 
-/// What compares with coordinates as the number does: -1 for those that are none.
+/// A coordinate that compares with coordinates as x does: -1 if x cannot be a coordinate.
 __device__ __forceinline__ int as_coordinate(long long x) {
   return x >= 0 && x <= 0x7fffffff ? static_cast<int>(x) : -1;
 }
 
-/// How many of a row's elements from column j on stand in front of column `end`.
+/// The number of a row's elements from column j on that come before column `end`.
 template <class Index>
 __device__ __forceinline__ int columns_left(int end, Index j) {
   return end > j ? static_cast<int>(end - j) : 0;
@@ -118,7 +118,7 @@ __device__ __forceinline__ void save(M* at, T x) {
   *at = Rounded<M>::from(x);
 }
 
-/// Elements of one access: at most 16 bytes, at most N, at most W.
+/// Elements per access: at most 16 bytes, at most N, at most W.
 template <class M, int N, int W>
 __device__ constexpr int access_width() {
   constexpr int widest = 16 / static_cast<int>(sizeof(M));
@@ -149,7 +149,7 @@ __device__ __forceinline__ void save_row(M* at, const T (&x)[N]) {
   }
 }
 
-/// Words of a GPU's widest access of so many bytes.
+/// Words of a GPU's widest access of `Bytes` bytes.
 template <int Bytes>
 struct WordOf;
 template <>
@@ -173,8 +173,8 @@ struct WordOf<16> {
   using type = uint4;
 };
 
-/// The same for memory that nothing writes while the kernel runs: such loads may pass stores, so
-/// that several iterations' are under way together.
+/// The same for memory that nothing writes while the kernel runs. The compiler may move such loads
+/// across stores, so the loads of several iterations are in flight together.
 template <class P>
 __device__ __forceinline__ P fetch(const P* at) {
   using Raw = typename WordOf<sizeof(P)>::type;
@@ -200,7 +200,7 @@ __device__ __forceinline__ void load_constant_row(T (&x)[N], const M* at) {
   }
 }
 
-/// W aligned neighbours as they lie in memory, and their numbers.
+/// W aligned neighbours as stored, and their numbers.
 template <int W, class M>
 __device__ __forceinline__ Packed<M, W> load_packed(const M* at) {
   return *reinterpret_cast<const Packed<M, W>*>(at);
@@ -215,8 +215,8 @@ __device__ __forceinline__ void convert_row(T (&x)[W], const Packed<M, W>& packe
   for (int i = 0; i < W; ++i) x[i] = upcast(packed.element[i]);
 }
 
-/// The same as words, which a loop hands on from step to step: elements of a struct would each fill
-/// a register there.
+/// The same as words, for loops that pass them from step to step: elements of a struct would each
+/// take a register there.
 template <class M, int W>
 struct PackedWords {
   typename WordOf<sizeof(M) * W>::type words;
@@ -239,8 +239,8 @@ __device__ __forceinline__ void convert_row(T (&x)[W], const PackedWords<M, W>& 
   convert_row(x, row.elements);
 }
 
-/// N neighbours of a mask as one word, out of which the compiler takes each where it is used: bytes
-/// of a struct it keeps in a register each.
+/// N neighbouring mask elements as one word, from which the compiler extracts each element where it
+/// is used. Bytes of a struct would take one register each.
 template <int N>
 struct PackedMask {
   unsigned long long bits;
@@ -282,7 +282,7 @@ __device__ __forceinline__ int quotient(int n, Divider by, long long) {
       (static_cast<unsigned long long>(u) * static_cast<unsigned long long>(by.multiplier)) >> 32);
   return static_cast<int>((high + u) >> by.shift);
 }
-/// Spaces of 2^31 elements and more divide.
+/// Iteration spaces of 2^31 elements and more use division.
 __device__ __forceinline__ long long quotient(long long n, Divider, long long divisor) {
   return n / divisor;
 }

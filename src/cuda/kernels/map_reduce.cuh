@@ -1,8 +1,8 @@
 // Reductions of generated kernels: along the lanes of a warp, over the threads of a block, and over
-// blocks by the last one to finish.
+// blocks (by the last block to finish).
 //
-// The shape of every tree is fixed by template numbers, so results depend on sizes alone and repeat
-// bit for bit. Every thread of the block must reach these functions.
+// Template arguments fix the shape of every reduction tree, so results depend on sizes alone and
+// are deterministic. Every thread of the block must call these functions.
 #pragma once
 
 #include "cuda/kernels/intrinsics.cuh"
@@ -22,7 +22,7 @@ struct ProdOf {
     return scalar::mul(a, b);
   }
 };
-/// NaN wins.
+/// Maximum; NaN wins.
 struct MaxOf {
   template <class T>
   static __device__ __forceinline__ T combine(T a, T b) {
@@ -37,7 +37,7 @@ struct MinOf {
   }
 };
 
-/// A number and its place in the row; no place yet is beyond every place.
+/// A number and its index in the row. A missing index compares greater than every index.
 template <class T>
 struct Placed {
   T value;
@@ -45,7 +45,7 @@ struct Placed {
 };
 inline constexpr long long kNoPlace = 0x7fffffffffffffffll;
 
-/// The first of the largest; NaN is larger than all numbers.
+/// The first of the largest numbers; NaN is larger than all numbers.
 struct ArgMaxOf {
   template <class T>
   static __device__ __forceinline__ Placed<T> combine(Placed<T> a, Placed<T> b) {
@@ -69,8 +69,8 @@ __device__ __forceinline__ long long place_of(Placed<T> x) {
   return x.place == kNoPlace ? 0 : x.place;
 }
 
-/// Of `count` numbers: their mean and the sum of their squared deviations from it. Two sets of
-/// numbers are put together by Chan, Golub and LeVeque's formula, in which nothing cancels.
+/// The mean of `count` numbers and the sum of squared deviations from it. Two sets are combined by
+/// the formula of Chan, Golub and LeVeque, in which nothing cancels.
 template <class T>
 struct Moments {
   T count, mean, squares;
@@ -80,14 +80,14 @@ struct MomentsOf {
   static __device__ __forceinline__ Moments<T> combine(Moments<T> a, Moments<T> b) {
     const T count = a.count + b.count, share = count == T(0) ? T(0) : b.count / count;
     const T apart = b.mean - a.mean;
-    // In this order nothing overflows beside an empty set.
+    // This order of multiplications does not overflow if one set is empty.
     const T added = apart * (a.count * share * apart);
     return {count, a.mean + apart * share, a.squares + b.squares + added};
   }
 };
-/// What a thread gathers of the numbers that it meets, as distances from the first of them: however
-/// large the mean, only how far that one number lies from the others is lost of the squares'
-/// digits.
+/// A thread's moments, accumulated as differences from the thread's first number. However large the
+/// mean is, the squares lose only the digits of the distance between that first number and the
+/// others.
 template <class T>
 struct Spread {
   T first, sum, squares;
@@ -98,7 +98,7 @@ struct Spread {
     sum += distance;
     squares += distance * distance;
   }
-  /// The moments of `count` numbers, as one sum of numbers.
+  /// Adds the moments of `count` numbers.
   __device__ __forceinline__ void add(T mean, T inner, T count, bool is_first) {
     if (is_first) first = mean;
     const T distance = mean - first, all = count * distance;
@@ -109,7 +109,7 @@ struct Spread {
     if (count == T(0)) return {0, 0, 0};
     const T shift = sum * (T(1) / count);
     T deviations = squares - sum * shift;
-    // Of finite numbers whose squares overflow: infinite, not NaN.
+    // The squares of finite numbers overflow: the result is infinite, not NaN.
     if (deviations != deviations && sum - sum == T(0)) deviations = squares;
     return {count, first + shift, deviations < T(0) ? T(0) : deviations};
   }
@@ -128,7 +128,8 @@ __device__ __forceinline__ Placed<T> exchange(Placed<T> x, int mask) {
   return {shuffle_xor(x.value, mask), shuffle_xor(x.place, mask)};
 }
 
-/// Over groups of `Lanes` (a power of two, at most 32) neighbouring lanes; all get the result.
+/// Reduces groups of `Lanes` neighbouring lanes (a power of two, at most 32); all lanes get the
+/// result.
 template <class Op, int Lanes, class T>
 __device__ __forceinline__ T reduce_lanes(T x) {
 #pragma unroll
@@ -136,7 +137,7 @@ __device__ __forceinline__ T reduce_lanes(T x) {
   return x;
 }
 
-/// Over all `Threads` of the block; all get the result.
+/// Reduces all `Threads` of the block; all threads get the result.
 template <class Op, int Threads, class T>
 __device__ __forceinline__ T reduce_block(T x) {
   __shared__ T of_warp[Threads / 32];
@@ -150,12 +151,13 @@ __device__ __forceinline__ T reduce_block(T x) {
   return x;
 }
 
-/// Columns of a block: thread t has W neighbours of a row, those from (t % Kept) * W on, and
-/// threads that are Kept (a power of two, at most 32) apart have the same ones. Thread t gets the
-/// result of column t % (Kept * W), which may not be more than there are threads.
+/// Column reduction in a block. Thread t has the W neighbouring columns from (t % Kept) * W on.
+/// Threads that are Kept (a power of two, at most 32) apart have the same columns. Thread t gets
+/// the result of column t % (Kept * W); there are at most as many columns as threads.
 template <class Op, int Threads, int Kept, int W, class T>
 __device__ __forceinline__ T reduce_columns(const T (&x)[W]) {
-  // Neither the writes (a warp's threads side by side) nor the reads (neighbours W apart) collide.
+  // Neither the writes (a warp's threads next to one another) nor the reads (W apart) have bank
+  // conflicts.
   constexpr int kPitch = Kept + (W > 1 ? 32 / W : 0), kRow = W * kPitch, kColumns = Kept * W;
   static_assert(kColumns <= Threads);
   __shared__ T of_warp[Threads / 32 * kRow];
@@ -179,8 +181,8 @@ __device__ __forceinline__ T reduce_columns(const T (&x)[W]) {
   return result;
 }
 
-/// Rows of a block: thread t has W (no more than there are rows) neighbours of row t / Lanes, those
-/// from (t % Lanes) * W on. Thread t < Lanes * W gets what all rows come to in column t.
+/// Reduction over the rows of a block. Thread t has the W columns (W <= Rows) from (t % Lanes) * W
+/// on of row t / Lanes. Thread t < Lanes * W gets the result of column t.
 template <class Op, int Rows, int Lanes, int W, class T>
 __device__ __forceinline__ T reduce_rows(const T (&x)[W]) {
   static_assert(W <= Rows, "a thread to each column");
@@ -199,8 +201,8 @@ __device__ __forceinline__ T reduce_rows(const T (&x)[W]) {
   return result;
 }
 
-/// reduce_columns of Spreads, of which each thread has `count` numbers a column: counts are
-/// exchanged, and divided by, once for all of a thread's columns.
+/// reduce_columns of Spreads; each thread has `count` numbers per column. The counts are exchanged,
+/// and divided by, once for all columns of a thread.
 template <int Threads, int Kept, int W, class T>
 __device__ __forceinline__ Moments<T> reduce_moments(const Spread<T> (&x)[W], T count) {
   constexpr int kPitch = Kept + (W > 1 ? 32 / W : 0), kRow = W * kPitch, kColumns = Kept * W;
@@ -250,8 +252,8 @@ __device__ __forceinline__ Moments<T> reduce_moments(const Spread<T> (&x)[W], T 
   return result;
 }
 
-/// Takes a ticket for each block; true in all threads of the last of `blocks`, which sees what the
-/// others wrote before and leaves the counter at zero for the next launch.
+/// Takes one ticket per block. True in all threads of the last of `blocks` blocks, which sees all
+/// earlier writes of the others. Resets the counter to zero for the next launch.
 __device__ __forceinline__ bool is_last_block(unsigned* counter, unsigned blocks) {
   __shared__ bool last;
   __syncthreads();

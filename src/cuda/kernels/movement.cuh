@@ -1,9 +1,10 @@
-// Movement: concatenation, padding, gathering and adding up at indices.
+// Data movement: concatenation, padding, gather and scatter.
 //
-// Arrays are contiguous, 16-byte aligned and do not overlap; results are overwritten. One thread a
-// word of the result, neighbours side by side; the bound is bandwidth. Sums are added in the order
-// of the indices without atomics. An index outside its axis reads `fill` (NaN for floating types)
-// or adds nowhere, and is left in a record for the host, which raises the error.
+// Arrays are contiguous, 16-byte aligned and do not overlap; results are overwritten. One thread
+// per word of the result, neighbouring threads on neighbouring words; bandwidth-bound. Scatter adds
+// in the order of the indices, without atomics. An index outside its axis reads `fill` (NaN for
+// floating-point types) or adds nowhere. The kernel records such an index for the host, which
+// throws the error.
 #pragma once
 
 #include "cuda/kernels/counter.cuh"
@@ -26,7 +27,8 @@ __device__ __forceinline__ Word16 filled<Word16>(long long bits) {
   return {static_cast<unsigned long long>(bits), static_cast<unsigned long long>(bits)};
 }
 
-/// One store of 16 bytes, so that it is of one index whoever else has found one.
+/// One store of 16 bytes, so that the record describes a single index even if several threads write
+/// it.
 __device__ __forceinline__ void leave(Outside* record, long long site, long long index,
                                       long long place) {
   if (record != nullptr) *record = Outside{index, site << kSiteShift | (place + 1)};
@@ -62,7 +64,8 @@ __device__ __forceinline__ void pad(const PadArgs& a) {
       inside ? static_cast<const Word*>(a.in[0])[from] : filled<Word>(a.fill);
 }
 
-/// Rows: one index for the whole inner run. Otherwise the index has an element for each of out.
+/// Rows: one index for a whole inner run. Otherwise the index tensor has an element for each
+/// element of out.
 template <class Word, class Index, bool Rows, bool Shared, bool Wide>
 __device__ __forceinline__ void gather(const GatherArgs& a) {
   const typename Counter<Wide>::type number = thread_number<Wide>();
@@ -84,8 +87,8 @@ constexpr int kScatterThreads = 256;
 constexpr int kScatterBytes = 32768;  // of the elements of out that a block owns
 constexpr int kScatterBatch = 8;      // indices that a thread looks at in one round
 
-/// The part of out that a block owns, in shared memory until all updates are in. Thread t owns
-/// column t % columns of a range of rows, so that each element's updates arrive in one thread, in
+/// The part of out that a block owns, in shared memory until all updates are applied. Thread t owns
+/// column t % columns of a range of rows, so each element's updates are applied by one thread, in
 /// order.
 template <class E>
 struct ScatterTile {
@@ -128,7 +131,7 @@ struct ScatterTile {
   }
 };
 
-/// Sum over the threads before this one; `total` over all.
+/// Exclusive prefix sum over the threads; `total` is the sum over all threads.
 __device__ __forceinline__ int count_before(int count, int& total) {
   __shared__ int warp_totals[kScatterThreads / 32];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -150,8 +153,8 @@ __device__ __forceinline__ int count_before(int count, int& total) {
   return before;
 }
 
-/// One index a row of updates. A round lists the updates of this tile among 2048 indices, in order;
-/// then every thread applies those that fall on its elements.
+/// One index per row of updates. Each round lists the updates of this tile among 2048 indices, in
+/// order; then every thread applies the updates of its elements.
 template <class E, class Index, bool Adds>
 __device__ __forceinline__ void scatter_rows(const ScatterArgs& a) {
   __shared__ typename E::Value memory[kScatterBytes / sizeof(typename E::Value)];
@@ -160,7 +163,7 @@ __device__ __forceinline__ void scatter_rows(const ScatterArgs& a) {
   const Index* index = static_cast<const Index*>(a.in[1]) + tile.outer * a.index_pitch;
   const long long updates = tile.outer * a.indices * a.inner + tile.column0 + tile.column;
   const int own = static_cast<int>(threadIdx.x) * kScatterBatch;
-  const bool first = tile.row0 == 0 && tile.column0 == 0;  // tells what is outside
+  const bool first = tile.row0 == 0 && tile.column0 == 0;  // records indexes outside
   for (long long start = 0; start < a.indices; start += kScatterThreads * kScatterBatch) {
     int rows[kScatterBatch], count = 0, total = 0;
 #pragma unroll
@@ -199,9 +202,9 @@ __device__ __forceinline__ void scatter_rows(const ScatterArgs& a) {
   tile.store(a);
 }
 
-/// Updates `places` of a row of out that begins at element `to`, in order; every kScatterThreads-th
-/// column is this thread's. A row of more updates than a block lists is gone through again for the
-/// rest, so that a sum of 16 bits is rounded once for each list.
+/// Applies the updates `places` to a row of out that begins at element `to`, in order; this thread
+/// has every kScatterThreads-th column. If a row has more updates than a block can list, another
+/// pass applies the rest, so a 16-bit sum is rounded once per list.
 template <class E, bool Adds>
 __device__ __forceinline__ void apply_row(const ScatterArgs& a, const int* places, int count,
                                           bool fresh, long long to, long long updates) {
@@ -237,14 +240,14 @@ __device__ __forceinline__ void apply_row(const ScatterArgs& a, const int* place
 constexpr int kScatterEntries = 4096;  // updates that a block lists before it applies them
 
 /// The updates of a block's rows, at most one row a thread: listed in the order of the indices,
-/// then by rows.
+/// then sorted by row.
 template <class Index>
 struct ScatterList {
   int place[kScatterEntries], by_row[kScatterEntries];
   unsigned char row[kScatterEntries];
   int first[kScatterThreads + 1];  // of each row's in by_row
 
-  /// Adds those among the next indices; gives their number.
+  /// Adds the updates among the next indices; returns their number.
   __device__ __forceinline__ int add(const ScatterArgs& a, const Index* index, long long start,
                                      long long row0, int rows, int before, long long outer) {
     const long long own = start + static_cast<int>(threadIdx.x) * kScatterBatch;
@@ -269,7 +272,7 @@ struct ScatterList {
     __syncthreads();
     return total;
   }
-  /// Thread t brings those of row t together.
+  /// Thread t collects the updates of row t.
   __device__ __forceinline__ void order(int entries) {
     const int t = static_cast<int>(threadIdx.x);
     int count = 0, total = 0;
@@ -283,8 +286,8 @@ struct ScatterList {
   }
 };
 
-/// One index a row of updates, which are long: a thread has some columns of all rows of the block,
-/// and its sums stand in registers.
+/// One index per row of updates, for long rows: a thread has some columns of all rows of the block,
+/// and its sums are in registers.
 template <class E, class Index, bool Adds>
 __device__ __forceinline__ void scatter_long_rows(const ScatterArgs& a) {
   __shared__ ScatterList<Index> list;
@@ -310,7 +313,7 @@ __device__ __forceinline__ void scatter_long_rows(const ScatterArgs& a) {
   } while (start < a.indices);
 }
 
-/// An index for every update.
+/// One index per update.
 template <class E, class Index, bool Adds>
 __device__ __forceinline__ void scatter_elements(const ScatterArgs& a) {
   __shared__ typename E::Value memory[kScatterBytes / sizeof(typename E::Value)];
@@ -318,7 +321,7 @@ __device__ __forceinline__ void scatter_elements(const ScatterArgs& a) {
   if (tile.row_begin >= tile.row_end) return;
   const long long start = tile.outer * a.indices * a.inner + tile.column0 + tile.column;
   const Index* index = static_cast<const Index*>(a.in[1]);
-  const bool first = tile.row0 + tile.row_begin == 0;  // tells what is outside
+  const bool first = tile.row0 + tile.row_begin == 0;  // records indexes outside
 #pragma unroll 4
   for (long long j = 0; j < a.indices; ++j) {
     const long long at = index[start + j * a.inner], row = at - tile.row0;

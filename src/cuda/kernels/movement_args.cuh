@@ -1,5 +1,5 @@
-// What the movement kernels are given; host and device share it. Words are the widest pieces (1 to
-// 16 bytes) that divide every run that is moved in one piece.
+// Arguments of the movement kernels; host and device share them. A word is the widest unit (1 to 16
+// bytes) that divides every contiguous run of the copy.
 #pragma once
 
 #include "cuda/kernels/divisor.cuh"
@@ -9,8 +9,8 @@ namespace tenon::cuda {
 constexpr int kConcatInputs = 128;  // as many as a node of the graph takes
 constexpr int kPadAxes = 8;
 
-/// out[outer, before + 0 … run) = in[k][outer, 0 … run), in words; blockIdx.y is k. Below the 4 KiB
-/// that a kernel's parameters may take everywhere.
+/// out[outer, before + 0 … run) = in[k][outer, 0 … run), in words; blockIdx.y is k. The struct is
+/// smaller than 4 KiB, the limit of kernel parameters on every GPU.
 struct ConcatArgs {
   const void* in[kConcatInputs] = {};
   void* out = nullptr;
@@ -19,7 +19,7 @@ struct ConcatArgs {
   long long outer = 0, pitch = 0;        // pitch: words in a run of out
 };
 
-/// Axes are merged where nothing is padded; sizes in words along the last one.
+/// Axes without padding are merged; sizes along the last axis are in words.
 struct PadArgs {
   const void* in[1] = {};
   void* out = nullptr;
@@ -29,8 +29,9 @@ struct PadArgs {
   long long before[kPadAxes] = {}, in_size[kPadAxes] = {}, in_stride[kPadAxes] = {};
 };
 
-/// What a kernel leaves in host memory about an index outside its axis: which, and in `mark` the
-/// site (device/outside.h) above kSiteShift and one more than the place in the index tensor below.
+/// A kernel's record of an index outside its axis, in host memory: the index, and in `mark` the
+/// site (device/outside.h) above kSiteShift and, below it, the position in the index tensor plus
+/// one.
 struct alignas(16) Outside {
   long long index = 0, mark = 0;
 };
@@ -43,12 +44,12 @@ struct GatherArgs {
   long long count = 0;         // words of out
   Divisor inner, indices;      // inner in words
   long long size = 0;          // of data along the axis
-  long long fill = 0;          // what an index outside gives, repeated over 8 bytes
-  Outside* outside = nullptr;  // null: nobody reads it
+  long long fill = 0;          // the value for an index outside, repeated over 8 bytes
+  Outside* outside = nullptr;  // null: no record
   long long site = 0;
 };
 
-/// out = base with updates added or written; a block owns `rows` by `columns` of out.
+/// out = base with updates added or written; a block owns a `rows` x `columns` part of out.
 struct ScatterArgs {
   const void* in[3] = {};  // base, index, updates
   void* out = nullptr;
@@ -57,7 +58,7 @@ struct ScatterArgs {
   long long rows = 0, columns = 0, rows_per_thread = 0;
   long long base_step = 1;     // 0: the base is one number everywhere
   long long index_pitch = 0;   // between the indices of neighbours along the outer axis; 0: shared
-  Outside* outside = nullptr;  // null: nobody reads it
+  Outside* outside = nullptr;  // null: no record
   long long site = 0;
 };
 

@@ -1,11 +1,12 @@
-// Launches of many parts: a block's own part, and the end, where one block's work is left.
+// Several kernels in one launch: the part that a block belongs to, and the last block, which does
+// the final work.
 #pragma once
 
 #include "cuda/kernels/intrinsics.cuh"
 
 namespace tenon::cuda {
 
-/// The first of `count` rising numbers that is above `block`; there is one.
+/// The position of the first of `count` ascending numbers that is greater than `block`; one exists.
 __device__ __forceinline__ int first_above(const long long* ends, int count, unsigned block) {
   int low = 0;
 #pragma unroll 1
@@ -17,8 +18,8 @@ __device__ __forceinline__ int first_above(const long long* ends, int count, uns
   return low;
 }
 
-/// Every thread of every block comes here. True in the block that comes last, which sees what the
-/// others wrote. The counter is zero between launches.
+/// Called by every thread of every block. True in the last block to call, which sees the other
+/// blocks' writes. The counter is zero between launches.
 __device__ __forceinline__ bool ends_last(unsigned* arrived) {
   __shared__ bool last;
   __syncthreads();

@@ -38,8 +38,7 @@ __device__ __forceinline__ float unit_float(unsigned word) {
   return static_cast<float>(word >> 8) * 5.9604644775390625e-8f;
 }
 
-/// The draw that an element belongs to: `state` is (seed, counter), `offset` counts the draws of a
-/// program.
+/// The draw of an element: `state` is (seed, counter), `offset` counts the draws of a program.
 struct RandomDraw {
   unsigned long long key, draw;
 };
@@ -48,14 +47,14 @@ __device__ __forceinline__ RandomDraw random_draw(const long long* state, long l
           static_cast<unsigned long long>(state[1]) + static_cast<unsigned long long>(offset)};
 }
 
-/// By selects: an index into registers would put them into memory.
+/// Uses selects: indexing registers would move them to local memory.
 __device__ __forceinline__ unsigned pick(const PhiloxBlock& block, int word) {
   const unsigned even = (word & 2) != 0 ? block.word[2] : block.word[0];
   const unsigned odd = (word & 2) != 0 ? block.word[3] : block.word[1];
   return (word & 1) != 0 ? odd : even;
 }
 
-/// The blocks of N neighbouring elements, the first of which is a multiple of N (1, 2, 4 or 8).
+/// The blocks of N neighbouring elements; the first element is a multiple of N (1, 2, 4 or 8).
 template <int N>
 struct RandomRow {
   PhiloxBlock block[(N + 3) / 4];
@@ -75,12 +74,12 @@ __device__ __forceinline__ int word_of(const RandomRow<N>& row, int i) {
   return N >= 4 ? i & 3 : row.first + i;
 }
 
-/// In [0, 1), 24 random bits.
+/// Uniform in [0, 1), 24 random bits.
 template <int N>
 __device__ __forceinline__ float uniform_of(const RandomRow<N>& row, int i) {
   return unit_float(pick(row.block[i / 4], word_of(row, i)));
 }
-/// Box-Muller on the word pairs (0, 1) and (2, 3).
+/// Normal numbers by Box-Muller on the word pairs (0, 1) and (2, 3).
 template <int N>
 __device__ __forceinline__ float normal_of(const RandomRow<N>& row, int i) {
   const int word = word_of(row, i);

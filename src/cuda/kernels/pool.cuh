@@ -1,10 +1,10 @@
-// Pooling over [planes, height, width]: one thread an element of the result (for some gradients a
-// window), neighbours along a row.
+// Pooling over [planes, height, width]: one thread per element of the result (for some gradients
+// per window), neighbouring threads along a row.
 //
 // Arrays are contiguous and do not overlap; results are overwritten. Gradients gather: each input
-// element adds up its windows in ascending order, so there are no atomics and the same bits every
-// time. The bound is bandwidth: each array crosses memory once, overlapping windows meet in L1.
-// The window's geometry is text (loops unroll), sizes are arguments.
+// element adds its windows in ascending order, so there are no atomics and results are
+// deterministic. Bandwidth-bound: each array crosses global memory once; overlapping windows are
+// served by L1. The window's geometry is a template argument (loops unroll), sizes are arguments.
 #pragma once
 
 #include "cuda/kernels/counter.cuh"
@@ -14,7 +14,7 @@
 
 namespace tenon::cuda {
 
-/// Inside: every window lies inside the array, so that no bound is checked.
+/// Inside: every window is entirely inside the array, so no bounds are checked.
 template <int KernelH, int KernelW, int StrideH, int StrideW, int PadH, int PadW, int DilH,
           int DilW, bool CountPad, bool Inside>
 struct Window {
@@ -24,7 +24,7 @@ struct Window {
   static constexpr bool kInside = Inside;
   static constexpr int kUnroll = KernelH * KernelW <= 16 ? 16 : 1;
 
-  int h0, w0;  // of the first element, may lie in the padding
+  int h0, w0;  // of the first element, may be in the padding
   int height, width;
 
   __device__ __forceinline__ Window(int p, int q, const PoolArgs& a)
@@ -33,12 +33,12 @@ struct Window {
         height(static_cast<int>(a.height)),
         width(static_cast<int>(a.width)) {}
 
-  /// f(offset in the plane) for the elements inside the array, in row-major order.
+  /// Calls f(offset in the plane) for the elements inside the array, in row-major order.
   template <class F>
   __device__ __forceinline__ void each(F&& f) const {
     each_tap([&](int offset, int) { f(offset); });
   }
-  /// f(offset in the plane, number in the window).
+  /// Calls f(offset in the plane, number in the window).
   template <class F>
   __device__ __forceinline__ void each_tap(F&& f) const {
 #pragma unroll kUnroll
@@ -54,7 +54,8 @@ struct Window {
     }
   }
 
-  /// Offset of the first maximum (a NaN beats all before it), -1 when nothing lies inside.
+  /// The offset of the first maximum (a NaN beats all before it); -1 if the window has no element
+  /// inside.
   template <class E>
   __device__ __forceinline__ int largest(const void* x, long long plane) const {
     typename E::Value best = 0;
@@ -69,7 +70,7 @@ struct Window {
     return where;
   }
 
-  /// What an average divides by: elements clipped to the padded array, or to the array.
+  /// The divisor of an average: the window's elements clipped to the padded array, or to the array.
   __device__ __forceinline__ int area() const {
     if constexpr (Inside) return KernelH * KernelW;
     const int low_h = CountPad ? h0 : max(h0, 0), low_w = CountPad ? w0 : max(w0, 0);
@@ -78,14 +79,14 @@ struct Window {
            (min(w0 + KernelW, width + margin_w) - low_w);
   }
 
-  /// The most windows, along an axis, that hold one of `elements` neighbours.
+  /// The largest number of windows along an axis that contain one of `elements` neighbours.
   static constexpr int windows_h(int elements) {
     return (elements - 1 + (KernelH - 1) * DilH) / StrideH + 1;
   }
   static constexpr int windows_w(int elements) {
     return (elements - 1 + (KernelW - 1) * DilW) / StrideW + 1;
   }
-  /// The first of the windows that hold row i or column j.
+  /// The first window that contains row i or column j.
   static __device__ __forceinline__ int first_h(int i) {
     return first(i + PadH - (KernelH - 1) * DilH, StrideH);
   }
@@ -93,7 +94,7 @@ struct Window {
     return first(j + PadW - (KernelW - 1) * DilW, StrideW);
   }
 
-  /// f(p, q) for the windows that hold element (i, j), in row-major order.
+  /// Calls f(p, q) for the windows that contain element (i, j), in row-major order.
   template <class F>
   static __device__ __forceinline__ void covering(int i, int j, const PoolArgs& a, F&& f) {
     const int p_end = min((i + PadH) / StrideH, static_cast<int>(a.windows_h) - 1);
@@ -121,7 +122,7 @@ struct alignas(2 * sizeof(Storage)) Pair {
   Storage at[2];
 };
 
-/// Where this thread works: column, row and plane of `out`.
+/// This thread's position: column, row and plane of `out`.
 template <bool Wide>
 struct Place {
   bool inside;
@@ -140,8 +141,9 @@ struct Place {
   }
 };
 
-/// out[p, q] = in[source][first maximum of in[0] in window (p, q)]: source 0 pools, 1 reads a
-/// gradient's gradient. Windows that hold nothing of the array give -infinity, or no gradient.
+/// out[p, q] = in[source][first maximum of in[0] in window (p, q)]. Source 0 is max pooling; source
+/// 1 reads a gradient's gradient. A window without elements of the array gives -infinity, or a zero
+/// gradient.
 template <class E, class W, bool Wide, int Source>
 __device__ __forceinline__ void max_pool(const PoolArgs& a) {
   const Place<Wide> at(a);
@@ -168,9 +170,9 @@ __device__ __forceinline__ void max_pool_grad(const PoolArgs& a) {
   E::store(a.out, at.element, sum);
 }
 
-/// The same by tiles of Tile x Tile elements of `Planes` planes, one a block: the first maxima of
-/// the windows that meet the tile are found once each and kept on chip. Block x: column and row of
-/// the tile, planes.
+/// The same by tiles of Tile x Tile elements of `Planes` planes, one tile per block. The first
+/// maxima of the windows that overlap the tile are found once each and kept in shared memory. Block
+/// x: column and row of the tile, planes.
 template <class E, class W, int Tile, int Planes>
 __device__ __forceinline__ void max_pool_grad_tiled(const PoolArgs& a) {
   constexpr int kWide = W::windows_w(Tile), kWindows = W::windows_h(Tile) * kWide;
@@ -187,7 +189,7 @@ __device__ __forceinline__ void max_pool_grad_tiled(const PoolArgs& a) {
        n += static_cast<int>(blockDim.x)) {
     const long long plane = first_plane + n / kWindows;
     const int p = p0 + n % kWindows / kWide, q = q0 + n % kWide;
-    if (p >= a.windows_h || q >= a.windows_w) continue;  // nobody asks for it
+    if (p >= a.windows_h || q >= a.windows_w) continue;  // not needed
     largest[n] = W(p, q, a).template largest<E>(a.in[0], plane * a.height * a.width);
     gradients[n] = E::load(a.in[1], (plane * a.windows_h + p) * a.windows_w + q);
   }
@@ -206,9 +208,9 @@ __device__ __forceinline__ void max_pool_grad_tiled(const PoolArgs& a) {
   }
 }
 
-/// Where windows are disjoint and lie inside, a thread that stands for a window owns what it and
-/// the rest of its stride cover (the last ones up to the edge): value(i, j) goes there. Pairs: such
-/// cells are two columns wide and begin at even ones.
+/// For disjoint windows that are entirely inside: the thread of a window owns the elements of the
+/// window and of the rest of its stride (the last windows own up to the edge) and stores value(i,
+/// j) there. Pairs: the owned cells are two columns wide and begin at even columns.
 template <class E, class W, bool Pairs, class F>
 __device__ __forceinline__ void write_cell(const PoolArgs& a, int p, int q, long long plane,
                                            F&& value) {
@@ -229,7 +231,7 @@ __device__ __forceinline__ void write_cell(const PoolArgs& a, int p, int q, long
   }
 }
 
-/// One thread a window, so that each maximum is found once.
+/// One thread per window, so that each maximum is found once.
 template <class E, class W, bool Wide, bool Pairs>
 __device__ __forceinline__ void max_pool_grad_disjoint(const PoolArgs& a) {
   const Place<Wide> at(a);
@@ -258,9 +260,9 @@ __device__ __forceinline__ void copy_planes(Storage* to, const Storage* from, in
     to[i] = from[i];
 }
 
-/// Disjoint windows in planes so small that a block has several on chip: it reads and writes whole
-/// words of 16 bytes, whatever the width, and a thread turns the elements of its windows into the
-/// gradient where they lie.
+/// Disjoint windows in small planes, of which a block holds several in shared memory. It reads and
+/// writes whole 16-byte words whatever the width. A thread replaces the elements of its windows by
+/// their gradient in place.
 template <class E, class W>
 __device__ __forceinline__ void max_pool_grad_staged(const PoolArgs& a) {
   using Storage = typename E::Storage;
@@ -321,7 +323,7 @@ __device__ __forceinline__ void avg_pool_grad(const PoolArgs& a) {
   E::store(a.out, at.element, sum);
 }
 
-/// One thread a window.
+/// One thread per window.
 template <class E, class W, bool Wide, bool Pairs>
 __device__ __forceinline__ void avg_pool_grad_disjoint(const PoolArgs& a) {
   const Place<Wide> at(a);
@@ -334,9 +336,9 @@ __device__ __forceinline__ void avg_pool_grad_disjoint(const PoolArgs& a) {
                           [&](int i, int j) { return i < h1 && j < w1 ? g : 0; });
 }
 
-/// Images [N, H, W, C] of 16 bits or float32, a multiple of kPoolLanes channels: a thread has so
-/// many of them, at a pixel of the pooled image, or at those that one stride covers of the unpooled
-/// one.
+/// NHWC feature maps of 16 bits or float32; the number of channels is a multiple of kPoolLanes. A
+/// thread has kPoolLanes channels of one pixel of the pooled map, or of the pixels under one stride
+/// of the unpooled map.
 template <class E>
 struct alignas(16) PoolLanes {
   typename E::Storage at[kPoolLanes];
@@ -356,7 +358,7 @@ __device__ __forceinline__ void store_lanes(void* image, long long element,
   *reinterpret_cast<PoolLanes<E>*>(static_cast<typename E::Storage*>(image) + element) = lanes;
 }
 
-/// Where a thread works: channels, column, row and image.
+/// A thread's position: channels, column, row and image.
 template <bool Wide>
 struct LastPlace {
   bool inside;
@@ -375,14 +377,14 @@ struct LastPlace {
   }
 };
 
-/// Numbers of taps in their windows, one a channel.
+/// The tap numbers of the maxima in their windows, one per channel.
 struct alignas(kPoolLanes) PoolTaps {
   unsigned char at[kPoolLanes];
 };
-/// Of a window that lies in the padding.
+/// The tap of a window that is entirely in the padding.
 inline constexpr int kNoTap = 255;
 
-/// The first maximum of a window (a NaN beats all before it) and, with Taps, its number there.
+/// The first maximum of a window (a NaN beats all before it) and, with Taps, its tap number.
 template <class E, class W, bool Wide, bool Taps>
 __device__ __forceinline__ void max_pool_last(const PoolArgs& a) {
   const LastPlace<Wide> at(a);
@@ -418,12 +420,13 @@ __device__ __forceinline__ void max_pool_last(const PoolArgs& a) {
   }
 }
 
-/// in[0] numbers each window's maximum, in[1] is what goes there. A thread has the elements that
-/// one stride covers. Bound: bandwidth; windows that several strides meet come from the caches.
+/// in[0] has each window's tap number, in[1] the gradient that goes there. A thread has the
+/// elements under one stride. Bandwidth-bound; windows that overlap several strides are read from
+/// the caches.
 template <class E, class W, bool Wide>
 __device__ __forceinline__ void max_pool_grad_last(const PoolArgs& a) {
   constexpr int kStrideH = W::kStrideH, kStrideW = W::kStrideW;
-  // Windows that meet the stride at place r begin at strides r + kFirst to r + kLast.
+  // The windows that overlap the stride at position r begin at strides r + kFirst to r + kLast.
   constexpr int kFirstH = -((W::kKernelH - 1 - W::kPadH) / kStrideH);
   constexpr int kFirstW = -((W::kKernelW - 1 - W::kPadW) / kStrideW);
   constexpr int kLastH = (kStrideH - 1 + W::kPadH) / kStrideH;

@@ -1,27 +1,27 @@
-// What the pooling kernels are given; host and device share it.
+// Arguments of the pooling kernels; host and device share them.
 #pragma once
 
 #include "cuda/kernels/divisor.cuh"
 
 namespace tenon::cuda {
 
-/// Elements of the planes that a block has on chip where it stages them.
+/// Number of plane elements that a block holds in shared memory where it stages planes.
 inline constexpr int kPoolStaged = 2048;
 
-/// Channels that a thread has where they are last, of 16 bits.
+/// Number of 16-bit channels per thread with NHWC.
 inline constexpr int kPoolLanes = 8;
 
 struct PoolArgs {
   const void* in[2] = {};
-  void* out = nullptr;                     // null: nobody reads the maxima of `taps`
-  unsigned char* taps = nullptr;           // channels last: the second result
+  void* out = nullptr;                     // null: the maxima of `taps` are not wanted
+  unsigned char* taps = nullptr;           // NHWC: the second result
   long long count = 0;                     // threads
-  Divisor columns, rows;                   // of the array that threads (or tiles) stand for
+  Divisor columns, rows;                   // of the array that threads (or tiles) iterate over
   long long height = 0, width = 0;         // of the unpooled array
   long long windows_h = 0, windows_w = 0;  // of the pooled array
   long long planes = 0;                    // staged: of all
   int planes_of_block = 0;                 // staged: their bytes are a multiple of 16
-  Divisor groups;                          // channels last: words of kPoolLanes channels
+  Divisor groups;                          // NHWC: words of kPoolLanes channels
   long long channels = 0;
 };
 

@@ -1,7 +1,7 @@
-// Loops that keep one unit of a GPU busy and nothing else, for measuring its peak rates.
+// Loops that keep one unit of a GPU busy and nothing else, to measure its peak rates.
 //
-// The results are worthless; they are stored under a condition that does not come true, so that the
-// compiler keeps the work.
+// The results have no meaning. They are stored under a condition that is never true, so that the
+// compiler does not remove the work.
 #pragma once
 
 #include "cuda/kernels/intrinsics.cuh"
@@ -20,7 +20,7 @@ TENON_DEVICE void rate_copy(RateWord* to, const RateWord* from, long long count)
     to[i] = from[i];
 }
 
-/// Per thread and round 16 fused multiply-adds in 16 chains that do not wait for each other.
+/// Per thread and round 16 fused multiply-adds in 16 independent chains.
 TENON_DEVICE void rate_fma(float* out, float factor, long long rounds) {
   float sums[16];
   for (int i = 0; i < 16; ++i) sums[i] = static_cast<float>(threadIdx.x + i);
@@ -32,7 +32,8 @@ TENON_DEVICE void rate_fma(float* out, float factor, long long rounds) {
   if (sum == -1.0f) out[threadIdx.x] = sum;
 }
 
-/// Per warp and round 8 tensor-core products in 8 chains: 16x8x16 of bfloat16, or 16x8x8 of tf32.
+/// Per warp and round 8 tensor-core products in 8 independent chains: 16x8x16 of bfloat16, or
+/// 16x8x8 of tf32.
 template <bool kTf32>
 TENON_DEVICE void rate_mma(float* out, float factor, long long rounds) {
   float sums[8][4] = {};

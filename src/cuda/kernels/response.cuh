@@ -1,13 +1,13 @@
-// Response normalisation across channels, and its gradient:
+// Local response normalisation across channels, and its gradient:
 //
 //   y = x s^-beta,  s = k + mean * sum of x^2 over channels [c - Before, c + After]
 //   dx = dy s^-beta - 2 mean beta x * sum of dy x s^(-beta - 1) over channels [c - After, c +
 //   Before]
 //
-// Arrays are contiguous and do not overlap, [N, C, places] or (of 16 bits or float32 among such, C
-// a multiple of kResponseLanes) [N, places, C]; results are overwritten. Sums go in ascending order
-// of channels: the same bits every time. The bound is bandwidth: each array crosses memory once,
-// what neighbours share comes from L1.
+// Arrays are contiguous and do not overlap: [N, C, places], or (16 bits or float32, C a multiple of
+// kResponseLanes) [N, places, C]. Results are overwritten. Sums run in ascending order of channels,
+// so results are deterministic. Bandwidth-bound: each array crosses global memory once; elements
+// shared by neighbours come from L1.
 #pragma once
 
 #include "cuda/kernels/counter.cuh"
@@ -19,7 +19,7 @@
 
 namespace tenon::cuda {
 
-/// An element of planes, among the channels at its place.
+/// An element of an NCHW array and its neighbours along the channels.
 template <class E, int Before, int After, bool Wide>
 struct ResponsePlace {
   using V = typename E::Value;
@@ -39,7 +39,7 @@ struct ResponsePlace {
     split<Wide>(c, a.channels);
     channel = static_cast<int>(c);
   }
-  /// Of the element `d` channels further, which exists.
+  /// Loads the element `d` channels further; the element must exist.
   __device__ __forceinline__ V load(int input, int d) const {
     return E::load(a.in[input], element + d * step);
   }
@@ -79,8 +79,8 @@ __device__ __forceinline__ void response_norm_grad(const ResponseArgs& a) {
   E::store(a.out, at.element, own - 2 * static_cast<V>(a.mean) * beta * at.load(0, 0) * sum);
 }
 
-/// Of the terms that gradients add up, for the thread's channels and those whose windows reach
-/// them: element kResponseLanes of x and g is the thread's first. `power(s, y)` is s^y.
+/// The terms that gradients add, for the thread's channels and the channels whose windows reach
+/// them. Element kResponseLanes of x and g is the thread's first channel. `power(s, y)` is s^y.
 template <int Before, int After, class V, class Power>
 __device__ __forceinline__ void response_gradients(const V (&x)[3 * kResponseLanes],
                                                    const V (&g)[3 * kResponseLanes], V mean, V beta,
@@ -108,7 +108,7 @@ __device__ __forceinline__ void response_gradients(const V (&x)[3 * kResponseLan
   }
 }
 
-/// By planes: a thread has a run of kResponseLanes channels at a place.
+/// NCHW: a thread has a run of kResponseLanes channels at one position.
 template <class E, int Before, int After, bool Wide>
 __device__ __forceinline__ void response_norm_grad_runs(const ResponseArgs& a) {
   using V = typename E::Value;
@@ -136,13 +136,13 @@ __device__ __forceinline__ void response_norm_grad_runs(const ResponseArgs& a) {
     if (first + l < channels) E::store(a.out, base + (first + l) * step, dx[l]);
 }
 
-/// Channels last: a thread's lanes, and those before and behind them at the same pixel.
+/// NHWC: a thread's channels, and the channels before and after them at the same pixel.
 template <class E>
 struct alignas(16) ResponseLanes {
   typename E::Storage at[kResponseLanes];
 };
 
-/// Element kResponseLanes is the thread's first. Beyond the channels: zero.
+/// Element kResponseLanes is the thread's first channel. Channels that do not exist are zero.
 template <class E>
 __device__ __forceinline__ void load_near(const void* from, long long word, unsigned group,
                                           unsigned groups, float (&x)[3 * kResponseLanes]) {
@@ -166,7 +166,7 @@ __device__ __forceinline__ void store_lanes(void* to, long long word,
   static_cast<ResponseLanes<E>*>(to)[word] = lanes;
 }
 
-/// s^y, good to 4e-6: convolutions about it round to tf32 or 16 bits.
+/// s^y with a relative error of 4e-6, enough next to convolutions that round to tf32 or 16 bits.
 __device__ __forceinline__ float power_near(float s, float y) {
   constexpr float kLog2E = 1.44269504f;
   return exp2_fast(y * (scalar::log(s) * kLog2E));

@@ -1,8 +1,8 @@
-// Softmax and its logarithm of whole rows, a block a row: only where they were not decomposed into
-// a map region, which fuses.
+// Softmax and log-softmax of whole rows, one block per row. Used only where softmax was not
+// decomposed into a map region, which can fuse.
 //
-// x and out are [rows, length], contiguous; out is overwritten. Three passes over the row, two of
-// them out of cache. Sums are cut by the number of threads, which is fixed.
+// x and out are [rows, length], contiguous; out is overwritten. Three passes over a row, two of
+// them from cache. The number of threads is fixed and decides how sums are cut.
 #pragma once
 
 #include "cuda/kernels/element.cuh"
@@ -15,7 +15,7 @@ namespace tenon::cuda {
 
 constexpr int kSoftmaxThreads = 256;
 
-/// Combines one value a thread by a tree of fixed shape; every thread gets the result.
+/// Reduces one value per thread by a tree of fixed shape; every thread gets the result.
 template <class T, class F>
 __device__ __forceinline__ T over_block(T value, T* shared, F&& combine) {
   const int t = static_cast<int>(threadIdx.x);

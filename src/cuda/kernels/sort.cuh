@@ -1,10 +1,10 @@
-// Sorting of rows of any length: pieces in shared memory by a bitonic network, then pairs of sorted
-// runs merged by rank, every launch doubling the runs.
+// Sorts rows of any length: pieces in shared memory by a bitonic network, then pairs of sorted runs
+// are merged by rank. Every launch doubles the length of the runs.
 //
-// x is [rows, length], contiguous; the first `count` of each sorted row go to values and indices
-// [rows, count], either of which may be null. Items (key, place) are all different, so that what
-// comes out is a stable sort's. Bound by memory: 16 bytes an element read and written for each
-// merge, log2(length / 1024) of them.
+// x is [rows, length], contiguous. The first `count` elements of each sorted row go to values and
+// indices [rows, count]; either may be null. Items (key, index) are all different, so the result is
+// that of a stable sort. Memory-bound: each of the log2(length / 1024) merges reads and writes 16
+// bytes an element.
 #pragma once
 
 #include "cuda/kernels/element.cuh"
@@ -22,7 +22,7 @@ __device__ __forceinline__ bool comes_before(const SortItem& a, const SortItem& 
   return a.key != b.key ? a.key < b.key : a.place < b.place;
 }
 
-/// Ordered as the elements are; zeros of both signs are equal, and so are all NaNs.
+/// Keys have the order of the elements. Zeros of both signs are equal, and so are all NaNs.
 __device__ __forceinline__ unsigned long long sort_key(float x) {
   if (x != x) return 0xffffffffull;
   const unsigned bits = x == 0.0f ? 0u : static_cast<unsigned>(scalar::bits_of(x));
@@ -48,7 +48,7 @@ __device__ __forceinline__ void write_sorted(const SortArgs& a, long long row, l
   if (a.indices != nullptr) a.indices[row * a.count + i] = place;
 }
 
-/// A block sorts a piece of a row. Whole: the row has no other, and its results are written.
+/// A block sorts a piece of a row. Whole: the piece is the whole row, and its results are written.
 template <class E, bool Whole>
 __device__ __forceinline__ void sort_piece(const SortArgs& a) {
   __shared__ SortItem items[kSortPiece];
@@ -57,7 +57,7 @@ __device__ __forceinline__ void sort_piece(const SortArgs& a) {
                   start = static_cast<long long>(blockIdx.x) % a.pieces * kSortPiece;
   const unsigned long long permuted = a.descending != 0 ? ~0ull : 0ull;
   for (int i = t; i < kSortPiece; i += kSortThreads) {
-    // Behind the row's end: after all that is in it, whatever that is.
+    // Padding behind the row's end: sorts after every element of the row.
     items[i] = {~0ull, ~0ull};
     if (start + i < a.length)
       items[i] = {sort_key(E::load(a.x, row * a.length + start + i)) ^ permuted,
@@ -81,8 +81,9 @@ __device__ __forceinline__ void sort_piece(const SortArgs& a) {
   }
 }
 
-/// A thread finds the place of an item in its run and the neighbouring one: its own, and behind all
-/// of the other that come before it. Last: that run is the row, whose first items are written.
+/// A thread finds the merged position of an item: its position in its own run plus the number of
+/// items of the neighbouring run that come before it. Last: the merged run is the row, whose first
+/// items are written.
 template <class E, bool Last>
 __device__ __forceinline__ void sort_merge(const SortArgs& a) {
   const long long e = static_cast<long long>(blockIdx.x) * kSortThreads + threadIdx.x;

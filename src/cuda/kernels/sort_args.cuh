@@ -1,4 +1,4 @@
-// What the sorting kernels are given; host and device share it.
+// Arguments of the sorting kernels; host and device share them.
 #pragma once
 
 namespace tenon::cuda {

@@ -1,9 +1,9 @@
-// What the tensor copy engine is told of a tensor in memory; host and device share it.
+// The descriptor of a tensor in memory for TMA; host and device share it.
 #pragma once
 
 namespace tenon::cuda {
 
-/// A CUtensorMap: made by the driver, opaque to everybody else.
+/// A CUtensorMap: made by the driver, opaque to all other code.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };

@@ -1,8 +1,9 @@
-// Around a vendor library's call: operands converted before it, an epilogue applied after it.
+// Kernels around a vendor library's call: they convert operands before the call and apply an
+// epilogue after it.
 //
-// Both kernel contiguous rows with 16-byte accesses; the bound is bandwidth. Results are
-// overwritten and overlap nothing, but that a product may lie where its epilogue writes: a thread
-// loads its elements before it stores them.
+// Contiguous rows, 16-byte accesses, bandwidth-bound. Results are overwritten. Arrays do not
+// overlap, with one exception: the product may have the address of the epilogue's output, because a
+// thread loads its elements before it stores them.
 #pragma once
 
 #include "cuda/kernels/bf16_parts.cuh"
@@ -48,7 +49,7 @@ __device__ __forceinline__ void cast_rows(const CastArgs& a) {
   *reinterpret_cast<Written*>(to) = written;
 }
 
-/// Rows of float32 as planes of their parts: part p of a row lies at p * out_batch.
+/// Splits float32 rows into planes of their bfloat16 parts: part p of a row is at p * out_batch.
 template <bool Aligned, bool Wide>
 __device__ __forceinline__ void split_rows(const CastArgs& a) {
   typename Counter<Wide>::type n = thread_number<Wide>();
@@ -76,17 +77,18 @@ __device__ __forceinline__ void split_rows(const CastArgs& a) {
     *reinterpret_cast<Chunk<unsigned short>*>(to + p * a.out_batch) = parts[p];
 }
 
-/// A tile of a float32 matrix on its other side, its elements rounded to tf32 or as they are. 256
-/// threads.
-/// Aligned: rows of `in` begin at multiples of 16 bytes, and columns are a multiple of 4.
+/// Transposes a tile of a float32 matrix; elements are rounded to tf32 or copied. 256 threads.
+///
+/// Aligned: rows of `in` begin at multiples of 16 bytes, and the number of columns is a multiple of
+/// 4.
 template <bool Aligned, bool Tf32>
-__device__ __forceinline__ void turn_rows(const TurnArgs& a) {
-  constexpr int kSteps = kTurnSide * kTurnSide / 4 / 256;
-  __shared__ float tile[kTurnSide][kTurnSide + 1];
+__device__ __forceinline__ void transpose_rows(const TransposeArgs& a) {
+  constexpr int kSteps = kTransposeSide * kTransposeSide / 4 / 256;
+  __shared__ float tile[kTransposeSide][kTransposeSide + 1];
   unsigned left = blockIdx.x;
-  const long long row = static_cast<long long>(split<false>(left, a.tiles)) * kTurnSide;
-  const long long column = static_cast<long long>(left) * kTurnSide;
-  // Each step takes 16 lines of 64 elements, four of them a thread.
+  const long long row = static_cast<long long>(split<false>(left, a.tiles)) * kTransposeSide;
+  const long long column = static_cast<long long>(left) * kTransposeSide;
+  // Each step loads 16 lines of 64 elements, four elements a thread.
   const int line = static_cast<int>(threadIdx.x) / 16,
             first = static_cast<int>(threadIdx.x) % 16 * 4;
   float4 x[kSteps];
@@ -122,9 +124,9 @@ __device__ __forceinline__ void turn_rows(const TurnArgs& a) {
   }
 }
 
-/// A tile of a plane on its other side, by way of float. 256 threads.
+/// Transposes a tile of a plane and converts through float. 256 threads.
 template <class From, class To>
-__device__ __forceinline__ void turn_planes(const PlanesArgs& a) {
+__device__ __forceinline__ void transpose_planes(const PlanesArgs& a) {
   constexpr int kSteps = kPlaneSide / 8;
   __shared__ float tile[kPlaneSide][kPlaneSide + 1];
   unsigned across = blockIdx.x;
@@ -155,7 +157,7 @@ struct alignas(sizeof(T) * Width) Neighbours {
   T at[Width];
 };
 
-/// Width neighbours a thread; the number of columns is a multiple of it.
+/// Applies the epilogue: Width neighbours a thread; the number of columns is a multiple of Width.
 template <class T, int Width, bool Wide, class E>
 __device__ __forceinline__ void apply_epilogue(const ProductArgs& a, const E& epilogue) {
   typename Counter<Wide>::type n = thread_number<Wide>();
@@ -173,7 +175,7 @@ __device__ __forceinline__ void apply_epilogue(const ProductArgs& a, const E& ep
   }
 }
 
-/// The same to a product that was stored as elements of 16 bits.
+/// The same for a product that was stored in a 16-bit type.
 template <class Element, int Width, bool Wide, class E>
 __device__ __forceinline__ void apply_epilogue_to(const ProductArgs& a, const E& epilogue) {
   using Storage = typename Element::Storage;

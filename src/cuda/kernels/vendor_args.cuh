@@ -1,4 +1,4 @@
-// What the kernels around a vendor library's call are given; host and device share it.
+// Arguments of the kernels around a vendor library's call; host and device share them.
 #pragma once
 
 #include "cuda/kernels/divisor.cuh"
@@ -7,8 +7,8 @@ namespace tenon::cuda {
 
 constexpr int kCastWidth = 8;  // elements that a thread converts
 
-/// out[batch, outer, inner] = in there, converted; inner contiguous in both. Of rows that are split
-/// a batch of the result is a part.
+/// out[batch, outer, inner] = in[batch, outer, inner], converted; inner is contiguous in both.
+/// Where rows are split into bfloat16 parts, a batch of the result is a part.
 struct CastArgs {
   const void* in = nullptr;
   void* out = nullptr;
@@ -19,10 +19,10 @@ struct CastArgs {
   long long out_outer = 0, out_batch = 0;  // multiples of kCastWidth
 };
 
-constexpr int kTurnSide = 64;  // of the tile that a block turns
+constexpr int kTransposeSide = 64;  // of the tile that a block transposes
 
-/// out[column, row] = in[row, column]; columns contiguous in `in`, rows in `out`.
-struct TurnArgs {
+/// out[column, row] = in[row, column]; columns are contiguous in `in`, rows in `out`.
+struct TransposeArgs {
   const float* in = nullptr;
   float* out = nullptr;
   long long rows = 0, columns = 0;
@@ -30,7 +30,7 @@ struct TurnArgs {
   Divisor tiles;                          // beside each other along the columns
 };
 
-constexpr int kPlaneSide = 32;  // of the tile that a block turns
+constexpr int kPlaneSide = 32;  // of the tile that a block transposes
 
 /// out[plane, column, row] = in[plane, row, column], converted; both contiguous.
 struct PlanesArgs {

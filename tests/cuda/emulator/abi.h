@@ -1,8 +1,8 @@
-// What the emulated driver and the kernels that the emulated compiler makes know of one another.
+// The interface between the emulated driver and the kernels that the emulated compiler makes.
 //
 // A kernel library exports one Module, which names its entries, its index variables and its static
-// shared memory; the driver lends it a Runtime, which serves everything that threads do together.
-// No standard headers: this is included into device code, which has none.
+// shared memory. The driver gives it a Runtime, which implements all operations of several threads.
+// No standard headers, because this file is included into device code.
 #pragma once
 
 namespace tenon_emulator {
@@ -14,7 +14,7 @@ struct Index3 {
 enum class Shuffle { Xor, Down, From };
 enum class Mma { Bf16, F16, Tf32 };
 
-/// Called by device code on the fiber of one thread. The warp-wide ones return when every lane of
+/// Called by device code on the fiber of one thread. Warp-wide functions return when every lane of
 /// the warp has called; the operations are those of the PTX instructions.
 struct Runtime {
   void (*sync_block)();
@@ -23,7 +23,7 @@ struct Runtime {
   void (*shuffle)(Shuffle mode, void* value, int bytes, int argument);
   void (*mma)(Mma kind, float* d, const unsigned* a, const unsigned* b);
   void (*load_matrix)(int count, bool transposed, unsigned* registers, const void* row);
-  /// Asynchronous copies are made as late as the rules allow, so that a missing wait shows.
+  /// Asynchronous copies are executed as late as the rules allow, so that a missing wait shows.
   void (*copy_async)(void* shared, const void* global, int bytes, bool inside);
   void (*copy_async_commit)();
   void (*copy_async_wait)(int groups_left);
@@ -49,7 +49,7 @@ struct Module {
   const Entry* const* entries;
 };
 
-/// Stands before the library's bytes in a "cubin"; `size` counts both.
+/// Precedes the library's bytes in a "cubin"; `size` counts both.
 struct Image {
   char magic[16];
   unsigned long long size;

@@ -149,7 +149,7 @@ TENON_EXPORT CUresult cuGetErrorName(CUresult result, const char** text) {
   return error == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-/// With what the emulator saw, which a driver would not say.
+/// Includes the emulator's findings, which a driver would not report.
 TENON_EXPORT CUresult cuGetErrorString(CUresult result, const char** text) {
   const std::lock_guard<std::recursive_mutex> held(lock());
   static std::string words;

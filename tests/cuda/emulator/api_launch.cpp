@@ -15,8 +15,8 @@ using namespace tenon_emulator;
 
 namespace {
 
-/// Loads the library that stands in an image. A file of a new name each time: the loader would give
-/// the old library for an old name.
+/// Loads the library in an image. Each time from a file with a new name, because the loader would
+/// return the old library for an old name.
 void* load_library(const Image& image, std::string* why) {
   std::string path = (std::filesystem::temp_directory_path() / "tenon-module-XXXXXX").string();
   const int file = mkstemp(path.data());

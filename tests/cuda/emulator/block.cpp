@@ -1,8 +1,9 @@
-// The scheduler and what threads of a block do together.
+// The scheduler, and the operations of several threads of a block.
 //
-// Invariant: ready_ holds the threads that may go on; a thread that waits stands in its warp's
-// `arrived` or is counted in at_barrier_. The last to arrive does the work for all and goes on.
-// Stricter than a GPU where CUDA leaves the outcome open: a thread that ends while others of its
+// Invariant: ready_ has the threads that may continue. A waiting thread is in its warp's `arrived`
+// or is counted in at_barrier_. The last thread to arrive does the work for all and continues.
+// Stricter than a GPU where CUDA leaves the result undefined: the launch fails if a thread ends
+// while others of its block wait for it, or if lanes of a warp are at different operations.
 // block wait for it, and lanes of a warp at different operations, fail the launch.
 #include "block.h"
 
@@ -175,7 +176,7 @@ std::string Block::describe_waiting() const {
   return message;
 }
 
-/// Shared memory begins as NaN: reading what was never written shows.
+/// Shared memory starts as NaN, so that reads of unwritten memory show.
 void Block::start_block() {
   const Module& module = *launch_->module;
   std::memset(module.shared_begin, 0xff,
@@ -251,8 +252,8 @@ void on_signal(int number, siginfo_t* info, void* context) {
   }
 }
 
-/// Takes the signals of wild accesses for the length of a launch, on a stack of their own, since a
-/// fiber's may be what overflowed.
+/// Catches the signals of invalid accesses during a launch, on a separate stack, since a fiber's
+/// stack may have overflowed.
 class Signals {
  public:
   Signals() {

@@ -1,5 +1,5 @@
-// Running a grid of an emulated kernel: blocks one after another, the threads of a block as fibers
-// that change over only where CUDA makes threads wait for one another.
+// Runs a grid of an emulated kernel: blocks one after another, the threads of a block as fibers
+// that switch only where CUDA makes threads wait for one another.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ struct Launch {
 /// Lends the module its runtime; once, after loading.
 void attach_runtime(const Module& module);
 
-/// Empty, or what went wrong: threads that wait for ever, a trap, an access violation (then
-/// *illegal_address is set). One grid at a time: the caller holds a lock.
+/// Empty, or the error: a deadlock, a trap, an access violation (then *illegal_address is set). One
+/// grid at a time: the caller holds a lock.
 std::string run_grid(const Launch& launch, bool* illegal_address);
 
 }  // namespace tenon_emulator

@@ -1,14 +1,15 @@
-// NVRTC's interface over the host's compiler: the "cubin" is a shared library of CPU code, which
-// the emulated driver (fake_cuda.cpp) loads. For tests only.
+// NVRTC's interface on top of the host's compiler: the "cubin" is a shared library of CPU code,
+// which the emulated driver (fake_cuda.cpp) loads. For tests only.
 //
-// Knows the options that NVRTC documents and refuses others, sees no headers but the program's own
-// and the emulator's, and puts the compiler's words into the log. Settings in the environment:
+// It accepts the options that NVRTC documents and refuses others. It sees no headers except the
+// program's own and the emulator's, and writes the compiler's messages to the log. Settings in the
+// environment:
 //   TENON_FAKE_NVRTC_LOG      a file; each compilation adds a line with the number of its process
-//   TENON_FAKE_NVRTC_HELPERS  "crash": a process that only compiles dies over its first source
-//   TENON_FAKE_NVRTC_LONG     a compilation that reads headers makes an object of static lifetime,
-//   as
-//                             NVRTC does, and goes on until it is stopped, a minute at most; one
-//                             that goes on when the object is gone ends the process
+//   TENON_FAKE_NVRTC_HELPERS  "crash": a process that only compiles crashes on its first source
+//   TENON_FAKE_NVRTC_LONG     a compilation that reads headers creates an object of static
+//                             lifetime, as NVRTC does, and runs until it is stopped, a minute
+//                             at most; if it still runs when the object is destroyed, the
+//                             process ends
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -87,7 +88,7 @@ struct Options {
   std::vector<std::string> flags;
 };
 
-/// A folder that is removed with all it holds.
+/// A folder that is removed with its contents.
 class Folder {
  public:
   Folder() {
@@ -117,7 +118,7 @@ void write(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-/// Runs the compiler; what it says goes to `log`.
+/// Runs the compiler; its messages go to `log`.
 bool run(const std::vector<std::string>& arguments, const std::string& log) {
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -262,7 +263,7 @@ std::vector<std::string> instruction_flags() {
   return {};
 }
 
-/// Both compiler runs; false with words in the log file.
+/// Both compiler runs; false, with messages in the log file, if one fails.
 bool build(const Program& program, const Options& options, const Folder& folder,
            const std::string& log) {
   for (const auto& [name, text] : program.headers) {

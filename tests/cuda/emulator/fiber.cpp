@@ -1,5 +1,5 @@
-// x86-64: the registers that calls keep (System V) are pushed and the stack pointer is exchanged.
-// Elsewhere ucontext, which costs a system call a switch.
+// x86-64: pushes the registers that calls preserve (System V) and exchanges the stack pointer.
+// Elsewhere ucontext, which costs a system call per switch.
 #include "fiber.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-// Fibers: stacks of their own that hand control to one another. The threads of an emulated block
-// are fibers of one CPU thread.
+// Fibers: separate stacks that pass control to one another. The threads of an emulated block are
+// fibers of one CPU thread.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace tenon_emulator {
 
 class Fiber {
  public:
-  /// For the stack that runs already.
+  /// The fiber of the stack that runs already.
   Fiber() = default;
   /// `body` never returns; it starts at the first switch to the fiber.
   explicit Fiber(void (*body)());

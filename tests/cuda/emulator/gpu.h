@@ -1,13 +1,12 @@
-// The emulated GPUs: settings, memory with guard zones, words for errors. Knows no stream and no
-// kernel.
+// The emulated GPUs: settings, memory with guard zones, error texts. No streams and no kernels.
 //
 // Settings are environment variables, read at every call, so that a test can change them:
-//   TENON_FAKE_CUDA_GPUS       number of GPUs (2)
+//   TENON_FAKE_CUDA_GPUS        number of GPUs (2)
 //   TENON_FAKE_CUDA_CAPABILITY  ten times the compute capability (90)
-//   TENON_FAKE_CUDA_MEMORY      MiB of memory of each GPU (16384; it is taken when it is used)
+//   TENON_FAKE_CUDA_MEMORY      MiB of memory of each GPU (16384; allocated when it is used)
 //   TENON_FAKE_CUDA_DRIVER      version of the driver (13000)
 //   TENON_FAKE_CUDA_FAIL        "cuMemAlloc_v2:3:2": the third call of that function from now on
-//                               gives error 2
+//                               returns error 2
 #pragma once
 
 #include <cstddef>

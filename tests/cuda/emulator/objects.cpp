@@ -1,4 +1,4 @@
-// Running work: kernels, copies, fills; and the bookkeeping of handles and captures.
+// Executes work: kernels, copies, fills; and keeps track of handles and captures.
 #include "objects.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// What the handles of the emulated driver point to, and how work is submitted to a stream.
+// The objects behind the emulated driver's handles, and how work is submitted to a stream.
 //
-// Work runs at once, in the order of the calls; a stream that is being captured collects it in a
-// graph instead. Every function of the interface holds one lock, so nothing here locks.
+// Work runs at once, in the order of the calls. A stream that is being captured collects its work
+// in a graph instead. Every function of the interface holds one lock, so nothing here locks.
 #pragma once
 
 #include <chrono>
@@ -104,8 +104,8 @@ CUresult submit(CUstream_st* stream, Work work);
 CUresult check_copy(const CUDA_MEMCPY3D& copy);
 /// Makes a node copy so, for the allocations that stand at these addresses now.
 CUresult set_copy(Work& node, const CUDA_MEMCPY3D& copy);
-/// Fails when others stand there since: drivers copy all the same, but tools that look at a node's
-/// allocations at each launch, such as compute-sanitizer, crash.
+/// Fails if the address now belongs to another allocation. Drivers copy all the same, but tools
+/// that check a node's allocations at each launch, such as compute-sanitizer, crash.
 CUresult check_allocations(const Work& node);
 
 /// The context of the calling thread; null when it has none.

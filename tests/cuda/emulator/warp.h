@@ -1,5 +1,5 @@
-// What the lanes of a warp compute together: shuffles, matrix products, matrix loads. Pure
-// functions of what the 32 lanes bring; who waits for whom is block.cpp's matter.
+// Operations of a whole warp: shuffles, matrix products, matrix loads. Pure functions of the 32
+// lanes' arguments; block.cpp handles the waiting.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// A libcublasLt for the emulated GPU: what the engine describes is computed by loops, after the
-// rules of the real one: column-major matrices, leading dimensions, batches, bias along rows.
+// A libcublasLt for the emulated GPU: loops compute the described product, with the rules of the
+// real library: column-major matrices, leading dimensions, batches, bias along rows.
 //
-// Opaque structs hold their attributes in order; a call that breaks a rule is refused. Where
-// TENON_FAKE_OLD_CUBLASLT is in the environment, it has no epilogue of GELU. With
-// TENON_FAKE_IDLE it computes nothing, for GPUs without memory (tools/idle_gpu.cpp), and has as
-// many algorithms as it is asked for.
+// Opaque structs hold their attributes in order; a call that breaks a rule is refused. With
+// TENON_FAKE_OLD_CUBLASLT in the environment the library has no GELU epilogue. With TENON_FAKE_IDLE
+// it computes nothing, for GPUs without memory (tools/idle_gpu.cpp), and returns as many algorithms
+// as requested.
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -74,7 +74,7 @@ double gelu_slope(double x) {
 constexpr std::uint64_t kGelu = 224;  // bits that its epilogues alone have
 bool is_old() { return std::getenv("TENON_FAKE_OLD_CUBLASLT") != nullptr; }
 
-/// Rows of op(x) and of x's columns, as the description turns them.
+/// Rows of op(x), given the description of x.
 std::uint64_t rows_of(const Layout& x, bool permuted) { return permuted ? x.columns : x.rows; }
 
 bool fits(const Description& d, const Layout& a, const Layout& b, const Layout& out) {

@@ -1,11 +1,11 @@
-// A libcudnn for the emulated GPU: the engine's operation graph is computed by loops.
+// A libcudnn for the emulated GPU: loops compute the engine's operation graph.
 //
-// Descriptors keep their attributes as bytes. What the real library forbids is refused: changing or
-// using a descriptor at the wrong time, tensors whose sizes do not fit, a workspace that is
-// missing. As in the real library, what plans are made with is made with the first of them and gone
-// when the process ends; plans are counted, and with TENON_FAKE_CUDNN_MS each takes as long. With
-// TENON_FAKE_IDLE it computes nothing, for GPUs without memory (tools/idle_gpu.cpp), and has
-// several plans.
+// Descriptors keep their attributes as bytes. Actions that the real library forbids are refused:
+// changing or using a descriptor at the wrong time, tensors with inconsistent sizes, a missing
+// workspace. As in the real library, the objects for making plans are created with the first plan
+// and destroyed when the process ends. Plans are counted; with TENON_FAKE_CUDNN_MS each takes that
+// many milliseconds. With TENON_FAKE_IDLE the library computes nothing, for GPUs without memory
+// (tools/idle_gpu.cpp), and has several plans.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -1,5 +1,5 @@
-// An nvJPEG for the emulated GPU: libjpeg decodes, into memory of the host. Refuses what the
-// engines of a GPU refuse.
+// An nvJPEG for the emulated GPU: libjpeg decodes into host memory. It refuses files that a GPU's
+// JPEG engines refuse.
 #include <cstdio>  // jpeglib.h needs it
 
 #include <jpeglib.h>

@@ -1,4 +1,4 @@
-// From channels and parts to the launch that combines them.
+// Prepares the launch that combines the partial results of each channel.
 #include "cuda/engines/convolutions/combined_channels.h"
 
 #include "base/index.h"

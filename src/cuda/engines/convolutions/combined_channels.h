@@ -1,5 +1,5 @@
-// The second launch of a convolution whose epilogue reduces channels: what blocks left of each is
-// combined in order (cuda/kernels/epilogue_channels.cuh).
+// The second launch of a convolution whose epilogue reduces channels. It combines the blocks'
+// partial results of each channel in order (cuda/kernels/epilogue_channels.cuh).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace tenon::cuda {
 
 class CombinedChannels {
  public:
-  /// Of so many parts of each channel; the epilogue gets its place in the workspace.
+  /// For `parts` partial results per channel. Sets the place of the epilogue's partial results in
+  /// the workspace.
   CombinedChannels(const Target& target, const PrintedEpilogue& printed,
                    EpilogueArguments& arguments, std::int64_t channels, std::int64_t parts,
                    std::size_t& workspace_bytes);

@@ -1,4 +1,4 @@
-// A small model of a kernel's time, in cycles of one multiprocessor, chooses tile and share.
+// Chooses tile and share by a small model of a kernel's time, in cycles of one multiprocessor.
 #include "cuda/engines/convolutions/conv_config.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ constexpr Tile kGradientTiles[] = {
     {16, 144, 0, 384, 0, 16, 48}, {16, 144, 0, 192, 0, 16, 48}, {32, 144, 0, 192, 0, 32, 48},
 };
 
-// Neighbouring patches overlap: of four loads from the second-level cache one ends in the first.
+// Neighbouring patches overlap: one of four loads from the L2 cache is served by L1.
 constexpr double kNearer = 4.0 / 3;
 
 double real(std::int64_t x) { return static_cast<double>(x); }
@@ -41,17 +41,17 @@ std::int64_t patch_units(const ConvShape& s, const ConvConfig& c) {
   return c.images * s.reach(s.rows, c.rows) * s.reach(s.columns, c.columns);
 }
 
-/// Cycles of one block: what it keeps a multiprocessor busy with, and what it waits for.
+/// Cycles of one block: busy cycles and waiting cycles of a multiprocessor.
 struct BlockWork {
   const GpuModel& gpu;
   double busy = 0, waits = 0;
 
-  /// `units` of shared memory filled, each from `elements` loads of one number.
+  /// Fills `units` units of shared memory, each from `elements` single-element loads.
   void stage(double units, double elements, double threads) {
     busy += units / 32 * (elements * 3 + 25) / 4 * 1.2 + units * elements * 4 / bytes_a_cycle() / 2;
     waits += gpu.latency * std::ceil(units / threads / 4);
   }
-  /// Slices of k of all warps.
+  /// Multiplies `slices` slices of k, counted over all warps.
   void multiply(double slices, const Tile& t) {
     const double warps = real(t.m) / t.thread_m * (real(t.n) / t.thread_n);
     const double fragments = t.thread_m / 16.0 + t.thread_n / 16.0;
@@ -127,7 +127,7 @@ std::vector<ConvConfig> patch_configs(const GpuModel& gpu, const ConvShape& s, c
   return all;
 }
 
-// ---- Gradients with respect to filters ---------------------------------------------------------
+// ---- Weight gradients --------------------------------------------------------------------------
 
 bool gradient_fits(const ConvShape& s, ConvConfig& c) {
   const std::int64_t tables = c.tile.n / s.vector / 2 + conv_staged_pixels(s, c) / 4;
@@ -142,7 +142,7 @@ double gradient_cycles(const GpuModel& gpu, const ConvShape& s, const ConvConfig
   const double pixels = real(conv_staged_pixels(s, c)),
                turns = std::ceil(real(c.cells) / real(c.images));
   BlockWork work{gpu};
-  // Of loads for one unit: by pieces, of 8 pixels for 8 channels.
+  // Loads per unit; a piece loads 8 pixels of 8 channels.
   work.stage(real(patch_units(s, c) * c.chunk), c.by_rows ? 1 : elements, c.tile.threads);
   work.stage(c.tile.m * pixels / (c.by_rows ? 8 : 4), c.aligned == 1 ? 6 : 1.5, c.tile.threads);
   work.multiply(pixels / (2 * s.vector), c.tile);
@@ -173,7 +173,7 @@ int pixels_at_once(const ConvShape& s, const ConvConfig& c) {
   return 1;
 }
 
-/// So many that a piece a thread is enough, if 4 or 8 are.
+/// 4 pixels per piece if one piece per thread is then enough, otherwise 8.
 int pixels_of_pieces(const ConvShape& s, const ConvConfig& c) {
   constexpr int kHalf = 4;
   const std::int64_t pieces =

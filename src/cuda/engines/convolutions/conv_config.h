@@ -1,6 +1,7 @@
-// Which part of the work a block of the convolution kernels has: tile, pixels, how many cells are
-// summed before partial results are added. By sizes and the GPU's model; the number of images is
-// rounded up to a power of two, so that another batch size rarely needs another text.
+// The share of the work that a block of the convolution kernels takes: tile, pixels, and for weight
+// gradients the number of cells that are summed before partial results are added. The choice
+// depends on sizes and the GPU's model. The number of images is rounded up to a power of two, so
+// another batch size rarely needs another compilation.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +16,12 @@ namespace tenon::cuda {
 
 struct ConvConfig {
   Tile tile{};  // thread_m x thread_n are a warp's
-  // A block's pixels: images x rows x columns. Of a filter gradient: images counts cells at a time.
+  // A block's pixels: images x rows x columns. For a weight gradient `images` is the cells at a
+  // time.
   std::int64_t images = 1, rows = 1, columns = 1;
   std::int64_t chunk = 1;  // groups of units that are staged at a time; of a gradient, of a block
   std::int64_t cells = 1;  // of a block, of a filter gradient
-  // By conv_rows.cuh; of a filter gradient: images are loaded by pieces (conv_pieces.cuh).
+  // Uses conv_rows.cuh. For a weight gradient: loads images by pieces (conv_pieces.cuh).
   bool by_rows = false;
   int store_vector = 1;  // neighbours that the epilogue gets at once; by_rows: that are loaded so
   int aligned = 1;       // pixels of the gradient that can be loaded at once
@@ -29,28 +31,29 @@ struct ConvConfig {
 
 std::span<const Tile> conv_tiles(bool filter_gradient);
 
-/// The best by the model, best first: at most `per_tile` of each tile. Empty when none fits.
+/// The best configurations by the model, best first, at most `per_tile` of each tile. Empty if none
+/// fits.
 std::vector<ConvConfig> conv_configs(const GpuModel& gpu, const ConvShape& shape,
                                      std::size_t per_tile);
 /// "32x128-256 1x11x11 4": tile and threads, images x rows x columns, groups of units; "/2": cells.
 std::string config_name(const ConvConfig& config);
 
-/// Units from one row of the filters, or of the gradient, to the next: odd.
+/// Units from one row of the filters, or of the output gradient, to the next: odd.
 std::int64_t conv_row_pitch(const ConvShape& shape, const ConvConfig& config);
-/// Bytes of operands, and of sums, that a block of a convolution has on chip, and the most of both.
+/// Shared memory of a block of a convolution in bytes: operands, sums, and the maximum of both.
 std::int64_t conv_staged_bytes(const ConvShape& shape, const ConvConfig& config);
 std::int64_t conv_sums_bytes(const ConvConfig& config);
-inline constexpr std::int64_t kMostPatchBytes = 99 * 1024;  // what every GPU since 8.0 has
-/// Units from a position of a patch to the next: odd.
+inline constexpr std::int64_t kMostPatchBytes = 99 * 1024;  // every GPU since 8.0 has it
+/// Units from one position of a patch to the next: odd.
 inline std::int64_t conv_patch_pitch(const ConvConfig& config) { return config.chunk | 1; }
-/// Parts of a channel that a block leaves where the epilogue reduces channels.
+/// Number of parts per channel that a block stores if the epilogue reduces channels.
 inline std::int64_t conv_parts(const ConvConfig& config) {
   constexpr std::int64_t kLanes = 32;
   return std::max<std::int64_t>(config.tile.n / config.store_vector / kLanes, 1);
 }
-/// Slots that a block of a filter gradient has at a time, in whole slices of k.
+/// Slots that a block of a weight gradient has at a time, in whole slices of k.
 std::int64_t conv_staged_pixels(const ConvShape& shape, const ConvConfig& config);
-/// Slots of a cell for its pixels, of a filter gradient.
+/// Slots of a weight gradient's cell for its pixels.
 inline std::int64_t conv_slots(const ConvConfig& config) {
   const std::int64_t item = config.aligned == 1 ? 2 : config.aligned;
   return (config.rows * config.columns + item - 1) / item * item;

@@ -1,4 +1,5 @@
-// From a convolution's region to launches of cuda/kernels/conv_*.cuh: texts, grids, arguments.
+// Prepares launches of cuda/kernels/conv_*.cuh for a convolution's region: sources, grids,
+// arguments.
 #include "cuda/engines/convolutions/conv_engine.h"
 
 #include <algorithm>
@@ -24,13 +25,13 @@ namespace {
 
 std::uint32_t blocks_of(std::int64_t i) { return static_cast<std::uint32_t>(i); }
 
-/// Beyond this much arithmetic the patches' latency is not what counts: libraries are faster, and
-/// gradients of filters leave many partial results.
+/// With more arithmetic than this the latency of the patches no longer dominates: libraries are
+/// faster, and weight gradients leave many partial results.
 constexpr double kMostFlops = 4e9;
-/// Of the compiler: these kernels take it longest.
+/// Compile effort: these kernels take the compiler longest.
 constexpr int kEffort = 3;
 
-/// What both kernels' texts have in common.
+/// The part of the source that both kernels share.
 ConfigText common_text(const ConvShape& s, const ConvConfig& c) {
   return ConfigText()
       .value("Math", "kMath", math_name(s.math))
@@ -71,7 +72,7 @@ Source gradient_source(const ConvShape& s, const ConvConfig& c) {
           kEffort + 1};
 }
 
-/// What both kinds of convolution's steps bind.
+/// The bindings that all kinds of convolution steps share.
 class ConvKernel : public Kernel {
  public:
   ConvKernel(const ConvShape& shape, const ConvConfig& config, std::string title)
@@ -171,7 +172,8 @@ class PatchKernel final : public ConvKernel {
   }
 
  private:
-  /// As many blocks as run at once take one place after another, if sums then fit behind operands.
+  /// If the sums fit behind the operands, launches only as many blocks as run at once; each loops
+  /// over tiles.
   void share_places(const ConvShape& s, std::int64_t blocks_m, const GpuModel& gpu) {
     const std::int64_t at_once = gpu.multiprocessors * (config_.tile.threads <= 256 ? 2 : 1),
                        places = problem_.region.places, blocks = places * blocks_m * s.groups;
@@ -266,7 +268,7 @@ class GradientKernel final : public ConvKernel {
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 
-/// Null, or why not; `any_size`: even where others are faster.
+/// Null, or the reason for a refusal. `any_size`: also where other engines are faster.
 const char* conv_refusal(const Target& target, const Region& region, std::span<const Value> values,
                          bool any_size) {
   ConvShape shape;
@@ -278,8 +280,8 @@ const char* conv_refusal(const Target& target, const Region& region, std::span<c
   return nullptr;
 }
 
-/// Null, or why a result is not reduced in its epilogue: gradients of filters as a whole, images by
-/// their channels.
+/// Null, or the reason why a result cannot be reduced in the epilogue: weight gradients reduce as a
+/// whole, feature maps by channel.
 const char* no_reductions(const Region& region, std::span<const Value> values) {
   constexpr std::uint32_t kAllButRows = 5;  // of [batch, rows, columns]
   if (region.contraction.op == Op::Conv2dWeightGrad) return no_channel_sums(region);
@@ -337,8 +339,8 @@ class ConvEngine final : public Engine {
 
   std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
                                      std::span<const Value> values, int) const override {
-    // Of channels that are reduced, which others leave alone, its own choice is what its
-    // configurations are compared with.
+    // Other engines do not reduce channels. The tuner therefore compares this engine's
+    // configurations with its own choice.
     const bool own = configuration.empty() ||
                      (configuration == kReferenceConfiguration && reduces_channels(region));
     for (const ConvConfig& config : configs_of(region, values, own ? 1 : kAll))

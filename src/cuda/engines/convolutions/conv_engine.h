@@ -1,5 +1,6 @@
-// An engine for convolutions over small images and their gradients, in tf32, bfloat16 or float16:
-// patches of the image stay on chip (cuda/kernels/conv_*.cuh). The native engine takes the rest.
+// Engine for convolutions over small feature maps and their gradients, in tf32, bfloat16 or
+// float16. Patches stay in shared memory (cuda/kernels/conv_*.cuh). The native engine takes the
+// rest.
 #pragma once
 
 #include "cuda/engines/convolutions/conv_config.h"
@@ -8,10 +9,10 @@
 
 namespace tenon::cuda {
 
-/// One a target, never destroyed.
+/// One engine per target, never destroyed.
 const Engine& conv_engine(const Target& target);
 
-/// With a share of the work that it would not choose: for tests and measurements.
+/// Prepares with a given configuration instead of the engine's choice: for tests and measurements.
 std::unique_ptr<Kernel> prepare_conv(const Region& region, std::span<const Value> values,
                                      const Target& target, const ConvConfig& config);
 

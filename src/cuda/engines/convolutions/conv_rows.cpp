@@ -1,4 +1,5 @@
-// Which convolutions are done by rows, how blocks share them by a model, texts, grids, arguments.
+// Decides which convolutions conv_rows.cuh computes, models how blocks share them, and prepares the
+// launches.
 #include "cuda/engines/convolutions/conv_rows.h"
 
 #include <algorithm>
@@ -26,14 +27,14 @@ constexpr Tile kTiles[] = {
     {16, 512, 0, 256, 0, 16, 64},
 };
 
-/// Of the result too: whole groups of 8 pixels.
+/// True if all sizes, those of the result included, are whole groups of 8 pixels.
 bool in_eighths(std::initializer_list<std::int64_t> parts) {
   return std::all_of(parts.begin(), parts.end(),
                      [](std::int64_t part) { return part % kEighth == 0; });
 }
 
-/// Whether the image can be loaded by pieces: 16 bits as they are multiplied, rows of whole
-/// groups of 8 pixels, a stride of 1.
+/// True if the feature map can be loaded by pieces: stored in the 16-bit type of the products, rows
+/// of whole groups of 8 pixels, stride 1.
 bool loads_pieces(const ConvShape& s) {
   const bool half = s.math == GemmMath::Bf16 || s.math == GemmMath::F16;
   const DType multiplied = s.math == GemmMath::Bf16 ? DType::BFloat16 : DType::Float16;
@@ -49,7 +50,7 @@ bool is_by_rows(const ConvShape& s) {
          s.channels % (2 * s.vector) == 0 && s.rows.taps <= 8 && s.columns.taps <= 8;
 }
 
-/// Whether filters lie in units, as they are multiplied.
+/// True if the filters are stored in units, in the type of the products.
 bool copies_filters(const ConvShape& s) {
   const ConvFilters& w = s.weights;
   return s.other_dtype == s.image_dtype && w.element_stride == 1 &&
@@ -60,8 +61,8 @@ bool copies_filters(const ConvShape& s) {
 
 std::int64_t reach_of(const ConvShape& s, const ConvConfig& c) { return s.reach(s.rows, c.rows); }
 
-/// Units from a row of the patch to the next: so many that results below one another lie in
-/// different banks, as those beside one another do.
+/// Units from one row of the patch to the next, chosen so that results below one another are in
+/// different banks, as results next to one another are.
 std::int64_t row_pitch(const ConvShape& s) {
   const std::int64_t width = s.reach(s.columns, s.columns.result), pitch = s.unit_groups() | 1;
   const std::int64_t units = width * pitch + (width - 1) / kEighth * 2;
@@ -79,14 +80,14 @@ std::int64_t padded_row_units(const ConvShape& s, const ConvConfig& c) {
 
 constexpr int kLine = 32;  // pixels
 
-/// Threads of such a kernel for which a multiprocessor has registers.
+/// Threads of a kernel with this tile for which a multiprocessor has registers.
 int most_threads(const Tile& t) { return t.m == 16 ? (t.thread_n == kLine ? 1024 : 640) : 512; }
 
 double cycles_of(const GpuModel& gpu, const ConvShape& s, const ConvConfig& c) {
   const auto real = [](std::int64_t x) { return static_cast<double>(x); };
   const std::int64_t units = s.unit_groups() * s.rows.taps * s.columns.taps;
   const Tile& t = c.tile;
-  // Numbers that a block loads, what its warps read on chip, and what waits.
+  // Numbers that a block loads, shared memory reads of its warps, and waiting cycles.
   const double filters = real(t.m * units * s.vector) * (s.other_dtype == DType::Float32 ? 4 : 2),
                image = real(c.images * reach_of(s, c) * s.columns.image * s.channels) * 2,
                results = real(t.m * t.n) * 6;
@@ -94,7 +95,7 @@ double cycles_of(const GpuModel& gpu, const ConvShape& s, const ConvConfig& c) {
                warps = real(t.n) / t.thread_n, taps = real(s.rows.taps);
   const double fragments = slices * warps * (t.m / 16.0 + 2 * (taps + lines - 1) / taps) * 4,
                products = slices * warps * lines * 4 * (t.m / 16.0) * 2;
-  // Of a unit of the filters: instructions, and rounds of loads.
+  // Per unit of the filters: instructions, and rounds of loads.
   const double gathered = copies_filters(s) ? 15 : 60, rounds = copies_filters(s) ? 32 : 4;
   const double busy = (filters + image + results) / gpu.cache * 0.75 +
                       real(t.m * units) / 32 * gathered / 4 + std::max(fragments, products);
@@ -109,7 +110,7 @@ double cycles_of(const GpuModel& gpu, const ConvShape& s, const ConvConfig& c) {
          std::max(share * busy + waits, std::ceil(share / resident) * (waits + busy));
 }
 
-/// Whether a block of this tile has whole rows, and whole images where it has several.
+/// True if a block of this tile has whole rows, and whole images where it has several images.
 bool share_rows(const ConvShape& s, ConvConfig& c) {
   const Tile& t = c.tile;
   const std::int64_t width = s.columns.result, pairs = s.unit_groups() / 2;

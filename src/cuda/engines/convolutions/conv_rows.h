@@ -1,5 +1,5 @@
-// Convolutions of stride 1 over images of 16 bits with rows of whole groups of 8 pixels: which they
-// are, how their work is shared, and their launches (cuda/kernels/conv_rows.cuh).
+// Convolutions of stride 1 over 16-bit feature maps with rows of whole groups of 8 pixels: the
+// check, the sharing of the work, and the launches (cuda/kernels/conv_rows.cuh).
 #pragma once
 
 #include <memory>
@@ -13,10 +13,10 @@
 
 namespace tenon::cuda {
 
-/// Whether the kernel of filters' gradients loads both images 16 bytes at a time.
+/// True if the weight gradient kernel can load both operands 16 bytes at a time.
 bool gradient_by_pieces(const ConvShape& shape);
 
-/// Ways to share its work, best first by the model; empty where it is no such convolution.
+/// Configurations, best first by the model; empty if conv_rows.cuh cannot compute the convolution.
 std::vector<ConvConfig> conv_rows_configs(const GpuModel& gpu, const ConvShape& shape);
 
 std::unique_ptr<Kernel> prepare_conv_rows(const Region& region, const ConvShape& shape,

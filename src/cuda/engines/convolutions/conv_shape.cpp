@@ -1,5 +1,5 @@
-// How a convolution, its gradient with respect to the input (a convolution of the result's gradient
-// with the filters transposed round) and the one with respect to the filters become one geometry.
+// Brings a convolution, its input gradient (a convolution of the output gradient with transposed
+// and rotated filters) and its weight gradient to one geometry.
 #include "cuda/engines/convolutions/conv_shape.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ bool is_staged(DType t) {
   return t == DType::Float32 || t == DType::BFloat16 || t == DType::Float16;
 }
 
-/// Fp32: these kernels do not compute so.
+/// The arithmetic of the products; Fp32 if these kernels cannot compute the contraction.
 GemmMath math_of(const Contraction& c, DType a, DType b) {
   if (c.compute() == DType::BFloat16) return GemmMath::Bf16;
   if (c.compute() == DType::Float16) return GemmMath::F16;
@@ -52,7 +52,7 @@ class Shaper {
     return {image, result, taps, step, dilation, -pad};
   }
 
-  /// The image is `x`, of which a group of the convolution has `channels`.
+  /// Sets the feature map to `x`; a group of the convolution has `channels` of its channels.
   void set_image(const View& x, const Shape& shape, std::int64_t channels) {
     s_.images = shape[0];
     s_.channels = channels;
@@ -79,7 +79,7 @@ class Shaper {
     }
   }
 
-  /// Filters by strides of (row of the result, channel of the image, tap row, tap column).
+  /// Sets the filters by strides of (row of the result, channel of the image, tap row, tap column).
   void set_filters(const View& w, std::int64_t row, std::int64_t channel, std::int64_t tap_row,
                    std::int64_t tap_column) {
     s_.other_value = w.value;

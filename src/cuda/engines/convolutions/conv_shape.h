@@ -1,5 +1,5 @@
-// A convolution or one of its gradients as the kernels on patches see it (conv_args.cuh): geometry
-// as numbers, patterns as flags. No tiles, no text.
+// A convolution or one of its gradients for the patch kernels (conv_args.cuh): geometry as numbers,
+// compile-time choices as flags. No tiles, no source text.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace tenon::cuda {
 
-/// What the kernels take as an int: sizes that ConvShape has checked.
+/// Kernels take int arguments; ConvShape has checked the sizes.
 inline int to_int(std::int64_t i) { return static_cast<int>(i); }
 
-/// A window along one axis of the image.
+/// A window along one axis of the feature map.
 struct ConvAxis {
   std::int64_t image = 0, result = 0, taps = 0;
   std::int64_t step = 1, dilation = 1, first = 0;  // first: coordinate of result 0's tap 0
@@ -32,7 +32,7 @@ struct ConvShape {
   std::int64_t filters = 0;             // rows of the result, of one group
   std::int64_t channels = 0;            // of the image, of one group
   ConvAxis rows, columns;
-  // image: the one that has patches. other: filters, or the gradient of the result.
+  // image: the operand that has patches. other: the filters, or the output gradient.
   ValueId image_value = kNoValue, other_value = kNoValue;
   DType image_dtype = DType::Float32, other_dtype = DType::Float32;
   std::int64_t image_offset = 0, other_offset = 0;  // elements
@@ -43,7 +43,7 @@ struct ConvShape {
 
   std::int64_t taps() const { return (shifts ? 1 : columns.taps) * rows.taps; }
   std::int64_t unit_groups() const { return image.groups; }
-  /// Positions that `pixels` results need along an axis.
+  /// Number of input positions that `pixels` results need along an axis.
   std::int64_t reach(const ConvAxis& axis, std::int64_t pixels) const {
     const bool inside = shifts && &axis == &columns;
     return (pixels - 1) * axis.step + (inside ? 0 : (axis.taps - 1) * axis.dilation) + 1;
@@ -54,7 +54,7 @@ struct ConvShape {
   }
 };
 
-/// Null, or why these kernels do not take it.
+/// Null, or the reason why these kernels cannot compute the contraction.
 const char* conv_shape(const Region& region, std::span<const Value> values, ConvShape& shape);
 
 }  // namespace tenon::cuda

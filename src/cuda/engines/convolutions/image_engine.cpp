@@ -1,4 +1,4 @@
-// From a convolution's region to launches of cuda/kernels/conv_image.cuh.
+// Prepares launches of cuda/kernels/conv_image.cuh for a convolution's region.
 #include "cuda/engines/convolutions/image_engine.h"
 
 #include <algorithm>
@@ -25,12 +25,12 @@ namespace {
 
 constexpr int kThreads = 128, kResident = 4;  // of a block; of a multiprocessor
 constexpr std::int64_t kMostChannels = 4, kFilterStep = 32, kMostFilters = 64;
-/// Registers hold the filters or the sums over them: so many taps of each, and numbers of all.
-/// Beyond, filters lie on chip (cuda/kernels/conv_image_taps.cuh).
+/// Limits for filters (or gradient sums) in registers: taps per filter and numbers in total.
+/// Beyond, filters are in shared memory (cuda/kernels/conv_image_taps.cuh).
 constexpr std::int64_t kMostTaps = 80, kMostNumbers = 2560, kMostTapsOnChip = 160;
 constexpr std::int64_t kMostShared = 48 * 1024;  // bytes
 
-/// Image, filters and result: which is which.
+/// The sizes of image, filters and result.
 struct Sizes {
   Shape x, w, y;
   bool by_filter;
@@ -42,10 +42,10 @@ struct Sizes {
         by_filter(c.op == Op::Conv2dWeightGrad) {}
   std::int64_t taps() const { return w[1] * w[2] * w[3]; }
   bool has_many_taps() const { return taps() > kMostTaps || w[0] * taps() > kMostNumbers; }
-  // Pixels of a block.
+  // Rows of pixels per block.
   int rows() const { return has_many_taps() ? 16 : 8; }
   int columns() const { return has_many_taps() ? 16 : 32; }
-  /// Numbers of 16 bits on chip.
+  /// 16-bit numbers in shared memory.
   std::int64_t shared(const ConvAttrs& v) const {
     std::int64_t width = (columns() - 1) * v.stride_w + w[3];
     if (v.stride_w % 2 == 0) width += w[3] % 2;
@@ -58,7 +58,7 @@ struct Sizes {
   }
 };
 
-/// Whether images [N, C, H, W] lie contiguous by planes, or with the channels last.
+/// True if a view [N, C, H, W] is contiguous in NCHW order, or with `channels_last` in NHWC order.
 bool lies(const View& view, const Shape& shape, bool channels_last) {
   constexpr int kPlanes[] = {3, 2, 1, 0}, kLast[] = {1, 3, 2, 0};  // from the inside out
   std::int64_t step = 1;
@@ -69,7 +69,7 @@ bool lies(const View& view, const Shape& shape, bool channels_last) {
   return true;
 }
 
-/// Null, or why not.
+/// Null, or the reason for a refusal.
 const char* image_refusal(const Region& region, std::span<const Value> values) {
   const Contraction& c = region.contraction;
   const bool forward = c.op == Op::Conv2d && c.channels_last;
@@ -94,8 +94,8 @@ const char* image_refusal(const Region& region, std::span<const Value> values) {
   return nullptr;
 }
 
-/// Null, or why not: of a gradient, the prologue's further values lie in its order or are one for
-/// each filter.
+/// Null, or the reason for a refusal. The further operands of a gradient's prologue must be in the
+/// gradient's order or have one element per filter.
 const char* prologue_refusal(const Region& region, std::span<const Value> values) {
   const Contraction& c = region.contraction;
   if (c.op != Op::Conv2dWeightGrad || !region.prologue_a.instrs.empty())
@@ -135,14 +135,14 @@ ImageProblem problem_of(const Contraction& c) {
   p.tiles = to_int(strips * bands * s.x[0]);
   return p;
 }
-/// At most `resident` blocks of each multiprocessor share the tiles: no more than end together.
+/// At most `resident` blocks per multiprocessor share the tiles, and no more than finish together.
 Grid grid_of(const Target& target, const ImageProblem& p, int resident) {
   const std::int64_t most = std::int64_t{resident} * target.multiprocessors,
                      each = std::max<std::int64_t>(divide_up(p.tiles, most), 1);
   return {static_cast<std::uint32_t>(divide_up(p.tiles, each)), 1, 1};
 }
 
-/// A kernel's text up to its name.
+/// The source of a kernel up to its name.
 std::string text_of(const Contraction& c, const std::string& more, const char* block,
                     const char* arguments, int resident) {
   const ConvAttrs& v = c.attrs.conv;
@@ -215,14 +215,14 @@ class ImageGradientKernel final : public Kernel {
     const Contraction& c = region.contraction;
     problem_.at = problem_of(c);
     const Sizes s(c);
-    // A prologue holds what it reads in registers.
+    // A prologue keeps its operands in registers, so fewer blocks fit.
     const int resident = !s.has_many_taps() ? 2 : region.has_prologue() ? 3 : kResident;
     grid_ = grid_of(target, problem_.at, resident);
     sums_.emplace(target, print_epilogue(region, values, target), s.w[0], s.taps(), grid_.x);
     workspace_bytes = sums_->bytes();
     PrintedPrologue prologue;
     if (region.has_prologue()) {
-      // Of the form's two operands the first is the gradient.
+      // The first of the form's two operands is the output gradient.
       const ContractionForm form = contraction_form(region, values);
       prologue = print_prologue("Prologue", form.a, c.b, c.b_shape, values);
       prologue_ = prologue.arguments;

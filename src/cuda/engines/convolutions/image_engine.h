@@ -1,6 +1,6 @@
-// An engine for convolutions over images of a few channels in 16 bits whose results lie channels
-// last, and the gradients of their filters: a network's first (cuda/kernels/conv_image.cuh). The
-// native engine takes the rest.
+// Engine for convolutions over 16-bit images of few channels with NHWC results, and for their
+// weight gradients: a network's first layer (cuda/kernels/conv_image.cuh). The native engine takes
+// the rest.
 #pragma once
 
 #include "cuda/target.h"
@@ -8,7 +8,7 @@
 
 namespace tenon::cuda {
 
-/// One a target, never destroyed.
+/// One engine per target, never destroyed.
 const Engine& image_engine(const Target& target);
 
 }  // namespace tenon::cuda

@@ -1,4 +1,4 @@
-// From sizes to the launch that adds up.
+// Prepares the launch that adds partial results.
 #include "cuda/engines/convolutions/partial_sums.h"
 
 #include "base/index.h"

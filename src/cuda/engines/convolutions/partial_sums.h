@@ -1,5 +1,5 @@
-// The second launch of a filters' gradient: partial results are added up in order and given to the
-// epilogue (cuda/kernels/conv_sum.cuh).
+// The second launch of a weight gradient: adds the partial results in order and passes the sums to
+// the epilogue (cuda/kernels/conv_sum.cuh).
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace tenon::cuda {
 
 class PartialSums {
  public:
-  /// Of so many partial results of rows x columns, float32, at the start of the workspace.
+  /// For `splits` float32 partial results of rows x columns at the start of the workspace.
   PartialSums(const Target& target, const PrintedEpilogue& epilogue, std::int64_t rows,
               std::int64_t columns, std::int64_t splits);
-  /// The workspace of both launches.
+  /// The workspace of both launches in bytes.
   std::size_t bytes() const { return bytes_; }
   static float* partials(const Binding& binding) {
     return reinterpret_cast<float*>(binding.workspace);

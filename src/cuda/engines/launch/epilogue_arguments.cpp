@@ -1,4 +1,4 @@
-// The words of a launch, filled in for a run.
+// Fills in the argument words of a launch for each run.
 #include "cuda/engines/launch/epilogue_arguments.h"
 
 #include "base/index.h"

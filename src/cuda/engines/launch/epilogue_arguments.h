@@ -1,4 +1,4 @@
-// What a kernel with an epilogue is given for it at each run.
+// The arguments of a kernel's epilogue.
 #pragma once
 
 #include <cstddef>
@@ -11,34 +11,35 @@
 
 namespace tenon::cuda {
 
-/// The arguments of a printed struct, as 8-byte words: pointers, sizes, strides. Sizes are data,
-/// never text: another batch size gives the same source.
+/// The arguments of a printed struct as 8-byte words: pointers, sizes, strides. Sizes are arguments
+/// and never part of the source, so another batch size has the same source.
 struct ArgumentBlock {
   std::vector<std::uint64_t> words;
   std::vector<std::pair<int, ValueId>> pointers;  // word number, value whose address goes there
 
-  /// The words, at least one, with the addresses of this run.
+  /// Copies the words (at least one) and fills in the addresses of this run.
   void fill(std::vector<std::uint64_t>& out, const Binding& binding) const;
-  /// Names other values (Kernel::on_values).
+  /// Replaces the values by others (Kernel::on_values).
   void rename(std::span<const ValueId> renamed);
 };
 
-/// Those of an epilogue, which may reduce its whole result: then the kernel has room for partial
-/// results in its workspace, and a counter of blocks that have ended.
+/// The arguments of an epilogue. An epilogue that reduces its whole result has partial results in
+/// the kernel's workspace and a counter of finished blocks.
 class EpilogueArguments {
  public:
   EpilogueArguments() = default;
   explicit EpilogueArguments(ArgumentBlock block) : block_(std::move(block)) {}
-  /// The words for the address of the partial results, of so many bytes each, and for the number of
-  /// the counter, which is taken here; -1: it needs none.
+  /// `partials_word`: the word for the address of the partial results, of `partial_bytes` each.
+  /// `arrival_word`: the word for the number of the counter, which the constructor takes. -1: none
+  /// needed.
   EpilogueArguments(ArgumentBlock block, std::size_t partial_bytes, int partials_word,
                     int arrival_word);
 
-  /// Names other values, and takes a counter of its own.
+  /// Replaces the values by others and takes a new counter.
   void rename(std::span<const ValueId> renamed);
 
-  /// Takes room for so many partial results behind `workspace_bytes`, which grow by it; none where
-  /// nothing is reduced.
+  /// Reserves `partials` partial results behind `workspace_bytes` and increases `workspace_bytes`.
+  /// Does nothing if nothing is reduced.
   void reserve(std::int64_t partials, std::size_t& workspace_bytes);
   void fill(std::vector<std::uint64_t>& out, const Binding& binding) const;
 

@@ -1,5 +1,5 @@
-// One object of a kind for each target, made when it is first asked for. Never destroyed: plans
-// point at engines, and plans may live in static storage.
+// One object per target, created on first use. Never destroyed: plans point to engines, and plans
+// may have static storage duration.
 #pragma once
 
 #include <mutex>

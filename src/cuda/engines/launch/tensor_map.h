@@ -1,4 +1,4 @@
-// What the tensor copy engine is told of a tensor in memory.
+// Tensor maps: descriptors of tensors in memory for TMA.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace tenon::cuda {
 
-/// Tensors of elements of `item` bytes, 2 or 4, of which only bits are moved: extents and the box
-/// from the innermost dimension on, pitches in bytes from the second on; all are read as dimensions
-/// of the extents. Lines of a box, 64 or 128 bytes, are swizzled by their length; what lies outside
-/// is zero. Throws as the driver refuses it.
+/// A tensor of elements of `item` bytes, 2 or 4; TMA moves bits only. Extents and the box start at
+/// the innermost dimension; pitches are in bytes and start at the second dimension. The lines of a
+/// box, 64 or 128 bytes, are swizzled by their length. Elements outside the tensor are zero. Throws
+/// if the driver refuses the map.
 TensorMap tensor_map(void* memory, std::size_t item, std::initializer_list<std::uint64_t> extents,
                      std::initializer_list<std::uint64_t> pitches,
                      std::initializer_list<unsigned> box);

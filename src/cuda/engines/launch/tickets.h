@@ -1,4 +1,4 @@
-// Counters in a kernel's module by which the blocks of a launch find out who comes last.
+// Counters in a kernel's module with which the blocks of a launch find out which block is the last.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace tenon::cuda {
 
-/// Hands out counters: launches that run side by side must not share any. Which ones are taken
-/// again after a while shows nowhere, since a launch leaves them at zero.
+/// Hands out counters; concurrent launches must not share one. Counters are reused after a while,
+/// which is safe because a launch leaves them at zero.
 class Tickets {
  public:
   explicit Tickets(std::int64_t most) : most_(most) {}
 
-  /// The first of `count` counters in a row. Throws InternalError when there are not so many.
+  /// The first of `count` consecutive counters. Throws InternalError if there are fewer.
   std::uint64_t take(std::int64_t count) {
     if (count > most_) throw InternalError(cat(count, " counters of blocks, of ", most_));
     const std::lock_guard lock(mutex_);

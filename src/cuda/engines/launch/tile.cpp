@@ -1,4 +1,4 @@
-// Texts of configurations.
+// Source text of configurations.
 #include "cuda/engines/launch/tile.h"
 
 #include <tenon/error.h>

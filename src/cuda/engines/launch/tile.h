@@ -1,7 +1,7 @@
-// The vocabulary of products' tiles, which native, simt, wgmma and conv kernels share: what a block
-// computes, what that takes of a multiprocessor, and the text of the kernel's `struct Config`.
-// Which tiles there are, which is taken, and the names that tables keep of choices are their
-// engines'.
+// Tiles of matrix products, shared by the native, simt, wgmma and conv kernels: what a block
+// computes, which multiprocessor resources it needs, and the text of the kernel's `struct Config`.
+// Each engine owns its list of tiles, the choice, and the names under which tune tables keep
+// choices.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,20 @@
 
 namespace tenon::cuda {
 
-/// A block of `threads` computes m x n results, k deep a stage; thread_m x thread_n is the tile of
-/// a thread or of a warp, as the kernel has it. What a kernel has no use for is 0.
+/// A block of `threads` threads computes m x n results and stages k elements deep. thread_m x
+/// thread_n is the tile of a thread or of a warp, depending on the kernel. Unused members are 0.
 struct Tile {
   int m, n, k, threads, stages, thread_m, thread_n;
 
-  /// Groups of threads that share a tile's k, where `lanes` work on a part: 1, or 32 for warps.
+  /// Number of thread groups that split a tile's k; `lanes` threads work on one part: 1, or 32 for
+  /// warps.
   int groups(int lanes) const { return threads / (lanes * (m / thread_m) * (n / thread_n)); }
-  /// Of the sums of so many groups, in shared memory when they are added up and written.
+  /// Bytes of shared memory for the sums of `of_groups` groups while they are added and written.
   int sums_bytes(int of_groups) const { return 4 * of_groups * m * (n + 8); }
 };
 
-/// Blocks that a multiprocessor holds at once, 0 or more: by shared memory, and by registers, of
-/// which there are enough for so many of the kernel's threads.
+/// Blocks that a multiprocessor holds at once (0 or more), limited by shared memory and by
+/// registers; the registers suffice for `threads` of the kernel's threads.
 inline std::int64_t resident_blocks(const GpuModel& gpu, const Tile& tile,
                                     std::int64_t shared_bytes, int threads_by_registers) {
   const std::int64_t by_memory = gpu.shared_bytes / shared_bytes,
@@ -33,16 +34,16 @@ inline std::int64_t resident_blocks(const GpuModel& gpu, const Tile& tile,
   return by_memory < by_registers ? by_memory : by_registers;
 }
 
-/// The text of `struct Config`, a kernel's template argument. Lines stand in the order of calls.
+/// The text of `struct Config`, a kernel's template argument. Lines have the order of the calls.
 class ConfigText {
  public:
   ConfigText& type(const char* name, const std::string& value);
-  /// A constant of a type of the kernels': "Math::Tf32" of Math.
+  /// A constant of a kernel type: "Math::Tf32" of Math.
   ConfigText& value(const char* type, const char* name, const std::string& text);
-  /// On one line.
+  /// Integer constants on one line.
   ConfigText& ints(std::initializer_list<std::pair<const char*, int>> constants);
   ConfigText& flags(std::initializer_list<std::pair<const char*, bool>> constants);
-  /// kM, kN, kK, kThreads, kStages, kThreadM and kThreadN, those that the tile has.
+  /// kM, kN, kK, kThreads, kStages, kThreadM and kThreadN; members that are 0 are left out.
   ConfigText& tile(const Tile& tile);
   std::string text() const { return "struct Config {\n" + lines_ + "};\n"; }
 
@@ -50,7 +51,7 @@ class ConfigText {
   std::string lines_;
 };
 
-/// For a name that is no configuration of the engine's.
+/// Throws for a name that is not a configuration of the engine.
 [[noreturn]] void refuse_config(const char* engine, const std::string& name);
 
 }  // namespace tenon::cuda

@@ -1,4 +1,4 @@
-// Names and bits of elements.
+// Names and bit patterns of elements.
 #include "cuda/engines/launch/words.h"
 
 #include "scalar/convert.h"

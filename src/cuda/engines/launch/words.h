@@ -1,5 +1,5 @@
-// Words of launches over a flat range: threads, grids, divisors, names of elements and flags. What
-// several families of kernels say in their texts and arguments stands here once.
+// Shared by several kernel families: block sizes, grids, divisors and the names of elements and
+// flags for launches over a flat range.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace tenon::cuda {
 
-/// Threads of a block of a flat launch.
+/// Threads per block of a flat launch.
 inline constexpr int kFlatThreads = 256;
 
-/// "element::Float32", as cuda/kernels/element.cuh names it; null for bool, which nothing computes
-/// in.
+/// "element::Float32", the name in cuda/kernels/element.cuh; null for bool, in which nothing is
+/// computed.
 const char* element_name(DType dtype);
 /// The number's bits in a dtype, repeated over 8 bytes.
 std::int64_t repeated_bits(DType dtype, Scalar number);
@@ -31,7 +31,7 @@ inline Divisor make_divisor(std::int64_t value) {
   return d;
 }
 
-/// Whether counters over that many elements need 64 bits.
+/// True if counters over that many elements need 64 bits.
 inline bool needs_wide(std::int64_t count) { return count >> 30 != 0; }
 inline const char* truth(bool value) { return value ? "true" : "false"; }
 inline Grid grid_over(std::int64_t count, std::uint32_t y = 1) {

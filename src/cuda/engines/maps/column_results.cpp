@@ -1,6 +1,6 @@
-// Regions of vectors become one program: what one stores and another loads stays in registers, as
-// the results do, all else that is loaded is under way before these are there, and no block waits
-// for others.
+// Joins regions that process a column reduction's results into one program. A value that one region
+// stores and another loads stays in registers, as the results do. All other loads start before the
+// results are ready, and no block waits for others.
 #include "cuda/engines/maps/column_results.h"
 
 #include <algorithm>
@@ -49,8 +49,9 @@ class Joiner {
            });
   }
 
-  /// Whether the kernel, of which other blocks may not have come to an end, reads nothing that the
-  /// regions write; they read of what it writes the results alone, and write nothing of that.
+  /// True if the kernel reads nothing that the regions write. Of the kernel's outputs the regions
+  /// may read only the results, and they must write none of them: other blocks of the kernel may
+  /// still run.
   bool are_apart(const MapProgram& nest) const {
     return std::none_of(written_.begin(), written_.end(), [&](ValueId id) {
       return loads(nest, id) || stores(nest, id) || reduced_.contains(id);
@@ -62,7 +63,7 @@ class Joiner {
            values_[at(view.value)].shape.numel() == size_;
   }
 
-  /// Registers hold what is computed in 16 bits as float32.
+  /// True if an instruction computed in a 16-bit type is held in registers as float32.
   static bool is_rounded_when_stored(const MapInstr& made) {
     return is_16_bit_float(made.dtype) && made.code == MapCode::Compute && made.op != Op::Cast;
   }
@@ -107,7 +108,7 @@ class Joiner {
 
 std::optional<MapProgram> made_of_columns(const LoopNest& columns, std::span<const Region> later,
                                           std::span<const Value> values) {
-  // Values that the kernel stores element by element are whole at its end alone.
+  // Values that the kernel stores element by element are complete only when the kernel has ended.
   for (const Region& region : later)
     for (const MapStore& store : columns.map.stores)
       if (loads(region.map, store.view.value)) return {};

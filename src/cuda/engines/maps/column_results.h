@@ -1,4 +1,5 @@
-// What a launch makes of the results of columns, each of which one block has in the end.
+// Regions that process the results of a column reduction inside the same launch. One block ends up
+// with each result.
 #pragma once
 
 #include <optional>
@@ -8,8 +9,9 @@
 
 namespace tenon::cuda {
 
-/// What regions behind a kernel over columns make of its results, as one program over these, where
-/// each element of what they read of one another is that of the same result. `later`: in order.
+/// Joins the regions `later` (in order), which process the results of `columns`, into one program
+/// over the results. Every element that one of them reads of another must belong to the same
+/// result.
 std::optional<MapProgram> made_of_columns(const LoopNest& columns, std::span<const Region> later,
                                           std::span<const Value> values);
 

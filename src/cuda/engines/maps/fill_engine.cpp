@@ -1,5 +1,5 @@
-// A number as a pattern of bytes or of words of 4 bytes, which is what the driver fills with; one
-// element of 8 bytes is two words.
+// Turns a number into a pattern of bytes or 4-byte words, the patterns that the driver can fill
+// with. One element of 8 bytes is two words.
 #include "cuda/engines/maps/fill_engine.h"
 
 #include <memory>
@@ -13,7 +13,7 @@
 namespace tenon::cuda {
 namespace {
 
-/// Calls of the driver that fill the value.
+/// The driver call that fills the value.
 struct FillPattern {
   ValueId out = kNoValue;
   std::uint32_t low = 0, high = 0;  // of an element, repeated over 8 bytes
@@ -24,7 +24,7 @@ struct FillPattern {
   bool possible() const { return by_bytes() || by_words() || bytes == 8; }
 };
 
-/// Null, or why not.
+/// Null, or the reason for a refusal.
 const char* fill_refusal(const Region& region, std::span<const Value> values,
                          FillPattern& pattern) {
   const MapProgram& map = region.map;

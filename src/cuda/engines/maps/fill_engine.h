@@ -1,5 +1,6 @@
-// Maps that write one number everywhere: the initial values of variables. Others fill as part of
-// what they compute. The driver does it, so a program's first values wait for no compiler.
+// Engine for maps that write one number everywhere: the initial values of variables. The driver
+// fills the memory, so a program's initial values need no compilation. Other regions fill as part
+// of their computation.
 #pragma once
 
 #include "cuda/target.h"

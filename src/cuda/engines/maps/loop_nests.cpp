@@ -1,5 +1,5 @@
-// Which kernels a region takes. Few launches first, then few passes over memory: a value that a
-// region stores anyway is read back rather than recomputed.
+// Decides which kernels a region becomes: as few launches as possible, then as few passes over
+// memory as possible. A value that a region stores anyway is read back instead of recomputed.
 #include "cuda/engines/maps/loop_nests.h"
 
 #include <algorithm>
@@ -15,18 +15,17 @@ namespace tenon::cuda {
 namespace {
 
 constexpr std::int64_t kAlign = 256;
-// One block a row leaves most of a GPU idle when there are few rows and they are long.
+// With few long rows, one block per row leaves most of a GPU idle.
 constexpr std::int64_t kLongRow = 1 << 16, kFewRows = 64;
-// Rows whose columns are reduced on the way, and chunks of them: eight blocks on each
+// Rows whose columns are reduced in the same kernel, and the chunks of rows: eight blocks per
 // multiprocessor of a large GPU.
 constexpr std::int64_t kShortestWithColumns = 16, kLongestWithColumns = 1024,
                        kFewestWithColumns = 2048, kMostChunks = 1024;
-// Rows that fill a warp's lanes by 16 bytes each.
+// Rows that fill a warp's lanes with 16 bytes each.
 constexpr std::int64_t kShortestOfWarp = 256;
-// Registers that a lane may fill with its elements of two rows, packed, and what it gathers of its
-// columns.
+// Registers that a lane may use for its packed elements of two rows and its column sums.
 constexpr std::int64_t kMostOfLane = 160;
-// Rows that are only reduced, whose results are stored as they are: one kernel either way.
+// Rows that are only reduced and whose results are stored unchanged: one kernel either way.
 constexpr std::int64_t kLongSum = 1 << 13;
 
 }  // namespace
@@ -67,7 +66,7 @@ class Cutter {
 
   void push(LoopNestKind kind, const MapProgram& map) {
     LoopNest nest{kind, with_merged_axes(without_unused(map))};
-    // A kernel that no longer reduces rows is element-wise whatever its values once were.
+    // A kernel that no longer reduces rows is element-wise, whatever its values were before.
     if (kind == LoopNestKind::Rows && depth_of(nest.map) == 0 && nest.map.reduces.empty()) {
       nest.kind = LoopNestKind::Elements;
       nest.map = with_merged_axes(without_rows(nest.map));
@@ -80,8 +79,8 @@ class Cutter {
     return depths.empty() ? 0 : *std::max_element(depths.begin(), depths.end());
   }
 
-  /// Per-row values as ordinary ones that do not vary along the last axis. What is stored once a
-  /// row would be stored by every element of it; so rows of one element remain rows.
+  /// Turns per-row values into ordinary values that do not vary along the last axis. A store once
+  /// per row would then be executed for every element, so rows of one element remain rows.
   static MapProgram without_rows(MapProgram map) {
     const int last = map.space.rank() - 1;
     for (const MapStore& store : map.stores)
@@ -104,7 +103,7 @@ class Cutter {
                         [](const MapInstr& i) { return i.op == Op::ArgMax || i.op == Op::ArgMin; });
   }
 
-  /// Whether results of rows, stored as they are, are all that the region makes.
+  /// True if the region computes only row results and stores them unchanged.
   bool only_sums() const {
     return map_.reduces.empty() && depth_of(map_) == 1 &&
            std::all_of(map_.stores.begin(), map_.stores.end(), [this](const MapStore& store) {
@@ -113,7 +112,7 @@ class Cutter {
            });
   }
 
-  /// Whether a store once a row is what a reduction over columns writes.
+  /// True if a store once per row has the order in which a column reduction writes.
   bool is_stored_in_order(const MapStore& store) const {
     const MapInstr in_order = load_of(store.view.value, DType::Float32, row_bit(), true);
     bool same = store.view.offset == 0;
@@ -122,8 +121,8 @@ class Cutter {
     return same;
   }
 
-  /// A load of a contiguous value that holds one element for each set of coordinates of the axes
-  /// not in `reduced`.
+  /// A load of a contiguous value that has one element for each set of coordinates of the axes not
+  /// in `reduced`.
   MapInstr load_of(ValueId value, DType dtype, std::uint32_t reduced, bool per_row) const {
     MapInstr load;
     load.dtype = dtype;
@@ -140,8 +139,8 @@ class Cutter {
 
   std::uint32_t row_bit() const { return 1u << (map_.space.rank() - 1); }
 
-  /// The value, stored by the region or else in a temporary, where a later kernel finds the result
-  /// of instruction i.
+  /// The value in which a later kernel finds the result of instruction i: one that the region
+  /// stores, or a temporary.
   MapInstr kept(MapProgram& rows, int i) {
     const MapInstr& instr = map_.instrs[at(i)];
     const std::uint32_t reduced = instr.per_row ? row_bit() : 0;
@@ -160,18 +159,19 @@ class Cutter {
     return load;
   }
 
-  /// Whether the instruction can be recomputed after the rows are done: from values that they leave
-  /// alone, without a row's reduction.
-  bool can_be_made_again(int i) const {
+  /// True if the instruction can be recomputed after the row kernel: from values that the row
+  /// kernel does not overwrite, without a row reduction.
+  bool can_be_recomputed(int i) const {
     const MapInstr& instr = map_.instrs[at(i)];
     if (instr.code == MapCode::RowReduce) return false;
     if (instr.code == MapCode::Load && stores(map_, instr.view.value)) return false;
     return std::all_of(std::begin(instr.args), std::end(instr.args),
-                       [&](int arg) { return arg < 0 || can_be_made_again(arg); });
+                       [&](int arg) { return arg < 0 || can_be_recomputed(arg); });
   }
 
-  /// The number of fewer bits that instruction i only casts to float32, where that is what is best
-  /// kept: stored anyway, or half as large.
+  /// If instruction i only casts a lower-precision value to float32 and is not stored itself, the
+  /// number of that value's instruction: the value is stored anyway or half as large, so it is
+  /// better to keep. Otherwise i.
   int upcast(int i) const {
     const MapInstr& instr = map_.instrs[at(i)];
     const bool is_cast = instr.code == MapCode::Compute && instr.op == Op::Cast;
@@ -190,13 +190,13 @@ class Cutter {
     std::set<int> done;
     for (const MapReduce& reduce : map_.reduces) {
       const int i = upcast(reduce.source);
-      if (!can_be_made_again(i) && done.insert(i).second) after.instrs[at(i)] = kept(rows, i);
+      if (!can_be_recomputed(i) && done.insert(i).second) after.instrs[at(i)] = kept(rows, i);
     }
     if (!rows.stores.empty()) push(LoopNestKind::Rows, rows);
     if (!after.reduces.empty()) columns(everywhere(after));
   }
 
-  /// Whether one kernel over the rows reduces columns too: enough rows, and short ones.
+  /// True if one row kernel also reduces columns: there are enough rows, and they are short.
   bool reduces_columns_on_the_way() const {
     const int last = map_.space.rank() - 1;
     const std::int64_t length = map_.space[last];
@@ -210,7 +210,8 @@ class Cutter {
     });
   }
 
-  /// The rows leave what each chunk of them comes to in tables, whose columns are reduced then.
+  /// The row kernel stores the sums of each chunk of rows in tables; a second kernel reduces the
+  /// tables' columns.
   void rows_with_columns() {
     const std::int64_t length = map_.space[map_.space.rank() - 1],
                        count = map_.space.numel() / length,
@@ -236,7 +237,7 @@ class Cutter {
     push(LoopNestKind::Columns, columns);
   }
 
-  /// No value is stored per row: rows may be forgotten.
+  /// No value is stored per row, so the distinction of rows is dropped.
   static MapProgram everywhere(MapProgram map) {
     map = without_unused(map);
     const int last = map.space.rank() - 1;
@@ -248,7 +249,7 @@ class Cutter {
     return map;
   }
 
-  /// Reductions of one set of axes after another; the last kernel also stores.
+  /// Reduces one set of axes after another; the last kernel also stores.
   void columns(const MapProgram& map) {
     std::map<std::uint32_t, std::vector<MapReduce>> by_axes;
     for (const MapReduce& reduce : map.reduces) by_axes[kept_axes(map, reduce)].push_back(reduce);
@@ -262,7 +263,7 @@ class Cutter {
     if (by_axes.empty()) push(LoopNestKind::Elements, map);
   }
 
-  /// The mask without axes of size 1, which are in it or not without a difference.
+  /// The mask without axes of size 1, which make no difference.
   static std::uint32_t kept_axes(const MapProgram& map, const MapReduce& reduce) {
     std::uint32_t axes = 0;
     for (int d = 0; d < map.space.rank(); ++d)
@@ -270,8 +271,8 @@ class Cutter {
     return axes;
   }
 
-  /// Few long rows: each depth of row reductions becomes a kernel that reduces the last axis with
-  /// many blocks to a row, and later kernels load the results.
+  /// For few long rows: each depth of row reductions becomes a kernel that reduces the last axis
+  /// with many blocks per row. Later kernels load the results.
   void cut_rows_by_depth() {
     if (only_sums()) return store_sums();
     const std::vector<int> depths = depths_of(map_);
@@ -305,7 +306,7 @@ class Cutter {
     push(LoopNestKind::Columns, everywhere(nest));
   }
 
-  /// Stores and column reductions of a program that reduces rows no more.
+  /// The stores and column reductions of a program that no longer reduces rows.
   void store_rows_and_elements(const MapProgram& map) {
     MapProgram of_rows = map, of_elements = map;
     const auto once_a_row = [&](const MapStore& store) {
@@ -347,7 +348,7 @@ std::int64_t registers_ahead(const MapProgram& map, std::int64_t more) {
 }
 
 bool has_warp_rows(const MapProgram& map) {
-  // Where the next row cannot be loaded while one is computed, a block is faster at each.
+  // Where the next row cannot be prefetched while one is computed, a block per row is faster.
   return map.space.rank() == 2 && map.space[1] % kLeastAhead == 0 &&
          map.space[1] >= kShortestOfWarp &&
          registers_ahead(map, std::ssize(map.reduces)) <= kMostOfLane;

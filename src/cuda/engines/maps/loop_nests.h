@@ -1,8 +1,8 @@
-// Cutting a map region into kernels: each one kernel's work, with rows, with one set of reduced
-// axes, or with short rows and what is reduced into each of their columns.
+// Cuts a map region into kernels. One kernel handles rows, one set of reduced axes, or short rows
+// together with the reductions into their columns.
 //
-// A later kernel reads what an earlier one left in values of the region or in temporaries, which
-// are values after the program's own.
+// A later kernel reads what an earlier one stored in values of the region or in temporaries.
+// Temporaries are numbered after the program's own values.
 #pragma once
 
 #include <span>
@@ -20,8 +20,8 @@ struct LoopNest {
   MapProgram map;  // axes merged
 };
 
-/// The program's values, which must outlive it, and behind them temporaries, which have
-/// Value::offset set.
+/// The program's values, which must outlive the table, followed by temporaries with Value::offset
+/// set.
 class ValueTable {
  public:
   ValueTable() = default;
@@ -50,12 +50,12 @@ struct LoopNests {
 
 ValueId add_temporary(LoopNests& nests, DType dtype, const Shape& shape);
 
-/// Registers of a lane for what a warp reads of its row and of the next one, and `more` numbers
-/// beside each element.
+/// Registers of a lane for the loaded elements of a warp's row and of the next row, and `more`
+/// numbers per element.
 std::int64_t registers_ahead(const MapProgram& map, std::int64_t more);
 inline constexpr int kLeastAhead = 4;  // elements of an access to a row that is loaded ahead
-/// Whether a kernel over rows that reduces their columns too gives each row to a warp: rows that
-/// are short enough for that, and may be loaded ahead.
+/// True if a kernel that reduces rows and their columns assigns each row to a warp: the rows are
+/// short enough and can be prefetched.
 bool has_warp_rows(const MapProgram& map);
 inline constexpr int kWarpsWithColumns = 8;  // of a block then
 

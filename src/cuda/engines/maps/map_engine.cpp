@@ -1,4 +1,4 @@
-// The engine and its kernels: launches that are prepared once and given addresses at each run.
+// The map engine and its kernels: launches are prepared once and get addresses at each run.
 #include "cuda/engines/maps/map_engine.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace tenon::cuda {
 
 namespace {
 
-constexpr std::uint64_t kAlignment = 16;  // of what wide accesses start from
+constexpr std::uint64_t kAlignment = 16;  // alignment of vector accesses
 
 class MapKernel final : public Kernel {
  public:
@@ -49,7 +49,7 @@ class MapKernel final : public Kernel {
   }
 
   void run(const Binding& binding) const override {
-    // They keep their memory: a settled step allocates none.
+    // The vectors keep their memory, so that a settled step does not allocate.
     static const PerThread<std::vector<std::uint64_t>> words_of_thread;
     std::vector<std::uint64_t>& words = words_of_thread.get();
     for (const Launch& launch : launches_) {
@@ -83,7 +83,7 @@ class MapKernel final : public Kernel {
     int arrival_word;
   };
 
-  /// Of this launch alone: kernels alike run side by side.
+  /// Counters of this launch alone: identical kernels may run concurrently.
   static void take_counters(Launch& launch) {
     std::vector<std::uint64_t>& words = launch.arguments.words;
     if (launch.tickets > 0) {
@@ -143,8 +143,8 @@ class MapEngine final : public Engine {
     }
     return 0;
   }
-  /// An element-wise map's, or of one that only reduces; there is no model for reductions whose
-  /// results the elements need.
+  /// The time of an element-wise map or of one that only reduces. Reductions whose results the
+  /// elements need have no model.
   double estimate(const Region& region, std::span<const Value> values) const override {
     const MapProgram& map = region.map;
     if (region.kind != RegionKind::Map) return 0;

@@ -6,8 +6,8 @@
 
 namespace tenon::cuda {
 
-/// Claims every map region, and those that can share a launch joined: the updates of many small
-/// parameters, say. The engine lives as long as the program.
+/// Claims every map region, and joined regions that can share a launch, such as the updates of many
+/// small parameters. Plans may point to the engine for as long as the process runs.
 const Engine& map_engine(const Target& target);
 
 }  // namespace tenon::cuda

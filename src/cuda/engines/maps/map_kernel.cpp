@@ -1,5 +1,5 @@
-// Parts as text of whole kernels. Parts stand in namespaces of their own, part0, part1, …; their
-// arguments are members of one struct that the launch passes by value.
+// Assembles parts into whole kernels as text. Each part is in its own namespace: part0, part1, …
+// The arguments of the parts are members of one struct that the launch passes by value.
 #include "cuda/engines/maps/map_kernel.h"
 
 #include <algorithm>
@@ -26,12 +26,12 @@ namespace {
 constexpr std::int64_t kOneBlockElements = 4096;  // of a region whose kernels one block can do
 constexpr int kOneBlockThreads = 1024;
 constexpr int kJoinedThreads = 256;
-constexpr std::int64_t kLongestByAll = 4096;  // row that every block of a launch makes for itself
+constexpr std::int64_t kLongestByAll = 4096;  // longest row that every block of a launch computes
 constexpr std::size_t kPartWords = 125;       // of a part of a launch
 constexpr std::size_t kFewParts = 8;          // of one text: beyond, a block searches for its own
 constexpr std::int64_t kFewBlocks = 4;        // whose work behind others' one block does
 
-/// "rows_max_sub_exp": what a profiler shows.
+/// "rows_max_sub_exp": the name that a profiler shows.
 std::string entry_name(const char* kind, const MapProgram& map) {
   std::string name = kind;
   Op last = Op::Data;
@@ -92,7 +92,7 @@ std::string head(const std::string& entry, int threads, int resident) {
              "(const __grid_constant__ tenon::cuda::Arguments a) {\n", kAwaitKernels);
 }
 
-/// Kernels one after another, in one block where there are several.
+/// Parts one after another; several parts run in one block.
 PrintedLaunch launch_of(std::span<const Part> parts, const std::string& entry,
                         const std::string& title, std::size_t most_words) {
   PrintedLaunch launch;
@@ -126,11 +126,11 @@ struct Titled {
   std::string title;
 };
 
-/// Parts side by side, each with a range of blocks; equal ones are one function.
+/// Parts in one launch, each with a range of blocks; equal parts share one function.
 struct Side {
   std::string code, members;
-  // With `start` 0: for one block, which returns when it had any; in phases all that a block has of
-  // every part, from number `block` on in steps of `step`.
+  // With `start` 0: the calls for one block; a call returns if the block had work. In phases: all
+  // of the block's work in every part, from number `block` on in steps of `step`.
   std::string calls;
   bool searches = false;  // in phases.cuh
   std::vector<Part> functions;
@@ -162,9 +162,9 @@ std::string calls_of_many(std::size_t g, std::size_t count) {
              g, "[", count - 1, "]);\n");
 }
 
-/// Adds arguments and tickets to the launch. The functions are numbered from `first` on. Where few
-/// blocks stand for many (`phases`), a part has no more than there are, so that all of them have
-/// equal shares of a large one.
+/// Adds arguments and tickets to the launch. The functions are numbered from `first` on. With
+/// `phases` (few blocks do the work of many) a part has at most as many blocks as there are, so
+/// that all blocks have equal shares of a large part.
 Side side_by_side(std::span<const Titled> parts, std::size_t first, bool phases,
                   PrintedLaunch& launch) {
   struct Group {
@@ -212,7 +212,7 @@ int least_resident(std::span<const Part> parts) {
   return resident;
 }
 
-/// Independent parts.
+/// Independent parts in one launch.
 PrintedLaunch launch_together(std::span<const Titled> parts) {
   PrintedLaunch launch;
   launch.threads = kJoinedThreads;
@@ -229,17 +229,17 @@ PrintedLaunch launch_together(std::span<const Titled> parts) {
   return launch;
 }
 
-/// Phases of one launch, in which no block waits for another: every block makes a row for itself
-/// (`by_all`), then comes the work of many blocks, then the last block to end does what is one
-/// block's work. Without work of many, it is all one block's.
+/// Phases of one launch in which no block waits for another. First every block computes a row for
+/// itself (`by_all`), then many blocks work, then the last block to finish does the rest. If there
+/// is no work for many blocks, one block does everything.
 struct PhaseForm {
   std::vector<bool> alone;  // by phase that has something to do: whether it is one block's work
-  bool by_all = false;      // every block makes the first for itself
+  bool by_all = false;      // every block computes the first phase for itself
 
-  /// The phase that may be the work of many blocks.
+  /// The phase in which many blocks may work.
   std::size_t wide() const { return by_all ? 1 : 0; }
   bool ends_last() const { return wide() + 1 < alone.size() && !alone[wide()]; }
-  /// Whether no block needs to wait for another.
+  /// True if no block has to wait for another.
   bool wait_for_none() const {
     for (std::size_t p = wide() + 1; p < alone.size(); ++p)
       if (!alone[p]) return false;
@@ -315,7 +315,7 @@ class PhasePrinter {
   std::string code_, members_, dispatch_, calls_;
 };
 
-/// Leaves launches without blocks out.
+/// Removes launches without blocks.
 PrintedMap finished(std::vector<PrintedLaunch> launches) {
   PrintedMap out;
   for (PrintedLaunch& launch : launches)
@@ -323,8 +323,8 @@ PrintedMap finished(std::vector<PrintedLaunch> launches) {
   return out;
 }
 
-/// Adds the temporaries of a region to those of the map. Its arguments, which number them from the
-/// program's values on, get their places.
+/// Adds the temporaries of a region to the map's temporaries. The region's arguments number
+/// temporaries from the program's values on; they get their final places here.
 void take_temporaries(PrintedMap& map, const LoopNests& nests, ArgumentBlock* arguments) {
   const auto taken = static_cast<ValueId>(map.temporaries.size());
   for (const Value& temporary : nests.values.temporaries())
@@ -391,7 +391,7 @@ void add_written(const MapProgram& map, std::vector<ValueId>& out) {
   for (const MapReduce& reduce : map.reduces) out.push_back(reduce.value);
 }
 
-/// The one part of a region that can join; its temporaries are the map's.
+/// The only part of a region that can join; its temporaries become the map's.
 Part joined_part(const Region& region, std::span<const Value> values, const PartOptions& options,
                  PrintedMap& out) {
   LoopNests nests = split_into_loop_nests(region.map, values);
@@ -402,8 +402,8 @@ Part joined_part(const Region& region, std::span<const Value> values, const Part
   return part;
 }
 
-/// The parts of a launch without phases. Most of those of a large one compute the same on other
-/// values, and are printed once.
+/// The parts of a launch without phases. In a large launch most parts compute the same on other
+/// values and are printed once.
 class JoinedParts {
  public:
   JoinedParts(std::span<const Value> values, PrintedMap& out)
@@ -441,9 +441,9 @@ class JoinedParts {
   std::vector<ValueId> renamed_;
 };
 
-/// Whether every block may make the row of the first phase for itself, at any time: what it comes
-/// to depends on nothing that the launch writes, and nothing else needs what becomes of its
-/// elements, which comes behind it.
+/// True if every block may compute the row of the first phase for itself at any time. The row's
+/// results must not depend on anything that the launch writes. Values computed from its elements
+/// come after the row, and nothing else may need them.
 bool can_be_by_all(const MapProgram& map, std::span<const LaunchPart> parts) {
   if (!map.has_rows || !map.reduces.empty() || map.space.rank() != 1 ||
       map.space.numel() > kLongestByAll)
@@ -460,7 +460,7 @@ bool can_be_by_all(const MapProgram& map, std::span<const LaunchPart> parts) {
       elements.push_back(store.view.value);
     }
   }
-  std::vector<char> counts(map.instrs.size(), 0);  // for what the row comes to
+  std::vector<char> counts(map.instrs.size(), 0);  // needed for the results of the row
   for (std::size_t i = map.instrs.size(); i-- > 0;) {
     const MapInstr& instr = map.instrs[i];
     if (instr.per_row || instr.code == MapCode::RowReduce) counts[i] = 1;
@@ -483,7 +483,7 @@ bool can_be_by_all(const MapProgram& map, std::span<const LaunchPart> parts) {
   return true;
 }
 
-/// `few`: blocks whose work behind the first phase one block takes on.
+/// `few`: number of blocks whose work after the first phase one block takes over.
 PhaseForm form_of(std::span<const LaunchPart> parts, std::int64_t few) {
   std::map<int, std::int64_t> blocks;
   const LaunchPart* first = nullptr;
@@ -526,8 +526,8 @@ Phases phases_of(std::span<const Region> regions, std::span<const Value> values,
   return all;
 }
 
-/// A kernel over columns, and what becomes of its results, each in the block that has it; else
-/// nothing.
+/// A kernel over columns together with the regions that process its results, each in the block that
+/// has the result; otherwise nothing.
 std::optional<PrintedMap> print_columns_then(std::span<const Region> regions,
                                              std::span<const Value> values,
                                              std::size_t most_words) {

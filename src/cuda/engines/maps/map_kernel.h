@@ -1,5 +1,5 @@
-// Whole kernels of map regions: parts put together as CUDA C++ text, and their launches. Nothing
-// here needs a GPU.
+// Whole kernels of map regions: assembles parts into CUDA C++ source and describes their launches.
+// Nothing here needs a GPU.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,16 @@
 
 namespace tenon::cuda {
 
-/// One launch: the source, and what it is launched with. Values from `own_values` on are
-/// temporaries, at their Value::offset in the workspace.
+/// One launch: the source and the launch parameters. Values from `own_values` on are temporaries at
+/// their Value::offset in the workspace.
 struct PrintedLaunch {
   Source source;
   ArgumentBlock arguments;
   int threads = 256;
   std::int64_t shared_bytes = 0;  // of dynamic shared memory
   std::int64_t blocks = 1;
-  // Tickets that it counts in, and the words for the number of each part's first one.
+  // The tickets that the launch counts in, and the words for the number of each part's first
+  // ticket.
   std::int64_t tickets = 0;
   bool resident = false;  // whether no more blocks are launched than the GPU holds at once
   int arrival_word = -1;  // for the number of the counter of blocks that have ended, or -1
@@ -45,22 +46,22 @@ inline std::size_t launch_words(const Target& target) {
   return static_cast<std::size_t>(target.launch_bytes - kSpareBytes) / 8;
 }
 
-/// `most_shared`: bytes of shared memory that a block may ask for.
+/// `most_shared`: bytes of shared memory that a block may use.
 PrintedMap print_map(const Region& region, std::span<const Value> values, std::size_t most_words,
                      std::int64_t most_shared);
 
-/// Fills in what the region takes of a launch that it shares with others. Null, or why it cannot.
+/// Computes the region's needs in a shared launch. Null, or the reason why it cannot share one.
 const char* share_of(const Region& region, std::span<const Value> values, LaunchShare& share);
-/// Regions that can join, as one launch: side by side within a phase (Region::phase), of which each
-/// waits for the one before (PhaseSizes::wait_for_none). Without phases, as few launches as take
-/// all their arguments.
+/// Joins regions into one launch: next to one another within a phase (Region::phase), phases in
+/// sequence where no block has to wait (PhaseSizes::wait_for_none). Without phases, as few launches
+/// as can take all arguments.
 PrintedMap print_together(std::span<const Region> regions, std::span<const Value> values,
                           std::size_t most_words);
 
-/// What regions in phases come to.
+/// A summary of regions in phases.
 struct PhaseSizes {
   int phases = 0;             // with anything to do
-  bool by_all = false;        // every block makes the first phase, one row, for itself
+  bool by_all = false;        // every block computes the first phase, one row, for itself
   bool ends_last = false;     // the last phase is one block's work: that of the last block to end
   bool wait_for_none = true;  // whether one launch can do them, in which no block waits for another
   bool fits = true;           // whether one launch takes those

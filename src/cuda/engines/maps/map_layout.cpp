@@ -1,4 +1,4 @@
-// Axes, levels, reach of views: facts about map programs that several printers need.
+// Axes, levels and extents of views: facts about map programs that several printers need.
 #include "cuda/engines/maps/map_layout.h"
 #include "base/index.h"
 
@@ -16,7 +16,7 @@ void each_view(Map& map, F&& f) {
   for (auto& store : map.stores) f(store.view);
 }
 
-/// Whether axis `d` goes on where `before` ends in every view and every reduction.
+/// True if axis `d` continues where axis `before` ends in every view and every reduction.
 bool continues(const MapProgram& map, int before, int d) {
   bool all = true;
   each_view(map, [&](const View& view) {
@@ -151,7 +151,7 @@ bool stores(const MapProgram& map, ValueId value) {
 }
 
 bool fits_int(const MapProgram& map) {
-  // Room for the counters of a grid, which run a little beyond the last element.
+  // Leaves room for the counters of a grid, which run slightly beyond the last element.
   constexpr std::int64_t most = (std::int64_t{1} << 31) - (1 << 22);
   std::int64_t reach = map.space.numel();
   each_view(map, [&](const View& view) {

@@ -1,4 +1,4 @@
-// Names of types and functions, casts, and words of arguments.
+// Names of types and functions, casts, and argument words.
 #include "cuda/engines/maps/print_code.h"
 
 #include <bit>
@@ -112,7 +112,8 @@ std::string print_compute(const MapInstr& instr, std::span<const std::string> ar
     text += ')';
   }
   if (is_bool(instr.dtype) && !is_predicate(instr.op)) return cat("scalar::ne(", text, ", 0)");
-  // 16-bit floating values stay in float32 until they are stored or cast; integers wrap at once.
+  // 16-bit floating-point values stay in float32 until they are stored or cast; integers wrap at
+  // once.
   const bool in_range =
       is_floating(instr.dtype) || (op_row(instr.op).traits & (kTruth | kKeepsRange)) != 0;
   return in_range ? text : rounded(text, instr.dtype);

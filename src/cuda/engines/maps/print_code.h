@@ -1,7 +1,7 @@
-// The vocabulary of printed CUDA C++: types of elements, functions of ops, and the arguments that a
+// Building blocks of generated CUDA C++: element types, functions of ops, and the arguments that a
 // kernel takes as 8-byte words.
 //
-// What is printed depends on patterns only. Sizes, strides and numbers become arguments.
+// The source depends on patterns only. Sizes, strides and numbers become arguments.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace tenon::cuda {
 /// The type of an element in registers ("float") and in memory ("BF16").
 const char* compute_type(DType dtype);
 const char* memory_type(DType dtype);
-/// "Kind::BFloat16": what a contraction\'s operand is in memory, for gemm_stage.cuh and
+/// "Kind::BFloat16": the stored type of a contraction's operand, for gemm_stage.cuh and
 /// conv_patch.cuh.
 const char* stored_kind(DType dtype);
-/// "0.0f" and its like.
+/// "0.0f" and similar literals.
 std::string zero_of(DType dtype);
-/// Whether a register's number may be one that memory of this dtype cannot hold.
+/// True if a register's number may be one that memory of this dtype cannot hold.
 bool needs_rounding(DType dtype);
-/// bfloat16 and float16.
+/// True for bfloat16 and float16.
 bool is_16_bit_float(DType dtype);
 
 /// An expression for a Compute instruction; `args` are expressions of its arguments, whose dtypes
@@ -34,7 +34,7 @@ std::string print_compute(const MapInstr& instr, std::span<const std::string> ar
                           std::span<const DType> from);
 /// `expression` of one dtype converted to another, as Op::Cast does.
 std::string print_cast(const std::string& expression, DType from, DType to);
-/// Instructions of an element-wise op for an element, roughly.
+/// Approximate number of instructions of an element-wise op per element.
 double element_work(Op op);
 /// The word that holds a Number: its value as the dtype's compute type.
 std::uint64_t number_word(DType dtype, Scalar number);
@@ -44,13 +44,13 @@ std::uint64_t divider_word(std::int64_t divisor);
 /// Members of an argument struct, and their words.
 class Arguments {
  public:
-  /// Adds a member of an 8-byte type, named once; a name that is there already is not added again.
+  /// Adds a member of an 8-byte type. A name that exists is not added again.
   void word(const std::string& type, const std::string& name, std::uint64_t value);
   void number(const std::string& name, std::int64_t value) {
     word("long long", name, static_cast<std::uint64_t>(value));
   }
   void pointer(const std::string& type, const std::string& name, ValueId value);
-  /// One line a member.
+  /// One line per member.
   std::string members() const { return members_; }
   const ArgumentBlock& block() const { return block_; }
 

@@ -1,10 +1,11 @@
-// Kernels that reduce one set of axes. A block has a tile of results and a chunk of what is reduced
-// into each; chunks are as long as sizes say, never as the GPU does. Their partial results go
+// Prints kernels that reduce one set of axes. A block has a tile of results and a chunk of the
+// reduced axes. The length of a chunk depends on sizes and never on the GPU. Partial results go
 // through the workspace, and the last block of a tile combines them in order.
 //
-// `across`: the last axis is kept, neighbouring threads have neighbouring results and walk down the
-// reduced axes. Else it is reduced, and neighbouring threads walk along it. Bound: bandwidth; so
-// the loads of several steps of a thread are under way together, whether or not it takes them all.
+// `across`: the last axis is kept; neighbouring threads have neighbouring results and walk down the
+// reduced axes. Otherwise the last axis is reduced, and neighbouring threads walk along it.
+// Bandwidth-bound: the loads of several steps of a thread are in flight together, even if the
+// thread does not take all of these steps.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -19,10 +20,10 @@ namespace {
 
 constexpr std::int64_t kMostColumnBlocks = 1024, kBusyBlocks = 264;
 constexpr int kMostUnrolled = 8;         // steps of a thread whose loads go together
-constexpr std::int64_t kRegisters = 32;  // for what these loads bring
-// Of moments: putting chunks together costs more than sums do, so there are fewer of them, for
-// about two blocks on each multiprocessor of a large GPU, and of one tile, whose last block reads
-// them all.
+constexpr std::int64_t kRegisters = 32;  // for the results of these loads
+// Combining chunks of moments costs more than combining sums, so moments have fewer chunks: about
+// two blocks per multiprocessor of a large GPU. The chunks of one tile are limited too, because its
+// last block reads them all.
 constexpr std::int64_t kMomentBlocks = 256, kMomentChunks = 128;
 constexpr std::int64_t kExchanged = 16384;  // bytes of shared memory in which threads meet
 constexpr std::int64_t kWideAcross = 512;   // fewer results of float32: rather more threads than
@@ -84,7 +85,7 @@ class ColumnsPrinter {
   }
 
  private:
-  /// Deviations come with the mean, from which the sum of the same numbers is taken.
+  /// A variance comes with the mean; the sum of the same numbers is taken from that mean.
   void find_moments() {
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
       deviates_ = deviates_ || reductions_[r].deviations;
@@ -99,13 +100,13 @@ class ColumnsPrinter {
     }
   }
   bool follows() const { return options_.then != nullptr; }
-  /// Whether threads gather the result's numbers.
+  /// True if threads accumulate the numbers of the result.
   bool gathers(std::size_t r) const { return moments_of_[r] < 0; }
 
   std::uint32_t axes() const { return map_.reduces[0].axes; }
   int kept_wide() const { return across_ ? wide_ : 1; }
   int reduced_wide() const { return across_ ? 1 : wide_; }
-  /// Results of a block, as a constant of the printed code.
+  /// Results of a block, as a constant of the generated code.
   std::string line() const { return wide_ > 1 && across_ ? cat("kKept * ", wide_) : "kKept"; }
 
   void limit_width() {
@@ -120,7 +121,7 @@ class ColumnsPrinter {
     while (wide_ > 1 && together * wide_ > kExchanged) wide_ /= 2;
   }
 
-  /// Whether numbers of 16 bits are what is reduced.
+  /// True if the reduced numbers are 16-bit.
   bool reads_16_bit() const {
     return std::any_of(map_.instrs.begin(), map_.instrs.end(), [this](const MapInstr& instr) {
       if (instr.code != MapCode::Load || !varies(instr.view)) return false;
@@ -128,7 +129,8 @@ class ColumnsPrinter {
       return is_floating(dtype) && item_size(dtype) == 2;
     });
   }
-  /// Along what is reduced: else the compiler loads it once for all steps.
+  /// True if the view varies along the reduced axes; otherwise the compiler hoists the load out of
+  /// the loop.
   bool varies(const View& view) const {
     return std::any_of(reduced_.begin(), reduced_.end(),
                        [&](int d) { return view.stride[d] != 0; });
@@ -144,7 +146,7 @@ class ColumnsPrinter {
     } else {
       const int lanes =
           pow2(std::min<std::int64_t>(divide_up(reduced_size_, wide_), options_.threads));
-      // Lanes of one warp, or the whole block where these would take many steps.
+      // One warp per result, or the whole block if a warp would take many steps.
       tile_ = lanes > 4 * 32 ? 1 : options_.threads / std::min(lanes, 32);
     }
     tiles_ = divide_up(kept_size_, std::int64_t{tile_} * kept_wide());
@@ -161,12 +163,13 @@ class ColumnsPrinter {
     while (unrolled_ > 1 && unrolled_ * registers > kRegisters) unrolled_ /= 2;
   }
 
-  /// Of a thread, were there one chunk; each takes so many elements of the reduced axes.
+  /// Elements of the reduced axes per step of all threads of a result; per thread, with a single
+  /// chunk.
   std::int64_t step() const { return std::int64_t{options_.threads / tile_} * reduced_wide(); }
   std::int64_t steps() const { return divide_up(reduced_size_, step()); }
 
-  /// Held loads and sums fit in the registers of four blocks of 256 threads, unless there is much
-  /// else to compute.
+  /// Prefetched loads and sums fit the registers of four blocks of 256 threads, unless there is
+  /// much other computation.
   int resident() const {
     std::int64_t sums = 0;
     for (std::size_t r = 0; r < reductions_.size(); ++r)
@@ -183,15 +186,15 @@ class ColumnsPrinter {
           kMomentBlocks / std::max<std::int64_t>(tiles_, 1), 1, kMomentChunks);
       of_chunk = std::max(of_chunk, divide_up(divide_up(steps(), chunks), unrolled_) * unrolled_);
     } else {
-      // A tile's last block reads what its chunks came to: beyond the blocks that keep memory busy
-      // its rounds should not be more than a chunk's own.
+      // A tile's last block reads the partial results of all chunks. Once there are enough blocks
+      // to keep memory busy, this should not take more rounds than a chunk itself.
       const std::int64_t lanes = options_.threads / tile_;
       const auto blocks = [&] { return tiles_ * divide_up(steps(), of_chunk); };
       while ((blocks() > kMostColumnBlocks && of_chunk < steps()) ||
              (blocks() > kBusyBlocks && of_chunk * of_chunk * lanes < steps()))
         of_chunk *= 2;
     }
-    // A second round of combining is not worth while for a little work.
+    // A second round of combining does not pay for little work.
     const bool one = options_.one_block || tiles_ > kMostColumnBlocks / 2 || steps() <= 2 * fewest;
     chunks_ = one ? 1 : std::max<std::int64_t>(divide_up(steps(), of_chunk), 1);
     chunk_ = one ? std::max<std::int64_t>(reduced_size_, 1) : of_chunk * step();
@@ -204,7 +207,7 @@ class ColumnsPrinter {
     return text;
   }
 
-  /// What the N neighbours read.
+  /// The loads of the N neighbours.
   std::string print_hold() {
     CodeWriter members, loads(1), out;
     members.line("template <int N>");
@@ -218,8 +221,8 @@ class ColumnsPrinter {
     return cat(members.text(), out.text(), loads.text(), "  return held;\n}\n");
   }
 
-  /// What they add to the results, and what they store; nothing where they only stand in for others
-  /// outside.
+  /// The contributions of the N neighbours to the results, and their stores; nothing for neighbours
+  /// that only replace positions outside.
   std::string print_body() {
     CodeWriter out;
     std::string gathered_arguments;
@@ -262,7 +265,8 @@ class ColumnsPrinter {
     return out.text();
   }
 
-  /// Every thread's part becomes the tile's results: `name`0, `name`1, … of the threads that lead.
+  /// Combines the threads' partial results into the tile's results: `name`0, `name`1, … in the
+  /// leading threads.
   void print_combine(CodeWriter& out, const std::string& name) {
     const auto print = [&](std::size_t r, const std::string& value) {
       out.line(cat("const ", reductions_[r].type(), " ", name, r, " = ", value, ";"));
@@ -297,15 +301,15 @@ class ColumnsPrinter {
       out.line(cat("given", r, " = ", reductions_[r].result(cat(name, r)), ";"));
   }
 
-  /// What a thread gathers for a result.
+  /// The type that a thread accumulates for a result.
   std::string gathered_type(std::size_t r) const {
     const Reduction& reduction = reductions_[r];
     return reduction.deviations ? cat("Spread<", number_type(r), ">") : reduction.type();
   }
   std::string number_type(std::size_t r) const { return compute_type(reductions_[r].gathered()); }
 
-  /// Of a chunk's results, in the workspace. A Moments is its mean and, in a table of their own,
-  /// its squares: how many numbers a chunk has is known.
+  /// Partial results of a chunk in the workspace. Moments are stored as the mean and, in a separate
+  /// table, the squares; the count of a chunk is known.
   std::string partial(std::size_t r, const char* suffix = "") {
     const std::string name = cat("partial", r, suffix),
                       type = reductions_[r].deviations ? number_type(r) : reductions_[r].type();
@@ -319,7 +323,7 @@ class ColumnsPrinter {
     return "a." + name;
   }
 
-  /// `name`: neighbours of a chunk's results.
+  /// `name`: neighbouring results of a chunk.
   void print_partial(CodeWriter& out, const std::string& name, const std::string& table,
                      const std::string& type) {
     out.line(cat("const auto ", name, " = *reinterpret_cast<const Packed<", type, ", ", kept_wide(),
@@ -334,7 +338,7 @@ class ColumnsPrinter {
           reductions_[r].deviations ? cat(gathered_type(r), "{0, 0, 0}") : reductions_[r].neutral();
       out.line(cat("for (int v = 0; v < ", kept_wide(), "; ++v) g", r, "[v] = ", neutral, ";"));
     }
-    // Numbers that the thread has gathered.
+    // The count of the thread's accumulated numbers.
     if (deviates_) out.line(declare ? "Index count = 0;" : "count = 0;");
   }
 
@@ -423,7 +427,7 @@ class ColumnsPrinter {
     const std::string wide = kept_wide() > 1 ? cat(" * ", kept_wide()) : "";
     out.line(cat("const Index k_step = column * kKept + result, k = k_step", wide, ";"));
     out.line("const bool active = k < kept;");
-    // The result that the thread has after combining, and whether it alone has it.
+    // The result that the thread has after combining; true if it alone has it.
     if (across_) {
       out.line(cat("const Index place = column * (", line(), ") + thread;"));
       out.line(cat("const bool leads = thread < ", line(), " && place < kept;"));
@@ -457,8 +461,8 @@ class ColumnsPrinter {
     return out.text();
   }
 
-  /// Of a thread: the loads of several steps, then their arithmetic. The compiler keeps them apart
-  /// because of the condition on each step.
+  /// A thread's loop: the loads of several steps, then their arithmetic. The condition on each step
+  /// makes the compiler keep them in this order.
   void print_steps(CodeWriter& out, const std::string& start) {
     std::string arguments = "a", gathered_arguments;
     for (int d = 0; d < map_.space.rank(); ++d) arguments += cat(", c", d);
@@ -483,7 +487,7 @@ class ColumnsPrinter {
     out.line("}");
   }
 
-  /// The row-major position of coordinates.
+  /// The row-major index of coordinates.
   std::string print_position() {
     std::string text = "static_cast<long long>(c0)";
     for (int d = 1; d < map_.space.rank(); ++d) {

@@ -1,5 +1,5 @@
-// The epilogue of a contraction as a device struct: one function for an element, one for neighbours
-// in a row, and what a thread gathers on the way where the whole result is reduced.
+// Prints the epilogue of a contraction as a device struct: one function for an element, one for
+// neighbours in a row, and a thread's accumulators if the whole result is reduced.
 #include <algorithm>
 
 #include <tenon/error.h>
@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kSumBytes = 8;  // of one gathered number
 constexpr char kDevice[] = "__device__ __forceinline__ ";
 
-/// What the result alone would be as a map program: one store of the accumulator.
+/// A map program that only stores the accumulator.
 MapProgram with_result(const Region& region, std::span<const Value> values) {
   MapProgram map = region.contraction.has_epilogue ? region.map : MapProgram();
   if (map.has_rows) throw InternalError(cat(region.title, ": an epilogue has no rows"));
@@ -74,7 +74,8 @@ class EpiloguePrinter {
   }
 
   PrintedEpilogue print(const std::string& title) {
-    // One element and several take the same members: printed first, they name them.
+    // The version for one element and the one for several use the same members; the first names
+    // them.
     const std::string one = channels_ ? std::string() : cat(print_store(), "\n"),
                       held = print_hold();
     const std::string several =
@@ -172,8 +173,8 @@ class EpiloguePrinter {
     return out.text();
   }
 
-  /// Which partial results of a channel or column are whose: a sum beside deviations of the same
-  /// numbers is taken from their mean, and has none.
+  /// Numbers the partial results of each channel or column. A sum next to a variance of the same
+  /// numbers is taken from the mean and has no partial result.
   void number_sums() {
     number_.assign(sums_.size(), -1);
     moments_of_.assign(sums_.size(), -1);
@@ -188,7 +189,7 @@ class EpiloguePrinter {
     }
   }
 
-  /// The numbers that a thread hands over.
+  /// The numbers that a thread passes on.
   std::string print_taken() const {
     CodeWriter out(1);
     out.line("template <int N>");
@@ -201,7 +202,7 @@ class EpiloguePrinter {
     return out.text();
   }
 
-  /// The type of what a thread gathers.
+  /// The type of a thread's accumulators.
   std::string print_sums() const {
     if (channels_) return print_taken();
     CodeWriter taken(1);
@@ -238,7 +239,7 @@ class EpiloguePrinter {
     return cat(out.text(), taken.text());
   }
 
-  /// What a thread gathers of four neighbouring columns.
+  /// A thread's accumulators for four neighbouring columns.
   void print_column_sums(CodeWriter& out) const {
     out.line("struct Sums {");
     for (std::size_t r = 0; r < sums_.size(); ++r)
@@ -256,7 +257,7 @@ class EpiloguePrinter {
     out.line(cat("static ", kDevice, "Sums no_sums() { return {}; }"));
   }
 
-  /// A column of what four warps left becomes a block's results.
+  /// Combines a column's partial results of four warps into a block's result.
   void print_save_columns(CodeWriter& out) {
     arguments_.number("columns", map_.space[2]);
     out.line(cat("template <int kRows, int kPitch>\n  ", kDevice,
@@ -300,7 +301,7 @@ class EpiloguePrinter {
                    sums_[r].element(printer_.get(map_.reduces[r].source), "0"), ");"));
   }
 
-  /// What becomes of it.
+  /// The end of the reduction: stores the totals.
   std::string print_end() {
     CodeWriter out(1);
     if (by_rows_) {
@@ -321,7 +322,7 @@ class EpiloguePrinter {
     return out.text();
   }
 
-  /// What lanes have of a channel becomes partial results.
+  /// Turns the lanes' values of a channel into partial results.
   void print_leave(CodeWriter& out) {
     out.line("template <int N, class Part>");
     out.line(cat(kDevice, "void leave(const Taken<N>& taken, const Part& part) const {"));
@@ -375,8 +376,8 @@ class EpiloguePrinter {
     out.line("}");
   }
 
-  /// What the region reads at N neighbours: members of a struct, so that a kernel can have the
-  /// loads of several elements under way before it stores any.
+  /// The loads of the region at N neighbours as members of a struct, so that a kernel can start the
+  /// loads of several elements before it stores any.
   std::string print_hold() {
     CodeWriter members(1), loads(2), again(2), unused;
     std::int64_t varying = 0;  // bytes of an element
@@ -400,7 +401,7 @@ class EpiloguePrinter {
         "__device__ __forceinline__ Held<N> hold(long long batch, long long row, long long column) "
         "const {");
     out.line("Held<N> held;");
-    // In another row of the same columns.
+    // Offsets for another row of the same columns.
     next.line(cat("static constexpr int kVaryingBytes = ", varying, ";"));
     next.line("template <int N>");
     next.line(

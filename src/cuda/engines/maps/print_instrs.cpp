@@ -1,4 +1,4 @@
-// Offsets, loads, stores and single instructions as text.
+// Prints offsets, loads, stores and single instructions.
 #include "cuda/engines/maps/print_instrs.h"
 
 #include <algorithm>
@@ -290,7 +290,7 @@ bool InstrPrinter::is_column(int instr) const {
 std::string InstrPrinter::affine(int i, const std::string& step) {
   const MapInstr& instr = map_.instrs[at(i)];
   if (is_coordinate(instr)) coordinate_[at(i)] = sum(instr.view, coordinates_.rank(), index_, step);
-  // In 64 bits whatever the index type: an iota may start anywhere.
+  // In 64 bits whatever the index type is, because an iota may start anywhere.
   std::string number = sum(instr.view, coordinates_.rank(), "long long", step);
   if (is_bool(instr.dtype)) return cat("static_cast<int>((", number, ") != 0)");
   if (instr.dtype == DType::Int64) return number;

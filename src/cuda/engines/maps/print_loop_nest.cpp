@@ -1,4 +1,4 @@
-// What all printers of kernels share: widths, coordinates, the statements of one element.
+// Shared by all printers of kernels: vector widths, coordinates, the statements of one element.
 #include "cuda/engines/maps/print_loop_nest.h"
 
 #include <algorithm>
@@ -50,8 +50,8 @@ int vector_width(const MapProgram& map, const ValueTable& values, bool divides) 
   if (divides)
     while (map.space[last] % width != 0) width /= 2;
   width = std::min(width, 16 / smallest);
-  // A warp's 16-byte stores should be neighbours: with gaps between them, to be filled by the next
-  // ones, memory takes half as many a second. Loads find what is between in the cache.
+  // A warp's 16-byte stores should be adjacent. If gaps between them are filled only by later
+  // stores, memory throughput halves. Loads find the data of the gaps in the cache.
   return static_cast<int>(largest == 8 || stored == 4 ? std::min<std::int64_t>(width, 4) : width);
 }
 

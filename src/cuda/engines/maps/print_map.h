@@ -11,13 +11,12 @@
 
 namespace tenon::cuda {
 
-/// The epilogue of a contraction: region.map over [batch, rows, columns] when the contraction has
-/// one, and the plain store of its result when region.contraction.out is wanted.
+/// The epilogue of a contraction: region.map over [batch, rows, columns] if the contraction has
+/// one, and the plain store of its result if region.contraction.out is wanted.
 ///
-/// `code`, whose #include lines stand first, defines `struct tenon::cuda::Epilogue` (nothing but
-/// 8-byte members, in the order of `arguments`) with
-///   struct Sums;  // what a thread gathers where the whole result is reduced; no_sums() to begin
-///   with
+/// `code` begins with its #include lines and defines `struct tenon::cuda::Epilogue`, whose members
+/// are all 8 bytes, in the order of `arguments`, with
+///   struct Sums;  // a thread's accumulators if the whole result is reduced; starts as no_sums()
 ///   __device__ void store(long long batch, long long row, long long column, float acc,
 ///                         Sums& sums) const;
 ///   template <int N>  // N in {2, 4, 8}: neighbours in a row, all inside, column a multiple of N
@@ -29,27 +28,32 @@ namespace tenon::cuda {
 ///   template <int N>
 ///   __device__ void finish(long long batch, long long row, long long column,
 ///                          const float (&acc)[N], const Held<N>& held, Taken<N>& sums) const;
-/// hold() loads what the region reads there, finish() computes, stores and gathers every result;
-/// the other two do both. Those on rows use wide accesses where strides and alignment allow. Output
-/// dtypes other than float32 are converted.
-/// With kSums, all that the threads gathered must come to
-///   template <int kThreads>  // of a block of so many, of which each leaves one partial result
+/// hold() loads the region's operands at a position; finish() computes, stores and accumulates
+/// every result; store() and store_row() do both. The row functions use vector accesses where
+/// strides and alignment allow. Output dtypes other than float32 are converted.
+///
+/// With kSums, the accumulators of all threads must be passed to
+///   template <int kThreads>  // threads of the block; each block leaves one partial result
 ///   __device__ void end_block(const Sums& gathered) const;
 /// or to partials[] and combine_partials() (kernels/epilogue_sums.cuh).
-/// With kChannels, which reduces each row of the result, there are only hold() and finish(), which
-/// hands the numbers of its elements over in a Taken<N> (else that is Sums); those go to
+///
+/// With kChannels, which reduces each row of the result, there are only hold() and finish().
+/// finish() returns the numbers of its elements in a Taken<N> (otherwise Taken<N> is Sums). They
+/// are passed to
 ///   template <int N, int Lanes>
 ///   __device__ void leave(const Taken<N>& taken, const ChannelPart<Lanes>& part) const;
-/// and what all left, in a launch of a warp for each channel, to
+/// and then, in a second launch with a warp per channel, all partial results to
 ///   __device__ void save_channel(const ChannelParts& parts, int channel) const;
 /// (kernels/epilogue_channels.cuh).
-/// With kColumnSums, what a thread gathered of four neighbouring columns goes to
+///
+/// With kColumnSums, a thread's accumulators of four neighbouring columns are passed to
 ///   template <int kRows> __device__ void Sums::put(float* to, int lane) const;
 ///   template <int kRows, int kPitch>
 ///   __device__ void save_columns(const float* from, long long block, long long column) const;
-/// (kernels/epilogue_columns.cuh); then finish() is for four neighbours at a time.
-/// `acc` is double when region.contraction.dtype is Float64, long long when that is an integer.
-/// Base addresses of values are 16-byte aligned.
+/// (kernels/epilogue_columns.cuh); finish() is then called for four neighbours at a time.
+///
+/// `acc` is double if region.contraction.dtype is Float64, and long long if it is an integer. Base
+/// addresses of values are 16-byte aligned.
 struct PrintedEpilogue {
   std::string code;
   EpilogueArguments arguments;

@@ -1,4 +1,4 @@
-// Reductions as text; what they mean on the device is in kernels/map_reduce.cuh.
+// Prints reductions; kernels/map_reduce.cuh has the device functions.
 #include "cuda/engines/maps/print_reduction.h"
 
 #include <tenon/error.h>

@@ -1,4 +1,4 @@
-// How reductions are printed: the type that they are gathered in, neutral elements, conversions.
+// How reductions are printed: accumulator types, neutral elements, conversions.
 #pragma once
 
 #include <string>
@@ -13,18 +13,19 @@ struct Reduction {
   DType from = DType::Float32, to = DType::Float32;
   bool deviations = false;  // a Sum: of squared deviations from the mean; floating
 
-  /// float or double for floating numbers (the wider of the two), long long for others.
+  /// The accumulator: float or double for floating-point numbers (the wider of the two), otherwise
+  /// long long.
   DType gathered() const;
   /// "float", or "Placed<float>" for the index of an extremum, "Moments<float>" for deviations.
   std::string type() const;
-  /// Of a number of what is gathered, in bytes.
+  /// Bytes of an accumulator's number.
   std::int64_t size() const;
-  /// Of kernels/map_reduce.cuh: "SumOf".
+  /// The function of kernels/map_reduce.cuh: "SumOf".
   std::string function() const;
   std::string neutral() const;
-  /// An element as what is gathered; `place` counts along the row.
+  /// An element converted to the accumulator's type; `place` counts along the row.
   std::string element(const std::string& expression, const std::string& place) const;
-  /// What was gathered as the result, in the compute type of `to`.
+  /// The accumulator converted to the result, in the compute type of `to`.
   std::string result(const std::string& gathered) const;
   bool is_arg() const { return op == Op::ArgMax || op == Op::ArgMin; }
 };

@@ -1,5 +1,5 @@
-// What is made of results that a thread has: what that reads besides is loaded by a function of its
-// own, so that it can be under way while the results are gathered.
+// Prints the processing of results that a thread holds. A separate function loads its further
+// operands, so that these loads are in flight while the results are reduced.
 #include <algorithm>
 
 #include "base/str.h"

@@ -1,14 +1,15 @@
-// Kernels with rows: reductions along the last axis whose results the same kernel uses. A row
-// belongs to some lanes of a warp or to a block.
+// Prints kernels with rows: reductions along the last axis whose results the same kernel uses. A
+// row belongs to some lanes of a warp or to a block.
 //
-// Pass p computes what waits for p reductions of the row. Short rows stay in registers from pass to
-// pass. Longer ones are computed again, each value in the pass that needs it: from their 16-bit
-// elements, which stay in registers packed as they lie in memory, from elements of 32 bits that
-// stay in shared memory, or, where they are longer still, loaded again.
+// Pass p computes the values that need p reductions of the row. Short rows stay in registers from
+// pass to pass. The values of longer rows are recomputed in each pass that needs them, from loaded
+// elements. 16-bit elements stay packed in registers; 32-bit elements stay in shared memory; still
+// longer rows are loaded again.
 //
-// Columns of short rows are reduced on the way (loop_nests.h): a block has a chunk of rows, gathers
-// in registers what its threads' columns come to, and leaves it in a row of a table for a kernel of
-// columns. Of many short rows a warp loads the next one while it computes the one before.
+// The columns of short rows are reduced in the same kernel (loop_nests.h): a block has a chunk of
+// rows, accumulates its threads' columns in registers, and stores them as a row of a table that a
+// column kernel reduces. With many short rows a warp prefetches the next row while it computes the
+// current one.
 #include <string>
 #include <vector>
 
@@ -81,7 +82,7 @@ class RowsPrinter : RowForm {
     out.line(cat(printer_.type(i), " ", kind, i, kept ? "[kSteps]" : "", "[N];"));
   }
 
-  /// All packed loads of a row are under way before the first is waited for.
+  /// All packed loads of a row start before the first is awaited.
   void load_packed(CodeWriter& out) {
     declare_packed(out, 'w');
     open_steps(out, inside());
@@ -97,7 +98,7 @@ class RowsPrinter : RowForm {
     for (int i = 0; i < count(); ++i)
       if (packed_[at(i)]) out.line(cat(packed_type(i), " ", kind, i, "[kSteps];"));
   }
-  /// A function that loads what a row has of its own, called for the block's first rows.
+  /// A function that loads the operands that differ by row; also called for the block's first rows.
   void print_fetch(CodeWriter& out, const std::string& first, const std::string& stop) {
     declare_packed(out, 'n');
     for (int i = 0; i < count(); ++i)
@@ -174,7 +175,7 @@ class RowsPrinter : RowForm {
     out.line("}");
   }
 
-  /// A value that is the same for the whole row; loads of rows that there are not are left out.
+  /// A value that is the same for the whole row; loads of rows that do not exist are skipped.
   void print_row_value(CodeWriter& out, int i) {
     if (level(i) == Level::Element || printer_.is_set(i)) return;
     const std::string type = printer_.type(i);
@@ -205,8 +206,9 @@ class RowsPrinter : RowForm {
     }
   }
 
-  /// Whether an element stands in front of a column that is the same for all rows: of N it is told
-  /// by how many do, which one subtraction gives.
+  /// True if an instruction only asks whether an element is before a column that is the same for
+  /// all rows. For N elements the printed code then gets the number of elements before the column,
+  /// by one subtraction.
   bool asks_for_columns_left(int i) const {
     const MapInstr& lt = instr(i);
     return lt.code == MapCode::Compute && lt.op == Op::Lt && printer_.is_column(lt.args[0]) &&
@@ -270,7 +272,7 @@ class RowsPrinter : RowForm {
     }
     for (int i = 0; i < count(); ++i)
       if (needed[at(i)] && instr(i).code == MapCode::Random) out.line(printer_.random_draw(i));
-    // All loads are under way before the first result is waited for.
+    // All loads start before the first result is awaited.
     if (keeps_loads() && any_load) {
       open_steps(out, inside());
       for (int i = 0; i < count(); ++i)
@@ -317,7 +319,7 @@ class RowsPrinter : RowForm {
       if (store_pass(s) == p && !once_a_row(s)) printer_.save_row(out, s);
     close_steps(out, inside());
     is_staged_ = is_staged_ || (staged_ >= 0 && needed[at(staged_)]);
-    // From now on an element is what was kept of it.
+    // From here on an element is read from its kept value.
     for (int i = 0; keeps_ && i < count(); ++i)
       if (needed[at(i)] && instr(i).code != MapCode::Load && kept_[at(i)])
         printer_.set(i, kept_element('k', i));
@@ -350,7 +352,7 @@ class RowsPrinter : RowForm {
     out.line("}");
   }
 
-  /// What the thread's columns come to, before any row.
+  /// The initial values of the thread's column accumulators.
   void print_neutral(CodeWriter& out) {
     for (std::size_t r = 0; r < columns_.size(); ++r)
       out.line(cat(columns_[r].type(), " of", r, "[kSteps][N];"));
@@ -371,7 +373,7 @@ class RowsPrinter : RowForm {
                    " + chunk * length + j, of", r, "[s]);"));
     close_steps(out, inside());
   }
-  /// Where rows side by side have each gathered theirs.
+  /// Combines the column accumulators of rows that run next to one another.
   void print_end_of_rows(CodeWriter& out) {
     out.line("#pragma unroll");
     out.line("for (int s = 0; s < kSteps; ++s) {");
@@ -388,7 +390,7 @@ class RowsPrinter : RowForm {
     out.line("}");
   }
 
-  /// The loop over rows `first` of all, or of a chunk.
+  /// The loop over the rows from `first` on, of all rows or of a chunk.
   void open_rows(CodeWriter& out) {
     if (!has_columns()) {
       if (ahead_) print_fetch(out, "Index(block) * (kThreads / kLanes)", "rows");

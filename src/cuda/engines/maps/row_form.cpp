@@ -1,5 +1,5 @@
-// Lanes, blocks and registers of kernels with rows: what stays in registers from pass to pass, and
-// in which form; the printer (print_rows.cpp) only asks.
+// Decides lanes, blocks and registers of kernels with rows: which values stay in registers from
+// pass to pass, and in which form. The printer (print_rows.cpp) only asks.
 #include "cuda/engines/maps/row_form.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ constexpr std::int64_t kMostRowBlocks = 4096;  // of 256 threads or more
 constexpr std::int64_t kWarpRow = 1024;        // longest row of a warp
 constexpr int kShortBlock = 64, kWidestBlock = 1024;
 
-/// Elements that a thread may keep, over all values, by the threads of its row: in the widest
-/// blocks it has 64 registers.
+/// Elements that a thread may keep, over all values, by the number of threads per row: in the
+/// widest blocks a thread has 64 registers.
 constexpr std::int64_t most_kept(std::int64_t lanes) {
   return lanes > 512 ? 28 : (lanes > 32 ? 56 : 72);
 }
@@ -26,16 +26,16 @@ constexpr std::int64_t kMostPacked = 28;
 
 /// Bytes of an element that may stay in shared memory.
 constexpr std::int64_t kStagedSize = 4;
-/// Shared memory beside a row's: what a reduction exchanges at most, 16 bytes a warp of the widest
-/// block, and how many a margin is left for.
+/// Shared memory besides the row: the most that a reduction exchanges, 16 bytes a warp of the
+/// widest block, and the number of reductions to leave room for.
 constexpr std::int64_t kReductionBytes = 512, kFewestReductions = 4;
 
-// Accesses of a thread along a row whose columns are reduced too: the fewer threads a row has, the
-// fewer instructions put its sums together.
+// Accesses of a thread along a row whose columns are reduced too. Fewer threads per row need fewer
+// instructions to combine its sums.
 constexpr std::int64_t kAccessesWithColumns = 3;
-// Registers for rows that are loaded ahead, of 128, and for what is kept of them.
+// Registers, of 128, for prefetched rows and the values kept of them.
 constexpr std::int64_t kMostAhead = 96;
-// Rows from which on they are loaded ahead, and how many a warp has then, in more blocks than a
+// Number of rows from which on rows are prefetched, and rows per warp then, in more blocks than a
 // large GPU holds at once.
 constexpr std::int64_t kFewestAhead = 2048, kRowsOfWarp = 8, kAheadBlocks = 256;
 
@@ -72,8 +72,8 @@ std::int64_t RowForm::blocks() const {
                 : std::min(all, kMostRowBlocks * std::max(256 / threads_, 1));
 }
 
-/// Without columns, two blocks of 256 threads: twice as many loads under way as one has registers
-/// for.
+/// Without columns, two blocks of 256 threads: twice as many loads in flight as one block has
+/// registers for.
 int RowForm::resident() const { return ahead_ && !has_columns() ? 512 / threads_ : 0; }
 
 bool RowForm::crosses(int i) const {
@@ -146,17 +146,17 @@ void RowForm::choose_lanes(const InstrPrinter& printer, const ValueTable& values
   if (has_columns()) return choose_chunks(printer, values, units, keepable);
   lanes_ = static_cast<int>(pow2(std::min<std::int64_t>(units, 32)));
   if (length_ <= kWarpRow && choose_ahead(printer, units)) return;
-  // The only row is a whole block's, however short: its length may well be the batch.
+  // A single row gets a whole block, however short it is: its length may well be the batch.
   const bool is_short = map_.space.rank() > 1 && length_ <= kWarpRow && !options_.one_block;
   const auto early = std::max(loaded - late, kept);
   keeps_ = keepable(lanes_);
   if (is_short && !keeps_ && fits(threads_, early)) {
-    // Few warps: the fewer wait for one another, the more rows are under way.
+    // Few warps: fewer wait for one another, and more rows are in flight.
     while (threads_ > kShortBlock && fits(threads_ / 2, early)) threads_ /= 2;
     lanes_ = threads_;
     keeps_ = true;
   } else if (map_.space.rank() == 1 || length_ > kWarpRow || !keeps_) {
-    // The smallest block that keeps a row in registers; else one that walks along it.
+    // The smallest block that keeps a row in registers; otherwise a block that loops along the row.
     while (!options_.one_block && threads_ < kWidestBlock && !keepable(threads_)) threads_ *= 2;
     lanes_ = threads_;
     keeps_ = keepable(lanes_);

@@ -1,5 +1,5 @@
-// How a kernel with rows is laid out over threads and registers: what reads memory once, and how
-// many rows are under way together, follow from sizes, types and alignments alone.
+// The layout of a kernel with rows over threads and registers. How to read memory once, and how
+// many rows are in flight together, follows from sizes, types and alignments alone.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace tenon::cuda {
 class RowForm {
  protected:
   RowForm(const MapProgram& map, const ValueTable& values, const PartOptions& options);
-  /// The rest, once the printer knows what alignments count.
+  /// Completes the choice when the printer knows the alignments.
   void choose(const InstrPrinter& printer, const ValueTable& values);
 
   bool has_columns() const { return !map_.reduces.empty(); }
@@ -31,10 +31,10 @@ class RowForm {
 
   bool is_of_row(int i) const { return instr(i).code == MapCode::Load && level(i) == Level::Row; }
 
-  /// Whether a thread has a fixed number of steps along the row, not a loop.
+  /// True if a thread has a fixed number of steps along the row instead of a loop.
   bool in_steps() const { return keeps_ || packs_ || has_columns(); }
 
-  /// Whether a pass that reads a loaded row has it in registers, or has it recomputed there.
+  /// True if a pass that reads a loaded row finds it in registers or recomputed there.
   bool keeps_loads() const { return keeps_ && !ahead_; }
 
   int store_pass(std::size_t s) const {
@@ -47,10 +47,10 @@ class RowForm {
       if (map_.space[d] != 1 && view.stride[d] != 0) return true;
     return false;
   }
-  /// The elements' values that pass p computes or loads: all that its reductions, its stores and
-  /// what it keeps are made of, but for what earlier passes kept.
+  /// The element values that pass p computes or loads: everything that its reductions, its stores
+  /// and the values it keeps need, except values kept by earlier passes.
   std::vector<bool> needed_in(int p) const;
-  /// Of dynamic shared memory.
+  /// Bytes of dynamic shared memory.
   std::int64_t shared_bytes() const;
   std::int64_t blocks() const;
   int resident() const;
@@ -66,51 +66,51 @@ class RowForm {
   int wide_, lanes_ = 1, threads_ = 256, steps_ = 1;
   bool keeps_ = true, packs_ = false;
   bool ahead_ = false;        // packed loads are a row ahead
-  std::vector<bool> kept_;    // in registers, from the pass that makes it on
+  std::vector<bool> kept_;    // in registers, from the pass that computes it on
   int staged_ = -1;           // the load whose row stays in shared memory
-  std::vector<bool> packed_;  // loads that stay in registers as they lie in memory
+  std::vector<bool> packed_;  // loads that stay in registers as stored
 
  private:
-  /// Making it again costs less than a register for each element.
+  /// True if recomputing it costs less than a register for each element.
   bool is_cheap(int i) const {
     if (instr(i).code == MapCode::Affine) return true;
     return instr(i).code == MapCode::Compute && is_one_step(instr(i).op);
   }
   bool crosses(int i) const;
-  /// What must be kept so that instruction i can be made in a later pass than its own.
+  /// Adds the values that must be kept so that a later pass than its own can compute instruction i.
   void find_leaves(int i, std::set<int>& leaves) const;
-  /// Elements that later passes need stay in registers: they themselves, or the one value that they
-  /// are cheaply made of.
+  /// Keeps elements that later passes need in registers: the elements themselves, or the one value
+  /// from which they are cheap to compute.
   void choose_kept();
-  /// Whether it is loaded, and the same for all rows: a layer's weight.
+  /// True if it is a load that is the same for all rows, such as a layer's weight.
   bool is_shared(int i) const {
     return varies(i) && instr(i).code == MapCode::Load && !differs_by_row(instr(i).view);
   }
-  /// Whether one pass alone, and not the first, needs a load: made then, it fills no registers
-  /// before, and comes from the cache.
+  /// True if a single pass, and not the first, needs a load. Loading it there uses no registers
+  /// before, and it comes from the cache.
   bool comes_late(int i);
   /// The pass in which an instruction reads its arguments.
   int pass_of_use(int i) const {
     return instr(i).code == MapCode::RowReduce ? depths_[at(i)] - 1 : depths_[at(i)];
   }
   void choose_lanes(const InstrPrinter& printer, const ValueTable& values);
-  /// A block to a row, and to all rows of a chunk.
+  /// Assigns a block to a row, and to all rows of a chunk.
   template <class Keepable>
   void choose_chunks(const InstrPrinter& printer, const ValueTable& values, std::int64_t units,
                      const Keepable& keepable);
-  /// The loads of rows of the region's own, where each is one access of at most `bytes` for the
-  /// neighbours of a thread; else none.
+  /// The loads that differ by row, if each is a single access of at most `bytes` for a thread's
+  /// neighbours; otherwise none.
   std::vector<bool> packable(const InstrPrinter& printer, std::int64_t bytes) const;
-  /// Rows are loaded, packed, while the row before is computed, each by a warp: where there are
-  /// many, none of more than a lane's registers take. False: they are not.
+  /// Prefetches packed rows while the previous row is computed, one warp a row, if there are many
+  /// rows and each fits a lane's registers. Returns false if not.
   bool choose_ahead(const InstrPrinter& printer, std::int64_t units);
-  /// What all rows share is loaded again, from the cache. So are rows that could be kept in wider
-  /// blocks alone: smaller ones hide more of one another's waiting.
+  /// Operands shared by all rows are loaded again, from the cache. So are rows that could be kept
+  /// only in wider blocks: smaller blocks hide more of one another's waiting.
   void choose_packed(const InstrPrinter& printer);
-  /// The one load of a long row of 32 bits an element, which several passes need, stays in shared
-  /// memory; a thread reads there what it has written itself.
+  /// The only load of a long row of 32-bit elements, if several passes need it, stays in shared
+  /// memory. A thread reads only what it has written itself.
   void choose_staged();
-  /// Whether registers keep more than what was loaded and what is made of that in a step.
+  /// True if registers keep more than loaded values and the values computed from them in one step.
   bool keeps_costly() const;
 };
 

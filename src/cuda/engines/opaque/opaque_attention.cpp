@@ -1,8 +1,9 @@
-// Attention and its gradients: one launch forward; backward one for what the weights' gradients are
-// taken off by, one for queries and one for keys and values, which takes from the former what
-// float32 weights are divided by. On Hopper long texts go by products of warpgroups
-// (attention_wgmma.cuh), where the launch for queries makes the first of these, else by those of
-// warps (attention.cuh); texts of up to 64 places by one launch each way (attention_short.cuh).
+// Attention and its gradients. Forward is one launch. Backward is three: one computes delta (and,
+// with warpgroups, the log-sum-exps beside it), one the gradient of the queries, one the gradients
+// of keys and values. The last one uses the divisors of float32 weights that the launch for queries
+// stores. On Hopper long sequences use warpgroup products (attention_wgmma.cuh), where the launch
+// for queries also does the first launch's work; otherwise warp products (attention.cuh). Sequences
+// of up to 64 positions use one launch in each direction (attention_short.cuh).
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -34,29 +35,29 @@ const char* mask_name(DType dtype) {
   }
 }
 
-/// How the operands are multiplied.
+/// The kernel's type for the operands and their products.
 const char* type_name(DType dtype, Precision precision) {
   if (dtype == DType::BFloat16) return "AttentionBf16";
   if (dtype == DType::Float16) return "AttentionF16";
   return precision == Precision::Tf32 ? "AttentionTf32" : "AttentionF32";
 }
 
-/// Blocks of a warpgroup that a multiprocessor is to hold, as registers allow.
+/// Warpgroup blocks that a multiprocessor should hold, limited by registers.
 int blocks_of(std::string_view part, std::int64_t size) {
   if (size != 64) return 2;
   return part == "keys" ? 3 : 4;
 }
 
-/// Shorter texts leave parts of the larger tiles idle.
+/// Shorter sequences leave parts of the larger tiles idle.
 constexpr std::int64_t kShortest = 256;
 
-/// Of a mask that a block reads by 32-bit offsets.
+/// Limit for the strides of a mask that a block reads by 32-bit offsets.
 constexpr std::int64_t kSmallStride = 1 << 24;
 
 bool has_drops(const OpaqueCall& call) {
   return call.dtype(call.op.inputs.size() - 1) == DType::Int64;
 }
-/// Inputs in front of a mask.
+/// Number of inputs before the mask.
 std::size_t before_mask(const OpaqueCall& call) {
   return call.op.op == Op::AttentionGrad ? kOutputGrad + 1 : 3;
 }
@@ -64,7 +65,7 @@ bool has_mask(const OpaqueCall& call) {
   return call.op.inputs.size() > before_mask(call) + (has_drops(call) ? 1 : 0);
 }
 
-/// Whether the copy engine can walk an operand: [batch, length, heads, size].
+/// True if TMA can read an operand [batch, length, heads, size].
 bool is_mapped(const View& view, const Shape& shape) {
   for (const int d : {0, 1, 2})
     if (shape[d] < 1 || (shape[d] > 1 && view.stride[d] <= 0)) return false;
@@ -122,7 +123,8 @@ class AttentionKernel final : public Kernel {
       queries_ = compiled(call.target, "backward");
       return;
     }
-    // Of tensors that are 16 bits wide in the graph; those of 16-bit precision are float32 there.
+    // For tensors that are 16-bit in the graph. Operands of 16-bit precision that are float32 in
+    // the graph do not need it.
     weighs_delta_ = item_ == 2 && attrs.precision == Precision::Fp32;
     weighs_first_ = item_ == 2 && !weighs_delta_ && causal_;
     if (!by_warpgroups_)
@@ -193,7 +195,7 @@ class AttentionKernel final : public Kernel {
   }
 
  private:
-  // Bytes of rows in shared memory, as AttentionTile lays them out.
+  // Bytes of rows in shared memory, in AttentionTile's layout.
   std::int64_t rows(std::int64_t count, std::int64_t size) const {
     return count * (filled(size) * item_ + 16);
   }
@@ -240,13 +242,13 @@ class AttentionKernel final : public Kernel {
 
   bool is_tf32() const { return type_ == std::string_view("AttentionTf32"); }
   bool is_wide() const { return filled(size_) > 64 || filled(value_size_) > 64; }
-  /// Blocks that a multiprocessor is to hold, as its shared memory allows.
+  /// Blocks that a multiprocessor should hold, limited by its shared memory.
   int float_blocks(std::string_view part) const {
     if (item_ == 2 || is_wide()) return 1;
     return is_tf32() && part == "forward" ? 4 : 3;
   }
 
-  /// Whether a block has all queries and all keys of a head. A mask is then read by 32-bit offsets.
+  /// True if a block has all queries and all keys of a head. A mask is then read by 32-bit offsets.
   bool fits_one_tile() const {
     const bool small_mask =
         !has_mask_ || std::all_of(views_[mask_].stride + 2, views_[mask_].stride + 4,
@@ -255,8 +257,8 @@ class AttentionKernel final : public Kernel {
            (!backward_ || args_.heads == args_.kv_heads);
   }
 
-  /// A block by warpgroups has tiles that begin at a multiple of 1024, what is taken off twice, and
-  /// two barriers.
+  /// A warpgroup block has tiles that begin at a multiple of 1024, two slots of log-sum-exps and
+  /// deltas, and two barriers.
   void launch_wide(const CompiledKernel& kernel, const Binding& binding, Grid grid, int tiles,
                    AttentionArgs& args) const {
     constexpr std::int64_t kBehind = 2 * kAttentionTaken * sizeof(float) + 16;
@@ -288,7 +290,7 @@ class AttentionKernel final : public Kernel {
     return x;
   }
 
-  /// Results that nobody places otherwise: [batch, length, heads, size], contiguous.
+  /// Results without a given place: [batch, length, heads, size], contiguous.
   void list_results(const std::vector<Shape>& operands) {
     const Shape& q = operands[0];
     const auto add = [this](std::int64_t length, std::int64_t heads, std::int64_t size) {
@@ -309,7 +311,7 @@ class AttentionKernel final : public Kernel {
     return out;
   }
 
-  /// Where a gradient's sums go (Opaque::outs), beside those of the others.
+  /// The address of a gradient's sums (Opaque::outs), beside those of the other gradients.
   AttentionSums sums(const Binding& binding, std::size_t k) const {
     AttentionSums out;
     if (outs_.size() <= kGradients) return out;

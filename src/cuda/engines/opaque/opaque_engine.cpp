@@ -1,4 +1,4 @@
-// What the opaque engine claims, and which family of kernels takes it.
+// Which ops the opaque engine claims, and which kernel family computes each.
 #include "cuda/engines/opaque/opaque_engine.h"
 
 #include <array>
@@ -60,7 +60,7 @@ class OpaqueEngine final : public Engine {
       return values[static_cast<std::size_t>(o.inputs[0])].dtype == DType::Float64
                  ? "attention in float64"
                  : nullptr;
-    // Of a pooling nobody may read the maxima, but their numbers alone.
+    // A pooling's maxima may have no reader, so that only their tap numbers are stored.
     const ValueId typed = o.out() == kNoValue ? o.inputs[0] : o.out();
     const DType dtype = values[static_cast<std::size_t>(typed)].dtype;
     if (is_movement(o.op))

@@ -1,4 +1,5 @@
-// The opaque engine of the CUDA backend: pooling and movement, one op a region, one launch each.
+// The opaque engine of the CUDA backend: pooling, movement, sorting, softmax, attention and
+// response normalisation, one op per region.
 #pragma once
 
 #include "cuda/target.h"

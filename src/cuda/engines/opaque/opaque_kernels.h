@@ -1,7 +1,7 @@
-// Parts of the opaque engine: from an opaque region to a launch of a kernel out of cuda/kernels.
+// Parts of the opaque engine: turns an opaque region into a launch of a kernel of cuda/kernels.
 //
-// The text of a kernel is its header and a wrapper that names element type, geometry and pattern;
-// sizes are in the arguments, which are a struct that the header shares with the host.
+// The source of a kernel is its header and a wrapper that names element type, geometry and pattern.
+// Sizes are in the arguments, a struct that the header shares with the host.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace tenon::cuda {
 
-/// Values of one op, as it sees them.
+/// The values of one op.
 struct OpaqueCall {
   const Target& target;
   const Opaque& op;
@@ -34,18 +34,19 @@ std::unique_ptr<Kernel> prepare_movement(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_softmax(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_sort(const OpaqueCall& call);
 std::unique_ptr<Kernel> prepare_attention(const OpaqueCall& call);
-/// Whether that sums 64 rows at a time of the gradients that it writes as parts of one value.
+/// True if the attention op sums 64 rows at a time of the gradients that it writes as parts of one
+/// value.
 bool attention_sums_rows(const OpaqueCall& call);
 
-/// One launch with a struct of arguments that has the addresses of inputs and output; `taps` is a
-/// second result's.
+/// One launch with a struct of arguments that holds the addresses of inputs and output; `taps` is
+/// the address of a second result.
 template <class Args>
 class OpaqueKernel final : public Kernel {
  public:
   OpaqueKernel(const OpaqueCall& call, const Args& args, Grid grid)
       : args_(args), grid_(grid), inputs_(call.op.inputs), outs_(call.op.outs) {}
 
-  /// Compiles `body`, a call that takes `a`, with a header of cuda/kernels.
+  /// Compiles `body`, a call that takes the arguments `a`, with a header of cuda/kernels.
   void compile_body(const Target& target, const std::string& entry, const char* header,
                     const char* args_name, const std::string& body) {
     kernel_ = compile(

@@ -1,4 +1,4 @@
-// Movement and softmax: patterns to text, sizes to arguments.
+// Movement and softmax: patterns become source, sizes become arguments.
 #include <limits>
 
 #include "base/axes.h"
@@ -13,7 +13,7 @@ namespace {
 
 std::int64_t item_of(DType dtype) { return static_cast<std::int64_t>(item_size(dtype)); }
 
-/// The widest word that divides so many bytes.
+/// The widest word, in bytes, that divides `bytes`.
 std::int64_t word_of(std::int64_t bytes) {
   std::int64_t word = 16;
   while (bytes % word != 0) word /= 2;
@@ -55,8 +55,8 @@ std::unique_ptr<Kernel> concat(const OpaqueCall& call) {
   return kernel;
 }
 
-/// Axes from the outside in; one that is not padded joins the padded one before it, whose margins
-/// grow by its size.
+/// Axes, outermost first. An axis without padding is merged into the padded axis before it, whose
+/// margins are multiplied by its size.
 struct PadAxes {
   int rank = 0;
   std::int64_t in[kPadAxes], out[kPadAxes], before[kPadAxes];
@@ -105,11 +105,12 @@ std::unique_ptr<Kernel> pad(const OpaqueCall& call) {
 
 const char* index_name(DType dtype) { return dtype == DType::Int64 ? "long long" : "int"; }
 
-/// An index of rank 1 holds for all of a row (and of the outer axes); otherwise it has an element
-/// for each of the result.
+/// True if an index of rank 1 applies to a whole row (and to all outer axes); otherwise the index
+/// has an element for each element of the result.
 bool is_vector(const Opaque& op) { return op.shapes[1].rank() == 1; }
 
-/// Where to leave indices outside, and as what; nowhere in a kernel that is only printed.
+/// Sets the record for indexes outside their axis, and the site to report; not in a kernel that is
+/// only printed.
 template <class Args>
 void watch(Args& args, const OpaqueCall& call, int axis) {
   if (call.target.ordinal < 0) return;
@@ -157,7 +158,7 @@ std::unique_ptr<Kernel> scatter_kernel(const OpaqueCall& call, const ScatterArgs
   return kernel;
 }
 
-// Of an embedding of words: a block looks at all indices, so it has many rows.
+// Gradient of an embedding: a block scans all indices, so it should have many rows.
 constexpr std::int64_t kLongUpdate = 128, kManyUpdated = 4096;
 
 std::unique_ptr<Kernel> scatter_long(const OpaqueCall& call, ScatterArgs args, std::int64_t outer) {
@@ -169,7 +170,7 @@ std::unique_ptr<Kernel> scatter_long(const OpaqueCall& call, ScatterArgs args, s
 }
 
 std::unique_ptr<Kernel> scatter(const OpaqueCall& call) {
-  // Every block looks at all indices: the fewer blocks, the less of that.
+  // Every block scans all indices, so few blocks mean little scanning.
   constexpr std::int64_t kBytes = 32768, kBlocks = 256;
   const bool is_float = is_floating(call.out().dtype) && call.out().dtype != DType::Float64;
   const std::int64_t tile = kBytes / (is_float ? 4 : 8);  // of elements as they are computed
@@ -186,7 +187,7 @@ std::unique_ptr<Kernel> scatter(const OpaqueCall& call) {
     return scatter_long(call, args, outer);
   args.columns = std::clamp<std::int64_t>(args.inner, 1, kFlatThreads);
   const std::int64_t column_tiles = blocks_of(args.inner, args.columns);
-  // As many rows as fit, unless that leaves too few blocks to fill a GPU.
+  // As many rows as fit, unless there would be too few blocks to fill a GPU.
   const std::int64_t even = blocks_of(args.size * outer * column_tiles, kBlocks);
   const std::int64_t fitting = std::min(tile / args.columns, args.size);
   args.rows = std::max<std::int64_t>(1, std::min(fitting, even));

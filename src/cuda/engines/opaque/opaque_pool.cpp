@@ -1,4 +1,4 @@
-// Pooling: geometry to text, sizes to arguments.
+// Pooling: geometry becomes source, sizes become arguments.
 #include <algorithm>
 #include <numeric>
 
@@ -11,7 +11,7 @@ namespace {
 
 bool spreads(Op op) { return op == Op::MaxPool2dGrad || op == Op::AvgPool2dGrad; }
 
-/// Whether every window lies inside an array of that size.
+/// True if every window is inside an array of that size.
 bool inside(std::int64_t size, std::int64_t windows, std::int64_t kernel, std::int64_t stride,
             std::int64_t pad, std::int64_t dil) {
   return pad == 0 && (windows - 1) * stride + (kernel - 1) * dil < size;
@@ -22,7 +22,7 @@ bool all_inside(const PoolAttrs& v, const PoolArgs& args) {
          inside(args.width, args.windows_w, v.kernel_w, v.stride_w, v.pad_w, v.dil_w);
 }
 
-/// Whether no element is in two windows, and a thread's cell is small.
+/// True if no element is in two windows, and a thread's cell is small.
 bool is_disjoint(const PoolAttrs& v, const PoolArgs& args) {
   return all_inside(v, args) && (v.kernel_h - 1) * v.dil_h < v.stride_h &&
          (v.kernel_w - 1) * v.dil_w < v.stride_w && v.stride_h * v.stride_w <= 16;
@@ -34,7 +34,7 @@ std::string window_type(const PoolAttrs& v, const PoolArgs& args) {
              truth(v.count_include_pad != 0), ", ", truth(all_inside(v, args)), ">");
 }
 
-/// How many planes a block stages at a time: a multiple of 16 bytes; 0 when they are too large.
+/// Number of planes that a block stages at a time: a multiple of 16 bytes; 0 if they are too large.
 int planes_of_block(const PoolArgs& args, DType dtype) {
   const std::int64_t plane = args.height * args.width;
   const std::int64_t least =
@@ -42,12 +42,13 @@ int planes_of_block(const PoolArgs& args, DType dtype) {
   return static_cast<int>(kPoolStaged / (least * plane) * least);
 }
 
-/// Tiles of a gradient whose windows overlap: sides, and planes of a block.
+/// Tiles of a gradient with overlapping windows: sides, and planes per block.
 struct PoolTile {
   std::int64_t side = 0, planes = 0;
 };
 
-/// None where the windows that meet a tile do not fit on chip, or blocks are too many.
+/// None if the windows that overlap a tile do not fit in shared memory, or if there are too many
+/// blocks.
 PoolTile tile_of(const PoolAttrs& v, const PoolArgs& args, DType dtype) {
   constexpr std::int64_t kShared = 32768;
   const PoolTile tile = std::max(args.height, args.width) > 16 ? PoolTile{32, 1} : PoolTile{16, 4};
@@ -81,8 +82,8 @@ Name name_of(Op op) {
   }
 }
 
-/// Over images [N, H, W, C]. A gradient's first input numbers the maxima in their windows, and is
-/// the second result of the pooling.
+/// Pooling of NHWC feature maps. A gradient's first input has the tap numbers of the maxima in
+/// their windows, the second result of the pooling.
 std::unique_ptr<Kernel> prepare_pool_last(const OpaqueCall& call) {
   const bool spread = spreads(call.op.op), numbers = call.op.outs.size() > 1;
   const auto& v = call.op.attrs.as<PoolAttrs>();

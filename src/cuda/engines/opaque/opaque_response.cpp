@@ -1,4 +1,5 @@
-// Response normalisation across channels: the window to text, sizes and factors to arguments.
+// Response normalisation across channels: the window becomes source, sizes and factors become
+// arguments.
 #include "base/index.h"
 #include "cuda/engines/opaque/opaque_kernels.h"
 #include "cuda/kernels/response_args.cuh"
@@ -10,7 +11,7 @@ std::unique_ptr<Kernel> prepare_response(const OpaqueCall& call) {
   const Shape& s = call.op.shapes[0];
   const bool last = call.op.channels_last;
   const bool gradient = call.op.inputs.size() == 2;
-  // Where a thread's channels and their neighbours are what a gradient reads.
+  // A gradient reads only the thread's channels and their direct neighbours.
   const bool by_runs = gradient && !last && v.size <= kResponseLanes + 1;
   ResponseArgs args;
   args.mean = v.alpha / static_cast<double>(v.size);

@@ -1,5 +1,5 @@
-// Sorting of rows: one launch for short ones; for longer ones pieces first, then a launch for each
-// doubling of the sorted runs, the last of which writes the results.
+// Sorting of rows. Short rows take one launch. Longer rows are sorted in pieces, and each further
+// launch doubles the sorted runs; the last launch writes the results.
 #include <utility>
 
 #include "cuda/engines/opaque/opaque_kernels.h"
@@ -23,7 +23,7 @@ class SortKernel final : public Kernel {
     args_.pieces = (args_.length + kSortPiece - 1) / kSortPiece;
     if (args_.rows == 0 || args_.count == 0) return;
     const DType dtype = call.dtype(0);
-    // Truth is ordered as its bytes are.
+    // Bools are ordered as bytes.
     element_ = is_bool(dtype) ? "element::UInt8" : element_name(dtype);
     const bool whole = args_.pieces == 1;
     pieces_ = compiled(call.target, "tenon_sort_piece", "sort_piece", whole);

@@ -1,4 +1,4 @@
-// Figures fitted to what an H100 measured.
+// Model constants, fitted to measurements on an H100.
 #include "cuda/engines/products/bf16x6_config.h"
 
 #include <algorithm>
@@ -14,14 +14,15 @@ namespace {
 
 constexpr int kMostBf16x6Blocks = 8;  // of a cluster
 
-/// Sums of the class may be twice as long as those that it stands for.
+/// The real sums of a size class may be twice as short as the class's size.
 bool bf16x6_is_possible(const WgmmaSizes& s, const WgmmaConfig& config) {
   return config.splits * config.cluster <= kMostBf16x6Blocks &&
          (config.splits == 1 || 2 * config.splits <= wgmma_steps(s));
 }
 
-/// Clusters side by side: they lie in one of groups of some sixteen multiprocessors, of which not
-/// all are whole, so that 30 clusters of four or 15 of eight are found on 132.
+/// Number of clusters that run at once. A cluster is within one group of about sixteen
+/// multiprocessors, and some groups are incomplete: 132 multiprocessors hold 30 clusters of four or
+/// 15 of eight.
 std::int64_t bf16x6_room_for(const GpuModel& gpu, int blocks) {
   if (blocks <= 2) return gpu.multiprocessors / blocks;
   return std::max(1, gpu.multiprocessors / 16 * (16 / blocks) * 15 / 16);

@@ -1,6 +1,6 @@
-// From a region to launches of cuda/kernels/gemm_wgmma.cuh for float32 in parts: the right operand
-// split into the workspace, tensor maps, and the kernel with the epilogue. The left operand is
-// split by the kernel.
+// Prepares launches of cuda/kernels/gemm_wgmma.cuh for float32 in bfloat16 parts: the right operand
+// is split into the workspace, tensor maps are made, and the kernel runs with the epilogue. The
+// kernel itself splits the left operand.
 #include "cuda/engines/products/bf16x6_engine.h"
 
 #include <algorithm>
@@ -31,16 +31,16 @@ namespace {
 
 constexpr DType kFloat = DType::Float32;
 
-/// Whether lines and start lie at multiples of 16 bytes, as the copy engine wants them.
+/// True if lines and start are at multiples of 16 bytes, as TMA requires.
 bool is_readable(const MatrixRows& rows) {
   return rows.offset % 4 == 0 && rows.outer_stride % 4 == 0;
 }
 
-/// Of the workspace: 6 bytes for an element of the right operand, whose columns are taken in as
-/// many pieces as that needs.
+/// Limit of the workspace: 6 bytes per element of the right operand. The columns are processed in
+/// as many pieces as the limit requires.
 constexpr std::int64_t kMostBytes = 80'000'000;
 
-/// Columns of a piece, whole tiles: all pieces but the last have as many.
+/// Columns of a piece, in whole tiles: all pieces except the last have the same number.
 std::int64_t piece_columns(const MatrixShape& shape) {
   const std::int64_t k = shape.a.plain ? shape.k : power_above(shape.k);  // as bf16x6_sizes
   const std::int64_t most = std::max<std::int64_t>(kMostBytes / 6 / k / kWgmmaColumns, 1);
@@ -51,7 +51,7 @@ std::int64_t pieces_of(const MatrixShape& shape) {
   return divide_up(shape.n, piece_columns(shape));
 }
 
-/// Columns of the right operand from `first` on.
+/// The columns of the right operand from `first` on.
 MatrixRows piece_of(const MatrixOperand& b, std::int64_t first, std::int64_t columns) {
   MatrixRows rows = b.rows;
   std::int64_t& along = b.plain ? rows.inner : rows.outer;
@@ -80,22 +80,22 @@ const char* bf16x6_refusal(const Target& target, const Region& region,
   return nullptr;
 }
 
-/// Of a piece, as the choices see them: an activation lies along m where it is multiplied by
-/// weights, and along k where their gradient is made.
+/// Sizes of a piece as the model uses them. An activation is contiguous along m when it is
+/// multiplied by weights, and along k when their gradient is computed.
 WgmmaSizes bf16x6_sizes(const MatrixShape& shape) {
   const std::int64_t n = std::min(shape.n, piece_columns(shape));
   return {shape.a.plain ? power_above(shape.m) : shape.m, n,
           shape.a.plain ? shape.k : power_above(shape.k), 4};
 }
 
-/// Results and sums that occupy a GPU, by the class of their sizes; what others would take decides
-/// the rest.
+/// True if results and sums, by the class of their sizes, occupy a GPU. The times of other engines
+/// decide the rest.
 bool is_worth_parts(const MatrixShape& shape) {
   const WgmmaSizes s = bf16x6_sizes(shape);
   return std::min({s.m, shape.n, s.k}) >= 128 && s.m * shape.n * s.k >= std::int64_t{1} << 28;
 }
 
-/// Of rows from `memory` on; their offset counts no more.
+/// The map of rows from `memory` on; their offset is already added.
 TensorMap bf16x6_map(std::byte* memory, const MatrixRows& rows, bool parts, int box_inner,
                      int box_outer) {
   const std::size_t item = parts ? 2 : 4;
@@ -131,7 +131,8 @@ class Bf16x6Kernel final : public Kernel {
       describe(piece, target, {shape.m, std::min(columns, shape.n - first), shape.k, 4});
     }
     workspace_bytes = pieces_.front().parts.bytes() + kConversionAlignment;
-    // A warp's rows of a tile, or a warp of a block that shares its tile's sums, leave one each.
+    // A warp's rows of a tile, or a warp of a block that shares its tile's sums, store one partial
+    // result each.
     const WgmmaProblem& p = pieces_.front().problem;
     arguments_.reserve(config.splits > 1
                            ? std::int64_t{8} * pieces_.front().grid.x
@@ -140,7 +141,7 @@ class Bf16x6Kernel final : public Kernel {
   }
 
   void run(const Binding& binding) const override {
-    // They keep their memory: a settled step allocates none.
+    // The vectors keep their memory, so that a settled step does not allocate.
     static const PerThread<std::vector<std::uint64_t>> words_of_thread;
     std::vector<std::uint64_t>& words = words_of_thread.get();
     arguments_.fill(words, binding);
@@ -167,7 +168,7 @@ class Bf16x6Kernel final : public Kernel {
   }
 
  private:
-  /// Columns of the result that are made at once.
+  /// Columns of the result that are computed at once.
   struct Piece {
     RowParts parts;
     WgmmaProblem problem = {};

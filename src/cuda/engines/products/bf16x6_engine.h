@@ -11,13 +11,13 @@
 
 namespace tenon::cuda {
 
-/// Claims float32 products that are worth it by size and have one matrix on the right, which is
-/// split into the workspace. How accurate they are says docs/numerics.md.
-/// One a target, never destroyed.
+/// Claims float32 products that are large enough and have one matrix on the right, which is split
+/// into the workspace. docs/numerics.md states the accuracy. One engine per target, never
+/// destroyed.
 const Engine& bf16x6_engine(const Target& target);
 
-/// The kernel of a product that the engine could claim but for its size, in the configuration of
-/// that name ("": the engine's choice).
+/// The kernel of a product, whatever its size, in the configuration of that name ("": the engine's
+/// choice).
 std::unique_ptr<Kernel> prepare_bf16x6(const Region& region, std::span<const Value> values,
                                        const Target& target, const std::string& configuration = {});
 

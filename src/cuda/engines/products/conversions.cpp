@@ -1,4 +1,4 @@
-// Launches of kernels/vendor.cuh over an operand.
+// Launches of the conversion kernels of kernels/vendor.cuh.
 #include "cuda/engines/products/conversions.h"
 
 #include "base/index.h"
@@ -76,20 +76,21 @@ RowParts::RowParts(const Target& target, const MatrixRows& rows) : RowConversion
                                          truth(needs_wide(args_.count * kCastWidth)), ">(a)")))});
 }
 
-PlaneTurn::PlaneTurn(const Target& target, const Shape& planes, DType from, DType to)
+PlaneTranspose::PlaneTranspose(const Target& target, const Shape& planes, DType from, DType to)
     : bytes_(conversion_room(at(planes.numel()) * item_size(to))) {
   args_.rows = static_cast<int>(planes[1]), args_.columns = static_cast<int>(planes[2]);
   const std::int64_t across = divide_up(planes[2], kPlaneSide),
                      down = divide_up(planes[1], kPlaneSide);
   args_.across = make_divisor(across), args_.down = make_divisor(down);
   grid_ = {static_cast<std::uint32_t>(planes[0] * across * down), 1, 1};
-  kernel_ = compile(target, {"tenon_planes", cat(kConversionHeader,
-                                                 flat_entry("tenon_planes", "const PlanesArgs a",
-                                                            cat("turn_planes<", element_name(from),
-                                                                ", ", element_name(to), ">(a)")))});
+  kernel_ = compile(
+      target, {"tenon_planes",
+               cat(kConversionHeader, flat_entry("tenon_planes", "const PlanesArgs a",
+                                                 cat("transpose_planes<", element_name(from), ", ",
+                                                     element_name(to), ">(a)")))});
 }
 
-void PlaneTurn::run(void* stream, const std::byte* in, std::byte* out) const {
+void PlaneTranspose::run(void* stream, const std::byte* in, std::byte* out) const {
   PlanesArgs args = args_;
   args.in = in;
   args.out = out;
@@ -97,24 +98,26 @@ void PlaneTurn::run(void* stream, const std::byte* in, std::byte* out) const {
   kernel_->launch(stream, grid_, {kFlatThreads, 1, 1}, 0, params);
 }
 
-RowTurn::RowTurn(const Target& target, const MatrixRows& rows, bool tf32) : offset_(rows.offset) {
+RowTranspose::RowTranspose(const Target& target, const MatrixRows& rows, bool tf32)
+    : offset_(rows.offset) {
   result_.outer = rows.inner, result_.inner = rows.outer;
   result_.outer_stride = (rows.outer + 7) / 8 * 8;
   bytes_ = conversion_room(at(result_.outer * result_.outer_stride) * sizeof(float));
   args_.rows = rows.outer, args_.columns = rows.inner;
   args_.in_pitch = rows.outer_stride, args_.out_pitch = result_.outer_stride;
-  const std::int64_t across = divide_up(rows.inner, kTurnSide);
+  const std::int64_t across = divide_up(rows.inner, kTransposeSide);
   args_.tiles = make_divisor(across);
-  grid_ = {static_cast<std::uint32_t>(across * divide_up(rows.outer, kTurnSide)), 1, 1};
+  grid_ = {static_cast<std::uint32_t>(across * divide_up(rows.outer, kTransposeSide)), 1, 1};
   const bool aligned = rows.inner % 4 == 0 && rows.offset % 4 == 0 && rows.outer_stride % 4 == 0;
   kernel_ = compile(
-      target, {"tenon_turn", cat(kConversionHeader, flat_entry("tenon_turn", "const TurnArgs a",
-                                                               cat("turn_rows<", truth(aligned),
-                                                                   ", ", truth(tf32), ">(a)")))});
+      target, {"tenon_transpose",
+               cat(kConversionHeader,
+                   flat_entry("tenon_transpose", "const TransposeArgs a",
+                              cat("transpose_rows<", truth(aligned), ", ", truth(tf32), ">(a)")))});
 }
 
-void RowTurn::run(void* stream, const std::byte* in, std::byte* out) const {
-  TurnArgs args = args_;
+void RowTranspose::run(void* stream, const std::byte* in, std::byte* out) const {
+  TransposeArgs args = args_;
   args.in = reinterpret_cast<const float*>(in) + offset_;
   args.out = reinterpret_cast<float*>(out);
   void* params[] = {&args};

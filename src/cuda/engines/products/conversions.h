@@ -1,4 +1,4 @@
-// Operands converted or transposed into the workspace before a product that takes them in one way
+// Converts or transposes operands into the workspace, for products that take operands in one layout
 // only.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace tenon::cuda {
 
-/// Workspace is handed out in pieces of this alignment; its own start may have a lower one.
+/// Alignment of the pieces of workspace; the start of the workspace may be less aligned.
 inline constexpr std::size_t kConversionAlignment = 256;
 inline std::size_t conversion_room(std::size_t bytes) {
   return (bytes + kConversionAlignment - 1) / kConversionAlignment * kConversionAlignment;
@@ -28,14 +28,14 @@ inline constexpr char kConversionHeader[] =
     "#include \"cuda/kernels/vendor.cuh\"\n\nusing namespace tenon::cuda;\n\n";
 std::string flat_entry(const char* name, const std::string& parameters, const std::string& call);
 
-/// What converting or turning such rows takes, from and to elements of so many bytes.
+/// Time to convert or transpose the rows, from and to elements of so many bytes.
 double conversion_microseconds(const GpuModel& gpu, const MatrixRows& rows, std::size_t from,
                                std::size_t to);
 
-/// A launch that writes rows anew, their pitch a multiple of 8 elements.
+/// A launch that rewrites rows with a pitch that is a multiple of 8 elements.
 class RowConversion {
  public:
-  /// Where the written rows lie: offset 0, strides of their own.
+  /// The layout of the written rows: offset 0, own strides.
   const MatrixRows& result() const { return result_; }
   std::size_t bytes() const { return bytes_; }
   void run(void* stream, const std::byte* in, std::byte* out) const;
@@ -53,24 +53,25 @@ class RowConversion {
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 
-/// A conversion of rows to a 16-bit type.
+/// Converts rows to a 16-bit type.
 class RowCast : public RowConversion {
  public:
   RowCast(const Target& target, const MatrixRows& rows, DType from, DType to);
 };
 
-/// Float32 rows as planes of their three bfloat16 parts (kernels/bf16_parts.cuh): a batch of three.
+/// Splits float32 rows into planes of their three bfloat16 parts (kernels/bf16_parts.cuh): a batch
+/// of three.
 class RowParts : public RowConversion {
  public:
   RowParts(const Target& target, const MatrixRows& rows);
 };
 
-/// Contiguous planes [planes, rows, columns] with rows and columns exchanged, converted on the way:
-/// between images by channels and channels-last ones. Of float32 or 16 bits.
-class PlaneTurn {
+/// Exchanges rows and columns of contiguous planes [planes, rows, columns] and converts: between
+/// NCHW and NHWC. Float32 or 16 bits.
+class PlaneTranspose {
  public:
-  PlaneTurn(const Target& target, const Shape& planes, DType from, DType to);
-  /// Of the result.
+  PlaneTranspose(const Target& target, const Shape& planes, DType from, DType to);
+  /// Bytes of the result.
   std::size_t bytes() const { return bytes_; }
   void run(void* stream, const std::byte* in, std::byte* out) const;
   const std::string& source() const { return kernel_->source().text; }
@@ -82,18 +83,18 @@ class PlaneTurn {
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 
-/// A float32 matrix with its other axis contiguous, rounded to tf32 or as it is; rows whose pitch
-/// is a multiple of 8 elements, zero up to it.
-class RowTurn {
+/// Transposes a float32 matrix so that its other axis is contiguous; elements are rounded to tf32
+/// or copied. The pitch of the rows is a multiple of 8 elements, with zeros up to it.
+class RowTranspose {
  public:
-  RowTurn(const Target& target, const MatrixRows& rows, bool tf32);
+  RowTranspose(const Target& target, const MatrixRows& rows, bool tf32);
   const MatrixRows& result() const { return result_; }
   std::size_t bytes() const { return bytes_; }
   void run(void* stream, const std::byte* in, std::byte* out) const;
   const std::string& source() const { return kernel_->source().text; }
 
  private:
-  TurnArgs args_;
+  TransposeArgs args_;
   MatrixRows result_;
   std::int64_t offset_ = 0;
   std::size_t bytes_ = 0;

@@ -1,4 +1,4 @@
-// How matrix products, convolutions and their gradients become one form.
+// Brings matrix products, convolutions and their gradients to one form.
 #include "cuda/engines/products/form.h"
 
 #include <algorithm>
@@ -16,10 +16,11 @@ namespace tenon::cuda {
 namespace {
 
 constexpr std::int64_t kLimit = std::int64_t{1} << 31;
-/// Lines of so many elements, or of several times as many, are faster by pairs (lab/conv).
+/// Lines whose length is a multiple of this many elements are faster by pairs (lab/conv).
 constexpr std::int64_t kPairedLine = 8;
 
-/// An axis of up to three digits before it is packed; `u` belongs to the second, `v` to the third.
+/// An axis of up to three digits before it is packed; `u` belongs to the second digit, `v` to the
+/// third.
 struct Axis {
   std::int64_t size[3] = {1, 1, 1}, stride[3] = {};
   std::int64_t u0 = 0, u_step = 0, v0 = 0, v_step = 0;
@@ -29,7 +30,7 @@ struct Axis {
 
 Axis one_digit(std::int64_t size, std::int64_t stride) { return {{1, 1, size}, {0, 0, stride}}; }
 
-/// Digits that follow one another in memory become one, towards the last.
+/// Merges digits that are consecutive in memory into one, towards the last.
 Axis merged(Axis x) {
   for (int pass = 0; pass < 2; ++pass)
     for (int d = 1; d >= 0; --d) {
@@ -45,8 +46,8 @@ Axis merged(Axis x) {
   return x;
 }
 
-/// Packs an axis; returns the number of digits that a kernel must take apart. Digits in a window,
-/// and those that a prologue's layouts cross too, stay as they are.
+/// Packs an axis; returns the number of digits that a kernel must split. Digits in a window, and
+/// digits that a prologue's layouts use too, are not merged.
 int pack(const Axis& x, bool windowed, bool apart, GemmAxis& to, std::int64_t& last) {
   const Axis y = windowed || apart ? x : merged(x);
   last = y.size[2];
@@ -72,7 +73,7 @@ std::int64_t last_stride(const GemmAxis& axis, int digits) {
   return axis.stride[digits == 1 ? 0 : 2];
 }
 
-/// Whether `vector` elements along one axis can always be copied at once.
+/// True if `vector` elements along one axis can always be copied at once.
 bool copies_at_once(const OperandForm& o, bool along_k, int vector,
                     std::span<const std::int64_t> batch_strides) {
   const GemmAxis &line = along_k ? o.operand.inner : o.operand.outer,
@@ -87,7 +88,7 @@ bool copies_at_once(const OperandForm& o, bool along_k, int vector,
   return even;
 }
 
-/// Tiles lie as the operand lies in memory.
+/// Tiles in shared memory have the operand's order in memory.
 void choose_layout(OperandForm& o, std::span<const std::int64_t> batch_strides) {
   // A prologue takes 8 elements of up to 16 bytes in all, or 4.
   std::vector<int> vectors{static_cast<int>(16 / item_size(o.dtype))};
@@ -102,7 +103,8 @@ void choose_layout(OperandForm& o, std::span<const std::int64_t> batch_strides) 
       }
   const std::int64_t inner = std::abs(last_stride(o.operand.inner, o.inner_digits)),
                      outer = std::abs(last_stride(o.operand.outer, o.outer_digits));
-  // Along the longer run of neighbours; where there is none, the shorter steps.
+  // Along the axis with the longer run of neighbours; if there is none, the axis with the shorter
+  // steps.
   const std::int64_t inner_run = inner == 1 ? o.last_inner : 0,
                      outer_run = outer == 1 ? o.last_outer : 0;
   const auto step = [](std::int64_t stride, std::int64_t size) {
@@ -114,15 +116,15 @@ void choose_layout(OperandForm& o, std::span<const std::int64_t> batch_strides) 
             last_stride(o.operand.inner, o.inner_digits) == 1 && o.last_inner % kPairedLine == 0;
 }
 
-/// The farthest that offsets of an operand reach from its first element.
+/// The largest distance of an operand's offsets from its first element.
 std::int64_t reach(const View& view, const Shape& shape) {
   std::int64_t sum = 0;
   for (int d = 0; d < shape.rank(); ++d) sum += (shape[d] - 1) * std::abs(view.stride[d]);
   return sum;
 }
 
-/// What the forms of a contraction with other views of its operands must have in common: digits and
-/// batch axes stay apart, and whether one matrix for all batches was found.
+/// Forms of a contraction with other views of its operands must agree in these: digits and batch
+/// axes that stay apart, and whether one matrix serves all batches.
 struct Likeness {
   bool apart = false;
   std::optional<bool> one_matrix;
@@ -142,7 +144,7 @@ class Former {
     form_.b.offset = c.b.offset;
   }
 
-  /// Of the region's operands; the form may exchange them.
+  /// The prologues of the region's operands; the form may exchange the operands.
   void set_prologues(const Region& region) {
     for (const auto& [o, map] :
          {std::pair{&form_.a, &region.prologue_a}, {&form_.b, &region.prologue_b}})
@@ -217,7 +219,7 @@ class Former {
   static Axis pixels(const View& view, const Shape& shape) {
     return {{shape[0], shape[2], shape[3]}, {view.stride[0], view.stride[2], view.stride[3]}};
   }
-  /// Results [N, channels, pixels]: images and pixels are n.
+  /// Results [N, channels, pixels]: n counts images and pixels.
   void pixels_are_columns(const Shape& out) {
     form_.inner_axis = 2;
     form_.problem.inner_size = make_divisor(out[2] * out[3]);
@@ -225,7 +227,7 @@ class Former {
     form_.store_vector = out[2] * out[3] % 4 == 0 ? 4 : 1;
   }
 
-  /// Where the outputs' pixels and the taps of x meet; both get strides of x.
+  /// The window of the outputs' pixels and the taps of x; both get strides of x.
   void window_of(OperandForm& o, int window, const View& x, const Shape& shape, Axis& pixel,
                  Axis& tap) {
     pixel.stride[0] = x.stride[0];
@@ -259,8 +261,8 @@ class Former {
     images_by_filters(pixel, tap, one_digit(group_out, c_.b.stride[0]), taps(c_.b, w));
   }
 
-  /// The form's operands are the images and the filters still. Rows are channels of the result,
-  /// columns its pixels; or where channels are last, pixels and channels.
+  /// The form's operands are still image and filters. Rows are channels of the result and columns
+  /// are its pixels; with NHWC, rows are pixels and columns are channels.
   void images_by_filters(const Axis& pixel, const Axis& tap, const Axis& channel,
                          const Axis& filter) {
     set_axes(form_.a, pixel, tap, like_.apart);
@@ -335,7 +337,7 @@ class Former {
     choose_layout(form_.b, strides_b);
     const std::int64_t farthest = std::max(reach(c_.a, c_.a_shape), reach(c_.b, c_.b_shape));
     form_.wide = farthest >= kLimit / 2;  // half: padding reaches a little farther
-    // Tiles round sizes up; counters must stay below 2^31 then too.
+    // Tiles round sizes up; counters must stay below 2^31 after rounding too.
     form_.plain = plain_ || std::max({p.m, p.n, p.k}) >= kLimit - 4096 || form_.batch >= kLimit;
   }
 
@@ -363,12 +365,12 @@ bool is_one_element(const View& view, const Shape& shape) {
   return true;
 }
 
-/// Whether an instruction of a prologue needs to know where its element lies.
+/// True if an instruction of a prologue depends on the position of its element.
 bool is_placed(const MapInstr& instr) {
   return instr.code == MapCode::Load || instr.code == MapCode::Random;
 }
 
-/// The layouts that a prologue's further values have beside the operand's own.
+/// The layouts of a prologue's further operands besides the operand's own.
 void list_layouts(OperandForm& o, const View& own, const Shape& shape) {
   if (o.prologue == nullptr) return;
   for (const MapInstr& instr : o.prologue->instrs)

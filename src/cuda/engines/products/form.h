@@ -1,5 +1,6 @@
-// A contraction as the kernels see it: C(m, n) = sum over k of A(m, k) * B(k, n) with the geometry
-// of both operands as numbers. Here every op becomes the same form; no tile sizes, no text.
+// A contraction as the kernels use it: C(m, n) = sum over k of A(m, k) * B(k, n), with the geometry
+// of both operands as numbers. Every op is brought to this form here; no tile sizes, no source
+// text.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +20,18 @@ struct OperandForm {
   int outer_digits = 1, inner_digits = 1;  // 1 or 3
   int window = 0;
   std::int64_t last_outer = 1, last_inner = 1;  // sizes of the axes' last digits
-  bool along_k = true;                          // how its tiles lie in shared memory
+  bool along_k = true;                          // order of its tiles in shared memory
   int vector = 1;      // elements that can be copied at once: 16 bytes, or 1
   bool pairs = false;  // of 16-bit ones that cannot, neighbours along k come two at a time
 
   // With a prologue, which may belong to either operand of the region:
   const MapProgram* prologue = nullptr;  // the region's
   DType element = DType::Float32;        // behind it; else dtype
-  std::vector<View> layouts;             // ways in which further values lie over the operand
+  std::vector<View> layouts;             // layouts of further operands over the operand
   std::vector<GemmLayout> placed;        // the same over the form's digits
 };
 
-/// Number of the view's layout among the operand's, or one of these.
+/// The number of the view's layout among the operand's, or one of these.
 inline constexpr int kOwnLayout = -1, kOneElement = -2, kNewLayout = -3;
 int layout_of(const OperandForm& operand, const View& own, const View& view, const Shape& shape);
 
@@ -44,8 +45,8 @@ struct ContractionForm {
   bool plain = false;    // an axis beyond 2^31 or a window of too many taps: the plain kernel only
 };
 
-/// The shape of matrices or convolution; `values` give the operands' dtypes. The region must
-/// outlive the form of one with prologues.
+/// The form of a matrix product or convolution; `values` give the operands' dtypes. The region must
+/// outlive a form with prologues.
 ContractionForm contraction_form(const Region& region, std::span<const Value> values);
 
 }  // namespace tenon::cuda

@@ -1,4 +1,4 @@
-// Batch axes merged into one (or into the rows), and the contiguous axis of each operand found.
+// Merges batch axes into one (or into the rows) and finds the contiguous axis of each operand.
 #include "cuda/engines/products/matrix_shape.h"
 
 #include <limits>
@@ -6,12 +6,12 @@
 namespace tenon::cuda {
 namespace {
 
-/// The axes before the last two of both operands, merged where both cross them evenly.
+/// The axes before the last two of both operands, merged where both have uniform strides.
 struct Batches {
   int axes = 0;
   std::int64_t size = 1, stride_a = 0, stride_b = 0;
 
-  /// From the inside out; false when a second axis would be needed.
+  /// Innermost axis first; false if a second axis would be needed.
   bool add(std::int64_t count, std::int64_t a, std::int64_t b) {
     if (count == 1) return true;
     if (axes == 0) {
@@ -86,7 +86,7 @@ bool matrix_shape(const Contraction& c, MatrixShape& shape, std::string* why) {
       !find_contiguous_axis(shape.b, c.b, rank - 2, shape.k, shape.n))
     return refuse(why, "an operand without a contiguous axis");
   if (batches.stride_a < 0 || batches.stride_b < 0) return refuse(why, "a flipped batch axis");
-  // One matrix on the right for all of them: more rows on the left.
+  // One right matrix for all batches: the batches become more rows on the left.
   MatrixRows& left = shape.a.rows;
   if (batches.size > 1 && batches.stride_b == 0 && shape.a.plain &&
       batches.stride_a == shape.m * left.outer_stride) {

@@ -1,5 +1,4 @@
-// A matrix product as libraries and tensor copies take it: one batch axis, operands with one
-// contiguous axis.
+// A matrix product as libraries and TMA take it: one batch axis, operands with one contiguous axis.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,8 @@ struct MatrixRows {
   std::int64_t batch_stride = 0, outer_stride = 0;
 };
 
-/// An operand in memory: rows.inner is the contiguous axis. `plain` when that is the operand's
-/// second axis (row-major), else its first.
+/// An operand in memory: rows.inner is the contiguous axis. `plain` if it is the operand's second
+/// axis (row-major), otherwise it is the first.
 struct MatrixOperand {
   MatrixRows rows;
   bool plain = true;
@@ -29,14 +28,14 @@ struct MatrixShape {
   MatrixOperand a, b;
 };
 
-/// The product of each image that a convolution by filters of one pixel is, or its gradient with
-/// respect to the input: of stride 1, in one group, without padding. Any other contraction as it
+/// Turns a convolution with 1 x 1 filters, or its input gradient, into a matrix product per image
+/// (stride 1, one group, no padding). Returns any other contraction unchanged.
 /// stands.
 Contraction as_product(const Contraction& c);
-/// False, with a reason in *why, when the product cannot be expressed.
+/// False, with a reason in *why, if the product cannot be expressed.
 bool matrix_shape(const Contraction& c, MatrixShape& shape, std::string* why);
-/// Whether there is no reason against a product. Else *why, if given, says it; an empty one stands
-/// there already.
+/// True if `reason` is empty or null. Otherwise *why, if given, gets the reason; an empty reason
+/// leaves *why unchanged.
 bool is_claimed(const char* reason, std::string* why);
 
 }  // namespace tenon::cuda

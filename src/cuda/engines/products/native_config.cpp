@@ -1,5 +1,5 @@
-// A small model of a kernel's time, in cycles of one multiprocessor, chooses among a few tiles and
-// numbers of splits.
+// Chooses among a few tiles and numbers of splits by a small model of a kernel's time, in cycles of
+// one multiprocessor.
 #include "cuda/engines/products/native_config.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace tenon::cuda {
 
 namespace {
 
-// m, n, k, threads, stages, thread_m, thread_n. Groups of threads that share a tile's k: threads /
-// (m / thread_m * n / thread_n), or warps likewise.
+// m, n, k, threads, stages, thread_m, thread_n. Thread groups that split a tile's k: threads / (m /
+// thread_m * n / thread_n); for tensor cores the same in warps.
 // clang-format off
 constexpr Tile kFmaTiles[] = {
     {16, 16, 64, 256, 3, 4, 4},   {16, 64, 32, 256, 4, 4, 4},  {64, 16, 32, 256, 4, 4, 4},
@@ -46,8 +46,8 @@ constexpr Tile kShortTiles[] = {
 
 constexpr int kMaxSplits = 128;
 constexpr std::int64_t kMaxSplitTiles = 1024;
-/// Bytes of partial sums that splits may leave in memory. Beyond, blocks add theirs in turn, unless
-/// they would wait for more than such a share of the time.
+/// Most bytes of partial sums that splits may store. Above this limit blocks add their sums in
+/// turn, unless they would wait for more than kMostWaiting of the time.
 constexpr double kMostPartials = 8 << 20, kMostWaiting = 0.15;
 
 /// The next of 2, 3, 4, 6, 8, 12, …
@@ -66,8 +66,9 @@ GemmMath math_of(const Contraction& c, const ContractionForm& form) {
   return c.tf32() ? GemmMath::Tf32 : GemmMath::Fp32;
 }
 
-/// 16-bit operands stay what they are where the tensor cores take them so; float32 ones always, and
-/// are converted on their way to the registers. What a prologue computes is rounded at once.
+/// 16-bit operands are staged unchanged if the tensor cores take their type; float32 operands
+/// always, and are converted on their way to the registers. A prologue's results are rounded at
+/// once.
 DType stored_dtype(GemmMath math, const OperandForm& o) {
   if (o.prologue == nullptr && o.dtype == DType::Float32) return o.dtype;
   if (math == GemmMath::Bf16) return DType::BFloat16;
@@ -103,7 +104,7 @@ int shared_bytes(const GemmConfig& config, const ContractionForm& form) {
   return table(form.a, t.m) + table(form.b, t.n) + std::max(stage * t.stages, t.sums_bytes(groups));
 }
 
-/// Instructions of a prologue for an element, without those that load what it starts from.
+/// Instructions of a prologue per element, without the loads of the operand itself.
 double prologue_work(const OperandForm& o) {
   double work = 0;
   for (const MapInstr& instr : o.prologue->instrs) {
@@ -114,15 +115,15 @@ double prologue_work(const OperandForm& o) {
   return work + 2 * static_cast<double>(o.layouts.size());
 }
 
-/// Pixels of all samples of a convolution, rounded up: first the samples, so that batches between
-/// the same powers of two are one class, whatever an image has.
+/// The pixels of all samples of a convolution, rounded up. The number of samples is rounded first,
+/// so that batches between the same powers of two are one class, whatever the size of an image.
 std::int64_t pixels_above(const Contraction& c, std::int64_t pixels) {
   const std::int64_t samples = c.op == Op::Conv2dWeightGrad ? c.a_shape[0] : c.out_shape[0];
   if (samples < 1 || pixels % samples != 0) return power_above(pixels);
   return power_above(power_above(samples) * (pixels / samples));
 }
 
-/// The sizes of filters as they are; what grows with the batch is rounded up.
+/// The sizes of filters are exact; sizes that grow with the batch are rounded up.
 struct Sizes {
   std::int64_t m, n, k, batch;
 
@@ -136,7 +137,7 @@ struct Sizes {
         k(inner_above(c, std::max<std::int64_t>(form.problem.k, 1))),
         batch(power_above(form.batch)) {}
 
-  /// Bytes of a float32 copy of the result, which is what the blocks of a split write and read.
+  /// Bytes of a float32 copy of the result, which the blocks of a split write and read.
   double sums_bytes() const { return 4 * static_cast<double>(m) * static_cast<double>(n * batch); }
 
  private:
@@ -159,11 +160,11 @@ class Model {
   double cycles(const GemmConfig& config) const {
     const Tile& t = config.tile;
     const std::int64_t steps = divide_up(divide_up(sizes_.k, config.splits), t.k);
-    // Of a convolution half a block more than the even share: its pixels were rounded up, so how
-    // the last wave fills is not known.
+    // For a convolution half a block more than the even share: its pixels were rounded up, so the
+    // fill of the last wave is unknown.
     const double even = static_cast<double>(tiles(t) * config.splits) / gpu_.multiprocessors;
     const double share = exact_ ? std::ceil(even) : std::max(1.0, even + 0.5);
-    // Blocks that a multiprocessor runs at a time fill one another's waiting.
+    // Blocks that run at once on a multiprocessor hide one another's waiting.
     const double at_once = std::min(resident(config), share);
     const double waves = exact_ ? std::ceil(share / at_once) : share / at_once;
     const double slots = instructions(t), warps = t.threads / 32.0;
@@ -185,7 +186,7 @@ class Model {
     return total;
   }
 
-  /// Whether blocks of splits add their sums in turn.
+  /// True if blocks of splits add their sums in turn.
   bool is_serial(GemmConfig config) const {
     config.serial = false;
     return config.splits > 1 && partials_bytes(config) > kMostPartials &&
@@ -199,15 +200,15 @@ class Model {
            config.splits;
   }
 
-  /// Blocks that a multiprocessor runs at a time.
+  /// Blocks that a multiprocessor runs at once.
   double resident(const GemmConfig& config) const {
     const Tile& t = config.tile;
     return std::max(1.0, static_cast<double>(resident_blocks(gpu_, t, config.shared_bytes,
                                                              t.m * t.n >= 8192 ? 512 : 1024)));
   }
 
-  /// Cycles for which blocks of a tile that run at once, and end at once, wait for their turns;
-  /// later ones begin as these end, and find their turns come.
+  /// Cycles that blocks of a tile that run and finish at the same time wait for their turns. Later
+  /// blocks start when these finish and do not wait.
   double queue(const GemmConfig& config) const {
     const Tile& t = config.tile;
     const double slots = resident(config) * gpu_.multiprocessors,
@@ -218,7 +219,7 @@ class Model {
 
   static constexpr double kIssue = 1.4, kAlone = 4;  // cycles an instruction: among many, alone
 
-  /// Instructions of a thread for one stage, the tensor cores' aside.
+  /// Instructions of a thread for one stage, without those of the tensor cores.
   double instructions(const Tile& t) const {
     return 40 + staging(form_.a, base_.stored_a, t.m, t) +
            staging(form_.b, base_.stored_b, t.n, t) + arithmetic(t);
@@ -238,7 +239,7 @@ class Model {
     return slices * (fragments(base_.stored_a, t.thread_m) + fragments(base_.stored_b, t.thread_n) +
                      t.thread_m * t.thread_n / 128.0);
   }
-  /// Of the operands, for one stage.
+  /// Bytes of the operands for one stage.
   double bytes(const Tile& t) const {
     return t.k * (t.m * static_cast<double>(item_size(form_.a.dtype)) +
                   t.n * static_cast<double>(item_size(form_.b.dtype)));
@@ -253,7 +254,8 @@ class Model {
     const int at_once = o.pairs && o.dtype == stored ? 2 : o.vector;
     const double copies = static_cast<double>(outer) * t.k / at_once / t.threads;
     const bool through_registers = o.dtype != stored || (o.vector == 1 && stored != DType::Float32);
-    // Whoever reads along k takes its k apart once a stage; short lines have been slow on H200.
+    // A thread that reads along k splits its k into digits once a stage; short lines were slow on
+    // the H200.
     const double apart = o.along_k && o.inner_digits > 1 ? 128.0 * 32 / t.k : 0;
     double instructions = (through_registers ? 10 : 6) + (o.window != 0 ? 2 : 0);
     if (o.prologue != nullptr)  // single elements wait for their addresses anyway
@@ -268,8 +270,8 @@ class Model {
   const bool exact_;
 };
 
-/// Whether a configuration may be chosen. Blocks of few warps on tensor cores are slow at adding in
-/// turn (lab/conv on an H100: 6.4 ms for L2's gradient by the filters, by larger blocks 4.6).
+/// True if a configuration may be chosen. Tensor-core blocks of few warps are slow at adding in
+/// turn (lab/conv on an H100: the weight gradient of L2 takes 6.4 ms, with larger blocks 4.6 ms).
 bool may_split(const GemmConfig& config, const Model& model, std::int64_t k) {
   const Tile& t = config.tile;
   if (config.splits == 1) return true;
@@ -277,7 +279,7 @@ bool may_split(const GemmConfig& config, const Model& model, std::int64_t k) {
   return k >= std::int64_t{2} * config.splits * t.k && model.tiles(t) <= kMaxSplitTiles;
 }
 
-/// As the model would add up its splits.
+/// With the way of adding splits that the model prefers.
 GemmConfig expected_config(const GpuModel& gpu, const Contraction& c, const ContractionForm& form,
                            const Tile& tile, std::int64_t splits) {
   GemmConfig config = config_with(c, form, tile, static_cast<int>(splits));
@@ -285,7 +287,7 @@ GemmConfig expected_config(const GpuModel& gpu, const Contraction& c, const Cont
   return config;
 }
 
-/// Whether there is a counter for each of the tiles that are split.
+/// True if there is a counter for each of the split tiles.
 bool has_tickets(const GemmConfig& config, const ContractionForm& form) {
   const GemmProblem& p = form.problem;
   return config.splits == 1 ||
@@ -307,7 +309,7 @@ GemmConfig config_with(const Contraction& c, const ContractionForm& form, const 
   config.stored_a = stored_dtype(config.math, form.a);
   config.stored_b = stored_dtype(config.math, form.b);
   config.tile = tile;
-  // What a prologue computes waits in registers for one stage: more would stand empty.
+  // A prologue's results wait in registers for one stage only; more stages would stay empty.
   if (form.a.prologue != nullptr || form.b.prologue != nullptr) config.tile.stages = 2;
   config.splits = splits;
   config.serial = serial && splits > 1;

@@ -1,6 +1,6 @@
-// Which tile, how many blocks: the choice that a contraction's text and grid depend on. By sizes
-// and the GPU's model; sizes that grow with the batch are rounded up to powers of two, so that
-// another batch size rarely needs another text.
+// Chooses tile and number of blocks, on which a contraction's source and grid depend. The choice
+// depends on sizes and the GPU's model. Sizes that grow with the batch are rounded up to powers of
+// two, so another batch size rarely needs another compilation.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace tenon::cuda {
 
 enum class GemmMath : std::uint8_t { Fp32, Tf32, Bf16, F16 };
-/// As kernels name it: "Math::Tf32".
+/// The kernels' name: "Math::Tf32".
 const char* math_name(GemmMath math);
 
 struct GemmConfig {
@@ -27,19 +27,20 @@ struct GemmConfig {
   int shared_bytes = 0;
 };
 
-/// What the model that chooses expects of its choice.
+/// The time that the model expects of its choice.
 double expected_microseconds(const GpuModel& gpu, const Contraction& c,
                              const ContractionForm& form);
 GemmConfig choose_config(const GpuModel& gpu, const Contraction& c, const ContractionForm& form);
 
-/// What is worth timing, the most promising first: the best tiles by the model, each with the
-/// numbers of splits around the best.
+/// The configurations worth timing, most promising first: the best tiles by the model, each with
+/// the numbers of splits around the best.
 std::vector<GemmConfig> promising_configs(const GpuModel& gpu, const Contraction& c,
                                           const ContractionForm& form);
-/// "64x64x32-256/4": m, n, k, threads, splits; "64x64x32-256/4 in turn" where these are serial.
+/// "64x64x32-256/4": m, n, k, threads, splits; "64x64x32-256/4 in turn" if the splits are added in
+/// turn.
 std::string config_name(const GemmConfig& config);
-/// The configuration of that name, for any sizes. Throws NotSupported when there is none,
-/// or when its splits have too many tiles.
+/// The configuration of that name, for any sizes. Throws NotSupported if there is none, or if its
+/// splits have too many tiles.
 GemmConfig config_named(const Contraction& c, const ContractionForm& form, const std::string& name);
 
 /// All tiles that choose_config may take for this arithmetic: for tests.
@@ -48,7 +49,7 @@ std::span<const Tile> gemm_tiles(GemmMath math);
 GemmConfig config_with(const Contraction& c, const ContractionForm& form, const Tile& tile,
                        int splits, bool serial = false);
 
-/// The least power of two that is not below x.
+/// The smallest power of two that is not below x.
 std::int64_t power_above(std::int64_t x);
 
 }  // namespace tenon::cuda

@@ -1,4 +1,4 @@
-// From a contraction region to one launch: form, configuration, text, grid, arguments.
+// Prepares the launch of a contraction region: form, configuration, source, grid, arguments.
 #include "cuda/engines/products/native_engine.h"
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace tenon::cuda {
 
 namespace {
 
-/// What is printed around the kernels' templates: the text, and the structs of arguments that the
-/// kernel takes behind its operands: the epilogue's, and behind what else it takes the prologues'.
+/// The source around the kernels' templates, and the structs of arguments behind the operands: the
+/// epilogue's, and last the prologues'.
 struct Parts {
   std::string code;
   EpilogueArguments epilogue;
@@ -75,7 +75,7 @@ class ContractionKernel : public Kernel {
     return bound;
   }
 
-  /// Of a copy, which is to compute the same on other values.
+  /// For a copy that computes the same on other values.
   void rename(std::span<const ValueId> renamed) {
     form_.a.value = renamed[at(form_.a.value)];
     form_.b.value = renamed[at(form_.b.value)];
@@ -90,7 +90,8 @@ class ContractionKernel : public Kernel {
   std::shared_ptr<const CompiledKernel> kernel_;
 
  private:
-  /// Of the element with all coordinates 0, which padding may put before the operand's memory.
+  /// The address of the element with all coordinates 0, which padding may place before the
+  /// operand's memory.
   const void* address(const Binding& binding, const OperandForm& o) const {
     const std::byte* base = binding.values[at(o.value)];
     if (o.vector > 1 && reinterpret_cast<std::uintptr_t>(base) % 16 != 0)
@@ -155,7 +156,7 @@ class TiledKernel final : public ContractionKernel {
     form_.problem.ticket = tickets.take(grid_.x);
   }
 
-  /// One float32 copy of the result: the result itself where it is no more than these sums.
+  /// One float32 copy of the result: the result itself if it is exactly these sums.
   void sum_in_turn(const Region& region, std::span<const Value> values) {
     const Contraction& c = region.contraction;
     const Shape space = epilogue_space(c.op, c.out_shape, c.channels_last);
@@ -197,7 +198,7 @@ class PlainKernel final : public ContractionKernel {
   const Grid grid_;
 };
 
-/// No results.
+/// A region without results.
 class EmptyKernel final : public Kernel {
  public:
   void run(const Binding&) const override {}
@@ -215,7 +216,7 @@ const char* refusal(const Region& region, std::span<const Value> values) {
   return nullptr;
 }
 
-/// Whether the plan keeps images of a convolution with the channels last.
+/// True if the plan keeps a convolution's feature maps in NHWC.
 bool lies_channels_last(const Contraction& c) {
   const auto inside = [](const View& view, const Shape& shape) {
     return shape.rank() == 4 && shape[1] > 1 && shape[2] * shape[3] > 1 && view.stride[1] == 1;
@@ -240,7 +241,7 @@ class ContractionEngine final : public Engine {
   Capabilities capabilities(const Region& region, std::span<const Value> values) const override {
     Capabilities can;
     can.no_reductions = no_channel_sums(region);
-    // Where it claims nothing, claims() says what is wrong.
+    // If the engine claims nothing, claims() reports the reason.
     const bool takes = refusal(region, values) != nullptr ||
                        region.contraction.out_shape.numel() == 0 ||
                        is_tiled(region.contraction, contraction_form(region, values));
@@ -270,7 +271,7 @@ class ContractionEngine final : public Engine {
     if (c.out_shape.numel() == 0) return names;
     const ContractionForm form = contraction_form(region, values);
     if (!is_tiled(c, form)) return names;
-    // Libraries are asked for images to lie so; it reads them element by element.
+    // Libraries handle NHWC feature maps; this engine reads them element by element.
     const bool last = c.channels_last && target_.cudnn;
     for (const GemmConfig& config : promising_configs(target_.model, c, form))
       if (!last || names.empty()) names.push_back(config_name(config));

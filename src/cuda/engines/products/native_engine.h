@@ -1,6 +1,6 @@
 // The backend's own contraction engine: matrix products, convolutions and their gradients with
-// their epilogues, on tensor cores or plain FMAs. Claims every contraction that computes in numbers
-// (bool aside), and needs no vendor library.
+// their epilogues, on tensor cores or plain FMAs. Claims every contraction of numbers (not bool)
+// and needs no vendor library.
 #pragma once
 
 #include "cuda/engines/products/native_config.h"
@@ -9,12 +9,11 @@
 
 namespace tenon::cuda {
 
-/// One a target, never destroyed.
+/// One engine per target, never destroyed.
 const Engine& native_contraction_engine(const Target& target);
 
-/// The kernel of a region of floating numbers (float64 aside) with a tile and a number of splits
-/// instead of the chosen ones, adding them up in turn where that is asked for: for tests and
-/// measurements.
+/// The kernel of a floating-point region (not float64) with the given tile and number of splits,
+/// added in turn on request: for tests and measurements.
 std::unique_ptr<Kernel> prepare_contraction(const Region& region, std::span<const Value> values,
                                             const Target& target, const Tile& tile, int splits,
                                             bool serial = false);

@@ -1,4 +1,4 @@
-// Writes a contraction's kernel: which template, its constants, its epilogue. The maths is in
+// Prints a contraction's kernel: the template, its constants, its epilogue. The arithmetic is in
 // kernels/.
 #include "cuda/engines/products/native_source.h"
 
@@ -26,10 +26,11 @@ std::string side(const OperandForm& o, DType stored, const char* prologue) {
              pairs ? ", true>" : ">");
 }
 
-/// Blocks of a multiprocessor that the compiler should leave registers for: a block alone waits.
+/// Blocks per multiprocessor that the compiler should leave registers for: a single block would
+/// idle while it waits.
 int residents(const GemmConfig& config) { return config.tile.threads == 256 ? 2 : 1; }
 
-/// Parameters for the prologues that there are, and what the body passes on for both.
+/// Parameters for the existing prologues, and the arguments that the body passes for both.
 struct Prologues {
   std::string parameters, arguments;
 };
@@ -43,7 +44,7 @@ Prologues prologues_of(const ContractionForm& form) {
   return out;
 }
 
-/// A prologue reads memory by types of its own.
+/// A prologue reads memory with its own types.
 const char* plain_element(const OperandForm& o) {
   return element_name(o.prologue != nullptr ? DType::Float32 : o.dtype);
 }

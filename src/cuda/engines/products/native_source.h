@@ -1,4 +1,4 @@
-// The text of a contraction's kernel: the headers, the epilogue, the configuration as constants.
+// The source of a contraction's kernel: headers, epilogue, configuration as constants.
 #pragma once
 
 #include "cuda/engines/products/native_config.h"
@@ -6,16 +6,17 @@
 
 namespace tenon::cuda {
 
-/// Counters for splitting in one module; a launch uses one a tile.
+/// Counters for splits in one module; a launch uses one per tile.
 inline constexpr int kGemmTickets = 16384;
 
 /// Names of the structs of print_prologue().
 inline constexpr char kPrologueA[] = "PrologueA", kPrologueB[] = "PrologueB";
 
-/// `parts` is the code of print_epilogue() and of print_prologue() for the operands that have one.
-/// Both kernels take problem, operands A and B, epilogue, prologues as far as there are any.
+/// `parts` is the code of print_epilogue() and of print_prologue() for operands that have one. Both
+/// kernels take the problem, operands A and B, the epilogue, and the prologues if there are any.
 Source gemm_source(const ContractionForm& form, const GemmConfig& config, const std::string& parts);
-/// The kernel with one thread a result; also takes the number of results, before the prologues.
+/// The kernel with one thread per result; it also takes the number of results, before the
+/// prologues.
 Source plain_source(const Contraction& c, const ContractionForm& form, const std::string& parts);
 
 }  // namespace tenon::cuda

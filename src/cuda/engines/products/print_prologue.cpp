@@ -1,4 +1,4 @@
-// Loads by the operand's own offset or a layout's, then the instructions element by element.
+// Prints loads by the operand's own offset or a layout's, then the instructions element by element.
 #include "cuda/engines/products/print_prologue.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class ProloguePrinter {
   }
 
  private:
-  /// Members in the order of the struct.
+  /// Adds the members in the order of the struct.
   static void add(ArgumentBlock& block, const GemmLayout& layout) {
     const auto word = [&block](long long x) {
       block.words.push_back(static_cast<std::uint64_t>(x));
@@ -66,7 +66,7 @@ class ProloguePrinter {
     return (o_.along_k ? layout.inner : layout.outer)[digits == 1 ? 0 : 2];
   }
 
-  /// Whether every offset that a layout can have is a multiple of the vector.
+  /// True if every possible offset of a layout is a multiple of the vector.
   bool is_aligned(const GemmLayout& layout) const {
     std::int64_t bits = layout.offset;
     for (const long long x : layout.batch) bits |= x;
@@ -78,7 +78,7 @@ class ProloguePrinter {
     return bits % o_.vector == 0;
   }
 
-  /// Where a view's element lies, as an expression, and how neighbours follow it.
+  /// The offset of a view's element as an expression, and the step to its neighbours.
   struct Spot {
     std::string offset;
     InnerStep step = InnerStep::One;

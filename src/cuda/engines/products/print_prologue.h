@@ -1,5 +1,5 @@
-// The prologue of a contraction's operand as a device struct, which the native kernels' loaders
-// apply to what they load.
+// The prologue of a contraction's operand as a device struct, which the native kernels apply when
+// they load the operand.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace tenon::cuda {
 
-/// `code`, whose #include lines stand first, defines `struct tenon::cuda::NAME` (nothing but 8-byte
-/// members, in the order of `arguments`) with
+/// `code` begins with its #include lines and defines `struct tenon::cuda::NAME`, whose members are
+/// all 8 bytes, in the order of `arguments`, with
 ///   Memory: the operand's elements; Result: what they become, in registers; kLayouts, and
 ///   GemmLayout layouts[kLayouts] when there are any;
 ///   template <int N> struct Held;
@@ -19,8 +19,9 @@ namespace tenon::cuda {
 ///   __device__ Held<N> hold(long long own, const Offset* more) const;
 ///   template <int N>
 ///   __device__ void apply(const Memory (&x)[N], const Held<N>& held, Result (&y)[N]) const;
-/// hold() loads and draws what the prologue needs beside the N neighbours x; `own` is where the
-/// first of them lies from GemmOperand::data, more[j] where it lies in layout j, in elements.
+/// hold() loads and draws the prologue's further operands for the N neighbours x. `own` is the
+/// offset of the first neighbour from GemmOperand::data, more[j] its offset in layout j, in
+/// elements.
 struct PrintedPrologue {
   std::string code;
   ArgumentBlock arguments;

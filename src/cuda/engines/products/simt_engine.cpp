@@ -1,5 +1,4 @@
-// From a region to a launch of cuda/kernels/gemm_simt.cuh: which tile, how many blocks for each,
-// the text, the arguments.
+// Prepares a launch of cuda/kernels/gemm_simt.cuh: tile, blocks per tile, source, arguments.
 #include "cuda/engines/products/simt_engine.h"
 
 #include <algorithm>
@@ -29,7 +28,7 @@ constexpr Tile kTiles[] = {{128, 128, 16, 256, 4, 8, 8}, {128, 64, 16, 128, 4, 8
 int shared_bytes(const Tile& t) {  // as in SimtBlock
   return 16 + std::max(4 * t.stages * t.k * (t.m + t.n), t.sums_bytes(1));
 }
-/// Blocks of a multiprocessor, for which there are registers.
+/// Blocks per multiprocessor for which there are registers.
 int residents(const Tile& t) { return 512 / t.threads; }
 
 constexpr int kMostSplits = 16;
@@ -53,15 +52,15 @@ bool is_possible(const SimtSizes& s, const Config& config) {
                                 tiles_of(s, *config.tile) <= kSimtTickets / 4);
 }
 
-/// Cycles of a multiprocessor. Ratios as fitted to an H200: of its multiply-adds, and of what loads
-/// from the cache reach, which partial results wait for.
+/// Cycles of a multiprocessor. Fitted to an H200: the shares of its multiply-add rate, and of the
+/// L2 bandwidth, for which partial results wait.
 double cycles(const GpuModel& gpu, const SimtSizes& s, const Config& config) {
   const double multiply_adds = gpu.fp32 * 100 / 128, bytes_a_cycle = gpu.cache * 7 / 30;
   const Tile& t = *config.tile;
   const std::int64_t blocks = divide_up(tiles_of(s, t) * config.splits, gpu.multiprocessors);
   const std::int64_t warps = std::min<std::int64_t>(blocks, residents(t)) * t.threads / 32;
   double work = static_cast<double>(blocks * divide_up(s.k, config.splits) * t.m * t.n);
-  if (warps < 16) work *= 1.06;  // they do not hide what the others wait for
+  if (warps < 16) work *= 1.06;  // too few to hide waiting
   if (blocks == 1) work *= 1.05;
   if (t.n == 64) work *= 1.01;
   const double partials =
@@ -92,13 +91,13 @@ Config config_named(const std::string& name) {
   refuse_config("simt", name);
 }
 
-/// As the choices see them: what grows with the batch as the next power of two, so that an
-/// incomplete batch takes the kernel that is there.
+/// Sizes for the model: those that grow with the batch are rounded up to a power of two, so that an
+/// incomplete batch uses the compiled kernel.
 SimtSizes sizes_of(const MatrixShape& shape) {
   return {shape.a.plain ? power_above(shape.m) : shape.m, shape.n, power_above(shape.k)};
 }
 
-/// Whether 16 bytes at a time can be read.
+/// True if 16 bytes at a time can be read.
 bool is_aligned(const MatrixOperand& operand) {
   const MatrixRows& rows = operand.rows;
   return rows.offset % 4 == 0 && rows.inner % 4 == 0 && rows.outer_stride % 4 == 0;
@@ -129,8 +128,8 @@ const char* refusal(const Region& region, std::span<const Value> values, MatrixS
   return nullptr;
 }
 
-/// Results that fill a GPU, sums long enough to be bound by arithmetic, and so many columns that
-/// turning the rows costs little beside.
+/// The results fill a GPU, the sums are long enough to be compute-bound, and there are so many
+/// columns that transposing the rows costs little in comparison.
 bool is_worth(const MatrixShape& shape) {
   constexpr std::int64_t kResults = 1 << 20;
   const SimtSizes s = sizes_of(shape);
@@ -174,7 +173,7 @@ class SimtKernel final : public Kernel {
   }
 
   void run(const Binding& binding) const override {
-    // They keep their memory: a settled step allocates none.
+    // The vectors keep their memory, so that a settled step does not allocate.
     static const PerThread<std::vector<std::uint64_t>> words_of_thread;
     std::vector<std::uint64_t>& words = words_of_thread.get();
     arguments_.fill(words, binding);
@@ -237,7 +236,7 @@ class SimtKernel final : public Kernel {
   const Tile tile_;
   const Operand a_, b_;
   const std::string title_;
-  std::optional<RowTurn> turn_;  // rows that are contiguous along k
+  std::optional<RowTranspose> turn_;  // rows that are contiguous along k
   SimtProblem problem_;
   Grid grid_;
   EpilogueArguments arguments_;

@@ -11,23 +11,22 @@
 
 namespace tenon::cuda {
 
-/// Claims matrix products of float32 operands in float32, not tf32, that fill a GPU, where B is
-/// contiguous along the result's axis in lines that can be read 16 bytes at a time. A that is
-/// contiguous along k is transposed in the workspace first.
-/// One a target, never destroyed.
+/// Claims matrix products of float32 operands in float32 (not tf32) that fill a GPU, if B is
+/// contiguous along the result's axis in lines that can be read 16 bytes at a time. An A that is
+/// contiguous along k is first transposed in the workspace. One engine per target, never destroyed.
 const Engine& simt_engine(const Target& target);
 
-/// Of a product: rows and columns of the result, terms of each sum.
+/// Sizes of a product: rows and columns of the result, terms of each sum.
 struct SimtSizes {
   std::int64_t m = 0, n = 0, k = 0;
 };
 
-/// The configurations, the most promising first: "128x128/2" is the tile and the number of blocks
-/// that share its k.
+/// The configurations, most promising first: "128x128/2" is the tile and the number of blocks that
+/// share its k.
 std::vector<std::string> simt_configurations(const GpuModel& gpu, const SimtSizes& sizes);
 
-/// The kernel of a product that the engine could claim but for its size, in the configuration of
-/// that name ("": the first one).
+/// The kernel of a product, whatever its size, in the configuration of that name ("": the first
+/// one).
 std::unique_ptr<Kernel> prepare_simt(const Region& region, std::span<const Value> values,
                                      const Target& target, const std::string& configuration = {});
 

@@ -1,4 +1,4 @@
-// Rules fitted to what an H200 measured, in shares of a GPU's multiprocessors.
+// Rules fitted to measurements on an H200, as shares of a GPU's multiprocessors.
 #include "cuda/engines/products/wgmma_config.h"
 
 #include <algorithm>
@@ -13,17 +13,17 @@
 namespace tenon::cuda {
 namespace {
 
-/// Every block has a part of the sums, and a cluster at most eight blocks.
+/// Every block has a part of the sums, and a cluster has at most eight blocks.
 bool is_possible(const WgmmaSizes& s, const WgmmaConfig& config) {
   return config.splits >= 1 && config.splits * config.cluster <= 8 &&
          config.splits <= (s.whole ? 1 : wgmma_steps(s));
 }
 
-/// Multiprocessors of the GPU for which these numbers of tiles were found.
+/// Multiprocessors of the GPU to which the numbers of tiles were fitted.
 constexpr int kFitted = GpuModel().multiprocessors;
 
-/// As many as have room side by side: clusters lie in one group of multiprocessors, and the groups
-/// are not all equal, so that of 132 multiprocessors 30 clusters of four or 15 of eight are found.
+/// As many splits as clusters can run at once. A cluster is within one group of multiprocessors,
+/// and the groups are not all equal: 132 multiprocessors hold 30 clusters of four or 15 of eight.
 int splits_for(const GpuModel& gpu, const WgmmaSizes& s, const WgmmaConfig& config) {
   const std::int64_t steps = wgmma_steps(s);
   const std::int64_t tiles = divide_up(wgmma_tiles(s, config) * kFitted, gpu.multiprocessors);
@@ -99,11 +99,11 @@ WgmmaConfig wgmma_config_named(const WgmmaSizes& sizes, const std::string& name)
 
 bool wgmma_is_worth(const GpuModel& gpu, const WgmmaSizes& s) {
   const std::int64_t work = s.m * s.n * s.k;
-  // Short sums are worth while for large results, which are written as fast as memory takes them.
+  // Short sums pay only for large results, which are written at the memory's bandwidth.
   const std::int64_t shortest = s.m * s.n >= std::int64_t{1} << 22 ? 64 : 256;
   if (!s.casts && std::min(s.m, s.n) >= 16 && s.k >= shortest && work >= std::int64_t{1} << 27)
     return true;
-  // Operands transposed cost as much as a kernel over the result that cuBLASLt needs.
+  // Transposing the operands costs as much as the extra kernel over the result that cuBLASLt needs.
   if (s.casts && s.item == 4 && (s.m + s.n) * s.k > 2 * s.m * s.n) return false;
   const std::int64_t tiles = divide_up(s.m, 128) * divide_up(s.n, kWgmmaColumns);
   return std::min({s.m, s.n, s.k}) >= 256 && tiles * kFitted >= 48 * gpu.multiprocessors &&

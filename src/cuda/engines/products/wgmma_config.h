@@ -1,5 +1,5 @@
-// How the Hopper matrix product is cut into tiles, clusters and sums: the choice by sizes, what is
-// worth timing beside it, and the names of choices. Nothing here knows an operand's memory.
+// Tiles, clusters and splits of the Hopper matrix product: the choice by sizes, the alternatives
+// worth timing, and the names of configurations. Nothing here depends on an operand's memory.
 #pragma once
 
 #include <cstdint>
@@ -27,29 +27,29 @@ struct WgmmaConfig {
 
 WgmmaConfig choose_wgmma(const GpuModel& gpu, const WgmmaSizes& sizes);
 
-/// What is worth timing, the choice first.
+/// The configurations worth timing, the engine's choice first.
 std::vector<WgmmaConfig> wgmma_configs(const GpuModel& gpu, const WgmmaSizes& sizes);
 /// "128-2/1": rows, cluster, splits.
 std::string wgmma_config_name(const WgmmaConfig& config);
-/// Throws NotSupported when that is no configuration, or none for these sizes.
+/// Throws NotSupported if the name is no configuration, or none for these sizes.
 WgmmaConfig wgmma_config_named(const WgmmaSizes& sizes, const std::string& name);
 
 /// Stages along k.
 std::int64_t wgmma_steps(const WgmmaSizes& sizes);
-/// Tiles; of tiles above each other in a cluster only one counts.
+/// Tiles; of the tiles above one another in a cluster only one counts.
 std::int64_t wgmma_tiles(const WgmmaSizes& sizes, const WgmmaConfig& config);
-/// Stages of the ring that shared memory has room for.
+/// Stages of the ring that fit in shared memory.
 int wgmma_stages(const WgmmaConfig& config, bool turns);
 
-/// Whether the engine gains over smaller tiles and other instructions: enough work to fill a GPU,
+/// True if the engine gains over smaller tiles and other instructions: enough work to fill a GPU,
 /// or a large matrix to stream.
 bool wgmma_is_worth(const GpuModel& gpu, const WgmmaSizes& sizes);
 
-/// What it takes, roughly: arithmetic or memory, and a launch.
+/// Approximate time: arithmetic or memory, and a launch.
 double wgmma_microseconds(const GpuModel& gpu, const WgmmaSizes& sizes);
 
-/// Sizes as the choices see them: what grows with the batch is rounded up to a power of two, so
-/// that an incomplete batch takes the kernel that is there.
+/// Sizes for the choices: those that grow with the batch are rounded up to a power of two, so that
+/// an incomplete batch uses the compiled kernel.
 WgmmaSizes wgmma_class(const WgmmaSizes& sizes);
 
 }  // namespace tenon::cuda

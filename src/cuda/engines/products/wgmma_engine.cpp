@@ -1,7 +1,7 @@
-// From a region to launches of cuda/kernels/gemm_wgmma.cuh: operands brought into rows that the
-// copy engine can read, tensor maps of them, and the kernel with the epilogue.
+// Prepares launches of cuda/kernels/gemm_wgmma.cuh: converts operands to rows that TMA can read,
+// makes their tensor maps, and launches the kernel with the epilogue.
 //
-// Tensor maps hold addresses, so they are made at each run (a microsecond); a captured program
+// Tensor maps contain addresses, so they are made at each run (a microsecond); a captured program
 // keeps them.
 #include "cuda/engines/products/wgmma_engine.h"
 
@@ -31,11 +31,11 @@ namespace {
 
 bool is_short(DType dtype) { return dtype == DType::BFloat16 || dtype == DType::Float16; }
 
-/// What both operands are multiplied as; Float32 stands for tf32.
+/// The type in which both operands are multiplied; Float32 stands for tf32.
 DType operand_dtype(const Contraction& c, std::span<const Value> values) {
   if (is_short(c.compute())) return c.compute();
   const DType a = values[at(c.a.value)].dtype, b = values[at(c.b.value)].dtype;
-  // Products of two 16-bit numbers are exact in the sums' float32.
+  // Products of two 16-bit numbers are exact in the float32 sums.
   return a == b && is_short(a) && c.compute() == DType::Float32 ? a : DType::Float32;
 }
 
@@ -44,7 +44,8 @@ const char* type_name(DType operands) {
   return operands == DType::Float16 ? "WgmmaType::F16" : "WgmmaType::Bf16";
 }
 
-/// tf32 is read where it stands if k is contiguous, lines and start at multiples of 16 bytes.
+/// tf32 operands are read in place if k is contiguous and lines and start are at multiples of 16
+/// bytes.
 bool is_in_place(const MatrixOperand& operand, bool inner_is_k) {
   return inner_is_k && operand.rows.offset % 4 == 0 && operand.rows.outer_stride % 4 == 0;
 }
@@ -87,7 +88,7 @@ WgmmaSizes sizes_of(const Region& region, std::span<const Value> values, const M
           std::any_of(region.map.reduces.begin(), region.map.reduces.end(), by_rows)};
 }
 
-/// An operand as the copy engine reads it: rows of the contiguous axis, boxes of 128 bytes of each.
+/// An operand for TMA: rows of the contiguous axis, boxes of 128 bytes of each.
 class Side {
  public:
   Side(const Target& target, const View& view, MatrixOperand operand, DType stored, DType wanted,
@@ -110,7 +111,7 @@ class Side {
     pitch_ = at(rows.outer_stride) * item_;
   }
 
-  /// Reads another value (Kernel::on_values).
+  /// Reads another value instead (Kernel::on_values).
   void rename(std::span<const ValueId> renamed) { value_ = renamed[at(value_)]; }
 
   bool across() const { return across_; }
@@ -121,7 +122,7 @@ class Side {
     return turn_ ? turn_->source() : cast_ ? cast_->source() : std::string();
   }
 
-  /// Queues the conversion when there is one, into the workspace at `place`, which moves on.
+  /// Queues the conversion, if there is one, into the workspace at `place`, which advances.
   TensorMap bind(const Binding& binding, std::byte*& place) const {
     std::byte* memory = binding.values[at(value_)];
     const std::byte* from = memory;
@@ -144,7 +145,7 @@ class Side {
   std::size_t item_;
   int box_rows_ = 0;
   std::optional<RowCast> cast_;
-  std::optional<RowTurn> turn_;  // tf32 is multiplied along lines only
+  std::optional<RowTranspose> turn_;  // tf32 is multiplied along lines only
   std::size_t offset_bytes_ = 0;
   std::uint64_t extents_[2] = {}, pitch_ = 0;
 };
@@ -177,7 +178,8 @@ class WgmmaKernel final : public Kernel {
     kernel_ = compile(target, text(shape, operand_dtype(c, values), printed.code));
     workspace_bytes = a_.workspace_bytes() + b_.workspace_bytes();
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
-    // A warp's rows of a tile, or a warp of a block that shares its tile's sums, leave one each.
+    // A warp's rows of a tile, or a warp of a block that shares its tile's sums, store one partial
+    // result each.
     arguments_.reserve(config.splits > 1 ? std::int64_t{8} * grid_.x
                                          : std::int64_t{tiles} * config.cluster * config.rows / 16,
                        workspace_bytes);
@@ -192,7 +194,7 @@ class WgmmaKernel final : public Kernel {
   }
 
   void run(const Binding& binding) const override {
-    // They keep their memory: a settled step allocates none.
+    // The vectors keep their memory, so that a settled step does not allocate.
     static const PerThread<std::vector<std::uint64_t>> words_of_thread;
     std::vector<std::uint64_t>& words = words_of_thread.get();
     arguments_.fill(words, binding);
@@ -290,7 +292,7 @@ class WgmmaEngine final : public Engine {
   double estimate(const Region& region, std::span<const Value> values) const override {
     MatrixShape shape;
     if (refusal(target_, region, values, shape, nullptr) != nullptr) return 0;
-    // By class: an incomplete batch is planned as a whole one is.
+    // By size class: an incomplete batch is planned like a whole one.
     return wgmma_microseconds(target_.model, wgmma_class(sizes_of(region, values, shape)));
   }
 
@@ -316,18 +318,19 @@ class WgmmaEngine final : public Engine {
   }
 
  private:
-  // Of one warpgroup in a tile, whose block must have all of its sums.
+  // Rows of a tile with one warpgroup, whose block must have all of its sums.
   static constexpr int kReducedRows = 64;
-  /// Results of few columns leave threads idle. An epilogue's registers hold the result of three
-  /// values that lie as the result does: with a fourth, products of layer1 of resnet50 take 2.4
-  /// times as long.
+  /// True if rows are reduced in the epilogue. Results of few columns would leave threads idle. An
+  /// epilogue's registers hold three values with the result's layout: with a fourth, products of
+  /// layer1 of resnet50 take 2.4 times as long.
   bool reduces_rows(const Region& region, std::span<const Value> values,
                     const MatrixShape& shape) const {
     constexpr std::ptrdiff_t kMostRead = 3;
     const std::vector<MapReduce>& reduces = region.map.reduces;
     const bool does = std::any_of(reduces.begin(), reduces.end(),
                                   [](const MapReduce& reduce) { return reduce.rows > 0; });
-    // The plan notes what it asks of a size: products that do not reduce yet are not asked for it.
+    // The plan records every question about a size, so divisibility is asked only for products that
+    // reduce rows already.
     if (does && shape.m % kReducedRows != 0) return false;
     if (shape.n % 4 != 0 || shape.n < kWgmmaColumns) return false;
     const auto is_read = [](const MapInstr& instr) {

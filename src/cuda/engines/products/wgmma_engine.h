@@ -1,5 +1,5 @@
-// Large matrix products of 16-bit and tf32 arithmetic on Hopper, by the tensor copy engine and
-// wgmma, with the region's own epilogue.
+// Large matrix products of 16-bit and tf32 arithmetic on Hopper, by TMA and wgmma, with the
+// region's own epilogue.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,13 @@
 
 namespace tenon::cuda {
 
-/// Claims matrix products that compute in bfloat16 or float16, or in tf32 with both operands
-/// contiguous along the inner sum, are worth it by size, and have one matrix on the right. Operands
-/// of another type are converted into the workspace.
-/// One a target, never destroyed.
+/// Claims matrix products in bfloat16 or float16, or in tf32 with both operands contiguous along k,
+/// that are large enough and have one matrix on the right. Operands of another type are converted
+/// into the workspace. One engine per target, never destroyed.
 const Engine& wgmma_engine(const Target& target);
 
-/// The kernel of a product that the engine could claim but for its size, in the configuration of
-/// that name ("": the engine's choice).
+/// The kernel of a product, whatever its size, in the configuration of that name ("": the engine's
+/// choice).
 std::unique_ptr<Kernel> prepare_wgmma(const Region& region, std::span<const Value> values,
                                       const Target& target, const std::string& configuration = {});
 

@@ -1,4 +1,4 @@
-// Loading cuBLASLt, and a handle for each GPU.
+// Loads cuBLASLt and keeps a handle for each GPU.
 #include "cuda/engines/vendor/cublaslt_api.h"
 
 #include <map>
@@ -47,7 +47,7 @@ const CublasLt& cublaslt() {
 
 cublasLtHandle_t cublaslt_handle(int ordinal) {
   static std::mutex mutex;
-  // Never destroyed: a job may still make one when the process ends.
+  // Never destroyed: a job may still create a handle when the process ends.
   static auto& handles = *new std::map<int, cublasLtHandle_t>;
   const CublasLt& lt = cublaslt();
   context_of(ordinal);

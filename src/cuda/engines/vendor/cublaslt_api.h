@@ -118,9 +118,9 @@ struct CublasLt {
 
 /// The process's cuBLASLt, loaded once; never throws.
 const CublasLt& loaded_cublaslt();
-/// Throws DeviceError when it cannot be used.
+/// Throws DeviceError if the library cannot be used.
 const CublasLt& cublaslt();
-/// The handle for a GPU, whose context becomes current in this thread.
+/// The handle for a GPU. Makes the GPU's context current in this thread.
 cublasLtHandle_t cublaslt_handle(int ordinal);
 /// Throws DeviceError unless the status is a success.
 void check_cublaslt(cublasStatus_t status, const std::string& what);

@@ -1,9 +1,9 @@
-// Matrix products by cuBLASLt, and convolutions that are one for each image. Row-major results are
-// column-major ones transposed: the library is asked for out' = b' a'.
+// Matrix products by cuBLASLt, and convolutions that are one product per image. A row-major result
+// is a transposed column-major one: the library computes outᵀ = bᵀ aᵀ.
 //
-// The algorithm is one of the heuristics' among those that repeat bit for bit: no split of the
-// inner sum, or one whose parts are added in order in a step of their own. Configurations are their
-// ranks.
+// Algorithms are proposed by the library's heuristics; only deterministic ones are used: no split
+// of k, or a split whose parts a separate step adds in order. Configurations are the ranks of the
+// proposals.
 #include "cuda/engines/vendor/cublaslt_engine.h"
 
 #include <algorithm>
@@ -41,14 +41,14 @@ int data_type(DType dtype) {
   }
 }
 
-/// The largest power of two up to 16 that divides every address of the rows, in bytes.
+/// The largest power of two up to 16 that divides the addresses of all rows, in bytes.
 std::uint32_t alignment_of(const MatrixRows& rows, DType dtype) {
   const auto item = static_cast<std::int64_t>(item_size(dtype));
   std::int64_t bits = 16 | rows.offset * item;
   return static_cast<std::uint32_t>(bits & -bits);
 }
 
-/// Whether all rows are multiples of 16 bytes: Hopper's kernels copy nothing else.
+/// True if all rows are multiples of 16 bytes, as Hopper's kernels require.
 bool has_whole_lines(const MatrixShape& shape, DType compute) {
   const std::int64_t line = 16 / static_cast<std::int64_t>(item_size(compute));
   const auto is_whole = [&](const MatrixRows& rows) {
@@ -57,8 +57,8 @@ bool has_whole_lines(const MatrixShape& shape, DType compute) {
   return is_whole(shape.a.rows) && is_whole(shape.b.rows) && shape.n % line == 0;
 }
 
-/// What a product takes, by tiles and splits such as its heuristics choose. The share of a GPU's
-/// rate was fitted to what an H200 measured (cuda/tuned).
+/// Time of a product with the tiles and splits that the heuristics choose. The share of the GPU's
+/// rate was fitted to measurements on an H200 (cuda/tuned).
 double product_microseconds(const GpuModel& gpu, MatrixShape shape, const Contraction& c) {
   constexpr std::int64_t kTile = 64, kShortestSplit = 256;
   constexpr double kShare = 0.7;
@@ -66,7 +66,7 @@ double product_microseconds(const GpuModel& gpu, MatrixShape shape, const Contra
   constexpr double kRounds = 4;  // of loads, until all of a multiprocessor computes and back
   const auto real = [](std::int64_t x) { return static_cast<double>(x); };
   const bool whole = !vendor_is_short(c.compute()) || has_whole_lines(shape, c.compute());
-  // By class: an incomplete batch is planned as a whole one is.
+  // By size class: an incomplete batch is planned like a whole one.
   shape.m = power_above(shape.m), shape.k = power_above(shape.k);
   const double rate = (whole ? kShare : kShareOfOthers) * gpu.rate(c.compute(), c.tf32());
   const double tiles = real(divide_up(shape.m, kTile) * divide_up(shape.n, kTile) * shape.batch);
@@ -86,7 +86,7 @@ double product_microseconds(const GpuModel& gpu, MatrixShape shape, const Contra
          gpu.cycles_to_microseconds(kRounds * gpu.latency);
 }
 
-/// What the library does to a product's results before it stores them, of the type `out` has.
+/// The library's own epilogue, for a result of the type of `out`.
 struct LtEpilogue {
   std::uint32_t kind = CUBLASLT_EPILOGUE_DEFAULT;
   ValueId bias = kNoValue;  // float32, along the columns
@@ -95,7 +95,7 @@ struct LtEpilogue {
   ValueId out = kNoValue;
 };
 
-/// Null when it fuses no such epilogue.
+/// Nothing if the library fuses no such epilogue.
 std::optional<LtEpilogue> fused(const Region& region, std::span<const Value> values) {
   constexpr std::int64_t kLeadingDimension = 8;  // that of GELU's input is a multiple of it
   LtEpilogue e;
@@ -115,18 +115,18 @@ std::optional<LtEpilogue> fused(const Region& region, std::span<const Value> val
   } else {
     return {};
   }
-  // A bias that float16 cannot hold may be one that the sum takes back.
+  // A bias that float16 cannot represent may cancel in the sum.
   if (e.bias != kNoValue && values[at(e.out)].dtype == DType::Float16) return {};
   constexpr std::int64_t kAlignedFloats = 4;
   return e.bias_offset % kAlignedFloats == 0 ? std::optional(e) : std::nullopt;
 }
 
-/// Of a call that the library has no algorithm for, of any rank.
+/// The library has no algorithm of any rank for the call.
 struct NoAlgorithm : NotSupported {
   using NotSupported::NotSupported;
 };
 
-/// One call of the library, described and decided once.
+/// One call of the library, described and chosen once.
 class LtCall {
  public:
   LtCall(const Target& target, const Contraction& c, const MatrixShape& shape, DType operands,
@@ -177,8 +177,8 @@ class LtCall {
         "describing a product");
   }
 
-  /// Column-major, so the contiguous axis comes first; `transpose` is the attribute that says
-  /// whether the library reads the operand the other way.
+  /// Column-major, so the contiguous axis comes first. `transpose` is the attribute for reading the
+  /// operand transposed.
   void layout(cublasLtMatrixLayoutOpaque_t& matrix, const MatrixOperand& operand, DType dtype,
               int transpose) {
     const CublasLt& lt = cublaslt();
@@ -204,7 +204,7 @@ class LtCall {
 
   void set_epilogue(const LtEpilogue& e, std::int64_t columns) {
     set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, e.kind);
-    // The heuristics look at its alignment only.
+    // The heuristics only use the address's alignment.
     // NOLINTNEXTLINE(performance-no-int-to-ptr): never read
     const void* aligned = reinterpret_cast<const void*>(kConversionAlignment);
     if (e.bias != kNoValue) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
@@ -257,8 +257,8 @@ class LtCall {
   cublasLtMatmulHeuristicResult_t chosen_ = {};
 };
 
-/// Loads what of the library any product needs, so that the first one that is asked for comes soon.
-/// What fails will fail again for whoever needs it.
+/// Loads the parts of the library that every product needs, so that the first real request is fast.
+/// An error here recurs at that request.
 void start_cublaslt(const Target& target) noexcept {
   constexpr std::int64_t kSide = 64;
   Contraction any;
@@ -269,7 +269,7 @@ void start_cublaslt(const Target& target) noexcept {
     operand->plain = true;
     operand->rows.outer = operand->rows.inner = operand->rows.outer_stride = kSide;
   }
-  // Kernels for results of either type are found apart.
+  // Kernels for different result types are loaded separately.
   for (const DType result : {DType::BFloat16, DType::Float32}) {
     try {
       const LtCall call(target, any, shape, DType::BFloat16, result, nullptr, 0);
@@ -296,7 +296,7 @@ class LtKernel final : public Kernel {
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
   }
 
-  /// What one takes, with its conversions and a pass of its own for what is not fused.
+  /// Time of one product, with its conversions and a separate pass for an unfused epilogue.
   static double microseconds(const GpuModel& gpu, const Region& region,
                              std::span<const Value> values, const MatrixShape& shape) {
     const Contraction& c = region.contraction;
@@ -341,7 +341,7 @@ class LtKernel final : public Kernel {
   }
 
  private:
-  /// False where the library has no such epilogue for this product: older ones have none of GELU.
+  /// False if the library has no such epilogue for this product: older versions lack GELU's.
   bool call_fused(const Target& target, std::span<const Value> values, const MatrixShape& shape,
                   const LtEpilogue& epilogue, int rank) {
     const DType result = values[at(epilogue.out)].dtype;
@@ -362,7 +362,7 @@ class LtKernel final : public Kernel {
     return true;
   }
 
-  /// An epilogue is a launch behind the product.
+  /// The epilogue is a separate launch after the product.
   void call_apart(const Target& target, const Region& region, std::span<const Value> values,
                   const MatrixShape& shape, int rank) {
     DType result = c_.dtype;
@@ -431,7 +431,7 @@ class LtEngine final : public Engine {
   }
 
   double estimate(const Region& region, std::span<const Value> values) const override {
-    // Convolutions go to it where measurements say so: the model was fitted to single products.
+    // Convolutions use cuBLASLt only if measured: the model was fitted to single products.
     MatrixShape shape;
     if (region.contraction.op != Op::Matmul || !matrix_shape(region.contraction, shape, nullptr))
       return 0;
@@ -482,7 +482,8 @@ class LtEngine final : public Engine {
     return vendor_refusal(region.contraction, values);
   }
 
-  /// Its kernels are slow where they are not; those for convolutions are not.
+  /// The library's kernels for products are slow on unaligned operands; those for convolutions are
+  /// not.
   static bool is_aligned(const Contraction& product) {
     const std::int64_t pixels = product.b_shape[product.b_shape.rank() - 1];
     return pixels * static_cast<std::int64_t>(item_size(product.compute())) % 8 == 0;

@@ -6,8 +6,8 @@
 
 namespace tenon::cuda {
 
-/// Claims products of floating matrices whose strides the library can express, where the target has
-/// it. Deterministic algorithms only.
+/// Claims products of floating-point matrices whose strides the library can express, if the target
+/// has the library. Deterministic algorithms only.
 const Engine& cublaslt_engine(const Target& target);
 
 }  // namespace tenon::cuda

@@ -1,4 +1,4 @@
-// Loading cuDNN.
+// Loads cuDNN.
 #include "cuda/engines/vendor/cudnn_api.h"
 
 #include <tenon/error.h>

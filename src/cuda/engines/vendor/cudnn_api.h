@@ -148,7 +148,7 @@ struct Cudnn {
 
 /// The process's cuDNN, loaded once; never throws.
 const Cudnn& loaded_cudnn();
-/// Throws DeviceError when it cannot be used.
+/// Throws DeviceError if the library cannot be used.
 const Cudnn& cudnn();
 /// Throws DeviceError unless the status is a success.
 void check_cudnn(cudnnStatus_t status, const std::string& what);

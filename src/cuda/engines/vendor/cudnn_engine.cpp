@@ -1,11 +1,15 @@
-// Convolutions by cuDNN: operands converted before it where they are asked for in 16 bits, bias and
-// ReLU fused by it where it can, any other epilogue after it. Configurations are the ranks of its
-// plans, "fused-N" where it does the epilogue too, "large-N" of those that need much memory (in
-// full precision Fourier transforms take a third of the time of sums over 5 x 5 filters), "last-N"
-// where all images are transposed to channels last and back around it: its fast kernels of 16 bits
-// know no other. Where the plan keeps images so nothing but filters is transposed; then of 16-bit
-// operands results of 16 bits are asked for, which is what the fastest of these kernels make, and
-// "fused-last-N" does the epilogue too.
+// Convolutions by cuDNN. Operands are converted before the call if 16-bit operands are wanted.
+// cuDNN fuses bias and ReLU where it can; any other epilogue runs after the call. Configurations:
+// - N: the rank of a plan.
+// - "fused-N": cuDNN also computes the epilogue.
+// - "large-N": a plan that needs much memory (in float32, Fourier transforms take a third of the
+//   time of direct sums over 5 x 5 filters).
+// - "last-N": all feature maps are transposed to NHWC before and back after the call, because the
+//   library's fast 16-bit kernels take no other layout.
+// - "fused-last-N": both.
+//
+// If the plan keeps feature maps in NHWC, only filters are transposed. With 16-bit operands, 16-bit
+// results are then requested, which the fastest of these kernels compute.
 #include "cuda/engines/vendor/cudnn_engine.h"
 
 #include <algorithm>
@@ -30,11 +34,11 @@ namespace {
 
 constexpr int kPlans = 6;  // how many of the heuristics' proposals are worth timing
 constexpr int kLastPlans = 3, kLargePlans = 2;
-constexpr int kFusedPlans = 2;  // that it compiles for an epilogue over channels-last images
+constexpr int kFusedPlans = 2;  // that it compiles for an epilogue over NHWC
 constexpr const char *kFused = "fused-", *kLarge = kMuchMemory, *kLast = "last-",
                      *kFusedLast = "fused-last-";
 
-/// Which plan, and whether the library is to do the epilogue; fused where it can when not said.
+/// The plan to use, and whether the library computes the epilogue; not given: it does if it can.
 struct Way {
   std::optional<bool> fused;
   int rank = 0;
@@ -53,7 +57,7 @@ Way way_named(const std::string& configuration) {
   throw NotSupported(cat("cudnn has no configuration '", configuration, "'"));
 }
 
-/// The epilogue, where it is one that the library may fuse: of gradients a rounding alone.
+/// The epilogue if the library may fuse it; for gradients only a rounding.
 std::optional<SimpleEpilogue> fusible(const Region& region, std::span<const Value> values) {
   std::optional<SimpleEpilogue> simple = simple_epilogue(region, values);
   const bool computes = simple && (simple->relu || simple->bias != kNoValue);
@@ -65,7 +69,7 @@ std::optional<SimpleEpilogue> fusible(const Region& region, std::span<const Valu
   return simple;
 }
 
-/// How the elements of [N, C, H, W] follow each other in memory, from the inside out.
+/// Memory order of the elements of [N, C, H, W], innermost axis first.
 constexpr int kAsWritten[] = {3, 2, 1, 0}, kChannelsLast[] = {1, 3, 2, 0},
               kFirstAxisLast[] = {0, 3, 2, 1};  // [C, H, W, N]: filters as products read them
 
@@ -82,11 +86,11 @@ bool lies_in(const View& view, const Shape& shape, bool channels_last) {
   return channels_last ? lies_in(view, shape, kChannelsLast) : lies_in(view, shape, kAsWritten);
 }
 
-/// Images or filters as planes of channels by places.
+/// Feature maps or filters as planes of channels by positions.
 Shape planes_of(const Shape& shape) { return {shape[0], shape[1], shape[2] * shape[3]}; }
 
-/// The planes to transpose, one after the other, so that an operand lies as the library reads it:
-/// none where it does. nullopt for a view that lies in no order known here, as a slice does.
+/// The planes to transpose, one after the other, so that the operand gets the library's layout;
+/// empty if it already has it. nullopt for a view in an unknown order, such as a slice.
 std::optional<std::vector<Shape>> transposes(const View& view, const Shape& shape,
                                              bool channels_last) {
   const Shape planes = planes_of(shape);
@@ -99,14 +103,14 @@ std::optional<std::vector<Shape>> transposes(const View& view, const Shape& shap
   return all;
 }
 
-/// Whether the plan keeps the images of the convolution with the channels last.
+/// True if the plan keeps the convolution's feature maps in NHWC.
 bool keeps_last(const Contraction& c) {
   if (c.channels_last) return true;
   return c.op == Op::Conv2dWeightGrad &&
          (!lies_in(c.a, c.a_shape, false) || !lies_in(c.b, c.b_shape, false));
 }
 
-/// Whether all that becomes of a result that the plan keeps channels last is rounded to 16 bits
+/// True if everything computed from a result that the plan keeps in NHWC is rounded to 16 bits
 /// anyway.
 bool rounds_result(const Region& region, std::span<const Value> values) {
   const Contraction& c = region.contraction;
@@ -118,7 +122,7 @@ bool rounds_result(const Region& region, std::span<const Value> values) {
          std::all_of(region.map.stores.begin(), region.map.stores.end(), is_rounded);
 }
 
-/// Whether the result is rounded to 16 bits before anything is made of it.
+/// True if the result is rounded to 16 bits before anything is computed from it.
 bool is_rounded_first(const Region& region) {
   const Contraction& c = region.contraction;
   const std::vector<MapInstr>& instrs = region.map.instrs;
@@ -154,7 +158,7 @@ CudnnConvolution convolution_of(const Contraction& c) {
   return v;
 }
 
-/// The epilogue that the library is to do; nothing where it is done behind it.
+/// The epilogue that the library computes; nothing if it runs after the call.
 std::optional<SimpleEpilogue> epilogue_to_fuse(const Region& region, std::span<const Value> values,
                                                const Way& way) {
   const std::optional<SimpleEpilogue> simple = fusible(region, values);
@@ -188,11 +192,11 @@ CudnnConvolution without_epilogue(const Region& region, std::span<const Value> v
   return v;
 }
 
-/// Where kernels for channels-last images are fast, and turning is simple.
-bool may_turn(const Contraction& c, std::span<const Value> values) {
+/// True if the library's kernels for NHWC are fast and transposing is simple.
+bool may_transpose(const Contraction& c, std::span<const Value> values) {
   for (const View* view : {&c.a, &c.b})
     if (values[at(view->value)].dtype == DType::Float64) return false;
-  // Images have the channels of all groups, filters those of one.
+  // Feature maps have the channels of all groups, filters those of one group.
   const std::int64_t groups = c.attrs.conv.groups;
   const auto fits = [](const Shape& s, std::int64_t parts) {
     return s[1] % (8 * parts) == 0 && s.numel() < (1 << 30);
@@ -202,7 +206,7 @@ bool may_turn(const Contraction& c, std::span<const Value> values) {
          fits(c.b_shape, by_filter ? groups : 1) && fits(c.result_shape(), by_filter ? 1 : groups);
 }
 
-/// One of the two operands: where it lies, and its conversion.
+/// One of the two operands: its address and its conversion.
 class Operand {
  public:
   Operand(const Target& target, const View& view, const Shape& shape, DType wanted,
@@ -224,10 +228,10 @@ class Operand {
   }
   std::size_t bytes() const {
     std::size_t sum = cast_ ? cast_->bytes() : 0;
-    for (const PlaneTurn& turn : turns_) sum += turn.bytes();
+    for (const PlaneTranspose& turn : turns_) sum += turn.bytes();
     return sum;
   }
-  /// `place` moves past what the conversion takes.
+  /// `place` advances past the conversion's workspace.
   const std::byte* run(const Binding& binding, std::byte*& place) const {
     const std::byte* memory = binding.values[at(value_)];
     if (cast_) {
@@ -235,7 +239,7 @@ class Operand {
       return std::exchange(place, place + cast_->bytes());
     }
     memory += offset_;
-    for (const PlaneTurn& turn : turns_) {
+    for (const PlaneTranspose& turn : turns_) {
       turn.run(binding.stream, memory, place);
       memory = std::exchange(place, place + turn.bytes());
     }
@@ -243,7 +247,7 @@ class Operand {
   }
   std::string source() const {
     std::string all = cast_ ? cast_->source() : std::string();
-    for (const PlaneTurn& turn : turns_) all += turn.source();
+    for (const PlaneTranspose& turn : turns_) all += turn.source();
     return all;
   }
 
@@ -251,7 +255,7 @@ class Operand {
   ValueId value_;
   std::size_t offset_ = 0;
   std::optional<RowCast> cast_;
-  std::vector<PlaneTurn> turns_;
+  std::vector<PlaneTranspose> turns_;
 };
 
 class CudnnKernel final : public Kernel {
@@ -262,7 +266,7 @@ class CudnnKernel final : public Kernel {
         a_(target, c_.a, c_.a_shape, c_.compute(), values, way.channels_last),
         b_(target, c_.b, c_.b_shape, c_.compute(), values, way.channels_last) {
     if (!plan_fused(target, region, values, way)) plan_plain(target, region, values, way);
-    if (way.channels_last && !c_.channels_last) turn_back(target);
+    if (way.channels_last && !c_.channels_last) transpose_back(target);
     workspace_bytes = a_.bytes() + b_.bytes() + product_bytes_ + transposed_bytes_ +
                       conversion_room(plan_->workspace_bytes());
     if (workspace_bytes > 0) workspace_bytes += kConversionAlignment;
@@ -329,8 +333,8 @@ class CudnnKernel final : public Kernel {
     plan_ = shared_plan(target, v, way.rank);
   }
 
-  /// The result to images by channels.
-  void turn_back(const Target& target) {
+  /// Transposes the result back to NCHW.
+  void transpose_back(const Target& target) {
     const Shape planes = planes_of(c_.out_shape);
     if (planes[2] == 1) return;
     turn_.emplace(target, Shape{planes[0], planes[2], planes[1]}, result_, result_);
@@ -343,7 +347,7 @@ class CudnnKernel final : public Kernel {
   std::optional<VendorEpilogue> epilogue_;
   ValueId out_ = kNoValue, bias_ = kNoValue;
   DType result_ = DType::Float32;
-  std::optional<PlaneTurn> turn_;  // of a channels-last result
+  std::optional<PlaneTranspose> turn_;  // of an NHWC result
   std::size_t bias_offset_ = 0, product_bytes_ = 0, transposed_bytes_ = 0;
 };
 
@@ -360,7 +364,8 @@ class CudnnEngine final : public Engine {
     return reason == nullptr;
   }
 
-  /// Of convolutions over channels-last images; others go to it where measurements say so.
+  /// The time of convolutions over NHWC feature maps; other convolutions use cuDNN only if
+  /// measured.
   double estimate(const Region& region, std::span<const Value> values) const override {
     const Contraction& c = region.contraction;
     if (!keeps_last(c)) return 0;
@@ -396,19 +401,19 @@ class CudnnEngine final : public Engine {
     for (int rank = 0; rank < kPlans; ++rank) {
       if (fuses) names.push_back(kFused + std::to_string(rank));
       names.push_back(std::to_string(rank));
-      // Behind the first of the others: where time runs out they are neither all that was measured
-      // nor what was not.
+      // Timed after the first of the others: if time runs out, they are neither all that was
+      // measured nor all that was not.
       for (int large = 0; full && rank == 0 && large < kLargePlans; ++large)
         names.push_back(kLarge + std::to_string(large));
     }
-    if (may_turn(region.contraction, values))
+    if (may_transpose(region.contraction, values))
       for (int rank = 0; rank < kLastPlans; ++rank) names.push_back(kLast + std::to_string(rank));
     return names;
   }
 
   std::unique_ptr<Kernel> prepare_as(const std::string& configuration, const Region& region,
                                      std::span<const Value> values, int) const override {
-    // A version that is not used is met here first: others run the region instead.
+    // An unusable version is detected here first; other engines then run the region.
     if (const std::string& problem = loaded_cudnn().problem; !problem.empty())
       throw NotSupported(cat("cuDNN cannot be used: ", problem));
     return std::make_unique<CudnnKernel>(target_, region, values,
@@ -434,7 +439,7 @@ class CudnnEngine final : public Engine {
     std::call_once(started_, [this] { run_on_worker([t = target_] { start_cudnn(t); }); });
   }
 
-  /// None of one that is not used, which may be asked too.
+  /// Empty for an unusable library, which may be asked too.
   std::string version() const override {
     const Cudnn& table = loaded_cudnn();
     return table.problem.empty() ? std::to_string(table.cudnnGetVersion()) : std::string();
@@ -444,12 +449,12 @@ class CudnnEngine final : public Engine {
   static Way way_of(const std::string& configuration, const Contraction& c,
                     std::span<const Value> values) {
     Way way = way_named(configuration);
-    // Of 16 bits the library compiles its kernels with epilogues.
+    // For 16-bit operands the library compiles its kernels with epilogues.
     if (configuration.empty() && keeps_last(c)) {
       way.channels_last = true;
       if (!c.tf32()) way.fused = false;
     }
-    if (way.channels_last && !may_turn(c, values))
+    if (way.channels_last && !may_transpose(c, values))
       throw NotSupported("cuDNN is given no channels-last images of these types or sizes");
     return way;
   }
@@ -470,7 +475,7 @@ class CudnnEngine final : public Engine {
       if (!planes->empty() && c.compute() == DType::Float64)
         return "a float64 operand in another order";
     }
-    if (keeps_last(c) && !may_turn(c, values))
+    if (keeps_last(c) && !may_transpose(c, values))
       return "channels-last images of other channels than multiples of 8";
     return nullptr;
   }

@@ -6,8 +6,8 @@
 
 namespace tenon::cuda {
 
-/// Claims convolutions of floating images, where the target has the library. Deterministic plans
-/// only; prepare() throws NotSupported where the library has none.
+/// Claims convolutions of floating-point feature maps, if the target has the library. Deterministic
+/// plans only; prepare() throws NotSupported if the library has none.
 const Engine& cudnn_engine(const Target& target);
 
 }  // namespace tenon::cuda

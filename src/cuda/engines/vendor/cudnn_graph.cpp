@@ -1,4 +1,4 @@
-// Building cuDNN's operation graph, asking its heuristics, running a plan.
+// Builds cuDNN's operation graph, asks its heuristics, runs a plan.
 #include "cuda/engines/vendor/cudnn_graph.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ constexpr std::int64_t kLargeShare = 32;  // of the GPU's memory, a large worksp
 // Names of the tensors in a plan.
 enum Uid : std::int64_t { kX = 1, kW, kY, kBias, kProduct, kBiased };
 
-/// A GPU's handle; its stream is set at each launch, so launches take turns. More of them would
-/// plan no faster: the library answers one thread at a time.
+/// A GPU's handle. Its stream is set at each launch, so launches take turns. More handles would not
+/// plan faster: the library serves one thread at a time.
 struct GpuHandle {
   std::mutex mutex;
   cudnnHandle_t handle = nullptr;
@@ -32,7 +32,7 @@ struct GpuHandle {
 
 GpuHandle& gpu_handle(int ordinal) {
   static std::mutex mutex;
-  // Never destroyed: a job may still make one when the process ends.
+  // Never destroyed: a job may still create a handle when the process ends.
   static auto& handles = *new std::map<int, GpuHandle>;
   context_of(ordinal);
   const std::lock_guard lock(mutex);
@@ -75,7 +75,7 @@ CudnnDescriptor tensor(const Shape& shape, DType dtype, Uid uid, bool is_virtual
   return d;
 }
 
-/// Type of sums, and of what is computed beside them.
+/// The type of sums and of intermediate values.
 DType sums_of(const CudnnConvolution& c) {
   return c.operands == DType::Float64 ? DType::Float64 : DType::Float32;
 }
@@ -97,7 +97,7 @@ CudnnDescriptor geometry(const CudnnConvolution& c) {
   return d;
 }
 
-/// What the three operations call their parts.
+/// The names of the parts of the three operations.
 struct Names {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t alpha, beta, geometry, x, w, y;
@@ -129,7 +129,7 @@ Names names_of(Op op) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
 }
 
-/// The operations of one graph and the tensors between them, which must outlive it.
+/// The operations of one graph and the tensors between them, which must outlive the graph.
 class Operations {
  public:
   explicit Operations(const CudnnConvolution& c) {
@@ -206,7 +206,7 @@ class Operations {
   std::vector<cudnnBackendDescriptor_t> operations_;
 };
 
-/// Engine configurations, the fastest first by the library's estimate.
+/// Engine configurations, fastest first by the library's estimate.
 std::vector<CudnnDescriptor> proposals(const CudnnDescriptor& graph, cudnnBackendHeurMode_t mode) {
   const Cudnn& dnn = cudnn();
   CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -241,8 +241,8 @@ std::vector<int> notes_of(const CudnnDescriptor& engine, cudnnBackendAttributeNa
   return {notes, notes + std::clamp<std::int64_t>(count, 0, 32)};
 }
 
-/// Whether an engine with these notes keeps the promises: the same bits every time, operands at
-/// their precision, float32 sums.
+/// True if an engine with these notes is deterministic, keeps the operands' precision and sums in
+/// float32.
 bool is_faithful(const std::vector<int>& notes, const CudnnConvolution& c) {
   const bool exact = c.operands == DType::Float32 && !c.tf32;
   return std::none_of(notes.begin(), notes.end(), [&](int note) {
@@ -312,7 +312,7 @@ CudnnPlan::CudnnPlan(const Target& target, const CudnnConvolution& convolution, 
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &gpu.handle);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
             static_cast<std::int64_t>(operations->list().size()), operations->list().data());
-  // Engines that compile their kernels at run time are slow to start: where there is no other.
+  // Engines that compile their kernels at run time start slowly: used only if there is no other.
   int found = 0;
   if (graph.finalize() == CUDNN_STATUS_SUCCESS)
     for (const bool compile : {false, true})
@@ -376,11 +376,11 @@ void start_cudnn(const Target& target) noexcept {
 
 namespace {
 
-/// The plan of a convolution and rank, as long as somebody holds it.
+/// The plan of a convolution and rank, for as long as it is referenced.
 struct SharedPlan {
-  std::mutex mutex;  // held while it is made: who asks meanwhile waits
+  std::mutex mutex;  // held while the plan is made; other requests wait
   std::weak_ptr<const CudnnPlan> plan;
-  std::shared_ptr<const CudnnPlan> prefetched;  // until somebody asks
+  std::shared_ptr<const CudnnPlan> prefetched;  // until the real request
 };
 
 std::shared_ptr<SharedPlan> find_shared(const Target& target, const CudnnConvolution& convolution,
@@ -401,8 +401,8 @@ std::shared_ptr<SharedPlan> find_shared(const Target& target, const CudnnConvolu
   return found;
 }
 
-/// Makes plans on a worker, one a job: where a job ends, the end of the process is told to wait for
-/// what the library has made for it.
+/// Makes plans on a worker, one per job: after each job the end of the process is told to wait for
+/// the objects that the library has created.
 class Prefetcher {
  public:
   void add(const Target& target, const CudnnConvolution& convolution, int rank) {
@@ -450,7 +450,7 @@ class Prefetcher {
     forgotten->prefetched.reset();
   }
 
-  /// Null where it is there already, or cannot be made: whoever needs it is told.
+  /// Null if the plan exists already or cannot be made; the real request reports the error.
   static std::shared_ptr<SharedPlan> make(const Order& order) noexcept {
     try {
       std::shared_ptr<SharedPlan> shared = find_shared(order.target, order.convolution, order.rank);

@@ -16,8 +16,8 @@
 
 namespace tenon::cuda {
 
-/// y[N, K, P, Q] of x[N, C, H, W] and w[K, C/g, R, S], all contiguous as they are written here or
-/// all with the channels last: forward computes y, the gradients x or w from the other two.
+/// y[N, K, P, Q] of x[N, C, H, W] and w[K, C/g, R, S], all contiguous in the written order or all
+/// in NHWC. Forward computes y; the gradients compute x or w from the other two.
 struct CudnnConvolution {
   Op op = Op::Conv2d;
   ConvAttrs attrs;
@@ -31,7 +31,7 @@ struct CudnnConvolution {
   bool operator<(const CudnnConvolution& other) const { return words() < other.words(); }
 
  private:
-  /// All that it says.
+  /// All fields, as a key.
   std::array<std::int64_t, 23> words() const;
 };
 
@@ -60,11 +60,11 @@ class CudnnDescriptor {
   cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
 
-/// A plan that the heuristics propose, among those that repeat bit for bit, keep the precision
-/// asked for and need no more than 64 MiB; the large ones more, up to a share of the GPU's memory.
+/// A plan that the heuristics propose: deterministic, with the requested precision, and with a
+/// workspace of at most 64 MiB; for `large` up to a share of the GPU's memory.
 class CudnnPlan {
  public:
-  /// The one of this rank. Throws NotSupported when there is none.
+  /// The plan of this rank. Throws NotSupported if there is none.
   CudnnPlan(const Target& target, const CudnnConvolution& convolution, int rank);
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   void run(void* stream, const void* x, const void* w, const void* y, const void* bias,
@@ -76,20 +76,20 @@ class CudnnPlan {
 
   int ordinal_;
   bool bias_;
-  std::shared_ptr<const void> operations_;  // what the plan was made of, as long as it lives
+  std::shared_ptr<const void> operations_;  // the plan refers to these
   std::unique_ptr<CudnnDescriptor> graph_, config_, plan_;
   std::size_t workspace_bytes_ = 0;
 };
 
-/// Loads what of the library any plan needs, so that the first one that is asked for comes soon.
-/// What fails will fail again for whoever needs it.
+/// Loads the parts of the library that every plan needs, so that the first real request is fast. An
+/// error here recurs at that request.
 void start_cudnn(const Target& target) noexcept;
 
-/// The plan of this rank, made once for all convolutions of a kind: networks repeat theirs, and the
-/// library takes milliseconds for each.
+/// The plan of this rank, made once for all equal convolutions: networks repeat convolutions, and
+/// the library takes milliseconds for each plan.
 std::shared_ptr<const CudnnPlan> shared_plan(const Target& target,
                                              const CudnnConvolution& convolution, int rank);
-/// Has it made by a worker, for who asks next.
+/// Makes the plan on a worker, for a later request.
 void prefetch_plan(const Target& target, const CudnnConvolution& convolution, int rank);
 
 }  // namespace tenon::cuda

@@ -1,7 +1,6 @@
-// Which of these functions an epilogue is, is told by its values: differentiation, merged factors
-// and the order of terms leave many forms of one function. Epilogues that are made of sums,
-// products and sigmoids alone are analytic, so that one which agrees at some places that have
-// nothing in common agrees everywhere.
+// Recognises an epilogue by its values: differentiation, merged factors and the order of terms give
+// one function many forms. Epilogues of sums, products and sigmoids alone are analytic, so an
+// epilogue that agrees with a function at some unrelated points agrees everywhere.
 #include "cuda/engines/vendor/gelu_epilogue.h"
 
 #include <algorithm>
@@ -14,7 +13,7 @@
 namespace tenon::cuda {
 namespace {
 
-/// A place: the product's result there and what stands beside it in memory.
+/// A point: the product's result and the loaded value.
 struct Place {
   double result, loaded;
 };
@@ -23,7 +22,7 @@ constexpr Place kPlaces[] = {{.37, -.61}, {-1.29, .83},  {2.11, 1.57}, {-.53, -2
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// Without roundings; NaN from the first instruction on that is none of the above.
+/// Without roundings; NaN from the first other instruction on.
 std::vector<double> values_at(const MapProgram& map, const Place& place) {
   std::vector<double> out;
   out.reserve(map.instrs.size());
@@ -56,7 +55,7 @@ double gelu_slope(double x) {
   return gate + x * gate * (1 - gate) * kScale * (1 + 3 * kCube * x * x);
 }
 
-/// Whether an instruction computes f(result, loaded). Constants are float32.
+/// True if an instruction computes f(result, loaded). Constants are float32.
 template <class F>
 bool is_function(const MapProgram& map, int source, const F& f) {
   constexpr double kNear = 1e-5;
@@ -66,13 +65,13 @@ bool is_function(const MapProgram& map, int source, const F& f) {
   });
 }
 
-/// Whether it is a vector along the columns.
+/// True for a vector along the columns.
 bool is_along_columns(const View& view, const Shape& space) {
   return (space[2] == 1 || view.stride[2] == 1) && (space[1] == 1 || view.stride[1] == 0) &&
          (space[0] == 1 || view.stride[0] == 0);
 }
 
-/// The one load of an epilogue; null: none, or several.
+/// The only load of an epilogue; null if there is none or several.
 const MapInstr* only_load(const MapProgram& map) {
   const MapInstr* found = nullptr;
   for (const MapInstr& i : map.instrs) {

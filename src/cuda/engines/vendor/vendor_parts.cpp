@@ -47,7 +47,7 @@ VendorEpilogue::VendorEpilogue(const Target& target, const Region& region,
 }
 
 void VendorEpilogue::run(const Binding& binding, const std::byte* product) const {
-  // They keep their memory: a settled step allocates none.
+  // The vectors keep their memory, so that a settled step does not allocate.
   static const PerThread<std::vector<std::uint64_t>> words_of_thread;
   std::vector<std::uint64_t>& words = words_of_thread.get();
   arguments_.fill(words, binding);
@@ -72,7 +72,7 @@ ValueId product_place(const Region& region, std::span<const Value> values, DType
 
 namespace {
 
-/// The one axis that a view moves along, by neighbours; -1 for any other view.
+/// The axis along which the view is a contiguous vector; -1 for any other view.
 int only_axis(const View& view, const Shape& space) {
   int axis = -1;
   for (int d = 0; d < space.rank(); ++d) {
@@ -93,7 +93,7 @@ std::optional<SimpleEpilogue> simple_epilogue(const Region& region, std::span<co
     return {};
   SimpleEpilogue e;
   e.out = map.stores[0].view.value;
-  // From what is stored back to the result; other instructions are for nobody.
+  // Walks back from the store to the result; other instructions are unused.
   const MapInstr* instr = &map.instrs[at(map.stores[0].source)];
   const auto steps_back = [&](Op op) {
     if (instr->code != MapCode::Compute || instr->op != op) return false;

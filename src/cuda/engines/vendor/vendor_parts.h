@@ -1,5 +1,5 @@
-// What the engines of vendor libraries share: an epilogue applied to a result of theirs by a kernel
-// of our own, or fused by the library.
+// Shared by the vendor engines: an epilogue that our own kernel applies to the library's result, or
+// that the library fuses.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace tenon::cuda {
 inline bool vendor_is_short(DType dtype) {
   return dtype == DType::Float16 || dtype == DType::BFloat16;
 }
-/// Why the libraries do not take a contraction's dtypes, or null: they multiply floating numbers of
-/// one type, give results of that type or float32, and we convert to 16 bits only.
+/// Why the libraries cannot take a contraction's dtypes, or null. They multiply floating-point
+/// numbers of one type and return that type or float32; we convert only to 16 bits.
 const char* vendor_refusal(const Contraction& c, std::span<const Value> values);
 
-/// A contraction's epilogue over its finished result.
+/// A contraction's epilogue, applied to the finished result.
 class VendorEpilogue {
  public:
-  /// `space` is [batch, rows, columns]; the product is of 16 bits, or of the region's dtype where
-  /// that is wider, else float32.
+  /// `space` is [batch, rows, columns]. The product is 16-bit, or has the region's dtype if that is
+  /// wider, otherwise float32.
   VendorEpilogue(const Target& target, const Region& region, std::span<const Value> values,
                  const Shape& space, DType product);
   void run(const Binding& binding, const std::byte* product) const;
@@ -40,13 +40,13 @@ class VendorEpilogue {
   std::shared_ptr<const CompiledKernel> kernel_;
 };
 
-/// A value of the arena where a product of this type may lie until its epilogue overwrites it
-/// there, element by element; kNoValue where there is none.
+/// A value of the arena that may hold a product of this type until the epilogue overwrites it in
+/// place, element by element; kNoValue if there is none.
 ValueId product_place(const Region& region, std::span<const Value> values, DType product);
 
-/// An epilogue that vendor libraries fuse: result + bias, then max(., 0), either of them, into one
-/// contiguous value: float32, or rounded to what the operands are multiplied as, and then it may be
-/// that alone.
+/// An epilogue that vendor libraries fuse: result + bias, then max(., 0), or either one, stored to
+/// one contiguous value. The value is float32, or rounded to the operands' product type; then the
+/// rounding may be all.
 struct SimpleEpilogue {
   bool relu = false;
   ValueId bias = kNoValue;  // float32

@@ -1,8 +1,8 @@
-// Included before every kernel that is compiled for the emulator: what nvcc and NVRTC have built in
-// (qualifiers, index variables, vector types, maths, bit casts), for the host's compiler.
+// Included before every kernel that is compiled for the emulator: the built-ins of nvcc and NVRTC
+// (qualifiers, index variables, vector types, maths, bit casts) for the host's compiler.
 //
-// There are no standard headers here, as there are none in NVRTC. __global__, __launch_bounds__ and
-// __shared__ with alignas are rewritten by fake_nvrtc.cpp.
+// There are no standard headers here, as in NVRTC. fake_nvrtc.cpp rewrites __global__,
+// __launch_bounds__ and __shared__ with alignas.
 #pragma once
 
 #include "abi.h"

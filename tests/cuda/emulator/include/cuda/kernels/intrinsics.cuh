@@ -102,7 +102,7 @@ TENON_DEVICE void copy_async_wait() {
 
 TENON_DEVICE unsigned take_ticket(unsigned* counter) { return (*counter)++; }
 TENON_DEVICE void raise_counter(unsigned* counter) { ++*counter; }
-/// Blocks run one after another, those of lower numbers first: nobody would raise it later.
+/// Blocks run one after another, lower numbers first: no other block could raise it later.
 TENON_DEVICE void await_counter(const unsigned* counter, unsigned value) {
   if (*counter != value) runtime->trap("awaits a counter that nobody raises");
 }
