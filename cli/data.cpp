@@ -37,7 +37,7 @@ struct SheetOptions {
   bool train = false;
 };
 
-// Numbers of the first `count` examples of each class.
+// Numbers of the first `count` samples of each class.
 std::vector<std::vector<std::int64_t>> first_of_each_class(const data::Dataset& set, int count) {
   std::vector<std::vector<std::int64_t>> found(static_cast<std::size_t>(set.classes()));
   const auto bytes =
@@ -131,7 +131,7 @@ void mix(std::vector<unsigned char>& planes, const Shape& image, const data::Mix
   planes = cast(round(batch.input), DType::UInt8).to_vector<std::uint8_t>();
 }
 
-// A row for an example: as it is tested with, which may be several crops, and as training sees it
+// A row for a sample: as it is tested with, which may be several crops, and as training sees it
 // in epoch after epoch.
 int show(const ShowOptions& options) {
   if (options.rows < 1 || options.rows > 200) throw UsageError("--rows: give 1 to 200");
@@ -188,7 +188,7 @@ int show(const ShowOptions& options) {
   }
   io::save_png(options.file, sheet);
   fmt::print(
-      "{}: {} x {} pixels, {} examples in rows: as they are tested with, then with {} in {} "
+      "{}: {} x {} pixels, {} samples in rows: as they are tested with, then with {} in {} "
       "epochs\n",
       options.file, sheet.width, sheet.height, rows, changes.text(), options.columns - 1);
   return kOk;
@@ -213,10 +213,10 @@ double element(const unsigned char* bytes, DType dtype, std::int64_t i) {
   return std::nan("");
 }
 
-// Over all examples: what is printed is what there is.
+// Over all samples: what is printed is what there is.
 Statistics statistics(const data::Dataset& set) {
   Statistics s;
-  // Tokens and places of answers are several to an example.
+  // Tokens and places of answers are several to a sample.
   const bool one_class = set.classes() > 0 && set.target_shape().rank() == 0;
   if (one_class) s.counts.resize(static_cast<std::size_t>(set.classes()));
   const std::int64_t numel = set.input_shape().numel();
@@ -282,7 +282,7 @@ void print_split(const char* title, const data::Dataset* set) {
   };
   const Statistics s = statistics(*set);
   fmt::print("{}  {}\n", bold, printable(set->describe()));
-  fmt::print("{}{} examples, input {} {}", indent, thousands(set->size()), set->input_shape().str(),
+  fmt::print("{}{} samples, input {} {}", indent, thousands(set->size()), set->input_shape().str(),
              name(set->input_dtype()));
   if (!s.counts.empty() || !set->text_unit().empty()) fmt::print(", {} classes", set->classes());
   fmt::print("\n");
@@ -369,9 +369,9 @@ Command sheet_command() {
   auto options = std::make_shared<SheetOptions>();
   Command command;
   command.name = "sheet";
-  command.summary = "draw examples of every class into one PNG";
+  command.summary = "draw samples of every class into one PNG";
   command.about =
-      "Writes a contact sheet: a row for every class, the first examples of each from left to "
+      "Writes a contact sheet: a row for every class, the first samples of each from left to "
       "right. Look at data before you train on it.";
   command.examples = {
       {"tenon data sheet digits digits.png", "200 drawn digits."},
@@ -379,7 +379,7 @@ Command sheet_command() {
       {"tenon data sheet mnist mnist.png --columns 30 --scale 1", "MNIST, smaller and more."}};
   add_spec(command, options->spec);
   command.positional(options->file, "FILE.png", "image to write").completes = Completes::Files;
-  command.option(options->columns, "--columns", "N", "examples of each class", "20");
+  command.option(options->columns, "--columns", "N", "samples of each class", "20");
   command.option(options->scale, "--scale", "N", "pixels for a pixel", "2");
   command.flag(options->train, "--train", "from the training part instead of the test part");
   command.run = [options] { return sheet(*options); };
@@ -392,9 +392,9 @@ Command show_command() {
   command.name = "show";
   command.summary = "draw what augmentation makes of images into one PNG";
   command.about =
-      "Writes a sheet: a row for each of some training examples, the image as it is tested with "
+      "Writes a sheet: a row for each of some training samples, the image as it is tested with "
       "and then as training sees it in its first epochs. The changes are drawn from the seed, the "
-      "epoch and the example alone: what the sheet shows is what a run with this seed is shown. "
+      "epoch and the sample alone: what the sheet shows is what a run with this seed is shown. "
       "Their list has names with numbers behind them, as in jitter=0.4:0.4:0.4:0.1. What mixes "
       "the images of a batch mixes those of a column here.\n";
   for (const data::Transforms::Known& known : data::Transforms::known())
@@ -412,7 +412,7 @@ Command show_command() {
                  "what testing does, where images have sizes of their own: resize,ten_crop draws "
                  "the ten crops",
                  "resize,center_crop");
-  command.option(options->rows, "--rows", "N", "examples", "6");
+  command.option(options->rows, "--rows", "N", "samples", "6");
   command.option(options->columns, "--columns", "N", "images of each, several crops counted as one",
                  "8");
   command.option(options->size, "--size", "N", "side, where images have sizes of their own", "128");
@@ -428,7 +428,7 @@ Command info_command() {
   command.summary = "what a data source holds";
   command.about =
       "Opens a data source and tells, for its training, validation and test part, how many "
-      "examples "
+      "samples "
       "it holds, of what shape and type, mean and deviation, and how often each class occurs. "
       "Notes "
       "tell what was skipped or assumed, and which classes a part lacks.";

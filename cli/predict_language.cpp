@@ -132,7 +132,7 @@ void check_data(const train::TrainedModel& model, const data::Dataset& set,
   const bool fits = translates ? input.rank() == 2 && input[0] == 2 && target == Shape{input[1]}
                                : input.rank() == 1 && target == input;
   if (fits && set.input_dtype() == DType::Int64 && set.classes() > 0) return;
-  throw ShapeError(fmt::format("--data {}: {} takes {}, and an example is {} {}: {}", data,
+  throw ShapeError(fmt::format("--data {}: {} takes {}, and a sample is {} {}: {}", data,
                                model.settings().model, translates ? "pairs of texts" : "text",
                                name(set.input_dtype()), input.str(),
                                translates ? "name such, as in --data pairs:FILE or --data numbers"

@@ -37,7 +37,7 @@ void Progress::on_frozen(std::int64_t done, std::int64_t examples) {
   const double share = static_cast<double>(done) / static_cast<double>(examples),
                seconds = std::chrono::duration<double>(now - frozen_begun_).count(),
                speed = static_cast<double>(done - frozen_before_) / std::max(seconds, 1e-9);
-  std::string facts = fmt::format("{:3.0f} %  {} of {} examples", share * 100, thousands(done),
+  std::string facts = fmt::format("{:3.0f} %  {} of {} samples", share * 100, thousands(done),
                                   thousands(examples));
   if (speed > 0) {
     const auto left = std::llround(static_cast<double>(examples - done) / speed);

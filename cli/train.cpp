@@ -301,7 +301,7 @@ void print_next_steps(const train::TrainResult& result, const train::Settings& s
     lines.emplace_back(fmt::format("tenon generate {} --tokens 300", run), "text of its own");
   if (handwriting)
     lines.emplace_back(fmt::format("tenon predict {} --data {}", run, data),
-                       "held-out examples, with images");
+                       "held-out samples, with images");
   if (info.input.rank() == 3)
     lines.emplace_back(
         fmt::format("tenon predict {} photo.jpg", run),

@@ -1,4 +1,4 @@
-// Changes of training images: what an example is shown as in one epoch.
+// Changes of training images: what a sample is shown as in one epoch.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace tenon::data {
 
 /// Changes images [C, H, W] of bytes that lie one after another, in place. What is drawn depends
-/// on (seed, epoch, number of the example) alone. `blank` fills what cutout takes out.
+/// on (seed, epoch, number of the sample) alone. `blank` fills what cutout takes out.
 void augment(const Augmentation& how, std::uint64_t seed, std::int64_t epoch,
              std::span<const std::int64_t> numbers, const Shape& image, std::uint8_t blank,
              std::uint8_t* images);

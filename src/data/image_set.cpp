@@ -1,4 +1,4 @@
-// Images as examples: decoded, brought to the network's size, and laid out plane by plane.
+// Images as samples: decoded, brought to the network's size, and laid out plane by plane.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -276,7 +276,7 @@ class AugmentedSet final : public Dataset {
         target_(target_of({.input = set_->input_shape(), .mean = mean})),
         steps_(augment.steps()) {
     if (set_->input_dtype() != DType::UInt8)
-      throw ValueError(cat(set_->describe(), " has examples of ", set_->input_dtype(), " ",
+      throw ValueError(cat(set_->describe(), " has samples of ", set_->input_dtype(), " ",
                            set_->input_shape(), ": only images of bytes can be changed"));
     check_size(augment, target_.height, target_.width);
   }

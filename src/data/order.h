@@ -1,4 +1,4 @@
-// The order of examples in an epoch: a permutation that depends on (seed, epoch, size) alone.
+// The order of samples in an epoch: a permutation that depends on (seed, epoch, size) alone.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A set whose examples lie in two tensors. What is read from files ends up here.
+// A set whose samples lie in two tensors. What is read from files ends up here.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ struct TensorDatasetParts {
   std::vector<std::string> class_names;  ///< empty: the numbers
   std::string description;
   std::shared_ptr<const TableColumns> table{};  ///< of rows of a table
-  std::int64_t views = 1;                       ///< of what an example shows: axis 1 of the input
+  std::int64_t views = 1;                       ///< of what a sample shows: axis 1 of the input
   /// Where sample `number` of the source comes from, and of each row here that number. Empty: as
   /// Dataset::sample_name() says, and the row's own number.
   std::function<std::string(std::int64_t number)> place{};

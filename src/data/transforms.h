@@ -11,7 +11,7 @@
 
 namespace tenon::data {
 
-/// The random numbers of one example in one epoch. Each step of a list has a row of its own, so
+/// The random numbers of one sample in one epoch. Each step of a list has a row of its own, so
 /// that one step more changes nothing of the others' draws.
 class ImageDraws {
  public:

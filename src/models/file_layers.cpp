@@ -744,7 +744,7 @@ FileLayer transpose_layer(LayerKeys& keys, const FileArrival&) {
 }
 
 FileLayer reshape_layer(LayerKeys& keys, const FileArrival& at) {
-  const io::TomlValue& sizes = keys.own("the sizes of an example", "{ reshape = [16, 7, 7] }");
+  const io::TomlValue& sizes = keys.own("the sizes of a sample", "{ reshape = [16, 7, 7] }");
   Shape shape;
   for (const io::TomlValue& size : sizes.items)
     shape.push_back(whole_of(size, keys.variables(), "reshape"));

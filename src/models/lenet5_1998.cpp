@@ -327,7 +327,7 @@ FileLayer lenet_drawings_layer(LayerKeys& keys, const FileArrival& at) {
 std::vector<Entry> lenet5_1998_entries() {
   // Pixels so that the background is -0.1 and ink 1.175. The paper's rates by pass, 0.0005 twice,
   // 0.0002 and 0.0001 three times, 0.00005 four times, then 0.00001, for each of the batch's ten
-  // examples. They rise in the first pass, for the initial values shrink signals so much that the
+  // samples. They rise in the first pass, for the initial values shrink signals so much that the
   // lower layers' curvature says nothing yet.
   constexpr double kRange = kInk - kBackground;
   Info info{"lenet5_1998",

@@ -12,10 +12,10 @@
 
 namespace tenon::train {
 
-/// Takes examples out of a batch that there are none of: images of the set that could not be
+/// Takes samples out of a batch that there are none of: images of the set that could not be
 /// decoded. False when none is left.
 bool leave_out_absent(data::Batch& batch, const data::Dataset& set);
-/// Inputs [N, views, …] as those of N * views examples.
+/// Inputs [N, views, …] as those of N * views samples.
 Tensor views_as_examples(const Tensor& input);
 
 /// On a GPU bytes that threads prepare are sent as they are, beside the work, and scaled there.

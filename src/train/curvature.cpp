@@ -1,4 +1,4 @@
-// Tracing and running of the measurement, example by example.
+// Tracing and running of the measurement, sample by sample.
 #include "train/curvature.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // The curvature that Levenberg–Marquardt's rates follow, measured before each epoch and
 // often while the first weights change fast.
 //
-// The mean square of the gradients of single examples whose targets are drawn from the network's
+// The mean square of the gradients of single samples whose targets are drawn from the network's
 // own scores: of a log-likelihood Gauss–Newton's diagonal (LeCun et al., 1998, appendix C, who
-// find it by a second pass backwards over 500 examples). The network is as in evaluation, in
+// find it by a second pass backwards over 500 samples). The network is as in evaluation, in
 // float32.
 #pragma once
 
@@ -27,7 +27,7 @@ class Curvature {
 
   /// Steps from this one to the first from here on before which it is measured: that of each
   /// epoch, and in the first, while the weights leave their initial values, those by which the
-  /// examples seen are a quarter more than before (from kExamples / 10 on).
+  /// samples seen are a quarter more than before (from kExamples / 10 on).
   static std::int64_t steps_until_due(std::int64_t step, std::int64_t batch,
                                       std::int64_t steps_per_epoch);
   /// On kExamples of the training set, by chance but the same ones for a step.

@@ -56,7 +56,7 @@ void Fit::change_stage() {
   if (next.train->batch() != p_.batch || next.train->dataset().size() != p_.examples ||
       next.train->batches() != p_.steps_per_epoch)
     throw ValueError(cat("Trainer: next_stage gives batches of ", next.train->batch(), " from ",
-                         next.train->dataset().size(), " examples where the run has ", p_.batch,
+                         next.train->dataset().size(), " samples where the run has ", p_.batch,
                          " from ", p_.examples, ": they must be as many"));
   train_ = next.train;
   validation_ = next.validation;

@@ -141,7 +141,7 @@ class Fit {
   bool epoch();
   // A step that has been begun and whose figures have not been read.
   struct Queued {
-    Tensor input, target;  // or the numbers of examples, and nothing
+    Tensor input, target;  // or the numbers of samples, and nothing
     Tensor figures;
     std::int64_t row = 0;  // of the numbers and figures, which steps of one launch share
     std::int64_t items = 0;

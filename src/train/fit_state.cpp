@@ -98,7 +98,7 @@ void Fit::restore(Checkpoint checkpoint) {
   if (saved.batch != p_.batch || saved.examples != p_.examples || !by_drop_last)
     throw ValueError(
         cat(checkpoint.path, " was made with batches of ", saved.batch, " from ", saved.examples,
-            " examples (", saved.steps_per_epoch, " an epoch), not ", p_.batch, " from ",
+            " samples (", saved.steps_per_epoch, " an epoch), not ", p_.batch, " from ",
             p_.examples, " (", p_.steps_per_epoch,
             "): resume with the data and the batch size that the run was started with"));
   if (!saved.data.empty() && !p_.data.empty() && saved.data != p_.data)

@@ -120,7 +120,7 @@ const nn::NamedTensor* Fit::first_not_finite() const {
   return found == kept_finite_.end() ? nullptr : &*found;
 }
 
-// False at the end of the epoch's examples.
+// False at the end of the epoch's samples.
 bool Fit::begin_steps() {
   if (!t_.train_step->set()) return begin_step_on_batch();
   const std::int64_t count = steps_of_launch();

@@ -19,7 +19,7 @@
 namespace tenon::train {
 namespace {
 
-constexpr std::int64_t kProbes[] = {13, 11};  // examples with which shapes are found out
+constexpr std::int64_t kProbes[] = {13, 11};  // samples with which shapes are found out
 
 // The part of a network at "layer1.0", or none.
 std::optional<nn::AnyModule> part_at(const nn::AnyModule& net, const std::string& path) {
@@ -33,7 +33,7 @@ std::optional<nn::AnyModule> part_at(const nn::AnyModule& net, const std::string
 
 // What a node's numbers are those of, in another shape or times one number: dropout begins with
 // such a multiple, in training alone, and layers lay out what they read each in their own way. All
-// that belongs to what reads it. Of a batch's values one that has an axis of examples in front.
+// that belongs to what reads it. Of a batch's values one that has an axis of samples in front.
 Node* source_of(Node* node, std::int64_t batch) {
   Node* found = node;
   while (!node->realised()) {
@@ -113,7 +113,7 @@ Digest digest_of(const std::vector<Tensor>& ends, const Tensor& input, bool valu
 }
 
 Ints sizes_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
-// Without the axis of examples.
+// Without the axis of samples.
 Shape of_one(const Shape& batch) { return Shape(batch.begin() + 1, batch.rank() - 1); }
 
 // " (Hugging Face GPT-2: 148 renamed, …)"
@@ -191,7 +191,7 @@ std::optional<FrozenValues> FrozenNet::values(const Shape& example, DType dtype,
   const Digest trained = digest_of(ends, input, false);
   ends = find(false, kProbes[0]);
   if (ends.empty() || (ends.size() == 1 && ends[0].node() == input.node())) {
-    why = "what it gives of an example depends on no more than parts that learn";
+    why = "what it gives of a sample depends on no more than parts that learn";
     return std::nullopt;
   }
   if (!(digest_of(ends, input, false) == trained)) {
@@ -207,7 +207,7 @@ std::optional<FrozenValues> FrozenNet::values(const Shape& example, DType dtype,
                          shape[0] == kProbes[0];
     if (!of_each || ends[k].dtype() == DType::Float64) {
       why = cat("one of its values, ", ends[k].dtype(), " ", shape, " of ", kProbes[0],
-                " examples, is none of each");
+                " samples, is none of each");
       return std::nullopt;
     }
     out.values.push_back({of_one(shape), ends[k].dtype()});

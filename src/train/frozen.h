@@ -30,14 +30,14 @@ TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& model
 /// "features,fc.0" as names. Throws ValueError for an empty one.
 std::vector<std::string> parse_parts(const std::string& text);
 
-/// Values of one example that frozen parts give, as they follow one another in float32.
+/// Values of one sample that frozen parts give, as they follow one another in float32.
 struct FrozenValues {
   struct One {
-    Shape shape;  // of one example
+    Shape shape;  // of one sample
     DType dtype;
   };
   std::vector<One> values;
-  /// Numbers of an example.
+  /// Numbers of a sample.
   std::int64_t count() const;
   /// One value has its own shape, several lie in a row.
   Shape shape() const;
@@ -55,12 +55,12 @@ class FrozenNet : public nn::Module {
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override { return net_.describe(); }
 
-  /// What the frozen parts give of an example of this shape and type, when that is the same in
+  /// What the frozen parts give of a sample of this shape and type, when that is the same in
   /// training and evaluation; otherwise nothing, and `why` says why.
   std::optional<FrozenValues> values(const Shape& example, DType dtype, std::string& why) const;
   /// The numbers of a batch, float32 [N, count()], and the largest whole number among them.
   std::vector<Tensor> numbers(const Tensor& batch) const;
-  /// The network that takes FrozenValues [N, …] of such examples in the place of examples.
+  /// The network that takes FrozenValues [N, …] of such samples in the place of samples.
   nn::AnyModule behind(const Shape& example, DType dtype) const;
   /// The network without frozen parts: what would have learnt without them learns.
   nn::AnyModule released() const;

@@ -83,7 +83,7 @@ class KeptSet final : public data::Dataset {
   }
 
   std::vector<std::shared_ptr<const KeptRecords>> variants_;
-  std::shared_ptr<const data::Dataset> of_;  // whose examples they are of
+  std::shared_ptr<const data::Dataset> of_;  // whose samples they are of
   Shape shape_;
   bool in_memory_;
 };
@@ -103,7 +103,7 @@ std::string text_of(const data::LoaderOptions& o) {
   return out;
 }
 
-// The files of images, or what else the examples are made of.
+// The files of images, or what else the samples are made of.
 void add_examples(Digester& out, const data::Dataset& set) {
   out.add(cat(set.size(), set.input_dtype(), set.input_shape(), set.target_dtype(),
               set.target_shape()));
@@ -160,7 +160,7 @@ class Keeper {
   std::int64_t bytes_of(const Job& job) const {
     return static_cast<std::int64_t>(record_bytes(*job.source->set)) * job.source->set->size();
   }
-  // Of an example: of each of its views, where it has several.
+  // Of a sample: of each of its views, where it has several.
   Shape shape_of(const data::Dataset& set) const {
     if (set.views() == 1) return values_.shape();
     Ints sizes{set.views()};
@@ -216,7 +216,7 @@ void Keeper::look_up(Job& job) {
   }
 }
 
-// What the frozen parts give of a set's examples and their targets, as records, batch by batch.
+// What the frozen parts give of a set's samples and their targets, as records, batch by batch.
 template <class F>
 void Keeper::each_batch(const Job& job, int variant, F&& take) {
   const data::Dataset& set = *job.source->set;
@@ -298,14 +298,14 @@ std::string Keeper::what_was_done(const std::vector<Job>& jobs, std::int64_t fou
     all += job.source->set->size() * job.variants;
     bytes += bytes_of(job) * job.variants;
   }
-  std::string of = cat("of ", examples, " examples ");
+  std::string of = cat("of ", examples, " samples ");
   const std::int64_t training = jobs[0].source->set->size();
   if (jobs[0].variants > 1)
-    of = cat("of ", jobs[0].variants, " variants of ", training, " examples",
+    of = cat("of ", jobs[0].variants, " variants of ", training, " samples",
              examples > training ? cat(", and of ", examples - training, " to be measured, ")
                                  : std::string(" "));
   else if (jobs[0].drawn)
-    of = cat("of one variant of ", examples, " examples ");
+    of = cat("of one variant of ", examples, " samples ");
   const std::string size = size_text(bytes);
   if (found == all)
     return cat("the frozen part was computed by an earlier run: ", of, size, " are read from ",
@@ -360,7 +360,7 @@ KeptPart keep_frozen_part(const nn::AnyModule& net, const std::vector<KeptSource
   if (drawn && options.variants == 0) {
     out.notes.push_back(cat(kEveryStep,
                             "the augmentation changes its input (--frozen-variants 8 would compute "
-                            "it once for each of eight variants of an example)"));
+                            "it once for each of eight variants of a sample)"));
     return out;
   }
   // The run's random numbers depend on none that are drawn here.

@@ -1,5 +1,5 @@
-// What the frozen parts of a network give of examples, computed once for all epochs, and the sets
-// that stand for those of the examples from then on.
+// What the frozen parts of a network give of samples, computed once for all epochs, and the sets
+// that stand for those of the samples from then on.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace tenon::train {
 
-/// Examples as a loader would give them.
+/// Samples as a loader would give them.
 struct KeptSource {
   std::shared_ptr<const data::Dataset> set;
   data::LoaderOptions loader;
-  /// What becomes of the examples before the network and is not told by the loader's options: part
+  /// What becomes of the samples before the network and is not told by the loader's options: part
   /// of the key of what is kept on disk.
   std::string preparation;
 };
@@ -41,8 +41,8 @@ struct KeptPart {
   std::vector<std::string> notes;
 };
 
-/// Computes the frozen parts of a FrozenNet for all examples, or reads what an earlier run computed
-/// by the same weights of the same examples. The first source is the training part; of the others,
+/// Computes the frozen parts of a FrozenNet for all samples, or reads what an earlier run computed
+/// by the same weights of the same samples. The first source is the training part; of the others,
 /// which are only measured, one variant is kept.
 KeptPart keep_frozen_part(const nn::AnyModule& net, const std::vector<KeptSource>& sources,
                           const KeepOptions& options);

@@ -1,4 +1,4 @@
-// File format: magic (8 bytes), key (16), examples (8), bytes of a record (8), the records, their
+// File format: magic (8 bytes), key (16), samples (8), bytes of a record (8), the records, their
 // digest (16); numbers in the machine's byte order, which the magic checks.
 #include "train/kept_file.h"
 

@@ -25,7 +25,7 @@ class KeptError : public IoError {
   using IoError::IoError;
 };
 
-/// Records of one length, one for each example.
+/// Records of one length, one for each sample.
 class KeptRecords {
  public:
   KeptRecords(std::vector<std::byte> records, std::size_t bytes_of_one)

@@ -11,7 +11,7 @@ namespace tenon::train {
 /// A row of numbers that says a draw: [kMixNumbers], float32.
 constexpr std::int64_t kMixNumbers = 8;
 /// The rows of `steps` batches from batch `first` of an epoch on: [steps, kMixNumbers]. `image`
-/// is an example's shape.
+/// is a sample's shape.
 Tensor mix_rows(const data::Mixing& mixing, const Shape& image, const data::LoaderState& epoch,
                 std::int64_t first, std::int64_t steps);
 

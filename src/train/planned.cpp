@@ -14,7 +14,7 @@
 namespace tenon::train {
 namespace {
 
-// Half as many examples at a time until they can be measured.
+// Half as many samples at a time until they can be measured.
 std::int64_t fitting_batch(const Session& session, const data::Loader& measured) {
   EvalStep step(session.net, loss_of(session.settings, session.net, 0),
                 session.settings.model_info().tokens);

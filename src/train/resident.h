@@ -21,12 +21,12 @@ struct ResidentSet {
   Tensor inputs, targets;  // as the set stores them: [N, …]
   PixelScale scale;
 
-  /// The examples with these numbers (int64[B]) as the network takes them.
+  /// The samples with these numbers (int64[B]) as the network takes them.
   Tensor input(const Tensor& numbers) const;
   Tensor target(const Tensor& numbers) const;
 };
 
-/// The shape of so many examples or targets.
+/// The shape of so many samples or targets.
 Shape with_count(std::int64_t count, const Shape& shape);
 
 /// The loader's set on the default device; none on the CPU, and for sets that are not in memory or

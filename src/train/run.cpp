@@ -223,7 +223,7 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
 }
 
 // What a run computes does not depend on these, or (epochs, early stopping) is meant to be changed.
-// Data may lie elsewhere; that it has as many examples is checked.
+// Data may lie elsewhere; that it has as many samples is checked.
 constexpr const char* kFreeToChange[] = {
     "epochs",     "max_steps",   "early_stopping",   "device",           "threads",
     "workers",    "data",        "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds",

@@ -72,7 +72,7 @@ void check_pairs(const Settings& settings, const data::Dataset& set) {
       set.target_shape() == Shape{input[1]} && set.classes() > 0)
     return;
   throw ShapeError(cat("model '", settings.model,
-                       "' learns from pairs of texts, but an example of '", settings.data, "' is ",
+                       "' learns from pairs of texts, but a sample of '", settings.data, "' is ",
                        set.input_dtype(), " ", input,
                        ": use the data numbers, or name a file, as in --data pairs:FILE"));
 }
@@ -117,7 +117,7 @@ void check_texts(const Settings& settings, const data::Dataset& set, const Shape
   if (set.input_dtype() != DType::Int64 || !texts || set.target_shape().rank() != 0 ||
       set.classes() < 1)
     throw ShapeError(cat("model '", settings.model,
-                         "' learns from texts with a class each, but an example of '",
+                         "' learns from texts with a class each, but a sample of '",
                          settings.data, "' is ", set.input_dtype(), " ", set.input_shape(),
                          ": name a file of lines CLASS TAB TEXT, as in --data lines:FILE"));
   if (input[input.rank() - 1] > context[0])
@@ -131,7 +131,7 @@ void check_tokens(const Settings& settings, const data::Dataset& set, const Shap
   const bool windows = set.input_shape().rank() == 1 && set.input_dtype() == DType::Int64 &&
                        set.target_shape() == set.input_shape() && set.classes() > 0;
   if (!windows)
-    throw ShapeError(cat("model '", settings.model, "' learns from text, but an example of '",
+    throw ShapeError(cat("model '", settings.model, "' learns from text, but a sample of '",
                          settings.data, "' is ", set.input_dtype(), " ", set.input_shape(),
                          ": name a text file, as in --data text:FILE"));
   if (set.input_shape()[0] > context[0])
@@ -247,7 +247,7 @@ DataSets open_data(const Settings& settings, const std::string& run_dir) {
       model.input.rank() == 1 ? input.numel() == model.input.numel() : input == model.input;
   if (!fits)
     throw ShapeError(cat("model '", settings.model, "' takes ", model.input,
-                         ", but an example of '", settings.data, "' is ", input,
+                         ", but a sample of '", settings.data, "' is ", input,
                          other_model(settings, *sets.train)));
   if (sets.train->classes() < 1 && settings.task != kRegression)
     throw ShapeError(cat("'", settings.data, "' has no classes: its targets are ",
@@ -314,7 +314,7 @@ void Session::check_outputs(const data::Dataset& set) const {
   if (quantities ? given == wanted : out.rank() == 2 && given >= wanted) return;
   throw ShapeError(
       cat("model '", settings.model, "' gives ", given, given == 1 ? " number" : " numbers",
-          " for an example, where '", settings.data, "' has ", wanted,
+          " for a sample, where '", settings.data, "' has ", wanted,
           quantities ? (wanted == 1 ? " target" : " targets") : " classes",
           settings.network.empty() ? ": choose a model with as many outputs"
                                    : ": end the file's layers with { linear = \"classes\" }",
@@ -432,7 +432,7 @@ void Session::measure_in_batches(std::int64_t batch) {
   make_measuring_loaders();
 }
 
-// What was frozen learns, from the examples themselves.
+// What was frozen learns, from the samples themselves.
 Stage Session::unfreeze() {
   const nn::AnyModule whole = net.as<FrozenNet>()->released();
   make_optimizer();
@@ -475,7 +475,7 @@ Session::Session(const Settings& s, const DataSets& opened, bool resume)
                                   : std::string()));
   if (const std::int64_t size = sets.train->size(); size < settings.batch)
     notes.push_back(cat("each step takes all ", size,
-                        " training examples: they are fewer than a batch of ", settings.batch));
+                        " training samples: they are fewer than a batch of ", settings.batch));
   if (const std::string note = note_on_warm_up(settings, train->batches()); !note.empty())
     notes.push_back(note);
   if (current_device().kind == Device::Kind::Cpu)

@@ -49,11 +49,11 @@ struct Session {
   /// In the context of the settings, from whose generator the weights are drawn; with `resume` no
   /// file of weights is read, for a checkpoint has them.
   Session(const Settings& settings, const DataSets& sets, bool resume = false);
-  /// What frozen parts give of the examples is computed, once, and takes the examples' place: with
+  /// What frozen parts give of the samples is computed, once, and takes the samples' place: with
   /// the weights of the checkpoint that a run goes on from. `watched` may be told of it and stop
   /// it.
   void keep_frozen(const std::optional<Checkpoint>& checkpoint, const RunOptions& watched = {});
-  /// The validation and test parts are measured by so many examples at a time; 0: as many as usual.
+  /// The validation and test parts are measured by so many samples at a time; 0: as many as usual.
   void measure_in_batches(std::int64_t batch);
   /// Options for a trainer of this run in this folder ("" : none).
   TrainOptions options(const std::string& dir, bool resume);

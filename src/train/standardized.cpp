@@ -47,7 +47,7 @@ class Standardized final : public nn::Module {
 };
 
 // The sums of values and, in a second pass, of squared distances from their means, in the order of
-// the examples: the same on every machine.
+// the samples: the same on every machine.
 class Statistics {
  public:
   explicit Statistics(const Shape& shape)

@@ -22,7 +22,7 @@ namespace tenon::train {
 /// Throws ShapeError for scores that are not [N, C] of at least so many classes.
 void require_scores(const Tensor& scores, std::int64_t classes);
 
-/// Scores [N, T, classes] as those of N · T examples. Throws ShapeError for others.
+/// Scores [N, T, classes] as those of N · T samples. Throws ShapeError for others.
 Tensor places_of(const Tensor& scores);
 
 struct StepOutcome {
@@ -66,7 +66,7 @@ class TrainStep {
   /// Queues a step on a batch (input, target), which is mixed as `mix` says (train/mixing.h) where
   /// the options ask for it. The figures are for read().
   Tensor begin(const Tensor& input, const Tensor& target, const Tensor& mix);
-  /// Queues a step for each row of `numbers`, of examples of the set, in one launch. Step r learns
+  /// Queues a step for each row of `numbers`, of samples of the set, in one launch. Step r learns
   /// at rate `rates[r]` from a batch mixed by row r of `mix`; its figures are row r.
   Tensor begin(const Tensor& numbers, const std::vector<double>& rates, const Tensor& mix);
   StepOutcome read(const Tensor& figures, std::int64_t row) const;
@@ -115,14 +115,14 @@ class EvalStep {
   EvalStep(const nn::AnyModule& net, const nn::Loss& loss, bool tokens);
   bool tokens() const { return tokens_; }
   std::optional<std::int64_t> ignored() const { return loss_.ignored(); }
-  /// Inputs are [N, views, …] where there is more than one view of each example: their scores are
+  /// Inputs are [N, views, …] where there is more than one view of each sample: their scores are
   /// brought together by mean_of_views().
   void set_views(std::int64_t views);
   EvalOutcome operator()(const data::Batch& batch);
   /// Throws what a batch of the loader's would throw, without evaluating anything; with `classes`
   /// where the network has fewer outputs than the set has classes, too.
   void require_fits(const data::Loader& loader, bool classes);
-  /// The plan for `batch` examples of this loader's set.
+  /// The plan for `batch` samples of this loader's set.
   Plan plan(const data::Loader& loader, std::int64_t batch);
 
  private:

@@ -47,13 +47,13 @@ class Flow(CommandTest):
         words = ["train", "resnet20:width=4", "--data", "scenes:40,20", "--freeze", "conv1,bn1,layer1,layer2,layer3", "--epochs", "3",
                  "--keep-frozen", "disk"]
         out = self.ok(*words, "--head", "8,relu", "--unfreeze-after", "2", "--out", "head").out
-        for line in ("stay until 2 epochs are done, and learn from then on", "the frozen part is computed once: of 64 examples",
+        for line in ("stay until 2 epochs are done, and learn from then on", "the frozen part is computed once: of 64 samples",
                      "from epoch 3 on, learning: 17,382 parameters; 0 stay"):
             self.assertIn(line, out)
         self.assertLess(out.index("epoch 2/3"), out.index("from epoch 3 on"))
         self.assertLess(out.index("from epoch 3 on"), out.index("epoch 3/3"))
         self.assertIn("every bit of head agrees", self.ok("verify", "head", "--steps", "3").out)
-        self.assertIn("was computed by an earlier run: of 64 examples", self.ok(*words, "--head", "4,tanh", "--out", "other").out)
+        self.assertIn("was computed by an earlier run: of 64 samples", self.ok(*words, "--head", "4,tanh", "--out", "other").out)
         code, shown = self.in_terminal(*words[:-2], "--keep-frozen", "memory", "--head", "8,relu", "--out", "third")
         self.assertEqual(code, 0)
         self.assertIn("frozen part, once", shown)
@@ -93,7 +93,7 @@ class Flow(CommandTest):
     def test_quiet(self):
         words = ["train", "lenet5", "--data", "digits:50,10", "--epochs", "2", "--out"]
         loud = self.ok(*words, "loud").out
-        self.assertIn("each step takes all 50 training examples: they are fewer than a batch of 64\n", loud)
+        self.assertIn("each step takes all 50 training samples: they are fewer than a batch of 64\n", loud)
         self.assertNotIn("each step takes all", self.trained.out)
         lines = self.ok(*words, "still", "--quiet").out.splitlines()
         self.assertEqual(len(lines), 3, lines)

@@ -210,7 +210,7 @@ class Moved(CommandTest):
         self.ok("train", "--resume", run, "--epochs", "4", "--data", "csv:gone/numbers.csv")
         self.json("eval", run, "--data", "csv:gone/numbers.csv", "--json")
         self.table(self.folder / "short.csv", rows=10)
-        self.fails(2, "train", "--resume", run, "--epochs", "5", "--data", "csv:short.csv", says="examples")
+        self.fails(2, "train", "--resume", run, "--epochs", "5", "--data", "csv:short.csv", says="samples")
         self.assertGreaterEqual(accuracy, 0)
 
     def test_names_with_commas(self):
@@ -237,7 +237,7 @@ class Moved(CommandTest):
             (project / "images" / name).mkdir()
             for k in range(10):
                 write_png(project / "images" / name / f"{k}.png", [[k] * 8] * 8)
-        self.assertIn("16 examples", self.ok("data", "info", "folder:Ann, Bob/images,size=8").out)
+        self.assertIn("16 samples", self.ok("data", "info", "folder:Ann, Bob/images,size=8").out)
 
     def test_model_files_describe_the_model_only(self):
         self.table(self.folder / "t.csv")

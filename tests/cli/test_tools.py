@@ -378,7 +378,7 @@ class Data(CommandTest):
         self.assertEqual(list(target.glob("*.part")), [])
         info = self.ok("data", "info", "mnist").out
         for samples in ("54,000", "6,000", "10,000"):
-            self.assertIn(f"{samples} examples", info)
+            self.assertIn(f"{samples} samples", info)
 
 
 if __name__ == "__main__":

@@ -99,11 +99,11 @@ TEST_CASE("kept: a later run reads what an earlier one computed, by key") {
   const TestFolder folder;
   const OwnCache cache(folder / "cache");
   const Run first = run(head_on(), folder / "first");
-  CHECK(first.watch.says("computed once: of 54 examples"));
+  CHECK(first.watch.says("computed once: of 54 samples"));
   CHECK(first.watch.computed == 54);
   CHECK(files_in(folder / "cache/frozen").size() == 3);
   const Run second = run(head_on(), folder / "second");
-  CHECK(second.watch.says("computed by an earlier run: of 54 examples"));
+  CHECK(second.watch.says("computed by an earlier run: of 54 samples"));
   CHECK(second.watch.computed == 0);
   CHECK(toy::difference(second.weights, first.weights) == "");
   const Run memory = run(head_on({{"keep_frozen", "memory"}}), folder / "memory");
@@ -215,10 +215,10 @@ TEST_CASE("kept: variants of augmentation are computed once and come again") {
     CAPTURE(two.watch.notes);
     CHECK(every.watch.says("--frozen-variants"));
     CHECK(every.watch.computed == 0);
-    CHECK(four.watch.says("of 4 variants of 40 examples, and of 14 to be measured"));
+    CHECK(four.watch.says("of 4 variants of 40 samples, and of 14 to be measured"));
     CHECK(four.watch.computed >= 160);  // and those to be measured, the first time
     CHECK(two.watch.computed == 0);     // the first two of these
-    CHECK(one.watch.says("of one variant of 54 examples"));
+    CHECK(one.watch.says("of one variant of 54 samples"));
     // As many variants as epochs are what every step would have computed.
     for (std::size_t k = 0; k < 4; ++k)
       CHECK(four.result.epochs[k].train_loss ==
@@ -227,7 +227,7 @@ TEST_CASE("kept: variants of augmentation are computed once and come again") {
     CHECK(two.result.epochs[2].train_loss != four.result.epochs[2].train_loss);
   }
   // Without augmentation all variants are one.
-  CHECK(with("none", "none", "3").watch.says("computed once: of 54 examples"));
+  CHECK(with("none", "none", "3").watch.says("computed once: of 54 samples"));
 }
 
 TEST_CASE("kept: parts more than one of whose values is read") {
