@@ -17,8 +17,8 @@ inline constexpr char kDataSpecHelp[] =
     "shards:PATTERN";
 /// What MODEL takes where a run will do too.
 inline constexpr char kModelHelp[] =
-    "a network (lenet5, resnet56, mlp:784-300-10; 'tenon models' lists them), a file of your own "
-    "(net.toml), a run folder or a model.safetensors";
+    "network (lenet5, resnet56, mlp:784-300-10; 'tenon models' lists all), network file "
+    "(net.toml), run folder or model.safetensors";
 /// The names of the networks, for shells.
 std::vector<std::string> model_names();
 

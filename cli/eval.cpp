@@ -67,7 +67,7 @@ void print_measured(const train::Evaluation& e, const std::string& data,
   if (e.targets != e.items && e.errors == std::nullopt)
     fact("targets", fmt::format("{} counted", thousands(e.targets)));
   if (e.ignored > 0)
-    fact("left out", fmt::format("{} targets that count for nothing", thousands(e.ignored)));
+    fact("left out", fmt::format("{} targets that the loss ignores", thousands(e.ignored)));
   if (!e.broken.empty()) fact("broken", broken_text(e.broken));
   if (e.confusion.undecided() > 0)
     fact("no class", fmt::format("{} samples whose scores are not finite; they count as wrong",
@@ -341,7 +341,7 @@ int run_eval(const EvalOptions& options) {
   const bool classes = !evaluation.errors && !evaluation.exact && !is_language(model);
   if (!options.confusion.empty() && !classes)
     throw UsageError(
-        fmt::format("--confusion: {} tells no classes of samples", model.settings().model));
+        fmt::format("--confusion: {} does not classify samples", model.settings().model));
   if (!classes) {
     if (options.json)
       print(json_of(evaluation, model, own_figures(evaluation)));
@@ -373,16 +373,16 @@ Command eval_command() {
   command.name = "eval";
   command.summary = "measure a trained model on held-out data";
   command.about =
-      "Runs the model of a run folder (its best epoch) over data and prints accuracy, loss, "
-      "precision and recall for each class, the confusion matrix and the most frequent errors; of "
-      "a model of language its loss for a token and its perplexity. The run's own data is divided "
-      "as the run did, and its test part is measured. Of other files every sample is. The output "
-      "says which part was measured and how many samples that was. Of more than 1,000 classes only "
-      "those that occur are listed.";
+      "Evaluates the model of a run folder (its best epoch) and prints accuracy, loss, precision "
+      "and recall of each class, the confusion matrix and the most frequent errors. For a language "
+      "model it prints the loss per token and the perplexity. The run's data is split as in "
+      "training and its test part is used; all samples of other files are used. The output states "
+      "which part was measured and its number of samples. Of more than 1,000 classes only those "
+      "that occur are listed.";
   command.examples = {
       {"tenon eval runs/lenet5", "On the test part of the data it was trained on."},
       {"tenon eval runs/flowers --data csv:others.csv", "On every row of another table."},
-      {"tenon eval runs/flowers --part validation", "On the part that chose the best epoch."},
+      {"tenon eval runs/flowers --part validation", "On the part that selected the best epoch."},
       {"tenon eval runs/lenet5/model.safetensors --json", "A single file, and JSON for programs."},
       {"tenon eval resnet18 --weights resnet18.pth --data npy:x.npy,y.npy",
        "Weights of torchvision."}};
@@ -394,10 +394,12 @@ Command eval_command() {
       .option(options->confusion, "--confusion", "FILE.csv",
               "write the confusion matrix to a table")
       .completes = Completes::Files;
-  command.option(options->batch, "--batch", "N", "samples at a time", "chosen for speed");
-  command.option(options->precision, "--precision", "NAME", "how products compute", "the run's own")
+  command.option(options->batch, "--batch", "N", "batch size", "chosen for speed");
+  command
+      .option(options->precision, "--precision", "NAME",
+              "precision of matrix products and convolutions", "the run's own")
       .choices = {"fp32", "tf32", "bf16", "fp16"};
-  command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
+  command.option(options->device, "--device", "NAME", "device: cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
   command.flag(options->json, "--json", "print JSON");

@@ -15,15 +15,16 @@ namespace tenon::cli {
 void add_tune_option(Command& command, std::string& mode) {
   command
       .option(mode, "--tune", "MODE",
-              "engines of products on GPUs (read: as measured before, write: measure what is new)",
+              "choice of GPU engines for products (off: cost model, read: measured before, write: "
+              "measure unknown shapes)",
               mode)
       .choices = {"off", "read", "write"};
 }
 
 void set_tuning(const std::string& mode) {
   if (mode == "write" && current_device().kind == Device::Kind::Cpu)
-    throw UsageError("--tune is write, but engines are chosen on GPUs alone",
-                     "name one, as in --device cuda, or leave --tune at read");
+    throw UsageError("--tune write needs a GPU, and the device is the CPU",
+                     "choose one with --device cuda, or use --tune read");
   set_tune(tune_from_name(mode));
   show_tuning();
 }

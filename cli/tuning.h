@@ -9,7 +9,8 @@
 namespace tenon::cli {
 
 inline constexpr char kTuneHelp[] =
-    "engines of products on GPUs: off, read (as measured before), write (measure what is new)";
+    "choice of GPU engines for products: off (cost model), read (measured before), write (measure "
+    "unknown shapes)";
 
 /// Adds it; `mode` holds the default.
 void add_tune_option(Command& command, std::string& mode);

@@ -287,15 +287,15 @@ class WrongData(CommandTest):
         self.ok("train", "mlp:2-4-2", "--data", "csv:rows.csv", *small, "--out", "rows")
         self.ok("train", "gpt2:layers=1,heads=1,width=16,context=16", "--data", "text:verse.txt", *small, "--out", "goes_on")
         for run, file in (("looks", "photo.jpg"), ("pixels", "photo.jpg"), ("rows", "rows.csv")):
-            hint = f"hint: it tells classes: tenon predict {run} {file}"
-            self.fails(2, "generate", run, "--prompt", "the", says=["writes no text", hint])
+            hint = f"hint: it classifies inputs: tenon predict {run} {file}"
+            self.fails(2, "generate", run, "--prompt", "the", says=["does not generate text", hint])
             self.fails(2, "predict", run, "--text", "the", says=["--text", "reads no text", hint])
             self.fails(2, "predict", run, "--question", "who", "--text", "the", says=["--question", "finds no answers", hint])
         os.rename(self.folder / "goes_on", self.folder / "goes on")
         self.fails(2, "predict", "goes on", "photo.png", says="tenon generate 'goes on' --prompt WORDS")
         os.rename(self.folder / "goes on", self.folder / "goes_on")
         self.fails(2, "predict", "goes_on", "--question", "who", "--text", "the",
-                   says="it goes on from texts: tenon generate goes_on --prompt TEXT")
+                   says="it continues texts: tenon generate goes_on --prompt TEXT")
 
     def test_bytes_that_are_no_utf8(self):
         text = bytearray(b"tick tock " * 400)
@@ -401,7 +401,7 @@ class WrongFolders(CommandTest):
         self.fails(2, "train", "--resume", "three", "--epochs", "2", says=["three", "3 epochs"])
         self.fails(2, "train", "--resume", "three", "--epochs", "0", says="--epochs is '0', must be a whole number from 1 to 1000000")
         self.assertEqual(before, {path: path.read_bytes() for path in (self.folder / "three").glob("*.*")}, "nothing was touched")
-        self.assertIn("finished already", self.ok("train", "--resume", "three", "--epochs", "3").out)
+        self.assertIn("already finished", self.ok("train", "--resume", "three", "--epochs", "3").out)
 
     def test_folder_that_holds_a_run(self):
         self.ok("train", "lenet5", *TINY, "--out", "run")

@@ -48,7 +48,7 @@ class Parts(Runs):
         # The model that is kept gives the same figure when it is asked again.
         self.assertAlmostEqual(self.json("eval", "run", "--json")["accuracy"], tested[0]["test_accuracy"])
         again = self.ok("train", "--resume", "run").out
-        self.assertIn("finished already", again)
+        self.assertIn("already finished", again)
         self.assertIn(test[0].strip(), again)
         self.assertEqual(self.lines("run", "test"), tested)
 
@@ -139,7 +139,7 @@ class Folds(Runs):
         self.noise("noise.csv")
         for name, more in (("best", []), ("last", ["--set", "keep_best=false"])):
             out = self.ok(*self.words(name, *more)).out
-            self.assertIn("5 folds, each measured once on the part that it was not trained on (200 samples in all)", out)
+            self.assertIn("5 folds, each tested on the part that it was not trained on (200 samples in total)", out)
             mean, _, each = FOLD.search(out).groups()
             self.assertLess(abs(float(mean) - 50), 10.6)  # three standard deviations of 200 tosses
             each = [float(one.split()[0]) for one in each.split(", ")]
@@ -194,7 +194,7 @@ class Folds(Runs):
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, out)
-        self.assertIn("stopped in fold 1; everything is saved in stopped\ngo on with: tenon train --resume stopped\n", out)
+        self.assertIn("stopped in fold 1; everything is saved in stopped\nresume with: tenon train --resume stopped\n", out)
         self.fails(2, "train", "--resume", "stopped", "--lr", "0.1", says="--lr cannot change")
         self.fails(2, *self.words("stopped"), says=["--out: stopped already holds folds", "--resume stopped"])
         for words in (["eval", "stopped"], ["verify", "stopped"], ["predict", "stopped", "--data", "csv:noise.csv"]):
@@ -303,7 +303,7 @@ class Weights(Runs):
         weights.unlink()
         self.fails(2, "train", "--resume", "same", says="is not there any more")
         weights.write_bytes(kept)
-        self.assertIn("3 folds, each measured once", self.ok("train", "--resume", "same", "--quiet").out)
+        self.assertIn("3 folds, each tested on", self.ok("train", "--resume", "same", "--quiet").out)
 
     def test_folds_that_were_killed_at_their_first_moment(self):
         words = [*self.WORDS, "--folds", "2", "--out"]
@@ -312,7 +312,7 @@ class Weights(Runs):
             for file in left:
                 (self.folder / name / file).write_text("folds = 2\nmod")
             self.fails(4, "train", "--resume", name, says=[f"{name} holds no run", "start it again"])
-            self.assertIn("2 folds, each measured once", self.ok(*words, name).out)
+            self.assertIn("2 folds, each tested on", self.ok(*words, name).out)
             self.assertEqual(list((self.folder / name).glob("*.tmp-*")), [])
 
 
