@@ -214,8 +214,8 @@ std::string run_row(const std::string& name, const std::string& phase, const std
 
 int run_bench(const BenchOptions& options) {
   if (options.budget < 0)
-    throw UsageError(fmt::format("--budget: {} is not a number of seconds", options.budget),
-                     "0 or more; 0 times three steps or launches");
+    throw UsageError(fmt::format("--budget: {} seconds is negative", options.budget),
+                     "give 0 or more; 0 times three steps or launches");
   const std::vector<std::string> names = workload_names(options.only);
   for (const std::string& name : names)
     models::info(workload(name).network.name);  // an unknown name is refused before anything runs
@@ -256,48 +256,45 @@ Command bench_command() {
   auto options = std::make_shared<BenchOptions>();
   Command command;
   command.name = "bench";
-  command.summary = "time training steps and inferences on random data";
+  command.summary = "time training steps and inference on random data";
   command.about =
-      "Times whole steps: for training, forward, loss, gradients and the update (SGD, momentum "
-      "0.9, weight decay 5e-4; of gpt2_124m_b16, gpt2_124m_b4_t64 and transformer_b64 AdamW; "
-      "lstm_b128 clips its gradients' norm to 5); an inference in bf16 or fp16 on a GPU stores "
-      "what the network gives in 16 bits, as under PyTorch's autocast. "
-      "After three warm-ups, steps are timed for as long as --budget says, and three at least; ms "
-      "is "
-      "the median, ms_min the minimum. Prints one JSON "
-      "object a line; on a GPU steps_per_launch says how many steps share a launch, as in "
-      "training. "
-      "peak_mb is the highest resident memory of the process, planned_mb what the "
-      "plan had said, setup_s the seconds from the network to the end of its first step, and in "
-      "the "
-      "first row first_step_s those from the start of the command.";
+      "Times whole steps. A training step is forward pass, loss, gradients and update: SGD with "
+      "momentum 0.9 and weight decay 5e-4; AdamW for gpt2_124m_b16, gpt2_124m_b4_t64 and "
+      "transformer_b64; lstm_b128 clips the gradient norm to 5. An inference in bf16 or fp16 on a "
+      "GPU stores its output in 16 bits, as under PyTorch's autocast. After three warm-up steps, "
+      "steps are timed for --budget seconds, and at least three times.\n\nPrints one JSON object "
+      "per line:\nms, ms_min: median and minimum time of a step;\nsteps_per_launch: on a GPU, "
+      "steps in one launch, as in training;\npeak_mb: highest resident memory of the "
+      "process;\nplanned_mb: memory that the plan predicted;\nsetup_s: seconds from building the "
+      "network to the end of its first step;\nfirst_step_s: in the first row, seconds from the "
+      "start of the command to the end of the first step.";
   command.examples = {{"tenon bench", "All workloads, fp32, training."},
                       {"tenon bench --only lenet5_b64 --phase train,infer --precision fp32,bf16",
                        "One model in four ways."},
                       {"tenon bench --device cuda --precision bf16 --tune write",
-                       "Times engines first, and keeps what is fastest for later runs."},
-                      {"tenon bench --without fuse", "What a pass is worth."},
+                       "Measures engines first and stores the fastest for later runs."},
+                      {"tenon bench --without fuse", "The speed without a planner pass."},
                       {"tenon bench --only mlp:784-300-10_b256 --threads 1 --json rows.jsonl",
-                       "Any model with any batch; rows are added to a file."}};
-  command.option(
-      options->only, "--only", "NAME[,NAME]",
-      "lenet5_b64, fcn_r, alexnet_s, gpt2_124m_b16 and others of published benchmarks, or "
-      "MODEL_bBATCH",
-      options->only);
+                       "Any model with any batch size; rows are appended to a file."}};
+  command.option(options->only, "--only", "NAME[,NAME]",
+                 "workloads: lenet5_b64, fcn_r, alexnet_s, gpt2_124m_b16 and other published "
+                 "benchmarks, or MODEL_bBATCH",
+                 options->only);
   command.option(options->phase, "--phase", "NAME[,NAME]", "train, infer", "train");
   command.option(options->precision, "--precision", "NAME[,NAME]",
-                 "fp32, tf32, bf16, fp16; the CPU computes tf32 and fp16 in fp32", "fp32");
-  command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
+                 "precision of matrix products and convolutions: fp32, tf32, bf16, fp16; the CPU "
+                 "computes tf32 and fp16 in fp32",
+                 "fp32");
+  command.option(options->device, "--device", "NAME", "device: cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
-  command.option(options->budget, "--budget", "SECONDS", "timed for each row", "1");
+  command.option(options->budget, "--budget", "SECONDS", "measuring time of each row", "1");
   command.option(options->clip_norm, "--clip-norm", "X",
                  "clip the gradients of training steps to this norm", "the workload's");
   command.option(
       options->without, "--without", "PASS",
-      "switch a pass off (tenon inspect MODEL passes lists them); may be given again and "
-      "again");
-  command.option(options->json, "--json", "FILE", "add the rows to this file too").completes =
+      "switch a planner pass off ('tenon inspect MODEL passes' lists them); can be repeated");
+  command.option(options->json, "--json", "FILE", "also append the rows to this file").completes =
       Completes::Files;
   command.run = [options] { return run_bench(*options); };
   return command;

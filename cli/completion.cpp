@@ -236,8 +236,9 @@ Command completion_command() {
   command.about =
       "Prints a script that lets the shell complete commands, options, their values and files.";
   command.examples = {
-      {"source <(tenon completion bash)", "For this shell; add the line to ~/.bashrc to keep it."},
-      {"tenon completion zsh > ~/.zfunc/_tenon", "With ~/.zfunc in $fpath."},
+      {"source <(tenon completion bash)",
+       "For the current shell; add the line to ~/.bashrc to keep it."},
+      {"tenon completion zsh > ~/.zfunc/_tenon", "For zsh, with ~/.zfunc in $fpath."},
       {"tenon completion fish > ~/.config/fish/completions/tenon.fish", "For fish."}};
   command.positional(*shell, "SHELL", "bash, zsh or fish").suggestions = {"bash", "zsh", "fish"};
   command.run = [shell] { return run_completion(*shell); };

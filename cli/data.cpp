@@ -26,7 +26,7 @@ namespace {
 void refuse_texts(const std::string& spec) {
   if (spec.starts_with("lines:") || spec.starts_with("spans:"))
     throw UsageError(fmt::format("{} holds texts, not images", spec),
-                     fmt::format("tenon data info {} --tokenizer FILE tells what it holds", spec));
+                     fmt::format("tenon data info {} --tokenizer FILE describes it", spec));
 }
 
 // ---- sheet
@@ -86,9 +86,9 @@ int sheet(const SheetOptions& options) {
   const Shape shape = set->input_shape();
   const bool images = shape.rank() == 3 && (shape[0] == 1 || shape[0] == 3);
   if (!images || set->input_dtype() != DType::UInt8 || set->classes() == 0)
-    throw ShapeError(
-        fmt::format("{}: a sheet needs grey or colour images with classes; this holds {} of {}",
-                    options.spec, shape.str(), name(set->input_dtype())));
+    throw ShapeError(fmt::format(
+        "{}: a sheet needs grey or colour images with classes; this source holds {} of {}",
+        options.spec, shape.str(), name(set->input_dtype())));
   const int height = static_cast<int>(shape[1]), width = static_cast<int>(shape[2]),
             gap = 2 * options.scale;
   const auto found = first_of_each_class(*set, options.columns);
@@ -188,8 +188,7 @@ int show(const ShowOptions& options) {
   }
   io::save_png(options.file, sheet);
   fmt::print(
-      "{}: {} x {} pixels, {} samples in rows: as they are tested with, then with {} in {} "
-      "epochs\n",
+      "{}: {} x {} pixels, {} samples in rows: as in evaluation, then with {} in {} epochs\n",
       options.file, sheet.width, sheet.height, rows, changes.text(), options.columns - 1);
   return kOk;
 }
@@ -300,7 +299,7 @@ void print_split(const char* title, const data::Dataset* set) {
   for (std::size_t c = 0; c < s.counts.size(); ++c)
     parts.push_back(fmt::format("{}: {}", c < names.size() ? names[c] : std::to_string(c),
                                 thousands(s.counts[c])));
-  wrapped("of class " + printable(join(parts, ", ")));
+  wrapped("samples per class: " + printable(join(parts, ", ")));
 }
 
 std::vector<std::string> note_lines(const data::Dataset* set) {
@@ -371,17 +370,18 @@ Command sheet_command() {
   command.name = "sheet";
   command.summary = "draw samples of every class into one PNG";
   command.about =
-      "Writes a contact sheet: a row for every class, the first samples of each from left to "
-      "right. Look at data before you train on it.";
+      "Writes a contact sheet: one row per class with its first samples from left to right. Look "
+      "at data before you train on it.";
   command.examples = {
-      {"tenon data sheet digits digits.png", "200 drawn digits."},
+      {"tenon data sheet digits digits.png", "200 synthetic digits."},
       {"tenon data sheet scenes scenes.png", "Colour images of ten objects."},
       {"tenon data sheet mnist mnist.png --columns 30 --scale 1", "MNIST, smaller and more."}};
   add_spec(command, options->spec);
   command.positional(options->file, "FILE.png", "image to write").completes = Completes::Files;
   command.option(options->columns, "--columns", "N", "samples of each class", "20");
-  command.option(options->scale, "--scale", "N", "pixels for a pixel", "2");
-  command.flag(options->train, "--train", "from the training part instead of the test part");
+  command.option(options->scale, "--scale", "N", "magnification: output pixels per image pixel",
+                 "2");
+  command.flag(options->train, "--train", "draw the training part instead of the test part");
   command.run = [options] { return sheet(*options); };
   return command;
 }
@@ -390,33 +390,32 @@ Command show_command() {
   auto options = std::make_shared<ShowOptions>();
   Command command;
   command.name = "show";
-  command.summary = "draw what augmentation makes of images into one PNG";
+  command.summary = "draw augmented images into one PNG";
   command.about =
-      "Writes a sheet: a row for each of some training samples, the image as it is tested with "
-      "and then as training sees it in its first epochs. The changes are drawn from the seed, the "
-      "epoch and the sample alone: what the sheet shows is what a run with this seed is shown. "
-      "Their list has names with numbers behind them, as in jitter=0.4:0.4:0.4:0.1. What mixes "
-      "the images of a batch mixes those of a column here.\n";
+      "Writes a sheet with one row per training sample: the image as in evaluation, then as "
+      "augmented in the first epochs. Augmentation depends on the seed, the epoch and the sample "
+      "alone, so the sheet shows the images that a run with this seed trains on. LIST names "
+      "transforms, with parameters after '=', for example jitter=0.4:0.4:0.4:0.1. mixup and cutmix "
+      "mix the images of a column here instead of a batch. Transforms:\n";
   for (const data::Transforms::Known& known : data::Transforms::known())
     command.about += fmt::format("\n{}: {}.", known.usage, known.about);
   command.examples = {
-      {"tenon data show folder:photos sheet.png", "What a run does by itself."},
+      {"tenon data show folder:photos sheet.png", "Default augmentation of photographs."},
       {"tenon data show folder:photos sheet.png --augment resized_crop=128,flip,randaugment",
-       "Any list of changes."},
-      {"tenon data show scenes sheet.png --augment crop=4,flip,jitter=0.4", "Of drawn images."}};
+       "Any list of transforms."},
+      {"tenon data show scenes sheet.png --augment crop=4,flip,jitter=0.4", "Synthetic images."}};
   add_spec(command, options->spec);
   command.positional(options->file, "FILE.png", "image to write").completes = Completes::Files;
-  command.option(options->augment, "--augment", "LIST", "changes, as tenon train takes them",
+  command.option(options->augment, "--augment", "LIST", "augmentation, as in tenon train",
                  "resized_crop,flip");
   command.option(options->preprocess, "--preprocess", "LIST",
-                 "what testing does, where images have sizes of their own: resize,ten_crop draws "
-                 "the ten crops",
+                 "preprocessing of image files in evaluation; resize,ten_crop draws all ten crops",
                  "resize,center_crop");
   command.option(options->rows, "--rows", "N", "samples", "6");
-  command.option(options->columns, "--columns", "N", "images of each, several crops counted as one",
-                 "8");
-  command.option(options->size, "--size", "N", "side, where images have sizes of their own", "128");
-  command.option(options->seed, "--seed", "N", "of the draws", "0");
+  command.option(options->columns, "--columns", "N",
+                 "images per sample, where ten crops count as one", "8");
+  command.option(options->size, "--size", "N", "side length of image files", "128");
+  command.option(options->seed, "--seed", "N", "random seed of the augmentation", "0");
   command.run = [options] { return show(*options); };
   return command;
 }
@@ -425,32 +424,31 @@ Command info_command() {
   auto options = std::make_shared<InfoOptions>();
   Command command;
   command.name = "info";
-  command.summary = "what a data source holds";
+  command.summary = "describe a data source";
   command.about =
-      "Opens a data source and tells, for its training, validation and test part, how many "
-      "samples "
-      "it holds, of what shape and type, mean and deviation, and how often each class occurs. "
-      "Notes "
-      "tell what was skipped or assumed, and which classes a part lacks.";
+      "Opens a data source and prints for its training, validation and test part the number of "
+      "samples, shape and type, mean and standard deviation, and the number of samples per class. "
+      "Notes list what was skipped or assumed, and the classes that a part lacks.";
   command.examples = {
-      {"tenon data info digits", "The drawn digits."},
+      {"tenon data info digits", "The synthetic digits."},
       {"tenon data info csv:flowers.csv", "A table with the class in the last column."},
       {"tenon data info csv:houses.csv,label=price,drop=id,split=0.2 --task regression",
-       "A table of quantities, a fifth of it for testing, without a column."},
+       "Regression on a table without column id; a fifth of it is the test part."},
       {"tenon data info folder:photos,group=prefix",
-       "Photographs named patient3_017.jpg: a patient's are in one part."},
-      {"tenon data info lines:texts.txt --tokenizer vocab.txt", "Texts with a class each."}};
+       "Photographs named patient3_017.jpg; all images of a patient are in one part."},
+      {"tenon data info lines:texts.txt --tokenizer vocab.txt",
+       "Lines of text with a class each."}};
   add_spec(command, options->spec);
   command
-      .option(options->task, "--task", "NAME", "regression: the table's label holds quantities",
+      .option(options->task, "--task", "NAME", "classification, or regression (numeric label)",
               "classification")
       .choices = {"classification", "regression"};
   command
       .option(options->tokenizer, "--tokenizer", "FILE",
-              "for text: what its tokens are; lines: and spans: need one")
+              "tokenizer for text; required for lines: and spans:")
       .completes = Completes::Files;
   command.flag(options->json, "--json", "print JSON");
-  command.flag(options->strict, "--strict", "refuse what would be printed as a note");
+  command.flag(options->strict, "--strict", "treat notes as errors");
   command.run = [options] { return info(*options); };
   return command;
 }
@@ -460,27 +458,23 @@ Command info_command() {
 Command data_command() {
   Command command;
   command.name = "data";
-  command.summary = "fetch MNIST or CIFAR, look at a data source";
+  command.summary = "download datasets, inspect a data source";
   command.about =
-      "Data sources are named the same way everywhere: digits and scenes (drawn on demand, need no "
-      "network), digits:5000,1000 (fewer), scenes:2000,500,size=224 (larger), random (vectors of "
-      "random numbers of random classes, for times; with size=N, classes=N), "
-      "mnist, cifar10 and cifar100 (fetched) or mnist:DIR, cifar10:DIR (their binary version), "
-      "idx:DIR (MNIST's format), csv:FILE (behind commas "
-      "label=NAME or column=NUMBER; drop=NAME, category=NAME, date=NAME, shape=CxHxW, header=yes "
-      "or "
-      "no, decimal=comma, thousands=SIGN, encoding=latin1, separator=SIGN, comment=SIGN), "
-      "npy:INPUTS,TARGETS, text:FILE (with "
-      "by=chars, words, pieces or bytes, and length=N), numbers (in words, to be translated; with "
-      "below=N, to=french or to=german) and pairs:FILE (lines of SOURCE TAB TRANSLATION). "
-      "Photographs of any size are "
-      "folder:DIR (sub-folders are the classes, or train/, val/ and test/ hold such), list:FILE "
-      "(lines of PATH,CLASS) and shards:PATTERN (WebDataset's tar files), with "
-      "size=SIDE, grey, broken=error; of videos among them frames=N are taken, or one for "
-      "every=SECONDS.\n"
-      "Samples are divided into a training, a validation and a test part: validation=SHARE (0.1), "
-      "split=SHARE (0.1) or test=PATH or fold=I/K for testing, seed=N, stratify=no, group=NAME, "
-      "chronological.";
+      "All commands name a data source in the same way:\ndigits, scenes: synthetic images, no "
+      "download; digits:5000,1000 (fewer), scenes:2000,500,size=224 (larger)\nrandom: random "
+      "vectors with random classes, for benchmarks; size=N, classes=N\nmnist, cifar10, cifar100: "
+      "downloaded with 'tenon data fetch'; or mnist:DIR, cifar10:DIR (the binary version), idx:DIR "
+      "(MNIST's format)\ncsv:FILE: table; label=NAME or column=NUMBER, drop=NAME, category=NAME, "
+      "date=NAME, shape=CxHxW, header=yes or no, decimal=comma, thousands=SIGN, encoding=latin1, "
+      "separator=SIGN, comment=SIGN\nnpy:INPUTS,TARGETS: NumPy arrays\ntext:FILE: text for "
+      "language models; by=chars, words, pieces or bytes, length=N\nnumbers: number words for "
+      "translation; below=N, to=french or to=german\npairs:FILE: lines of SOURCE TAB "
+      "TRANSLATION\nfolder:DIR: images of any size in a folder per class, or in train/, val/ and "
+      "test/ with such folders; list:FILE: lines of PATH,CLASS; shards:PATTERN: WebDataset tar "
+      "files. Options: size=SIDE, grey, broken=error; for videos frames=N or "
+      "every=SECONDS\n\nSamples are split into a training, a validation and a test part: "
+      "validation=SHARE (0.1), split=SHARE (0.1) or test=PATH or fold=I/K for the test part, "
+      "seed=N, stratify=no, group=NAME, chronological.";
   command.children = {data_fetch_command(), sheet_command(), show_command(), info_command()};
   return command;
 }

@@ -100,7 +100,7 @@ void print_help(const Command& command, const std::string& path) {
 
 void print_overview(const std::vector<Command>& commands) {
   const Terminal& terminal = stdout_terminal();
-  fmt::print("{}: trains and runs deep networks on this machine's processor\n",
+  fmt::print("{}: trains and runs deep networks on CPUs and NVIDIA GPUs\n",
              terminal.paint(TextStyle::Bold, "tenon"));
   heading("Usage");
   fmt::print("  tenon COMMAND [options]\n");
@@ -108,8 +108,8 @@ void print_overview(const std::vector<Command>& commands) {
   print_names(commands);
   heading("Start here");
   row("tenon train lenet5", "train a network that reads handwritten digits, in under a minute", 26);
-  row("tenon COMMAND --help", "what a command does, its options and examples", 26);
-  row("tenon --version", "the version of this command", 26);
+  row("tenon COMMAND --help", "show what a command does, its options and examples", 26);
+  row("tenon --version", "show the version", 26);
 }
 
 }  // namespace tenon::cli

@@ -78,13 +78,13 @@ Command models_command() {
   auto options = std::make_shared<ModelsOptions>();
   Command command;
   command.name = "models";
-  command.summary = "list the networks known by name";
+  command.summary = "list the built-in networks";
   command.about =
-      "Lists every network that train, summary, inspect and bench take by name, with the shape of "
-      "one input, the number of its parameters, and what it is. Names and shapes of parameters are "
-      "PyTorch's, so that weights load without a mapping.";
-  command.examples = {{"tenon models", "All of them."},
-                      {"tenon summary resnet50", "One of them, layer by layer."}};
+      "Lists every network that train, summary, inspect and bench accept by name, with the shape "
+      "of one input, the number of parameters and a description. Parameter names and shapes are "
+      "PyTorch's, so weights load without a mapping.";
+  command.examples = {{"tenon models", "All networks."},
+                      {"tenon summary resnet50", "One network, layer by layer."}};
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return run_models(*options); };
   return command;

@@ -62,7 +62,7 @@ ImageSize image_size(const train::TrainedModel& model, const std::string& file) 
   if (input.numel() == 784) return {28, 28, false};
   throw ShapeError(fmt::format(
       "{}: {} takes inputs of {}, not images; {}", file, model.settings().model, input.str(),
-      info.finds_spans()    ? "ask it with --question, of --text or a file that ends in .txt"
+      info.finds_spans()    ? "give --question, and --text or a file that ends in .txt"
       : info.vocabulary > 0 ? "give texts with --text, or a file of lines that ends in .txt"
                             : "use --data"));
 }
@@ -226,7 +226,7 @@ void predict_video(const SetPredictor& predict, const std::string& file) {
   const train::TrainedModel& model = predict.model;
   if (!model.fits_images() || model.settings().model_info().input.rank() != 3)
     throw NotSupported(
-        fmt::format("{}: frames of videos are for models of images of any size", file));
+        fmt::format("{}: video frames need a model that takes image files of any size", file));
   const auto set = model.fit(data::open_video(
       file, {.count = static_cast<int>(std::min<std::int64_t>(predict.options.count, 100'000))}));
   const auto images = set->images();
@@ -375,7 +375,7 @@ void predict_file(const SetPredictor& predict, const std::string& file) {
 void write_file(const SetPredictor& predict, const std::string& file) {
   const std::string kind = source_kind(file);
   if (!kind.empty() && kind != "csv" && kind != "lines")
-    throw UsageError(fmt::format("--write: {} is no file", file), "--out FILE.csv names one");
+    throw UsageError(fmt::format("--write: {} is not a file", file), "--out FILE.csv names one");
   const std::string beside = file_beside(file_of(file));
   std::int64_t rows = 0;
   if (kind == "csv" || (kind.empty() && file.ends_with(".csv"))) {
@@ -429,12 +429,11 @@ int run_language(const train::TrainedModel& model, const PredictOptions& options
   TextQuestions asked = questions_of(options);
   for (const std::string& file : options.files) {
     if (!file.ends_with(".txt") && source_kind(file) != "lines")
-      throw UsageError(
-          fmt::format("{}: {} {} texts", file, model.settings().model,
-                      model.is_translator() ? "translates" : "goes on from"),
-          fmt::format("give --text WORDS or lines in a file that ends in .txt; tenon generate {} "
-                      "--prompt WORDS writes on",
-                      shell_word(options.trained.run)));
+      throw UsageError(fmt::format("{}: {} {} texts", file, model.settings().model,
+                                   model.is_translator() ? "translates" : "continues"),
+                       fmt::format("give --text WORDS or lines in a file that ends in .txt; tenon "
+                                   "generate {} --prompt WORDS generates text",
+                                   shell_word(options.trained.run)));
     std::int64_t line = 0;
     for (train::TextLine& one : lines_of(model, file, options))
       asked.texts.push_back({std::move(one.name), std::move(one.text), line++ < options.count});
@@ -464,9 +463,9 @@ void check(const PredictOptions& options) {
 void refuse_with_language(const train::TrainedModel& model, const PredictOptions& options) {
   const std::string& name = model.settings().model;
   if (options.write || !options.out.empty())
-    throw UsageError(fmt::format("{}: {} reads texts and gives no classes of them",
+    throw UsageError(fmt::format("{}: {} reads texts and does not classify them",
                                  options.write ? "--write" : "--out", name),
-                     "--json gives what it tells to programs");
+                     "--json prints its output for programs");
 }
 
 void refuse_what_does_not_fit(const train::TrainedModel& model, const PredictOptions& options) {
@@ -480,7 +479,7 @@ void refuse_what_does_not_fit(const train::TrainedModel& model, const PredictOpt
     return refuse_with_language(model, options);
   if (info.masked && !options.data.empty())
     throw UsageError(
-        fmt::format("--data {}: {} tells the word at [MASK] of a text; tenon eval {} --data {} "
+        fmt::format("--data {}: {} predicts the word at [MASK] of a text; tenon eval {} --data {} "
                     "measures it on held-out words",
                     options.data, name, shell_word(options.trained.run), shell_word(options.data)),
         fmt::format("tenon predict {} --text 'a text with a [MASK] in it'",
@@ -542,68 +541,65 @@ Command predict_command() {
   auto options = std::make_shared<PredictOptions>();
   Command command;
   command.name = "predict";
-  command.summary = "what a trained model sees in images, rows and texts";
+  command.summary = "predict images, table rows and texts with a trained model";
   command.about =
-      "Classifies images (PNG, JPEG, PGM), IDX files, arrays (.npy), tables, lines of text or a "
-      "data "
-      "source, and draws images in the terminal beside the likeliest classes. The first five are "
-      "printed, or as many as --count says; --json, --write and --out give all. For a network of "
-      "colour images the middle of a "
-      "photograph is scaled to the size it takes. For one of grey digits a photograph or a scan of "
-      "one digit is prepared first: dark ink on light paper is inverted, uneven light taken away, "
-      "the ink cut out, scaled and centred as the training data is; an image that already has the "
-      "network's input size and a dark background is taken as it is. The output says what was "
-      "done. A model of language tells the "
-      "likeliest tokens behind a text, one that translates the translation.";
+      "Predicts images (PNG, JPEG, PGM), IDX files, arrays (.npy), tables, lines of text or a data "
+      "source, and draws images in the terminal next to the most likely classes. It prints the "
+      "first five samples, or --count of them; --json, --write and --out output all. For a network "
+      "with colour input, the centre of a photograph is scaled to the input size. For a network of "
+      "grey digits, a photograph or scan of one digit is preprocessed: dark ink on light paper is "
+      "inverted, uneven lighting is removed, and the digit is cropped, scaled and centred as in "
+      "the training data; an image that already has the input size and a dark background is used "
+      "unchanged. The output states what was done. A language model prints the most likely next "
+      "tokens of a text, a translation model the translation.";
   command.examples = {
       {"tenon predict runs/lenet5 seven.jpg", "A photograph of a handwritten digit."},
       {"tenon predict runs/lenet5 --data digits --count 5",
-       "Five samples of the test part, with the truth."},
+       "Five samples of the test part, with their labels."},
       {"tenon predict runs/lenet5 t10k-images-idx3-ubyte.gz --start 100 --count 3",
        "Three images of an IDX file."},
       {"tenon predict runs/mlp-4-16-1 rows.csv", "Rows of a table, with or without labels."},
-      {"tenon predict runs/mlp-4-16-1 rows.csv --write", "All of them, into rows.predictions.csv."},
-      {"tenon predict runs/lenet5 *.png --out digits.csv", "Many files, into one table."},
+      {"tenon predict runs/mlp-4-16-1 rows.csv --write",
+       "All rows, written to rows.predictions.csv."},
+      {"tenon predict runs/lenet5 *.png --out digits.csv", "Many files, written to one table."},
       {"tenon predict runs/bert_classifier --text 'a fine evening'", "The class of a text."},
       {"tenon predict runs/bert_spans --question 'Who wrote it?' --text 'It was written by Ann.'",
-       "An answer that stands in a text."},
-      {"tenon predict runs/gpt2 --text 'To be'", "The likeliest tokens behind it."},
+       "An answer found in a text."},
+      {"tenon predict runs/gpt2 --text 'To be'", "The most likely next tokens."},
       {"tenon predict runs/transformer --data numbers --count 3",
-       "Held-out translations, with the truth."},
-      {"tenon predict runs/lenet5 *.png --json", "Many files, for programs."}};
+       "Held-out translations, with the reference."},
+      {"tenon predict runs/lenet5 *.png --json", "Many files, as JSON for programs."}};
   add_trained(command, options->trained);
   add_image(command, options->trained);
   command
       .positional(
           options->files, "FILE",
-          "PNG, JPEG, GIF and others, IDX, NPY, a video, CSV of rows with or without labels, "
-          ".txt of lines; or one with options, as csv:FILE,separator=; or "
-          "lines:FILE,encoding=latin1",
+          "image (PNG, JPEG, GIF and others), IDX, NPY, video, CSV with or without labels, or .txt "
+          "(a text per line); options as in csv:FILE,separator=; or lines:FILE,encoding=latin1",
           false)
       .completes = Completes::Files;
   command.option(options->texts, "--text", "WORDS",
-                 "a text for a model that reads texts, with [MASK] for one that tells words, or a "
-                 "tab between two texts; may be given again and again");
-  command.option(
-      options->questions, "--question", "WORDS",
-      "what a model that finds answers in texts is asked about each --text or .txt file");
+                 "text to predict; with [MASK] for a masked language model, with a tab between the "
+                 "texts of a pair; can be repeated");
+  command.option(options->questions, "--question", "WORDS",
+                 "question whose answer is searched in each --text or .txt file; can be repeated");
   command.option(options->data, "--data", "SPEC",
-                 "a data source: digits, mnist[:DIR], idx:DIR, csv:FILE, npy:X,Y, folder:DIR, "
+                 "data source: digits, mnist[:DIR], idx:DIR, csv:FILE, npy:X,Y, folder:DIR, "
                  "text:FILE, lines:FILE, numbers, pairs:FILE or spans:FILE");
   add_part(command, options->part);
   command.option(options->count, "--count", "N",
                  "samples to print of --data and of each file; frames of a video", "5");
-  command.option(options->start, "--start", "N", "the first of them", "0");
+  command.option(options->start, "--start", "N", "number of the first sample", "0");
   command.option(options->top, "--top", "N", "classes or tokens to show for each", "3");
-  command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
+  command.option(options->device, "--device", "NAME", "device: cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options->tune);
   command.option(options->threads, "--threads", "N", "threads", "all CPUs");
-  command.flag(options->plain, "--no-image", "do not draw");
+  command.flag(options->plain, "--no-image", "do not draw images");
   command.flag(options->write, "--write",
                "write all predictions of each file to FILE.predictions.csv beside it");
   command
       .option(options->out, "--out", "FILE",
-              "write all predictions to one file that ends in .csv, .txt or .json")
+              "write all predictions to one .csv, .txt or .json file")
       .completes = Completes::Files;
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return run_predict(*options); };

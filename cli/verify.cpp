@@ -78,16 +78,15 @@ Command verify_command() {
   auto options = std::make_shared<VerifyOptions>();
   Command command;
   command.name = "verify";
-  command.summary = "repeat a run's first steps and a kill-and-resume, bit for bit";
+  command.summary = "check that a run is reproducible and resumable bit for bit";
   command.about =
-      "Repeats the first steps of a run: twice, with another number of threads, and stopped in the "
-      "middle and resumed in a "
-      "scratch folder; then compares all weights and optimizer states bit by bit, and the first "
-      "losses with the run's "
-      "own log. The run itself is not touched. Exit code 0: everything agrees; 1: something "
-      "differs.";
-  command.examples = {{"tenon verify runs/lenet5", "A few seconds for a small network."},
-                      {"tenon verify runs/lenet5 --steps 200 --json", "Longer, and for programs."}};
+      "Repeats the first steps of a run in a scratch folder: twice, with another number of "
+      "threads, and interrupted and resumed. Then compares all weights and optimizer states bit by "
+      "bit, and the first losses with the run's log. The run folder is not modified. Exit code 0: "
+      "everything agrees; 1: something differs.";
+  command.examples = {
+      {"tenon verify runs/lenet5", "A few seconds for a small network."},
+      {"tenon verify runs/lenet5 --steps 200 --json", "More steps, JSON for programs."}};
   command.positional(options->run, "RUN", "run folder").completes = Completes::Folders;
   command.option(options->steps, "--steps", "N", "steps to repeat", "40");
   command.flag(options->json, "--json", "print JSON");

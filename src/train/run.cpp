@@ -124,19 +124,19 @@ void refuse_idle(const Settings& settings) {
   const auto refuse = [&](const char* key, const char* why) {
     if (settings.get(key) != usual.get(key))
       throw ValueError(cat("setting '", key, "' is ", settings.get(key), ", but ", why,
-                           ", or leave it at ", usual.get(key)));
+                           ", or use the default ", usual.get(key)));
   };
   if (settings.teacher.empty())
     for (const char* key : {"temperature", "distill_weight"})
-      refuse(key, "there is no teacher: name a trained network's run, as in --teacher RUN");
+      refuse(key, "there is no teacher: give the run of a trained network, as in --teacher RUN");
   if (settings.freeze.empty())
     for (const char* key : {"frozen_variants", "keep_frozen"})
-      refuse(key, "nothing is frozen: name parts, as in --freeze features");
+      refuse(key, "no layer is frozen: name layers, as in --freeze features");
   if (!data::is_image_source(settings.data))
     for (const char* key : {"broken", "augment_on"})
-      refuse(key, "the data holds no files of images: name some, as in --data folder:DIR");
+      refuse(key, "the data holds no image files: give some, as in --data folder:DIR");
   if (settings.get("tune") == "write" && parse_device(settings.device).kind == Device::Kind::Cpu)
-    refuse("tune", "engines are chosen on GPUs alone: name one, as in --device cuda");
+    refuse("tune", "it needs a GPU: choose one, as in --device cuda");
 }
 
 // How many samples each part has, and what their readers did that people should know. Parts of one
@@ -340,9 +340,8 @@ void override_settings(Settings& settings,
         !read_alike(before, as_long_as_seen(value, settings.model_info())))
       throw ValueError(
           cat("setting 'data' of the run is '", before, "' and cannot become '", value,
-              "' when it is resumed: its files may lie elsewhere, but how they are "
-              "read and divided stays. Give the same options behind the path, or start "
-              "a new run"));
+              "' when it is resumed: its files may lie elsewhere, but how they are read and "
+              "divided stays. Give the same options behind the path, or start a new run"));
     if (!free)
       throw ValueError(cat("setting '", key, "' of the run is '", before, "' and cannot become '",
                            value, "' when it is resumed: start a new run"));

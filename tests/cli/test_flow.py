@@ -59,15 +59,15 @@ class Flow(CommandTest):
         self.assertIn("frozen part, once", shown)
         for wrong, says in ((["--keep-frozen", "dsik"], "--keep-frozen"), (["--unfreeze-after", "-1"], "--unfreeze-after")):
             self.fails(2, *words, *wrong, "--out", "wrong", says=says)
-        self.fails(2, "train", "lenet5", "--unfreeze-after", "2", "--out", "wrong", says="nothing is frozen")
+        self.fails(2, "train", "lenet5", "--unfreeze-after", "2", "--out", "wrong", says="no layer is frozen")
         for idle in (["--keep-frozen", "memory"], ["--frozen-variants", "3"]):
-            self.fails(2, "train", "lenet5", *idle, "--out", "wrong", says="nothing is frozen")
+            self.fails(2, "train", "lenet5", *idle, "--out", "wrong", says="no layer is frozen")
         for idle in (["--temperature", "2"], ["--set", "distill_weight=0.9"]):
             self.fails(2, "train", "lenet5", *idle, "--out", "wrong", says="there is no teacher")
 
     def test_options_with_nothing_to_act_on(self):
         for idle in (["--broken", "error"], ["--augment-on", "both"], ["--augment-on", "cpu"]):
-            self.fails(2, "train", "lenet5", *idle, "--out", "wrong", says=["the data holds no files of images", "--data folder:DIR"])
+            self.fails(2, "train", "lenet5", *idle, "--out", "wrong", says=["the data holds no image files", "--data folder:DIR"])
         for idle in (["train", "lenet5", "--out", "wrong"], ["eval", "run"], ["predict", "run", "--data", "digits:20,10"], ["inspect", "lenet5"],
                      ["bench", "--only", "mlp_b8", "--budget", "0"]):
             self.fails(2, *idle, "--tune", "write", says=["tune", "write", "needs a GPU", "--device cuda", "read"])

@@ -115,7 +115,7 @@ class Weights(CommandTest):
         self.fails(2, "weights", "convert", "ok.safetensors", "x.pt", "--dtype", "int8", says="one of")
         self.fails(2, "weights", "diff", "ok.safetensors", "ok.safetensors", "--tolerance", "-1", says="--tolerance")
         self.fails(2, "weights", "shwo", says="did you mean 'show'")
-        self.fails(2, "weights", "convert", "ok.safetensors", "x.pt", "--as", "lenet5", says=["nothing in it fits", "missing"])
+        self.fails(2, "weights", "convert", "ok.safetensors", "x.pt", "--as", "lenet5", says=["no tensor fits", "missing"])
 
     def test_what_is_left_out_converted_or_lost_is_said(self):
         objects, types = (str(FIXTURES / "foreign" / name) for name in ("objects.pt", "types.pt"))
