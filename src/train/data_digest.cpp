@@ -146,7 +146,7 @@ std::string data_change(const std::string& before, const std::string& now) {
   if (gone.empty() && added.empty()) return "its classes are in another order";
   return cat("its classes changed: ", gone.empty() ? "" : cat("the run learns ", gone),
              gone.empty() || added.empty() ? "" : ", ",
-             added.empty() ? ", which are gone"
+             added.empty() ? ", which the data no longer has"
                            : cat("the data has ", added, gone.empty() ? " too" : " instead"));
 }
 

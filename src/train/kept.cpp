@@ -212,7 +212,7 @@ void Keeper::look_up(Job& job) {
     std::string why;
     job.have[at(k)] =
         folder_.read(key_of(job, k), job.source->set->size(), record_bytes(*job.source->set), why);
-    if (!why.empty()) notes_.push_back(cat("the frozen part is computed again: ", why));
+    if (!why.empty()) notes_.push_back(cat("the frozen part is recomputed: ", why));
   }
 }
 
@@ -234,8 +234,7 @@ void Keeper::each_batch(const Job& job, int variant, F&& take) {
     const std::vector<Tensor> given =
         part_({set.views() > 1 ? views_as_examples(batch.input).eval() : batch.input});
     if (given[1].item() >= static_cast<double>(kExact))
-      throw NotSupported(
-          "one of its values has whole numbers that 32-bit floating point cannot hold");
+      throw NotSupported("one of its outputs has integers that float32 cannot represent exactly");
     records.resize(bytes * at(batch.size));
     const auto* input = static_cast<const std::byte*>(given[0].data());
     const auto* target = static_cast<const std::byte*>(batch.target.data());
@@ -285,7 +284,7 @@ std::shared_ptr<const KeptRecords> Keeper::compute(const Job& job, int variant) 
       write([&all](KeptWriter& file) { file.add(all); });
     } catch (const KeptError& error) {
       notes_.push_back(
-          cat("what the frozen part gives is not kept for later runs: ", error.what()));
+          cat("outputs of the frozen part are not kept for later runs: ", error.what()));
     }
   }
   return std::make_shared<const KeptRecords>(std::move(all), bytes);
@@ -359,8 +358,8 @@ KeptPart keep_frozen_part(const nn::AnyModule& net, const std::vector<KeptSource
   const bool drawn = train.loader.augment.any() || train.set->drawn_anew();
   if (drawn && options.variants == 0) {
     out.notes.push_back(cat(kEveryStep,
-                            "the augmentation changes its input (--frozen-variants 8 would compute "
-                            "it once for each of eight variants of a sample)"));
+                            "augmentation changes its input (--frozen-variants 8 computes it once "
+                            "for each of eight variants of a sample)"));
     return out;
   }
   // The run's random numbers depend on none that are drawn here.

@@ -71,9 +71,8 @@ void check_pairs(const Settings& settings, const data::Dataset& set) {
   if (input.rank() == 2 && input[0] == 2 && set.input_dtype() == DType::Int64 &&
       set.target_shape() == Shape{input[1]} && set.classes() > 0)
     return;
-  throw ShapeError(cat("model '", settings.model,
-                       "' learns from pairs of texts, but a sample of '", settings.data, "' is ",
-                       set.input_dtype(), " ", input,
+  throw ShapeError(cat("model '", settings.model, "' learns from pairs of texts, but a sample of '",
+                       settings.data, "' is ", set.input_dtype(), " ", input,
                        ": use the data numbers, or name a file, as in --data pairs:FILE"));
 }
 
@@ -117,8 +116,8 @@ void check_texts(const Settings& settings, const data::Dataset& set, const Shape
   if (set.input_dtype() != DType::Int64 || !texts || set.target_shape().rank() != 0 ||
       set.classes() < 1)
     throw ShapeError(cat("model '", settings.model,
-                         "' learns from texts with a class each, but a sample of '",
-                         settings.data, "' is ", set.input_dtype(), " ", set.input_shape(),
+                         "' learns from texts with a class each, but a sample of '", settings.data,
+                         "' is ", set.input_dtype(), " ", set.input_shape(),
                          ": name a file of lines CLASS TAB TEXT, as in --data lines:FILE"));
   if (input[input.rank() - 1] > context[0])
     throw ShapeError(cat(
@@ -246,9 +245,8 @@ DataSets open_data(const Settings& settings, const std::string& run_dir) {
   const bool fits =
       model.input.rank() == 1 ? input.numel() == model.input.numel() : input == model.input;
   if (!fits)
-    throw ShapeError(cat("model '", settings.model, "' takes ", model.input,
-                         ", but a sample of '", settings.data, "' is ", input,
-                         other_model(settings, *sets.train)));
+    throw ShapeError(cat("model '", settings.model, "' takes ", model.input, ", but a sample of '",
+                         settings.data, "' is ", input, other_model(settings, *sets.train)));
   if (sets.train->classes() < 1 && settings.task != kRegression)
     throw ShapeError(cat("'", settings.data, "' has no classes: its targets are ",
                          sets.train->target_dtype(), " ", sets.train->target_shape(),
@@ -581,8 +579,8 @@ void Session::open_teacher(const data::Dataset& set) {
                          settings.classes, ": train a teacher on the same data"));
   if (!own.empty() && model.class_names() != own)
     throw ValueError(cat("setting 'teacher': the classes of ", settings.teacher, " (",
-                         model.class_names().front(), ", …) are others than those of '",
-                         settings.data, "' (", own.front(), ", …), or in another order"));
+                         model.class_names().front(), ", …) differ from those of '", settings.data,
+                         "' (", own.front(), ", …), or in another order"));
   const Settings& theirs = model.settings();
   teacher = model.net();
   // Pixels are scaled as the run's network wants them.

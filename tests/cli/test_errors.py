@@ -225,7 +225,7 @@ class WrongData(CommandTest):
         self.assertEqual(done.returncode, 3, done)
         self.assertIn("in place of [1000000", done.stderr)
         model("path.safetensors", 'input = [4]\nclasses = 10\nlayers = [ { linear = "classes" } ]\n', "csv:/etc/passwd")
-        self.fails(3, "eval", "path.safetensors", says=["names the data 'csv:/etc/passwd'", "no files of this machine"])
+        self.fails(3, "eval", "path.safetensors", says=["names the data 'csv:/etc/passwd'", "must not name files of this machine"])
 
     def test_corrupt_and_absurd_files(self):
         folder = self.folder / "idx"

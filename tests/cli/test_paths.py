@@ -260,7 +260,7 @@ class Moved(CommandTest):
         self.assertTrue(all(row["class_name"] in ("even", "odd") and "label" not in row for row in rows))
         (self.folder / "labelled.csv").write_text("1,2,even\n3,4,odd\n")
         told = self.ok("predict", "alone.safetensors", "labelled.csv", "--json")
-        self.assertIn("labelled.csv: it has no header, and one column more than the model's inputs: taken as the label", told.err)
+        self.assertIn("labelled.csv: it has no header and one column more than the model's inputs; that column is taken as the label", told.err)
         self.assertEqual([row["label"] for row in json.loads(told.out)], [0, 1])
         (self.folder / "wide.csv").write_text("1,2,3,0\n3,4,5,1\n")
         self.fails(3, "predict", "alone.safetensors", "wide.csv", says=["4 columns", "trained on 2"])

@@ -200,7 +200,7 @@ class Folds(Runs):
         for words in (["eval", "stopped"], ["verify", "stopped"], ["predict", "stopped", "--data", "csv:noise.csv"]):
             self.fails(4, *words, says=["holds 5 folds", "as stopped/fold-1"])
         (self.folder / "stopped" / "folds.toml").write_text("model = \"lenet5\"\n")
-        self.fails(3, "train", "--resume", "stopped", says="folds.toml does not begin with how many folds")
+        self.fails(3, "train", "--resume", "stopped", says="folds.toml does not begin with the number of folds")
 
 
 class Weights(Runs):
@@ -301,7 +301,7 @@ class Weights(Runs):
         weights.write_bytes((self.folder / "other" / "model.safetensors").read_bytes())
         self.fails(2, "train", "--resume", "same", says=["own/model.safetensors was changed since the folds began", "restore it"])
         weights.unlink()
-        self.fails(2, "train", "--resume", "same", says="is not there any more")
+        self.fails(2, "train", "--resume", "same", says="no longer exists")
         weights.write_bytes(kept)
         self.assertIn("3 folds, each tested on", self.ok("train", "--resume", "same", "--quiet").out)
 

@@ -39,7 +39,7 @@ class NotFinite(CommandTest):
         self.assertEqual(shown.count("no class: what the network gives is not finite"), 20, shown)
         self.assertIn("0 of 20 right", shown)
         self.assertEqual([row["right"] for row in self.json("predict", *words, "--count", "20", "--json")], [False] * 20)
-        told = self.fails(5, "train", *words, "--out", "run", says="step 1: the loss is nan, as the weights that training began with are not")
+        told = self.fails(5, "train", *words, "--out", "run", says="step 1: the loss is nan, because the initial weights are not")
         self.assertIn("(the first: 0.weight)", told.err)
         self.assertNotIn("smaller learning rate", told.err)
 
