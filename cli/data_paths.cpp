@@ -77,11 +77,11 @@ void require_run(const std::string& folder) {
   const std::string file = folder + "/settings.toml";
   if (const int folds = train::folds_in(folder); folds > 0)
     throw IoError(folder + " holds " + std::to_string(folds) +
-                  " folds, each of which is a run: name one, as " + folder + "/fold-1");
+                  " folds, and each fold is a run: give one of them, as in " + folder + "/fold-1");
   if (!std::filesystem::exists(file, ignored))
     throw IoError(folder + " holds no run: there is no " + file +
-                  ", which a run writes behind its first checkpoint. Of one that was stopped "
-                  "before, nothing is lost: start it again");
+                  ", which a run writes after its first checkpoint. If the run was stopped "
+                  "earlier, start it again");
 }
 
 }  // namespace tenon::cli

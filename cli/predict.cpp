@@ -474,7 +474,7 @@ void refuse_what_does_not_fit(const train::TrainedModel& model, const PredictOpt
   if (info.takes_tokens() && !options.trained.preprocess.empty())
     throw UsageError(fmt::format("--preprocess: {} reads texts, not images", name));
   if (!info.takes_tokens() && !options.texts.empty() && options.questions.empty())
-    throw UsageError(fmt::format("--text: {} reads no text", name), use_of(model, options.trained));
+    throw UsageError(fmt::format("--text: {} takes no text", name), use_of(model, options.trained));
   if ((info.tokens && !info.masked) || info.finds_spans())
     return refuse_with_language(model, options);
   if (info.masked && !options.data.empty())

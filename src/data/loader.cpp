@@ -198,9 +198,8 @@ struct Loader::Impl {
       throw ValueError(cat("Loader: there are no samples to load from ", dataset->describe()));
     usable = options.drop_last ? size / options.batch * options.batch : size;
     if (usable == 0)
-      throw ValueError(
-          cat("Loader: a batch of ", options.batch, " is larger than the set of ", size,
-              ", and drop_last leaves out what is incomplete: make the batch smaller"));
+      throw ValueError(cat("Loader: a batch of ", options.batch, " is larger than the set of ",
+                           size, ", and drop_last drops it: use a smaller batch size"));
     options.batch = std::min(options.batch, size);
     if (options.augment.any() &&
         (dataset->input_shape().rank() != 3 || dataset->input_dtype() != DType::UInt8))

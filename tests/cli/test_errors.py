@@ -256,7 +256,7 @@ class WrongData(CommandTest):
         (self.folder / "pairs.tsv").write_text("one\tun\ntwo\tdeux\n" * 40)
         for data, reader in (("text:book.txt", "gpt2"), ("pairs:pairs.tsv", "transformer")):
             for model in ("lenet5", "mlp:784-64-10"):
-                refused = self.fails(3, "train", model, "--data", data, "--out", "none", says=["reads such texts, as " + reader])
+                refused = self.fails(3, "train", model, "--data", data, "--out", "none", says=["for such texts, such as " + reader])
                 self.assertNotIn("use mlp", refused.err)
         self.fails(3, "train", "lenet5", "--data", "random:64,16", "--out", "none", says="use mlp:")
         self.assertFalse((self.folder / "none").exists())
@@ -289,7 +289,7 @@ class WrongData(CommandTest):
         for run, file in (("looks", "photo.jpg"), ("pixels", "photo.jpg"), ("rows", "rows.csv")):
             hint = f"hint: it classifies inputs: tenon predict {run} {file}"
             self.fails(2, "generate", run, "--prompt", "the", says=["does not generate text", hint])
-            self.fails(2, "predict", run, "--text", "the", says=["--text", "reads no text", hint])
+            self.fails(2, "predict", run, "--text", "the", says=["--text", "takes no text", hint])
             self.fails(2, "predict", run, "--question", "who", "--text", "the", says=["--question", "finds no answers", hint])
         os.rename(self.folder / "goes_on", self.folder / "goes on")
         self.fails(2, "predict", "goes on", "photo.png", says="tenon generate 'goes on' --prompt WORDS")

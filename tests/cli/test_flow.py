@@ -85,8 +85,8 @@ class Flow(CommandTest):
             self.assertIn(said, out_of(*words))
         for words in ([], ["--precision", "bf16"]):
             self.assertNotIn("the CPU computes", out_of(*words))
-        for words, said in ((["--set", "warmup=3"], "rises for 2 steps, half of the run at most, where warmup = 3 asks for 6"),
-                            (["--set", "warmup=2", "--set", "max_steps=3"], "rises for 1 step, half of the run at most, where warmup = 2 asks for 4")):
+        for words, said in ((["--set", "warmup=3"], "rises for 2 steps, at most half of the run, although warmup = 3 asks for 6"),
+                            (["--set", "warmup=2", "--set", "max_steps=3"], "rises for 1 step, at most half of the run, although warmup = 2 asks for 4")):
             self.assertIn(said, out_of(*words))
         self.assertNotIn("warm-up", out_of("--set", "warmup=1"))
 

@@ -56,7 +56,7 @@ class Parts(Runs):
         self.noise("r.csv", 60)
         self.ok("train", "mlp:8-16-2", "--data", "csv:r.csv,split=0.3", "--epochs", "2", "--quiet", "--out", "kept")
         self.fails(2, "train", "--resume", "kept", "--epochs", "3", "--data", "csv:r.csv,split=0.3,seed=7",
-                   says="how they are read and divided stays")
+                   says="not how the files are read and split")
         (self.folder / "moved").mkdir()
         (self.folder / "r.csv").rename(self.folder / "moved" / "r.csv")
         self.ok("train", "--resume", "kept", "--epochs", "3", "--data", "csv:moved/r.csv,split=0.3", "--quiet")
@@ -233,7 +233,7 @@ class Weights(Runs):
                     (self.folder / "left" / file).write_text(text.splitlines(True)[0] if file.startswith("log") else text)
                 (self.folder / "left" / "checkpoints" / "step-00000000.safetensors").write_bytes(b"torn")
                 (self.folder / "left" / "settings.toml.tmp-1-0").write_text("model")
-                self.fails(4, "train", "--resume", "left", says=["left holds no run", "nothing is lost: start it again"])
+                self.fails(4, "train", "--resume", "left", says=["left holds no run", "start it again"])
                 self.ok(*common, *more, "--out", "left")
                 self.assertEqual(self.weights("left"), self.weights(name), name)
                 self.assertEqual(list((self.folder / "left").rglob("*.tmp-*")), [])
@@ -334,7 +334,7 @@ class Settings(Runs):
             self.assertEqual((self.folder / "run" / "model.safetensors").read_bytes(), model)
         file.write_text(re.sub(r"^epochs = .*$", "epochs = 3", kept, flags=re.M))
         out = self.ok("train", "--resume", "run").out
-        self.assertIn("settings.toml says epochs = 3, the newest checkpoint 2: the run goes on with 3", " ".join(out.split()))
+        self.assertIn("settings.toml says epochs = 3, the newest checkpoint 2: the run continues with 3", " ".join(out.split()))
         self.assertEqual(len(self.lines("run", "epoch")), 3)
         self.assertNotIn("settings.toml says", self.ok("train", "--resume", "run", "--epochs", "4").out)
 
