@@ -1,5 +1,5 @@
-// Parsing of a command line against the tables of args.h. Says what was meant when a word is nearly
-// right.
+// Parsing of a command line against the tables of args.h. An error message suggests the nearest
+// known word.
 #include "args.h"
 
 #include <fmt/core.h>

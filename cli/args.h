@@ -1,8 +1,7 @@
-// A subcommand as data: its options, positionals, words of help and what it runs.
+// A subcommand as data: options, positional arguments, help text and the function that it runs.
 //
-// One table serves parsing, help and shell completion, so that they cannot disagree. Options write
-// into variables that the command owns; what is parsed is checked here, what it means is checked by
-// the library.
+// One table serves parsing, help and shell completion, so they always agree. Options write into
+// variables of the command. The parser checks the syntax of a value, the library its meaning.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// tenon bench: times a training step or an inference on random data, in the same measure as other
-// systems are timed.
+// tenon bench: times a training step or an inference on random data, with the same method as bench/
+// uses for other systems.
 //
-// Three warm-ups, then about a second of steps; the median and the minimum. One JSON object a line,
-// so that rows of several systems can be compared field by field.
+// Three warm-up steps, then about a second of timed steps; reports median and minimum. Prints one
+// JSON object per line, so that rows of several systems can be compared field by field.
 #include <fmt/core.h>
 #include <malloc.h>
 #include <tenon/system.h>

@@ -1,5 +1,5 @@
-// The subcommands, one file each. Making a command builds its table only; nothing runs before
-// Command::run.
+// The subcommands, one file each. Creating a Command only builds its table; Command::run does the
+// work.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,5 @@
-// tenon completion: scripts for bash, zsh and fish, made from the same tables as the help.
+// tenon completion: completion scripts for bash, zsh and fish, generated from the command tables
+// that the help uses.
 #include <fmt/core.h>
 
 #include <algorithm>

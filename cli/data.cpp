@@ -1,4 +1,4 @@
-// tenon data: tells what a data source holds, draws contact sheets of it. Fetching stands in
+// tenon data: describes a data source and draws contact sheets of it. Downloading is in
 // data_fetch.cpp.
 #include <fmt/core.h>
 #include <tenon/data.h>

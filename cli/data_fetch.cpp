@@ -1,5 +1,5 @@
-// tenon data fetch: MNIST's four files, an archive of CIFAR's, or a network's published weights,
-// from their known addresses, checked by what they hold.
+// tenon data fetch: downloads MNIST, CIFAR or pretrained weights from known URLs and verifies their
+// content.
 #include <fmt/core.h>
 #include <tenon/data.h>
 #include <tenon/io.h>

@@ -1,4 +1,4 @@
-// Looks for data and runs without opening them.
+// Checks whether datasets and runs exist, without opening them; resolves MODEL to a network.
 #include "data_paths.h"
 
 #include <tenon/data.h>

@@ -1,4 +1,4 @@
-// Where fetched data, runs and models lie.
+// Paths of datasets and runs, and the network that MODEL names.
 #pragma once
 
 #include <tenon/models.h>

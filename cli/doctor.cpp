@@ -1,4 +1,4 @@
-// tenon doctor: what this machine offers, what Tenon uses of it, and how fast it measures.
+// tenon doctor: shows the hardware, which of its features Tenon uses, and measured speed.
 #include <fmt/core.h>
 #include <tenon/eval.h>
 #include <tenon/io.h>

@@ -1,6 +1,6 @@
-// libcurl is loaded when a download begins, not when the command starts: it brings some thirty
-// libraries with it, which would cost every other subcommand a third of its start-up time, and a
-// machine without it can still do everything else.
+// libcurl is loaded when a download starts, not when the command starts. It loads about thirty
+// other libraries, which would add a third to the start-up time of every subcommand, and the other
+// subcommands work without libcurl.
 #include "download.h"
 
 #define CURL_DISABLE_TYPECHECK

@@ -1,4 +1,4 @@
-// The table from error types to exit codes and hints.
+// Maps error types to exit codes and hints.
 #include "errors.h"
 
 #include <fmt/core.h>

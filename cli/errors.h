@@ -1,5 +1,4 @@
-// Failures on their way out of the command: one place maps error types to exit codes and prints
-// them.
+// Error reporting: one place maps error types to exit codes and prints them.
 //
 // The codes are documented in docs/errors.md; scripts depend on them.
 #pragma once

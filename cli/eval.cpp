@@ -1,5 +1,4 @@
-// tenon eval: how well a trained model does on held-out data, as figures, as a confusion matrix, as
-// JSON.
+// tenon eval: evaluates a trained model and prints metrics, a confusion matrix or JSON.
 #include <fmt/core.h>
 #include <tenon/eval.h>
 #include <tenon/io.h>

@@ -1,4 +1,5 @@
-// tenon generate: text from a trained model of language, shown as it is written.
+// tenon generate: generates text with a language model, or translates, and prints it as it is
+// generated.
 #include <fmt/core.h>
 #include <tenon/device.h>
 #include <tenon/train.h>

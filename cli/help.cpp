@@ -1,4 +1,4 @@
-// Layout of the help pages: usage, what it does, examples, options by group with their defaults.
+// Layout of the help pages: usage, description, options by group with their defaults, examples.
 #include "help.h"
 
 #include <fmt/core.h>

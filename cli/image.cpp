@@ -1,4 +1,5 @@
-// From a photograph to a glyph, step by step; every step is on float planes, 0 black to 1 white.
+// Preprocessing of a photograph of a digit, step by step. Every step works on float planes from 0
+// (black) to 1 (white).
 #include "image.h"
 
 #include <fmt/core.h>

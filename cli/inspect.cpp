@@ -1,5 +1,4 @@
-// tenon inspect: shows how a step is planned: the graph, the passes, why regions fused, engines,
-// buffers.
+// tenon inspect: shows the plan of a step: graph, passes, fusion decisions, engines and buffers.
 #include <fmt/core.h>
 #include <tenon/device.h>
 #include <tenon/shapes_only.h>

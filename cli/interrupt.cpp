@@ -1,5 +1,5 @@
-// Signal handling. The handler touches lock-free atomics and signal dispositions, and writes to
-// stderr, only.
+// Signal handling. The handler only uses lock-free atomics, changes signal dispositions and writes
+// to stderr.
 #include "interrupt.h"
 
 #include <poll.h>

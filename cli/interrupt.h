@@ -1,4 +1,5 @@
-// Ctrl-C and its kin: the first one asks the work to end well, the second ends the process.
+// Ctrl-C and SIGTERM: the first signal asks the command to finish cleanly, the second ends the
+// process.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The tables.
+// The tables of known datasets and weights.
 #include "known_files.h"
 
 namespace tenon::cli {

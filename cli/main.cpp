@@ -1,7 +1,7 @@
-// The `tenon` command: finds the subcommand, parses, runs, and turns failures into messages and
-// exit codes.
+// The `tenon` command: finds the subcommand, parses its options, runs it, and maps failures to
+// messages and exit codes.
 //
-// What a subcommand does stands in its own file; how errors leave stands in errors.cpp.
+// Each subcommand has a file of its own. Errors are reported in errors.cpp.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <tenon/device.h>

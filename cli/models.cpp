@@ -1,4 +1,4 @@
-// tenon models: the networks that the command knows by name.
+// tenon models: lists the built-in networks.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// tenon new: a starter of one's own that trains at once: a network in a file, or a project that
-// builds against an installed Tenon.
+// tenon new: creates a starting point that can be trained at once: a network file, or a CMake
+// project that uses an installed Tenon.
 #include <fmt/core.h>
 #include <tenon/io.h>
 

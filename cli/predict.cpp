@@ -1,4 +1,4 @@
-// tenon predict: what a trained model makes of images, tables, arrays, texts or data sources.
+// tenon predict: predictions for images, tables, arrays, texts and data sources.
 #include <fmt/core.h>
 #include <tenon/data.h>
 #include <tenon/eval.h>

@@ -1,4 +1,4 @@
-// Tokens, translations and answers in words, on lines or as JSON.
+// Prints predicted tokens, translations and answers, as text or as JSON.
 #include "predict_language.h"
 
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-// Words, JSON and tables of predictions.
+// Predictions as text, JSON and tables.
 #include "predict_output.h"
 
 #include <fmt/core.h>

@@ -1,5 +1,5 @@
-// The bar is redrawn at most ten times a second, so that showing it costs nothing; without a
-// terminal it is a plain line every few seconds, fit for a log.
+// The progress bar is redrawn at most ten times a second, so it costs no measurable time. Without a
+// terminal it is a plain line every five seconds, suited to a log file.
 #include "progress.h"
 
 #include <fmt/core.h>

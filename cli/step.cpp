@@ -1,4 +1,5 @@
-// The measured step is what a trainer runs: forward, loss, gradients and update in one program.
+// The step has the same content as a step of the Trainer: forward pass, loss, gradients and update
+// in one program.
 #include "step.h"
 
 #include <tenon/grad.h>

@@ -1,5 +1,4 @@
-// One training step or one inference of a model on drawn input: what summary, inspect and bench
-// look at.
+// One training step or one inference of a model on random input, for summary, inspect and bench.
 #pragma once
 
 #include <tenon/eval.h>

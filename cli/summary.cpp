@@ -1,5 +1,5 @@
-// tenon summary: a model's layers, sizes and work, and the memory that training and inference will
-// need, before any runs.
+// tenon summary: layers, sizes and multiply-adds of a model, and the planned memory of training and
+// inference. Nothing is run.
 #include <fmt/core.h>
 #include <tenon/shapes_only.h>
 #include <tenon/system.h>

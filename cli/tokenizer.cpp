@@ -1,4 +1,4 @@
-// tenon tokenizer: learns one from text, and shows what one makes of a text.
+// tenon tokenizer: trains a tokenizer on text, and shows the tokens of a text.
 #include <fmt/core.h>
 #include <tenon/io.h>
 #include <tenon/tokenizer.h>

@@ -1,8 +1,8 @@
-// tenon train: settings out of recipe, file, --set and flags; a run with progress; a summary that
-// says what to do next.
+// tenon train: resolves settings, trains with progress output, prints a summary and the next
+// commands.
 //
-// Precedence: the model's recipe < --config < --set < flags. What a setting means, and whether it
-// fits, is the library's.
+// Precedence of settings: the model's recipe < --config < --set < options. The library checks their
+// values.
 #include <fmt/core.h>
 #include <tenon/eval.h>
 #include <tenon/models.h>

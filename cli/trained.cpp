@@ -1,4 +1,4 @@
-// Opening what eval and predict are given.
+// Opens the model that eval, predict and generate are given.
 #include "trained.h"
 
 #include <fmt/core.h>

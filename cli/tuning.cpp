@@ -1,4 +1,4 @@
-// The options, and the bar while engines are timed.
+// --tune and --threads, and the progress bar shown while engines are measured.
 #include "tuning.h"
 
 #include <fmt/core.h>

@@ -1,5 +1,4 @@
-// Options of the machine that several commands have: --tune, who runs products on GPUs, and
-// --threads.
+// Options shared by several commands: --tune, the choice of GPU engines, and --threads.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// tenon verify: repeats the beginning of a run in several ways and says whether every bit agrees.
+// tenon verify: repeats the beginning of a run in several ways and compares every bit.
 #include <fmt/core.h>
 #include <tenon/train.h>
 

@@ -1,5 +1,5 @@
-// tenon weights: what files of weights hold, from one format to another, and what differs between
-// two. Formats are told by content when they are read, by the ending when they are written.
+// tenon weights: lists, converts and compares weight files. The format is detected from the content
+// when reading, and from the extension when writing.
 #include <fmt/core.h>
 #include <tenon/eval.h>
 #include <tenon/models.h>

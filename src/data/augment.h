@@ -1,4 +1,4 @@
-// Changes of training images: what a sample is shown as in one epoch.
+// Augmentation of in-memory training images, per sample and epoch.
 #pragma once
 
 #include <cstdint>

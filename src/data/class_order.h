@@ -1,4 +1,4 @@
-// The order of classes, which is their numbering.
+// The order of class names, which defines the class numbers.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// CSV to tensors: finds the header and what each column is for, learns from the rows that are for
-// training what words and missing numbers become, and encodes the rows that are asked for.
+// CSV to tensors: finds the header and the role of each column, fits the encoding of words and
+// missing values on the training rows, and encodes the requested rows.
 #include "data/csv_dataset.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Tables as sets.
+// Tables as datasets.
 #pragma once
 
 #include <optional>

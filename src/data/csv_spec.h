@@ -1,4 +1,4 @@
-// "csv:FILE,label=NAME,…": a table as a data source names it.
+// Parses "csv:FILE,label=NAME,…", a table as a data source.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Dates and times of day as people write them, and the numbers that a network is given of them.
+// Dates and times in tables, and the numeric inputs that a network gets for them.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The pen: turns a digit's form into the inked segments of one person's one attempt at it, in
-// pixels of the 28 x 28 image.
+// The pen: converts the form of a digit to inked segments of one person's handwriting, in pixels of
+// the 28 x 28 image.
 #pragma once
 
 #include <array>

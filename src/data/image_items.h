@@ -1,5 +1,5 @@
-// Images with their classes, as folders, lists and shards name them: the items of which the parts
-// of a source are chosen.
+// Images and their classes from folders, lists and shards: the items from which the parts of a
+// source are chosen.
 #pragma once
 
 #include <cstdint>

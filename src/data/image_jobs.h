@@ -1,4 +1,4 @@
-// Sets whose images a device may decode and change by itself.
+// Interface of datasets whose images a device can decode and augment itself.
 #pragma once
 
 #include <cstdint>

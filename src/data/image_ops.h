@@ -1,8 +1,8 @@
-// What can be done to an image, each with the parameters given: the draws stand elsewhere.
+// Image operations with given parameters; random parameters are drawn in image_transforms.cpp.
 //
-// Results are those of Pillow's and torchvision's functions of these names, to a level or less.
-// Images are bytes, grey or RGB. Files that implement this use operations alone that every
-// machine rounds alike, sines and exponentials apart.
+// Results equal those of Pillow's and torchvision's functions of the same names, to one level or
+// less. Images are bytes, grey or RGB. Apart from sines and exponentials, the implementation uses
+// only operations that every machine rounds in the same way.
 #pragma once
 
 #include <array>

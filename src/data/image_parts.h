@@ -1,4 +1,4 @@
-// Sources of images that are gathered once, whatever parts of them are opened.
+// Image sources whose items are gathered once, whichever parts are opened.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Images as samples: decoded, brought to the network's size, and laid out plane by plane.
+// Images as samples: decoded, resized to the network's input, stored as channel planes (CHW).
 #include <algorithm>
 #include <array>
 #include <atomic>

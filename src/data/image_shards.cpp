@@ -1,4 +1,4 @@
-// Images in tar files, as WebDataset writes them.
+// Images in tar files in WebDataset's format.
 #include <charconv>
 #include <filesystem>
 

@@ -1,6 +1,6 @@
-// Images of sizes of their own: which of a folder's, a list's or a shard's items are of which part.
+// Image files of any size: assigns the items of a folder, list or shards to parts.
 //
-// The items are gathered once; parts are lists of their numbers.
+// The items are gathered once; parts are lists of item numbers.
 #include <algorithm>
 #include <cmath>
 #include <map>

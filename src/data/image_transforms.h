@@ -1,5 +1,5 @@
-// What a list of changes does to an image of some size, drawn: one description (ImageTransform),
-// which the CPU carries out here and a GPU by a kernel.
+// The transforms of an image of a given size with their parameters drawn: one description
+// (ImageTransform), which the CPU executes here and a GPU with a kernel.
 #pragma once
 
 #include <cstddef>

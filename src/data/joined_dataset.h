@@ -1,4 +1,4 @@
-// Sets one behind another: all samples of a source whose parts are sets of their own.
+// Concatenation of datasets: all samples of a source whose parts are separate datasets.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Sentences about what was left out, for one and for many.
+// Note texts about omitted files, in singular and plural.
 #include "data/left_out.h"
 
 #include <algorithm>

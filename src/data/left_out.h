@@ -1,4 +1,4 @@
-// What was left out while images were gathered.
+// Counts of files omitted while images were gathered.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// Lists of images, lines with a class and pairs of texts: rows of a few fields, of which each has
-// a role.
+// Lists of images, lines with a class and pairs of texts: rows of a few fields with fixed roles.
 //
-// They are read as tables are (encodings, separators, quotes, headers, skipped lines), with what is
-// usual for each: texts stand between tabs and keep their quotes; a path may hold the separator.
+// Rows are read like tables (encodings, separators, quotes, headers, skipped lines), with the
+// conventions of each kind: texts are separated by tabs and keep their quotes; a path may contain
+// the separator.
 #pragma once
 
 #include <cstdint>

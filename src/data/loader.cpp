@@ -1,4 +1,4 @@
-// The loader: order of the epoch, batches of it, the place where it stands.
+// The data loader: sample order of the epoch, batches, and the current position.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sources that are read once, whatever parts of them are opened.
+// Sources that are read once, whichever parts are opened.
 #pragma once
 
 #include <functional>

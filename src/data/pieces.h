@@ -1,7 +1,7 @@
-// Pieces of words: how a text falls into them, and how they are learnt from one.
+// Subword pieces: splitting of a text into pieces, and learning them from a text.
 //
-// A piece is a token whose number says when it was joined: of two neighbours that could be joined,
-// those whose piece has the lower number come first. So the list of tokens is all that is kept.
+// The number of a piece is its merge rank: of two possible merges, the one whose piece has the
+// lower number comes first. Therefore the list of pieces is all that has to be stored.
 #pragma once
 
 #include <cstdint>

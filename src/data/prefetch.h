@@ -1,7 +1,7 @@
-// Worker threads that prepare batches ahead of the caller, who still gets them in order.
+// Worker threads that prepare batches ahead of the caller and deliver them in order.
 //
-// A batch is cut into as many parts as there are workers, who are all at the batch that the caller
-// waits for before they begin the next.
+// A batch is divided into as many parts as there are workers. All workers finish the batch that the
+// caller waits for before they start the next one.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// Sets whose test part has files of its own, in their own formats.
+// Datasets with separate files for the test part, in their own formats.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Random vectors and random classes: what a benchmark of times learns, where nothing is to be
-// learnt. A sample depends on (seed, index, size, classes) alone.
+// Random vectors and random classes, for benchmarks that need no real data. A sample depends on
+// (seed, index, size, classes) only.
 #include <cstring>
 #include <span>
 

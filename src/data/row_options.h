@@ -1,4 +1,4 @@
-// "encoding=latin1", "header=no": the options of a data source that say how its rows are written.
+// "encoding=latin1", "header=no": options of a data source about the format of its rows.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// Outlines of the ten objects of drawn scenes, as distances: negative inside, positive outside, in
-// units of the object's half width, near enough to Euclid's for an edge one pixel soft.
+// Outlines of the ten objects of synthetic scenes, as signed distances: negative inside, positive
+// outside, in units of the object's half width. The distance is close enough to Euclidean for an
+// edge that is one pixel soft.
 #pragma once
 
 #include <span>

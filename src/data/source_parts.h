@@ -1,4 +1,4 @@
-// "FILE,length=20": what stands behind the kind of a data source, in parts.
+// Splits the text after the kind of a data source, "FILE,length=20", into path and options.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Sets by name: what the text after --data stands for.
+// Datasets by name: opens the data source that --data names.
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>

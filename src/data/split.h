@@ -1,7 +1,7 @@
-// How the samples of a source are divided into training, validation and test parts.
+// Splits the samples of a source into training, validation and test parts.
 //
-// One function serves every kind of source. The division depends on the options, the number of
-// samples and their marks alone: never on the order of calls, on threads or on the machine.
+// One function serves every kind of source. The split depends only on the options, the number of
+// samples, and their classes and groups: never on the order of calls, on threads or on the machine.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// "validation=0.1,split=0.2,seed=3": how a data source's name says that its samples are divided.
+// "validation=0.1,split=0.2,seed=3": the split options of a data source.
 #pragma once
 
 #include <cstdint>

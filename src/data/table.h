@@ -1,6 +1,6 @@
-// A table as its file has it: columns of numbers, words and dates, as they are asked for.
+// A table as stored in its file: columns of numbers, words and dates.
 //
-// What a column means to a network (an input, a label, what a missing field counts as) stands in
+// The role of a column for a network (input, label, encoding of missing fields) is in
 // table_columns.h, table_labels.h and csv_dataset.cpp.
 #pragma once
 

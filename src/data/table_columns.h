@@ -1,10 +1,9 @@
-// Columns of a table as inputs of a network: what is learnt from the training part, and how fields
-// become numbers by it.
+// Columns of a table as inputs of a network: an encoding that is fitted on the training part.
 //
-// A column of numbers is one input; a missing one is the mean of the training part. A column of
-// words is one input for each word of the training part, 1 where it stands; a word that is missing
-// or not known leaves all of them 0. A column of dates is a TableColumn, and an input, for each
-// part of its dates (data/dates.h).
+// A numeric column is one input; a missing value becomes the mean of the training part. A word
+// column is one-hot encoded over the words of the training part; a missing or unknown word gives
+// only zeros. A date column gives one TableColumn, and one input, for each component of its dates
+// (data/dates.h).
 #pragma once
 
 #include <cstdint>

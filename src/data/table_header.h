@@ -1,6 +1,6 @@
-// The first row of a table: whether it is a header, and how its columns are called and found.
+// The first row of a table: whether it is a header, and the names of the columns.
 //
-// Lists of images and lines with a class use the same rules as tables.
+// Lists of images and lines with a class use the same rules.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The classes of a table: its labels' texts.
+// The classes of a table: the distinct label texts.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Sets in memory. get() is a handful of memcpy calls.
+// Datasets in memory. get() is a few memcpy calls.
 #include "data/tensor_dataset.h"
 
 #include <algorithm>

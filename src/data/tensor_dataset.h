@@ -1,4 +1,4 @@
-// A set whose samples lie in two tensors. What is read from files ends up here.
+// A dataset in two tensors, input and target. All formats that are read completely use it.
 #pragma once
 
 #include <functional>

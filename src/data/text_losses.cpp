@@ -1,4 +1,4 @@
-// A row of full length is encoded once more to see whether it was cut.
+// A row of full length is encoded a second time to detect truncation.
 #include "data/text_losses.h"
 
 #include <algorithm>

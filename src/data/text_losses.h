@@ -1,5 +1,5 @@
-// What is lost of texts on their way to tokens: what stands behind a network's length, and words
-// that a tokenizer does not know. Counted for notes.
+// Losses of tokenization: text beyond the network's sequence length, and words unknown to the
+// tokenizer. Counted for notes.
 #pragma once
 
 #include <cstdint>

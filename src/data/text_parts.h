@@ -1,4 +1,4 @@
-// Stretches of a text: what a part of it holds. Nothing is shuffled, and no byte is in two parts.
+// Ranges of a text that make up a part. Nothing is shuffled, and no byte is in two parts.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Tokenizers: added tokens are found, the rest is made uniform, falls into words, and words into
-// numbers; and back.
+// Tokenizers: encoding finds added tokens, normalises the rest, splits it into words and maps words
+// to ids; decoding is the inverse.
 #include <tenon/tokenizer.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The table of changes: names, numbers, ranges, and what each does with its draws.
+// The table of transforms: names, parameters and their ranges; parsing and printing of lists.
 #include "data/transforms.h"
 
 #include <algorithm>

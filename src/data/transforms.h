@@ -1,4 +1,5 @@
-// What a list of changes does to one image: its draws, and the part of it that is wanted at all.
+// Applies a list of transforms to one image: random parameters, and decoding of only the part that
+// is needed.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Rows of fields as in RFC 4180: quoted fields with doubled quotes and line breaks inside; lines
-// that end in LF, CRLF or CR; the separator told by the first rows.
+// that end in LF, CRLF or CR; the separator is detected from the first rows.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the first rows of a file say of all: the separator, and how many fields a row has.
+// Detects the layout of a file from its first rows: the separator and the number of fields.
 #pragma once
 
 #include <cstddef>

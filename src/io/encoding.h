@@ -1,8 +1,8 @@
-// Text files as UTF-8, whatever they are written in.
+// Text files as UTF-8, whatever their encoding.
 //
-// Every reader of text goes through read_text() or to_utf8(), so that a byte order mark is never
-// part of a first field, and no word is kept whose bytes another file would spell differently. A
-// pointer of Git LFS is refused by all of them (io/lfs.h): it would pass for a table of two rows.
+// Every reader of text uses read_text() or to_utf8(), so a byte order mark is never part of a first
+// field, and equal words of differently encoded files have equal bytes. All of them refuse Git LFS
+// pointers (io/lfs.h), which would otherwise pass as a table of two rows.
 #pragma once
 
 #include <cstddef>

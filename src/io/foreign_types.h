@@ -1,5 +1,5 @@
-// Element types of other libraries that Tenon has no name for: which of them become one of Tenon's
-// without a change of value, and how.
+// Element types of other libraries that Tenon does not have: which of them can be converted without
+// changing a value, and how.
 #pragma once
 
 #include <cstdint>

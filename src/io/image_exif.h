@@ -1,4 +1,4 @@
-// How a camera was held: EXIF's orientation, and images rotated upright.
+// EXIF orientation, and rotation of images to upright.
 #pragma once
 
 #include <string_view>

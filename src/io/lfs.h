@@ -1,5 +1,5 @@
-// Pointers of Git LFS: small texts that stand where a large file should be, when a repository was
-// cloned without its large files.
+// Git LFS pointers: small text files in place of large files, in a repository that was cloned
+// without its large files.
 #pragma once
 
 #include <string>

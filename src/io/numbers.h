@@ -1,5 +1,5 @@
-// Numbers as people write them in tables: decimal commas, separated thousands, percent signs, signs
-// of typesetters.
+// Numbers as written in tables: decimal commas, thousands separators, percent signs, typographic
+// minus signs.
 #pragma once
 
 #include <string_view>

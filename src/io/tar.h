@@ -1,5 +1,5 @@
-// Tar archives (V7, GNU, POSIX with its extended headers), compressed by gzip or not, read member
-// by member: of a member only what is asked for is held, and no more than the archive can hold.
+// Tar archives (V7, GNU, POSIX with extended headers), with or without gzip, read member by member.
+// Memory holds only the requested bytes of a member, and never more than the archive can contain.
 #pragma once
 
 #include <cstdint>

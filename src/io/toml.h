@@ -1,4 +1,4 @@
-// TOML as a tree that keeps what errors need: lines, and the order in which things stand.
+// TOML as a tree that keeps line numbers for error messages and the order of entries.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Frames of videos through FFmpeg's libraries, whose headers the build found and which are loaded
-// when the first video is opened: they bring some hundred libraries with them.
+// Frames of videos with FFmpeg. The build needs its headers; its libraries are loaded when the
+// first video is opened, because they load about a hundred other libraries.
 #pragma once
 
 #include <memory>

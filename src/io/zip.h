@@ -1,6 +1,6 @@
-// Zip archives, 32 and 64 bit: read through the table at their end from bytes in memory, and
-// written with stored entries. What a table claims is checked before anything is believed: entries
-// lie inside the archive, do not overlap, and unpack to no more than deflate can give.
+// Zip archives, 32 and 64 bit: read through the central directory from bytes in memory, and written
+// with stored entries. All values of the directory are checked: entries must lie inside the
+// archive, must not overlap, and must decompress to no more than deflate can produce.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Batches of a loader on the device that computes, and how long it waited for them.
+// Batches of a loader on the compute device, and the time spent waiting for them.
 #pragma once
 
 #include <chrono>

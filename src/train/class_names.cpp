@@ -1,4 +1,4 @@
-// Classes of a set, found among those of a model.
+// Maps the classes of a dataset to those of a model.
 #include "train/class_names.h"
 
 #include <algorithm>

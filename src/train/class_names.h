@@ -1,4 +1,4 @@
-// Names of classes: a trained model finds the classes of other data by them.
+// Class names: they map the classes of other data to those of a trained model.
 #pragma once
 
 #include <cstdint>

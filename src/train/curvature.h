@@ -1,10 +1,10 @@
-// The curvature that Levenberg–Marquardt's rates follow, measured before each epoch and
-// often while the first weights change fast.
+// Curvature estimate for the learning rates of the levenberg optimizer. It is measured before each
+// epoch, and more often while the initial weights change fast.
 //
-// The mean square of the gradients of single samples whose targets are drawn from the network's
-// own scores: of a log-likelihood Gauss–Newton's diagonal (LeCun et al., 1998, appendix C, who
-// find it by a second pass backwards over 500 samples). The network is as in evaluation, in
-// float32.
+// The estimate is the mean square of the gradients of single samples whose targets are drawn from
+// the network's own scores. For a log-likelihood this is the diagonal of the Gauss-Newton matrix
+// (LeCun et al., 1998, appendix C, who compute it by a second backward pass over 500 samples). The
+// network runs in evaluation mode, in float32.
 #pragma once
 
 #include <cstdint>

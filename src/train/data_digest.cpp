@@ -1,4 +1,5 @@
-// In pieces, which threads share, so that a large set needs no second copy and little time.
+// Digests of data, computed in pieces by several threads, so that a large dataset needs no second
+// copy and little time.
 #include "train/data_digest.h"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
-// Tells the samples that a run learns from apart from others, so that a run goes on with its own
-// data alone: as many other samples would be divided otherwise, and the test part would hold some
-// that training has seen.
+// Digest of the training samples. A run is resumed only with the same samples: other samples would
+// be split differently, and the test part could contain some that training has seen.
 #pragma once
 
 #include <string>

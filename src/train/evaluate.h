@@ -1,4 +1,4 @@
-// One pass over a set that is measured.
+// Evaluation: one pass over a dataset.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The epochs of a run: stages, what is measured after each, which one is kept, and the end.
+// The epochs of a run: stages, evaluation after each epoch, choice of the best epoch, and the end.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>

@@ -1,12 +1,12 @@
 // One call of Trainer::fit(): epochs of steps, evaluation, checkpoints, logs, stopping.
 //
-// Where a run stands is a number of steps; epoch, place in the epoch, learning rate and order of
-// the samples follow from it, and what does not follow (weights, moments, generator, sums of the
-// epoch under way) is in the checkpoint. That is why a resumed run ends with the bits of one that
-// was never stopped.
+// The position of a run is its number of steps. Epoch, position in the epoch, learning rate and
+// sample order follow from that number; everything else (weights, moments, random generator,
+// running sums of the current epoch) is in the checkpoint. Therefore a resumed run ends with the
+// same bits as an uninterrupted one.
 //
-// fit.cpp has the epochs and what is measured after them, fit_steps.cpp the steps, fit_state.cpp
-// what a run keeps in its folder.
+// fit.cpp has the epochs and their evaluation, fit_steps.cpp the steps, fit_state.cpp the files of
+// the run folder.
 #pragma once
 
 #include <chrono>

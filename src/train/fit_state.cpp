@@ -1,4 +1,4 @@
-// What a run keeps in its folder, and how it goes on from there.
+// Files of a run in its folder, and resuming from them.
 #include <algorithm>
 #include <filesystem>
 #include <memory>

@@ -1,4 +1,4 @@
-// The steps of a run: begun, queued, read, and stopped where their numbers are not finite.
+// The training steps of a run: prepared, queued, read back, and stopped if a value is not finite.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,10 +1,10 @@
-// Cross-validation: a run for each of K parts of the samples.
+// Cross-validation: one run for each of K folds.
 //
 //   folds.toml  fold-1/  fold-2/  …
 //
-// folds.toml holds the number of folds, the settings that they have in common, and digests of the
-// files that each fold begins with. It is written before the first fold begins, so that whatever is
-// killed can go on.
+// folds.toml holds the number of folds, their common settings, and digests of the files that each
+// fold starts from. It is written before the first fold starts, so a killed cross-validation can
+// always be resumed.
 #include <charconv>
 #include <filesystem>
 #include <map>

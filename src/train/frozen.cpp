@@ -1,4 +1,4 @@
-// The end of the frozen parts, found in the graph, and the network behind it.
+// Finds the outputs of the frozen layers in the graph, and builds the network that follows them.
 #include "train/frozen.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// Other people's weights: what of a file fits a network, and parts of it that do not learn.
+// Pretrained weights: loads the tensors of a file that fit a network, and freezes layers.
 //
-// Where what frozen parts compute of an input ends is found in the graph: in the values that depend
-// on the input, on nothing that learns and on no random number, and that something which learns
-// reads. The network behind them is the same graph with these values as its input.
+// The outputs of the frozen part are found in the graph: values that depend on the input, on no
+// trainable parameter and on no random number, and that a trainable operation reads. The remaining
+// network is the same graph with these values as its input.
 #pragma once
 
 #include <optional>

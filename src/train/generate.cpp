@@ -1,5 +1,5 @@
-// Text from a trained model, a token at a time: one compiled step with the state of what came
-// before, scores read back, and a draw on the host.
+// Text generation, one token at a time: a compiled step with the state of the previous tokens,
+// scores read back, and sampling on the host.
 #include <algorithm>
 #include <cmath>
 #include <memory>

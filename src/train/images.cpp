@@ -1,4 +1,4 @@
-// Settings of images, read and filled in.
+// Parses the image settings and fills in defaults.
 #include "train/images.h"
 
 #include <algorithm>

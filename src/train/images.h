@@ -1,4 +1,5 @@
-// How images come to a network, by a run's settings: part of what a model file says of it.
+// Preprocessing of images as the settings of a run define it; a model file contains part of these
+// settings.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Keys, the computing itself, and the set of what is kept.
+// Cache keys, computation of the frozen layers' outputs, and the dataset that serves them.
 #include "train/kept.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What the frozen parts of a network give of samples, computed once for all epochs, and the sets
-// that stand for those of the samples from then on.
+// Outputs of the frozen layers of a network, computed once for all epochs, and datasets that
+// replace the samples by these outputs.
 #pragma once
 
 #include <cstdint>

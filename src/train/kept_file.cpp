@@ -1,5 +1,5 @@
-// File format: magic (8 bytes), key (16), samples (8), bytes of a record (8), the records, their
-// digest (16); numbers in the machine's byte order, which the magic checks.
+// File format: magic (8 bytes), key (16), number of samples (8), bytes per record (8), the records,
+// their digest (16). Numbers are in the machine's byte order, which the magic checks.
 #include "train/kept_file.h"
 
 #include <algorithm>

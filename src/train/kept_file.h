@@ -1,7 +1,7 @@
-// Records of what frozen parts gave: in memory, or in a file of the user's cache.
+// Records of frozen-layer outputs: in memory, or in a file of the user's cache.
 //
-// A file is named by a digest of all that its numbers come from. It is written under another name
-// and renamed, and believed only when it is whole: what is damaged or foreign is computed anew.
+// A file is named by a digest of everything its values depend on. It is written under a temporary
+// name and renamed, and used only if its checksum matches: damaged or foreign files are recomputed.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Training or evaluation mode of a network's modules, as it was found.
+// Saves and restores the training or evaluation mode of a network's modules.
 #pragma once
 
 #include <tenon/nn.h>

@@ -1,4 +1,4 @@
-// The forward pass is built for such a batch, and left.
+// The check builds the forward pass for a batch of one sample and discards it.
 #include "train/last_batch.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A batch of one sample, which not every network can learn from.
+// Check for a last batch of one sample, on which some networks (batch norm) cannot be trained.
 #pragma once
 
 #include <tenon/data.h>

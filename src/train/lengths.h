@@ -1,4 +1,4 @@
-// Schedules of runs whose length was changed when they were resumed.
+// Learning-rate schedules of runs whose length was changed on resume.
 #pragma once
 
 #include <cstdint>

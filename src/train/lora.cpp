@@ -1,4 +1,5 @@
-// Which weights have adapters, the sum in their place, and values with and without them.
+// Chooses the weights that get adapters, substitutes the adapted weights in the graph, and merges
+// them into plain weights.
 #include "train/lora.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// Low-rank adapters (Hu et al., "LoRA: low-rank adaptation of large language models", 2021) beside
-// weights that stay: a layer computes with W + alpha / rank · B A, and A and B learn.
+// Low-rank adapters (Hu et al., "LoRA: low-rank adaptation of large language models", 2021): a
+// layer computes with W + alpha / rank · B A, where W is frozen and A and B are trained.
 //
-// An adapted network is the network's own graph with that sum in the place of W, whatever reads W:
-// a linear layer, the joint projection of attention, Hugging Face's Conv1D. Weights of embeddings
-// have none, nor those tied to them.
+// An adapted network is the graph of the network with this sum in place of W, whichever operation
+// reads W: a linear layer, the joint projection of attention, Hugging Face's Conv1D. Embedding
+// weights and weights tied to them get no adapters.
 #pragma once
 
 #include <string>

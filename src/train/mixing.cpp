@@ -1,4 +1,4 @@
-// Rows of draws, and the nodes that read them.
+// Rows of random numbers for mixup and cutmix, and the graph nodes that use them.
 #include "train/mixing.h"
 
 #include <algorithm>

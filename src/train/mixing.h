@@ -1,5 +1,5 @@
-// Mixing of a batch's images and labels, inside the training step: what a batch is mixed by is an
-// input of the step, so that every batch runs the same program.
+// mixup and cutmix inside the training step. The random numbers of a batch are an input of the
+// step, so every batch runs the same program.
 #pragma once
 
 #include <tenon/data.h>

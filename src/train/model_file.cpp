@@ -1,4 +1,4 @@
-// The description of a model as JSON, and back.
+// The description of a model as JSON, written and read.
 #include "train/model_file.h"
 
 #include <algorithm>

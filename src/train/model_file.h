@@ -1,7 +1,7 @@
-// What a file of weights says of its model: a small JSON object in the metadata, enough to build
-// the network, to prepare its inputs and to name its classes.
+// Description of a model in the metadata of its weight file: a small JSON object, sufficient to
+// build the network, to preprocess its inputs and to name its classes.
 //
-// Nothing in it belongs to the machine that trained: no path, no number of threads.
+// It contains nothing about the machine that trained the model: no path, no number of threads.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Whether the validation and test parts suit what is trained: found before the first step, not
-// after an epoch or at the end of the run.
+// Checks before the first step that the validation and test parts fit the model, instead of failing
+// after an epoch.
 #pragma once
 
 #include <tenon/data.h>

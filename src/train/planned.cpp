@@ -1,4 +1,4 @@
-// Planning is what refuses: plans throw MemoryError beyond the limit.
+// Planning throws MemoryError if a program exceeds the memory limit.
 #include "train/planned.h"
 
 #include <algorithm>

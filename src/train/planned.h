@@ -1,4 +1,4 @@
-// What a run will compute, planned before it has a folder.
+// Plans all programs of a run before its folder is created.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// config.json beside published weights: which network they belong to, and all that decides what it
-// computes beside the values of its tensors.
+// config.json next to pretrained weights: identifies the network, and everything besides the tensor
+// values that affects its results.
 //
-// Hugging Face's (model_type) and timm's (architecture) are read. A field that changes what the
-// network computes decides it or is refused by name; fields that change nothing here are listed in
-// published_config.cpp; any other field is noted.
+// Reads the formats of Hugging Face (model_type) and timm (architecture). A field that changes the
+// results selects an option of the network or is refused by name. Fields without effect are listed
+// in published_config.cpp. Any other field produces a note.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What config.json says, field by field, and the name of a network that is made of it.
+// Access to the fields of config.json, and the network name built from them.
 #pragma once
 
 #include <cstdint>

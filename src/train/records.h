@@ -1,7 +1,6 @@
-// What a run remembers beside its tensors, and its text forms: checkpoint metadata, lines of the
-// logs.
+// State of a run besides its tensors, and its text forms: checkpoint metadata and log lines.
 //
-// Numbers are written so that reading them gives the same bits.
+// Numbers are written so that reading them restores the same bits.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A training set held in a GPU's memory: batches are gathered there by number, so that a step
-// takes nothing from the host but the numbers.
+// A training set in GPU memory. Batches are gathered there by sample number, so a step copies only
+// the numbers from the host.
 #pragma once
 
 #include <optional>

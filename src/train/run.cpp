@@ -1,4 +1,4 @@
-// Runs by folder: start, resume, and what a finished one is used for.
+// Runs by folder: starting, resuming, and opening the trained model.
 #include <algorithm>
 #include <filesystem>
 #include <functional>

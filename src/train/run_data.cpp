@@ -1,4 +1,4 @@
-// Paths inside data sources: KIND:PATH, csv:PATH,test=PATH, npy:PATH,PATH.
+// Parses paths inside data sources: KIND:PATH, csv:PATH,test=PATH, npy:PATH,PATH.
 #include "train/run_data.h"
 
 #include <algorithm>

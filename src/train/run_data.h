@@ -1,5 +1,5 @@
-// Where the data of a run lies. Its settings name it as it was given; a run that was moved, or is
-// looked at from another folder, finds it again.
+// Finds the data of a run. The settings hold the path as it was given; a run that was moved, or
+// that is opened from another folder, finds its data again.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// POSIX files and locks behind a run folder.
+// POSIX files and file locks of a run folder.
 #include "train/run_folder.h"
 
 #include <fcntl.h>

@@ -1,13 +1,13 @@
-// RunFolder: the files of a run, and the lock that keeps a second run out.
+// RunFolder: the files of a run, and the lock that excludes a second run.
 //
 //   settings.toml  tokenizer.json  log.csv  log.jsonl  model.safetensors  best.safetensors
 //   training_samples.safetensors  engines.tune  lock
-//   checkpoints/step-00000938.safetensors …  checkpoints/latest (the newest one's name)
+//   checkpoints/step-00000938.safetensors …  checkpoints/latest (name of the newest)
 //
-// Every file but the logs is replaced whole, so that a run killed at any moment leaves a whole
-// checkpoint; a log may end in a torn line, which resuming cuts off. settings.toml is written last
-// of what a run begins with, behind its first checkpoint: where it stands, the run can go on
-// without what it began with, as files of weights.
+// Every file except the logs is replaced atomically, so a run killed at any moment leaves a
+// complete checkpoint. A log may end in an incomplete line, which resuming removes. settings.toml
+// is the last file of a new run, written after its first checkpoint: if it exists, the run can be
+// resumed without the files that it started from, such as pretrained weights.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
-// What a run keeps of the samples that it learns from: a checksum of each, in a file of its folder.
-// Whoever measures the run's model counts by it how many of the measured samples training has seen,
-// whatever path, name or kind of source they come from.
+// Record of the training samples: a checksum of each sample, in a file of the run folder. An
+// evaluation uses it to count the samples that training has seen, whatever their path, name or
+// source.
 //
-// Bounded in memory and time: of very many samples every second, third … is kept.
+// Memory and time are bounded: of very large datasets only every second, third, ... sample is
+// recorded.
 #pragma once
 
 #include <cstdint>

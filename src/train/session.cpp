@@ -1,4 +1,4 @@
-// From settings to objects.
+// Builds the objects of a run from its settings.
 #include "train/session.h"
 
 #include <algorithm>

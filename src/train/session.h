@@ -1,5 +1,4 @@
-// Session: everything that Settings stand for, made real: data, network, optimizer, trainer
-// options.
+// Session: the objects that Settings describe: data, network, optimizer, trainer options.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The settings of a run: one table of keys that set(), get(), toml() and keys() all read.
+// The settings of a run: one table of keys that set(), get(), toml() and keys() share.
 #include "train/settings.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Texts that settings are read from.
+// Parsing of settings from text.
 #pragma once
 
 #include <cstdint>

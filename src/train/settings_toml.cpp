@@ -1,4 +1,4 @@
-// Flat TOML in: strings, whole numbers, floating numbers, booleans.
+// Reads flat TOML: strings, integers, floating-point numbers, booleans.
 #include "train/settings.h"
 
 #include <tenon/error.h>

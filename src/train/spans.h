@@ -1,4 +1,4 @@
-// Answers in texts: what scores of places say, and how right answers are.
+// Answers in texts: spans from start and end scores, and their exact match and F1.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Statistics of a table and the network that applies them.
+// Statistics of a table, and the network that applies them.
 #include "train/standardized.h"
 
 #include <algorithm>

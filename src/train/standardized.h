@@ -1,8 +1,9 @@
-// A network for tables: its columns of numbers are centred and scaled on the way in, and what it
-// gives is brought to the units of the targets on the way out.
+// A network for tables: standardizes numeric columns before the network and scales its output back
+// to the units of the targets.
 //
-// Means and deviations are buffers of the network, so they travel with its weights: into
-// checkpoints, model files and every evaluation. They come from the training part alone.
+// Means and deviations are buffers of the network, so they are saved with its weights in
+// checkpoints and model files and used in every evaluation. They are computed from the training
+// part only.
 #pragma once
 
 #include <optional>

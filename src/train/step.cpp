@@ -1,4 +1,4 @@
-// Tracing of the training step and of the evaluation step.
+// Traces the training step and the evaluation step.
 #include "train/step.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// The two programs of training: one step (forward, loss, correct answers, gradients, guarded
-// update) and one evaluation batch.
+// The two programs of training: the training step (forward, loss, number of correct predictions,
+// gradients, guarded update) and the evaluation of a batch.
 //
-// A step is begun and read apart: on a GPU steps are queued ahead and their figures read later,
-// many at a time. So that nothing follows a step that went wrong, the guard of the updates stays
-// shut after the first loss that is not finite.
+// Queueing a step and reading its results are separate calls: on a GPU, steps are queued ahead and
+// many results are read together later. After the first loss that is not finite, a guard in the
+// program blocks all further updates, so queued steps cannot change the weights.
 #pragma once
 
 #include <cstdint>

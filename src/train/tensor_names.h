@@ -1,4 +1,4 @@
-// Whether a file holds the tensors that it should.
+// Checks that a file holds the expected tensors.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Translation by beam search, in tokens.
+// Translation by beam search, on token ids.
 #pragma once
 
 #include <cstdint>
