@@ -19,8 +19,8 @@ struct Ink {
   int count = 0;
 };
 
-/// Draws the strokes of `digit`: form, slips of the hand, slant, proportions, ink width. Fits them
-/// into the box of 20 x 20 pixels and centres their mass.
+/// Draws the strokes of `digit` with random form, irregularities, slant, proportions and ink width.
+/// Fits them into 20 x 20 pixels and centres their mass.
 void write_digit(int digit, Draws& draws, Ink& ink);
 
 }  // namespace tenon::data

@@ -10,7 +10,8 @@
 
 namespace tenon::data {
 
-/// Draws what a step does to an image of this size, which becomes the result's, and appends it.
+/// Draws the random parameters of a step for an image of this size, appends the result, and updates
+/// the size.
 void draw_step(const Transform& step, ImageSize& size, const ImageTarget& target, ImageDraws& draws,
                std::vector<ImageTransform>& out);
 Image changed_by(Image image, const ImageTransform& change);

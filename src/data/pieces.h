@@ -12,21 +12,21 @@
 
 namespace tenon::data {
 
-/// Bytes of the code point that begins here. Throws FormatError where none does.
+/// Number of bytes of the code point at this position. Throws FormatError if there is none.
 std::size_t code_point(std::string_view text, std::size_t from);
 /// Letters, digits, apostrophes and bytes beyond ASCII.
 bool in_word(char c);
 
-/// Joins the commonest neighbours within the words of a text, of which all characters are among
-/// `tokens`, until there are `most` tokens or no two neighbours stand together twice.
+/// Merges the most frequent neighbours within words, starting from characters that are all in
+/// `tokens`, until there are `most` tokens or no pair occurs twice.
 void join_pieces(std::string_view text, std::int64_t most, std::vector<std::string>& tokens);
 
-/// Remembers the words that it met. `numbers` must outlive it.
+/// Caches words. `numbers` must outlive it.
 class PieceEncoder {
  public:
   explicit PieceEncoder(const std::unordered_map<std::string, std::int64_t>& numbers)
       : numbers_(numbers) {}
-  /// Throws ValueError naming a character that is none of the tokens.
+  /// Throws ValueError naming a character that is not a token.
   std::vector<std::int64_t> operator()(std::string_view text);
 
  private:

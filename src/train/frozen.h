@@ -15,31 +15,32 @@
 
 namespace tenon::train {
 
-/// Takes the tensors of a file (<tenon/weights.h>) that fit the network, renamed where its family
-/// is known. Returns a sentence on what was taken, what was done to it and what does not fit.
-/// Throws what reading throws, and ValueError when nothing fits.
+/// Loads the tensors of a file (<tenon/weights.h>) that fit the network, renamed if their family is
+/// known. Returns a sentence that lists what was loaded, what was converted and what does not fit.
+/// Throws what reading throws, and ValueError if no tensor fits.
 std::string take_fitting_weights(const nn::AnyModule& net, const std::string& file);
 struct TakenWeights {
-  std::string note;       ///< what was taken
+  std::string note;       ///< what was loaded
   std::string normalize;  ///< what their family scales images by (io/weight_families.h), or empty
 };
-/// The same where everything must fit; otherwise ValueError says what does not fit this `model`.
+/// The same, but all tensors must fit; otherwise throws ValueError with what does not fit this
+/// `model`.
 TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& model,
                               const std::string& file);
 
 /// "features,fc.0" as names. Throws ValueError for an empty one.
 std::vector<std::string> parse_parts(const std::string& text);
 
-/// Values of one sample that frozen parts give, as they follow one another in float32.
+/// Frozen-layer outputs of one sample, stored one after another in float32.
 struct FrozenValues {
   struct One {
     Shape shape;  // of one sample
     DType dtype;
   };
   std::vector<One> values;
-  /// Numbers of a sample.
+  /// Number of values of one sample.
   std::int64_t count() const;
-  /// One value has its own shape, several lie in a row.
+  /// A single output keeps its shape; several outputs are concatenated in a row.
   Shape shape() const;
   /// What they are computed by: the graph, and the values of all that it reads.
   Digest computed_by;

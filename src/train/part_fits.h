@@ -8,8 +8,8 @@
 
 namespace tenon::train {
 
-/// Throws where the part's samples cannot be measured by the network and the loss: ShapeError,
-/// DTypeError or ValueError, which names the part and what training's samples are. Nothing is
+/// Throws ShapeError, DTypeError or ValueError if the network and the loss cannot evaluate the
+/// samples of the part; the message names the part and describes the training samples. Nothing is
 /// evaluated.
 void require_part_fits(EvalStep& step, bool classes, const data::Loader& train,
                        const data::Loader& other, data::Split part);

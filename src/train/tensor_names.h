@@ -7,8 +7,8 @@
 
 namespace tenon::train {
 
-/// Throws FormatError naming `file` and the first tensors of `own` that `given` lacks, holds in
-/// another shape, or has beyond them.
+/// Throws FormatError naming `file` and the first tensor that `given` lacks, has with another
+/// shape, or has in addition to `own`.
 void require_tensors(const StateDict& own, const StateDict& given, const std::string& file);
 
 }  // namespace tenon::train
