@@ -1,4 +1,4 @@
-// Facts, variables, initial values and frozen parts of a network in a file.
+// Facts, variables, initializers and frozen layers of a network file.
 #include "models/file_head.h"
 
 #include <algorithm>

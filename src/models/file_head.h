@@ -1,4 +1,4 @@
-// What a network's file says beside its layers: its facts, variables, initial values, what learns.
+// The part of a network file besides its layers: facts, variables, initializers, frozen layers.
 #pragma once
 
 #include <tenon/models.h>

@@ -1,6 +1,7 @@
-// Kinds of layers for networks in files: settings to modules of nn/, sizes from what arrives.
+// Layer types of network files: converts options to modules of nn/, with sizes from the layer's
+// input.
 //
-// Values are drawn as the constructors of nn/ draw them, in the order of the file.
+// The constructors of nn/ draw initial values, in the order of the file.
 #include "models/file_layers.h"
 
 #include <algorithm>

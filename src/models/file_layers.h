@@ -1,4 +1,4 @@
-// The layers that a network in a file may name: one table of kinds, each with what makes it.
+// The layer types of network files: one table with the builder of each.
 #pragma once
 
 #include <cstdint>

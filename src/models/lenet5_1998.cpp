@@ -1,10 +1,10 @@
-// LeNet-5 as it was published: subsampling that learns, third-layer maps that see some of the
-// second layer's, and outputs that are distances to drawings of the digits.
+// LeNet-5 as published in 1998: trainable subsampling, third-layer maps that are connected to some
+// of the second layer's maps only, and outputs that are distances to bitmaps of the digits.
 //
 // LeCun et al., "Gradient-based learning applied to document recognition", 1998. Scores are
-// distances squared, less than zero the further. The paper finds the curvature that its rates
-// follow by a second pass backwards; see train/curvature.h for what stands in its place. Its
-// drawings of the ten digits, 7 by 12, are drawn anew.
+// negative squared distances. The paper computes the curvature for its learning rates with a second
+// backward pass; train/curvature.h describes the replacement. The bitmaps of the ten digits, 7 by
+// 12, are our own.
 #include <cmath>
 #include <vector>
 
