@@ -11,14 +11,14 @@ inline constexpr char kTuneHelp[] =
     "choice of GPU engines for products: off (cost model), read (measured before), write (measure "
     "unknown shapes)";
 
-/// Adds it; `mode` holds the default.
+/// Adds --tune; `mode` holds the default.
 void add_tune_option(Command& command, std::string& mode);
-/// Sets it for the process, with a bar while engines are timed. Called when the device is known:
-/// throws UsageError where it would do nothing on that.
+/// Sets the mode for the process and shows a progress bar while engines are measured. Call it after
+/// set_device(): throws UsageError if the mode has no effect on the device.
 void set_tuning(const std::string& mode);
-/// Sets the number of threads that --threads says; throws UsageError naming it.
+/// Applies --threads; throws UsageError for an invalid number.
 void use_threads(int count);
-/// The bar alone.
+/// Shows only the progress bar.
 void show_tuning();
 
 }  // namespace tenon::cli

@@ -14,17 +14,17 @@ namespace tenon::data {
 
 class TextLosses {
  public:
-  /// Of a tokenizer that has no token for what it does not know nothing is unknown.
+  /// Nothing counts as unknown if the tokenizer has no unknown token.
   explicit TextLosses(const Tokenizer& tokenizer);
-  /// A text, or two, and the row of at most `length` tokens that encode_within() or
-  /// encode_pair_within() made.
+  /// Counts the losses of a text or pair, given the row of at most `length` tokens that
+  /// encode_within() or encode_pair_within() produced.
   void add(std::string_view text, std::span<const std::int64_t> row, std::int64_t length,
            const std::string& place);
   void add_pair(std::string_view first, std::string_view second, std::span<const std::int64_t> row,
                 std::int64_t length, const std::string& place);
-  /// Tokens of a text that nothing was cut from.
+  /// Counts the tokens of a text that was not truncated.
   void add(std::span<const std::int64_t> tokens, const std::string& place);
-  /// A text of which only the last `length` tokens are read.
+  /// Counts a text of which only the last `length` tokens are used.
   void add_cut(std::int64_t length, const std::string& place);
   Notes notes() const;
 
