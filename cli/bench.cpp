@@ -41,7 +41,7 @@ struct Workload {
 };
 
 constexpr std::int64_t kPaddedWords = 50'304;  // GPT-2's vocabulary, up to a multiple of 128
-// "resnet50_b16" is a model and a batch; names of published benchmarks may be more.
+// "resnet50_b16" is a model and a batch size; names of published benchmarks can imply more.
 Workload workload(const std::string& name) {
   static const UpdateOptions adamw{.optimizer = "adamw", .lr = 1e-4, .weight_decay = 0.1};
   static const std::pair<const char*, Workload> published[] = {
@@ -65,7 +65,7 @@ Workload workload(const std::string& name) {
   return {{name.substr(0, mark)}, batch};
 }
 
-// Parts between commas; one that begins with a size, "heads=4_b12", goes on with the name before
+// Splits at commas; a part that begins with KEY=, as in "heads=4_b12", belongs to the name before
 // it.
 std::vector<std::string> workload_names(const std::string& text) {
   std::vector<std::string> names;
@@ -83,7 +83,7 @@ std::vector<std::string> workload_names(const std::string& text) {
 }
 
 using Clock = std::chrono::steady_clock;
-const Clock::time_point kLoaded = Clock::now();  // the command, a few milliseconds after its start
+const Clock::time_point kLoaded = Clock::now();  // start of the command, up to a few milliseconds
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -91,7 +91,7 @@ double seconds_since(Clock::time_point start) {
 struct Timing {
   double median_ms, least_ms;
   int steps_per_launch;
-  std::int64_t steps;  // that were timed
+  std::int64_t steps;  // timed steps
 };
 
 template <class Launch>
@@ -102,7 +102,7 @@ double seconds_of(const Launch& launch) {
   return std::max(seconds_since(start), 1e-6);
 }
 
-// An inference on a GPU is a launch of its own: those of one launch would run side by side.
+// On a GPU each inference is a separate launch; inferences in one launch would run concurrently.
 Timing measure(Step& step, double budget_s, bool on_gpu) {
   const auto once = [&step] { step.function(step.inputs); };
   for (int i = 0; i < 3; ++i) once();
@@ -121,10 +121,10 @@ Timing measure(Step& step, double budget_s, bool on_gpu) {
     synchronize();
     one = seconds_of(launch) / steps;
   }
-  // A GPU is given work ahead, as in training: the clock stops once for about 20 ms of steps.
+  // A GPU is given work ahead, as in training: one measurement covers about 20 ms of steps.
   const int launches = on_gpu ? std::max(1, static_cast<int>(0.02 / one / steps)) : 1;
   const int inner = steps * launches;
-  // As long as the budget lasts, and three times in any case: a median needs them.
+  // Until the budget is spent, and at least three times, for a median.
   constexpr std::size_t kLeast = 3;
   std::vector<double> times;
   for (const Clock::time_point start = Clock::now();
@@ -140,8 +140,8 @@ Timing measure(Step& step, double budget_s, bool on_gpu) {
   return {median, times.front(), steps, std::ssize(times) * inner};
 }
 
-// The highest resident memory of the process since reset_peak(), in MiB; 0 where the system does
-// not tell.
+// Peak resident memory of the process since reset_peak(), in MiB; 0 if the system does not report
+// it.
 double peak_mib() {
   double mib = 0;
   std::FILE* file = std::fopen("/proc/self/status", "r");
@@ -218,7 +218,7 @@ int run_bench(const BenchOptions& options) {
                      "give 0 or more; 0 times three steps or launches");
   const std::vector<std::string> names = workload_names(options.only);
   for (const std::string& name : names)
-    models::info(workload(name).network.name);  // an unknown name is refused before anything runs
+    models::info(workload(name).network.name);  // refuse unknown names before anything runs
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
   use_threads(options.threads);
   set_device(options.device);
@@ -245,7 +245,7 @@ int run_bench(const BenchOptions& options) {
           throw IoError(
               fmt::format("{}: cannot be written: {}", options.json, std::strerror(errno)));
         fmt::print("{}\n", row);
-        if (!flush_output()) return kIo;  // what is timed next would be lost too
+        if (!flush_output()) return kIo;  // later rows would be lost, too
       }
   return kOk;
 }

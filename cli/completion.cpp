@@ -13,7 +13,7 @@
 namespace tenon::cli {
 namespace {
 
-// Every command that takes options, by its words: "train", "data fetch".
+// Calls `visit` for every leaf command with its words: "train", "data fetch".
 void each_leaf(const std::vector<Command>& commands, const std::string& path,
                const std::function<void(const std::string&, const Command&)>& visit) {
   for (const Command& command : commands) {
@@ -83,7 +83,7 @@ void bash(const std::vector<Command>& commands) {
           "fi\n"
           "    path=\"{} ${{COMP_WORDS[2]}}\"\n  fi\n",
           command.name, join(names_of(command.children), " "), command.name);
-  // bash takes "--name=value" for three words.
+  // bash splits "--name=value" into three words.
   fmt::print(
       "  if [[ $word == '=' ]]; then word=''; elif [[ $before == '=' ]]; then "
       "before=\"${{COMP_WORDS[COMP_CWORD-2]}}\"; fi\n");

@@ -22,7 +22,7 @@
 namespace tenon::cli {
 namespace {
 
-// Text for a tokenizer cannot even be opened without one.
+// Tokenized text sources cannot be opened without a tokenizer.
 void refuse_texts(const std::string& spec) {
   if (spec.starts_with("lines:") || spec.starts_with("spans:"))
     throw UsageError(fmt::format("{} holds texts, not images", spec),
@@ -37,13 +37,13 @@ struct SheetOptions {
   bool train = false;
 };
 
-// Numbers of the first `count` samples of each class.
+// Indices of the first `count` samples of each class.
 std::vector<std::vector<std::int64_t>> first_of_each_class(const data::Dataset& set, int count) {
   std::vector<std::vector<std::int64_t>> found(static_cast<std::size_t>(set.classes()));
   const auto bytes =
       static_cast<std::size_t>(set.input_shape().numel()) * item_size(set.input_dtype());
   std::vector<unsigned char> input(bytes);
-  const auto images = set.images();  // whose classes are known without decoding them
+  const auto images = set.images();  // class known without decoding
   std::size_t full = 0;
   for (std::int64_t i = 0; i < set.size() && full < found.size(); ++i) {
     std::int64_t label = images ? images->label(i) : 0;
@@ -62,7 +62,7 @@ std::size_t at(int x, int y, int width) {
          static_cast<std::size_t>(x);
 }
 
-// Draws one image, whose channels lie plane after plane, at (left, top), each pixel `scale` wide.
+// Draws one image in planar (CHW) layout at (left, top), magnified `scale` times.
 void paste(io::Image& sheet, const std::vector<unsigned char>& planes, int side_w, int side_h,
            int left, int top, int scale) {
   const auto channels = static_cast<std::size_t>(sheet.channels);
@@ -121,7 +121,7 @@ struct ShowOptions {
   std::int64_t seed = 0;
 };
 
-// A batch of images of this shape, mixed as a trainer mixes it.
+// Mixes a batch of images as the trainer does.
 void mix(std::vector<unsigned char>& planes, const Shape& image, const data::MixDraw& draw) {
   const std::int64_t count = static_cast<std::int64_t>(planes.size()) / image.numel();
   const Tensor stored =
@@ -131,8 +131,8 @@ void mix(std::vector<unsigned char>& planes, const Shape& image, const data::Mix
   planes = cast(round(batch.input), DType::UInt8).to_vector<std::uint8_t>();
 }
 
-// A row for a sample: as it is tested with, which may be several crops, and as training sees it
-// in epoch after epoch.
+// One row per sample: its evaluation view (possibly several crops), then its augmented views of
+// successive epochs.
 int show(const ShowOptions& options) {
   if (options.rows < 1 || options.rows > 200) throw UsageError("--rows: give 1 to 200");
   if (options.columns < 2 || options.columns > 200) throw UsageError("--columns: give 2 to 200");
@@ -170,7 +170,7 @@ int show(const ShowOptions& options) {
   const auto bytes = static_cast<std::size_t>(how.input.numel());
   const auto seed = static_cast<std::uint64_t>(options.seed);
   std::vector<unsigned char> planes(bytes * numbers.size() * static_cast<std::size_t>(views));
-  // Columns that `planes` holds, one image of each for a row.
+  // Draws `count` columns from `planes`, which holds one image per row and column.
   const auto draw = [&](int left, int count) {
     for (int k = 0; k < rows * count; ++k) {
       const auto first = planes.begin() + static_cast<std::ptrdiff_t>(bytes) * k;
@@ -212,10 +212,10 @@ double element(const unsigned char* bytes, DType dtype, std::int64_t i) {
   return std::nan("");
 }
 
-// Over all samples: what is printed is what there is.
+// Computed over all samples, not estimated from some.
 Statistics statistics(const data::Dataset& set) {
   Statistics s;
-  // Tokens and places of answers are several to a sample.
+  // Token sequences and spans have several targets per sample.
   const bool one_class = set.classes() > 0 && set.target_shape().rank() == 0;
   if (one_class) s.counts.resize(static_cast<std::size_t>(set.classes()));
   const std::int64_t numel = set.input_shape().numel();
@@ -230,7 +230,7 @@ Statistics statistics(const data::Dataset& set) {
   std::int64_t seen = 0;
   for (std::int64_t i = 0; i < set.size(); ++i) {
     set.get({&i, 1}, room.data(), target.data());
-    // Another one stands in for an image that cannot be decoded.
+    // An undecodable image was replaced by another one: skip it.
     if (const auto broken = set.broken();
         images && std::binary_search(broken.begin(), broken.end(), images->name(i)))
       continue;
@@ -247,7 +247,7 @@ Statistics statistics(const data::Dataset& set) {
   return s;
 }
 
-// "area; town (3 words: Aix, Bonn, Cork)": what a network is given of a table.
+// "area; town (3 words: Aix, Bonn, Cork)": the inputs that a network gets from a table.
 std::string columns_text(const data::TableColumns& table) {
   constexpr std::size_t kShown = 6;
   std::vector<std::string> parts;
@@ -267,7 +267,7 @@ std::string columns_text(const data::TableColumns& table) {
 }
 
 constexpr std::size_t kMostColumnsShown = 100;
-constexpr int kTitle = 10;  // signs of "validation"
+constexpr int kTitle = 10;  // width of "validation"
 
 void print_split(const char* title, const data::Dataset* set) {
   const std::string bold = stdout_terminal().paint(TextStyle::Bold, pad_right(title, kTitle));
@@ -285,7 +285,7 @@ void print_split(const char* title, const data::Dataset* set) {
              name(set->input_dtype()));
   if (!s.counts.empty() || !set->text_unit().empty()) fmt::print(", {} classes", set->classes());
   fmt::print("\n");
-  if (is_floating(set->input_dtype()) || set->input_dtype() == DType::UInt8)  // not of tokens
+  if (is_floating(set->input_dtype()) || set->input_dtype() == DType::UInt8)  // not for tokens
     fmt::print("{}{} mean {}, standard deviation {}\n", indent,
                set->input_dtype() == DType::UInt8 ? "pixels 0 to 1:" : "values:",
                figure_text(s.mean), figure_text(s.deviation));
@@ -349,7 +349,7 @@ int info(const InfoOptions& options) {
   print_split("train", train.get());
   print_split("validation", validation.get());
   print_split("test", test.get());
-  std::vector<std::string> said;  // several parts may tell the same of their file
+  std::vector<std::string> said;  // several parts may report the same note
   for (const auto& set : {train, validation, test})
     for (const std::string& line : note_lines(set.get()))
       if (std::find(said.begin(), said.end(), line) == said.end()) said.push_back(line);

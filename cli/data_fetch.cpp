@@ -32,7 +32,7 @@ struct FetchOptions {
   bool unverified = false;
 };
 
-// "" when the sum is the known one, else what is wrong with it.
+// "" if the checksum is the known one, else a description of the difference.
 std::string sum_fault(const KnownFile& known, const std::string& sum) {
   return sum.starts_with(known.sum)
              ? ""
@@ -40,8 +40,9 @@ std::string sum_fault(const KnownFile& known, const std::string& sum) {
                            std::string(known.sum).substr(0, 12));
 }
 
-// "" when the file is the known one, else what is wrong with it. Of one whose sum is not known here
-// every tensor must lie in the file, and its sum be the one that the server stated, if it did.
+// "" if the file is the known one, else a description of the difference. A file without a known
+// checksum must be a readable weight file whose SHA-256 equals the one stated by the server, if
+// any.
 std::string fault_of(const KnownFile& known, const std::string& path,
                      const std::string& stated = "") {
   try {
@@ -75,15 +76,15 @@ std::string download_showing(const std::string& url, const std::string& part,
   return stated;
 }
 
-// How sure it is that a file is the published one; `url` is where it came from, `stated` what the
-// server said of it.
+// Describes how the file was verified; `url` is its origin, `stated` the checksum that the server
+// stated.
 std::string how_checked(const KnownFile& known, const std::string& path, const std::string& url,
                         const std::string& stated) {
   constexpr std::size_t kWholeSum = 64;
   const std::size_t digits = std::string(known.sum).size();
   if (known.shape.rank() > 0 || digits == kWholeSum) return "checked";
   if (digits > 0) return fmt::format("checked by the {} digits of its SHA-256 in its name", digits);
-  // Over another connection anybody may have put both the file and the sum there.
+  // Without TLS, an attacker could have replaced both the file and the checksum.
   const bool trusted = !stated.empty() && url.starts_with("https://");
   const std::string sum = trusted ? stated : sha256_of_file(path);
   return fmt::format("{}; its SHA-256 is {}\nto verify it next time: --sha256 {}",
@@ -92,8 +93,8 @@ std::string how_checked(const KnownFile& known, const std::string& path, const s
                      sum, sum);
 }
 
-// Fetches and checks one file from one address, and says how it was checked. A part left from
-// before is used, and thrown away when it turns out wrong.
+// Downloads and verifies one file from one URL, and describes how it was verified. An existing
+// partial download is resumed, and deleted if the result is wrong.
 std::string fetch_from(const KnownSet& set, const std::string& base, const KnownFile& known,
                        const std::string& target) {
   const std::string part = target + ".part", url = base + "/" + known.name;
@@ -124,7 +125,7 @@ std::string fetch_file(const KnownSet& set, const std::vector<std::string>& base
     } catch (const NotSupported&) {
       throw;
     } catch (const Error& error) {
-      std::error_code ignored;  // an empty part is of no use to the next attempt
+      std::error_code ignored;  // an empty partial file does not help the next attempt
       const std::string part = target + ".part";
       if (fs::file_size(part, ignored) == 0) fs::remove(part, ignored);
       if (interrupted()) return "";
@@ -148,7 +149,7 @@ bool is_unpacked(const KnownSet& set, const std::string& folder) {
   });
 }
 
-// Puts an archive's files where it lies, and removes it.
+// Unpacks an archive in its folder and deletes it.
 void unpack(const KnownSet& set, const std::string& folder, const std::string& archive) {
   std::vector<std::string> names;
   for (const Unpacked& file : set.unpacked) names.emplace_back(file.name);
@@ -183,7 +184,7 @@ const KnownSet& set_of(const FetchOptions& options) {
                                join(names_of(sets), ", ")));
 }
 
-// What the weights of a network are good for.
+// An example command that uses the weights.
 std::string next_with_weights(const KnownSet& set, const std::string& folder) {
   const models::Info info = models::info(set.model);
   const std::string weights =
@@ -194,8 +195,8 @@ std::string next_with_weights(const KnownSet& set, const std::string& folder) {
                      info.masked ? "--text 'the sea is [MASK]'" : "--prompt 'The sea'");
 }
 
-// The set with the sum that the user trusts in the place of one that is not known here. What no sum
-// is known of is fetched only where the user says so.
+// The files with the user's checksum for a file without a known one. Such a file is downloaded only
+// with --sha256 or --unverified.
 KnownSet with_sums(const KnownSet& known, const FetchOptions& options) {
   constexpr std::size_t kDigits = 64;
   KnownSet set = known;

@@ -27,7 +27,7 @@ bool holds_mnist(const std::string& folder) {
 
 namespace {
 
-// Of a recipe or of settings, which name these alike.
+// For a recipe or settings, which have the same member names.
 template <class Chosen>
 UpdateOptions update_of(const Chosen& chosen) {
   return {chosen.clip_norm,    chosen.optimizer, chosen.lr, chosen.momentum,
@@ -48,7 +48,7 @@ Network network_of(const std::string& name_or_run) {
     const models::NetworkFile file = models::read_network(name_or_run);
     return by_recipe(name_or_run, models::info(file).recipe, file.text);
   }
-  try {  // a folder beside that is called lenet5 hides no model
+  try {  // a folder named lenet5 does not hide the built-in network
     return by_recipe(name_or_run, models::info(name_or_run).recipe, "");
   } catch (const ValueError&) {
     if (!is_file) throw;

@@ -35,7 +35,7 @@ std::vector<FoundData> look_for_data() {
           {"mnist", mnist, holds_mnist(mnist)}};
 }
 
-// What is worth saying about the machine, if anything.
+// Advice about the machine, if there is any.
 std::vector<std::string> advice(const SystemInfo& info, int used) {
   std::vector<std::string> lines;
   if (info.isa_available == "base")
@@ -50,7 +50,7 @@ std::vector<std::string> advice(const SystemInfo& info, int used) {
   return lines;
 }
 
-// GPUs with their rates, and NVIDIA's libraries with the place where each was found.
+// GPUs with their rates, and NVIDIA libraries with their paths.
 void print_gpus(bool measured) {
   const Terminal& terminal = stdout_terminal();
   const auto line = [&](const std::string& name, const std::string& text) {

@@ -20,13 +20,13 @@ namespace {
 struct GenerateOptions {
   TrainedOptions trained;
   std::string prompt, device = "cpu", precision;
-  // Of text that goes on, and of translations.
+  // For text generation, and for translation.
   std::optional<std::int64_t> tokens, top_k, beam;
   std::optional<std::uint64_t> seed;
   std::optional<double> temperature, top_p, length_penalty;
 };
 
-// What the kind of model at hand has no use for.
+// Refuses options that have no effect for this kind of model.
 void refuse_others(const GenerateOptions& o, bool translates) {
   const std::pair<const char*, bool> of_text[] = {{"--tokens", o.tokens.has_value()},
                                                   {"--temperature", o.temperature.has_value()},
@@ -72,7 +72,7 @@ int run_generate(const GenerateOptions& options) {
   how.top_k = options.top_k.value_or(how.top_k);
   how.top_p = options.top_p.value_or(how.top_p);
   how.seed = options.seed.value_or(how.seed);
-  bool begun = false;  // what is refused comes before the first piece, and nothing before it
+  bool begun = false;  // errors come before the first output
   const auto begin = [&] {
     if (!begun) fmt::print("{}", options.prompt);
     begun = true;
@@ -80,7 +80,7 @@ int run_generate(const GenerateOptions& options) {
   how.on_text = [&](const std::string& piece) {
     begin();
     fmt::print("{}", piece);
-    return flush_output() && !interrupted();  // nobody waits for what cannot be written
+    return flush_output() && !interrupted();  // stop if the output cannot be written
   };
   model.generate(options.prompt, how);
   begin();

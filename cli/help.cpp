@@ -16,10 +16,10 @@ void heading(const std::string& text) {
   fmt::print("\n{}\n", stdout_terminal().paint(TextStyle::Bold, text));
 }
 
-// Two columns: what is typed, and what it does.
+// Two columns: syntax and explanation.
 void row(const std::string& left, const std::string& right, int left_width) {
   const Terminal& terminal = stdout_terminal();
-  // On a narrow terminal the explanation stands below.
+  // On a narrow terminal the explanation is on the next line.
   const bool beside = left_width + 4 + kLeastRight <= page_width();
   const std::string body = wrap(right, page_width(), beside ? left_width + 4 : 6);
   if (!beside || columns(left) > left_width || body.empty()) {

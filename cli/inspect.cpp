@@ -80,7 +80,7 @@ int run_inspect(InspectOptions options) {
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
   UpdateOptions update = network.update;
   if (options.clip_norm) update.clip_norm = *options.clip_norm;
-  // What is not run needs no memory and no compiled kernels; measurements run it.
+  // A step that is not run needs no memory and no compiled kernels; profiling and tuning run it.
   std::optional<ShapesOnly> shapes_only;
   if (options.view != "profile" && options.tune != "write") {
     shapes_only.emplace();

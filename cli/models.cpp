@@ -30,7 +30,7 @@ void print_table(const std::vector<models::Info>& all) {
   const auto row = [&](const std::string& a, const std::string& b, const std::string& c) {
     return fmt::format("{}  {}  {}", pad_right(a, name), pad_right(b, input), pad_left(c, count));
   };
-  // In a terminal words are not broken; on a narrow one they stand below.
+  // In a terminal, wrap at words; on a narrow terminal the description is on the next line.
   const Terminal& terminal = stdout_terminal();
   const int left = name + input + count + 6;
   const bool beside = !terminal.interactive || left + kDescriptionWidth <= terminal.width;

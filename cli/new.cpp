@@ -141,7 +141,7 @@ std::string filled(std::string text, const std::string& name) {
   return text;
 }
 
-// A target of CMake and a program's name; "test" and the like are targets of CMake's own.
+// The name is a CMake target and a program; "test" and others are reserved by CMake.
 void require_name(const std::string& name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const bool plain =

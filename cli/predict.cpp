@@ -48,7 +48,7 @@ Tensor glyph_tensor(const Glyph& glyph) {
                            DType::UInt8);
 }
 
-// Images that the model takes.
+// The image format that the model takes.
 struct ImageSize {
   int height, width;
   bool colour;
@@ -67,7 +67,7 @@ ImageSize image_size(const train::TrainedModel& model, const std::string& file) 
                             : "use --data"));
 }
 
-// Says how many of so many samples were not printed.
+// Prints how many samples were not printed.
 void print_not_shown(std::int64_t samples, const std::string& name, const PredictOptions& options) {
   if (options.json || samples <= options.count) return;
   const std::string text =
@@ -77,7 +77,7 @@ void print_not_shown(std::int64_t samples, const std::string& name, const Predic
   fmt::print("{}\n", wrap(text, stdout_terminal().width, 0));
 }
 
-// How many are right, of which samples.
+// Prints how many predictions are correct, and of which samples.
 void print_right(std::int64_t right, std::int64_t labelled, std::int64_t samples,
                  const std::string& name) {
   if (labelled == 0) return;
@@ -92,7 +92,7 @@ void take_notes(const Notes& notes, const PredictOptions& options) {
   print_notes(notes);
 }
 
-// Says how many of the samples that are predicted training has seen.
+// Adds a note on how many of the predicted samples training has seen.
 void add_seen(const std::optional<train::SeenSamples>& seen, const std::string& name,
               Notes& notes) {
   if (seen && seen->seen > 0)
@@ -102,12 +102,12 @@ void add_seen(const std::optional<train::SeenSamples>& seen, const std::string& 
 
 using Named = std::function<std::string(const train::Prediction&)>;
 
-// Names of samples that a set only numbers say where they are from.
+// Adds the source to sample names that are only numbers.
 std::string name_within(const std::string& source, const std::string& name) {
   return name.starts_with("sample ") ? fmt::format("{}, {}", source, name) : name;
 }
 
-// Predicts the samples of a set and hands them over, in batches. Returns how many the set has.
+// Predicts the samples of a dataset in batches and passes them to the output.
 struct SetPredictor {
   const train::TrainedModel& model;
   const PredictOptions& options;
@@ -149,7 +149,7 @@ struct SetPredictor {
   }
 };
 
-// A file without labels as a set: [N, …], named by their places.
+// An array without labels as a dataset [N, …], named by index.
 void predict_array(const SetPredictor& predict, const std::string& file, const Tensor& inputs,
                    const std::function<Glyph(const Tensor& input)>& glyph_of = {}) {
   if (inputs.rank() == 0 || inputs.size(0) == 0)
@@ -177,8 +177,8 @@ void predict_idx(const SetPredictor& predict, const std::string& file) {
   predict_array(predict, file, unsqueeze(images, 1).eval(), grey_glyph);
 }
 
-// The first bytes of IDX: two zeros, the type of the numbers, how many axes, and the first axis.
-// Boxes of MP4 and MOV begin with a size, which may have two zeros too, and four letters.
+// IDX begins with two zero bytes, the type, the number of axes, and the first size. MP4 and MOV
+// begin with a box size, which may also have two zero bytes, and four letters.
 bool is_idx(std::string_view head) {
   if (head.size() < 8 || !head.starts_with(std::string_view("\0\0", 2))) return false;
   const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(head[k]); };
@@ -189,10 +189,11 @@ bool is_idx(std::string_view head) {
   return known && byte(3) >= 1 && byte(3) <= 8 && !box;
 }
 
-// IDX may be compressed, and no image begins as gzip does.
+// IDX may be gzip-compressed, and no image format begins like gzip.
 bool looks_like_idx(const std::string& file) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored)) (void)io::read_file(file);  // says why
+  if (!std::filesystem::is_regular_file(file, ignored))
+    (void)io::read_file(file);  // throws with the reason
   std::ifstream in(file, std::ios::binary);
   char head[8] = {};
   in.read(head, sizeof head);
@@ -205,8 +206,8 @@ void predict_table(const SetPredictor& predict, const std::string& file) {
   predict(*set, file, [&](const train::Prediction& p) { return name_within(file, p.name); });
 }
 
-// Of images small enough, what is drawn beside the words; of all of them, what was done. Of
-// several crops the middle is drawn.
+// For small images, the pixels to draw; for all images, the description of the preprocessing. Of
+// several crops the centre is drawn.
 Glyph glyph_of(const Tensor& fitted, std::string how) {
   constexpr std::int64_t kMiddle = 4;
   const Tensor input = fitted.rank() == 5 ? select(fitted, 1, kMiddle) : fitted;
@@ -275,7 +276,7 @@ Predicted text_of(const train::TrainedModel& model, const std::string& name,
           .values = model.predict_text(text).to_vector<float>()};
 }
 
-// The lines of a file from --start on.
+// The lines of a file, starting at --start.
 std::vector<train::TextLine> lines_of(const train::TrainedModel& model, const std::string& file,
                                       const PredictOptions& options) {
   train::TextLines read = model.read_texts(file);
@@ -302,7 +303,7 @@ void predict_lines(const SetPredictor& predict, const std::string& file) {
   print_not_shown(all, file, options);
 }
 
-// The kind of a data source, "csv" of "csv:rows.csv,separator=;"; "" of the name of a file.
+// The kind of a data source, "csv" for "csv:rows.csv,separator=;"; "" for a file name.
 std::string source_kind(const std::string& name) {
   const std::string kind = name.substr(0, std::min(name.find(':'), name.size()));
   constexpr const char* kKinds[] = {"digits",  "scenes", "random", "mnist",   "idx",     "csv",
@@ -314,7 +315,8 @@ std::string source_kind(const std::string& name) {
   return known && !std::filesystem::exists(name, ignored) ? kind : "";
 }
 
-// "rows.csv" of "csv:rows.csv,separator=;": what is there of it, with commas or without.
+// The file of a data source, "rows.csv" for "csv:rows.csv,separator=;": the longest prefix that
+// exists, which may contain commas.
 std::string file_of(const std::string& name) {
   if (source_kind(name).empty()) return name;
   const std::string rest = name.substr(name.find(':') + 1);
@@ -325,7 +327,7 @@ std::string file_of(const std::string& name) {
   return rest.substr(0, rest.find(','));
 }
 
-// A part of a data source.
+// Predicts a part of a data source.
 void predict_source(SetPredictor predict, const std::string& source) {
   const PredictOptions& options = predict.options;
   const train::Selection selection = predict.model.select_data(source, options.part.split());
@@ -349,7 +351,7 @@ void predict_source(SetPredictor predict, const std::string& source) {
                                                 : std::function<Glyph(const Tensor& input)>());
 }
 
-// What kind of file it is, is told from its ending or its first bytes.
+// The extension or the first bytes tell the kind of file.
 void predict_file(const SetPredictor& predict, const std::string& file) {
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored))
@@ -371,7 +373,7 @@ void predict_file(const SetPredictor& predict, const std::string& file) {
   }
 }
 
-// Rows of a table keep their fields; of other files there is a row for each sample.
+// Writes predictions: table rows keep their fields; other files get one row per sample.
 void write_file(const SetPredictor& predict, const std::string& file) {
   const std::string kind = source_kind(file);
   if (!kind.empty() && kind != "csv" && kind != "lines")
@@ -408,7 +410,7 @@ TextQuestions questions_of(const PredictOptions& o) {
   return out;
 }
 
-// Answers to every question from every text, or to those of a set.
+// Answers every question from every text, or the questions of a dataset.
 int run_answers(const train::TrainedModel& model, const PredictOptions& options) {
   const bool texts_given = !options.texts.empty() || !options.files.empty();
   const bool asked = !options.questions.empty() && texts_given && options.data.empty(),
@@ -424,7 +426,7 @@ int run_answers(const train::TrainedModel& model, const PredictOptions& options)
   return predict_answers(model, all);
 }
 
-// The token behind each text, or its translation.
+// Predicts the next token of each text, or its translation.
 int run_language(const train::TrainedModel& model, const PredictOptions& options) {
   TextQuestions asked = questions_of(options);
   for (const std::string& file : options.files) {
@@ -459,7 +461,7 @@ void check(const PredictOptions& options) {
     throw UsageError("--write: give files to predict", "as in tenon predict RUN rows.csv --write");
 }
 
-// What is for classes and quantities.
+// Refuses options for classification and regression.
 void refuse_with_language(const train::TrainedModel& model, const PredictOptions& options) {
   const std::string& name = model.settings().model;
   if (options.write || !options.out.empty())
@@ -518,7 +520,7 @@ int run_predict(const PredictOptions& options) {
         write_file(predict, file);
       else
         predict_file(predict, file);
-    } catch (const Error& error) {  // one bad file does not keep the others from being read
+    } catch (const Error& error) {  // an unreadable file does not stop the others
       code = report(error);
     }
   }

@@ -130,7 +130,7 @@ int run_summary(SummaryOptions options) {
       precision_from_name(options.precision.empty() ? network.precision : options.precision));
   const std::int64_t limit =
       options.memory_limit.empty() ? 0 : parse_bytes("--memory-limit", options.memory_limit);
-  const ShapesOnly at_once;  // no weights are drawn
+  const ShapesOnly at_once;  // weights are not initialized
   const Step step = inference_step(network, *options.batch);
   const nn::ModuleSummary summary = step.net.summary(step.inputs[0]);
   const Memory memory = plan_memory(network, *options.batch);

@@ -24,7 +24,7 @@
 namespace tenon::cli {
 namespace {
 
-// A flag that stands for a setting of the run.
+// An option that sets a setting of the run.
 struct Shortcut {
   const char* flag;
   const char* key;
@@ -109,7 +109,7 @@ constexpr Shortcut kShortcuts[] = {
      "Machine"},
 };
 
-// What may change when a run goes on without changing what it computes.
+// Settings that may change on resume without changing the results.
 bool may_change_on_resume(const std::string& key) {
   return key == "epochs" || key == "threads" || key == "device" || key == "data" || key == "strict";
 }
@@ -132,8 +132,7 @@ KeyValue split_set(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-// Values given on the command line, in order of precedence, with the words to blame when one does
-// not fit.
+// Values from the command line in order of precedence, with the option to name in errors.
 struct Given {
   std::string source;
   KeyValue setting;
@@ -156,7 +155,7 @@ void apply(train::Settings& settings, const Given& given) {
     if (given.source == "--set")
       throw UsageError(fmt::format("--set: {}", error.what()),
                        "'tenon train MODEL --settings' lists all keys with their values");
-    // The library speaks of the setting; who typed a flag is told about the flag.
+    // The library's message names the setting; replace it by the option.
     std::string text = error.what();
     const std::string subject = fmt::format("setting '{}'", given.setting.first);
     if (text.starts_with(subject)) text.replace(0, subject.size(), given.source);
@@ -164,8 +163,8 @@ void apply(train::Settings& settings, const Given& given) {
   }
 }
 
-// The model decides the recipe that everything else is laid over, so it is looked for first; "" :
-// the file of settings is to say it.
+// The model determines the recipe, the base of all settings, so it is found first. "": the settings
+// file names the model.
 std::string chosen_model(const TrainOptions& options) {
   if (!options.model.empty()) return options.model;
   for (const std::string& text : options.sets)
@@ -200,9 +199,9 @@ train::Settings make_settings(const TrainOptions& options) {
   return settings;
 }
 
-// The folder that was asked for, or a new one: "mlp:784-300-10" makes "mlp-784-300-10", and the
-// first free number is added when that is taken. A new one is made here, so that no other run
-// started at the same time has it too; it does not stay where the run leaves nothing in it.
+// The run folder: the given one, or a new one. "mlp:784-300-10" becomes "mlp-784-300-10", plus the
+// first free number if that exists. A new folder is created immediately, so that another run
+// started at the same time gets a different one; it is removed again if the run leaves it empty.
 class RunPlace {
  public:
   RunPlace(const std::string& asked_for, const std::string& model) : path_(asked_for) {
@@ -216,7 +215,7 @@ class RunPlace {
     for (int number = 1; !made_; ++number) {
       path_ = number == 1 ? fmt::format("runs/{}", name) : fmt::format("runs/{}-{}", name, number);
       made_ = std::filesystem::create_directory(path_, error);
-      // What cannot be made is for the run to say.
+      // The run reports a folder that cannot be created.
       if (std::error_code ignored; error && !std::filesystem::exists(path_, ignored)) return;
     }
   }
@@ -231,7 +230,7 @@ class RunPlace {
 
  private:
   std::string path_;
-  bool made_ = false, made_all_ = false;  // the folder; the one of all runs
+  bool made_ = false, made_all_ = false;  // created the folder; created "runs"
 };
 
 std::string intro(const train::Settings& settings, const std::string& folder,
@@ -262,7 +261,7 @@ std::shared_ptr<Progress> make_progress(const train::Settings& settings, const s
 
 std::string next_epochs(int epochs) { return std::to_string(epochs + std::max(1, epochs / 2)); }
 
-// What a run that ended goes on with. A limit of its steps would end it at once.
+// Options to continue a finished run. A step limit would end it at once.
 std::string to_train_on(const train::TrainResult& result, const train::Settings& settings) {
   const bool limited = settings.max_steps > 0 && result.steps >= settings.max_steps;
   const bool epochs_left = std::ssize(result.epochs) < settings.epochs;
@@ -412,7 +411,7 @@ int finish(const train::TrainResult& result, const train::Settings& settings,
   return kOk;
 }
 
-// What folds are measured by, on the part that each was not trained on.
+// Metrics of the folds, on the part that each was not trained on.
 struct FoldFigure {
   std::string name;
   bool share;  // shown in percent
@@ -465,7 +464,7 @@ void print_folds(const std::vector<train::TrainResult>& results, const std::stri
              shell_word(folder + "/fold-1") + " …");
 }
 
-// The library would speak of its own option.
+// The library's message would name its own option.
 void refuse_folder_of_a_run(const std::string& folder) {
   std::error_code ignored;
   if (std::filesystem::exists(folder + "/settings.toml", ignored))
@@ -474,7 +473,7 @@ void refuse_folder_of_a_run(const std::string& folder) {
         fmt::format("continue it with --resume {}, or choose another folder", shell_word(folder)));
 }
 
-// Of each fold in turn, the last of which is the one that was interrupted.
+// Results of all folds; only the last one can be interrupted.
 int finish_folds(const std::vector<train::TrainResult>& results, const std::string& folder) {
   clear_status_line();
   if (results.back().reason != train::StopReason::Interrupted) {
@@ -496,7 +495,7 @@ train::FoldOptions fold_options(bool quiet) {
   };
 }
 
-// A run for each part of the samples, which is tested on it and trained on the others.
+// Cross-validation: one run per fold, tested on its part and trained on the others.
 int start_folds(const TrainOptions& options, const train::Settings& settings) {
   if (options.folds < 2) throw UsageError("--folds: give 2 or more");
   const RunPlace place(options.out, settings.model);
@@ -528,7 +527,7 @@ int start(const TrainOptions& options) {
   return finish(result, settings, *progress, options.quiet);
 }
 
-// Everything else that could be asked for would make another run out of this one.
+// All other options would make the resumed run a different run.
 std::vector<Given> resume_overrides(const TrainOptions& options) {
   const auto refuse = [&](const std::string& what) {
     throw UsageError(fmt::format("{} cannot change when a run is resumed", what),
@@ -583,7 +582,7 @@ int run_train(const TrainOptions& options) {
   return options.resume.empty() ? start(options) : resume(options);
 }
 
-// Words that a setting takes, for shells and the help; the library decides.
+// Values of a setting, for completion and help; the library checks them.
 std::vector<std::string> words_for(const std::string& key) {
   if (key == "data")
     return {"digits", "scenes", "random", "mnist", "cifar10", "cifar100",

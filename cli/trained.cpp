@@ -108,7 +108,7 @@ std::string use_of(const train::TrainedModel& model, const TrainedOptions& optio
   if (info.tokens) return by("continues texts", "generate", "--prompt TEXT");
   if (info.takes_tokens()) return by("classifies texts", "predict", "--text TEXT");
   const char* what = model.is_regression() ? "predicts numbers" : "classifies inputs";
-  // Networks of vectors take the pixels of images too.
+  // Networks with vector input also take the pixels of images.
   const bool rows = info.input.rank() != 3 &&
                     (model.table() != nullptr || model.settings().data.starts_with("npy:"));
   return by(what, "predict", rows ? "rows.csv" : "photo.jpg");

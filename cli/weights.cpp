@@ -51,13 +51,13 @@ std::vector<double> values_of(const Tensor& t) {
 
 struct TensorStatistics {
   double least = std::numeric_limits<double>::infinity(), most = -least;
-  double mean = 0, deviation = 0;  // of the finite ones
+  double mean = 0, deviation = 0;  // over finite values
   std::int64_t zeros = 0, infinite = 0, nan = 0;
 };
 
 TensorStatistics statistics_of(const Tensor& t) {
   TensorStatistics s;
-  double squares = 0;  // Welford's: a mean far from zero takes no digits
+  double squares = 0;  // Welford's algorithm: accurate even if the mean is far from zero
   std::int64_t finite = 0;
   each_value(t, [&](double value) {
     if (std::isnan(value)) {
@@ -83,7 +83,7 @@ TensorStatistics statistics_of(const Tensor& t) {
 
 // ---- Tables
 
-// Rows of words under a heading; the first `left` columns begin at the left.
+// Prints rows under a heading; the first `left` columns are left-aligned.
 void print_rows(std::vector<std::vector<std::string>> rows, std::size_t left) {
   std::vector<int> width(rows[0].size(), 0);
   for (auto& row : rows)
@@ -120,7 +120,7 @@ struct ShowOptions {
   bool json = false, quick = false, strict = false;
 };
 
-// What a file had left out or converted as a line each, or where that is wanted as an error.
+// Prints notes on what was left out or converted, or throws them as an error with --strict.
 void say_notes(const Notes& notes, bool strict) {
   if (strict) refuse_notes(notes);
   for (const Note& note : notes) print_note(to_string(note));
