@@ -287,7 +287,7 @@ Command bench_command() {
                  "fp32");
   command.option(options->device, "--device", "NAME", "device: cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options->tune);
-  command.option(options->threads, "--threads", "N", "threads", "all CPUs");
+  command.option(options->threads, "--threads", "N", "compute threads", "all CPUs");
   command.option(options->budget, "--budget", "SECONDS", "measuring time of each row", "1");
   command.option(options->clip_norm, "--clip-norm", "X",
                  "clip the gradients of training steps to this norm", "the workload's");

@@ -399,7 +399,7 @@ Command eval_command() {
       .choices = {"fp32", "tf32", "bf16", "fp16"};
   command.option(options->device, "--device", "NAME", "device: cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options->tune);
-  command.option(options->threads, "--threads", "N", "threads", "all CPUs");
+  command.option(options->threads, "--threads", "N", "compute threads", "all CPUs");
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return run_eval(*options); };
   return command;

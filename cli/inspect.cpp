@@ -135,7 +135,7 @@ Command inspect_command() {
       "fast", "reference"};
   command.option(options->clip_norm, "--clip-norm", "X",
                  "clip the gradient norm of a training step; 0: no clipping", "the model's recipe");
-  command.option(options->threads, "--threads", "N", "threads", "all CPUs");
+  command.option(options->threads, "--threads", "N", "compute threads", "all CPUs");
   command.option(options->without, "--without", "PASS",
                  "switch a planner pass off; can be repeated");
   command.run = [options] { return run_inspect(*options); };

@@ -595,7 +595,7 @@ Command predict_command() {
   command.option(options->top, "--top", "N", "classes or tokens to show for each", "3");
   command.option(options->device, "--device", "NAME", "device: cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options->tune);
-  command.option(options->threads, "--threads", "N", "threads", "all CPUs");
+  command.option(options->threads, "--threads", "N", "compute threads", "all CPUs");
   command.flag(options->plain, "--no-image", "do not draw images");
   command.flag(options->write, "--write",
                "write all predictions of each file to FILE.predictions.csv beside it");

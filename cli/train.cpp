@@ -627,6 +627,7 @@ void add_options(Command& command, TrainOptions& options) {
                                  : std::string(shortcut.key) == "augment"        ? "auto"
                                  : std::string(shortcut.key) == "augment_on"     ? "auto"
                                  : std::string(shortcut.key) == "keep_frozen"    ? "auto"
+                                 : std::string(shortcut.key) == "unfreeze_after" ? "never"
                                  : std::string(shortcut.key) == "broken"         ? "skip"
                                  : std::string(shortcut.key) == "temperature"    ? "4"
                                  : std::string(shortcut.key) == "distill_weight" ? "0.5"
