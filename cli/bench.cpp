@@ -280,7 +280,7 @@ Command bench_command() {
                  "workloads: lenet5_b64, fcn_r, alexnet_s, gpt2_124m_b16 and other published "
                  "benchmarks, or MODEL_bBATCH",
                  options->only);
-  command.option(options->phase, "--phase", "NAME[,NAME]", "train, infer", "train");
+  command.option(options->phase, "--phase", "NAME[,NAME]", "phases to time: train, infer", "train");
   command.option(options->precision, "--precision", "NAME[,NAME]",
                  "precision of matrix products and convolutions: fp32, tf32, bf16, fp16; the CPU "
                  "computes tf32 and fp16 in fp32",

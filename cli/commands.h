@@ -10,11 +10,10 @@ namespace tenon::cli {
 
 /// Data sources, for the help of --data and SPEC.
 inline constexpr char kDataSpecHelp[] =
-    "digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED], random[:TRAIN,TEST], mnist[:DIR], "
-    "cifar10[:DIR], cifar100[:DIR], idx:DIR, csv:FILE[,label=NAME...], npy:X,Y, "
-    "text:FILE[,by=UNIT], "
-    "lines:FILE, numbers[:TRAIN,TEST], pairs:FILE, spans:FILE, folder:DIR, list:FILE or "
-    "shards:PATTERN";
+    "data source: digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED], random[:TRAIN,TEST], "
+    "mnist[:DIR], cifar10[:DIR], cifar100[:DIR], idx:DIR, csv:FILE[,label=NAME...], npy:X,Y, "
+    "text:FILE[,by=UNIT], lines:FILE, numbers[:TRAIN,TEST], pairs:FILE, spans:FILE, folder:DIR, "
+    "list:FILE or shards:PATTERN";
 /// Networks and runs, for the help of MODEL.
 inline constexpr char kModelHelp[] =
     "network (lenet5, resnet56, mlp:784-300-10; 'tenon models' lists all), network file "

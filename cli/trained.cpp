@@ -44,7 +44,7 @@ void add_image(Command& command, TrainedOptions& options) {
 
 void add_part(Command& command, PartOptions& options) {
   command
-      .option(options.part, "--part", "NAME", "part of the data: train, validation, test or all",
+      .option(options.part, "--part", "NAME", "part of the data to use",
               "test for the run's data, all for other files")
       .choices = {"train", "validation", "test", "all"};
   command.flag(options.strict, "--strict",

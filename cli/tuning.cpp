@@ -15,8 +15,8 @@ namespace tenon::cli {
 void add_tune_option(Command& command, std::string& mode) {
   command
       .option(mode, "--tune", "MODE",
-              "choice of GPU engines for products (off: cost model, read: measured before, write: "
-              "measure unknown shapes)",
+              "GPU engines for products chosen by cost model, by saved measurements, or by saved "
+              "and new measurements",
               mode)
       .choices = {"off", "read", "write"};
 }
