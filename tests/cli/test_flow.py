@@ -295,7 +295,7 @@ class Flow(CommandTest):
         self.ok("eval", "table")
         self.assertEqual(len(self.json("predict", "table", "--data", "csv:table.csv", "--json")), self.json("eval", "table", "--json")["items"])
         self.assertEqual(self.ok("predict", "table", "table.csv", "--count", "7").out.count("table.csv, line "), 7)
-        (self.folder / "one.jpg").write_bytes(b"no table")
+        (self.folder / "one.jpg").write_bytes(b"not a table")
         self.fails(3, "predict", "table", "one.jpg", says="one.jpg")
 
 

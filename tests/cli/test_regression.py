@@ -84,7 +84,7 @@ class Regression(CommandTest):
         info = self.ok("data", "info", "csv:homes.csv,drop=id,label=price,split=0.2", "--task", "regression").out
         self.assertIn("town (3 words: Aix, Bonn, Cork)", info)
         self.fails(2, "predict", "homes", "--data", "csv:homes.csv", "--write", says="--write")
-        self.fails(2, "train", "mlp:4-16-1", "--data", "digits", "--target", "price", says="no table")
+        self.fails(2, "train", "mlp:4-16-1", "--data", "digits", "--target", "price", says="not a table")
         self.fails(2, "train", "--resume", "homes", "--target", "area", says="--target")
 
     def test_folds_are_runs_of_their_own(self):

@@ -339,7 +339,7 @@ class Data(CommandTest):
             server.shutdown()
         file = self.folder / "data" / "weights" / "inception_resnet_v2" / "model.safetensors"
         self.assertEqual(file.read_bytes(), whole)
-        for word in ("NOT checked", sum_, f"the next time: --sha256 {sum_}", "tenon predict inception_resnet_v2 --weights"):
+        for word in ("NOT checked", sum_, f"next time: --sha256 {sum_}", "tenon predict inception_resnet_v2 --weights"):
             self.assertIn(word, out)
         self.assertIn("NOT checked", said)
         self.assertIn("there already", self.ok(*words, "--from", "file:///nowhere").out)

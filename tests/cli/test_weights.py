@@ -108,7 +108,7 @@ class Weights(CommandTest):
         self.fails(7, "weights", "show", str(FIXTURES / "foreign" / "whole.pt"), says="'__main__.Own'")
         write_safetensors(self.folder / "ok.safetensors", {"a": ("F32", [1], floats(1)), "b": ("BF16", [1], b"\0\0")})
         self.fails(2, "weights", "convert", "ok.safetensors", "ok.doc", says=".npz")
-        told = self.fails(2, "weights", "convert", "ok.safetensors", "ok.npz", says=["ok.npz: NumPy has no bfloat16", "hint: --dtype fp32"])
+        told = self.fails(2, "weights", "convert", "ok.safetensors", "ok.npz", says=["ok.npz: NumPy has no bfloat16", "hint: convert them with --dtype fp32"])
         self.assertNotIn("tenon data info", told.err)
         self.ok("weights", "convert", "ok.safetensors", "wide.npz", "--dtype", "fp32")
         self.assertFalse((self.folder / "ok.npz").exists())
