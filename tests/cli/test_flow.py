@@ -47,8 +47,8 @@ class Flow(CommandTest):
         words = ["train", "resnet20:width=4", "--data", "scenes:40,20", "--freeze", "conv1,bn1,layer1,layer2,layer3", "--epochs", "3",
                  "--keep-frozen", "disk"]
         out = self.ok(*words, "--head", "8,relu", "--unfreeze-after", "2", "--out", "head").out
-        for line in ("stay until 2 epochs are done, and learn from then on", "the frozen part is computed once: of 64 samples",
-                     "from epoch 3 on, learning: 17,382 parameters; 0 stay"):
+        for line in ("are frozen until 2 epochs are done, and learn from then on", "the frozen part is computed once: of 64 samples",
+                     "from epoch 3 on, learning: 17,382 parameters; 0 are frozen"):
             self.assertIn(line, out)
         self.assertLess(out.index("epoch 2/3"), out.index("from epoch 3 on"))
         self.assertLess(out.index("from epoch 3 on"), out.index("epoch 3/3"))

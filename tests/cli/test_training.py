@@ -198,7 +198,7 @@ class Folds(Runs):
         self.fails(2, "train", "--resume", "stopped", "--lr", "0.1", says="--lr cannot change")
         self.fails(2, *self.words("stopped"), says=["--out: stopped already holds folds", "--resume stopped"])
         for words in (["eval", "stopped"], ["verify", "stopped"], ["predict", "stopped", "--data", "csv:noise.csv"]):
-            self.fails(4, *words, says=["holds 5 folds", "as stopped/fold-1"])
+            self.fails(4, *words, says=["holds 5 folds", "as in stopped/fold-1"])
         (self.folder / "stopped" / "folds.toml").write_text("model = \"lenet5\"\n")
         self.fails(3, "train", "--resume", "stopped", says="folds.toml does not begin with the number of folds")
 
