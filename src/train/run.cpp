@@ -248,8 +248,8 @@ Settings settings_of_run(const std::string& dir) {
   const std::string file = dir + "/settings.toml";
   if (!is_folder(dir)) throw IoError(cat(dir, ": there is no such run folder"));
   if (const int folds = has_file(file) ? 0 : folds_in(dir); folds > 0)
-    throw IoError(cat(dir, " holds ", folds, " folds, each of which is a run: name one, as ", dir,
-                      "/fold-1"));
+    throw IoError(cat(dir, " holds ", folds,
+                      " folds, and each fold is a run: give one of them, as in ", dir, "/fold-1"));
   if (!has_file(file))
     throw IoError(cat(dir,
                       " holds no run: settings.toml is missing, which a run writes after its first "
