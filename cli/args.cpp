@@ -1,5 +1,5 @@
-// Parsing of a command line against the tables of args.h. Says what was meant when a word is nearly
-// right.
+// Parsing of a command line against the tables of args.h. An error message suggests the nearest
+// known word.
 #include "args.h"
 
 #include <fmt/core.h>
@@ -36,7 +36,7 @@ std::string small_letters(std::string_view word) {
   return out;
 }
 
-// Letters to change, add, leave out or exchange with their neighbour (Damerau and Levenshtein).
+// Edit distance: substitutions, insertions, deletions and transpositions (Damerau-Levenshtein).
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before, last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
@@ -82,7 +82,7 @@ void take_value(const Option& option, const std::string& text) {
   option.take(text);
 }
 
-// One pass over the words of a command.
+// Parses the words of a command in one pass.
 class Parser {
  public:
   Parser(const Command& command, const std::string& path, const std::vector<std::string>& words)

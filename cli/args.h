@@ -1,8 +1,7 @@
-// A subcommand as data: its options, positionals, words of help and what it runs.
+// A subcommand as data: options, positional arguments, help text and the function that it runs.
 //
-// One table serves parsing, help and shell completion, so that they cannot disagree. Options write
-// into variables that the command owns; what is parsed is checked here, what it means is checked by
-// the library.
+// One table serves parsing, help and shell completion, so they always agree. Options write into
+// variables of the command. The parser checks the syntax of a value, the library its meaning.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +14,18 @@
 
 namespace tenon::cli {
 
-/// What a shell may complete in the place of a value.
+/// Kind of completion for a value.
 enum class Completes { Nothing, Files, Folders };
 
 struct Option {
   std::string name;   ///< "--epochs"
   std::string value;  ///< "N" in the help; empty for a switch
   std::string help;
-  std::string fallback;                  ///< shown as the default
-  std::string group;                     ///< heading in the help
-  std::vector<std::string> choices;      ///< the only words allowed, when not empty
-  std::vector<std::string> suggestions;  ///< for completion; the library says which are allowed
+  std::string fallback;              ///< shown as the default
+  std::string group;                 ///< heading in the help
+  std::vector<std::string> choices;  ///< the only words allowed, when not empty
+  std::vector<std::string>
+      suggestions;  ///< suggestions for completion; the library checks the value
   Completes completes = Completes::Nothing;
   std::function<void(const std::string&)> take;
 };
@@ -34,7 +34,7 @@ struct Positional {
   std::string name;  ///< "RUN"
   std::string help;
   bool required = true;
-  bool many = false;                     ///< takes all that remain
+  bool many = false;                     ///< takes all remaining words
   std::vector<std::string> suggestions;  ///< for completion; other words are allowed
   Completes completes = Completes::Nothing;
   std::function<void(const std::string&)> take;
@@ -54,9 +54,9 @@ struct Command {
   std::vector<Command> children;
   std::function<int()> run;
 
-  /// Heading for the options that follow.
+  /// Heading of the options that follow.
   Command& group(std::string heading);
-  /// An option that writes a value; the conversion follows from the variable's type.
+  /// Adds an option with a value, converted to the type of `target`.
   template <class T>
   Option& option(T& target, std::string option_name, std::string value, std::string help,
                  std::string fallback = "");
@@ -72,13 +72,13 @@ struct Command {
   std::string heading_ = "Options";
 };
 
-/// Text to value, naming the option in a UsageError when it does not fit.
+/// Converts text to a value; throws UsageError naming the option if it is invalid.
 void read_value(const std::string& option, const std::string& text, int& out);
 void read_value(const std::string& option, const std::string& text, std::int64_t& out);
 void read_value(const std::string& option, const std::string& text, std::uint64_t& out);
 void read_value(const std::string& option, const std::string& text, double& out);
 void read_value(const std::string& option, const std::string& text, std::string& out);
-/// Repeats add up.
+/// Repeated options append.
 void read_value(const std::string& option, const std::string& text, std::vector<std::string>& out);
 template <class T>
 void read_value(const std::string& option, const std::string& text, std::optional<T>& out) {
@@ -101,17 +101,17 @@ Option& Command::option(T& target, std::string option_name, std::string value, s
   return add(std::move(made));
 }
 
-/// "512", "512MB", "1.5GiB" to bytes; throws UsageError.
+/// Converts "512", "512MB", "1.5GiB" to bytes; throws UsageError.
 std::int64_t parse_bytes(const std::string& option, const std::string& text);
-/// "a,b,c" to its parts, each one of `allowed`; throws UsageError with a near miss.
+/// Splits "a,b,c"; each part must be in `allowed`. Throws UsageError that suggests a similar word.
 std::vector<std::string> parse_list(const std::string& option, const std::string& text,
                                     const std::vector<std::string>& allowed);
 
-/// Reads the words after the command's name, or throws UsageError. Returns false when help was
-/// asked for and printed.
+/// Parses the words after the command's name, or throws UsageError. Returns false if help was
+/// requested and printed.
 bool parse(const Command& command, const std::string& path, const std::vector<std::string>& words);
 
-/// The candidate nearest to `word`, whatever the case, or "" when none is near.
+/// The candidate most similar to `word`, ignoring case, or "" if none is similar.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace tenon::cli

@@ -1,8 +1,8 @@
-// tenon bench: times a training step or an inference on random data, in the same measure as other
-// systems are timed.
+// tenon bench: times a training step or an inference on random data, with the same method as bench/
+// uses for other systems.
 //
-// Three warm-ups, then about a second of steps; the median and the minimum. One JSON object a line,
-// so that rows of several systems can be compared field by field.
+// Three warm-up steps, then about a second of timed steps; reports median and minimum. Prints one
+// JSON object per line, so that rows of several systems can be compared field by field.
 #include <fmt/core.h>
 #include <malloc.h>
 #include <tenon/system.h>
@@ -41,7 +41,7 @@ struct Workload {
 };
 
 constexpr std::int64_t kPaddedWords = 50'304;  // GPT-2's vocabulary, up to a multiple of 128
-// "resnet50_b16" is a model and a batch; names of published benchmarks may be more.
+// "resnet50_b16" is a model and a batch size; names of published benchmarks can imply more.
 Workload workload(const std::string& name) {
   static const UpdateOptions adamw{.optimizer = "adamw", .lr = 1e-4, .weight_decay = 0.1};
   static const std::pair<const char*, Workload> published[] = {
@@ -65,7 +65,7 @@ Workload workload(const std::string& name) {
   return {{name.substr(0, mark)}, batch};
 }
 
-// Parts between commas; one that begins with a size, "heads=4_b12", goes on with the name before
+// Splits at commas; a part that begins with KEY=, as in "heads=4_b12", belongs to the name before
 // it.
 std::vector<std::string> workload_names(const std::string& text) {
   std::vector<std::string> names;
@@ -83,7 +83,7 @@ std::vector<std::string> workload_names(const std::string& text) {
 }
 
 using Clock = std::chrono::steady_clock;
-const Clock::time_point kLoaded = Clock::now();  // the command, a few milliseconds after its start
+const Clock::time_point kLoaded = Clock::now();  // start of the command, up to a few milliseconds
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -91,7 +91,7 @@ double seconds_since(Clock::time_point start) {
 struct Timing {
   double median_ms, least_ms;
   int steps_per_launch;
-  std::int64_t steps;  // that were timed
+  std::int64_t steps;  // timed steps
 };
 
 template <class Launch>
@@ -102,7 +102,7 @@ double seconds_of(const Launch& launch) {
   return std::max(seconds_since(start), 1e-6);
 }
 
-// An inference on a GPU is a launch of its own: those of one launch would run side by side.
+// On a GPU each inference is a separate launch; inferences in one launch would run concurrently.
 Timing measure(Step& step, double budget_s, bool on_gpu) {
   const auto once = [&step] { step.function(step.inputs); };
   for (int i = 0; i < 3; ++i) once();
@@ -121,10 +121,10 @@ Timing measure(Step& step, double budget_s, bool on_gpu) {
     synchronize();
     one = seconds_of(launch) / steps;
   }
-  // A GPU is given work ahead, as in training: the clock stops once for about 20 ms of steps.
+  // A GPU is given work ahead, as in training: one measurement covers about 20 ms of steps.
   const int launches = on_gpu ? std::max(1, static_cast<int>(0.02 / one / steps)) : 1;
   const int inner = steps * launches;
-  // As long as the budget lasts, and three times in any case: a median needs them.
+  // Until the budget is spent, and at least three times, for a median.
   constexpr std::size_t kLeast = 3;
   std::vector<double> times;
   for (const Clock::time_point start = Clock::now();
@@ -140,8 +140,8 @@ Timing measure(Step& step, double budget_s, bool on_gpu) {
   return {median, times.front(), steps, std::ssize(times) * inner};
 }
 
-// The highest resident memory of the process since reset_peak(), in MiB; 0 where the system does
-// not tell.
+// Peak resident memory of the process since reset_peak(), in MiB; 0 if the system does not report
+// it.
 double peak_mib() {
   double mib = 0;
   std::FILE* file = std::fopen("/proc/self/status", "r");
@@ -214,11 +214,11 @@ std::string run_row(const std::string& name, const std::string& phase, const std
 
 int run_bench(const BenchOptions& options) {
   if (options.budget < 0)
-    throw UsageError(fmt::format("--budget: {} is not a number of seconds", options.budget),
-                     "0 or more; 0 times three steps or launches");
+    throw UsageError(fmt::format("--budget: {} seconds is negative", options.budget),
+                     "give 0 or more; 0 times three steps or launches");
   const std::vector<std::string> names = workload_names(options.only);
   for (const std::string& name : names)
-    models::info(workload(name).network.name);  // an unknown name is refused before anything runs
+    models::info(workload(name).network.name);  // refuse unknown names before anything runs
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
   use_threads(options.threads);
   set_device(options.device);
@@ -245,7 +245,7 @@ int run_bench(const BenchOptions& options) {
           throw IoError(
               fmt::format("{}: cannot be written: {}", options.json, std::strerror(errno)));
         fmt::print("{}\n", row);
-        if (!flush_output()) return kIo;  // what is timed next would be lost too
+        if (!flush_output()) return kIo;  // later rows would be lost, too
       }
   return kOk;
 }
@@ -256,48 +256,45 @@ Command bench_command() {
   auto options = std::make_shared<BenchOptions>();
   Command command;
   command.name = "bench";
-  command.summary = "time training steps and inferences on random data";
+  command.summary = "time training steps and inference on random data";
   command.about =
-      "Times whole steps: for training, forward, loss, gradients and the update (SGD, momentum "
-      "0.9, weight decay 5e-4; of gpt2_124m_b16, gpt2_124m_b4_t64 and transformer_b64 AdamW; "
-      "lstm_b128 clips its gradients' norm to 5); an inference in bf16 or fp16 on a GPU stores "
-      "what the network gives in 16 bits, as under PyTorch's autocast. "
-      "After three warm-ups, steps are timed for as long as --budget says, and three at least; ms "
-      "is "
-      "the median, ms_min the minimum. Prints one JSON "
-      "object a line; on a GPU steps_per_launch says how many steps share a launch, as in "
-      "training. "
-      "peak_mb is the highest resident memory of the process, planned_mb what the "
-      "plan had said, setup_s the seconds from the network to the end of its first step, and in "
-      "the "
-      "first row first_step_s those from the start of the command.";
+      "Times whole steps. A training step is forward pass, loss, gradients and update: SGD with "
+      "momentum 0.9 and weight decay 5e-4; AdamW for gpt2_124m_b16, gpt2_124m_b4_t64 and "
+      "transformer_b64; lstm_b128 clips the gradient norm to 5. An inference in bf16 or fp16 on a "
+      "GPU stores its output in 16 bits, as under PyTorch's autocast. After three warm-up steps, "
+      "steps are timed for --budget seconds, and at least three times.\n\nPrints one JSON object "
+      "per line:\nms, ms_min: median and minimum time of a step;\nsteps_per_launch: on a GPU, "
+      "steps in one launch, as in training;\npeak_mb: highest resident memory of the "
+      "process;\nplanned_mb: memory that the plan predicted;\nsetup_s: seconds from building the "
+      "network to the end of its first step;\nfirst_step_s: in the first row, seconds from the "
+      "start of the command to the end of the first step.";
   command.examples = {{"tenon bench", "All workloads, fp32, training."},
                       {"tenon bench --only lenet5_b64 --phase train,infer --precision fp32,bf16",
                        "One model in four ways."},
                       {"tenon bench --device cuda --precision bf16 --tune write",
-                       "Times engines first, and keeps what is fastest for later runs."},
-                      {"tenon bench --without fuse", "What a pass is worth."},
+                       "Measures engines first and stores the fastest for later runs."},
+                      {"tenon bench --without fuse", "The speed without a planner pass."},
                       {"tenon bench --only mlp:784-300-10_b256 --threads 1 --json rows.jsonl",
-                       "Any model with any batch; rows are added to a file."}};
-  command.option(
-      options->only, "--only", "NAME[,NAME]",
-      "lenet5_b64, fcn_r, alexnet_s, gpt2_124m_b16 and others of published benchmarks, or "
-      "MODEL_bBATCH",
-      options->only);
-  command.option(options->phase, "--phase", "NAME[,NAME]", "train, infer", "train");
+                       "Any model with any batch size; rows are appended to a file."}};
+  command.option(options->only, "--only", "NAME[,NAME]",
+                 "workloads: lenet5_b64, fcn_r, alexnet_s, gpt2_124m_b16 and other published "
+                 "benchmarks, or MODEL_bBATCH",
+                 options->only);
+  command.option(options->phase, "--phase", "NAME[,NAME]", "phases to time: train, infer", "train");
   command.option(options->precision, "--precision", "NAME[,NAME]",
-                 "fp32, tf32, bf16, fp16; the CPU computes tf32 and fp16 in fp32", "fp32");
-  command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
+                 "precision of matrix products and convolutions: fp32, tf32, bf16, fp16; the CPU "
+                 "computes tf32 and fp16 in fp32",
+                 "fp32");
+  command.option(options->device, "--device", "NAME", "device: cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options->tune);
-  command.option(options->threads, "--threads", "N", "threads", "all CPUs");
-  command.option(options->budget, "--budget", "SECONDS", "timed for each row", "1");
+  command.option(options->threads, "--threads", "N", "compute threads", "all CPUs");
+  command.option(options->budget, "--budget", "SECONDS", "measuring time of each row", "1");
   command.option(options->clip_norm, "--clip-norm", "X",
                  "clip the gradients of training steps to this norm", "the workload's");
   command.option(
       options->without, "--without", "PASS",
-      "switch a pass off (tenon inspect MODEL passes lists them); may be given again and "
-      "again");
-  command.option(options->json, "--json", "FILE", "add the rows to this file too").completes =
+      "switch a planner pass off ('tenon inspect MODEL passes' lists them); can be repeated");
+  command.option(options->json, "--json", "FILE", "also append the rows to this file").completes =
       Completes::Files;
   command.run = [options] { return run_bench(*options); };
   return command;

@@ -1,5 +1,5 @@
-// The subcommands, one file each. Making a command builds its table only; nothing runs before
-// Command::run.
+// The subcommands, one file each. Creating a Command only builds its table; Command::run does the
+// work.
 #pragma once
 
 #include <vector>
@@ -8,18 +8,17 @@
 
 namespace tenon::cli {
 
-/// What --data and SPEC take.
+/// Data sources, for the help of --data and SPEC.
 inline constexpr char kDataSpecHelp[] =
-    "digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED], random[:TRAIN,TEST], mnist[:DIR], "
-    "cifar10[:DIR], cifar100[:DIR], idx:DIR, csv:FILE[,label=NAME...], npy:X,Y, "
-    "text:FILE[,by=UNIT], "
-    "lines:FILE, numbers[:TRAIN,TEST], pairs:FILE, spans:FILE, folder:DIR, list:FILE or "
-    "shards:PATTERN";
-/// What MODEL takes where a run will do too.
+    "data source: digits[:TRAIN,TEST,SEED], scenes[:TRAIN,TEST,SEED], random[:TRAIN,TEST], "
+    "mnist[:DIR], cifar10[:DIR], cifar100[:DIR], idx:DIR, csv:FILE[,label=NAME...], npy:X,Y, "
+    "text:FILE[,by=UNIT], lines:FILE, numbers[:TRAIN,TEST], pairs:FILE, spans:FILE, folder:DIR, "
+    "list:FILE or shards:PATTERN";
+/// Networks and runs, for the help of MODEL.
 inline constexpr char kModelHelp[] =
-    "a network (lenet5, resnet56, mlp:784-300-10; 'tenon models' lists them), a file of your own "
-    "(net.toml), a run folder or a model.safetensors";
-/// The names of the networks, for shells.
+    "network (lenet5, resnet56, mlp:784-300-10; 'tenon models' lists all), network file "
+    "(net.toml), run folder or model.safetensors";
+/// Names of the built-in networks, for completion.
 std::vector<std::string> model_names();
 
 Command train_command();
@@ -39,7 +38,7 @@ Command data_fetch_command();
 Command doctor_command();
 Command completion_command();
 
-/// All of them, in the order of the overview.
+/// All commands, in the order of the overview.
 std::vector<Command> all_commands();
 
 }  // namespace tenon::cli

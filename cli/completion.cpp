@@ -1,4 +1,5 @@
-// tenon completion: scripts for bash, zsh and fish, made from the same tables as the help.
+// tenon completion: completion scripts for bash, zsh and fish, generated from the command tables
+// that the help uses.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace tenon::cli {
 namespace {
 
-// Every command that takes options, by its words: "train", "data fetch".
+// Calls `visit` for every leaf command with its words: "train", "data fetch".
 void each_leaf(const std::vector<Command>& commands, const std::string& path,
                const std::function<void(const std::string&, const Command&)>& visit) {
   for (const Command& command : commands) {
@@ -82,7 +83,7 @@ void bash(const std::vector<Command>& commands) {
           "fi\n"
           "    path=\"{} ${{COMP_WORDS[2]}}\"\n  fi\n",
           command.name, join(names_of(command.children), " "), command.name);
-  // bash takes "--name=value" for three words.
+  // bash splits "--name=value" into three words.
   fmt::print(
       "  if [[ $word == '=' ]]; then word=''; elif [[ $before == '=' ]]; then "
       "before=\"${{COMP_WORDS[COMP_CWORD-2]}}\"; fi\n");
@@ -236,8 +237,9 @@ Command completion_command() {
   command.about =
       "Prints a script that lets the shell complete commands, options, their values and files.";
   command.examples = {
-      {"source <(tenon completion bash)", "For this shell; add the line to ~/.bashrc to keep it."},
-      {"tenon completion zsh > ~/.zfunc/_tenon", "With ~/.zfunc in $fpath."},
+      {"source <(tenon completion bash)",
+       "For the current shell; add the line to ~/.bashrc to keep it."},
+      {"tenon completion zsh > ~/.zfunc/_tenon", "For zsh, with ~/.zfunc in $fpath."},
       {"tenon completion fish > ~/.config/fish/completions/tenon.fish", "For fish."}};
   command.positional(*shell, "SHELL", "bash, zsh or fish").suggestions = {"bash", "zsh", "fish"};
   command.run = [shell] { return run_completion(*shell); };

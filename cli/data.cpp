@@ -1,4 +1,4 @@
-// tenon data: tells what a data source holds, draws contact sheets of it. Fetching stands in
+// tenon data: describes a data source and draws contact sheets of it. Downloading is in
 // data_fetch.cpp.
 #include <fmt/core.h>
 #include <tenon/data.h>
@@ -22,11 +22,11 @@
 namespace tenon::cli {
 namespace {
 
-// Text for a tokenizer cannot even be opened without one.
+// Tokenized text sources cannot be opened without a tokenizer.
 void refuse_texts(const std::string& spec) {
   if (spec.starts_with("lines:") || spec.starts_with("spans:"))
     throw UsageError(fmt::format("{} holds texts, not images", spec),
-                     fmt::format("tenon data info {} --tokenizer FILE tells what it holds", spec));
+                     fmt::format("tenon data info {} --tokenizer FILE describes it", spec));
 }
 
 // ---- sheet
@@ -37,13 +37,13 @@ struct SheetOptions {
   bool train = false;
 };
 
-// Numbers of the first `count` examples of each class.
+// Indices of the first `count` samples of each class.
 std::vector<std::vector<std::int64_t>> first_of_each_class(const data::Dataset& set, int count) {
   std::vector<std::vector<std::int64_t>> found(static_cast<std::size_t>(set.classes()));
   const auto bytes =
       static_cast<std::size_t>(set.input_shape().numel()) * item_size(set.input_dtype());
   std::vector<unsigned char> input(bytes);
-  const auto images = set.images();  // whose classes are known without decoding them
+  const auto images = set.images();  // class known without decoding
   std::size_t full = 0;
   for (std::int64_t i = 0; i < set.size() && full < found.size(); ++i) {
     std::int64_t label = images ? images->label(i) : 0;
@@ -62,7 +62,7 @@ std::size_t at(int x, int y, int width) {
          static_cast<std::size_t>(x);
 }
 
-// Draws one image, whose channels lie plane after plane, at (left, top), each pixel `scale` wide.
+// Draws one image in planar (CHW) layout at (left, top), magnified `scale` times.
 void paste(io::Image& sheet, const std::vector<unsigned char>& planes, int side_w, int side_h,
            int left, int top, int scale) {
   const auto channels = static_cast<std::size_t>(sheet.channels);
@@ -86,9 +86,9 @@ int sheet(const SheetOptions& options) {
   const Shape shape = set->input_shape();
   const bool images = shape.rank() == 3 && (shape[0] == 1 || shape[0] == 3);
   if (!images || set->input_dtype() != DType::UInt8 || set->classes() == 0)
-    throw ShapeError(
-        fmt::format("{}: a sheet needs grey or colour images with classes; this holds {} of {}",
-                    options.spec, shape.str(), name(set->input_dtype())));
+    throw ShapeError(fmt::format(
+        "{}: a sheet needs grey or colour images with classes; this source holds {} of {}",
+        options.spec, shape.str(), name(set->input_dtype())));
   const int height = static_cast<int>(shape[1]), width = static_cast<int>(shape[2]),
             gap = 2 * options.scale;
   const auto found = first_of_each_class(*set, options.columns);
@@ -121,7 +121,7 @@ struct ShowOptions {
   std::int64_t seed = 0;
 };
 
-// A batch of images of this shape, mixed as a trainer mixes it.
+// Mixes a batch of images as the trainer does.
 void mix(std::vector<unsigned char>& planes, const Shape& image, const data::MixDraw& draw) {
   const std::int64_t count = static_cast<std::int64_t>(planes.size()) / image.numel();
   const Tensor stored =
@@ -131,8 +131,8 @@ void mix(std::vector<unsigned char>& planes, const Shape& image, const data::Mix
   planes = cast(round(batch.input), DType::UInt8).to_vector<std::uint8_t>();
 }
 
-// A row for an example: as it is tested with, which may be several crops, and as training sees it
-// in epoch after epoch.
+// One row per sample: its evaluation view (possibly several crops), then its augmented views of
+// successive epochs.
 int show(const ShowOptions& options) {
   if (options.rows < 1 || options.rows > 200) throw UsageError("--rows: give 1 to 200");
   if (options.columns < 2 || options.columns > 200) throw UsageError("--columns: give 2 to 200");
@@ -170,7 +170,7 @@ int show(const ShowOptions& options) {
   const auto bytes = static_cast<std::size_t>(how.input.numel());
   const auto seed = static_cast<std::uint64_t>(options.seed);
   std::vector<unsigned char> planes(bytes * numbers.size() * static_cast<std::size_t>(views));
-  // Columns that `planes` holds, one image of each for a row.
+  // Draws `count` columns from `planes`, which holds one image per row and column.
   const auto draw = [&](int left, int count) {
     for (int k = 0; k < rows * count; ++k) {
       const auto first = planes.begin() + static_cast<std::ptrdiff_t>(bytes) * k;
@@ -188,8 +188,7 @@ int show(const ShowOptions& options) {
   }
   io::save_png(options.file, sheet);
   fmt::print(
-      "{}: {} x {} pixels, {} examples in rows: as they are tested with, then with {} in {} "
-      "epochs\n",
+      "{}: {} x {} pixels, {} samples in rows: as in evaluation, then with {} in {} epochs\n",
       options.file, sheet.width, sheet.height, rows, changes.text(), options.columns - 1);
   return kOk;
 }
@@ -213,10 +212,10 @@ double element(const unsigned char* bytes, DType dtype, std::int64_t i) {
   return std::nan("");
 }
 
-// Over all examples: what is printed is what there is.
+// Computed over all samples, not estimated from some.
 Statistics statistics(const data::Dataset& set) {
   Statistics s;
-  // Tokens and places of answers are several to an example.
+  // Token sequences and spans have several targets per sample.
   const bool one_class = set.classes() > 0 && set.target_shape().rank() == 0;
   if (one_class) s.counts.resize(static_cast<std::size_t>(set.classes()));
   const std::int64_t numel = set.input_shape().numel();
@@ -231,7 +230,7 @@ Statistics statistics(const data::Dataset& set) {
   std::int64_t seen = 0;
   for (std::int64_t i = 0; i < set.size(); ++i) {
     set.get({&i, 1}, room.data(), target.data());
-    // Another one stands in for an image that cannot be decoded.
+    // An undecodable image was replaced by another one: skip it.
     if (const auto broken = set.broken();
         images && std::binary_search(broken.begin(), broken.end(), images->name(i)))
       continue;
@@ -248,7 +247,7 @@ Statistics statistics(const data::Dataset& set) {
   return s;
 }
 
-// "area; town (3 words: Aix, Bonn, Cork)": what a network is given of a table.
+// "area; town (3 words: Aix, Bonn, Cork)": the inputs that a network gets from a table.
 std::string columns_text(const data::TableColumns& table) {
   constexpr std::size_t kShown = 6;
   std::vector<std::string> parts;
@@ -268,7 +267,7 @@ std::string columns_text(const data::TableColumns& table) {
 }
 
 constexpr std::size_t kMostColumnsShown = 100;
-constexpr int kTitle = 10;  // signs of "validation"
+constexpr int kTitle = 10;  // width of "validation"
 
 void print_split(const char* title, const data::Dataset* set) {
   const std::string bold = stdout_terminal().paint(TextStyle::Bold, pad_right(title, kTitle));
@@ -282,11 +281,11 @@ void print_split(const char* title, const data::Dataset* set) {
   };
   const Statistics s = statistics(*set);
   fmt::print("{}  {}\n", bold, printable(set->describe()));
-  fmt::print("{}{} examples, input {} {}", indent, thousands(set->size()), set->input_shape().str(),
+  fmt::print("{}{} samples, input {} {}", indent, thousands(set->size()), set->input_shape().str(),
              name(set->input_dtype()));
   if (!s.counts.empty() || !set->text_unit().empty()) fmt::print(", {} classes", set->classes());
   fmt::print("\n");
-  if (is_floating(set->input_dtype()) || set->input_dtype() == DType::UInt8)  // not of tokens
+  if (is_floating(set->input_dtype()) || set->input_dtype() == DType::UInt8)  // not for tokens
     fmt::print("{}{} mean {}, standard deviation {}\n", indent,
                set->input_dtype() == DType::UInt8 ? "pixels 0 to 1:" : "values:",
                figure_text(s.mean), figure_text(s.deviation));
@@ -300,7 +299,7 @@ void print_split(const char* title, const data::Dataset* set) {
   for (std::size_t c = 0; c < s.counts.size(); ++c)
     parts.push_back(fmt::format("{}: {}", c < names.size() ? names[c] : std::to_string(c),
                                 thousands(s.counts[c])));
-  wrapped("of class " + printable(join(parts, ", ")));
+  wrapped("samples per class: " + printable(join(parts, ", ")));
 }
 
 std::vector<std::string> note_lines(const data::Dataset* set) {
@@ -350,7 +349,7 @@ int info(const InfoOptions& options) {
   print_split("train", train.get());
   print_split("validation", validation.get());
   print_split("test", test.get());
-  std::vector<std::string> said;  // several parts may tell the same of their file
+  std::vector<std::string> said;  // several parts may report the same note
   for (const auto& set : {train, validation, test})
     for (const std::string& line : note_lines(set.get()))
       if (std::find(said.begin(), said.end(), line) == said.end()) said.push_back(line);
@@ -369,19 +368,20 @@ Command sheet_command() {
   auto options = std::make_shared<SheetOptions>();
   Command command;
   command.name = "sheet";
-  command.summary = "draw examples of every class into one PNG";
+  command.summary = "draw samples of every class into one PNG";
   command.about =
-      "Writes a contact sheet: a row for every class, the first examples of each from left to "
-      "right. Look at data before you train on it.";
+      "Writes a contact sheet: one row per class with its first samples from left to right. Look "
+      "at data before you train on it.";
   command.examples = {
-      {"tenon data sheet digits digits.png", "200 drawn digits."},
+      {"tenon data sheet digits digits.png", "200 synthetic digits."},
       {"tenon data sheet scenes scenes.png", "Colour images of ten objects."},
       {"tenon data sheet mnist mnist.png --columns 30 --scale 1", "MNIST, smaller and more."}};
   add_spec(command, options->spec);
   command.positional(options->file, "FILE.png", "image to write").completes = Completes::Files;
-  command.option(options->columns, "--columns", "N", "examples of each class", "20");
-  command.option(options->scale, "--scale", "N", "pixels for a pixel", "2");
-  command.flag(options->train, "--train", "from the training part instead of the test part");
+  command.option(options->columns, "--columns", "N", "samples of each class", "20");
+  command.option(options->scale, "--scale", "N", "magnification: output pixels per image pixel",
+                 "2");
+  command.flag(options->train, "--train", "draw the training part instead of the test part");
   command.run = [options] { return sheet(*options); };
   return command;
 }
@@ -390,33 +390,32 @@ Command show_command() {
   auto options = std::make_shared<ShowOptions>();
   Command command;
   command.name = "show";
-  command.summary = "draw what augmentation makes of images into one PNG";
+  command.summary = "draw augmented images into one PNG";
   command.about =
-      "Writes a sheet: a row for each of some training examples, the image as it is tested with "
-      "and then as training sees it in its first epochs. The changes are drawn from the seed, the "
-      "epoch and the example alone: what the sheet shows is what a run with this seed is shown. "
-      "Their list has names with numbers behind them, as in jitter=0.4:0.4:0.4:0.1. What mixes "
-      "the images of a batch mixes those of a column here.\n";
+      "Writes a sheet with one row per training sample: the image as in evaluation, then as "
+      "augmented in the first epochs. Augmentation depends on the seed, the epoch and the sample "
+      "alone, so the sheet shows the images that a run with this seed trains on. LIST names "
+      "transforms, with parameters after '=', for example jitter=0.4:0.4:0.4:0.1. mixup and cutmix "
+      "mix the images of a column here instead of a batch. Transforms:\n";
   for (const data::Transforms::Known& known : data::Transforms::known())
     command.about += fmt::format("\n{}: {}.", known.usage, known.about);
   command.examples = {
-      {"tenon data show folder:photos sheet.png", "What a run does by itself."},
+      {"tenon data show folder:photos sheet.png", "Default augmentation of photographs."},
       {"tenon data show folder:photos sheet.png --augment resized_crop=128,flip,randaugment",
-       "Any list of changes."},
-      {"tenon data show scenes sheet.png --augment crop=4,flip,jitter=0.4", "Of drawn images."}};
+       "Any list of transforms."},
+      {"tenon data show scenes sheet.png --augment crop=4,flip,jitter=0.4", "Synthetic images."}};
   add_spec(command, options->spec);
   command.positional(options->file, "FILE.png", "image to write").completes = Completes::Files;
-  command.option(options->augment, "--augment", "LIST", "changes, as tenon train takes them",
+  command.option(options->augment, "--augment", "LIST", "augmentation, as in tenon train",
                  "resized_crop,flip");
   command.option(options->preprocess, "--preprocess", "LIST",
-                 "what testing does, where images have sizes of their own: resize,ten_crop draws "
-                 "the ten crops",
+                 "preprocessing of image files in evaluation; resize,ten_crop draws all ten crops",
                  "resize,center_crop");
-  command.option(options->rows, "--rows", "N", "examples", "6");
-  command.option(options->columns, "--columns", "N", "images of each, several crops counted as one",
-                 "8");
-  command.option(options->size, "--size", "N", "side, where images have sizes of their own", "128");
-  command.option(options->seed, "--seed", "N", "of the draws", "0");
+  command.option(options->rows, "--rows", "N", "samples", "6");
+  command.option(options->columns, "--columns", "N",
+                 "images per sample, where ten crops count as one", "8");
+  command.option(options->size, "--size", "N", "side length of image files", "128");
+  command.option(options->seed, "--seed", "N", "random seed of the augmentation", "0");
   command.run = [options] { return show(*options); };
   return command;
 }
@@ -425,32 +424,31 @@ Command info_command() {
   auto options = std::make_shared<InfoOptions>();
   Command command;
   command.name = "info";
-  command.summary = "what a data source holds";
+  command.summary = "describe a data source";
   command.about =
-      "Opens a data source and tells, for its training, validation and test part, how many "
-      "examples "
-      "it holds, of what shape and type, mean and deviation, and how often each class occurs. "
-      "Notes "
-      "tell what was skipped or assumed, and which classes a part lacks.";
+      "Opens a data source and prints for its training, validation and test part the number of "
+      "samples, shape and type, mean and standard deviation, and the number of samples per class. "
+      "Notes list what was skipped or assumed, and the classes that a part lacks.";
   command.examples = {
-      {"tenon data info digits", "The drawn digits."},
+      {"tenon data info digits", "The synthetic digits."},
       {"tenon data info csv:flowers.csv", "A table with the class in the last column."},
       {"tenon data info csv:houses.csv,label=price,drop=id,split=0.2 --task regression",
-       "A table of quantities, a fifth of it for testing, without a column."},
+       "Regression on a table without column id; a fifth of it is the test part."},
       {"tenon data info folder:photos,group=prefix",
-       "Photographs named patient3_017.jpg: a patient's are in one part."},
-      {"tenon data info lines:texts.txt --tokenizer vocab.txt", "Texts with a class each."}};
+       "Photographs named patient3_017.jpg; all images of a patient are in one part."},
+      {"tenon data info lines:texts.txt --tokenizer vocab.txt",
+       "Lines of text with a class each."}};
   add_spec(command, options->spec);
   command
-      .option(options->task, "--task", "NAME", "regression: the table's label holds quantities",
+      .option(options->task, "--task", "NAME", "kind of label; regression: numeric values",
               "classification")
       .choices = {"classification", "regression"};
   command
       .option(options->tokenizer, "--tokenizer", "FILE",
-              "for text: what its tokens are; lines: and spans: need one")
+              "tokenizer for text; required for lines: and spans:")
       .completes = Completes::Files;
   command.flag(options->json, "--json", "print JSON");
-  command.flag(options->strict, "--strict", "refuse what would be printed as a note");
+  command.flag(options->strict, "--strict", "treat notes as errors");
   command.run = [options] { return info(*options); };
   return command;
 }
@@ -460,27 +458,23 @@ Command info_command() {
 Command data_command() {
   Command command;
   command.name = "data";
-  command.summary = "fetch MNIST or CIFAR, look at a data source";
+  command.summary = "download datasets, inspect a data source";
   command.about =
-      "Data sources are named the same way everywhere: digits and scenes (drawn on demand, need no "
-      "network), digits:5000,1000 (fewer), scenes:2000,500,size=224 (larger), random (vectors of "
-      "random numbers of random classes, for times; with size=N, classes=N), "
-      "mnist, cifar10 and cifar100 (fetched) or mnist:DIR, cifar10:DIR (their binary version), "
-      "idx:DIR (MNIST's format), csv:FILE (behind commas "
-      "label=NAME or column=NUMBER; drop=NAME, category=NAME, date=NAME, shape=CxHxW, header=yes "
-      "or "
-      "no, decimal=comma, thousands=SIGN, encoding=latin1, separator=SIGN, comment=SIGN), "
-      "npy:INPUTS,TARGETS, text:FILE (with "
-      "by=chars, words, pieces or bytes, and length=N), numbers (in words, to be translated; with "
-      "below=N, to=french or to=german) and pairs:FILE (lines of SOURCE TAB TRANSLATION). "
-      "Photographs of any size are "
-      "folder:DIR (sub-folders are the classes, or train/, val/ and test/ hold such), list:FILE "
-      "(lines of PATH,CLASS) and shards:PATTERN (WebDataset's tar files), with "
-      "size=SIDE, grey, broken=error; of videos among them frames=N are taken, or one for "
-      "every=SECONDS.\n"
-      "Samples are divided into a training, a validation and a test part: validation=SHARE (0.1), "
-      "split=SHARE (0.1) or test=PATH or fold=I/K for testing, seed=N, stratify=no, group=NAME, "
-      "chronological.";
+      "All commands name a data source in the same way:\ndigits, scenes: synthetic images, no "
+      "download; digits:5000,1000 (fewer), scenes:2000,500,size=224 (larger)\nrandom: random "
+      "vectors with random classes, for benchmarks; size=N, classes=N\nmnist, cifar10, cifar100: "
+      "downloaded with 'tenon data fetch'; or mnist:DIR, cifar10:DIR (the binary version), idx:DIR "
+      "(MNIST's format)\ncsv:FILE: table; label=NAME or column=NUMBER, drop=NAME, category=NAME, "
+      "date=NAME, shape=CxHxW, header=yes or no, decimal=comma, thousands=SIGN, encoding=latin1, "
+      "separator=SIGN, comment=SIGN\nnpy:INPUTS,TARGETS: NumPy arrays\ntext:FILE: text for "
+      "language models; by=chars, words, pieces or bytes, length=N\nnumbers: number words for "
+      "translation; below=N, to=french or to=german\npairs:FILE: lines of SOURCE TAB "
+      "TRANSLATION\nfolder:DIR: images of any size in a folder per class, or in train/, val/ and "
+      "test/ with such folders; list:FILE: lines of PATH,CLASS; shards:PATTERN: WebDataset tar "
+      "files. Options: size=SIDE, grey, broken=error; for videos frames=N or "
+      "every=SECONDS\n\nSamples are split into a training, a validation and a test part: "
+      "validation=SHARE (0.1), split=SHARE (0.1) or test=PATH or fold=I/K for the test part, "
+      "seed=N, stratify=no, group=NAME, chronological.";
   command.children = {data_fetch_command(), sheet_command(), show_command(), info_command()};
   return command;
 }

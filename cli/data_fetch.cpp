@@ -1,5 +1,5 @@
-// tenon data fetch: MNIST's four files, an archive of CIFAR's, or a network's published weights,
-// from their known addresses, checked by what they hold.
+// tenon data fetch: downloads MNIST, CIFAR or pretrained weights from known URLs and verifies their
+// content.
 #include <fmt/core.h>
 #include <tenon/data.h>
 #include <tenon/io.h>
@@ -32,7 +32,7 @@ struct FetchOptions {
   bool unverified = false;
 };
 
-// "" when the sum is the known one, else what is wrong with it.
+// "" if the checksum is the known one, else a description of the difference.
 std::string sum_fault(const KnownFile& known, const std::string& sum) {
   return sum.starts_with(known.sum)
              ? ""
@@ -40,8 +40,9 @@ std::string sum_fault(const KnownFile& known, const std::string& sum) {
                            std::string(known.sum).substr(0, 12));
 }
 
-// "" when the file is the known one, else what is wrong with it. Of one whose sum is not known here
-// every tensor must lie in the file, and its sum be the one that the server stated, if it did.
+// "" if the file is the known one, else a description of the difference. A file without a known
+// checksum must be a readable weight file whose SHA-256 equals the one stated by the server, if
+// any.
 std::string fault_of(const KnownFile& known, const std::string& path,
                      const std::string& stated = "") {
   try {
@@ -75,25 +76,25 @@ std::string download_showing(const std::string& url, const std::string& part,
   return stated;
 }
 
-// How sure it is that a file is the published one; `url` is where it came from, `stated` what the
-// server said of it.
+// Describes how the file was verified; `url` is its origin, `stated` the checksum that the server
+// stated.
 std::string how_checked(const KnownFile& known, const std::string& path, const std::string& url,
                         const std::string& stated) {
   constexpr std::size_t kWholeSum = 64;
   const std::size_t digits = std::string(known.sum).size();
   if (known.shape.rank() > 0 || digits == kWholeSum) return "checked";
   if (digits > 0) return fmt::format("checked by the {} digits of its SHA-256 in its name", digits);
-  // Over another connection anybody may have put both the file and the sum there.
+  // Without TLS, an attacker could have replaced both the file and the checksum.
   const bool trusted = !stated.empty() && url.starts_with("https://");
   const std::string sum = trusted ? stated : sha256_of_file(path);
-  return fmt::format("{}; its SHA-256 is {}\nto check it by that the next time: --sha256 {}",
+  return fmt::format("{}; its SHA-256 is {}\nto verify it next time: --sha256 {}",
                      trusted ? "checked by the SHA-256 that the server states over https://"
                              : "NOT checked, though every tensor is there",
                      sum, sum);
 }
 
-// Fetches and checks one file from one address, and says how it was checked. A part left from
-// before is used, and thrown away when it turns out wrong.
+// Downloads and verifies one file from one URL, and describes how it was verified. An existing
+// partial download is resumed, and deleted if the result is wrong.
 std::string fetch_from(const KnownSet& set, const std::string& base, const KnownFile& known,
                        const std::string& target) {
   const std::string part = target + ".part", url = base + "/" + known.name;
@@ -124,7 +125,7 @@ std::string fetch_file(const KnownSet& set, const std::vector<std::string>& base
     } catch (const NotSupported&) {
       throw;
     } catch (const Error& error) {
-      std::error_code ignored;  // an empty part is of no use to the next attempt
+      std::error_code ignored;  // an empty partial file does not help the next attempt
       const std::string part = target + ".part";
       if (fs::file_size(part, ignored) == 0) fs::remove(part, ignored);
       if (interrupted()) return "";
@@ -134,11 +135,10 @@ std::string fetch_file(const KnownSet& set, const std::vector<std::string>& base
   }
   clear_status_line();
   if (bases.size() == 1) std::rethrow_exception(last);
-  throw IoError(
-      fmt::format("{} could not be fetched:{}\nwithout a network: put {}'s files into {} by hand, "
-                  "name another place with --from URL, or train on what is drawn (--data digits, "
-                  "--data scenes)",
-                  known.name, failures, set.title, fs::path(target).parent_path().string()));
+  throw IoError(fmt::format(
+      "{} could not be fetched:{}\nwithout a network connection: copy {}'s files to {}, give "
+      "another location with --from URL, or train on synthetic data (--data digits, --data scenes)",
+      known.name, failures, set.title, fs::path(target).parent_path().string()));
 }
 
 bool is_unpacked(const KnownSet& set, const std::string& folder) {
@@ -149,7 +149,7 @@ bool is_unpacked(const KnownSet& set, const std::string& folder) {
   });
 }
 
-// Puts an archive's files where it lies, and removes it.
+// Unpacks an archive in its folder and deletes it.
 void unpack(const KnownSet& set, const std::string& folder, const std::string& archive) {
   std::vector<std::string> names;
   for (const Unpacked& file : set.unpacked) names.emplace_back(file.name);
@@ -184,7 +184,7 @@ const KnownSet& set_of(const FetchOptions& options) {
                                join(names_of(sets), ", ")));
 }
 
-// What the weights of a network are good for.
+// An example command that uses the weights.
 std::string next_with_weights(const KnownSet& set, const std::string& folder) {
   const models::Info info = models::info(set.model);
   const std::string weights =
@@ -195,8 +195,8 @@ std::string next_with_weights(const KnownSet& set, const std::string& folder) {
                      info.masked ? "--text 'the sea is [MASK]'" : "--prompt 'The sea'");
 }
 
-// The set with the sum that the user trusts in the place of one that is not known here. What no sum
-// is known of is fetched only where the user says so.
+// The files with the user's checksum for a file without a known one. Such a file is downloaded only
+// with --sha256 or --unverified.
 KnownSet with_sums(const KnownSet& known, const FetchOptions& options) {
   constexpr std::size_t kDigits = 64;
   KnownSet set = known;
@@ -216,10 +216,9 @@ KnownSet with_sums(const KnownSet& known, const FetchOptions& options) {
       throw UsageError("--sha256: give 64 hexadecimal digits in small letters");
     of_no_sum->sum = options.sum.c_str();
   } else if (!options.unverified) {
-    throw UsageError(
-        fmt::format("no SHA-256 of {}'s {} is known here", set.title, of_no_sum->name),
-        "give one that you trust with --sha256 HEX (Hugging Face shows it on the file's page), or "
-        "fetch it unchecked with --unverified");
+    throw UsageError(fmt::format("no SHA-256 of {}'s {} is known here", set.title, of_no_sum->name),
+                     "give the checksum with --sha256 HEX (Hugging Face shows it on the file's "
+                     "page), or download without verification with --unverified");
   }
   return set;
 }
@@ -235,7 +234,7 @@ int fetch(const FetchOptions& options) {
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed)
-    throw IoError(fmt::format("{}: the folder cannot be made: {}", folder, failed.message()));
+    throw IoError(fmt::format("{}: the folder cannot be created: {}", folder, failed.message()));
   const std::vector<std::string> bases =
       options.from.empty() ? set.mirrors : std::vector<std::string>{options.from};
   const bool archive = !set.unpacked.empty();
@@ -251,7 +250,7 @@ int fetch(const FetchOptions& options) {
       const std::string checked = fetch_file(set, bases, known, target);
       if (interrupted()) {
         clear_status_line();
-        fmt::print("stopped; the same command goes on where it was\n");
+        fmt::print("stopped; run the same command to resume\n");
         return interrupt_code();
       }
       fmt::print("{}  {}, {}\n", target,
@@ -280,36 +279,36 @@ Command data_fetch_command() {
     sizes.push_back(fmt::format("{} ({})", set.title, set.size));
   for (const KnownSet& set : known_weights())
     weights.push_back(fmt::format("{} ({})", set.title, set.size));
-  command.summary = "fetch MNIST, CIFAR or published weights and check them";
+  command.summary = "download MNIST, CIFAR or pretrained weights and verify them";
   command.about = fmt::format(
-      "Fetches {} from public mirrors, checks the files and puts them where --data SET finds them. "
-      "An interrupted download goes on where it stopped; files that are there already are "
-      "kept.\n\nWith 'weights' and a network's name, fetches what torchvision, timm or Hugging "
-      "Face published of it, and its tokenizer: {}. Files are checked by their SHA-256, "
-      "torchvision's by the first eight digits that their names carry; files of which no sum is "
-      "known need --sha256 or --unverified. Redirects are followed to https:// alone.",
+      "Downloads {} from public mirrors, verifies the files and stores them where --data SET finds "
+      "them. An interrupted download is resumed; existing files are kept.\n\n'weights NAME' "
+      "downloads the pretrained weights of network NAME by torchvision, timm or Hugging Face, and "
+      "its tokenizer: {}. Files are verified by SHA-256; torchvision's by the first eight digits, "
+      "which are part of the file name. Files without a known checksum need --sha256 or "
+      "--unverified. Redirects are followed to https:// only.",
       join(sizes, ", "), join(weights, ", "));
-  command.examples = {{"tenon data fetch mnist", "From the first mirror that answers."},
-                      {"tenon data fetch mnist --dir data/mnist",
-                       "Into a folder of your own; then train with --data mnist:data/mnist."},
-                      {"tenon data fetch cifar10", "Its binary version, unpacked."},
-                      {"tenon data fetch weights resnet50", "As torchvision published them."},
-                      {"tenon data fetch mnist --from file:///media/stick/mnist",
-                       "From another place that has the same files."}};
+  command.examples = {
+      {"tenon data fetch mnist", "From the first mirror that answers."},
+      {"tenon data fetch mnist --dir data/mnist",
+       "To a folder of your choice; then train with --data mnist:data/mnist."},
+      {"tenon data fetch cifar10", "The binary version, unpacked."},
+      {"tenon data fetch weights resnet50", "The weights published by torchvision."},
+      {"tenon data fetch mnist --from file:///media/stick/mnist",
+       "From another location with the same files."}};
   command.positional(options->set, "SET", join(names, ", ")).suggestions = names;
-  command.positional(options->network, "NAME", "of weights: the network", false).suggestions =
+  command.positional(options->network, "NAME", "network, after 'weights'", false).suggestions =
       names_of(known_weights());
   command
-      .option(options->dir, "--dir", "DIR", "where to put the files",
+      .option(options->dir, "--dir", "DIR", "folder for the files",
               data::default_data_dir() + "/SET, or /weights/NAME")
       .completes = Completes::Folders;
   command.option(options->from, "--from", "URL",
-                 "address of a folder that has the files (https://, http://, file://)",
-                 "the public mirrors");
+                 "URL of a folder with the files (https://, http://, file://)", "public mirrors");
   command.option(options->sum, "--sha256", "HEX",
-                 "of weights whose checksum is not known here: the one to check them by");
+                 "SHA-256 to verify weights whose checksum is not built in");
   command.flag(options->unverified, "--unverified",
-               "take weights whose checksum is not known here as they arrive");
+               "accept weights whose checksum is not built in without verification");
   command.run = [options] { return fetch(*options); };
   return command;
 }

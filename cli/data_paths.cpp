@@ -1,4 +1,4 @@
-// Looks for data and runs without opening them.
+// Checks whether datasets and runs exist, without opening them; resolves MODEL to a network.
 #include "data_paths.h"
 
 #include <tenon/data.h>
@@ -27,7 +27,7 @@ bool holds_mnist(const std::string& folder) {
 
 namespace {
 
-// Of a recipe or of settings, which name these alike.
+// For a recipe or settings, which have the same member names.
 template <class Chosen>
 UpdateOptions update_of(const Chosen& chosen) {
   return {chosen.clip_norm,    chosen.optimizer, chosen.lr, chosen.momentum,
@@ -48,7 +48,7 @@ Network network_of(const std::string& name_or_run) {
     const models::NetworkFile file = models::read_network(name_or_run);
     return by_recipe(name_or_run, models::info(file).recipe, file.text);
   }
-  try {  // a folder beside that is called lenet5 hides no model
+  try {  // a folder named lenet5 does not hide the built-in network
     return by_recipe(name_or_run, models::info(name_or_run).recipe, "");
   } catch (const ValueError&) {
     if (!is_file) throw;
@@ -77,11 +77,11 @@ void require_run(const std::string& folder) {
   const std::string file = folder + "/settings.toml";
   if (const int folds = train::folds_in(folder); folds > 0)
     throw IoError(folder + " holds " + std::to_string(folds) +
-                  " folds, each of which is a run: name one, as " + folder + "/fold-1");
+                  " folds, and each fold is a run: give one of them, as in " + folder + "/fold-1");
   if (!std::filesystem::exists(file, ignored))
     throw IoError(folder + " holds no run: there is no " + file +
-                  ", which a run writes behind its first checkpoint. Of one that was stopped "
-                  "before, nothing is lost: start it again");
+                  ", which a run writes after its first checkpoint. If the run was stopped "
+                  "earlier, start it again");
 }
 
 }  // namespace tenon::cli

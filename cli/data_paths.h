@@ -1,4 +1,4 @@
-// Where fetched data, runs and models lie.
+// Paths of datasets and runs, and the network that MODEL names.
 #pragma once
 
 #include <tenon/models.h>
@@ -10,33 +10,33 @@ namespace tenon::cli {
 
 /// The folder that `--data mnist` reads and `tenon data fetch mnist` fills.
 std::string mnist_folder();
-/// Whether all four files are there, compressed or not.
+/// Whether all four files exist, compressed or not.
 bool holds_mnist(const std::string& folder);
-/// How a training step changes the weights.
+/// Optimizer options of a training step.
 struct UpdateOptions {
-  double clip_norm = 0;  ///< of gradients; 0: as they are
+  double clip_norm = 0;  ///< gradient clipping norm; 0: no clipping
   std::string optimizer = "sgd";
   double lr = 1e-3, momentum = 0.9, weight_decay = 5e-4, beta2 = 0.999, eps = 1e-8;
 };
 
-/// What MODEL stands for: a name, or the network of a run folder or of a file of weights, which has
-/// as many outputs as its data asked for.
+/// The network that MODEL names: a built-in network, a network file, or the network of a run folder
+/// or weight file with the number of outputs that its data needs.
 struct Network {
   std::string name;
   std::int64_t batch = 0;  ///< the recipe's, or the run's
   models::Options options{};
-  bool regression = false;         ///< of a run: its targets are quantities
-  std::string text{};              ///< of a network in a file: `name` is where it is from
+  bool regression = false;         ///< regression (only of a run)
+  std::string text{};              ///< text of a network file; `name` is its path
   UpdateOptions update{};          ///< the recipe's, or the run's
-  std::string precision = "fp32";  ///< of a run: its own
+  std::string precision = "fp32";  ///< precision of the run
 
   models::Info info() const;
   nn::AnyModule create() const;
-  /// The network as a file.
+  /// The network as a TOML file.
   std::string toml() const;
 };
 Network network_of(const std::string& name_or_run);
-/// Throws IoError when the folder holds no run.
+/// Throws IoError if the folder holds no run.
 void require_run(const std::string& folder);
 
 }  // namespace tenon::cli

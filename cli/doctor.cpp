@@ -1,4 +1,4 @@
-// tenon doctor: what this machine offers, what Tenon uses of it, and how fast it measures.
+// tenon doctor: shows the hardware, which of its features Tenon uses, and measured speed.
 #include <fmt/core.h>
 #include <tenon/eval.h>
 #include <tenon/io.h>
@@ -35,22 +35,22 @@ std::vector<FoundData> look_for_data() {
           {"mnist", mnist, holds_mnist(mnist)}};
 }
 
-// What is worth saying about the machine, if anything.
+// Advice about the machine, if there is any.
 std::vector<std::string> advice(const SystemInfo& info, int used) {
   std::vector<std::string> lines;
   if (info.isa_available == "base")
-    lines.push_back("this processor has no AVX2: training works, at a fraction of the speed");
+    lines.push_back("this processor has no AVX2: training is several times slower");
   if (used > info.cpus_allowed)
     lines.push_back(fmt::format("{} threads share {} CPUs: that is slower than {}", used,
                                 info.cpus_allowed, info.cpus_allowed));
   if (info.memory_available > 0 && info.memory_available < (std::int64_t{512} << 20))
     lines.push_back(
-        "little memory is free: take a small --batch, and see 'tenon summary MODEL --batch N' "
-        "first");
+        "little memory is free: use a small --batch; 'tenon summary MODEL --batch N' shows the "
+        "memory it needs");
   return lines;
 }
 
-// GPUs with their rates, and NVIDIA's libraries with the place where each was found.
+// GPUs with their rates, and NVIDIA libraries with their paths.
 void print_gpus(bool measured) {
   const Terminal& terminal = stdout_terminal();
   const auto line = [&](const std::string& name, const std::string& text) {
@@ -219,21 +219,18 @@ Command doctor_command() {
   auto options = std::make_shared<DoctorOptions>();
   Command command;
   command.name = "doctor";
-  command.summary = "what this machine offers, what is used, how fast it is";
+  command.summary = "show the machine, the features in use and measured speed";
   command.about =
-      "Shows the processor with the instruction sets that Tenon has kernels for, the threads and "
-      "the memory, the "
-      "measured peak of multiply-adds and of memory copies, NVIDIA GPUs with their rates and the "
-      "libraries that were found for them, and which data is at hand. Measuring takes about two "
-      "seconds; "
-      "other work on the machine makes the figures smaller. Attach this page to a report of a "
-      "fault.";
-  command.examples = {{"tenon doctor", "The whole page."},
-                      {"tenon doctor --threads 1", "The peak of one core."},
-                      {"tenon doctor --json", "The same for programs."}};
+      "Shows the processor with the instruction sets that Tenon has kernels for, threads and "
+      "memory, measured peak arithmetic and memory copy rates, NVIDIA GPUs with their rates and "
+      "libraries, and the datasets on disk. Measuring takes about two seconds; other load on the "
+      "machine lowers the rates. Attach the output to bug reports.";
+  command.examples = {{"tenon doctor", "The whole report."},
+                      {"tenon doctor --threads 1", "The peak rate of one core."},
+                      {"tenon doctor --json", "The report as JSON for programs."}};
   command.option(options->threads, "--threads", "N", "threads to measure with",
                  "all CPUs this process may use");
-  command.flag(options->quick, "--quick", "facts only, measure nothing");
+  command.flag(options->quick, "--quick", "show facts only, without measuring");
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return run_doctor(*options); };
   return command;

@@ -1,6 +1,6 @@
-// libcurl is loaded when a download begins, not when the command starts: it brings some thirty
-// libraries with it, which would cost every other subcommand a third of its start-up time, and a
-// machine without it can still do everything else.
+// libcurl is loaded when a download starts, not when the command starts. It loads about thirty
+// other libraries, which would add a third to the start-up time of every subcommand, and the other
+// subcommands work without libcurl.
 #include "download.h"
 
 #define CURL_DISABLE_TYPECHECK
@@ -89,7 +89,7 @@ std::size_t on_data(char* data, std::size_t size, std::size_t count, void* conte
   return done;
 }
 
-// The SHA-256 that a line of an answer's head states: 'X-Linked-Etag: "64 digits"'.
+// The SHA-256 in a response header line: 'X-Linked-Etag: "64 digits"'.
 std::string stated_sum(std::string_view line) {
   constexpr std::string_view kName = "x-linked-etag:";
   constexpr std::size_t kDigits = 64;
@@ -120,7 +120,7 @@ int on_progress(void* context, curl_off_t total, curl_off_t now, curl_off_t, cur
   return (*transfer.progress)(transfer.start + now, all) ? 0 : 1;
 }
 
-// The file to append to, held by this process alone.
+// The file to append to, locked by this process.
 int open_part(const std::string& part) {
   const int file = open(part.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) throw IoError(fmt::format("{}: cannot be written: {}", part, std::strerror(errno)));
@@ -131,20 +131,20 @@ int open_part(const std::string& part) {
   return file;
 }
 
-// Whoever answers may lead on to https:// alone: what was asked for over a safe connection does not
-// arrive over another, and no answer chooses a file of this machine.
+// Redirects may lead to https:// only: a request over TLS must not be answered over plain HTTP, and
+// a server must not choose a local file.
 void follow_secure_redirects(const Curl& c, CURL* h) {
   constexpr long kMostRedirects = 10;
   constexpr long kHttps = 1L << 1;  // CURLPROTO_HTTPS, for libcurl before 7.85
   constexpr auto kOlderOption = static_cast<CURLoption>(182);  // CURLOPT_REDIR_PROTOCOLS
   if (c.set(h, CURLOPT_REDIR_PROTOCOLS_STR, "https") != CURLE_OK &&
       c.set(h, kOlderOption, kHttps) != CURLE_OK)
-    return;  // none are followed
+    return;  // follow no redirects
   c.set(h, CURLOPT_FOLLOWLOCATION, 1L);
   c.set(h, CURLOPT_MAXREDIRS, kMostRedirects);
 }
 
-// Addresses that a user names may be these.
+// Protocols allowed in a user's URL.
 void take_known_protocols(const Curl& c, CURL* h) {
   constexpr long kHttpHttpsFile = 1L | 1L << 1 | 1L << 10;     // for libcurl before 7.85
   constexpr auto kOlderOption = static_cast<CURLoption>(181);  // CURLOPT_PROTOCOLS
@@ -195,7 +195,7 @@ std::string download(const std::string& url, const std::string& part,
         "{}: the server leads on to an address that is no https://, which is not followed; name "
         "the address that has the file with --from",
         url));
-  // Nothing is left to fetch, or the part is longer than the file: the checksum will tell which.
+  // Nothing left to download, or the partial file is too long: the checksum will tell.
   const bool beyond_end =
       answer == 416 || code == CURLE_RANGE_ERROR || code == CURLE_BAD_DOWNLOAD_RESUME;
   if (code == CURLE_OK || (transfer.start > 0 && beyond_end)) return transfer.stated;

@@ -1,4 +1,4 @@
-// The table from error types to exit codes and hints.
+// Maps error types to exit codes and hints.
 #include "errors.h"
 
 #include <fmt/core.h>
@@ -53,7 +53,8 @@ Verdict verdict(const std::exception& error) {
   return {kFailed, ""};
 }
 
-// Names of files and in files may hold anything. Only what a compiler said of a kernel has lines.
+// File names and file contents may contain control characters. Only compiler messages of kernels
+// may have several lines.
 std::string message_of(const std::exception& error) {
   if (is<std::bad_alloc>(error)) return "out of memory";
   return is<NotSupported>(error) ? printable_lines(error.what()) : printable(error.what());
@@ -61,12 +62,12 @@ std::string message_of(const std::exception& error) {
 
 int output_reason = 0;  // errno of the first write to standard output that failed
 
-// Where nobody reads stderr any more (2>&1 | head), what is said is lost, and the exit code stays.
+// If stderr is closed (2>&1 | head), the message is lost; the exit code stays.
 template <class F>
 void say(const F& print) {
   try {
     print();
-  } catch (const std::system_error&) {  // fmt's, of a write that failed
+  } catch (const std::system_error&) {  // fmt reports failed writes so
   }
 }
 
@@ -90,7 +91,7 @@ void report_what_cannot_be_thrown() {
   std::set_terminate([] {
     try {
       if (std::current_exception() != nullptr) throw;
-    } catch (const std::bad_alloc&) {  // which printing may not find either
+    } catch (const std::bad_alloc&) {  // printing could run out of memory as well
       constexpr std::string_view words = "error: out of memory\n";
       [[maybe_unused]] const auto done = ::write(STDERR_FILENO, words.data(), words.size());
       std::_Exit(kMemory);
@@ -104,12 +105,13 @@ void report_what_cannot_be_thrown() {
 
 bool flush_output() {
   if (std::fflush(stdout) != 0 && output_reason == 0) output_reason = errno;
-  return std::ferror(stdout) == 0;  // which stays set, though stdio forgets what was not written
+  return std::ferror(stdout) ==
+         0;  // ferror() stays set, although stdio discards the unwritten data
 }
 
 int finish_output(int code) {
   if (flush_output()) return code;
-  // A reader that has left (| head) has seen what it wanted.
+  // A reader that has closed the pipe (| head) needs no error.
   if (output_reason != EPIPE)
     say([] {
       clear_status_line();
@@ -122,7 +124,8 @@ int finish_output(int code) {
 int report(const std::exception& error) {
   say([] { clear_status_line(); });
   const bool written = flush_output();
-  const auto* print = dynamic_cast<const std::system_error*>(&error);  // that failed: fmt's
+  const auto* print =
+      dynamic_cast<const std::system_error*>(&error);  // a failed write, reported by fmt
   if (!written && print != nullptr && !is<std::filesystem::filesystem_error>(error)) {
     if (output_reason == 0) output_reason = print->code().value();
     return finish_output(kOk);

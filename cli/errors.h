@@ -1,5 +1,4 @@
-// Failures on their way out of the command: one place maps error types to exit codes and prints
-// them.
+// Error reporting: one place maps error types to exit codes and prints them.
 //
 // The codes are documented in docs/errors.md; scripts depend on them.
 #pragma once
@@ -25,7 +24,7 @@ enum ExitCode : int {
   kTerminated = 143,
 };
 
-/// A command line or settings file that cannot be understood. The hint says what to do instead.
+/// An invalid command line or settings file. The hint says what to do instead.
 class UsageError : public Error {
  public:
   explicit UsageError(const std::string& message, std::string hint = "")
@@ -36,24 +35,23 @@ class UsageError : public Error {
   std::string hint_;
 };
 
-/// Prints "note: …" to stderr, or nothing where that cannot be written.
+/// Prints "note: …" to stderr; write errors are ignored.
 void print_note(std::string_view message);
-/// From now on what the library warns of is printed so.
+/// From now on, prints the library's warnings as notes.
 void show_notes();
 
-/// Prints "error: …" and, where there is something to add, "hint: …" to stderr; returns the exit
-/// code.
+/// Prints "error: …" and a "hint: …", if there is one, to stderr; returns the exit code.
 int report(const std::exception& error);
 
-/// Where nothing can be thrown any more, as in destructors that find no memory, the program ends
-/// with the message and the exit code of what failed, not as if it had crashed.
+/// If an exception cannot propagate (such as out of memory in a destructor), ends the program with
+/// the message and exit code of the failure instead of an abort.
 void report_what_cannot_be_thrown();
 
-/// Writes out what was printed to standard output. False when that, or anything before it, could
-/// not be written: finish_output() says so in the end.
+/// Flushes standard output. False if this or an earlier write failed; finish_output() reports the
+/// failure at the end.
 bool flush_output();
-/// Flushes at the end of the command, and prints "error: …" when something could not be written.
-/// Returns its exit code: the given one, kIo in place of kOk when results were lost.
+/// Flushes at the end of the command, and prints "error: …" if output could not be written. Returns
+/// the exit code: the given one, or kIo instead of kOk if results were lost.
 int finish_output(int code);
 
 }  // namespace tenon::cli

@@ -1,5 +1,4 @@
-// tenon eval: how well a trained model does on held-out data, as figures, as a confusion matrix, as
-// JSON.
+// tenon eval: evaluates a trained model and prints metrics, a confusion matrix or JSON.
 #include <fmt/core.h>
 #include <tenon/eval.h>
 #include <tenon/io.h>
@@ -37,7 +36,7 @@ struct EvalOptions {
 
 bool is_language(const train::TrainedModel& model) { return model.settings().model_info().tokens; }
 
-// "0.9123", or what to say where a metric is not defined.
+// "0.9123", or the reason why a metric is undefined.
 std::string metric_text(const std::optional<double>& value) {
   if (!value) return "not computed: too many samples times classes";
   return std::isfinite(*value) ? figure_text(*value) : "not defined for these classes";
@@ -57,7 +56,7 @@ void print_class_figures(const train::Evaluation& e,
   fact("log loss", figure_text(e.log_loss));
 }
 
-// What was measured, and what was left out of it.
+// The evaluated data, and what was excluded.
 void print_measured(const train::Evaluation& e, const std::string& data,
                     const std::function<void(const char*, const std::string&)>& fact) {
   fact("data", fmt::format("{}: {}", part_text(*e.part, printable(data)),
@@ -67,7 +66,7 @@ void print_measured(const train::Evaluation& e, const std::string& data,
   if (e.targets != e.items && e.errors == std::nullopt)
     fact("targets", fmt::format("{} counted", thousands(e.targets)));
   if (e.ignored > 0)
-    fact("left out", fmt::format("{} targets that count for nothing", thousands(e.ignored)));
+    fact("left out", fmt::format("{} targets that the loss ignores", thousands(e.ignored)));
   if (!e.broken.empty()) fact("broken", broken_text(e.broken));
   if (e.confusion.undecided() > 0)
     fact("no class", fmt::format("{} samples whose scores are not finite; they count as wrong",
@@ -111,7 +110,7 @@ int widest(const Names& names, int least) {
   return least;
 }
 
-// Of so many classes all are shown, of more those that occur.
+// With up to this many classes all are listed, with more only those that occur.
 constexpr int kAllShown = 1000;
 bool is_shown(const metrics::ConfusionMatrix& matrix, int c) {
   return matrix.classes() <= kAllShown || matrix.support(c) + matrix.predicted(c) > 0;
@@ -131,8 +130,7 @@ void print_classes(const metrics::ConfusionMatrix& matrix, const Names& names) {
   }
 }
 
-// How names are shown over columns so narrow that the matrix fits: whole, cut to as many letters as
-// fit and still differ, or by the classes' numbers.
+// Names that fit into narrow columns: whole, truncated if they remain distinct, or class numbers.
 Names column_names(const Names& names, int width) {
   Names out;
   out.reserve(names.size());
@@ -144,10 +142,9 @@ Names column_names(const Names& names, int width) {
   return out;
 }
 
-// Rows are the true classes. Shade follows the share of the row, so that rare classes show their
-// errors too.
+// Rows are true classes. Shades are relative to the row, so rare classes show their errors, too.
 void print_matrix(const metrics::ConfusionMatrix& matrix, const Names& names) {
-  constexpr int kLongest = 24;  // of a row's name
+  constexpr int kLongest = 24;  // longest row name
   const Terminal& terminal = stdout_terminal();
   std::int64_t largest = 0;
   for (const metrics::ConfusionMatrix::Cell& cell : matrix.cells())
@@ -182,7 +179,7 @@ void print_matrix(const metrics::ConfusionMatrix& matrix, const Names& names) {
       const double share = static_cast<double>(count) /
                            static_cast<double>(std::max<std::int64_t>(1, matrix.support(i)));
       const std::string cell = pad_left(count == 0 ? "." : std::to_string(count), width - 1) + " ";
-      // The square root spreads the small shares, where the errors are.
+      // The square root makes small shares, the errors, more visible.
       line += count == 0 ? terminal.paint(TextStyle::Dim, cell)
                          : terminal.shade(0.12 + 0.88 * std::sqrt(std::min(1.0, share)), cell);
     }
@@ -197,7 +194,7 @@ std::string csv_field(const std::string& text) {
   return out + "\"";
 }
 
-// A table with the true classes down and the predicted ones across.
+// A table with true classes as rows and predicted classes as columns.
 void write_matrix(const metrics::ConfusionMatrix& matrix, const Names& names,
                   const std::string& file) {
   std::string text = "true \\ predicted";
@@ -229,7 +226,7 @@ void print_worst(const metrics::ConfusionMatrix& matrix, const Names& names) {
   fmt::print("\nmost frequent errors: {}\n", join(words, ", "));
 }
 
-// What every kind of model has, around the figures of its own kind.
+// Fields common to all kinds of models, around the fields of one kind.
 Json json_of(const train::Evaluation& evaluation, const train::TrainedModel& model,
              const Json& own) {
   Json json{{"model", model.settings().model},
@@ -256,7 +253,7 @@ Json json_of(const train::Evaluation& evaluation, const train::TrainedModel& mod
   return json;
 }
 
-// Of models that do not tell classes apart.
+// Metrics of models other than classifiers.
 Json own_figures(const train::Evaluation& evaluation) {
   if (evaluation.errors)
     return {{"r2", evaluation.errors->r2()},
@@ -321,7 +318,8 @@ int run_eval(const EvalOptions& options) {
   if (!options.trained.preprocess.empty() && model.settings().model_info().input.rank() != 3)
     throw UsageError(fmt::format("--preprocess: {} takes no images", model.settings().model));
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
-  std::chrono::steady_clock::time_point shown;  // the first batch is shown, as one may take seconds
+  std::chrono::steady_clock::time_point
+      shown;  // the first batch is shown, because one batch may take seconds
   const auto progress = [&shown](std::int64_t batch, std::int64_t batches) {
     const auto now = std::chrono::steady_clock::now();
     if (now - shown < std::chrono::milliseconds(100)) return;
@@ -341,7 +339,7 @@ int run_eval(const EvalOptions& options) {
   const bool classes = !evaluation.errors && !evaluation.exact && !is_language(model);
   if (!options.confusion.empty() && !classes)
     throw UsageError(
-        fmt::format("--confusion: {} tells no classes of samples", model.settings().model));
+        fmt::format("--confusion: {} does not classify samples", model.settings().model));
   if (!classes) {
     if (options.json)
       print(json_of(evaluation, model, own_figures(evaluation)));
@@ -351,7 +349,7 @@ int run_eval(const EvalOptions& options) {
   }
   Names names = model.class_names();
   while (static_cast<int>(names.size()) < evaluation.confusion.classes())
-    names.push_back(std::to_string(names.size()));  // data of more classes than the model knows
+    names.push_back(std::to_string(names.size()));  // the data has more classes than the model
   if (!options.confusion.empty()) write_matrix(evaluation.confusion, names, options.confusion);
   if (options.json) {
     print_json(evaluation, model, names);
@@ -373,16 +371,16 @@ Command eval_command() {
   command.name = "eval";
   command.summary = "measure a trained model on held-out data";
   command.about =
-      "Runs the model of a run folder (its best epoch) over data and prints accuracy, loss, "
-      "precision and recall for each class, the confusion matrix and the most frequent errors; of "
-      "a model of language its loss for a token and its perplexity. The run's own data is divided "
-      "as the run did, and its test part is measured. Of other files every sample is. The output "
-      "says which part was measured and how many samples that was. Of more than 1,000 classes only "
-      "those that occur are listed.";
+      "Evaluates the model of a run folder (its best epoch) and prints accuracy, loss, precision "
+      "and recall of each class, the confusion matrix and the most frequent errors. For a language "
+      "model it prints the loss per token and the perplexity. The run's data is split as in "
+      "training and its test part is used; all samples of other files are used. The output states "
+      "which part was measured and its number of samples. Of more than 1,000 classes only those "
+      "that occur are listed.";
   command.examples = {
       {"tenon eval runs/lenet5", "On the test part of the data it was trained on."},
       {"tenon eval runs/flowers --data csv:others.csv", "On every row of another table."},
-      {"tenon eval runs/flowers --part validation", "On the part that chose the best epoch."},
+      {"tenon eval runs/flowers --part validation", "On the part that selected the best epoch."},
       {"tenon eval runs/lenet5/model.safetensors --json", "A single file, and JSON for programs."},
       {"tenon eval resnet18 --weights resnet18.pth --data npy:x.npy,y.npy",
        "Weights of torchvision."}};
@@ -394,12 +392,14 @@ Command eval_command() {
       .option(options->confusion, "--confusion", "FILE.csv",
               "write the confusion matrix to a table")
       .completes = Completes::Files;
-  command.option(options->batch, "--batch", "N", "samples at a time", "chosen for speed");
-  command.option(options->precision, "--precision", "NAME", "how products compute", "the run's own")
+  command.option(options->batch, "--batch", "N", "batch size", "chosen for speed");
+  command
+      .option(options->precision, "--precision", "NAME",
+              "precision of matrix products and convolutions", "the run's own")
       .choices = {"fp32", "tf32", "bf16", "fp16"};
-  command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
+  command.option(options->device, "--device", "NAME", "device: cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options->tune);
-  command.option(options->threads, "--threads", "N", "threads", "all CPUs");
+  command.option(options->threads, "--threads", "N", "compute threads", "all CPUs");
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return run_eval(*options); };
   return command;

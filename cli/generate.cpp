@@ -1,4 +1,5 @@
-// tenon generate: text from a trained model of language, shown as it is written.
+// tenon generate: generates text with a language model, or translates, and prints it as it is
+// generated.
 #include <fmt/core.h>
 #include <tenon/device.h>
 #include <tenon/train.h>
@@ -19,13 +20,13 @@ namespace {
 struct GenerateOptions {
   TrainedOptions trained;
   std::string prompt, device = "cpu", precision;
-  // Of text that goes on, and of translations.
+  // For text generation, and for translation.
   std::optional<std::int64_t> tokens, top_k, beam;
   std::optional<std::uint64_t> seed;
   std::optional<double> temperature, top_p, length_penalty;
 };
 
-// What the kind of model at hand has no use for.
+// Refuses options that have no effect for this kind of model.
 void refuse_others(const GenerateOptions& o, bool translates) {
   const std::pair<const char*, bool> of_text[] = {{"--tokens", o.tokens.has_value()},
                                                   {"--temperature", o.temperature.has_value()},
@@ -37,12 +38,13 @@ void refuse_others(const GenerateOptions& o, bool translates) {
                                          {"--length-penalty", o.length_penalty.has_value()}};
   const auto refuse = [](std::span<const std::pair<const char*, bool>> options, const char* hint) {
     for (const auto& [name, given] : options)
-      if (given) throw UsageError(fmt::format("{} does nothing for this model", name), hint);
+      if (given) throw UsageError(fmt::format("{} has no effect for this model", name), hint);
   };
   if (translates)
-    refuse(of_text, "it translates by beam search: --beam and --length-penalty are its options");
+    refuse(of_text, "it translates with beam search: use --beam and --length-penalty");
   else
-    refuse(of_search, "it goes on from a prompt: --beam and --length-penalty are a translator's");
+    refuse(of_search,
+           "it continues a prompt: --beam and --length-penalty are for translation models");
 }
 
 int run_generate(const GenerateOptions& options) {
@@ -52,7 +54,7 @@ int run_generate(const GenerateOptions& options) {
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
   if (const models::Info info = model.settings().model_info();
       !model.is_translator() && (!info.tokens || info.masked))
-    throw UsageError(fmt::format("{}: {} writes no text", options.trained.run, info.name),
+    throw UsageError(fmt::format("{}: {} does not generate text", options.trained.run, info.name),
                      use_of(model, options.trained));
   refuse_others(options, model.is_translator());
   if (model.is_translator()) {
@@ -60,7 +62,7 @@ int run_generate(const GenerateOptions& options) {
     search.beam = options.beam.value_or(search.beam);
     search.length_penalty = options.length_penalty.value_or(search.length_penalty);
     if (options.prompt.empty())
-      throw UsageError("--prompt is missing", "give the text that is to be translated");
+      throw UsageError("--prompt is missing", "give the text to translate");
     fmt::print("{}\n", model.translate({options.prompt}, search)[0]);
     return kOk;
   }
@@ -70,7 +72,7 @@ int run_generate(const GenerateOptions& options) {
   how.top_k = options.top_k.value_or(how.top_k);
   how.top_p = options.top_p.value_or(how.top_p);
   how.seed = options.seed.value_or(how.seed);
-  bool begun = false;  // what is refused comes before the first piece, and nothing before it
+  bool begun = false;  // errors come before the first output
   const auto begin = [&] {
     if (!begun) fmt::print("{}", options.prompt);
     begun = true;
@@ -78,7 +80,7 @@ int run_generate(const GenerateOptions& options) {
   how.on_text = [&](const std::string& piece) {
     begin();
     fmt::print("{}", piece);
-    return flush_output() && !interrupted();  // nobody waits for what cannot be written
+    return flush_output() && !interrupted();  // stop if the output cannot be written
   };
   model.generate(options.prompt, how);
   begin();
@@ -92,35 +94,37 @@ Command generate_command() {
   auto options = std::make_shared<GenerateOptions>();
   Command command;
   command.name = "generate";
-  command.summary = "write or translate text with a trained model";
+  command.summary = "generate or translate text with a trained model";
   command.about =
-      "Goes on from a prompt, token by token, and shows the text as it is written. Each token is "
-      "drawn from the model's probabilities: --temperature below 1 makes likely tokens likelier (0 "
-      "always takes the likeliest), --top-k and --top-p leave unlikely ones out. The same seed "
-      "gives the same text. A model that translates writes the likeliest translation of the "
-      "prompt, "
-      "by beam search.";
+      "Continues a prompt token by token and prints the text as it is generated. Each token is "
+      "sampled from the model's probabilities: --temperature below 1 makes likely tokens more "
+      "likely (0: greedy decoding), --top-k and --top-p exclude unlikely tokens. The same seed "
+      "gives the same text. A translation model prints the most likely translation of the prompt, "
+      "found by beam search.";
   command.examples = {
       {"tenon generate runs/gpt2 --prompt 'ROMEO:'", "200 tokens."},
-      {"tenon generate runs/gpt2 --tokens 500 --temperature 0.8 --top-k 40", "Fewer surprises."},
+      {"tenon generate runs/gpt2 --tokens 500 --temperature 0.8 --top-k 40",
+       "More predictable text."},
       {"tenon generate gpt2 --weights gpt2.safetensors --tokenizer gpt2/ --prompt 'The sea'",
-       "Hugging Face's."},
+       "Weights of Hugging Face."},
       {"tenon generate runs/transformer --prompt 'German: twenty-one'", "A translation."}};
   add_trained(command, options->trained);
-  command.option(options->prompt, "--prompt", "TEXT", "what the text begins with", "none");
-  command.option(options->tokens, "--tokens", "N", "tokens to write", "200");
+  command.option(options->prompt, "--prompt", "TEXT", "text to continue or to translate", "none");
+  command.option(options->tokens, "--tokens", "N", "number of tokens to generate", "200");
   command.option(options->temperature, "--temperature", "T",
-                 "how freely it draws; 0: the likeliest", "1");
-  command.option(options->top_k, "--top-k", "K", "draw among the K likeliest only", "all");
+                 "sampling temperature; 0: greedy decoding", "1");
+  command.option(options->top_k, "--top-k", "K", "sample from the K most likely tokens", "all");
   command.option(options->top_p, "--top-p", "P",
-                 "draw among the likeliest that together reach this probability", "1");
-  command.option(options->seed, "--seed", "N", "of the draws", "0");
-  command.option(options->beam, "--beam", "K", "translations looked at side by side", "4");
+                 "sample from the most likely tokens that together reach this probability", "1");
+  command.option(options->seed, "--seed", "N", "random seed of sampling", "0");
+  command.option(options->beam, "--beam", "K", "beam width of translation", "4");
   command.option(options->length_penalty, "--length-penalty", "A",
-                 "above 0: long translations are not held back so much", "0.6");
-  command.option(options->device, "--device", "NAME", "cpu or cuda", "cpu").suggestions = {"cpu",
-                                                                                           "cuda"};
-  command.option(options->precision, "--precision", "NAME", "how products compute", "the run's")
+                 "translation: values above 0 favour longer translations", "0.6");
+  command.option(options->device, "--device", "NAME", "device: cpu, cuda or cuda:N", "cpu")
+      .suggestions = {"cpu", "cuda"};
+  command
+      .option(options->precision, "--precision", "NAME",
+              "precision of matrix products and convolutions", "the run's")
       .choices = {"fp32", "tf32", "bf16", "fp16"};
   command.run = [options] { return run_generate(*options); };
   return command;

@@ -1,4 +1,4 @@
-// Layout of the help pages: usage, what it does, examples, options by group with their defaults.
+// Layout of the help pages: usage, description, options by group with their defaults, examples.
 #include "help.h"
 
 #include <fmt/core.h>
@@ -16,10 +16,10 @@ void heading(const std::string& text) {
   fmt::print("\n{}\n", stdout_terminal().paint(TextStyle::Bold, text));
 }
 
-// Two columns: what is typed, and what it does.
+// Two columns: syntax and explanation.
 void row(const std::string& left, const std::string& right, int left_width) {
   const Terminal& terminal = stdout_terminal();
-  // On a narrow terminal the explanation stands below.
+  // On a narrow terminal the explanation is on the next line.
   const bool beside = left_width + 4 + kLeastRight <= page_width();
   const std::string body = wrap(right, page_width(), beside ? left_width + 4 : 6);
   if (!beside || columns(left) > left_width || body.empty()) {
@@ -100,7 +100,7 @@ void print_help(const Command& command, const std::string& path) {
 
 void print_overview(const std::vector<Command>& commands) {
   const Terminal& terminal = stdout_terminal();
-  fmt::print("{}: trains and runs deep networks on this machine's processor\n",
+  fmt::print("{}: trains and runs deep networks on CPUs and NVIDIA GPUs\n",
              terminal.paint(TextStyle::Bold, "tenon"));
   heading("Usage");
   fmt::print("  tenon COMMAND [options]\n");
@@ -108,8 +108,8 @@ void print_overview(const std::vector<Command>& commands) {
   print_names(commands);
   heading("Start here");
   row("tenon train lenet5", "train a network that reads handwritten digits, in under a minute", 26);
-  row("tenon COMMAND --help", "what a command does, its options and examples", 26);
-  row("tenon --version", "the version of this command", 26);
+  row("tenon COMMAND --help", "show what a command does, its options and examples", 26);
+  row("tenon --version", "show the version", 26);
 }
 
 }  // namespace tenon::cli

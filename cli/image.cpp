@@ -1,4 +1,5 @@
-// From a photograph to a glyph, step by step; every step is on float planes, 0 black to 1 white.
+// Preprocessing of a photograph of a digit, step by step. Every step works on float planes from 0
+// (black) to 1 (white).
 #include "image.h"
 
 #include <fmt/core.h>
@@ -34,7 +35,7 @@ Plane to_plane(const io::Image& image) {
   return plane;
 }
 
-// The middle value of the pixels along the four edges: what the image stands on.
+// Median of the pixels along the four edges: the background.
 float background(const Plane& plane) {
   std::vector<float> edge;
   for (int x = 0; x < plane.width; ++x)
@@ -46,7 +47,7 @@ float background(const Plane& plane) {
   return *middle;
 }
 
-// Mean over the pixels that [x0, x1) x [y0, y1) covers, edges in proportion.
+// Area average over [x0, x1) x [y0, y1), with fractional edges.
 float area_mean(const Plane& plane, double x0, double x1, double y0, double y1) {
   double sum = 0, weight = 0;
   for (int y = std::max(0, static_cast<int>(y0)); y < std::min<double>(plane.height, std::ceil(y1));
@@ -71,7 +72,7 @@ Plane resized(const Plane& plane, int width, int height) {
   return out;
 }
 
-// Large images hold no more about one digit than this many pixels a side do.
+// Larger images contain no more information about one digit than this many pixels per side.
 Plane limited(const Plane& plane, int side) {
   const int longest = std::max(plane.width, plane.height);
   if (longest <= side) return plane;
@@ -80,8 +81,8 @@ Plane limited(const Plane& plane, int side) {
                  std::max(1, static_cast<int>(std::lround(plane.height * scale))));
 }
 
-// Running maximum over 2 * radius + 1 values of one line: the line is cut into windows, and every
-// window of the result spans the end of one and the start of the next, so two running maxima answer
+// Running maximum over 2 * radius + 1 values of a line. The line is cut into blocks; a window of
+// the result covers the end of one block and the start of the next, so two running maxima suffice
 // for any radius.
 void convert_line(const std::vector<float>& in, std::vector<float>& out, int radius) {
   const int n = static_cast<int>(in.size()), window = 2 * radius + 1;
@@ -98,14 +99,14 @@ void convert_line(const std::vector<float>& in, std::vector<float>& out, int rad
     const int first = std::max(0, i - radius), last = std::min(n - 1, i + radius);
     float most =
         std::max(ahead[static_cast<std::size_t>(first)], behind[static_cast<std::size_t>(last)]);
-    // At the edges the window is cut off; both ends may then lie in one stretch.
+    // At the edges the window is truncated, and both ends may be in one block.
     if (last / window == first / window && last - first + 1 < window)
       most = *std::max_element(in.begin() + first, in.begin() + last + 1);
     out[static_cast<std::size_t>(i)] = most;
   }
 }
 
-// Grey dilation by a square: every light thing grows by `radius`.
+// Grey dilation by a square: bright areas grow by `radius`.
 Plane dilated(const Plane& plane, int radius) {
   Plane out = plane;
   std::vector<float> line, wide;
@@ -126,8 +127,8 @@ Plane dilated(const Plane& plane, int radius) {
   return out;
 }
 
-// Light that falls unevenly on paper: what remains when everything narrower than a stroke of ink is
-// filled up.
+// Estimates uneven lighting of the paper: the brightness after everything narrower than a pen
+// stroke is filled.
 Plane without_lighting(const Plane& ink) {
   Plane dark = ink;
   for (float& value : dark.values) value = 1 - value;
@@ -142,7 +143,7 @@ Plane without_lighting(const Plane& ink) {
   return out;
 }
 
-// Otsu's threshold: the cut that parts two groups of values best.
+// Otsu's threshold: the threshold that best separates two groups of values.
 float threshold(const Plane& plane) {
   constexpr int kBins = 256;
   std::vector<double> histogram(kBins);
@@ -172,7 +173,7 @@ struct Blob {
   bool touches_edge;
 };
 
-// Connected groups (8 neighbours) of pixels above the cut.
+// Connected components (8 neighbours) of pixels above the threshold.
 std::vector<Blob> blobs(const Plane& plane, float cut) {
   std::vector<Blob> found;
   std::vector<char> seen(plane.values.size());
@@ -210,8 +211,8 @@ struct Cutout {
   int dropped;    ///< specks and edges left out
 };
 
-// The ink alone: specks far smaller than the largest blob go, and so does what reaches in from the
-// edges of the image.
+// Keeps the ink only: removes specks far smaller than the largest component, and components that
+// touch the image border.
 Cutout cut_out(const Plane& ink, float cut, const std::string& what) {
   std::vector<Blob> all = blobs(ink, cut);
   std::size_t largest = 0;
@@ -259,8 +260,8 @@ Plane framed(const Plane& plane, int border) {
   return out;
 }
 
-// Puts `small` on a black plane so that its centre of mass stands in the middle, inside the frame
-// as far as it can.
+// Places `small` on a black plane with its centre of mass in the middle, inside the frame if
+// possible.
 Plane centred(const Plane& small, int width, int height) {
   double mass = 0, mx = 0, my = 0;
   for (int y = 0; y < small.height; ++y)
@@ -311,13 +312,13 @@ Glyph prepare(const io::Image& grey, int width, int height, const std::string& w
                       ? fmt::format("ink cut out ({} specks left out)", cutout.dropped)
                       : "ink cut out");
   if (cutout.dropped > 30) steps.emplace_back("which hardly looks like one digit");
-  // Full ink where a pixel is surely ink, so that a pale pencil counts as much as a felt pen.
+  // Saturates pixels that are certainly ink, so pencil counts as much as a felt pen.
   for (float& value : cutout.plane.values)
     value = std::min(1.0f, value / std::min(1.0f, 1.5f * cut));
   const int inner_w = width * 5 / 7, inner_h = height * 5 / 7;
   const int longest = std::max(cutout.plane.width, cutout.plane.height);
-  // MNIST's strokes are about a tenth of the digit's height; thinner ones would fade away when
-  // scaled down.
+  // MNIST's strokes are about a tenth of the digit's height; thinner strokes would fade when scaled
+  // down.
   const int missing = static_cast<int>((0.1 * longest - cutout.stroke) / 2);
   if (missing > 0) {
     cutout.plane = dilated(framed(cutout.plane, missing), missing);
@@ -388,7 +389,7 @@ std::vector<std::string> draw(const Glyph& glyph) {
         line += kRamp[(upper + lower) * 9 / 510];
         continue;
       }
-      // Inks are named where they change only: an image is then a tenth as long.
+      // Colours are set only where they change, which makes the output ten times shorter.
       std::string wanted = fmt::format("\x1b[38;5;{};48;5;{}m", grey(upper), grey(lower));
       if (wanted != inks) line += inks = std::move(wanted);
       line += "▀";

@@ -1,5 +1,5 @@
-// Images for a classifier: a photograph or a scan becomes what the network was trained on, and
-// images are drawn in the terminal.
+// Images for a classifier: preprocesses a photograph or scan to resemble the training data, and
+// draws images in the terminal.
 #pragma once
 
 #include <tenon/io.h>

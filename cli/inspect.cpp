@@ -1,5 +1,4 @@
-// tenon inspect: shows how a step is planned: the graph, the passes, why regions fused, engines,
-// buffers.
+// tenon inspect: shows the plan of a step: graph, passes, fusion decisions, engines and buffers.
 #include <fmt/core.h>
 #include <tenon/device.h>
 #include <tenon/shapes_only.h>
@@ -81,7 +80,7 @@ int run_inspect(InspectOptions options) {
   for (const std::string& pass : options.without) set_pass_enabled(pass, false);
   UpdateOptions update = network.update;
   if (options.clip_norm) update.clip_norm = *options.clip_norm;
-  // What is not run needs no memory and no compiled kernels; measurements run it.
+  // A step that is not run needs no memory and no compiled kernels; profiling and tuning run it.
   std::optional<ShapesOnly> shapes_only;
   if (options.view != "profile" && options.tune != "write") {
     shapes_only.emplace();
@@ -104,20 +103,17 @@ Command inspect_command() {
   auto options = std::make_shared<InspectOptions>();
   Command command;
   command.name = "inspect";
-  command.summary = "how a step is planned: graph, passes, fusion, engines, memory";
+  command.summary = "show how a step is planned: graph, fusion, engines, memory";
   command.about =
-      "Plans a training step or an inference of MODEL and shows one view of the "
-      "plan:\n"
-      "graph: the nodes after the graph passes;\n"
-      "plan: the steps in order, with engine, shapes and buffers;\n"
-      "arena: which value lives where, and from which step to which;\n"
-      "engines: which engine runs each step, and who decided;\n"
-      "fusion: why each region fused, or where it stopped;\n"
-      "passes: what each pass did and how long it took;\n"
-      "profile: the step is run 50 times, or as often as 5 s allow, and every part of it timed.";
+      "Plans a training step or an inference of MODEL and shows one view of the plan:\ngraph: the "
+      "nodes after the graph passes;\nplan: the steps in order, with engine, shapes and "
+      "buffers;\narena: offset and lifetime of each temporary value;\nengines: the engine of each "
+      "step, and how it was chosen;\nfusion: why operations were fused, or why fusion "
+      "stopped;\npasses: what each pass did and how long it took;\nprofile: time of each step of "
+      "the plan, over 50 runs or 5 s.";
   command.examples = {
       {"tenon inspect lenet5", "The plan of its training step."},
-      {"tenon inspect lenet5 fusion", "What was fused into what, and why not more."},
+      {"tenon inspect lenet5 fusion", "Which operations were fused, and why not more."},
       {"tenon inspect keras_cnn arena --phase infer --batch 1",
        "The memory of a single inference."},
       {"tenon inspect lenet5 plan --without fuse", "The same step with a pass switched off."}};
@@ -126,22 +122,22 @@ Command inspect_command() {
   Positional& view =
       command.positional(options->view, "VIEW", join(kViews, ", ") + " (default: plan)", false);
   view.suggestions = kViews;
-  command.option(options->phase, "--phase", "NAME", "what to plan", "train").choices = {"train",
-                                                                                        "infer"};
-  command.option(options->batch, "--batch", "N", "samples at a time", "the model's recipe");
+  command.option(options->phase, "--phase", "NAME", "kind of step to plan", "train").choices = {
+      "train", "infer"};
+  command.option(options->batch, "--batch", "N", "batch size", "the model's recipe");
   command
-      .option(options->precision, "--precision", "NAME", "how products compute",
-              "fp32; of a run, its own")
+      .option(options->precision, "--precision", "NAME",
+              "precision of matrix products and convolutions", "fp32; for a run, the run's own")
       .choices = {"fp32", "tf32", "bf16", "fp16"};
-  command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
+  command.option(options->device, "--device", "NAME", "device: cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options->tune);
-  command.option(options->engine, "--engine", "NAME", "whose kernels", "fast").choices = {
+  command.option(options->engine, "--engine", "NAME", "kernels to use", "fast").choices = {
       "fast", "reference"};
   command.option(options->clip_norm, "--clip-norm", "X",
-                 "clip the gradients of a training step; 0: not", "the model's recipe");
-  command.option(options->threads, "--threads", "N", "threads", "all CPUs");
+                 "clip the gradient norm of a training step; 0: no clipping", "the model's recipe");
+  command.option(options->threads, "--threads", "N", "compute threads", "all CPUs");
   command.option(options->without, "--without", "PASS",
-                 "switch a pass off; may be given again and again");
+                 "switch a planner pass off; can be repeated");
   command.run = [options] { return run_inspect(*options); };
   return command;
 }

@@ -1,5 +1,5 @@
-// Signal handling. The handler touches lock-free atomics and signal dispositions, and writes to
-// stderr, only.
+// Signal handling. The handler only uses lock-free atomics, changes signal dispositions and writes
+// to stderr.
 #include "interrupt.h"
 
 #include <poll.h>
@@ -19,12 +19,12 @@ namespace {
 std::atomic<bool> stop{false};
 std::atomic<int> cause{0};
 std::atomic<const char*> said{nullptr};
-std::atomic<bool> over_status_line{false};  // which the words take the place of
+std::atomic<bool> over_status_line{false};  // the message replaces the status line
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
               std::atomic<const char*>::is_always_lock_free);
 
-// What cannot be written at once is lost: a handler that waited for whoever reads stderr could not
-// be interrupted.
+// Text that cannot be written at once is dropped: a handler that waited for the reader of stderr
+// could not be interrupted.
 void say(const char* text) {
   pollfd out{STDERR_FILENO, POLLOUT, 0};
   const bool ready = poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0;

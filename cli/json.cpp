@@ -1,4 +1,4 @@
-// JSON as text: how it is laid out, and what becomes of bytes that are no UTF-8.
+// JSON as text: layout, and replacement of bytes that are not UTF-8.
 #include "json.h"
 
 #include <fmt/core.h>

@@ -1,7 +1,6 @@
-// What --json prints: nlohmann's values, members in the order in which they were written.
+// Output of --json: nlohmann values whose members keep the order in which they were added.
 //
-// Numbers that are not finite become null; bytes that are no UTF-8 (in names of files) become
-// U+FFFD.
+// Numbers that are not finite become null. Bytes that are not UTF-8 (in file names) become U+FFFD.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

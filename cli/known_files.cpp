@@ -1,10 +1,10 @@
-// The tables.
+// The tables of known datasets and weights.
 #include "known_files.h"
 
 namespace tenon::cli {
 
-// MNIST's sums are of the values behind the headers, so that a file compressed by another gzip is
-// as good.
+// MNIST's checksums cover the values after the headers, so files compressed by another gzip are
+// accepted.
 const std::vector<KnownSet>& known_sets() {
   constexpr std::uint64_t kBatch = 30'730'000, kRecord = 2 + 3 * 32 * 32;
   static const std::string toronto = "https://www.cs.toronto.edu/~kriz";
@@ -55,9 +55,9 @@ const std::vector<KnownSet>& known_sets() {
   return sets;
 }
 
-// torchvision's names carry the first eight digits of a SHA-256. Hugging Face's addresses name a
-// revision that stays, whose sums stand here. Of Inception-ResNet-v2 none is known: it is fetched
-// only by a sum that the user gives, or by what the server states where the user says so.
+// torchvision's file names contain the first eight digits of a SHA-256. Hugging Face's URLs name a
+// fixed revision, whose checksums are listed here. For Inception-ResNet-v2 no checksum is known: it
+// needs the user's checksum, or --unverified.
 const std::vector<KnownSet>& known_weights() {
   static const std::string torchvision = "https://download.pytorch.org/models",
                            hub = "https://huggingface.co/", gpt2 = hub + "openai-community/gpt2",

@@ -1,4 +1,5 @@
-// What `tenon data fetch` knows: files, where they lie and what they are told by.
+// Files that `tenon data fetch` can download: their URLs, and the checksums or shapes that verify
+// them.
 #pragma once
 
 #include <tenon/shape.h>

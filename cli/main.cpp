@@ -1,7 +1,7 @@
-// The `tenon` command: finds the subcommand, parses, runs, and turns failures into messages and
-// exit codes.
+// The `tenon` command: finds the subcommand, parses its options, runs it, and maps failures to
+// messages and exit codes.
 //
-// What a subcommand does stands in its own file; how errors leave stands in errors.cpp.
+// Each subcommand has a file of its own. Errors are reported in errors.cpp.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <tenon/device.h>
@@ -50,7 +50,7 @@ const Command& find(const std::vector<Command>& commands, const std::string& pat
 
 bool is_help(const std::string& word) { return word == "--help" || word == "-h" || word == "help"; }
 
-// Walks down to the command that the first words name; the words that remain are its own.
+// Finds the command named by the first words; the remaining words are its arguments.
 int run_command(const Command& command, const std::string& path, std::vector<std::string> words) {
   if (!command.children.empty()) {
     if (words.empty() || is_help(words[0])) {
@@ -64,8 +64,8 @@ int run_command(const Command& command, const std::string& path, std::vector<std
   return parse(command, path, words) ? command.run() : kOk;
 }
 
-// Settings, logs and JSON are UTF-8, so a name that is not could be trained to, and never written
-// down.
+// Settings, logs and JSON are UTF-8, so a run with another file name could be trained but not
+// recorded.
 void refuse_foreign_bytes(const std::vector<std::string>& words) {
   for (const std::string& word : words)
     if (!is_utf8(word))
@@ -94,12 +94,13 @@ int run(std::vector<std::string> words) {
   return run_command(command, "tenon " + command.name, std::move(words));
 }
 
-// A file that is opened gets the lowest free number: with a closed stdout it would be one of the
-// run's own, and take the words that are printed.
+// A newly opened file gets the lowest free descriptor. If stdout is closed, that would be a file of
+// the run, and printed text would go into it.
 void fill_standard_descriptors() {
   for (int fd = 0; fd <= 2; ++fd)
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", O_RDWR) < 0)
-      ::open("/", O_RDONLY | O_DIRECTORY);  // without devices: neither reads nor writes go there
+      ::open("/", O_RDONLY |
+                      O_DIRECTORY);  // without /dev: an object that can neither be read nor written
 }
 
 }  // namespace
@@ -111,13 +112,13 @@ int main(int argc, char** argv) {
   fill_standard_descriptors();
   show_notes();
   report_what_cannot_be_thrown();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond its limit is told as a full disk is
+  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is reported like a full disk
   int code = kFailed;
   try {
     tenon::compile_in_processes(argc, argv);
     code = run({argv + 1, argv + argc});
   } catch (const std::exception& error) {
-    // Kernels of what failed may still be compiled by other threads: nobody waits for them.
+    // Other threads may still be compiling kernels of the failed program: do not wait for them.
     std::_Exit(report(error));
   }
   return finish_output(code);

@@ -1,4 +1,4 @@
-// tenon models: the networks that the command knows by name.
+// tenon models: lists the built-in networks.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ void print_table(const std::vector<models::Info>& all) {
   const auto row = [&](const std::string& a, const std::string& b, const std::string& c) {
     return fmt::format("{}  {}  {}", pad_right(a, name), pad_right(b, input), pad_left(c, count));
   };
-  // In a terminal words are not broken; on a narrow one they stand below.
+  // In a terminal, wrap at words; on a narrow terminal the description is on the next line.
   const Terminal& terminal = stdout_terminal();
   const int left = name + input + count + 6;
   const bool beside = !terminal.interactive || left + kDescriptionWidth <= terminal.width;
@@ -78,13 +78,13 @@ Command models_command() {
   auto options = std::make_shared<ModelsOptions>();
   Command command;
   command.name = "models";
-  command.summary = "list the networks known by name";
+  command.summary = "list the built-in networks";
   command.about =
-      "Lists every network that train, summary, inspect and bench take by name, with the shape of "
-      "one input, the number of its parameters, and what it is. Names and shapes of parameters are "
-      "PyTorch's, so that weights load without a mapping.";
-  command.examples = {{"tenon models", "All of them."},
-                      {"tenon summary resnet50", "One of them, layer by layer."}};
+      "Lists every network that train, summary, inspect and bench accept by name, with the shape "
+      "of one input, the number of parameters and a description. Parameter names and shapes are "
+      "PyTorch's, so weights load without a mapping.";
+  command.examples = {{"tenon models", "All networks."},
+                      {"tenon summary resnet50", "One network, layer by layer."}};
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return run_models(*options); };
   return command;

@@ -1,5 +1,5 @@
-// tenon new: a starter of one's own that trains at once: a network in a file, or a project that
-// builds against an installed Tenon.
+// tenon new: creates a starting point that can be trained at once: a network file, or a CMake
+// project that uses an installed Tenon.
 #include <fmt/core.h>
 #include <tenon/io.h>
 
@@ -141,7 +141,7 @@ std::string filled(std::string text, const std::string& name) {
   return text;
 }
 
-// A target of CMake and a program's name; "test" and the like are targets of CMake's own.
+// The name is a CMake target and a program; "test" and others are reserved by CMake.
 void require_name(const std::string& name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const bool plain =
@@ -149,7 +149,7 @@ void require_name(const std::string& name) {
         return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-';
       });
   if (!plain)
-    throw UsageError(fmt::format("tenon new: '{}' is no name of a program", name),
+    throw UsageError(fmt::format("tenon new: '{}' is not a valid program name", name),
                      "begin with a letter; letters, digits, - and _ may follow");
   for (const char* taken : {"all", "clean", "help", "install", "package", "tenon", "test"})
     if (name == taken)
@@ -209,19 +209,18 @@ Command new_command() {
   auto options = std::make_shared<NewOptions>();
   Command command;
   command.name = "new";
-  command.summary = "write a network of your own: a file, or a C++ project that trains it";
+  command.summary = "create a network file or a C++ project to start from";
   command.about =
-      "With --toml, or where NAME ends in .toml: writes the file NAME.toml, a network that 'tenon "
-      "train' takes as it is. Otherwise makes the folder NAME with a CMake project that uses the "
-      "installed library: net.h holds a "
-      "module of one's own, train.cpp trains it on drawn digits or the data it is given and saves "
-      "the weights. Nothing is overwritten.";
-  command.examples = {{"tenon new net.toml", "Then tenon train net.toml; no compiler is needed."},
-                      {"tenon new shapes", "Then cmake -S shapes -B shapes/build and build it."}};
-  command.positional(
-      options->name, "NAME",
-      "file to write, NAME.toml, or folder to make, whose last part names the program");
-  command.flag(options->toml, "--toml", "write a network in a file instead of a C++ project");
+      "With --toml, or if NAME ends in .toml, writes the file NAME.toml, a network that 'tenon "
+      "train' can train. Otherwise creates the folder NAME with a CMake project that uses the "
+      "installed library: net.h defines a module, train.cpp trains it on synthetic digits or given "
+      "data and saves the weights. Existing files are not overwritten.";
+  command.examples = {
+      {"tenon new net.toml", "Then run: tenon train net.toml (no compiler needed)."},
+      {"tenon new shapes", "Then run: cmake -S shapes -B shapes/build, and build it."}};
+  command.positional(options->name, "NAME",
+                     "file NAME.toml, or folder whose last component names the program");
+  command.flag(options->toml, "--toml", "write a network file instead of a C++ project");
   command.run = [options] {
     if (options->name.ends_with(".toml")) return write_toml(options->name);
     return options->toml ? write_toml(options->name + ".toml") : run_new(options->name);

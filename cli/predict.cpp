@@ -1,4 +1,4 @@
-// tenon predict: what a trained model makes of images, tables, arrays, texts or data sources.
+// tenon predict: predictions for images, tables, arrays, texts and data sources.
 #include <fmt/core.h>
 #include <tenon/data.h>
 #include <tenon/eval.h>
@@ -48,7 +48,7 @@ Tensor glyph_tensor(const Glyph& glyph) {
                            DType::UInt8);
 }
 
-// Images that the model takes.
+// The image format that the model takes.
 struct ImageSize {
   int height, width;
   bool colour;
@@ -62,12 +62,12 @@ ImageSize image_size(const train::TrainedModel& model, const std::string& file) 
   if (input.numel() == 784) return {28, 28, false};
   throw ShapeError(fmt::format(
       "{}: {} takes inputs of {}, not images; {}", file, model.settings().model, input.str(),
-      info.finds_spans()    ? "ask it with --question, of --text or a file that ends in .txt"
+      info.finds_spans()    ? "give --question, and --text or a file that ends in .txt"
       : info.vocabulary > 0 ? "give texts with --text, or a file of lines that ends in .txt"
                             : "use --data"));
 }
 
-// Says how many of so many samples were not printed.
+// Prints how many samples were not printed.
 void print_not_shown(std::int64_t samples, const std::string& name, const PredictOptions& options) {
   if (options.json || samples <= options.count) return;
   const std::string text =
@@ -77,7 +77,7 @@ void print_not_shown(std::int64_t samples, const std::string& name, const Predic
   fmt::print("{}\n", wrap(text, stdout_terminal().width, 0));
 }
 
-// How many are right, of which samples.
+// Prints how many predictions are correct, and of which samples.
 void print_right(std::int64_t right, std::int64_t labelled, std::int64_t samples,
                  const std::string& name) {
   if (labelled == 0) return;
@@ -92,7 +92,7 @@ void take_notes(const Notes& notes, const PredictOptions& options) {
   print_notes(notes);
 }
 
-// Says how many of the samples that are predicted training has seen.
+// Adds a note on how many of the predicted samples training has seen.
 void add_seen(const std::optional<train::SeenSamples>& seen, const std::string& name,
               Notes& notes) {
   if (seen && seen->seen > 0)
@@ -102,12 +102,12 @@ void add_seen(const std::optional<train::SeenSamples>& seen, const std::string& 
 
 using Named = std::function<std::string(const train::Prediction&)>;
 
-// Names of samples that a set only numbers say where they are from.
+// Adds the source to sample names that are only numbers.
 std::string name_within(const std::string& source, const std::string& name) {
   return name.starts_with("sample ") ? fmt::format("{}, {}", source, name) : name;
 }
 
-// Predicts the samples of a set and hands them over, in batches. Returns how many the set has.
+// Predicts the samples of a dataset in batches and passes them to the output.
 struct SetPredictor {
   const train::TrainedModel& model;
   const PredictOptions& options;
@@ -149,7 +149,7 @@ struct SetPredictor {
   }
 };
 
-// A file without labels as a set: [N, …], named by their places.
+// An array without labels as a dataset [N, …], named by index.
 void predict_array(const SetPredictor& predict, const std::string& file, const Tensor& inputs,
                    const std::function<Glyph(const Tensor& input)>& glyph_of = {}) {
   if (inputs.rank() == 0 || inputs.size(0) == 0)
@@ -177,8 +177,8 @@ void predict_idx(const SetPredictor& predict, const std::string& file) {
   predict_array(predict, file, unsqueeze(images, 1).eval(), grey_glyph);
 }
 
-// The first bytes of IDX: two zeros, the type of the numbers, how many axes, and the first axis.
-// Boxes of MP4 and MOV begin with a size, which may have two zeros too, and four letters.
+// IDX begins with two zero bytes, the type, the number of axes, and the first size. MP4 and MOV
+// begin with a box size, which may also have two zero bytes, and four letters.
 bool is_idx(std::string_view head) {
   if (head.size() < 8 || !head.starts_with(std::string_view("\0\0", 2))) return false;
   const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(head[k]); };
@@ -189,10 +189,11 @@ bool is_idx(std::string_view head) {
   return known && byte(3) >= 1 && byte(3) <= 8 && !box;
 }
 
-// IDX may be compressed, and no image begins as gzip does.
+// IDX may be gzip-compressed, and no image format begins like gzip.
 bool looks_like_idx(const std::string& file) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored)) (void)io::read_file(file);  // says why
+  if (!std::filesystem::is_regular_file(file, ignored))
+    (void)io::read_file(file);  // throws with the reason
   std::ifstream in(file, std::ios::binary);
   char head[8] = {};
   in.read(head, sizeof head);
@@ -205,8 +206,8 @@ void predict_table(const SetPredictor& predict, const std::string& file) {
   predict(*set, file, [&](const train::Prediction& p) { return name_within(file, p.name); });
 }
 
-// Of images small enough, what is drawn beside the words; of all of them, what was done. Of
-// several crops the middle is drawn.
+// For small images, the pixels to draw; for all images, the description of the preprocessing. Of
+// several crops the centre is drawn.
 Glyph glyph_of(const Tensor& fitted, std::string how) {
   constexpr std::int64_t kMiddle = 4;
   const Tensor input = fitted.rank() == 5 ? select(fitted, 1, kMiddle) : fitted;
@@ -226,7 +227,7 @@ void predict_video(const SetPredictor& predict, const std::string& file) {
   const train::TrainedModel& model = predict.model;
   if (!model.fits_images() || model.settings().model_info().input.rank() != 3)
     throw NotSupported(
-        fmt::format("{}: frames of videos are for models of images of any size", file));
+        fmt::format("{}: video frames need a model that takes image files of any size", file));
   const auto set = model.fit(data::open_video(
       file, {.count = static_cast<int>(std::min<std::int64_t>(predict.options.count, 100'000))}));
   const auto images = set->images();
@@ -275,7 +276,7 @@ Predicted text_of(const train::TrainedModel& model, const std::string& name,
           .values = model.predict_text(text).to_vector<float>()};
 }
 
-// The lines of a file from --start on.
+// The lines of a file, starting at --start.
 std::vector<train::TextLine> lines_of(const train::TrainedModel& model, const std::string& file,
                                       const PredictOptions& options) {
   train::TextLines read = model.read_texts(file);
@@ -302,7 +303,7 @@ void predict_lines(const SetPredictor& predict, const std::string& file) {
   print_not_shown(all, file, options);
 }
 
-// The kind of a data source, "csv" of "csv:rows.csv,separator=;"; "" of the name of a file.
+// The kind of a data source, "csv" for "csv:rows.csv,separator=;"; "" for a file name.
 std::string source_kind(const std::string& name) {
   const std::string kind = name.substr(0, std::min(name.find(':'), name.size()));
   constexpr const char* kKinds[] = {"digits",  "scenes", "random", "mnist",   "idx",     "csv",
@@ -314,7 +315,8 @@ std::string source_kind(const std::string& name) {
   return known && !std::filesystem::exists(name, ignored) ? kind : "";
 }
 
-// "rows.csv" of "csv:rows.csv,separator=;": what is there of it, with commas or without.
+// The file of a data source, "rows.csv" for "csv:rows.csv,separator=;": the longest prefix that
+// exists, which may contain commas.
 std::string file_of(const std::string& name) {
   if (source_kind(name).empty()) return name;
   const std::string rest = name.substr(name.find(':') + 1);
@@ -325,7 +327,7 @@ std::string file_of(const std::string& name) {
   return rest.substr(0, rest.find(','));
 }
 
-// A part of a data source.
+// Predicts a part of a data source.
 void predict_source(SetPredictor predict, const std::string& source) {
   const PredictOptions& options = predict.options;
   const train::Selection selection = predict.model.select_data(source, options.part.split());
@@ -349,7 +351,7 @@ void predict_source(SetPredictor predict, const std::string& source) {
                                                 : std::function<Glyph(const Tensor& input)>());
 }
 
-// What kind of file it is, is told from its ending or its first bytes.
+// The extension or the first bytes tell the kind of file.
 void predict_file(const SetPredictor& predict, const std::string& file) {
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored))
@@ -371,11 +373,11 @@ void predict_file(const SetPredictor& predict, const std::string& file) {
   }
 }
 
-// Rows of a table keep their fields; of other files there is a row for each sample.
+// Writes predictions: table rows keep their fields; other files get one row per sample.
 void write_file(const SetPredictor& predict, const std::string& file) {
   const std::string kind = source_kind(file);
   if (!kind.empty() && kind != "csv" && kind != "lines")
-    throw UsageError(fmt::format("--write: {} is no file", file), "--out FILE.csv names one");
+    throw UsageError(fmt::format("--write: {} is not a file", file), "--out FILE.csv names one");
   const std::string beside = file_beside(file_of(file));
   std::int64_t rows = 0;
   if (kind == "csv" || (kind.empty() && file.ends_with(".csv"))) {
@@ -408,7 +410,7 @@ TextQuestions questions_of(const PredictOptions& o) {
   return out;
 }
 
-// Answers to every question from every text, or to those of a set.
+// Answers every question from every text, or the questions of a dataset.
 int run_answers(const train::TrainedModel& model, const PredictOptions& options) {
   const bool texts_given = !options.texts.empty() || !options.files.empty();
   const bool asked = !options.questions.empty() && texts_given && options.data.empty(),
@@ -424,17 +426,16 @@ int run_answers(const train::TrainedModel& model, const PredictOptions& options)
   return predict_answers(model, all);
 }
 
-// The token behind each text, or its translation.
+// Predicts the next token of each text, or its translation.
 int run_language(const train::TrainedModel& model, const PredictOptions& options) {
   TextQuestions asked = questions_of(options);
   for (const std::string& file : options.files) {
     if (!file.ends_with(".txt") && source_kind(file) != "lines")
-      throw UsageError(
-          fmt::format("{}: {} {} texts", file, model.settings().model,
-                      model.is_translator() ? "translates" : "goes on from"),
-          fmt::format("give --text WORDS or lines in a file that ends in .txt; tenon generate {} "
-                      "--prompt WORDS writes on",
-                      shell_word(options.trained.run)));
+      throw UsageError(fmt::format("{}: {} {} texts", file, model.settings().model,
+                                   model.is_translator() ? "translates" : "continues"),
+                       fmt::format("give --text WORDS or lines in a file that ends in .txt; tenon "
+                                   "generate {} --prompt WORDS generates text",
+                                   shell_word(options.trained.run)));
     std::int64_t line = 0;
     for (train::TextLine& one : lines_of(model, file, options))
       asked.texts.push_back({std::move(one.name), std::move(one.text), line++ < options.count});
@@ -460,13 +461,13 @@ void check(const PredictOptions& options) {
     throw UsageError("--write: give files to predict", "as in tenon predict RUN rows.csv --write");
 }
 
-// What is for classes and quantities.
+// Refuses options for classification and regression.
 void refuse_with_language(const train::TrainedModel& model, const PredictOptions& options) {
   const std::string& name = model.settings().model;
   if (options.write || !options.out.empty())
-    throw UsageError(fmt::format("{}: {} reads texts and gives no classes of them",
+    throw UsageError(fmt::format("{}: {} reads texts and does not classify them",
                                  options.write ? "--write" : "--out", name),
-                     "--json gives what it tells to programs");
+                     "--json prints its output for programs");
 }
 
 void refuse_what_does_not_fit(const train::TrainedModel& model, const PredictOptions& options) {
@@ -475,12 +476,12 @@ void refuse_what_does_not_fit(const train::TrainedModel& model, const PredictOpt
   if (info.takes_tokens() && !options.trained.preprocess.empty())
     throw UsageError(fmt::format("--preprocess: {} reads texts, not images", name));
   if (!info.takes_tokens() && !options.texts.empty() && options.questions.empty())
-    throw UsageError(fmt::format("--text: {} reads no text", name), use_of(model, options.trained));
+    throw UsageError(fmt::format("--text: {} takes no text", name), use_of(model, options.trained));
   if ((info.tokens && !info.masked) || info.finds_spans())
     return refuse_with_language(model, options);
   if (info.masked && !options.data.empty())
     throw UsageError(
-        fmt::format("--data {}: {} tells the word at [MASK] of a text; tenon eval {} --data {} "
+        fmt::format("--data {}: {} predicts the word at [MASK] of a text; tenon eval {} --data {} "
                     "measures it on held-out words",
                     options.data, name, shell_word(options.trained.run), shell_word(options.data)),
         fmt::format("tenon predict {} --text 'a text with a [MASK] in it'",
@@ -519,7 +520,7 @@ int run_predict(const PredictOptions& options) {
         write_file(predict, file);
       else
         predict_file(predict, file);
-    } catch (const Error& error) {  // one bad file does not keep the others from being read
+    } catch (const Error& error) {  // an unreadable file does not stop the others
       code = report(error);
     }
   }
@@ -542,68 +543,65 @@ Command predict_command() {
   auto options = std::make_shared<PredictOptions>();
   Command command;
   command.name = "predict";
-  command.summary = "what a trained model sees in images, rows and texts";
+  command.summary = "predict images, table rows and texts with a trained model";
   command.about =
-      "Classifies images (PNG, JPEG, PGM), IDX files, arrays (.npy), tables, lines of text or a "
-      "data "
-      "source, and draws images in the terminal beside the likeliest classes. The first five are "
-      "printed, or as many as --count says; --json, --write and --out give all. For a network of "
-      "colour images the middle of a "
-      "photograph is scaled to the size it takes. For one of grey digits a photograph or a scan of "
-      "one digit is prepared first: dark ink on light paper is inverted, uneven light taken away, "
-      "the ink cut out, scaled and centred as the training data is; an image that already has the "
-      "network's input size and a dark background is taken as it is. The output says what was "
-      "done. A model of language tells the "
-      "likeliest tokens behind a text, one that translates the translation.";
+      "Predicts images (PNG, JPEG, PGM), IDX files, arrays (.npy), tables, lines of text or a data "
+      "source, and draws images in the terminal next to the most likely classes. It prints the "
+      "first five samples, or --count of them; --json, --write and --out output all. For a network "
+      "with colour input, the centre of a photograph is scaled to the input size. For a network of "
+      "grey digits, a photograph or scan of one digit is preprocessed: dark ink on light paper is "
+      "inverted, uneven lighting is removed, and the digit is cropped, scaled and centred as in "
+      "the training data; an image that already has the input size and a dark background is used "
+      "unchanged. The output states what was done. A language model prints the most likely next "
+      "tokens of a text, a translation model the translation.";
   command.examples = {
       {"tenon predict runs/lenet5 seven.jpg", "A photograph of a handwritten digit."},
       {"tenon predict runs/lenet5 --data digits --count 5",
-       "Five samples of the test part, with the truth."},
+       "Five samples of the test part, with their labels."},
       {"tenon predict runs/lenet5 t10k-images-idx3-ubyte.gz --start 100 --count 3",
        "Three images of an IDX file."},
       {"tenon predict runs/mlp-4-16-1 rows.csv", "Rows of a table, with or without labels."},
-      {"tenon predict runs/mlp-4-16-1 rows.csv --write", "All of them, into rows.predictions.csv."},
-      {"tenon predict runs/lenet5 *.png --out digits.csv", "Many files, into one table."},
+      {"tenon predict runs/mlp-4-16-1 rows.csv --write",
+       "All rows, written to rows.predictions.csv."},
+      {"tenon predict runs/lenet5 *.png --out digits.csv", "Many files, written to one table."},
       {"tenon predict runs/bert_classifier --text 'a fine evening'", "The class of a text."},
       {"tenon predict runs/bert_spans --question 'Who wrote it?' --text 'It was written by Ann.'",
-       "An answer that stands in a text."},
-      {"tenon predict runs/gpt2 --text 'To be'", "The likeliest tokens behind it."},
+       "An answer found in a text."},
+      {"tenon predict runs/gpt2 --text 'To be'", "The most likely next tokens."},
       {"tenon predict runs/transformer --data numbers --count 3",
-       "Held-out translations, with the truth."},
-      {"tenon predict runs/lenet5 *.png --json", "Many files, for programs."}};
+       "Held-out translations, with the reference."},
+      {"tenon predict runs/lenet5 *.png --json", "Many files, as JSON for programs."}};
   add_trained(command, options->trained);
   add_image(command, options->trained);
   command
       .positional(
           options->files, "FILE",
-          "PNG, JPEG, GIF and others, IDX, NPY, a video, CSV of rows with or without labels, "
-          ".txt of lines; or one with options, as csv:FILE,separator=; or "
-          "lines:FILE,encoding=latin1",
+          "image (PNG, JPEG, GIF and others), IDX, NPY, video, CSV with or without labels, or .txt "
+          "(a text per line); options as in csv:FILE,separator=; or lines:FILE,encoding=latin1",
           false)
       .completes = Completes::Files;
   command.option(options->texts, "--text", "WORDS",
-                 "a text for a model that reads texts, with [MASK] for one that tells words, or a "
-                 "tab between two texts; may be given again and again");
-  command.option(
-      options->questions, "--question", "WORDS",
-      "what a model that finds answers in texts is asked about each --text or .txt file");
+                 "text to predict; with [MASK] for a masked language model, with a tab between the "
+                 "texts of a pair; can be repeated");
+  command.option(options->questions, "--question", "WORDS",
+                 "question whose answer is searched in each --text or .txt file; can be repeated");
   command.option(options->data, "--data", "SPEC",
-                 "a data source: digits, mnist[:DIR], idx:DIR, csv:FILE, npy:X,Y, folder:DIR, "
+                 "data source: digits, mnist[:DIR], idx:DIR, csv:FILE, npy:X,Y, folder:DIR, "
                  "text:FILE, lines:FILE, numbers, pairs:FILE or spans:FILE");
   add_part(command, options->part);
   command.option(options->count, "--count", "N",
                  "samples to print of --data and of each file; frames of a video", "5");
-  command.option(options->start, "--start", "N", "the first of them", "0");
+  command.option(options->start, "--start", "N", "number of the first sample", "0");
   command.option(options->top, "--top", "N", "classes or tokens to show for each", "3");
-  command.option(options->device, "--device", "NAME", "cpu, cuda or cuda:N", "cpu");
+  command.option(options->device, "--device", "NAME", "device: cpu, cuda or cuda:N", "cpu");
   add_tune_option(command, options->tune);
-  command.option(options->threads, "--threads", "N", "threads", "all CPUs");
-  command.flag(options->plain, "--no-image", "do not draw");
+  command.option(options->threads, "--threads", "N", "compute threads", "all CPUs");
+  command.flag(options->plain, "--no-image", "do not draw images");
   command.flag(options->write, "--write",
                "write all predictions of each file to FILE.predictions.csv beside it");
   command
       .option(options->out, "--out", "FILE",
-              "write all predictions to one file that ends in .csv, .txt or .json")
+              "write all predictions to one .csv, .txt or .json file")
       .completes = Completes::Files;
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return run_predict(*options); };

@@ -1,4 +1,4 @@
-// Tokens, translations and answers in words, on lines or as JSON.
+// Prints predicted tokens, translations and answers, as text or as JSON.
 #include "predict_language.h"
 
 #include <fmt/core.h>
@@ -23,7 +23,7 @@ namespace {
 
 using Tokens = std::vector<std::int64_t>;
 
-// On one line; of a long one the end, for what follows stands behind it.
+// On one line; of a long text the end, because the prediction continues it.
 std::string one_line(const std::string& text) {
   constexpr std::size_t kMost = 100;
   std::size_t from = text.size() > kMost ? text.size() - kMost : 0;
@@ -31,7 +31,7 @@ std::string one_line(const std::string& text) {
   return (from > 0 ? "..." : "") + printable(text.substr(from));
 }
 
-// A network may have more outputs than there are tokens.
+// A network may have more outputs than the vocabulary has tokens.
 std::string token_name(const train::TrainedModel& model, std::int64_t token) {
   const data::Tokenizer* tokenizer = model.tokenizer().get();
   if (tokenizer == nullptr) return model.class_names()[static_cast<std::size_t>(token)];
@@ -41,7 +41,7 @@ std::string token_name(const train::TrainedModel& model, std::int64_t token) {
   return name.empty() ? fmt::format("<{}>", token) : name;
 }
 
-// A row of JSON for a text; one that was given itself has no other name.
+// A JSON row for a text; a text from the command line has no name.
 Json row_of_text(const std::string& name, const std::string& text) {
   return {{"name", name.empty() ? text : name}, {"text", text}};
 }
@@ -52,7 +52,7 @@ struct Window {
   std::int64_t truth = -1;  ///< the token behind it, where it is known
 };
 
-// Prints what follows a window, and returns whether that is the truth.
+// Prints the predicted next token of a window, and returns whether it is correct.
 bool show_next(const train::TrainedModel& model, const Window& window, int top, Json* json) {
   const std::vector<float> shares =
       (window.tokens.empty() ? model.predict_text(window.text) : model.next_token(window.tokens))
@@ -124,7 +124,7 @@ std::string text_until_end(const train::TrainedModel& model, std::span<const std
       static_cast<std::size_t>(std::find(row.begin(), row.end(), data::kEnd) - row.begin())));
 }
 
-// Pairs for a model that translates, windows of a text for one that goes on.
+// Refuses data that does not fit: translation needs pairs, language models need text windows.
 void check_data(const train::TrainedModel& model, const data::Dataset& set,
                 const std::string& data) {
   const Shape input = set.input_shape(), target = set.target_shape();
@@ -132,7 +132,7 @@ void check_data(const train::TrainedModel& model, const data::Dataset& set,
   const bool fits = translates ? input.rank() == 2 && input[0] == 2 && target == Shape{input[1]}
                                : input.rank() == 1 && target == input;
   if (fits && set.input_dtype() == DType::Int64 && set.classes() > 0) return;
-  throw ShapeError(fmt::format("--data {}: {} takes {}, and an example is {} {}: {}", data,
+  throw ShapeError(fmt::format("--data {}: {} takes {}, and a sample is {} {}: {}", data,
                                model.settings().model, translates ? "pairs of texts" : "text",
                                name(set.input_dtype()), input.str(),
                                translates ? "name such, as in --data pairs:FILE or --data numbers"
@@ -157,7 +157,7 @@ std::string answer_text(const train::Answer& answer) {
 
 namespace {
 
-// Samples of a source, of which so many from `start` on are predicted.
+// Range of samples to predict.
 struct Samples {
   std::shared_ptr<data::Dataset> set;
   train::Selection selection;
@@ -178,7 +178,7 @@ Samples open_samples(const train::TrainedModel& model, const TextQuestions& aske
   return out;
 }
 
-// What was measured, and how many samples were not.
+// The evaluated samples, and the number of omitted ones.
 void print_right(const Samples& samples, std::int64_t right, const TextQuestions& asked) {
   const std::int64_t shown = samples.end - asked.start, all = samples.set->size();
   fmt::print("{} of {} right, of {} of the {}\n", right, shown, part_size_text(shown, all),

@@ -1,4 +1,4 @@
-// What models tell of texts that are no classes: which token follows, the translation, the answer.
+// Predictions of text models that are not classes: the next token, a translation, an answer.
 #pragma once
 
 #include <tenon/train.h>

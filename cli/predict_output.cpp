@@ -1,4 +1,4 @@
-// Words, JSON and tables of predictions.
+// Predictions as text, JSON and tables.
 #include "predict_output.h"
 
 #include <fmt/core.h>
@@ -19,12 +19,12 @@
 namespace tenon::cli {
 namespace {
 
-constexpr int kLeastBeside = 44;  // columns that words beside an image take
+constexpr int kLeastBeside = 44;  // smallest width of the text beside an image
 
 std::vector<int> ranking(const std::vector<float>& probabilities) {
   std::vector<int> order(probabilities.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto key = [&](int c) {  // what is no number comes last
+  const auto key = [&](int c) {  // NaN sorts last
     const float p = probabilities[static_cast<std::size_t>(c)];
     return std::isnan(p) ? -std::numeric_limits<float>::infinity() : p;
   };
@@ -50,18 +50,18 @@ std::string shown_name(const std::vector<std::string>& names, std::int64_t numbe
   return printable(name_of(names, number));
 }
 
-// Where the network gives NaN, every order of the classes is as good as another.
+// If the output is NaN, the order of the classes is arbitrary.
 bool is_right(const Predicted& sample) {
   const int best = ranking(sample.values)[0];
   return sample.label == best && std::isfinite(sample.values[static_cast<std::size_t>(best)]);
 }
 
-// Of a line of a file the line is shown too.
+// A line of a text file is shown as well.
 std::string sample_heading(const Predicted& sample) {
   return printable(sample.text.empty() ? sample.name : sample.name + ": " + sample.text);
 }
 
-// The words beside the image: name, verdict, the likeliest classes.
+// Text beside the image: name, result, most likely classes.
 std::vector<std::string> verdict(const Predicted& sample, const std::vector<std::string>& names,
                                  int top) {
   const std::vector<float>& probabilities = sample.values;
@@ -106,7 +106,7 @@ void print_sample(const Predicted& sample, const std::vector<std::string>& names
   std::vector<std::string> image;
   if (!plain && !sample.glyph.pixels.empty()) image = draw(sample.glyph);
   int width = image.empty() ? 0 : sample.glyph.width + 2;
-  if (width + kLeastBeside > stdout_terminal().width) {  // the words stand below
+  if (width + kLeastBeside > stdout_terminal().width) {  // text below the image
     for (const std::string& line : image) fmt::print("{}\n", line);
     image.clear();
     width = 0;
@@ -136,7 +136,7 @@ void print_values(const Predicted& sample) {
 
 std::string number_text(float value) { return fmt::format("{}", value); }
 
-// A field of a table with this separator.
+// A table field, quoted for this separator.
 std::string field_text(const std::string& text, char separator) {
   const char special[] = {separator, '"', '\n', '\r', '\0'};
   if (text.find_first_of(special) == std::string::npos && !text.starts_with('#')) return text;
@@ -155,7 +155,8 @@ std::string line_of(const std::vector<std::string>& fields, char separator) {
 }
 
 Json json_of(const Predicted& sample, const train::TrainedModel& model, int top) {
-  constexpr std::size_t kMostListed = 10'000;  // a vocabulary's are more: its likeliest are given
+  constexpr std::size_t kMostListed =
+      10'000;  // vocabularies are larger: list the most likely tokens
   Json json{{"name", sample.name}};
   if (!sample.text.empty()) json["text"] = sample.text;
   if (model.is_regression()) {
@@ -247,7 +248,7 @@ std::string PredictOutput::table(std::size_t from, char separator) const {
   std::string out = line_of(head, separator);
   for (std::size_t k = from; k < rows_.size(); ++k) {
     Fields row = rows_[k];
-    row.resize(head.size());  // targets that are not known are empty
+    row.resize(head.size());  // unknown targets are empty
     out += line_of(row, separator);
   }
   return out;

@@ -1,4 +1,4 @@
-// What predict prints and writes of each sample: words beside a drawing, JSON, rows of a table.
+// Output of predict for each sample: text beside an image, JSON, or a table row.
 #pragma once
 
 #include <tenon/train.h>

@@ -1,5 +1,5 @@
-// The bar is redrawn at most ten times a second, so that showing it costs nothing; without a
-// terminal it is a plain line every few seconds, fit for a log.
+// The progress bar is redrawn at most ten times a second, so it costs no measurable time. Without a
+// terminal it is a plain line every five seconds, suited to a log file.
 #include "progress.h"
 
 #include <fmt/core.h>
@@ -16,9 +16,9 @@ namespace tenon::cli {
 
 using Clock = std::chrono::steady_clock;
 
-// What comes before training is printed behind the words about it.
+// Notes before training are printed after the introduction.
 void Progress::on_note(const std::string& note) {
-  if (quiet_) {  // what a reader of the data did is said whatever else is not
+  if (quiet_) {  // notes on the data are printed even with --quiet
     if (note.starts_with("note: ")) std::fputs((printable(note) + "\n").c_str(), stderr);
     return;
   }
@@ -28,7 +28,7 @@ void Progress::on_note(const std::string& note) {
   flush_output();
 }
 
-// The first batch is left out of the speed: the step is planned in it.
+// The speed excludes the first batch, because it includes planning.
 void Progress::on_frozen(std::int64_t done, std::int64_t examples) {
   const Clock::time_point now = Clock::now();
   if (frozen_before_ == 0) frozen_before_ = done, frozen_begun_ = now;
@@ -37,8 +37,8 @@ void Progress::on_frozen(std::int64_t done, std::int64_t examples) {
   const double share = static_cast<double>(done) / static_cast<double>(examples),
                seconds = std::chrono::duration<double>(now - frozen_begun_).count(),
                speed = static_cast<double>(done - frozen_before_) / std::max(seconds, 1e-9);
-  std::string facts = fmt::format("{:3.0f} %  {} of {} examples", share * 100, thousands(done),
-                                  thousands(examples));
+  std::string facts =
+      fmt::format("{:3.0f} %  {} of {} samples", share * 100, thousands(done), thousands(examples));
   if (speed > 0) {
     const auto left = std::llround(static_cast<double>(examples - done) / speed);
     facts += fmt::format("  {:.3g}/s  {}:{:02} left", speed, left / 60, left % 60);
@@ -110,8 +110,8 @@ void Progress::on_epoch(const train::EpochReport& report) {
   flush_output();
 }
 
-// A terminal is redrawn ten times a second, a log gets a line every five seconds. What cannot be
-// written (a full disk) is no reason to stop: nothing here throws.
+// A terminal is redrawn ten times a second, a log gets a line every five seconds. A failed write
+// (such as a full disk) must not stop the run: nothing here throws.
 bool Progress::due() {
   const bool interactive = stderr_terminal().interactive;
   const Clock::time_point now = Clock::now();
@@ -127,7 +127,7 @@ void Progress::show(const std::string& label, double done, const std::string& fa
     std::fputs(fmt::format("{}  {}\n", label, facts).c_str(), stderr);
     return;
   }
-  // The bar takes what the widest facts of this run leave, so that it does not jump.
+  // The bar takes the width that the widest text of this run leaves, so it does not change size.
   widest_ = std::max(widest_, columns(facts));
   const int room = terminal.width - columns(label) - widest_ - 4;
   std::string line =
@@ -145,7 +145,7 @@ std::string bar_text(double done, int width) {
   return terminal.paint(TextStyle::Green, left) + terminal.paint(TextStyle::Dim, right);
 }
 
-// A NaN has no sign that means anything.
+// Print NaN without its sign.
 std::string percent(double share) {
   return std::isnan(share) ? "nan" : fmt::format("{:.2f} %", share * 100);
 }
@@ -156,7 +156,7 @@ std::string figure_text(double loss) {
 
 std::string quantity_text(double value) {
   if (std::isnan(value)) return "nan";
-  const double size = std::abs(value);  // a price is read more easily without an exponent
+  const double size = std::abs(value);  // quantities are easier to read without an exponent
   return size >= 1e5 && size < 1e12 ? fmt::format("{:.0f}", value) : fmt::format("{:.5g}", value);
 }
 

@@ -1,5 +1,4 @@
-// Progress of a training run on the terminal: a bar that is redrawn, and a line that stays for
-// every epoch.
+// Progress of a training run: a bar that is redrawn, and one permanent line per epoch.
 #pragma once
 
 #include <tenon/train.h>

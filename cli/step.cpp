@@ -1,4 +1,5 @@
-// The measured step is what a trainer runs: forward, loss, gradients and update in one program.
+// The step has the same content as a step of the Trainer: forward pass, loss, gradients and update
+// in one program.
 #include "step.h"
 
 #include <tenon/grad.h>
@@ -10,8 +11,8 @@
 namespace tenon::cli {
 namespace {
 
-// What a last layer gives on a GPU under PyTorch's autocast: what products take in the precision
-// at hand. On the CPU results stay as the network gives them, as OpenVINO's do.
+// Output type of the last layer on a GPU under PyTorch's autocast: the input type of products in
+// the current precision. On the CPU the output keeps its type, as in OpenVINO.
 DType result_type() {
   if (current_device().kind != Device::Kind::Cuda) return DType::Float32;
   switch (precision()) {
@@ -30,7 +31,7 @@ Shape with_batch(const Shape& sample, std::int64_t batch) {
   return shape;
 }
 
-// Numbers below `limit`, or a place for them while nothing is to be computed.
+// Random integers below `limit`, or a tensor without memory if nothing will be computed.
 Tensor drawn(const Shape& shape, std::int64_t limit) {
   return ShapesOnly::is_on() ? without_memory(shape, DType::Int64, current_device())
                              : randint(0, limit, shape).eval();
@@ -52,7 +53,7 @@ std::shared_ptr<optim::Optimizer> make_optimizer(const nn::AnyModule& net,
   return optim::create(update.optimizer, net, options);
 }
 
-constexpr std::int64_t kLargestBatch = 16'777'216;  // of the setting 'batch'
+constexpr std::int64_t kLargestBatch = 16'777'216;  // limit of the setting 'batch'
 
 Step begin(const Network& network, std::int64_t batch) {
   if (batch < 1)

@@ -1,5 +1,4 @@
-// One training step or one inference of a model on drawn input: what summary, inspect and bench
-// look at.
+// One training step or one inference of a model on random input, for summary, inspect and bench.
 #pragma once
 
 #include <tenon/eval.h>
@@ -17,22 +16,22 @@ namespace tenon::cli {
 
 struct Step {
   nn::AnyModule net;
-  std::shared_ptr<optim::Optimizer> optimizer;  ///< empty for an inference
+  std::shared_ptr<optim::Optimizer> optimizer;  ///< null for an inference
   CompiledFunction function;
   std::vector<Tensor> inputs;  ///< [input] or [input, target]
 };
 
-/// Random normal input and random classes or tokens (of a regression, random normal targets), and
-/// the update. Throws ValueError for an unknown model or a batch below 1, UsageError for a
-/// norm below 0. Under ShapesOnly nothing is drawn: such a step can be planned and summed up at
-/// once, however large the network.
+/// Random normal input, random classes or tokens (random normal targets for regression), and the
+/// optimizer update. Throws ValueError for an unknown model or a batch size below 1, UsageError for
+/// a negative norm. Under ShapesOnly nothing is generated: the step can be planned at once,
+/// whatever the size of the network.
 Step training_step(const Network& network, std::int64_t batch, const UpdateOptions& update);
-/// `result`: the type that what the network gives is rounded to.
+/// `result`: data type of the output.
 Step inference_step(const Network& network, std::int64_t batch, DType result = DType::Float32);
-/// Inputs that all steps of a launch share (CompiledFunction::run_many).
+/// Inputs shared by all steps of a launch (CompiledFunction::run_many).
 std::vector<Tensor> shared_inputs(const Step& step);
-/// "train" or "infer"; of an inference in 16 bits on a GPU the result is stored so, as PyTorch's
-/// autocast gives it.
+/// `phase` is "train" or "infer". A 16-bit inference on a GPU returns its output in 16 bits, like
+/// PyTorch's autocast.
 Step make_step(const std::string& phase, const Network& network, std::int64_t batch,
                const UpdateOptions& update);
 

@@ -1,5 +1,5 @@
-// tenon summary: a model's layers, sizes and work, and the memory that training and inference will
-// need, before any runs.
+// tenon summary: layers, sizes and multiply-adds of a model, and the planned memory of training and
+// inference. Nothing is run.
 #include <fmt/core.h>
 #include <tenon/shapes_only.h>
 #include <tenon/system.h>
@@ -130,7 +130,7 @@ int run_summary(SummaryOptions options) {
       precision_from_name(options.precision.empty() ? network.precision : options.precision));
   const std::int64_t limit =
       options.memory_limit.empty() ? 0 : parse_bytes("--memory-limit", options.memory_limit);
-  const ShapesOnly at_once;  // no weights are drawn
+  const ShapesOnly at_once;  // weights are not initialized
   const Step step = inference_step(network, *options.batch);
   const nn::ModuleSummary summary = step.net.summary(step.inputs[0]);
   const Memory memory = plan_memory(network, *options.batch);
@@ -151,32 +151,31 @@ Command summary_command() {
   auto options = std::make_shared<SummaryOptions>();
   Command command;
   command.name = "summary";
-  command.summary = "a model's layers, parameters, work and planned memory";
+  command.summary = "show a model's layers, parameters, multiply-adds and memory";
   command.about =
-      "Prints every layer with its output shape, parameters and multiply-adds, and the memory that "
-      "a training step and an "
-      "inference will need, by the optimizer of the model's recipe or of the run. Memory is "
-      "planned, not measured: the figures are exact before anything "
-      "has run. With "
-      "--memory-limit, exit code 6 says that training does not fit.";
+      "Prints every layer with its output shape, parameters and multiply-adds, and the memory of a "
+      "training step (with the optimizer of the recipe or the run) and of an inference. Memory is "
+      "planned, not measured: the numbers are exact before anything runs. With --memory-limit, "
+      "exit code 6 means that training does not fit.";
   command.examples = {
       {"tenon summary lenet5", "With the batch size of its recipe."},
-      {"tenon summary mlp:784-300-10 --batch 256", "A network of your own sizes."},
-      {"tenon summary fcn_r --batch 4096 --memory-limit 500MB", "Would it fit?"},
+      {"tenon summary mlp:784-300-10 --batch 256", "A network with sizes of your choice."},
+      {"tenon summary fcn_r --batch 4096 --memory-limit 500MB",
+       "Check whether training fits into 500 MB."},
       {"tenon summary resnet18 --toml > mine.toml",
-       "The network as a file, to change: tenon summary mine.toml, tenon train mine.toml."}};
+       "The network as a file that you can edit and train: tenon train mine.toml."}};
   Positional& model = command.positional(options->model, "MODEL", kModelHelp);
   model.suggestions = model_names();
-  command.option(options->batch, "--batch", "N", "samples at a time", "the model's recipe");
+  command.option(options->batch, "--batch", "N", "batch size", "the model's recipe");
   command
-      .option(options->precision, "--precision", "NAME", "how products compute",
-              "fp32; of a run, its own")
+      .option(options->precision, "--precision", "NAME",
+              "precision of matrix products and convolutions", "fp32; for a run, the run's own")
       .choices = {"fp32", "tf32", "bf16", "fp16"};
   command.option(options->memory_limit, "--memory-limit", "SIZE",
-                 "fail when training needs more, as in 800MB", "none");
+                 "fail if training needs more, for example 800MB", "none");
   command.flag(options->json, "--json", "print JSON");
   command.flag(options->toml, "--toml",
-               "print the network as a file, which train, summary, inspect and bench take");
+               "print the network as a TOML file for train, summary, inspect and bench");
   command.run = [options] { return run_summary(*options); };
   return command;
 }

@@ -1,8 +1,7 @@
-// What the reader's terminal can show: colours, block characters, width; and the one status line
-// that may be redrawn.
+// Capabilities of the terminal: colours, block characters, width; and one status line that can be
+// redrawn.
 //
-// Nothing here prints results. Output that is not a terminal stays plain ASCII where a terminal
-// would show images.
+// Nothing here prints results. Where a terminal would show images, other output stays plain ASCII.
 #pragma once
 
 #include <cstdint>

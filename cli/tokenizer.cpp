@@ -1,4 +1,4 @@
-// tenon tokenizer: learns one from text, and shows what one makes of a text.
+// tenon tokenizer: trains a tokenizer on text, and shows the tokens of a text.
 #include <fmt/core.h>
 #include <tenon/io.h>
 #include <tenon/tokenizer.h>
@@ -52,23 +52,23 @@ Command tokenizer_train_command() {
   auto options = std::make_shared<TokenizerOptions>();
   Command command;
   command.name = "train";
-  command.summary = "learn a vocabulary from text";
+  command.summary = "train a tokenizer on text";
   command.about =
-      "Learns which signs stand together often and writes them as tokenizer.json, which Hugging "
-      "Face's tokenizers read too: byte-pair encoding of bytes, as GPT-2's, which knows every "
-      "text, or WordPiece, as BERT's. The same text gives the same file.";
-  command.examples = {
-      {"tenon tokenizer train book.txt --tokens 8000", "GPT-2's way, 8,000 tokens."},
-      {"tenon tokenizer train a.txt b.txt --kind wordpiece --out bert.json",
-       "BERT's, of two files."}};
-  command.positional(options->files, "FILE", "texts, UTF-8").completes = Completes::Files;
-  command.option(options->kind, "--kind", "NAME", "bpe or wordpiece", "bpe").choices = {
-      "bpe", "wordpiece"};
-  command.option(options->tokens, "--tokens", "N", "of the vocabulary, at the most", "30000");
-  command.option(options->least, "--least", "N", "times that neighbours stand together to be one",
-                 "2");
-  command.flag(options->cased, "--cased", "wordpiece: capitals and accents count");
-  command.option(options->out, "--out", "FILE", "to write", "tokenizer.json").completes =
+      "Trains a tokenizer and writes it as tokenizer.json, which Hugging Face's tokenizers can "
+      "read: byte-level byte-pair encoding as in GPT-2, which can encode any text, or WordPiece as "
+      "in BERT. The same text gives the same file.";
+  command.examples = {{"tenon tokenizer train book.txt --tokens 8000",
+                       "Byte-pair encoding as in GPT-2, 8,000 tokens."},
+                      {"tenon tokenizer train a.txt b.txt --kind wordpiece --out bert.json",
+                       "WordPiece as in BERT, from two files."}};
+  command.positional(options->files, "FILE", "text files, UTF-8").completes = Completes::Files;
+  command.option(options->kind, "--kind", "NAME", "algorithm", "bpe").choices = {"bpe",
+                                                                                 "wordpiece"};
+  command.option(options->tokens, "--tokens", "N", "largest vocabulary size", "30000");
+  command.option(options->least, "--least", "N",
+                 "smallest number of occurrences of a pair to merge it", "2");
+  command.flag(options->cased, "--cased", "wordpiece: keep upper case and accents");
+  command.option(options->out, "--out", "FILE", "file to write", "tokenizer.json").completes =
       Completes::Files;
   command.run = [options] { return train(*options); };
   return command;
@@ -105,7 +105,7 @@ class LongOutput {
 
 int encode(const EncodeOptions& options) {
   if (options.text.empty() == options.file.empty())
-    throw UsageError("give a text, or --file with one");
+    throw UsageError("tenon tokenizer encode: give either TEXT or --file FILE");
   const data::Tokenizer tokenizer = data::Tokenizer::open(options.tokenizer);
   const auto each = [&](const auto& use) {
     const auto all = [&](std::span<const std::int64_t> numbers) {
@@ -147,16 +147,17 @@ Command tokenizer_encode_command() {
   command.name = "encode";
   command.summary = "show the tokens of a text";
   command.about =
-      "Prints the number and the piece of each token, those included that a model expects around a "
-      "text. TOKENIZER is tokenizer.json, vocab.txt (WordPiece), vocab.json with merges.txt beside "
-      "it, or the folder of one.";
+      "Prints the id and the text of each token, including the special tokens that a model expects "
+      "around a text. TOKENIZER is tokenizer.json, vocab.txt (WordPiece), vocab.json with "
+      "merges.txt in the same folder, or the folder of one of them.";
   command.examples = {
       {"tenon tokenizer encode tokenizer.json 'To be, or not to be'", "A sentence."},
-      {"tenon tokenizer encode bert/ --file page.txt --json", "For programs."}};
+      {"tenon tokenizer encode bert/ --file page.txt --json", "JSON for programs."}};
   command.positional(options->tokenizer, "TOKENIZER", "file or folder").completes =
       Completes::Files;
-  command.positional(options->text, "TEXT", "what to take apart", false);
-  command.option(options->file, "--file", "FILE", "a text instead").completes = Completes::Files;
+  command.positional(options->text, "TEXT", "text to encode", false);
+  command.option(options->file, "--file", "FILE", "encode this file instead of TEXT").completes =
+      Completes::Files;
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return encode(*options); };
   return command;
@@ -167,10 +168,10 @@ Command tokenizer_encode_command() {
 Command tokenizer_command() {
   Command command;
   command.name = "tokenizer";
-  command.summary = "learn a vocabulary, see the tokens of a text";
+  command.summary = "train a tokenizer, show the tokens of a text";
   command.about =
-      "Tokenizers turn text into the numbers that models of language take. Hugging Face's files "
-      "are read, byte-pair encoding and WordPiece, and give the same numbers as there.";
+      "A tokenizer converts text to the token ids that language models take. Reads Hugging Face's "
+      "byte-pair encoding and WordPiece files and gives the same ids.";
   command.children = {tokenizer_train_command(), tokenizer_encode_command()};
   return command;
 }

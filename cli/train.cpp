@@ -1,8 +1,8 @@
-// tenon train: settings out of recipe, file, --set and flags; a run with progress; a summary that
-// says what to do next.
+// tenon train: resolves settings, trains with progress output, prints a summary and the next
+// commands.
 //
-// Precedence: the model's recipe < --config < --set < flags. What a setting means, and whether it
-// fits, is the library's.
+// Precedence of settings: the model's recipe < --config < --set < options. The library checks their
+// values.
 #include <fmt/core.h>
 #include <tenon/eval.h>
 #include <tenon/models.h>
@@ -24,7 +24,7 @@
 namespace tenon::cli {
 namespace {
 
-// A flag that stands for a setting of the run.
+// An option that sets a setting of the run.
 struct Shortcut {
   const char* flag;
   const char* key;
@@ -36,79 +36,80 @@ struct Shortcut {
 constexpr Shortcut kShortcuts[] = {
     {"--data", "data", "SPEC", kDataSpecHelp, "Data"},
     {"--augment", "augment", "LIST",
-     "changes of training images, as crop=4,flip,cutout=8 or resized_crop,randaugment "
-     "('tenon data show --help' lists them); none; auto: the recipe's, for photographs",
+     "augmentation of training images, for example crop=4,flip,cutout=8 or "
+     "resized_crop,randaugment ('tenon data show --help' lists all); none; auto: the recipe's, for "
+     "photographs",
      "Data"},
     {"--augment-on", "augment_on", "PLACE",
-     "where files of images are decoded and changed: cpu; gpu, by nvJPEG; both: decoded by the "
-     "CPU, changed by the GPU; auto: gpu where it has engines for JPEG and there are fewer than "
-     "12 threads, else both, or cpu for crops and mirrors alone",
+     "where image files are decoded and augmented: cpu; gpu (nvJPEG); both: decoded on the CPU, "
+     "augmented on the GPU; auto: gpu if it has JPEG engines and there are fewer than 12 threads, "
+     "else both, or cpu for crops and flips alone",
      "Data"},
     {"--broken", "broken", "HOW",
-     "images that cannot be decoded: skip, which the next ones stand in for, or error", "Data"},
+     "images that cannot be decoded: skip (the next image replaces them) or error", "Data"},
     {"--task", "task", "NAME",
-     "classification, or regression: the targets are quantities, as a table's column of prices",
-     "Data"},
+     "classification, or regression (numeric targets, for example prices in a table)", "Data"},
     {"--weights", "weights", "FILE",
-     "begin with what fits of a .safetensors, .pt or .pth file, as torchvision's and Hugging "
-     "Face's",
-     "Other people's weights"},
+     "pretrained weights to start from: .safetensors, .pt or .pth, for example torchvision's or "
+     "Hugging Face's; tensors that fit are loaded",
+     "Pretrained weights and fine-tuning"},
     {"--tokenizer", "tokenizer", "FILE",
-     "of text: tokenizer.json, vocab.txt, vocab.json, or the folder of one; kept with the run",
-     "Other people's weights"},
+     "tokenizer for text: tokenizer.json, vocab.txt, vocab.json or their folder; copied into the "
+     "run folder",
+     "Pretrained weights and fine-tuning"},
     {"--freeze", "freeze", "NAME[,NAME]",
-     "parts that do not learn, as in features; what they give is computed once",
-     "Other people's weights"},
-    {"--unfreeze-after", "unfreeze_after", "N", "epochs after which the frozen parts learn too",
-     "Other people's weights"},
+     "layers to freeze, for example features; their outputs are computed once and reused",
+     "Pretrained weights and fine-tuning"},
+    {"--unfreeze-after", "unfreeze_after", "N", "epochs after which frozen layers are trained too",
+     "Pretrained weights and fine-tuning"},
     {"--keep-frozen", "keep_frozen", "WHERE",
-     "what frozen parts give: memory; disk; auto: both, on disk where computing it took a second "
-     "or "
-     "more; off: in every step",
-     "Other people's weights"},
+     "where outputs of frozen layers are kept: memory; disk; auto: both, on disk if computing took "
+     "1 s or more; off: recomputed in every step",
+     "Pretrained weights and fine-tuning"},
     {"--frozen-variants", "frozen_variants", "K",
-     "with --augment: of K epochs' images what frozen parts give is computed, and comes again",
-     "Other people's weights"},
+     "with --augment: compute frozen-layer outputs for K epochs of augmented images and reuse them "
+     "in turn",
+     "Pretrained weights and fine-tuning"},
     {"--rate-of", "rate_of", "LIST",
-     "learning rates of parts, as shares of --lr: features=0.1,classifier=1",
-     "Other people's weights"},
+     "learning rates of layers as factors of --lr: features=0.1,classifier=1",
+     "Pretrained weights and fine-tuning"},
     {"--head", "head", "LAYERS",
-     "layers in place of the last ones, as in 256,relu (of alexnet, vgg16, resnetN)",
-     "Other people's weights"},
+     "layers that replace the classifier of alexnet, vgg16 or resnetN, for example 256,relu",
+     "Pretrained weights and fine-tuning"},
     {"--lora", "lora", "rank=R[,...]",
-     "adapters beside weights that stay, as in rank=8,alpha=16; targets=A+B names layers that have "
-     "them, learn=A+B parts that learn themselves",
-     "Other people's weights"},
-    {"--teacher", "teacher", "RUN",
-     "learn from the scores of a trained network too (how: --temperature, --distill-weight)",
-     "Other people's weights"},
-    {"--temperature", "temperature", "T",
-     "divides the scores of student and teacher, 4 unless said", "Other people's weights"},
+     "LoRA fine-tuning: rank=8,alpha=16; targets=A+B names the layers with adapters, learn=A+B the "
+     "layers trained in full",
+     "Pretrained weights and fine-tuning"},
+    {"--teacher", "teacher", "RUN", "run folder of a teacher, for knowledge distillation",
+     "Pretrained weights and fine-tuning"},
+    {"--temperature", "temperature", "T", "softmax temperature of distillation",
+     "Pretrained weights and fine-tuning"},
     {"--distill-weight", "distill_weight", "X",
-     "of the teacher's scores in the loss, 0.5 unless said; the classes have the rest",
-     "Other people's weights"},
+     "weight of the distillation loss; the loss on the labels has the rest",
+     "Pretrained weights and fine-tuning"},
     {"--epochs", "epochs", "N", "passes over the training data",
-     "Training (by default as the model's recipe says)"},
-    {"--batch", "batch", "N", "samples a step", "Training (by default as the model's recipe says)"},
-    {"--lr", "lr", "X", "learning rate", "Training (by default as the model's recipe says)"},
-    {"--optimizer", "optimizer", "NAME", "the optimizer",
-     "Training (by default as the model's recipe says)"},
-    {"--schedule", "schedule", "NAME", "of the learning rate",
-     "Training (by default as the model's recipe says)"},
-    {"--seed", "seed", "N", "of everything drawn: weights, order, dropout",
-     "Training (by default as the model's recipe says)"},
-    {"--device", "device", "NAME", "cpu, cuda or cuda:N", "Machine"},
+     "Training (defaults come from the model's recipe)"},
+    {"--batch", "batch", "N", "batch size", "Training (defaults come from the model's recipe)"},
+    {"--lr", "lr", "X", "learning rate", "Training (defaults come from the model's recipe)"},
+    {"--optimizer", "optimizer", "NAME", "optimizer",
+     "Training (defaults come from the model's recipe)"},
+    {"--schedule", "schedule", "NAME", "learning-rate schedule",
+     "Training (defaults come from the model's recipe)"},
+    {"--seed", "seed", "N", "random seed of weights, sample order, augmentation and dropout",
+     "Training (defaults come from the model's recipe)"},
+    {"--device", "device", "NAME", "device: cpu, cuda or cuda:N", "Machine"},
     {"--precision", "precision", "NAME",
-     "how products compute (sums stay float32): fp32, tf32, bf16 or fp16; the CPU computes tf32 "
-     "and fp16 in fp32",
+     "precision of matrix products and convolutions (sums stay float32): fp32, tf32, bf16 or fp16; "
+     "the CPU computes tf32 and fp16 in fp32",
      "Machine"},
     {"--layer-precision", "layer_precision", "LAYER=NAME",
-     "layers that compute otherwise, as in 0=fp32,3=tf32 (names: tenon summary)", "Machine"},
+     "precision of single layers: 0=fp32,3=tf32 ('tenon summary' shows the names)", "Machine"},
     {"--tune", "tune", "MODE", kTuneHelp, "Machine"},
-    {"--threads", "threads", "N", "threads; results do not depend on them", "Machine"},
+    {"--threads", "threads", "N", "compute threads; results do not depend on their number",
+     "Machine"},
 };
 
-// What may change when a run goes on without changing what it computes.
+// Settings that may change on resume without changing the results.
 bool may_change_on_resume(const std::string& key) {
   return key == "epochs" || key == "threads" || key == "device" || key == "data" || key == "strict";
 }
@@ -131,8 +132,7 @@ KeyValue split_set(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-// Values given on the command line, in order of precedence, with the words to blame when one does
-// not fit.
+// Values from the command line in order of precedence, with the option to name in errors.
 struct Given {
   std::string source;
   KeyValue setting;
@@ -155,7 +155,7 @@ void apply(train::Settings& settings, const Given& given) {
     if (given.source == "--set")
       throw UsageError(fmt::format("--set: {}", error.what()),
                        "'tenon train MODEL --settings' lists all keys with their values");
-    // The library speaks of the setting; who typed a flag is told about the flag.
+    // The library's message names the setting; replace it by the option.
     std::string text = error.what();
     const std::string subject = fmt::format("setting '{}'", given.setting.first);
     if (text.starts_with(subject)) text.replace(0, subject.size(), given.source);
@@ -163,8 +163,8 @@ void apply(train::Settings& settings, const Given& given) {
   }
 }
 
-// The model decides the recipe that everything else is laid over, so it is looked for first; "" :
-// the file of settings is to say it.
+// The model determines the recipe, the base of all settings, so it is found first. "": the settings
+// file names the model.
 std::string chosen_model(const TrainOptions& options) {
   if (!options.model.empty()) return options.model;
   for (const std::string& text : options.sets)
@@ -187,20 +187,21 @@ train::Settings make_settings(const TrainOptions& options) {
   settings.network = network;
   if (!options.target.empty()) {
     if (!settings.data.starts_with("csv:"))
-      throw UsageError(fmt::format("--target: '{}' is no table with columns", settings.data),
+      throw UsageError(fmt::format("--target: '{}' is not a table with columns", settings.data),
                        "name one with --data csv:FILE");
     if (options.target.find(',') != std::string::npos)
-      throw UsageError(fmt::format("--target: '{}' has a comma, which a data source cannot name",
-                                   options.target),
-                       "give the column another name, or its number: csv:FILE,column=3");
+      throw UsageError(
+          fmt::format("--target: '{}' contains a comma, which a data source cannot name",
+                      options.target),
+          "rename the column, or give its number: csv:FILE,column=3");
     settings.data += ",label=" + options.target;
   }
   return settings;
 }
 
-// The folder that was asked for, or a new one: "mlp:784-300-10" makes "mlp-784-300-10", and the
-// first free number is added when that is taken. A new one is made here, so that no other run
-// started at the same time has it too; it does not stay where the run leaves nothing in it.
+// The run folder: the given one, or a new one. "mlp:784-300-10" becomes "mlp-784-300-10", plus the
+// first free number if that exists. A new folder is created immediately, so that another run
+// started at the same time gets a different one; it is removed again if the run leaves it empty.
 class RunPlace {
  public:
   RunPlace(const std::string& asked_for, const std::string& model) : path_(asked_for) {
@@ -214,7 +215,7 @@ class RunPlace {
     for (int number = 1; !made_; ++number) {
       path_ = number == 1 ? fmt::format("runs/{}", name) : fmt::format("runs/{}-{}", name, number);
       made_ = std::filesystem::create_directory(path_, error);
-      // What cannot be made is for the run to say.
+      // The run reports a folder that cannot be created.
       if (std::error_code ignored; error && !std::filesystem::exists(path_, ignored)) return;
     }
   }
@@ -229,7 +230,7 @@ class RunPlace {
 
  private:
   std::string path_;
-  bool made_ = false, made_all_ = false;  // the folder; the one of all runs
+  bool made_ = false, made_all_ = false;  // created the folder; created "runs"
 };
 
 std::string intro(const train::Settings& settings, const std::string& folder,
@@ -260,7 +261,7 @@ std::shared_ptr<Progress> make_progress(const train::Settings& settings, const s
 
 std::string next_epochs(int epochs) { return std::to_string(epochs + std::max(1, epochs / 2)); }
 
-// What a run that ended goes on with. A limit of its steps would end it at once.
+// Options to continue a finished run. A step limit would end it at once.
 std::string to_train_on(const train::TrainResult& result, const train::Settings& settings) {
   const bool limited = settings.max_steps > 0 && result.steps >= settings.max_steps;
   const bool epochs_left = std::ssize(result.epochs) < settings.epochs;
@@ -279,39 +280,39 @@ void print_next_steps(const train::TrainResult& result, const train::Settings& s
   const bool handwriting =
       settings.data.starts_with("digits") || settings.data.starts_with("mnist");
   lines.emplace_back("tenon eval " + run,
-                     settings.task == "regression" ? "how far its answers are from the truth"
-                     : info.pairs                  ? "how many held-out texts it translates exactly"
-                     : info.masked                 ? "how well it tells hidden words"
-                     : info.finds_spans() ? "how many answers it finds, exactly and in part"
-                     : info.tokens        ? "how well it foresees held-out text"
-                                          : "where it errs, class by class");
+                     settings.task == "regression" ? "error of its predictions on the test part"
+                     : info.pairs                  ? "share of held-out texts translated exactly"
+                     : info.masked                 ? "accuracy on masked words"
+                     : info.finds_spans()          ? "share of answers found, exact and F1"
+                     : info.tokens                 ? "loss and perplexity on held-out text"
+                                                   : "accuracy, confusion matrix, errors by class");
   if (info.pairs)
     lines.emplace_back(fmt::format("tenon generate {} --prompt {}", run,
                                    settings.data == "numbers" ? "'French: twenty-one'" : "TEXT"),
                        "a translation");
   else if (info.masked)
     lines.emplace_back(fmt::format("tenon predict {} --text 'the [MASK] sea'", run),
-                       "words that are hidden");
+                       "predict the masked word");
   else if (info.finds_spans())
     lines.emplace_back(fmt::format("tenon predict {} --question WHO --text TEXT", run),
-                       "an answer that stands in a text");
+                       "find an answer in a text");
   else if (info.takes_tokens() && !info.tokens)
-    lines.emplace_back(fmt::format("tenon predict {} --text TEXT", run), "the class of a text");
+    lines.emplace_back(fmt::format("tenon predict {} --text TEXT", run), "classify a text");
   else if (info.tokens)
-    lines.emplace_back(fmt::format("tenon generate {} --tokens 300", run), "text of its own");
+    lines.emplace_back(fmt::format("tenon generate {} --tokens 300", run), "generate text");
   if (handwriting)
     lines.emplace_back(fmt::format("tenon predict {} --data {}", run, data),
-                       "held-out examples, with images");
+                       "predictions for test samples, with images");
   if (info.input.rank() == 3)
     lines.emplace_back(
         fmt::format("tenon predict {} photo.jpg", run),
-        handwriting ? "what it makes of your own handwriting" : "what it makes of your own image");
-  lines.emplace_back("tenon verify " + run, "that every bit of the run can be repeated");
+        handwriting ? "predict a photograph of your handwriting" : "predict your own image");
+  lines.emplace_back("tenon verify " + run, "check that the run is reproducible bit for bit");
   lines.emplace_back(fmt::format("tenon train --resume {} {}", run, to_train_on(result, settings)),
                      "train on");
   if (settings.data.starts_with("digits")) {
     if (!holds_mnist(mnist_folder()))
-      lines.emplace_back("tenon data fetch mnist", "real handwriting, 12 MB");
+      lines.emplace_back("tenon data fetch mnist", "download real handwriting, 12 MB");
     lines.emplace_back(fmt::format("tenon train {} --data mnist", settings.model),
                        "train on real handwriting");
   }
@@ -392,15 +393,16 @@ int finish(const train::TrainResult& result, const train::Settings& settings,
   clear_status_line();
   if (result.reason == train::StopReason::Interrupted) {
     fmt::print(
-        "\nstopped after step {}; everything is saved in {}\ngo on with: tenon train --resume {}\n",
+        "\nstopped after step {}; everything is saved in {}\nresume with: tenon train --resume "
+        "{}\n",
         thousands(result.steps), printable(result.run_dir), shell_word(result.run_dir));
     return interrupt_code();
   }
   if (progress.first_step_seconds() == 0)
-    fmt::print("this run was finished already; {}\n",
+    fmt::print("this run is already finished; {}\n",
                settings.max_steps > 0 && result.steps >= settings.max_steps
-                   ? "its max_steps ended it: --set max_steps=0 lifts that"
-                   : "--epochs N trains on, N being the epochs in all");
+                   ? "max_steps ended it: --set max_steps=0 removes the limit"
+                   : "--epochs N trains on, where N counts all epochs");
   if (quiet)
     fmt::print("{}; {}; run folder {}\n", what_was_done(result),
                join(what_was_measured(result), "; "), printable(result.run_dir));
@@ -409,7 +411,7 @@ int finish(const train::TrainResult& result, const train::Settings& settings,
   return kOk;
 }
 
-// What folds are measured by, on the part that each was not trained on.
+// Metrics of the folds, on the part that each was not trained on.
 struct FoldFigure {
   std::string name;
   bool share;  // shown in percent
@@ -441,11 +443,12 @@ void print_folds(const std::vector<train::TrainResult>& results, const std::stri
     add_figures(figures, *result.test);
     samples += result.test->samples;
   }
-  fmt::print("\n{}\n",
-             terminal.paint(TextStyle::Bold,
-                            fmt::format("{} folds, each measured once on the part that it was not "
-                                        "trained on ({} in all)",
-                                        results.size(), samples_text(samples))));
+  fmt::print(
+      "\n{}\n",
+      terminal.paint(
+          TextStyle::Bold,
+          fmt::format("{} folds, each tested on the part that it was not trained on ({} in total)",
+                      results.size(), samples_text(samples))));
   for (const FoldFigure& figure : figures) {
     const auto text = [&](double v) { return figure.share ? percent(v) : figure_text(v); };
     double sum = 0, squares = 0;
@@ -461,16 +464,16 @@ void print_folds(const std::vector<train::TrainResult>& results, const std::stri
              shell_word(folder + "/fold-1") + " …");
 }
 
-// The library would speak of its own option.
+// The library's message would name its own option.
 void refuse_folder_of_a_run(const std::string& folder) {
   std::error_code ignored;
   if (std::filesystem::exists(folder + "/settings.toml", ignored))
     throw UsageError(
         fmt::format("--out: {} already holds a run", folder),
-        fmt::format("go on with it by --resume {}, or choose another folder", shell_word(folder)));
+        fmt::format("continue it with --resume {}, or choose another folder", shell_word(folder)));
 }
 
-// Of each fold in turn, the last of which is the one that was interrupted.
+// Results of all folds; only the last one can be interrupted.
 int finish_folds(const std::vector<train::TrainResult>& results, const std::string& folder) {
   clear_status_line();
   if (results.back().reason != train::StopReason::Interrupted) {
@@ -478,7 +481,7 @@ int finish_folds(const std::vector<train::TrainResult>& results, const std::stri
     return kOk;
   }
   fmt::print(
-      "\nstopped in fold {}; everything is saved in {}\ngo on with: tenon train --resume {}\n",
+      "\nstopped in fold {}; everything is saved in {}\nresume with: tenon train --resume {}\n",
       results.size(), printable(folder), shell_word(folder));
   return interrupt_code();
 }
@@ -492,14 +495,14 @@ train::FoldOptions fold_options(bool quiet) {
   };
 }
 
-// A run for each part of the samples, which is tested on it and trained on the others.
+// Cross-validation: one run per fold, tested on its part and trained on the others.
 int start_folds(const TrainOptions& options, const train::Settings& settings) {
   if (options.folds < 2) throw UsageError("--folds: give 2 or more");
   const RunPlace place(options.out, settings.model);
   const std::string& folder = place.path();
   if (train::folds_in(folder) > 0)
     throw UsageError(fmt::format("--out: {} already holds folds", folder),
-                     fmt::format("go on with them by --resume {}, or choose another folder",
+                     fmt::format("continue them with --resume {}, or choose another folder",
                                  shell_word(folder)));
   for (int fold = 1; fold <= options.folds; ++fold)
     refuse_folder_of_a_run(fmt::format("{}/fold-{}", folder, fold));
@@ -524,16 +527,14 @@ int start(const TrainOptions& options) {
   return finish(result, settings, *progress, options.quiet);
 }
 
-// Everything else that could be asked for would make another run out of this one.
+// All other options would make the resumed run a different run.
 std::vector<Given> resume_overrides(const TrainOptions& options) {
   const auto refuse = [&](const std::string& what) {
-    throw UsageError(
-        fmt::format("{} cannot change when a run goes on", what),
-        fmt::format(
-            "--resume keeps the settings of {}; only --epochs, --device and --threads may differ, "
-            "--set drop_last, and --data when the data lies elsewhere now. "
-            "Leave --resume away to start a new run",
-            options.resume));
+    throw UsageError(fmt::format("{} cannot change when a run is resumed", what),
+                     fmt::format("--resume keeps the settings of {}; only --epochs, --device, "
+                                 "--threads, --set drop_last, and --data (if the data has moved) "
+                                 "may differ. Omit --resume to start a new run",
+                                 options.resume));
   };
   if (!options.model.empty()) refuse("MODEL");
   if (!options.target.empty()) refuse("--target");
@@ -576,12 +577,12 @@ int resume(const TrainOptions& options) {
 int run_train(const TrainOptions& options) {
   if (!options.memory_limit.empty())
     set_memory_limit(parse_bytes("--memory-limit", options.memory_limit));
-  catch_interrupts("stopping after the step under way; Ctrl-C again stops at once");
+  catch_interrupts("stopping after the current step; Ctrl-C again stops at once");
   if (!options.quiet) show_tuning();
   return options.resume.empty() ? start(options) : resume(options);
 }
 
-// Words that a setting takes, for shells and the help; the library decides.
+// Values of a setting, for completion and help; the library checks them.
 std::vector<std::string> words_for(const std::string& key) {
   if (key == "data")
     return {"digits", "scenes", "random", "mnist", "cifar10", "cifar100",
@@ -613,57 +614,63 @@ std::string help_of(const Shortcut& shortcut) {
 }
 
 void add_options(Command& command, TrainOptions& options) {
-  Positional& model = command.positional(options.model, "MODEL",
-                                         "lenet5, resnet56, mlp:784-300-10 (sizes in the name); "
-                                         "'tenon models' lists all; or a file of "
-                                         "your own, net.toml",
-                                         false);
+  Positional& model =
+      command.positional(options.model, "MODEL",
+                         "network: lenet5, resnet56, mlp:784-300-10 (sizes in the name); 'tenon "
+                         "models' lists all; or a file of your own, net.toml",
+                         false);
   model.suggestions = model_names();
   for (std::size_t i = 0; i < std::size(kShortcuts); ++i) {
     const Shortcut& shortcut = kShortcuts[i];
-    const std::string fallback = std::string(shortcut.key) == "data"        ? "digits"
-                                 : std::string(shortcut.key) == "task"      ? "classification"
-                                 : std::string(shortcut.key) == "augment"   ? "auto"
-                                 : std::string(shortcut.key) == "threads"   ? "all CPUs"
-                                 : std::string(shortcut.key) == "seed"      ? "0"
-                                 : std::string(shortcut.key) == "device"    ? "cpu"
-                                 : std::string(shortcut.key) == "precision" ? "fp32"
-                                 : std::string(shortcut.key) == "tune"      ? "read"
-                                                                            : "";
+    const std::string fallback = std::string(shortcut.key) == "data"             ? "digits"
+                                 : std::string(shortcut.key) == "task"           ? "classification"
+                                 : std::string(shortcut.key) == "augment"        ? "auto"
+                                 : std::string(shortcut.key) == "augment_on"     ? "auto"
+                                 : std::string(shortcut.key) == "keep_frozen"    ? "auto"
+                                 : std::string(shortcut.key) == "unfreeze_after" ? "never"
+                                 : std::string(shortcut.key) == "broken"         ? "skip"
+                                 : std::string(shortcut.key) == "temperature"    ? "4"
+                                 : std::string(shortcut.key) == "distill_weight" ? "0.5"
+                                 : std::string(shortcut.key) == "threads"        ? "all CPUs"
+                                 : std::string(shortcut.key) == "seed"           ? "0"
+                                 : std::string(shortcut.key) == "device"         ? "cpu"
+                                 : std::string(shortcut.key) == "precision"      ? "fp32"
+                                 : std::string(shortcut.key) == "tune"           ? "read"
+                                                                                 : "";
     command.group(shortcut.group)
         .option(options.shortcuts[i], shortcut.flag, shortcut.value, help_of(shortcut), fallback)
         .suggestions = words_for(shortcut.key);
     if (std::string(shortcut.key) != "data") continue;
     command.option(options.target, "--target", "NAME",
-                   "the table's column to be predicted; also csv:FILE,label=NAME",
+                   "column of the table to predict, as csv:FILE,label=NAME does",
                    "label, class, target, y or the last one");
     command.option(options.folds, "--folds", "K",
-                   "K runs, each trained without another of K parts of the samples and measured "
-                   "once on it; their mean is printed",
+                   "K-fold cross-validation: K runs, each tested on the part that it was not "
+                   "trained on; prints the mean",
                    "one run");
     command.flag(options.strict, "--strict",
-                 "what reading the data would skip, convert or assume with a note is an error");
+                 "treat notes as errors: data that would be skipped, converted or assumed");
   }
   command.option(options.memory_limit, "--memory-limit", "SIZE",
-                 "refuse to start when more is planned, as in 800MB", "none");
+                 "refuse to start if the plan needs more memory, for example 800MB", "none");
   command.group("The run");
-  command.option(options.out, "--out", "DIR", "run folder, new or empty", "runs/MODEL, numbered")
+  command
+      .option(options.out, "--out", "DIR", "run folder to write, new or empty",
+              "runs/MODEL, numbered")
       .completes = Completes::Folders;
   command
       .option(options.resume, "--resume", "DIR",
-              "go on with this run, or these folds, by their own settings; only --epochs, --device "
-              "and --threads may change, --set drop_last, and --data when the data lies elsewhere "
-              "now")
+              "continue this run, or these folds, with their saved settings; only --epochs, "
+              "--device, --threads, --set drop_last, and --data (if the data has moved) may change")
       .completes = Completes::Folders;
   command
-      .option(options.config, "--config", "FILE.toml", "settings from a file of key = value lines")
+      .option(options.config, "--config", "FILE.toml",
+              "read settings from a TOML file of key = value lines")
       .completes = Completes::Files;
-  command.option(options.sets, "--set", "KEY=VALUE",
-                 "any setting by name; may be given again and again");
+  command.option(options.sets, "--set", "KEY=VALUE", "set any setting by name; can be repeated");
   command.flag(options.settings, "--settings",
-               "print the settings in force as TOML (a --config file) and end");
-  command.flag(options.quiet, "--quiet",
-               "no bar and no words about the run: a line an epoch and one at the end");
+               "print the resolved settings as TOML (a --config file) and exit");
+  command.flag(options.quiet, "--quiet", "print only a line per epoch and one at the end");
 }
 
 }  // namespace
@@ -674,27 +681,24 @@ Command train_command() {
   command.name = "train";
   command.summary = "train a network and keep the run in a folder";
   command.about =
-      "Trains MODEL and keeps settings, logs, checkpoints and the trained model in a run folder. "
-      "Without further words it "
-      "uses the model's own recipe and drawn digits, which need no network. Settings are taken "
-      "from the recipe, then "
-      "--config, then --set, then the flags; the later ones win.\n\n"
-      "Ctrl-C finishes the step under way, saves and says how to go on; even after kill -9 the "
-      "folder holds a whole "
-      "checkpoint, and a resumed run ends with the same weights, bit for bit, as one never "
-      "stopped. The same seed gives the "
+      "Trains MODEL and writes settings, logs, checkpoints and the trained model to a run folder. "
+      "Without options it uses the model's recipe and the synthetic data set digits, which needs "
+      "no download. Settings come from the recipe, then --config, then --set, then the options "
+      "below; later ones win.\n\nCtrl-C finishes the current step, saves a checkpoint and prints "
+      "how to resume. Even after kill -9 the folder holds a complete checkpoint. A resumed run "
+      "ends with the same weights, bit for bit, as an uninterrupted one. The same seed gives the "
       "same bits with any number of threads.";
   command.examples = {
-      {"tenon train lenet5", "LeNet-5 on 60,000 drawn digits, in under a minute."},
+      {"tenon train lenet5", "LeNet-5 on 60,000 synthetic digits, in under a minute."},
       {"tenon train keras_cnn --data mnist --epochs 5",
-       "A larger network on MNIST ('tenon data fetch mnist' gets it)."},
+       "A larger network on MNIST ('tenon data fetch mnist' downloads it)."},
       {"tenon train mlp:784-300-10 --optimizer adam --lr 0.001 --out runs/small",
-       "A network of two layers, of your own sizes."},
-      {"tenon train --resume runs/lenet5 --epochs 20", "Go on with a stopped or finished run."},
+       "Two linear layers with sizes of your choice."},
+      {"tenon train --resume runs/lenet5 --epochs 20", "Continue a stopped or finished run."},
       {"tenon new net.toml && tenon train net.toml",
-       "A network of your own in a file; docs/model_toml.md tells what it may hold."},
+       "A network of your own in a file; docs/model_toml.md describes the format."},
       {"tenon train lenet5 --settings > mine.toml && tenon train --config mine.toml",
-       "All settings in a file, to be edited."},
+       "All settings in a file that you can edit."},
   };
   add_options(command, *options);
   command.run = [options] { return run_train(*options); };

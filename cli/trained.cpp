@@ -1,4 +1,4 @@
-// Opening what eval and predict are given.
+// Opens the model that eval, predict and generate are given.
 #include "trained.h"
 
 #include <fmt/core.h>
@@ -14,41 +14,41 @@ namespace tenon::cli {
 void add_trained(Command& command, TrainedOptions& options) {
   Positional& run = command.positional(
       options.run, "RUN",
-      "run folder, or a model.safetensors; with --weights a network's name, as vgg16");
+      "run folder or model.safetensors; with --weights, the name of a network, such as vgg16");
   run.completes = Completes::Folders;
   run.suggestions = model_names();
   command
       .option(options.weights, "--weights", "FILE",
-              "of the network that RUN names: .safetensors, .pt or .pth, by torchvision's or "
-              "Hugging Face's names too, or a folder of Hugging Face's, whose config.json decides "
+              "weights for the network RUN: .safetensors, .pt or .pth (also with torchvision's or "
+              "Hugging Face's tensor names), or a Hugging Face folder, whose config.json gives "
               "sizes and classes")
       .completes = Completes::Files;
   command
       .option(options.tokenizer, "--tokenizer", "FILE",
-              "of a network with --weights that reads text: tokenizer.json, vocab.txt, vocab.json, "
-              "or the folder of one")
+              "with --weights, tokenizer of a text network: tokenizer.json, vocab.txt, vocab.json "
+              "or their folder")
       .completes = Completes::Files;
-  command.option(options.classes, "--classes", "N", "outputs of a network with --weights",
+  command.option(options.classes, "--classes", "N", "with --weights, number of outputs",
                  "as published");
 }
 
 void add_image(Command& command, TrainedOptions& options) {
   command.option(options.preprocess, "--preprocess", "LIST",
-                 "how images are fitted, as resize,ten_crop: the mean of what is said of ten "
-                 "crops",
+                 "preprocessing of images, for example resize,ten_crop (average of ten crops)",
                  "the run's own");
-  command.option(options.background, "--background", "COLOUR",
-                 "what transparent parts of images lie on: white, black, grey, #rrggbb or none",
-                 "the run's own");
+  command.option(
+      options.background, "--background", "COLOUR",
+      "background of transparent images: white, black, grey, #rrggbb or none (ignore transparency)",
+      "the run's own");
 }
 
 void add_part(Command& command, PartOptions& options) {
   command
-      .option(options.part, "--part", "NAME", "part of the data: train, validation, test or all",
-              "test of the run's own data, all of other files")
+      .option(options.part, "--part", "NAME", "part of the data to use",
+              "test for the run's data, all for other files")
       .choices = {"train", "validation", "test", "all"};
   command.flag(options.strict, "--strict",
-               "refuse data of which something is skipped, converted or assumed");
+               "treat notes as errors: data that would be skipped, converted or assumed");
 }
 
 std::optional<data::Split> PartOptions::split() const {
@@ -80,10 +80,10 @@ train::TrainedModel open_model(const TrainedOptions& options) {
     throw UsageError(fmt::format("--classes: {} is negative", options.classes));
   if (options.weights.empty()) {
     if (!options.tokenizer.empty())
-      throw UsageError("--tokenizer is for --weights",
-                       "a run keeps the tokenizer that it learnt by");
+      throw UsageError("--tokenizer is for --weights", "a run folder already holds its tokenizer");
     if (options.classes > 0)
-      throw UsageError("--classes is for --weights", "a run knows how many classes it has");
+      throw UsageError("--classes is for --weights",
+                       "a run folder already holds its number of classes");
     return train::TrainedModel::open(options.run);
   }
   train::Settings settings = train::Settings::resolve(options.run, "", {});
@@ -104,11 +104,11 @@ std::string use_of(const train::TrainedModel& model, const TrainedOptions& optio
   if (model.is_translator()) return by("translates texts", "generate", "--prompt TEXT");
   if (info.finds_spans())
     return by("finds answers in texts", "predict", "--question WHO --text TEXT");
-  if (info.masked) return by("tells hidden words", "predict", "--text 'the [MASK] sea'");
-  if (info.tokens) return by("goes on from texts", "generate", "--prompt TEXT");
-  if (info.takes_tokens()) return by("tells classes of texts", "predict", "--text TEXT");
-  const char* what = model.is_regression() ? "tells quantities" : "tells classes";
-  // Networks of vectors take the pixels of images too.
+  if (info.masked) return by("predicts masked words", "predict", "--text 'the [MASK] sea'");
+  if (info.tokens) return by("continues texts", "generate", "--prompt TEXT");
+  if (info.takes_tokens()) return by("classifies texts", "predict", "--text TEXT");
+  const char* what = model.is_regression() ? "predicts numbers" : "classifies inputs";
+  // Networks with vector input also take the pixels of images.
   const bool rows = info.input.rank() != 3 &&
                     (model.table() != nullptr || model.settings().data.starts_with("npy:"));
   return by(what, "predict", rows ? "rows.csv" : "photo.jpg");

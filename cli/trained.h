@@ -1,4 +1,4 @@
-// Trained models as eval and predict take them: a run, or a network with other people's weights.
+// The model of eval, predict and generate: a run, or a network with pretrained weights.
 #pragma once
 
 #include <tenon/train.h>

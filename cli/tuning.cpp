@@ -1,4 +1,4 @@
-// The options, and the bar while engines are timed.
+// --tune and --threads, and the progress bar shown while engines are measured.
 #include "tuning.h"
 
 #include <fmt/core.h>
@@ -15,15 +15,16 @@ namespace tenon::cli {
 void add_tune_option(Command& command, std::string& mode) {
   command
       .option(mode, "--tune", "MODE",
-              "engines of products on GPUs (read: as measured before, write: measure what is new)",
+              "GPU engines for products chosen by cost model, by saved measurements, or by saved "
+              "and new measurements",
               mode)
       .choices = {"off", "read", "write"};
 }
 
 void set_tuning(const std::string& mode) {
   if (mode == "write" && current_device().kind == Device::Kind::Cpu)
-    throw UsageError("--tune is write, but engines are chosen on GPUs alone",
-                     "name one, as in --device cuda, or leave --tune at read");
+    throw UsageError("--tune write needs a GPU, and the device is the CPU",
+                     "choose one with --device cuda, or use --tune read");
   set_tune(tune_from_name(mode));
   show_tuning();
 }

@@ -1,5 +1,4 @@
-// Options of the machine that several commands have: --tune, who runs products on GPUs, and
-// --threads.
+// Options shared by several commands: --tune, the choice of GPU engines, and --threads.
 #pragma once
 
 #include <string>
@@ -9,16 +8,17 @@
 namespace tenon::cli {
 
 inline constexpr char kTuneHelp[] =
-    "engines of products on GPUs: off, read (as measured before), write (measure what is new)";
+    "choice of GPU engines for products: off (cost model), read (measured before), write (measure "
+    "unknown shapes)";
 
-/// Adds it; `mode` holds the default.
+/// Adds --tune; `mode` holds the default.
 void add_tune_option(Command& command, std::string& mode);
-/// Sets it for the process, with a bar while engines are timed. Called when the device is known:
-/// throws UsageError where it would do nothing on that.
+/// Sets the mode for the process and shows a progress bar while engines are measured. Call it after
+/// set_device(): throws UsageError if the mode has no effect on the device.
 void set_tuning(const std::string& mode);
-/// Sets the number of threads that --threads says; throws UsageError naming it.
+/// Applies --threads; throws UsageError for an invalid number.
 void use_threads(int count);
-/// The bar alone.
+/// Shows only the progress bar.
 void show_tuning();
 
 }  // namespace tenon::cli

@@ -1,4 +1,4 @@
-// tenon verify: repeats the beginning of a run in several ways and says whether every bit agrees.
+// tenon verify: repeats the beginning of a run in several ways and compares every bit.
 #include <fmt/core.h>
 #include <tenon/train.h>
 
@@ -24,7 +24,7 @@ struct VerifyOptions {
 std::string part_of(const train::VerifyReport& report) {
   const std::string steps = thousands(report.steps);
   if (report.run_steps == 0) return fmt::format("its first {} steps", steps);
-  if (report.steps > report.run_steps)  // it was stopped before
+  if (report.steps > report.run_steps)  // the run was stopped earlier
     return fmt::format("its first {} steps, of which it has done {}", steps,
                        thousands(report.run_steps));
   if (report.steps == 1 && report.run_steps == 1) return "its only step";
@@ -78,16 +78,15 @@ Command verify_command() {
   auto options = std::make_shared<VerifyOptions>();
   Command command;
   command.name = "verify";
-  command.summary = "repeat a run's first steps and a kill-and-resume, bit for bit";
+  command.summary = "check that a run is reproducible and resumable bit for bit";
   command.about =
-      "Repeats the first steps of a run: twice, with another number of threads, and stopped in the "
-      "middle and resumed in a "
-      "scratch folder; then compares all weights and optimizer states bit by bit, and the first "
-      "losses with the run's "
-      "own log. The run itself is not touched. Exit code 0: everything agrees; 1: something "
-      "differs.";
-  command.examples = {{"tenon verify runs/lenet5", "A few seconds for a small network."},
-                      {"tenon verify runs/lenet5 --steps 200 --json", "Longer, and for programs."}};
+      "Repeats the first steps of a run in a scratch folder: twice, with another number of "
+      "threads, and interrupted and resumed. Then compares all weights and optimizer states bit by "
+      "bit, and the first losses with the run's log. The run folder is not modified. Exit code 0: "
+      "everything agrees; 1: something differs.";
+  command.examples = {
+      {"tenon verify runs/lenet5", "A few seconds for a small network."},
+      {"tenon verify runs/lenet5 --steps 200 --json", "More steps, JSON for programs."}};
   command.positional(options->run, "RUN", "run folder").completes = Completes::Folders;
   command.option(options->steps, "--steps", "N", "steps to repeat", "40");
   command.flag(options->json, "--json", "print JSON");

@@ -1,5 +1,5 @@
-// tenon weights: what files of weights hold, from one format to another, and what differs between
-// two. Formats are told by content when they are read, by the ending when they are written.
+// tenon weights: lists, converts and compares weight files. The format is detected from the content
+// when reading, and from the extension when writing.
 #include <fmt/core.h>
 #include <tenon/eval.h>
 #include <tenon/models.h>
@@ -51,13 +51,13 @@ std::vector<double> values_of(const Tensor& t) {
 
 struct TensorStatistics {
   double least = std::numeric_limits<double>::infinity(), most = -least;
-  double mean = 0, deviation = 0;  // of the finite ones
+  double mean = 0, deviation = 0;  // over finite values
   std::int64_t zeros = 0, infinite = 0, nan = 0;
 };
 
 TensorStatistics statistics_of(const Tensor& t) {
   TensorStatistics s;
-  double squares = 0;  // Welford's: a mean far from zero takes no digits
+  double squares = 0;  // Welford's algorithm: accurate even if the mean is far from zero
   std::int64_t finite = 0;
   each_value(t, [&](double value) {
     if (std::isnan(value)) {
@@ -83,7 +83,7 @@ TensorStatistics statistics_of(const Tensor& t) {
 
 // ---- Tables
 
-// Rows of words under a heading; the first `left` columns begin at the left.
+// Prints rows under a heading; the first `left` columns are left-aligned.
 void print_rows(std::vector<std::vector<std::string>> rows, std::size_t left) {
   std::vector<int> width(rows[0].size(), 0);
   for (auto& row : rows)
@@ -120,7 +120,7 @@ struct ShowOptions {
   bool json = false, quick = false, strict = false;
 };
 
-// What a file had left out or converted as a line each, or where that is wanted as an error.
+// Prints notes on what was left out or converted, or throws them as an error with --strict.
 void say_notes(const Notes& notes, bool strict) {
   if (strict) refuse_notes(notes);
   for (const Note& note : notes) print_note(to_string(note));
@@ -297,8 +297,8 @@ io::TensorMap as_network(const io::WeightFile& file, const ConvertOptions& optio
   }
   const io::WeightFit fit = io::fit_weights(file, own);
   if (fit.tensors.empty())
-    throw ValueError(fmt::format("{}: nothing in it fits {}: {}", file.path(), network.model,
-                                 fit.differences()));
+    throw ValueError(
+        fmt::format("{}: no tensor fits {}: {}", file.path(), network.model, fit.differences()));
   if (!fit.family.empty()) print_note(fmt::format("by the names of {}", fit.family));
   for (const std::string& deed : fit.done) notes.push_back({deed, 1, ""});
   if (const std::string left = fit.differences(); !left.empty()) notes.push_back({left, 1, ""});
@@ -314,7 +314,7 @@ int convert(const ConvertOptions& options) {
   if (!options.dtype.empty()) {
     const DType dtype = dtype_from_name(options.dtype.c_str());
     if (!is_floating(dtype))
-      throw UsageError(fmt::format("--dtype: {} is no floating type", options.dtype));
+      throw UsageError(fmt::format("--dtype: {} is not a floating-point type", options.dtype));
     Converted made = converted(tensors, dtype);
     tensors = std::move(made.tensors);
     notes.insert(notes.end(), made.notes.begin(), made.notes.end());
@@ -330,7 +330,7 @@ int convert(const ConvertOptions& options) {
     io::save_weights(options.to, tensors, file.metadata());
   } catch (const DTypeError& error) {  // of a type that this format does not have
     throw UsageError(fmt::format("{}: {}", options.to, error.what()),
-                     "--dtype fp32 converts them on the way");
+                     "convert them with --dtype fp32");
   }
   fmt::print("{}: {} tensors from {}{}\n", printable(options.to), thousands(std::ssize(tensors)),
              printable(options.from), cast_words);
@@ -429,25 +429,25 @@ int diff(const DiffOptions& options) {
 // ---- tables
 
 constexpr char kFormats[] =
-    ".safetensors, .pt, .pth, .npz, .npy, .gguf, an index of parts, or the folder of one";
-constexpr char kStrict[] =
-    "an error in place of each note on what was left out, renamed or converted";
+    "weight file: .safetensors, .pt, .pth, .npz, .npy, .gguf, a safetensors index, or the folder "
+    "of one";
+constexpr char kStrict[] = "treat notes as errors: tensors left out, renamed or converted";
 
 Command show_command() {
   auto options = std::make_shared<ShowOptions>();
   Command command;
   command.name = "show";
-  command.summary = "tensors with shapes, types and statistics";
+  command.summary = "list tensors with shapes, types and statistics";
   command.about =
-      "Lists the tensors of a file: name, element type, shape, and of its values least, largest, "
-      "mean, standard deviation (of the finite ones), and how many are zero, infinite or no "
-      "number. Tied tensors say whose values theirs are. Objects of other classes and types that "
-      "Tenon lacks are listed as not read. Nothing in a file is run.";
-  command.examples = {{"tenon weights show resnet18.pth", "What torchvision gives away."},
+      "Lists the tensors of a file: name, dtype, shape, minimum, maximum, mean, standard deviation "
+      "(of finite values), and the number of zero, infinite and NaN values. A tied tensor names "
+      "the tensor whose values it shares. Objects of other classes and unsupported types are "
+      "listed as not read. No code in a file is executed.";
+  command.examples = {{"tenon weights show resnet18.pth", "Weights of torchvision."},
                       {"tenon weights show model.safetensors.index.json --quick",
-                       "Names and shapes of a file in parts, without reading values."}};
+                       "Names and shapes of a sharded file, without reading values."}};
   command.positional(options->file, "FILE", kFormats).completes = Completes::Files;
-  command.flag(options->quick, "--quick", "no statistics: values are not read");
+  command.flag(options->quick, "--quick", "do not read values: no statistics");
   command.flag(options->json, "--json", "print JSON, with the metadata");
   command.flag(options->strict, "--strict", kStrict);
   command.run = [options] { return show(*options); };
@@ -458,25 +458,25 @@ Command convert_command() {
   auto options = std::make_shared<ConvertOptions>();
   Command command;
   command.name = "convert";
-  command.summary = "to another format or element type";
+  command.summary = "convert to another format or dtype";
   command.about =
-      "Writes the tensors of a file in the format that the second name's ending says, whole or not "
-      "at all. Metadata goes along into .safetensors, ties into .pt. What is left out, renamed or "
-      "converted is said with counts, and so are values that another type has no number for.";
+      "Writes the tensors of FROM to TO in the format of TO's extension; TO is written completely "
+      "or not at all. Metadata is kept in .safetensors, tied tensors in .pt. Notes count what is "
+      "left out, renamed or converted, and values that the new dtype cannot represent.";
   command.examples = {
       {"tenon weights convert resnet18.pth resnet18.safetensors", "To Hugging Face's format."},
       {"tenon weights convert model.safetensors half.pt --dtype bf16", "For torch.load()."},
       {"tenon weights convert hub/gpt2 gpt2.safetensors --as gpt2",
-       "By the names that Tenon's network has, whose sizes hub/gpt2/config.json gives."}};
+       "With the names of Tenon's gpt2; hub/gpt2/config.json gives its sizes."}};
   command.positional(options->from, "FROM", kFormats).completes = Completes::Files;
   command.positional(options->to, "TO", "file to write: .safetensors, .pt, .pth, .bin or .npz")
       .completes = Completes::Files;
-  command.option(options->dtype, "--dtype", "NAME", "of floating tensors", "as they are")
+  command.option(options->dtype, "--dtype", "NAME", "dtype of floating-point tensors", "unchanged")
       .choices = {"fp16", "bf16", "fp32", "fp64"};
   command
       .option(options->model, "--as", "MODEL",
-              "rename for this network, and keep what it takes ('tenon models' lists them; a "
-              "config.json beside the weights gives its sizes)")
+              "rename tensors for this network and keep those it takes ('tenon models' lists "
+              "networks; a config.json next to the weights gives the sizes)")
       .suggestions = model_names();
   command.flag(options->strict, "--strict", kStrict);
   command.run = [options] { return convert(*options); };
@@ -487,19 +487,19 @@ Command diff_command() {
   auto options = std::make_shared<DiffOptions>();
   Command command;
   command.name = "diff";
-  command.summary = "what differs between two files";
+  command.summary = "compare two files";
   command.about =
-      "Lists the tensors that only one of two files has, those of other shapes or types, and those "
-      "of other values with the largest difference and |a - b| / |b|. Ends with code 1 when there "
-      "are any, with 0 and no output when there are none, whatever the formats.";
-  command.examples = {
-      {"tenon weights diff before.safetensors after.safetensors", "What a training changed."},
-      {"tenon weights diff model.safetensors half.pt --tolerance 0.01",
-       "Whether rounding was all, types included."}};
+      "Lists tensors that only one file has, tensors with different shapes or dtypes, and tensors "
+      "with different values (largest difference and |a - b| / |b|). The files may have different "
+      "formats. Exit code 0 and no output: the files are equal; 1: they differ.";
+  command.examples = {{"tenon weights diff before.safetensors after.safetensors",
+                       "The tensors that training changed."},
+                      {"tenon weights diff model.safetensors half.pt --tolerance 0.01",
+                       "Allow rounding and different dtypes."}};
   command.positional(options->a, "A", kFormats).completes = Completes::Files;
-  command.positional(options->b, "B", "the other").completes = Completes::Files;
+  command.positional(options->b, "B", "weight file to compare with").completes = Completes::Files;
   command.option(options->tolerance, "--tolerance", "X",
-                 "values are equal up to this |a - b| / |b|; above 0 types may differ", "0");
+                 "largest |a - b| / |b| that counts as equal; above 0, dtypes may differ", "0");
   command.flag(options->json, "--json", "print JSON");
   command.run = [options] { return diff(*options); };
   return command;
@@ -510,10 +510,11 @@ Command diff_command() {
 Command weights_command() {
   Command command;
   command.name = "weights";
-  command.summary = "look into files of weights, convert and compare them";
+  command.summary = "inspect, convert and compare weight files";
   command.about =
-      "Reads .safetensors (whole, or in parts by their index), PyTorch's .pt and .pth without "
-      "running anything of them, NumPy's .npz and .npy, and .gguf. Formats are told by content.";
+      "Reads .safetensors (one file, or several with an index), PyTorch's .pt and .pth (without "
+      "executing code from them), NumPy's .npz and .npy, and .gguf. The format is detected from "
+      "the content.";
   command.children = {show_command(), convert_command(), diff_command()};
   return command;
 }

@@ -1,5 +1,5 @@
-// Crop with margins, mirror, cutout. Integers only, so there is nothing that machines could
-// disagree on.
+// Crop with padding, horizontal flip, cutout. Integer arithmetic only, so results are equal on all
+// machines.
 #include "data/augment.h"
 
 #include <algorithm>

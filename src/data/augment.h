@@ -1,4 +1,4 @@
-// Changes of training images: what an example is shown as in one epoch.
+// Augmentation of in-memory training images, per sample and epoch.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tenon::data {
 
-/// Changes images [C, H, W] of bytes that lie one after another, in place. What is drawn depends
-/// on (seed, epoch, number of the example) alone. `blank` fills what cutout takes out.
+/// Augments uint8 images [C, H, W], stored one after another, in place. The random parameters
+/// depend on (seed, epoch, sample number) only. `blank` fills the cutout area.
 void augment(const Augmentation& how, std::uint64_t seed, std::int64_t epoch,
              std::span<const std::int64_t> numbers, const Shape& image, std::uint8_t blank,
              std::uint8_t* images);

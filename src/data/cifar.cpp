@@ -55,14 +55,14 @@ std::vector<std::string> read_names(const std::string& path, std::int64_t classe
     at = end + 1;
   }
   const auto refuse = [&](const std::string& what) {
-    notes.push_back({cat(what, ", so that classes are called by their numbers"), 1, path});
+    notes.push_back({cat(what, ", so class numbers are used as names"), 1, path});
     names.clear();
   };
   const auto bad = std::find_if(names.begin(), names.end(), [](const std::string& name) {
     return io::not_utf8(name) != std::string::npos;
   });
   if (bad != names.end())
-    refuse("a name of a class is no UTF-8");
+    refuse("a class name is not UTF-8");
   else if (std::ssize(names) != classes)
     refuse(cat("holds ", names.size(), " names of ", classes, " classes"));
   else if (std::set<std::string>(names.begin(), names.end()).size() != names.size())
@@ -80,9 +80,9 @@ TensorDatasetParts load_cifar(const std::string& folder, bool test) {
     const std::string path = cat(folder, "/", name);
     const std::string part = io::read_file(path);
     if (part.empty() || part.size() % record != 0)
-      throw FormatError(cat(path, ": has ", part.size(), " bytes, no whole number of records of ",
-                            record, ": it is no binary CIFAR-", format.classes,
-                            " file, or is cut short"));
+      throw FormatError(
+          cat(path, ": has ", part.size(), " bytes, which is not a multiple of the record size ",
+              record, ": it is not a binary CIFAR-", format.classes, " file, or is truncated"));
     begins.emplace_back(static_cast<std::int64_t>(bytes.size() / record), path);
     bytes += part;
   }

@@ -1,4 +1,4 @@
-// Plain order is that of bytes, as Python's sorted() has it for UTF-8.
+// The plain order is by bytes, like Python's sorted() of UTF-8 strings.
 #include "data/class_order.h"
 
 #include <algorithm>

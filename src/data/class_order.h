@@ -1,4 +1,4 @@
-// The order of classes, which is their numbering.
+// The order of class names, which defines the class numbers.
 #pragma once
 
 #include <string>
@@ -8,11 +8,10 @@
 
 namespace tenon::data {
 
-/// Whether digits within the words, compared as numbers, put `a` before `b`: "class2" before
-/// "class10".
+/// Natural order: digits within words compare as numbers, "class2" before "class10".
 bool natural_less(const std::string& a, const std::string& b);
 
-/// Names in the order that is asked for. `from_folders`: they are folders' names, not labels.
+/// Sorts names in the requested order. `from_folders`: they are folder names, not labels.
 std::vector<std::string> ordered_classes(std::vector<std::string> names, ClassOrder order,
                                          bool from_folders);
 

@@ -1,5 +1,5 @@
-// CSV to tensors: finds the header and what each column is for, learns from the rows that are for
-// training what words and missing numbers become, and encodes the rows that are asked for.
+// CSV to tensors: finds the header and the role of each column, fits the encoding of words and
+// missing values on the training rows, and encodes the requested rows.
 #include "data/csv_dataset.h"
 
 #include <algorithm>
@@ -199,7 +199,7 @@ class CsvTable {
   std::string no_column(const std::string& column) const {
     const std::string near = names_.near(column);
     return cat(name_, ": has no column ", in_quotes(column),
-               !header_       ? ", for it has no header"
+               !header_       ? ", because it has no header"
                : near.empty() ? ""
                               : cat("; did you mean '", near, "'?"));
   }
@@ -281,8 +281,8 @@ class CsvTable {
           throw FormatError(cat(no_column(known[k].name), ", which the model reads"));
         if (taken[at] && !shares(k))
           throw FormatError(cat(name_, ": the column ", in_quotes(names_[at]),
-                                " stands for two that the model reads, '", known[k].name,
-                                "' the second: their names must differ as they did in training"));
+                                " matches two of the model's columns, '", known[k].name,
+                                "' is the second: column names must differ as in training"));
         taken[at] = true;
         inputs_.push_back(at);
       }
@@ -389,14 +389,14 @@ class CsvTable {
     if (raw.odd.count > 0 || (raw.date_orders & kYearFirst) != 0) return;
     if (raw.date_orders == (kDayFirst | kMonthFirst))
       throw FormatError(cat(name_, ": ", title(column).text(),
-                            " holds dates of which day and month cannot be told apart: "
-                            "dayfirst=yes or dayfirst=no says which comes first"));
+                            " holds dates with ambiguous day and month: dayfirst=yes or "
+                            "dayfirst=no says which comes first"));
   }
   [[noreturn]] void refuse_words(std::size_t column) const {
     const OddField& field = raw_[column].odd;
     throw FormatError(cat(name_, ": line ", field.line, ", ", title(column).text(), ": ",
-                          in_quotes(field.text), " is no number, and ", field.count, " of ", rows_,
-                          " fields of the column are like it: ",
+                          in_quotes(field.text), " is not a number, and ", field.count, " of ",
+                          rows_, " fields of the column are like it: ",
                           reading_hint(field.text, title(column), file_.numbers())));
   }
   [[noreturn]] void refuse(std::size_t column, const OddField& field,
@@ -417,8 +417,9 @@ class CsvTable {
   [[noreturn]] void refuse_date(std::size_t column) const {
     const OddField& odd = raw_[column].odd;
     const std::string why = not_a_date(odd.text, title(column).option());
-    refuse(column, odd,
-           why.empty() ? "is no date, or has day and month in another order than others" : why);
+    refuse(
+        column, odd,
+        why.empty() ? "is not a date, or has day and month in another order than other rows" : why);
   }
   void refuse_odd() const {
     for (const std::size_t c : inputs_) {
@@ -452,7 +453,7 @@ class CsvTable {
     note(done.minus, "numbers have a typographic minus sign (U+2212)");
     note(done.spaces, "numbers have no-break or thin spaces in or around them");
     note(done.exponents, "numbers have Fortran's exponents (1.5D+03)");
-    note(done.rounded, "whole numbers are rounded, for float32 does not hold them");
+    note(done.rounded, "integers are rounded, because float32 cannot represent them");
   }
   // What a data frame's index becomes in a file.
   void note_index() {
@@ -579,9 +580,9 @@ class CsvTable {
     std::vector<std::uint8_t> bytes(inputs.size());
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       if (!(inputs[i] >= 0 && inputs[i] <= 255 && inputs[i] == std::floor(inputs[i])))
-        throw FormatError(cat(
-            name_, ": line ", lines_[static_cast<std::size_t>(rows[i / inputs_.size()])], " holds ",
-            static_cast<double>(inputs[i]), "; images are made of whole numbers from 0 to 255"));
+        throw FormatError(
+            cat(name_, ": line ", lines_[static_cast<std::size_t>(rows[i / inputs_.size()])],
+                " holds ", static_cast<double>(inputs[i]), "; images need integers from 0 to 255"));
       bytes[i] = static_cast<std::uint8_t>(inputs[i]);
     }
     Shape shape{std::ssize(rows)};

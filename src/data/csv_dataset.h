@@ -1,4 +1,4 @@
-// Tables as sets.
+// Tables as datasets.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,12 @@
 
 namespace tenon::data {
 
-/// Parses the bytes of a CSV file into float32 inputs (uint8 images when options.image_shape is
-/// given) and labels: all rows, or one part of them, whose tensors still hold all.
+/// Parses the bytes of a CSV file into float32 inputs (uint8 images if options.image_shape is set)
+/// and labels: all rows, or one part of them, whose tensors still hold all rows.
 TensorDatasetParts parse_csv(std::string bytes, const std::string& name, const CsvOptions& options,
                              std::optional<Split> part = {});
 
-/// As open_csv(), which opens one part; the test part may be a file of its own.
+/// Like open_csv(), for all parts; the test part may be a separate file.
 PartReader read_csv(const std::string& file, const std::string& test_file,
                     const CsvOptions& options);
 

@@ -1,4 +1,4 @@
-// "csv:FILE,label=NAME,…": a table as a data source names it.
+// Parses "csv:FILE,label=NAME,…", a table as a data source.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace tenon::data {
 
 struct CsvSpec {
   std::string file;
-  CsvOptions options;  ///< without those of the split
+  CsvOptions options;  ///< without the split options
   SplitSpec divided;
 };
 
-/// Throws ValueError for options that there are not.
+/// Throws ValueError for unknown options.
 CsvSpec parse_csv_spec(const std::string& spec);
 
 }  // namespace tenon::data

@@ -1,4 +1,4 @@
-// A reader of a few forms by hand: locale-free, without allocation.
+// A hand-written parser of a few date formats: independent of the locale, without allocations.
 #include "data/dates.h"
 
 #include <algorithm>

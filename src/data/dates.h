@@ -1,4 +1,4 @@
-// Dates and times of day as people write them, and the numbers that a network is given of them.
+// Dates and times in tables, and the numeric inputs that a network gets for them.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace tenon::data {
 
-/// Orders of day, month and year: bits, since a text may be read in several.
+/// Orders of day, month and year, as bits, because a text may be valid in several.
 enum DateOrder : unsigned { kYearFirst = 1, kDayFirst = 2, kMonthFirst = 4, kAnyOrder = 7 };
 
-/// "ymd", "dmy", "mdy", and back; kAnyOrder for another text.
+/// Conversion to and from "ymd", "dmy", "mdy"; kAnyOrder for other texts.
 const char* name(DateOrder order);
 DateOrder date_order(std::string_view name);
 
@@ -26,16 +26,17 @@ DateOrder date_order(std::string_view name);
 unsigned read_date(std::string_view text, DateOrder order, double& seconds, bool& short_year);
 unsigned read_date(std::string_view text, DateOrder order, double& seconds);
 
-/// Why a text that is no date is none, and what to do: of a time without a date, of a year of two
-/// digits; "" for another text. `option` is what an option calls its column.
+/// Explains why a text is not a date and what to do, for times without a date and two-digit years;
+/// "" for other texts. `option` is the column's name in options.
 std::string not_a_date(std::string_view text, const std::string& option);
 
-/// The parts of a date that become inputs, in order: "year", "month", "weekday", "hour", "days".
+/// The components of a date that become inputs, in order: "year", "month", "weekday", "hour",
+/// "days".
 inline constexpr const char* kDateParts[] = {"year", "month", "weekday", "hour", "days"};
 
 bool is_date_part(std::string_view name);
 
-/// The part of that name of a date in seconds since 2000-01-01 00:00.
+/// The component of that name, of a date in seconds since 2000-01-01 00:00.
 double date_part(double seconds, std::string_view part);
 
 }  // namespace tenon::data

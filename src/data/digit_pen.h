@@ -1,5 +1,5 @@
-// The pen: turns a digit's form into the inked segments of one person's one attempt at it, in
-// pixels of the 28 x 28 image.
+// The pen: converts the form of a digit to inked segments of one person's handwriting, in pixels of
+// the 28 x 28 image.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ struct Ink {
   int count = 0;
 };
 
-/// Draws the strokes of `digit`: form, slips of the hand, slant, proportions, ink width. Fits them
-/// into the box of 20 x 20 pixels and centres their mass.
+/// Draws the strokes of `digit` with random form, irregularities, slant, proportions and ink width.
+/// Fits them into 20 x 20 pixels and centres their mass.
 void write_digit(int digit, Draws& draws, Ink& ink);
 
 }  // namespace tenon::data

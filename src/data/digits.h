@@ -1,8 +1,8 @@
-// Drawn digits: 28 x 28 images that look like many people's handwriting, white ink on black, laid
-// out as MNIST's are.
+// Synthetic digits: 28 x 28 images that resemble many people's handwriting, white on black, in
+// MNIST's layout.
 //
-// An image depends on (seed, index) alone and is the same, byte for byte, on every machine.
-// Nothing is stored: any number of them can be had, in any order, from any thread. Every ten
+// An image depends on (seed, index) only and is the same, byte for byte, on every machine. Nothing
+// is stored: any number of images can be generated, in any order, from any thread. Every ten
 // consecutive indices hold each class once.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Rasterises the pen's segments: signed distance to the ink, seen through a slightly elastic sheet,
-// then edge, grain, blur.
+// Rasterises the pen's segments: signed distance to the ink under a slight elastic deformation,
+// then edge, noise and blur.
 #include "data/digits.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Images drawn once, whichever thread asks first.
+// Images are generated once, by the first thread that requests them.
 #include "data/drawn_dataset.h"
 
 #include <atomic>

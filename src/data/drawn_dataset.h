@@ -1,5 +1,5 @@
-// A set whose images are drawn when first asked for and kept, so that a run starts at once and
-// later epochs only copy.
+// A dataset of synthetic images that are generated on first access and then kept, so a run starts
+// at once and later epochs only copy.
 #pragma once
 
 #include <functional>

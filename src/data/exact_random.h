@@ -1,9 +1,10 @@
-// Random draws for the drawn digits, made of operations that every machine rounds alike.
+// Random numbers for synthetic images, made of operations that every machine rounds in the same
+// way.
 //
-// Only +, -, *, /, sqrt and conversions are used, all correctly rounded by IEEE 754, and no library
-// function: the same seed gives the same bytes on every machine. Sources that include this are
-// named *_exact.cpp, which builds them without contraction into fused multiply-adds. Draws are
-// taken one a statement, since the order of arguments is unspecified.
+// Only +, -, *, /, sqrt and conversions are used, which IEEE 754 rounds correctly, and no library
+// function: the same seed gives the same bytes on every machine. Sources that include this header
+// are named *_exact.cpp and are compiled without contraction to fused multiply-adds. Use one draw
+// per statement, because the evaluation order of arguments is unspecified.
 #pragma once
 
 #include <cstdint>

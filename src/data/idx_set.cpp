@@ -1,5 +1,4 @@
-// MNIST's four files, and other sets in their format: images and labels, for training and for
-// testing.
+// MNIST's four files and other datasets in that format: images and labels, for training and test.
 #include <string>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// What pixels become where they stand: light, colours, blur, levels.
+// Pixel operations without motion: brightness, colours, blur, levels.
 #include <algorithm>
 #include <cmath>
 #include <vector>

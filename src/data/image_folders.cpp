@@ -1,4 +1,4 @@
-// Images in folders: sub-folders are the classes, or the parts that hold them.
+// Images in folders: sub-folders are the classes, or the parts that contain the class folders.
 #include <algorithm>
 #include <filesystem>
 #include <set>

@@ -1,5 +1,5 @@
-// Images with their classes, as folders, lists and shards name them: the items of which the parts
-// of a source are chosen.
+// Images and their classes from folders, lists and shards: the items from which the parts of a
+// source are chosen.
 #pragma once
 
 #include <cstdint>
@@ -18,38 +18,38 @@ namespace tenon::data {
 
 /// An image or a video, and its class.
 struct ImageItem {
-  std::string name, word{};        ///< its path, and the name of its class
-  bool by_folder = false;          ///< the word is the folder's name
-  std::string group{};             ///< what stays with others of the same; "": nothing does
-  std::optional<Split> lies_in{};  ///< the part whose files it is one of; unset: it is divided
+  std::string name, word{};        ///< path, and class name
+  bool by_folder = false;          ///< the class name is the folder's name
+  std::string group{};             ///< items of equal group stay in one part; "": no group
+  std::optional<Split> lies_in{};  ///< part that the item belongs to; unset: assigned by the split
 };
 
-/// Whether a name ends as those of images do.
+/// Whether a file name has an image extension.
 bool looks_like_image(const std::string& path);
 
-/// What lies in a folder but hidden files, in the order of names. Throws IoError.
+/// The entries of a folder without hidden files, sorted by name. Throws IoError.
 std::vector<std::filesystem::path> folder_entries(const std::filesystem::path& folder);
 
-/// The images below a folder of classes, or of parts which hold the classes. Throws IoError,
-/// FormatError, ValueError.
+/// The images in class folders, or in part folders with class folders. Throws IoError, FormatError,
+/// ValueError.
 std::vector<ImageItem> folder_items(const std::string& folder, bool videos, const ImageSplit& split,
                                     Notes& notes);
 
-/// The images that the rows of a file name. `group` is a rule or a column. Throws IoError,
+/// The images listed in the rows of a file. `group` is a rule or a column. Throws IoError,
 /// FormatError, ValueError.
 std::vector<ImageItem> list_items(const std::string& file, bool videos, const std::string& group,
                                   const RowFormat& rows, Notes& notes);
 
-/// Where a shard's image lies.
+/// Position of an image in a shard.
 struct ShardPlace {
   std::size_t file;
   std::uint64_t offset, size;
 };
-/// The images of tar shards, which stay open.
+/// The images of tar shards, whose files stay open.
 struct ShardIndex {
   std::string group_rule{};
   std::vector<ImageItem> items{};
-  std::vector<ShardPlace> places{};  ///< of each item
+  std::vector<ShardPlace> places{};  ///< position of each item
   std::vector<std::unique_ptr<io::InputFile>> files{};
   LeftOut left_out{};
 };

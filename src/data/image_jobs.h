@@ -1,4 +1,4 @@
-// Sets whose images a device may decode and change by itself.
+// Interface of datasets whose images a device can decode and augment itself.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace tenon::data {
 class ImageJobs {
  public:
   virtual ~ImageJobs() = default;
-  /// Whether a device is to change them, and to decode them too.
+  /// Whether a device should augment the images, and whether it should decode them.
   virtual bool for_device() const = 0;
   virtual bool device_decodes() const = 0;
-  /// The image of an example as training sees it in an epoch, and its label. `decoded`: as pixels
-  /// in any case. Any thread may call it; throws as Dataset::get().
+  /// The augmented training image of a sample in an epoch, and its label. `decoded`: always as
+  /// pixels. Thread-safe; throws like Dataset::get().
   virtual ImageJob job(std::int64_t index, std::uint64_t seed, std::int64_t epoch, bool decoded,
                        std::int64_t& label) const = 0;
 };

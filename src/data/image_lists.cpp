@@ -1,4 +1,4 @@
-// Images that the rows of a file name, each with its class.
+// Images listed in the rows of a file, each with its class.
 #include <filesystem>
 
 #include <tenon/error.h>

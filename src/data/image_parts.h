@@ -1,4 +1,4 @@
-// Sources of images that are gathered once, whatever parts of them are opened.
+// Image sources whose items are gathered once, whichever parts are opened.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,10 @@
 
 namespace tenon::data {
 
-/// As PartReader, of images of sizes of their own.
+/// Like PartReader, for image files of any size.
 using ImagePartReader = std::function<std::shared_ptr<ImageFiles>(Split)>;
 
-/// As open_image_folder(), open_image_list() and open_image_shards(), which open one part.
+/// Like open_image_folder(), open_image_list() and open_image_shards(), for all parts.
 ImagePartReader read_image_folder(const std::string& folder, const ImageSplit& split,
                                   const VideoFrames& frames);
 ImagePartReader read_image_list(const std::string& file, const ImageSplit& split,

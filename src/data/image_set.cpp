@@ -1,4 +1,4 @@
-// Images as examples: decoded, brought to the network's size, and laid out plane by plane.
+// Images as samples: decoded, resized to the network's input, stored as channel planes (CHW).
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -54,7 +54,7 @@ Shape shape_of(const ImageOptions& options) {
 void check_target(const Image& image, const ImageTarget& target, const std::string& name) {
   if (image.width != target.width || image.height != target.height)
     throw ShapeError(cat(name, ": is ", image.width, " x ", image.height,
-                         " after its changes, not ", target.width, " x ", target.height,
+                         " after its transforms, not ", target.width, " x ", target.height,
                          ": end with a crop"));
 }
 
@@ -114,7 +114,7 @@ class ImageSet final : public Dataset, public ImageJobs {
         losses_(images_->size()) {
     check_fitting(options.resize, target_);
     const std::string why = options.on_gpu ? why_not_on_gpu(options) : "";
-    if (!why.empty()) throw ValueError(cat("a GPU cannot make the images: ", why));
+    if (!why.empty()) throw ValueError(cat("the GPU cannot prepare the images: ", why));
     if (views() > 1) {
       many_ = resize_.back();
       resize_.pop_back();
@@ -276,8 +276,8 @@ class AugmentedSet final : public Dataset {
         target_(target_of({.input = set_->input_shape(), .mean = mean})),
         steps_(augment.steps()) {
     if (set_->input_dtype() != DType::UInt8)
-      throw ValueError(cat(set_->describe(), " has examples of ", set_->input_dtype(), " ",
-                           set_->input_shape(), ": only images of bytes can be changed"));
+      throw ValueError(cat(set_->describe(), " has samples of ", set_->input_dtype(), " ",
+                           set_->input_shape(), ": only uint8 images can be augmented"));
     check_size(augment, target_.height, target_.width);
   }
   std::int64_t size() const override { return set_->size(); }
@@ -320,9 +320,9 @@ class AugmentedSet final : public Dataset {
 }  // namespace
 
 std::string why_not_on_gpu(const ImageOptions& options) {
-  if (options.input.rank() != 3 || options.input[0] != 3) return "they are not in colour";
+  if (options.input.rank() != 3 || options.input[0] != 3) return "the images are not RGB";
   return !options.augment.any() && options.resize.crops() > 1
-             ? "several crops of one are for testing"
+             ? "several crops per image are for evaluation only"
              : "";
 }
 

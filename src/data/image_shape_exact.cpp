@@ -1,4 +1,4 @@
-// Where pixels go: crops, mirrors, affine maps and perspective.
+// Geometric operations: crops, flips, affine maps and perspective.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

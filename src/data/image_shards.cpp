@@ -1,4 +1,4 @@
-// Images in tar files, as WebDataset writes them.
+// Images in tar files in WebDataset's format.
 #include <charconv>
 #include <filesystem>
 
@@ -38,8 +38,7 @@ std::vector<std::string> shards_of(const std::string& pattern) {
                       high = pattern.substr(dots + 2, close - dots - 2);
     const auto first = whole_number_of(low), last = whole_number_of(high);
     if (!first || !last || *last < *first || *last - *first > 1'000'000)
-      throw ValueError(
-          cat("shards:", pattern, ": between braces stand two numbers, as {000..012}"));
+      throw ValueError(cat("shards:", pattern, ": braces must hold two numbers, as in {000..012}"));
     for (std::int64_t k = *first; k <= *last; ++k) {
       std::string digits = std::to_string(k);
       if (digits.size() < low.size()) digits.insert(0, low.size() - digits.size(), '0');
@@ -57,7 +56,7 @@ std::vector<std::string> shards_of(const std::string& pattern) {
         name.size() >= before.size() + after.size() && name.starts_with(before) &&
         name.ends_with(after))
       out.push_back(file.string());
-  if (out.empty()) throw IoError(cat("shards:", pattern, ": there are no such files"));
+  if (out.empty()) throw IoError(cat("shards:", pattern, ": no such file"));
   return out;
 }
 

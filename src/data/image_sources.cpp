@@ -1,6 +1,6 @@
-// Images of sizes of their own: which of a folder's, a list's or a shard's items are of which part.
+// Image files of any size: assigns the items of a folder, list or shards to parts.
 //
-// The items are gathered once; parts are lists of their numbers.
+// The items are gathered once; parts are lists of item numbers.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -62,8 +62,8 @@ void number_classes(ImageList& list) {
                                          : list.split.class_names;
   for (const std::string& name : names)
     if (io::not_utf8(name) != std::string::npos)
-      throw FormatError(cat(list.what, ": the name of a class is no UTF-8: '", name.substr(0, 60),
-                            "': rename it, for models keep it as UTF-8"));
+      throw FormatError(cat(list.what, ": a class name is not UTF-8: '", name.substr(0, 60),
+                            "': rename the class"));
   if (names.size() > kMostClasses)
     throw FormatError(cat(list.what, ": has ", names.size(), " classes"));
   std::map<std::string, std::int64_t> order;
@@ -74,7 +74,7 @@ void number_classes(ImageList& list) {
     const auto found = order.find(item.word);
     if (found == order.end())
       throw FormatError(
-          cat(item.name, ": its class '", item.word, "' is none that training images have"));
+          cat(item.name, ": its class '", item.word, "' does not occur in the training part"));
     list.labels.push_back(found->second);
   }
 }

@@ -1,4 +1,4 @@
-// What stands behind folder:, list: and shards:.
+// Parses the options of folder:, list: and shards:.
 #include "data/image_spec.h"
 
 #include <charconv>

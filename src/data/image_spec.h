@@ -1,4 +1,4 @@
-// Images by name: "folder:DIR,split=0.2,size=96".
+// Image sources as text: "folder:DIR,split=0.2,size=96".
 #pragma once
 
 #include <memory>

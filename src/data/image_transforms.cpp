@@ -1,4 +1,4 @@
-// The draws of each change.
+// Draws the random parameters of each transform.
 #include "data/image_transforms.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What a list of changes does to an image of some size, drawn: one description (ImageTransform),
-// which the CPU carries out here and a GPU by a kernel.
+// The transforms of an image of a given size with their parameters drawn: one description
+// (ImageTransform), which the CPU executes here and a GPU with a kernel.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace tenon::data {
 
-/// Draws what a step does to an image of this size, which becomes the result's, and appends it.
+/// Draws the random parameters of a step for an image of this size, appends the result, and updates
+/// the size.
 void draw_step(const Transform& step, ImageSize& size, const ImageTarget& target, ImageDraws& draws,
                std::vector<ImageTransform>& out);
 Image changed_by(Image image, const ImageTransform& change);

@@ -1,4 +1,4 @@
-// Samples are found by where their set begins; sets are asked for stretches of their own samples.
+// A sample is found by the first index of its set; sets get ranges of their own indices.
 #include "data/joined_dataset.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sets one behind another: all samples of a source whose parts are sets of their own.
+// Concatenation of datasets: all samples of a source whose parts are separate datasets.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace tenon::data {
 
-/// The samples of the first set, then those of the next. Sets that are null are left out. Throws
-/// ShapeError where their samples are of different shapes or types, ValueError where none is given.
+/// Concatenates datasets. Null datasets are skipped. Throws ShapeError if sample shapes or types
+/// differ, ValueError if no dataset is given.
 std::shared_ptr<Dataset> joined_dataset(std::vector<std::shared_ptr<Dataset>> sets);
 
 }  // namespace tenon::data

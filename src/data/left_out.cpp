@@ -1,4 +1,4 @@
-// Sentences about what was left out, for one and for many.
+// Note texts about omitted files, in singular and plural.
 #include "data/left_out.h"
 
 #include <algorithm>
@@ -30,14 +30,14 @@ Notes LeftOut::notes() const {
     const Tally& tally;
     const char *one, *many;
   } kinds[] = {
-      {empty_classes, "folder holds no images and is no class",
-       "folders hold no images and are no classes"},
-      {not_images, "file is no image by its name and was left out",
-       "files are no images by their names and were left out"},
-      {too_deep, "folder lies too deep below its class and was left out",
-       "folders lie too deep below their classes and were left out"},
-      {beside_classes, "image lies in no class's folder and was left out",
-       "images lie in no class's folder and were left out"},
+      {empty_classes, "folder holds no images and is not a class",
+       "folders hold no images and are not classes"},
+      {not_images, "file is not an image by its extension and was left out",
+       "files are not images by their extensions and were left out"},
+      {too_deep, "folder is nested too deeply below its class and was left out",
+       "folders are nested too deeply below their classes and were left out"},
+      {beside_classes, "image is in no class folder and was left out",
+       "images are in no class folder and were left out"},
       {several_images, "key has several images, of which the first was taken",
        "keys have several images, of which the first was taken"},
       {no_image, "key has no image and was left out", "keys have no images and were left out"},

@@ -1,4 +1,4 @@
-// What was left out while images were gathered.
+// Counts of files omitted while images were gathered.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tenon::data {
 
-/// How often something was left out, where first, and names where they are wanted.
+/// Number of omitted items, the first one, and names if wanted.
 struct Tally {
   std::int64_t count = 0;
   std::string first{};
@@ -18,7 +18,7 @@ struct Tally {
   void add(const std::string& where, const std::string& name = "");
 };
 
-/// Of folders of classes, and of shards.
+/// Counts for class folders and shards.
 struct LeftOut {
   Tally not_images, too_deep, empty_classes, beside_classes;
   Tally several_images, no_image, no_files;

@@ -1,4 +1,4 @@
-// Rows of a few fields, read by the reader of tables.
+// Rows of a few fields, read with the table reader.
 #include "data/line_reader.h"
 
 #include <algorithm>

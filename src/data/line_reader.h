@@ -1,8 +1,8 @@
-// Lists of images, lines with a class and pairs of texts: rows of a few fields, of which each has
-// a role.
+// Lists of images, lines with a class and pairs of texts: rows of a few fields with fixed roles.
 //
-// They are read as tables are (encodings, separators, quotes, headers, skipped lines), with what is
-// usual for each: texts stand between tabs and keep their quotes; a path may hold the separator.
+// Rows are read like tables (encodings, separators, quotes, headers, skipped lines), with the
+// conventions of each kind: texts are separated by tabs and keep their quotes; a path may contain
+// the separator.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,12 @@ class LineReader {
   LineReader(const std::string& file, LineForm form, const RowFormat& rows,
              const std::string& group = {});
 
-  /// Names of the columns but the group's; empty where there is no header.
+  /// Column names without the group column; empty if there is no header.
   const ColumnNames& header() const { return names_; }
-  /// Columns of the first row but the group's.
+  /// Number of columns of the first row, without the group column.
   std::size_t columns() const { return first_.size(); }
-  /// The next row without its group; fields stay valid until the next call. Throws FormatError for
-  /// a row that has not as many columns as a header, or no group.
+  /// The next row without its group; fields are valid until the next call. Throws FormatError if
+  /// the row has another number of columns than the header, or no group.
   bool next(std::vector<std::string_view>& fields);
   /// A class as a row's field holds it, without spaces around it. What is one class with them and
   /// without, and what may stand for a missing one, is noted.
@@ -48,7 +48,7 @@ class LineReader {
   /// The text from a field's beginning to another's end, as the file has it; "" where quotes were
   /// undone between them.
   std::string_view between(std::string_view first, std::string_view last) const;
-  /// After the last row: what was skipped and assumed.
+  /// Notes on skipped and assumed content; call after the last row.
   Notes notes() const;
 
  private:

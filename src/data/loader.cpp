@@ -1,4 +1,4 @@
-// The loader: order of the epoch, batches of it, the place where it stands.
+// The data loader: sample order of the epoch, batches, and the current position.
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ void check_channels(const LoaderOptions& o, const Shape& image) {
   if (o.channel_mean.size() != o.channel_std.size() || image.rank() < 3 || image.rank() > 4 ||
       image[image.rank() - 3] != static_cast<std::int64_t>(o.channel_mean.size()))
     throw ValueError(cat("Loader: ", o.channel_mean.size(), " means and ", o.channel_std.size(),
-                         " deviations of channels do not fit examples of ", image));
+                         " deviations of channels do not fit samples of ", image));
 }
 
 std::shared_ptr<Buffer> on_default_device(const std::shared_ptr<Buffer>& host, const Shape& shape) {
@@ -175,7 +175,7 @@ class EpochOrders {
   std::map<std::int64_t, Order> known_;
 };
 
-// Examples of an epoch, one after another.
+// Samples of an epoch, one after another.
 struct Examples {
   EpochOrders::Order order;
   std::uint64_t seed = 0;
@@ -195,16 +195,15 @@ struct Loader::Impl {
     check(options);
     const std::int64_t size = dataset->size();
     if (size < 1)
-      throw ValueError(cat("Loader: there are no examples to load from ", dataset->describe()));
+      throw ValueError(cat("Loader: there are no samples to load from ", dataset->describe()));
     usable = options.drop_last ? size / options.batch * options.batch : size;
     if (usable == 0)
-      throw ValueError(
-          cat("Loader: a batch of ", options.batch, " is larger than the set of ", size,
-              ", and drop_last leaves out what is incomplete: make the batch smaller"));
+      throw ValueError(cat("Loader: a batch of ", options.batch, " is larger than the set of ",
+                           size, ", and drop_last drops it: use a smaller batch size"));
     options.batch = std::min(options.batch, size);
     if (options.augment.any() &&
         (dataset->input_shape().rank() != 3 || dataset->input_dtype() != DType::UInt8))
-      throw ValueError(cat("Loader: ", dataset->describe(), " has examples of ",
+      throw ValueError(cat("Loader: ", dataset->describe(), " has samples of ",
                            dataset->input_dtype(), " ", dataset->input_shape(),
                            ": only images of bytes, uint8 [channels, height, width], can be "
                            "cropped, mirrored and cut out"));
@@ -269,7 +268,7 @@ struct Loader::Impl {
     }
   }
 
-  // Examples of the next batch; 0 at the end of the epoch.
+  // Samples of the next batch; 0 at the end of the epoch.
   std::int64_t begin_batch(bool stored) {
     begin_in_this_process();
     return_lent();
@@ -520,7 +519,7 @@ void Loader::set_state(const LoaderState& state) {
   if (state.epoch < 0 || state.position < 0 || state.position > impl_->usable)
     throw ValueError(cat("Loader: state with epoch ", state.epoch, " and position ", state.position,
                          " does not fit a set of ", impl_->usable,
-                         " examples: it was saved with other data"));
+                         " samples: it was saved with other data"));
   impl_->move_to(state);
 }
 

@@ -1,4 +1,5 @@
-// The draws of MixUp and CutMix: a share of Beta(alpha, alpha) for each batch, and a box for it.
+// Random parameters of mixup and cutmix: a weight from Beta(alpha, alpha) for each batch, and a box
+// for cutmix.
 #include <algorithm>
 #include <cmath>
 

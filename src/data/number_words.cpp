@@ -1,7 +1,7 @@
-// Numbers in words, by the rules of three languages.
+// Numbers as words in three languages.
 //
-// Each writes a number below 1000 and puts thousands and millions together of such: "million" is a
-// noun, which stands apart and has a plural, where "thousand" is part of the numeral.
+// Each language writes numbers below 1000 and composes thousands and millions from them: "million"
+// is a noun, a separate word with a plural, whereas "thousand" is part of the numeral.
 #include <tenon/error.h>
 #include <tenon/text.h>
 

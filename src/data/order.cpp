@@ -1,4 +1,4 @@
-// Shuffling. Integers only, so there is nothing that machines could disagree on.
+// Shuffling with integer arithmetic only, so results are equal on all machines.
 #include "data/order.h"
 
 #include <numeric>

@@ -1,4 +1,4 @@
-// The order of examples in an epoch: a permutation that depends on (seed, epoch, size) alone.
+// The order of samples in an epoch: a permutation that depends on (seed, epoch, size) alone.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace tenon::data {
 
-/// 0 … size-1 shuffled by Fisher-Yates with Philox numbers: the same on every machine.
+/// Permutation of 0 … size-1 by Fisher-Yates with Philox numbers: the same on every machine.
 std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t size);
 
 }  // namespace tenon::data

@@ -1,4 +1,4 @@
-// Pairs of sequences: of a file, and of numbers in words.
+// Pairs of sequences: from a file, and generated from number words.
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Which folders are parts is told by their names alone: what they hold is gathered elsewhere.
+// Folder names alone decide which folders are parts; their content is gathered elsewhere.
 #include "data/part_folders.h"
 
 #include <algorithm>

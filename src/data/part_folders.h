@@ -1,4 +1,5 @@
-// Folders named train, val, test and the like, and what keeps images together.
+// Folders named train, val, test and similar, and the grouping of images that must stay in one
+// part.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Sources that are read once, whatever parts of them are opened.
+// Sources that are read once, whichever parts are opened.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,12 @@
 
 namespace tenon::data {
 
-/// Opens one part of a source; nullptr where it has no such part. It reads files when a part first
-/// needs them, and may be called from several threads at a time.
+/// Opens one part of a source; null if the source has no such part. Files are read when a part
+/// first needs them. Thread-safe.
 using PartReader = std::function<std::shared_ptr<Dataset>(Split)>;
 
-/// Calls `make` when its value is first asked for, once for all threads and copies. What `make`
-/// throws is thrown to who asks, and the next one to ask tries again.
+/// Calls `make` on first access, once for all threads and copies. Exceptions of `make` reach the
+/// caller, and the next access tries again.
 template <class Make>
 auto once(Make make) {
   using Value = std::invoke_result_t<Make&>;

@@ -1,6 +1,6 @@
-// Byte-pair encoding over characters (Sennrich et al., 2016). Counts of neighbours are kept up to
-// date beside each join, and a heap gives the commonest: learning takes time in proportion to the
-// words that change, not to the text for every piece.
+// Byte-pair encoding over characters (Sennrich et al., 2016). Pair counts are updated on each
+// merge, and a heap returns the most frequent pair: the time is proportional to the words that
+// change, not to the whole text for every merge.
 #include "data/pieces.h"
 
 #include <algorithm>

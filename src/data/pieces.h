@@ -1,7 +1,7 @@
-// Pieces of words: how a text falls into them, and how they are learnt from one.
+// Subword pieces: splitting of a text into pieces, and learning them from a text.
 //
-// A piece is a token whose number says when it was joined: of two neighbours that could be joined,
-// those whose piece has the lower number come first. So the list of tokens is all that is kept.
+// The number of a piece is its merge rank: of two possible merges, the one whose piece has the
+// lower number comes first. Therefore the list of pieces is all that has to be stored.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,25 @@
 
 namespace tenon::data {
 
-/// Bytes of the code point that begins here. Throws FormatError where none does.
+/// Number of bytes of the code point at this position. Throws FormatError if there is none.
 std::size_t code_point(std::string_view text, std::size_t from);
 /// Letters, digits, apostrophes and bytes beyond ASCII.
 bool in_word(char c);
 
-/// Joins the commonest neighbours within the words of a text, of which all characters are among
-/// `tokens`, until there are `most` tokens or no two neighbours stand together twice.
+/// Merges the most frequent neighbours within words, starting from characters that are all in
+/// `tokens`, until there are `most` tokens or no pair occurs twice.
 void join_pieces(std::string_view text, std::int64_t most, std::vector<std::string>& tokens);
 
-/// The last place up to `most` bytes behind `from` at which text may be cut without a word, a piece
-/// or a character being cut; the text's end where no more than `most` are left, and where there is
-/// no such place.
+/// The last position, at most `most` bytes after `from`, at which the text can be cut without
+/// splitting a word, a piece or a character. The end of the text if at most `most` bytes are left or
+/// there is no such position.
 std::size_t cut_between_words(std::string_view text, std::size_t from, std::size_t most);
 
-/// Remembers the words that it met. `numbers` must outlive it.
+/// Caches words. `numbers` must outlive it.
 class PieceEncoder {
  public:
   explicit PieceEncoder(const TokenNumbers& numbers) : numbers_(numbers) {}
-  /// Throws ValueError naming a character that is none of the tokens.
+  /// Throws ValueError naming a character that is not a token.
   std::vector<std::int64_t> operator()(std::string_view text);
 
  private:

@@ -1,4 +1,4 @@
-// A ring of slots under one mutex: parts of batches take far longer than the lock.
+// A ring of slots under one mutex: preparing a part of a batch takes far longer than the lock.
 #include "data/prefetch.h"
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
-// Worker threads that prepare batches ahead of the caller, who still gets them in order.
+// Worker threads that prepare batches ahead of the caller and deliver them in order.
 //
-// A batch is cut into as many parts as there are workers, who are all at the batch that the caller
-// waits for before they begin the next.
+// A batch is divided into as many parts as there are workers. All workers finish the batch that the
+// caller waits for before they start the next one.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@
 
 namespace tenon::data {
 
-/// Threads of a loader, at the most.
+/// Largest number of loader threads.
 inline constexpr int kMostWorkers = 256;
 
 class Prefetcher {
@@ -24,28 +24,28 @@ class Prefetcher {
   struct Plan {
     std::int64_t batches = 0;
     int workers = 1, parts = 1;
-    int slots = 1;  ///< batches prepared at most beyond the one taken last
+    int slots = 1;  ///< batches prepared ahead of the last one taken
   };
-  /// What workers do, several at a time: write a part of a batch into a slot; and when the last
-  /// part of a batch is written, whatever comes before it can be taken.
+  /// Work of the threads, concurrently: write a part of a batch into a slot. After the last part of
+  /// a batch, finish the batch before it can be taken.
   struct Work {
     std::function<void(std::int64_t batch, int part, int slot)> fill;
     std::function<void(std::int64_t batch, int slot)> finish;
   };
 
-  /// With fewer threads than planned where the system has no more; with none, take() works.
+  /// Uses fewer threads if the system has no more; without threads, take() does the work.
   Prefetcher(const Plan& plan, Work work);
-  /// Ends the threads; waits for parts under way, at most one for each thread.
+  /// Ends the threads after the parts that they are working on.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// Waits for the next batch in order; the slot is the caller's until give_back(). Throws what the
-  /// work threw for it.
+  /// Waits for the next batch in order; the slot belongs to the caller until give_back(). Rethrows
+  /// the exception of the batch's work.
   int take();
   void give_back();
-  /// False behind a fork, in the new process: the threads are the old one's, and what they held is
-  /// held for ever. Such a prefetcher can neither be used nor destroyed.
+  /// False in the child process after a fork: the threads belong to the parent, and locks that they
+  /// held are never released. Such a prefetcher can neither be used nor destroyed.
   bool is_of_this_process() const noexcept;
 
  private:
@@ -61,7 +61,7 @@ class Prefetcher {
   const pid_t process_;
   const Plan plan_;
   const Work work_;
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable room_, ready_;
   std::vector<Slot> slots_;
   std::int64_t claimed_ = 0, taken_ = 0;  // parts; batches
@@ -69,7 +69,7 @@ class Prefetcher {
   std::vector<std::thread> threads_;
 };
 
-/// Destroys a prefetcher, unless it is another process's.
+/// Deleter that skips a prefetcher of another process.
 struct EndPrefetcher {
   void operator()(Prefetcher* prefetcher) const noexcept {
     if (prefetcher->is_of_this_process()) delete prefetcher;

@@ -1,4 +1,4 @@
-// Sets whose test part has files of its own, in their own formats.
+// Datasets with separate files for the test part, in their own formats.
 #pragma once
 
 #include <string>
@@ -7,11 +7,10 @@
 
 namespace tenon::data {
 
-/// As open_cifar() and open_idx(), which open one part.
+/// Like open_cifar() and open_idx(), for all parts.
 PartReader read_cifar(const std::string& folder, const SplitOptions& split);
 PartReader read_idx(const std::string& folder, const SplitOptions& split);
-/// "train-images-idx3-ubyte" and the like in a folder, with or without .gz; "" where it is not
-/// there.
+/// Path of "train-images-idx3-ubyte" and similar in a folder, with or without .gz; "" if missing.
 std::string find_idx(const std::string& folder, const std::string& stem, const std::string& kind);
 
 }  // namespace tenon::data

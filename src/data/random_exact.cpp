@@ -1,5 +1,5 @@
-// Random vectors and random classes: what a benchmark of times learns, where nothing is to be
-// learnt. An example depends on (seed, index, size, classes) alone.
+// Random vectors and random classes, for benchmarks that need no real data. A sample depends on
+// (seed, index, size, classes) only.
 #include <cstring>
 #include <span>
 
@@ -53,7 +53,7 @@ void require_count(const char* what, std::int64_t value) {
 
 std::shared_ptr<Dataset> random_vectors(std::uint64_t seed, std::int64_t count, std::int64_t size,
                                         std::int64_t classes) {
-  require_count("examples", count);
+  require_count("samples", count);
   require_count("numbers", size);
   require_count("classes", classes);
   return std::make_shared<RandomVectors>(seed, count, size, classes);

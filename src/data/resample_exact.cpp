@@ -1,5 +1,5 @@
 // Resizing in two passes, along rows and then along columns, in integers: the same bytes on every
-// machine, and Pillow's.
+// machine, and the same as Pillow's.
 #include <algorithm>
 #include <cmath>
 #include <vector>

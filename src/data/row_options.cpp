@@ -1,4 +1,4 @@
-// Options of rows by name. What a source does with them is the reader's.
+// Parses row options by name; the reader of a source applies them.
 #include "data/row_options.h"
 
 namespace tenon::data {

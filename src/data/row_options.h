@@ -1,4 +1,4 @@
-// "encoding=latin1", "header=no": the options of a data source that say how its rows are written.
+// "encoding=latin1", "header=no": options of a data source about the format of its rows.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace tenon::data {
 
-/// Those that there are, for messages.
+/// The known options, for messages.
 inline constexpr char kRowOptions[] =
     "encoding=NAME, separator=SIGN, comment=SIGN|none, header=yes|no, quotes=yes|no";
 
-/// Sets what the part of a spec says; false for one that is none of kRowOptions.
+/// Applies one option of a data source; false if it is not in kRowOptions.
 bool set_row_option(RowFormat& rows, const std::string& part);
 
 }  // namespace tenon::data

@@ -1,4 +1,4 @@
-// Random numbers by sample: Philox, keyed by seed, epoch and sample.
+// Random numbers per sample: Philox, keyed by seed, epoch and sample.
 #include <tenon/sample_random.h>
 
 #include <algorithm>

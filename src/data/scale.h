@@ -1,4 +1,4 @@
-// Bytes to floats: what turns images into inputs of a network.
+// Converts bytes to floats: the scaling of images to network inputs.
 #pragma once
 
 #include <cstdint>

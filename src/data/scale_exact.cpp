@@ -1,4 +1,4 @@
-// One loop that the compiler vectorises; alone in its file for the sake of its flags.
+// One loop that the compiler vectorises, in a file of its own because of its compile flags.
 #include "data/scale.h"
 
 namespace tenon::data {

@@ -1,5 +1,6 @@
-// Outlines of the ten objects of drawn scenes, as distances: negative inside, positive outside, in
-// units of the object's half width, near enough to Euclid's for an edge one pixel soft.
+// Outlines of the ten objects of synthetic scenes, as signed distances: negative inside, positive
+// outside, in units of the object's half width. The distance is close enough to Euclidean for an
+// edge that is one pixel soft.
 #pragma once
 
 #include <span>
@@ -10,10 +11,10 @@ struct Place {
   float x, y;  // y downwards
 };
 
-/// Distance of a place from a polygon's edge, by all its sides.
+/// Signed distance of a point to a polygon, over all its sides.
 float polygon_distance(std::span<const Place> corners, Place at);
 
-/// Distance of a place from the outline of a class in [0, 10).
+/// Signed distance of a point to the outline of a class in [0, 10).
 float outline_distance(int label, Place at);
 
 }  // namespace tenon::data

@@ -1,4 +1,4 @@
-// Distances from outlines. Only correctly rounded operations: see exact_random.h.
+// Distances to outlines. Only correctly rounded operations: see exact_random.h.
 #include "data/scene_outline.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// Drawn scenes: colour images of one object among clutter, in the shape of CIFAR's (three
-// channels of 32 x 32, ten classes), or of any other size.
+// Synthetic scenes: colour images of one object among clutter, in CIFAR's shape (3 x 32 x 32, ten
+// classes) or any other size.
 //
-// The class is the object's outline alone: its colours, texture, light, place, size and angle, the
-// background and the pieces that lie about are drawn independently of it. An image depends on
-// (seed, index, side) alone and is the same, byte for byte, on every machine. Every ten consecutive
+// The class is the outline of the object only: its colours, texture, lighting, position, size and
+// angle, the background and the clutter are drawn independently of the class. An image depends on
+// (seed, index, side) only and is the same, byte for byte, on every machine. Every ten consecutive
 // indices hold each class once.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Commas divide the parts of a data source, and stand in names of files too.
+// Commas separate the options of a data source, and can also occur in file names.
 #include "data/source_parts.h"
 
 #include <algorithm>

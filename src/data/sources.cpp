@@ -1,4 +1,4 @@
-// Sets by name: what the text after --data stands for.
+// Datasets by name: opens the data source that --data names.
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -397,7 +397,7 @@ TensorDatasetParts load_arrays(const std::string& inputs, const std::string& tar
   set.target = io::load_npy(targets);
   if (set.input.rank() < 1)
     throw ShapeError(
-        cat(inputs, ": has shape ", set.input.shape(), ", without an axis of examples"));
+        cat(inputs, ": has shape ", set.input.shape(), ", without an axis of samples"));
   set.description = inputs;
   set.place = [inputs](std::int64_t number) { return cat(inputs, ", row ", number + 1); };
   if (classes && set.target.rank() == 1 && is_integral(set.target.dtype())) {

@@ -1,9 +1,9 @@
-// Samples are shuffled by the seed. The test part is taken first, then the validation part from
-// what is left.
+// Samples are shuffled by the seed. The test part is taken first, then the validation part from the
+// rest.
 //
-// To keep the shares of classes each class gives its share rounded down, and those with the largest
-// remainders one more: every class has its share of every part within one sample, as in
-// scikit-learn's StratifiedShuffleSplit and StratifiedKFold.
+// Stratification: the share of each class is rounded down, and the classes with the largest
+// remainders get one sample more. So each class has its share of every part to within one sample,
+// as in scikit-learn's StratifiedShuffleSplit and StratifiedKFold.
 #include "data/split.h"
 
 #include <algorithm>

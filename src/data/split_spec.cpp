@@ -1,4 +1,4 @@
-// One reader of the options that divide a source, whatever kind it is.
+// Parses the split options of every kind of data source.
 #include "data/split_spec.h"
 
 #include <algorithm>

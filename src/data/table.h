@@ -1,6 +1,6 @@
-// A table as its file has it: columns of numbers, words and dates, as they are asked for.
+// A table as stored in its file: columns of numbers, words and dates.
 //
-// What a column means to a network (an input, a label, what a missing field counts as) stands in
+// The role of a column for a network (input, label, encoding of missing fields) is in
 // table_columns.h, table_labels.h and csv_dataset.cpp.
 #pragma once
 
@@ -17,46 +17,46 @@
 
 namespace tenon::data {
 
-/// How the fields of a column are read. Groups are words among which only "" is missing; of labels
-/// LabelRule says which are.
+/// How the fields of a column are read. In groups only "" counts as missing; LabelRule says which
+/// labels are missing.
 enum class Reading { Skipped, Numbers, Words, Labels, Groups, Dates };
 
-/// A field whose line a message names.
+/// A field whose line is reported.
 struct OddField {
-  std::int64_t line = 0, count = 0;  ///< line of the first one, and how many there are
+  std::int64_t line = 0, count = 0;  ///< line of the first one, and their number
   std::string text{};
   void add(std::int64_t at, std::string_view field);
 };
 
-/// A word that stands in fields with spaces around it, and in others without.
+/// A word that occurs with and without surrounding spaces.
 struct SpacedWord {
   bool bare = false;
-  std::int64_t count = 0, line = 0;  ///< of the fields with spaces
+  std::int64_t count = 0, line = 0;  ///< of fields with spaces
 };
 
 struct RawColumn {
-  std::vector<float> numbers;        ///< NaN where the field is no number
-  std::vector<std::int32_t> places;  ///< of words: place in `texts`, -1 where the field is missing
-  std::vector<std::string> texts;    ///< different words in order of appearance
+  std::vector<float> numbers;        ///< NaN if the field is not a number
+  std::vector<std::int32_t> places;  ///< index into `texts`, -1 if missing
+  std::vector<std::string> texts;    ///< distinct words in order of appearance
   std::vector<SpacedWord> spaced;    ///< of each of them
-  std::vector<double> dates;         ///< seconds (data/dates.h); NaN where the field is no date
-  unsigned date_orders = kAnyOrder;  ///< in which all of them are dates
-  OddField missing, odd;             ///< odd: neither missing nor what the column is read as
-  OddField too_large;                ///< of those: infinities and what is beyond float32
-  std::int64_t odd_with_digits = 0;  ///< of the others: words with a digit in them
+  std::vector<double> dates;         ///< seconds (data/dates.h); NaN if the field is not a date
+  unsigned date_orders = kAnyOrder;  ///< orders in which all fields are dates
+  OddField missing, odd;             ///< odd: neither missing nor readable as the column's kind
+  OddField too_large;                ///< infinities and values beyond float32
+  std::int64_t odd_with_digits = 0;  ///< odd fields that contain a digit
   OddField short_years;              ///< dates with two digits for the year
 };
 
-/// Which labels are missing, and what becomes of their rows.
+/// Which labels count as missing, and what happens to their rows.
 struct LabelRule {
   std::size_t column = static_cast<std::size_t>(-1);  ///< none
-  bool keep_rows = false;                             ///< else rows without a label are left out
-  bool only_empty = false;                            ///< words as "NA" are labels
-  std::set<std::string> known{};                      ///< these are labels, whatever they are
+  bool keep_rows = false;                             ///< false: rows without a label are dropped
+  bool only_empty = false;                            ///< true: words such as "NA" are labels
+  std::set<std::string> known{};                      ///< always labels
   bool is_missing(std::string_view field) const;
 };
 
-/// What was done to numbers to read them, over all columns.
+/// Conversions of numbers, counted over all columns.
 struct Conversions {
   struct Kind {
     std::int64_t count = 0, line = 0;
@@ -68,34 +68,34 @@ struct Conversions {
 /// The columns of a file.
 struct TableRows {
   std::vector<RawColumn> columns;
-  std::vector<std::int64_t> lines;  ///< of each row
+  std::vector<std::int64_t> lines;  ///< line of each row
   Conversions conversions;
-  OddField unlabelled;  ///< rows that were left out
+  OddField unlabelled;  ///< dropped rows
   io::SkippedLines comments, blank;
 };
 
-/// Whether a field stands for a value that is not known: empty, NA, N/A, NaN, null, none or ?,
-/// in any case, also between < and >.
+/// Whether a field means a missing value: empty, NA, N/A, NaN, null, none or ?, in any case, also
+/// in < and >.
 bool is_missing(std::string_view field);
-/// Without spaces around it, no-break ones too.
+/// Trims spaces, including no-break spaces.
 std::string_view trimmed(std::string_view field);
-/// A name in small letters, without spaces around it and with one space in the place of several.
+/// Lower-cases a name, trims it, and reduces runs of spaces to one.
 std::string folded(std::string_view name);
 
-/// The reader's format of what a user says. Throws ValueError that begins with `name` for what is
-/// no separator, comment or number format.
+/// The reader's format for the user's options. Throws ValueError that begins with `name` for an
+/// invalid separator, comment or number format.
 io::CsvFormat csv_format(const RowFormat& rows, const std::string& name);
 io::NumberFormat number_format(const std::string& decimal, const std::string& thousands,
                                const std::string& name);
 
-/// Notes about lines that held no row.
+/// Notes on skipped lines.
 void note_skipped(Notes& notes, const std::string& file, const io::SkippedLines& comments,
                   const io::SkippedLines& blank, bool comments_asked_for);
 
 class TableFile {
  public:
-  /// Reads the first rows. The text is UTF-8 and must outlive it. Throws FormatError for a file
-  /// without rows.
+  /// Reads the first rows. The text must be UTF-8 and outlive it. Throws FormatError if the file
+  /// has no rows.
   TableFile(std::string_view text, std::string name, const io::CsvFormat& format,
             const io::NumberFormat& numbers);
   const std::string& name() const { return name_; }
@@ -103,14 +103,14 @@ class TableFile {
   std::size_t bytes() const { return text_.size(); }
   char separator() const { return separator_; }
   const std::vector<std::string>& first_row() const { return first_; }
-  /// Rows behind the first one, at most 64.
+  /// Rows after the first one, at most 64.
   const std::vector<std::vector<std::string>>& next_rows() const { return next_; }
   std::int64_t first_line() const { return first_line_; }
   bool is_number(std::string_view field) const;
   const io::NumberFormat& numbers() const { return numbers_; }
-  /// All rows but a header, each column as told; dates in the order that is told for their column,
-  /// kAnyOrder where it is to be found. Throws FormatError, with the line, for rows of other
-  /// lengths and for columns of more than 100,000 different words.
+  /// Reads all rows except a header, each column with its kind; dates in the given order of their
+  /// column, or kAnyOrder to detect it. Throws FormatError with the line if a row has another
+  /// length, or if a column has more than 100,000 distinct words.
   TableRows read(const std::vector<Reading>& how, const std::vector<DateOrder>& orders,
                  const LabelRule& label, bool header) const;
 

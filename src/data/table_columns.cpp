@@ -1,4 +1,4 @@
-// Fitting and encoding.
+// Fitting and encoding of columns.
 #include "data/table_columns.h"
 
 #include <algorithm>

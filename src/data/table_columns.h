@@ -1,10 +1,9 @@
-// Columns of a table as inputs of a network: what is learnt from the training part, and how fields
-// become numbers by it.
+// Columns of a table as inputs of a network: an encoding that is fitted on the training part.
 //
-// A column of numbers is one input; a missing one is the mean of the training part. A column of
-// words is one input for each word of the training part, 1 where it stands; a word that is missing
-// or not known leaves all of them 0. A column of dates is a TableColumn, and an input, for each
-// part of its dates (data/dates.h).
+// A numeric column is one input; a missing value becomes the mean of the training part. A word
+// column is one-hot encoded over the words of the training part; a missing or unknown word gives
+// only zeros. A date column gives one TableColumn, and one input, for each component of its dates
+// (data/dates.h).
 #pragma once
 
 #include <cstdint>
@@ -17,42 +16,42 @@
 
 namespace tenon::data {
 
-/// What a column is called in messages and whether its words were asked for as categories, of
-/// which there may then be any number.
+/// Name of a column in messages, and whether the user declared it a category, which allows any
+/// number of words.
 struct ColumnTitle {
   std::string name{};
   std::size_t column = 0;
   bool category = false;
-  /// "column 'town'", or "column 3 (counted from 0)" where there is none.
+  /// "column 'town'", or "column 3 (counted from 0)" if it has no name.
   std::string text() const;
-  /// What an option calls it: its name, or its number from 0.
+  /// Its name in options, or its number from 0.
   std::string option() const;
 };
 
-/// What the rows that are not held out say of a column: one TableColumn, or five of dates. Throws
-/// FormatError that names file and column when nearly every row has a word of its own.
+/// Fits one TableColumn to the training rows, or five for dates. Throws FormatError with file and
+/// column if nearly every row has a word of its own.
 std::vector<TableColumn> fit_column(const RawColumn& raw, const ColumnTitle& title, Reading how,
                                     const std::vector<bool>& held_out, const std::string& file,
                                     Notes& notes);
 
 struct EncodedRows {
-  std::int64_t width = 0;         ///< inputs of a row
-  std::vector<float> inputs;      ///< the rows' inputs one after another
-  std::vector<OddField> unknown;  ///< of each column: words that it does not have
+  std::int64_t width = 0;         ///< inputs per row
+  std::vector<float> inputs;      ///< inputs of all rows, row by row
+  std::vector<OddField> unknown;  ///< of each column: unknown words
 };
 
-/// `raw[k]` read as columns[k] says; `lines` of all rows.
+/// Encodes `raw[k]` according to columns[k]; `lines` are those of all rows.
 EncodedRows encode_rows(const std::vector<TableColumn>& columns,
                         const std::vector<const RawColumn*>& raw,
                         const std::vector<std::int64_t>& rows,
                         const std::vector<std::int64_t>& lines);
 
-/// Throws FormatError where the inputs of so many rows take more than `most` bytes.
+/// Throws FormatError if the inputs take more than `most` bytes.
 void require_memory(const std::vector<TableColumn>& columns, std::size_t rows, std::uint64_t most,
                     const std::string& file);
 
-/// The option that reads a field which is no plain number, for messages: "decimal=, reads decimal
-/// commas".
+/// The option that would read a field that is not a plain number, for messages: "decimal=, reads
+/// decimal commas".
 std::string reading_hint(const std::string& field, const ColumnTitle& title,
                          const io::NumberFormat& format);
 

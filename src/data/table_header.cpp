@@ -1,4 +1,4 @@
-// Finding and naming a header. What the columns hold is read elsewhere.
+// Detects and names a header. The content of columns is read elsewhere.
 #include "data/table_header.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The first row of a table: whether it is a header, and how its columns are called and found.
+// The first row of a table: whether it is a header, and the names of the columns.
 //
-// Lists of images and lines with a class use the same rules as tables.
+// Lists of images and lines with a class use the same rules.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,23 @@ namespace tenon::data {
 
 inline constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-/// Whether a name is one of these, in any case.
+/// Whether a name is in the list, ignoring case.
 bool is_one_of(std::string_view name, std::initializer_list<const char*> names);
-/// "label", "class", "target", "y": the order in which a table's label is looked for.
+/// Names of label columns in order of preference: "label", "class", "target", "y".
 const std::vector<std::string>& label_names();
 /// Those, in any case, and their likes.
 bool is_label_name(std::string_view name);
-/// "filename", "path", "image" … in the order in which a list's paths are looked for.
+/// Names of path columns of lists, in order of preference: "filename", "path", "image" …
 const std::vector<std::string>& path_names();
 bool is_path_name(std::string_view name);
-/// "text", "sentence", "review" …
+/// Names of text columns: "text", "sentence", "review" …
 bool is_text_name(std::string_view name);
 
 struct HeaderGuess {
   bool header = false;
-  /// Told by a label's usual name alone: it must be no label further down.
+  /// Detected by a common label name only: no label below may have that value.
   bool by_label_name = false;
-  std::string assumed{};  ///< what a note says of the guess; "" where the rows leave no doubt
+  std::string assumed{};  ///< text for a note on the guess; "" if there is no doubt
 };
 /// Whether the first row is names. It is when, in some column, a word stands above numbers; when
 /// the label's column has a usual name, or another one is called label, class or target; when all
@@ -43,22 +43,21 @@ struct HeaderGuess {
 /// when it counts three or more columns: 0, 1, 2.
 HeaderGuess guess_header(const TableFile& file, std::size_t label);
 
-/// A column that a message names: "column 'town'", or "column 3 (counted from 0)" where it has no
-/// name.
+/// A column in messages: "column 'town'", or "column 3 (counted from 0)" if it has no name.
 std::string column_text(std::string_view name, std::size_t column);
 
 /// Columns by name.
 class ColumnNames {
  public:
   ColumnNames() = default;
-  /// A header. Names that are there already become "name.1", empty ones "Unnamed: 3" (counted from
-  /// 0), as pandas has them; both are noted, as is a '#' before the first name.
+  /// Sets the header. As in pandas, repeated names become "name.1" and empty ones "Unnamed: 3"
+  /// (counted from 0); both are noted, as is a '#' before the first name.
   ColumnNames(const std::vector<std::string>& row, const std::string& where, Notes& notes);
   bool empty() const { return names_.empty(); }
   const std::string& operator[](std::size_t column) const { return names_[column]; }
   bool unnamed(std::size_t column) const { return unnamed_[column]; }
-  /// The column of that name, else the only one whose name differs in case or spaces alone; kNone.
-  /// Throws ValueError, that begins with `where`, where several do.
+  /// The column with that name, else the only one that differs in case or spaces only; kNone.
+  /// Throws ValueError that begins with `where` if several match.
   std::size_t find(std::string_view name, const std::string& where) const;
   std::string near(std::string_view name) const;
 

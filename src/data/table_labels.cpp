@@ -1,4 +1,4 @@
-// Labels to classes. Which column holds them is known here already.
+// Converts labels to classes, once the label column is known.
 #include "data/table_labels.h"
 
 #include <algorithm>

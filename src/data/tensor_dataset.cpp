@@ -1,4 +1,4 @@
-// Sets in memory. get() is a handful of memcpy calls.
+// Datasets in memory. get() is a few memcpy calls.
 #include "data/tensor_dataset.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class TensorDataset final : public Dataset {
     for (std::int64_t index : indices) {
       const auto sample = static_cast<std::size_t>(index);
       const auto at = parts_.rows ? static_cast<std::size_t>((*parts_.rows)[sample]) : sample;
-      // Examples of no elements have no memory either, and memcpy takes no null.
+      // Samples of no elements have no memory either, and memcpy takes no null.
       if (input_bytes_ > 0) std::memcpy(input, input_ + at * input_bytes_, input_bytes_);
       if (target_bytes_ > 0) std::memcpy(target, target_ + at * target_bytes_, target_bytes_);
       input += input_bytes_;
@@ -104,8 +104,8 @@ TensorDatasetParts tensors_as_parts(const Tensor& input, const Tensor& target,
   require_range("from_tensors", "classes", classes, from_to(0, kMostLabels));
   TensorDatasetParts parts{input, target, 0, {}, ""};
   if (input.rank() < 1)
-    throw ShapeError(cat("from_tensors: input ", input.shape(), " has no axis of examples"));
-  parts.description = cat(input.shape()[0], " examples in memory");
+    throw ShapeError(cat("from_tensors: input ", input.shape(), " has no axis of samples"));
+  parts.description = cat(input.shape()[0], " samples in memory");
   const bool labels = target.rank() == 1 && is_integral(target.dtype());
   if (labels) {
     parts.target = class_targets(target, classes, "from_tensors");
@@ -143,10 +143,10 @@ Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::str
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i] == kIgnoredTarget) continue;
     if (values[i] < 0)
-      throw ValueError(cat(what, ": label ", values[i], " of example ", i, " is negative; ",
+      throw ValueError(cat(what, ": label ", values[i], " of sample ", i, " is negative; ",
                            kIgnoredTarget, " alone stands for a sample that counts for nothing"));
     if (classes > 0 && values[i] >= classes)
-      throw ValueError(cat(what, ": label ", values[i], " of example ", i,
+      throw ValueError(cat(what, ": label ", values[i], " of sample ", i,
                            " is not below the number of classes, ", classes));
     most = std::max(most, values[i]);
   }
@@ -174,7 +174,7 @@ Tensor valued_targets(const Tensor& labels, std::vector<std::int64_t>& values,
     if (found[i] == kIgnoredTarget) continue;
     const auto at = std::lower_bound(values.begin(), values.end(), found[i]);
     if (at == values.end() || *at != found[i])
-      throw ValueError(cat(what, ": label ", found[i], " of example ", i,
+      throw ValueError(cat(what, ": label ", found[i], " of sample ", i,
                            " is none that the training part has"));
     found[i] = at - values.begin();
   }
@@ -202,7 +202,7 @@ std::shared_ptr<Dataset> make_tensor_dataset(TensorDatasetParts parts) {
   const Shape& target = parts.target.shape();
   if (input.rank() < 1 || target.rank() < 1 || input[0] != target[0])
     throw ShapeError(cat(parts.description, ": inputs ", input, " and targets ", target,
-                         " must agree in their first size, the number of examples"));
+                         " must agree in their first size, the number of samples"));
   return std::make_shared<TensorDataset>(std::move(parts));
 }
 

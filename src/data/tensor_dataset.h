@@ -1,4 +1,4 @@
-// A set whose examples lie in two tensors. What is read from files ends up here.
+// A dataset in two tensors, input and target. All formats that are read completely use it.
 #pragma once
 
 #include <functional>
@@ -17,54 +17,53 @@ struct TensorDatasetParts {
   std::int64_t classes = 0;
   std::vector<std::string> class_names;  ///< empty: the numbers
   std::string description;
-  std::shared_ptr<const TableColumns> table{};  ///< of rows of a table
-  std::int64_t views = 1;                       ///< of what an example shows: axis 1 of the input
-  /// Where sample `number` of the source comes from, and of each row here that number. Empty: as
-  /// Dataset::sample_name() says, and the row's own number.
+  std::shared_ptr<const TableColumns> table{};  ///< for rows of a table
+  std::int64_t views = 1;                       ///< views per sample: axis 1 of the input
+  /// Origin of sample `number` of the source, and the number of each row. Empty: as in
+  /// Dataset::sample_name(), and the row's own number.
   std::function<std::string(std::int64_t number)> place{};
   std::vector<std::int64_t> numbers{};
   Notes notes{};
-  /// Which rows of the tensors are the samples, in order; unset: all. Parts of a source share its
+  /// Rows of the tensors that are samples, in order; unset: all. Parts of a source share its
   /// tensors.
   std::optional<std::vector<std::int64_t>> rows{};
 
   std::int64_t size() const { return rows ? std::ssize(*rows) : input.shape()[0]; }
 };
 
-/// Checks that the parts belong together: throws ShapeError or ValueError naming the description.
+/// Checks that the members are consistent: throws ShapeError or ValueError with the description.
 std::shared_ptr<Dataset> make_tensor_dataset(TensorDatasetParts parts);
 
-/// Labels as int64 [N]. Throws when one is negative or not below `classes`; counts the classes when
+/// Labels as int64 [N]. Throws if a label is negative or not below `classes`; counts the classes if
 /// that is 0.
 Tensor class_targets(const Tensor& labels, std::int64_t& classes, const std::string& what);
 
-/// Labels that are names of classes, as 10 and 20 or -1 and 1 are: each value that there is becomes
-/// a class, in the order of values. `values` empty: those of `labels`, which it gets; else a label
-/// that is none of them is a ValueError. kIgnoredTarget stays as it is.
+/// Maps labels that are class names, such as 10 and 20 or -1 and 1, to class numbers: the distinct
+/// values in ascending order. Empty `values` are filled from `labels`; otherwise a label that is
+/// not in `values` is a ValueError. kIgnoredTarget is kept.
 Tensor valued_targets(const Tensor& labels, std::vector<std::int64_t>& values,
                       const std::string& what);
-/// Names of such classes, and a note that says how they are numbered; none where the labels are the
-/// numbers themselves, from 0 on.
+/// Names of these classes, and a note on their numbering; none if the labels are 0, 1, 2 …
 void name_by_values(TensorDatasetParts& set, const std::vector<std::int64_t>& values,
                     const std::string& what);
 
-/// The rows of one part, divided as `split` says; no rows where there is no such part. `groups` are
-/// any numbers, equal ones of which stay together; empty where split.group says nothing. The
-/// tensors stay those of the set.
+/// The rows of one part of the split; no rows if the part does not exist. Rows with equal `groups`
+/// stay together; `groups` is empty if split.group is not set. The tensors remain those of the
+/// whole set.
 TensorDatasetParts part_of(const TensorDatasetParts& set, Split part, const SplitOptions& split,
                            std::vector<std::int64_t> groups = {});
-/// The same where it is known which rows those are.
+/// The same with given rows.
 TensorDatasetParts rows_of(const TensorDatasetParts& set, std::vector<std::int64_t> rows,
                            const Notes& notes);
 
-/// make_tensor_dataset(), and nullptr where there are no rows.
+/// make_tensor_dataset(), or nullptr if there are no rows.
 std::shared_ptr<Dataset> part_or_null(TensorDatasetParts parts);
 
-/// Notes which classes of the training set a test set from other files lacks.
+/// Notes the classes of the training set that a separate test set lacks.
 void add_lacking_classes(TensorDatasetParts& test, const TensorDatasetParts& train,
                          const std::string& name);
 
-/// Whole numbers of a tensor [N]. Throws DTypeError that begins with `what`.
+/// Integers of a tensor [N]. Throws DTypeError that begins with `what`.
 std::vector<std::int64_t> whole_numbers(const Tensor& numbers, const std::string& what);
 
 }  // namespace tenon::data

@@ -1,4 +1,5 @@
-// Places at which a text is cut. Shares are of bytes; tokens are counted by whoever makes windows.
+// Positions at which a text is split. Shares are of bytes; the code that makes windows counts
+// tokens.
 #include "data/text_parts.h"
 
 #include <algorithm>

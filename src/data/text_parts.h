@@ -1,4 +1,4 @@
-// Stretches of a text: what a part of it holds. Nothing is shuffled, and no byte is in two parts.
+// Ranges of a text that make up a part. Nothing is shuffled, and no byte is in two parts.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace tenon::data {
 
-/// Bytes from and to.
+/// Range of bytes.
 using Stretches = std::vector<std::pair<std::size_t, std::size_t>>;
 
 struct TextParts {
@@ -21,18 +21,18 @@ struct TextParts {
   }
 };
 
-/// Training comes first, then validation, then test; of a fold the test part is one of `folds`
-/// stretches, with training on both sides, or before it alone where options.chronological. Parts
-/// are cut between characters, and where `between_words` behind white space. `own_test`: the test
+/// Splits a text in the order training, validation, test. For folds, the test part is one of
+/// `folds` stretches, with training on both sides, or only before it if options.chronological.
+/// Splits are between characters, and after white space if `between_words`. `own_test`: the test
 /// part is another file. Throws ValueError that begins with `name`.
 TextParts text_parts(std::string_view text, const SplitOptions& options, bool own_test,
                      bool between_words, const std::string& name);
 
-/// The same with validation given to training.
+/// The same with validation added to training.
 TextParts without_validation(const TextParts& parts);
 
-/// Windows of `length` tokens one behind another in each stretch; `after` tokens more are needed
-/// behind a window. Of each where it begins in the stretches' tokens laid end to end.
+/// Start positions of consecutive windows of `length` tokens in each stretch, counted over all
+/// stretches; a window needs `after` more tokens behind it.
 std::vector<std::int64_t> window_begins(const std::vector<std::int64_t>& stretch_tokens,
                                         std::int64_t length, std::int64_t after);
 

@@ -1,5 +1,5 @@
-// Sources of text that are read once, whatever parts of them are opened: as open_text(),
-// open_token_text(), open_pairs(), open_class_lines() and open_spans(), which open one part.
+// Text sources that are read once, whichever parts are opened; open_text(), open_token_text(),
+// open_pairs(), open_class_lines() and open_spans() open one part.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// Tokenizers: opened, learnt, asked, and numbers back into text.
+// Tokenizers: encoding finds added tokens, normalises the rest, splits it into words and maps words
+// to ids; decoding is the inverse.
 #include <tenon/tokenizer.h>
 
 #include <algorithm>

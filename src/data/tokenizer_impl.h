@@ -1,4 +1,4 @@
-// What a tokenizer is made of; files give one and are written from one.
+// The components of a tokenizer; files are read into them and written from them.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The table of changes: names, numbers, ranges, and what each does with its draws.
+// The table of transforms: names, parameters and their ranges; parsing and printing of lists.
 #include "data/transforms.h"
 
 #include <algorithm>
@@ -30,69 +30,74 @@ const std::vector<TransformKind>& kinds() {
   // Never destroyed: threads of a loader may use them until the program ends.
   static const auto& all = *new const std::vector<TransformKind>{
       {"resize",
-       "the short side to SIDE; without one, to cover 8/7 of the network's input",
+       "scale the short side to SIDE (default: 8/7 of the network's input size)",
        {{"SIDE", 0, 0, 8192}}},
       {"center_crop",
-       "the middle of SIDE x SIDE; without one, of the network's size",
+       "crop the centre to SIDE x SIDE (default: the network's input size)",
        {{"SIDE", 0, 0, 8192}}},
       {"five_crop",
-       "for testing (--set preprocess): the corners and the middle of SIDE x SIDE",
+       "five crops for evaluation: the corners and the centre, SIDE x SIDE",
        {{"SIDE", 0, 0, 8192}}},
       {"ten_crop",
-       "the same five of the image and of the mirrored one, left for right; upside down where "
-       "VERTICAL is 1",
+       "ten crops for evaluation: five_crop of the image and of its mirror image (flipped "
+       "vertically if VERTICAL is 1)",
        {{"SIDE", 0, 0, 8192}, {"VERTICAL", 0, 0, 1}}},
       {"crop",
-       "a part of the network's size, anywhere, with PADDING black pixels around before",
+       "random crop of the network's input size after padding with PADDING black pixels",
        {{"PADDING", 0, 0, 4096}}},
       {"resized_crop",
-       "a part of LOW to HIGH of the area, LOW_RATIO to HIGH_RATIO in proportion, scaled to SIDE "
-       "(the "
-       "network's)",
+       "random crop of LOW to HIGH of the area with aspect ratio LOW_RATIO to HIGH_RATIO, scaled "
+       "to SIDE (default: the network's input size)",
        {{"SIDE", 0, 0, 8192},
         {"LOW", 0.08, 1e-4, 1},
         {"HIGH", 1, 1e-4, 1},
         {"LOW_RATIO", 3.0 / 4, 0.01, 100},
         {"HIGH_RATIO", 4.0 / 3, 0.01, 100}}},
-      {"flip", "left for right, of a share CHANCE of them", {{"CHANCE", 0.5, 0, 1}}},
-      {"vflip", "upside down, of a share CHANCE of them", {{"CHANCE", 0.5, 0, 1}}},
-      {"rotate", "by up to DEGREES either way", {{"DEGREES", 15, 0, 180}}},
+      {"flip", "flip horizontally with probability CHANCE", {{"CHANCE", 0.5, 0, 1}}},
+      {"vflip", "flip vertically with probability CHANCE", {{"CHANCE", 0.5, 0, 1}}},
+      {"rotate",
+       "rotate by a random angle of up to DEGREES in either direction",
+       {{"DEGREES", 15, 0, 180}}},
       {"affine",
-       "rotated by up to DEGREES, shifted by up to a share SHIFT of the sides, scaled by LOW to "
-       "HIGH, sheared by up to SHEAR degrees",
+       "random affine map: rotation of up to DEGREES, shift of up to SHIFT times the sides, scale "
+       "LOW to HIGH, shear of up to SHEAR degrees",
        {{"DEGREES", 10, 0, 180},
         {"SHIFT", 0, 0, 1},
         {"LOW", 1, 0.01, 100},
         {"HIGH", 1, 0.01, 100},
         {"SHEAR", 0, 0, 89}}},
       {"perspective",
-       "corners moved inwards by up to DISTORTION of half the sides",
+       "with probability CHANCE, perspective map that moves the corners inwards by up to "
+       "DISTORTION of half the sides",
        {{"DISTORTION", 0.5, 0, 1}, {"CHANCE", 0.5, 0, 1}}},
       {"jitter",
-       "brightness, contrast and saturation by factors of 1 - X to 1 + X, hue by H",
+       "colour jitter: brightness, contrast and saturation by a factor from 1 - X to 1 + X, hue by "
+       "up to H (of 1)",
        {{"BRIGHTNESS", 0.4, 0, 10},
         {"CONTRAST", kSame, 0, 10},
         {"SATURATION", kSame, 0, 10},
         {"H", 0, 0, 0.5}}},
       {"pca",
-       "a colour along ImageNet's principal axes (AlexNet, 2012)",
+       "add a random colour along ImageNet's principal components (AlexNet, 2012)",
        {{"DEVIATION", 0.1, 0, 10}}},
       {"blur",
-       "Gaussian blur over KERNEL pixels, by LOW to HIGH",
+       "Gaussian blur of KERNEL pixels with standard deviation LOW to HIGH",
        {{"KERNEL", 5, 1, kMostBlur}, {"LOW", 0.1, 1e-3, 100}, {"HIGH", 2, 1e-3, 100}}},
-      {"grey", "without colour, of a share CHANCE of them", {{"CHANCE", 0.1, 0, 1}}},
+      {"grey", "convert to grey with probability CHANCE", {{"CHANCE", 0.1, 0, 1}}},
       {"erase",
-       "a rectangle of LOW to HIGH of the area becomes the mean",
+       "random erasing: with probability CHANCE, fill a rectangle of LOW to HIGH of the area with "
+       "the mean",
        {{"CHANCE", 0.5, 0, 1}, {"LOW", 0.02, 0, 1}, {"HIGH", 0.33, 0, 1}}},
-      {"cutout", "a square of SIDE pixels becomes the mean", {{"SIDE", 16, 1, 4096}}},
+      {"cutout", "fill a random square of SIDE pixels with the mean", {{"SIDE", 16, 1, 4096}}},
       {"randaugment",
-       "CHANGES drawn of 14, each as strong as MAGNITUDE of 30 (RandAugment, 2019)",
+       "RandAugment (2019): CHANGES random transforms out of 14, each with strength MAGNITUDE of "
+       "30",
        {{"CHANGES", 2, 1, 14}, {"MAGNITUDE", 9, 0, 30}}},
       {"mixup",
-       "images of a batch and their labels laid over each other, by shares of Beta(ALPHA, ALPHA)",
+       "blend images of a batch and their labels with weights from Beta(ALPHA, ALPHA)",
        {{"ALPHA", 1, 0.01, 100}}},
       {"cutmix",
-       "a box of another image of the batch and as much of its label put in, by areas of "
+       "paste a box of another image of the batch and mix the labels by area, drawn from "
        "Beta(ALPHA, ALPHA)",
        {{"ALPHA", 1, 0.01, 100}}},
   };
@@ -116,7 +121,7 @@ void check_step(const Transform& step) {
       names.emplace_back(k.name);
     }
     const std::string near = nearest(step.name, names.data(), static_cast<int>(names.size()));
-    throw ValueError(cat("there is no change of images '", step.name, "'",
+    throw ValueError(cat("there is no image transform '", step.name, "'",
                          near.empty() ? "" : cat("; did you mean '", near, "'?"), " There are ",
                          all));
   }
@@ -166,13 +171,12 @@ void check_single(const std::vector<Transform>& steps) {
   for (const Transform& step : steps) {
     if (makes_many(step))
       throw ValueError(cat("'", step.name,
-                           "' makes several images of one, which testing alone does: it stands "
-                           "at the end of what fits images (ImageOptions::resize, --set "
-                           "image)"));
+                           "' makes several images from one, which only evaluation can use: put it "
+                           "last in ImageOptions::resize (setting 'preprocess')"));
     if (mixes_batches(step))
       throw ValueError(cat("'", step.name,
-                           "' mixes the images of a batch, not one by itself: a trainer does it "
-                           "(TrainOptions::mixing)"));
+                           "' mixes the images of a batch, so it cannot be applied to a single "
+                           "image: set TrainOptions::mixing"));
   }
 }
 
@@ -183,8 +187,8 @@ void check_size(const Transforms& steps, std::int64_t height, std::int64_t width
     if (step->name == "resize" ||
         (side > 0 && !(side == static_cast<double>(height) && side == static_cast<double>(width))))
       throw ValueError(cat("after '", steps.text(), "' images are not of ", height, " x ", width,
-                           ", as the network takes them: end with a crop of that size, which is "
-                           "what one without a number takes"));
+                           ", the network's input size: end with a crop of that size (a crop "
+                           "without a number has it)"));
     if (sets_size(*step)) return;
   }
 }
@@ -257,7 +261,7 @@ FirstDecoded decoded_first(std::string_view bytes, const std::string& name,
 }
 
 Transforms::Transforms(std::vector<Transform> steps) : steps_(std::move(steps)) {
-  if (steps_.size() > 64) throw ValueError("more than 64 changes of images, one after another");
+  if (steps_.size() > 64) throw ValueError("more than 64 image transforms in one list");
   for (const Transform& step : steps_) check_step(step);
 }
 
@@ -277,7 +281,7 @@ Transforms Transforms::parse(const std::string& text) {
       const auto [last, error] = std::from_chars(word.data(), word.data() + word.size(), value);
       if (error != std::errc() || last != word.data() + word.size())
         throw ValueError(
-            cat("'", item, "': '", word, "' is no number; as in jitter=0.4:0.4:0.4:0.1"));
+            cat("'", item, "': '", word, "' is not a number; for example jitter=0.4:0.4:0.4:0.1"));
       step.values.push_back(value);
       from = stop;
     }

@@ -1,4 +1,5 @@
-// What a list of changes does to one image: its draws, and the part of it that is wanted at all.
+// Applies a list of transforms to one image: random parameters, and decoding of only the part that
+// is needed.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,14 @@
 
 namespace tenon::data {
 
-/// The random numbers of one example in one epoch. Each step of a list has a row of its own, so
-/// that one step more changes nothing of the others' draws.
+/// The random numbers of one sample in one epoch. Each step of a list has its own stream, so adding
+/// a step does not change the random numbers of the others.
 class ImageDraws {
  public:
   ImageDraws(std::uint64_t seed, std::int64_t epoch, std::int64_t number);
   void begin_step(std::uint64_t step);
   std::uint32_t word();
-  /// In [0, 1), [low, high), [0, count), and whether something of this probability happens.
+  /// Values in [0, 1), [low, high), [0, count), and whether an event of this probability occurs.
   double uniform();
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
   int below(int count);
@@ -34,15 +35,16 @@ class ImageDraws {
 struct ImageTarget {
   int height, width, channels;
   std::array<std::uint8_t, 3> mean;
-  std::optional<io::Colour> background{};  // what transparent parts are composed over
+  std::optional<io::Colour> background{};  // background of transparent images
 };
 
-/// What the first steps of a list make of an image: a box of it, scaled.
+/// The combined result of the first steps: a box of the image, scaled.
 struct FirstSteps {
-  io::ImagePart part{};  // what must be decoded: the box and what its edges are means of
+  io::ImagePart
+      part{};  // part that must be decoded: the box and the margin of its resampling filter
   ImageBox box{};
-  int width = 0, height = 0;  // of the result
-  std::size_t done = 0;       // steps that this is
+  int width = 0, height = 0;  // size of the result
+  std::size_t done = 0;       // number of steps combined
 };
 FirstSteps first_steps(const std::vector<Transform>& steps, int width, int height,
                        const ImageTarget& target, ImageDraws& draws);
@@ -50,32 +52,32 @@ FirstSteps first_steps(const std::vector<Transform>& steps, int width, int heigh
 /// An image after the first steps.
 struct FirstDecoded {
   Image image;
-  std::size_t done = 0;  // steps that were done
-  unsigned losses = 0;   // of io::ImageLoss
+  std::size_t done = 0;  // number of steps applied
+  unsigned losses = 0;   // bits of io::ImageLoss
 };
-/// Decodes an image, no more of it than the first steps want, and does these.
+/// Decodes only the part of an image that the first steps need, and applies these steps.
 FirstDecoded decoded_first(std::string_view bytes, const std::string& name,
                            const std::vector<Transform>& steps, const ImageTarget& target,
                            ImageDraws& draws);
-/// The steps from number `first` on.
+/// Applies the steps from number `first` on.
 Image changed(Image image, const std::vector<Transform>& steps, std::size_t first,
               const ImageTarget& target, ImageDraws& draws);
 
-/// Whether a step is about batches, and so for whoever trains.
+/// Whether a step mixes batches (mixup, cutmix), which the trainer does.
 bool mixes_batches(const Transform& step);
-/// Whether a step makes several images of one.
+/// Whether a step makes several images from one.
 bool makes_many(const Transform& step);
 /// Throws ValueError for such steps.
 void check_single(const std::vector<Transform>& steps);
-/// The images that such a step makes of one, in torchvision's order. Throws ShapeError for a
-/// image that is smaller than they are.
+/// The crops of such a step, in torchvision's order. Throws ShapeError if the image is smaller than
+/// a crop.
 std::vector<Image> crops_of(const Image& image, const Transform& step, const ImageTarget& target,
                             const std::string& name);
-/// Whether a step decides the size of what comes out.
+/// Whether a step determines the output size.
 bool sets_size(const Transform& step);
-/// The step's k-th number: as given, or as usual.
+/// The k-th parameter of a step, or its default.
 double number_of(const Transform& step, std::size_t k);
-/// Throws ValueError for steps after which images are not of the target's size.
+/// Throws ValueError if the steps do not end with the target's size.
 void check_size(const Transforms& steps, std::int64_t height, std::int64_t width);
 
 }  // namespace tenon::data

@@ -1,4 +1,4 @@
-// Categories and normal forms by utf8proc's tables.
+// Categories and normal forms from utf8proc's tables.
 #include "data/unicode.h"
 
 #include <utf8proc.h>

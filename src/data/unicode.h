@@ -1,4 +1,4 @@
-// What tokenizers ask of Unicode: code points, their categories, and normal forms, by utf8proc.
+// Unicode functions for tokenizers: code points, their categories and normal forms, from utf8proc.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// Splitting text into tokens, and putting it together again. How pieces are learnt stands in
-// pieces.cpp.
+// Splits text into tokens and joins tokens to text. Learning of pieces is in pieces.cpp.
 #include <algorithm>
 #include <array>
 #include <initializer_list>

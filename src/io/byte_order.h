@@ -1,4 +1,4 @@
-// Values in files of either byte order, brought into the machine's, in place.
+// Converts values of either byte order to the machine's, in place.
 #pragma once
 
 #include <algorithm>

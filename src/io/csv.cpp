@@ -1,4 +1,4 @@
-// A row at a time, so that a file of any size needs no memory but its bytes and one row.
+// Reads one row at a time, so memory holds the file's bytes and one row only.
 #include "io/csv.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Rows of fields as in RFC 4180: quoted fields with doubled quotes and line breaks inside; lines
-// that end in LF, CRLF or CR; the separator told by the first rows.
+// that end in LF, CRLF or CR; the separator is detected from the first rows.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace tenon::io {
 
-/// How the rows of a file are written.
+/// Format of the rows of a file.
 struct CsvFormat {
-  char separator = 0;  ///< ' ': runs of spaces and tabs; 0: told by the first rows
+  char separator = 0;  ///< ' ': runs of spaces and tabs; 0: detected from the first rows
   /// Rows that begin with it are skipped. 0: those that begin with '#' and have another number of
   /// fields than the first row that does not.
   char comment = 0;
-  bool comments = true;  ///< off: no row is skipped
-  bool quotes = true;    ///< off: a quote is a character like others
-  char decimal = '.';    ///< of numbers: never the separator that is told by the rows
+  bool comments = true;  ///< false: no row is skipped
+  bool quotes = true;    ///< false: quotes are ordinary characters
+  char decimal = '.';    ///< decimal sign of numbers; never detected as the separator
 };
 
-/// Lines that hold no row.
+/// Skipped lines.
 struct SkippedLines {
   std::int64_t count = 0, first = 0;  ///< line of the first, from 1
   void add(std::int64_t line) {
@@ -31,19 +31,19 @@ struct SkippedLines {
   }
 };
 
-/// Reads rows one after another.
+/// Reads rows sequentially.
 class CsvReader {
  public:
-  /// The bytes are UTF-8 and must outlive the reader. `name` is for messages.
+  /// The bytes must be UTF-8 and outlive the reader. `name` is for messages.
   CsvReader(std::string_view bytes, std::string name, CsvFormat format = {});
   /// Fills `fields`, which stay valid until the next call; false at the end. Throws FormatError
   /// naming the line.
   bool next(std::vector<std::string_view>& fields);
-  /// Line, counted from 1, on which the row last read began.
+  /// Line number, from 1, at which the last row began.
   std::int64_t line() const noexcept { return row_line_; }
   char separator() const noexcept { return format_.separator; }
   const std::string& name() const noexcept { return name_; }
-  /// So far; empty lines behind the last row are not counted.
+  /// Skipped lines so far; empty lines after the last row are not counted.
   const SkippedLines& comments() const noexcept { return comments_; }
   const SkippedLines& blank() const noexcept { return blank_; }
 

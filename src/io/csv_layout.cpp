@@ -1,5 +1,5 @@
-// A separator stands in every row equally often. Of several that do, commas that all stand between
-// digits are decimal ones.
+// A separator occurs equally often in every row. If several characters do, commas that are always
+// between digits are decimal commas.
 #include "io/csv_layout.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the first rows of a file say of all: the separator, and how many fields a row has.
+// Detects the layout of a file from its first rows: the separator and the number of fields.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace tenon::io {
 
 inline bool is_csv_space(char c) noexcept { return c == ' ' || c == '\t'; }
 
-/// The separator of a first line "sep=;", as spreadsheets write it; 0 where there is none.
+/// The separator declared by a first line "sep=;", as spreadsheets write it; 0 if there is none.
 char separator_line(std::string_view text) noexcept;
 
 struct CsvLayout {
@@ -18,10 +18,10 @@ struct CsvLayout {
   std::size_t fields = 0;  ///< of the first row that does not begin with '#'; 0: there is none
 };
 
-/// Looks at no more than the first rows. What `format` says already stays.
+/// Detects the layout from the first rows. Values that `format` sets are kept.
 CsvLayout csv_layout(std::string_view text, const CsvFormat& format);
 
-/// Fields of a row without its end; ' ' divides as runs of spaces and tabs do.
+/// Number of fields of a row without its line end; ' ' means runs of spaces and tabs.
 std::size_t fields_in(std::string_view row, char separator, bool quotes);
 
 }  // namespace tenon::io

@@ -1,4 +1,4 @@
-// One pass over the bytes; UTF-8 without a mark is handed on without a copy.
+// One pass over the bytes; UTF-8 without a byte order mark is returned without a copy.
 #include "io/encoding.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Widening of small integers and of eight-bit floating numbers.
+// Exact conversion of small integers and 8-bit floating-point numbers to larger types.
 #include "io/foreign_types.h"
 
 #include <array>

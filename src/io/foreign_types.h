@@ -1,5 +1,5 @@
-// Element types of other libraries that Tenon has no name for: which of them become one of Tenon's
-// without a change of value, and how.
+// Element types of other libraries that Tenon does not have: which of them can be converted without
+// changing a value, and how.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace tenon::io {
 
 enum class Conversion : std::uint8_t {
-  None,        ///< the file's elements are Tenon's
+  None,        ///< the element type exists in Tenon
   Int16,       ///< to int32
   UInt16,      ///< to int32
   UInt32,      ///< to int64
@@ -23,8 +23,7 @@ enum class Conversion : std::uint8_t {
   Unreadable,  ///< Tenon has no type that holds all of its values: complex, quantised, uint64
 };
 
-/// The elements of `bytes`, which hold whole ones in the machine's byte order, as Tenon's. Every
-/// value stays what it was.
+/// Converts elements in the machine's byte order to Tenon's type. Values do not change.
 std::string converted(Conversion how, std::string_view bytes);
 
 }  // namespace tenon::io

@@ -1,5 +1,5 @@
-// GGUF, the files of llama.cpp (versions 2 and 3, little-endian): named values, a table of tensors
-// whose sizes come fastest first, and their bytes at multiples of an alignment. Blocks of 32
+// GGUF, the file format of llama.cpp (versions 2 and 3, little-endian): metadata, a table of
+// tensors (innermost dimension first), and their bytes at multiples of an alignment. Blocks of 32
 // weights with one scale (q8_0, q4_0) are read as float32.
 #include <bit>
 #include <cstring>

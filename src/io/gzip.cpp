@@ -1,5 +1,5 @@
-// Unpacking gzip with zlib. gunzip()'s output grows as it is produced: a small file cannot ask for
-// much memory by what its header says.
+// Decompression of gzip with zlib. The output of gunzip() grows as it is produced, so a small file
+// cannot request much memory through its header.
 #include <zlib.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The IDX reader: nothing is allocated before the sizes of the header have been found to agree with
-// the file's length, or with what a compressed file of its length can hold. Values are unpacked
-// straight into the tensor: a training run's first step waits for them.
+// The IDX reader. Nothing is allocated before the sizes in the header agree with the file's length,
+// or with the largest possible content of a compressed file of that length. Values are decompressed
+// directly into the tensor, because the first step of a training run waits for them.
 #include "io/idx.h"
 
 #include <algorithm>

@@ -12,8 +12,8 @@
 namespace tenon::io {
 
 struct IdxOptions {
-  /// Of the bytes unpacked from gzip. Unset: 64 times the packed ones, but at least 256 MiB, so
-  /// that a small file does not take much memory; MNIST's files unpack to five times.
+  /// Limit of the decompressed size. Unset: 64 times the compressed size, at least 256 MiB, so that
+  /// a small file cannot request much memory; MNIST's files grow five times.
   std::optional<std::uint64_t> limit{};
   bool channel_axis = false;  ///< ImageFiles [N, height, width] become [N, 1, height, width].
 };
@@ -21,7 +21,7 @@ struct IdxOptions {
 /// Parses the bytes of an IDX file, unpacking gzip first. `name` is for messages.
 Tensor parse_idx(std::string_view bytes, const std::string& name, const IdxOptions& options = {});
 
-/// True for what starts as an IDX file does (not compressed).
+/// Whether the bytes start like an IDX file (not compressed).
 bool is_idx(std::string_view bytes) noexcept;
 
 }  // namespace tenon::io

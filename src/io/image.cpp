@@ -1,5 +1,5 @@
-// Which decoder an image needs, and what is done to the images of all formats: orientation, alpha,
-// grey and RGB.
+// Chooses the decoder of an image, and applies the common steps of all formats: orientation, alpha,
+// conversion to grey or RGB.
 #include "io/image.h"
 
 #include <algorithm>

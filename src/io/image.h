@@ -18,20 +18,21 @@ namespace tenon::io {
 
 inline constexpr std::uint64_t kMaxPixels = 1ull << 26;
 
-/// Decodes by content, as load_image(). `name` is for messages.
+/// Decodes an image; the format is detected from the content, like load_image(). `name` is for
+/// messages.
 Image parse_image(std::string_view bytes, const std::string& name, const ImageReading& how);
 Image parse_image(std::string_view bytes, const std::string& name, int channels);
 
-/// What decoding lost of an image: bits of DecodedPart::losses.
+/// Information lost in decoding: bits of DecodedPart::losses.
 enum ImageLoss : unsigned {
-  kAlphaDropped = 1,    ///< it had transparent parts
-  kFirstImageOnly = 2,  ///< of an animation, or of several pages
-  kLowBitsDropped = 4,  ///< of 16 bits
-  kFloatAsBytes = 8,    ///< floating-point levels
+  kAlphaDropped = 1,    ///< transparency was dropped
+  kFirstImageOnly = 2,  ///< other frames or pages were ignored
+  kLowBitsDropped = 4,  ///< 16-bit values were reduced to 8 bits
+  kFloatAsBytes = 8,    ///< floating-point values were converted to bytes
 };
 inline constexpr unsigned kImageLosses[] = {kAlphaDropped, kFirstImageOnly, kLowBitsDropped,
                                             kFloatAsBytes};
-/// What a note says of so many images of which this was lost.
+/// Note text for a number of images with this loss.
 std::string loss_text(unsigned loss, std::int64_t count);
 
 /// A rectangle of an image, edges in pixels.
@@ -46,11 +47,11 @@ struct ImagePart {
 };
 /// Says of an image of this size, rotated upright, which part is wanted.
 using ChoosePart = std::function<ImagePart(int width, int height)>;
-/// What was decoded, and where the part lies in it.
+/// The decoded image, and the position of the requested part in it.
 struct DecodedPart {
   Image image;
   ImageBox box;
-  unsigned losses = 0;  ///< of ImageLoss
+  unsigned losses = 0;  ///< bits of ImageLoss
 };
 /// As parse_image(). Of a JPEG only what the part needs is decoded, at a half, a quarter or an
 /// eighth of its size where that is enough; of the other kinds everything.
@@ -63,7 +64,7 @@ struct StoredImage {
   int orientation = 1;  ///< EXIF's
   unsigned losses = 0;  ///< of ImageLoss, but for alpha
 };
-// One decoder each.
+// One decoder for each format.
 StoredImage parse_png(std::string_view bytes, const std::string& name);
 DecodedPart parse_jpeg(std::string_view bytes, const std::string& name, const ChoosePart& choose);
 /// A JPEG whose colours are sampled once for across x down pixels.
@@ -81,7 +82,7 @@ int jpeg_orientation(std::string_view bytes) noexcept;
 StoredImage parse_gif(std::string_view bytes, const std::string& name);
 StoredImage parse_pnm(std::string_view bytes, const std::string& name);
 StoredImage parse_bmp(std::string_view bytes, const std::string& name);
-/// NotSupported in a build without the library, whose version is then "".
+/// Throws NotSupported in a build without the library, whose version is then "".
 StoredImage parse_webp(std::string_view bytes, const std::string& name);
 StoredImage parse_tiff(std::string_view bytes, const std::string& name);
 std::string jpeg_version();
@@ -89,16 +90,16 @@ std::string png_version();
 std::string webp_version();
 std::string tiff_version();
 
-/// RGB of inks, as Pillow: 255 is full ink.
+/// Converts CMYK to RGB like Pillow: 255 is full ink.
 Image rgb_of_cmyk(const Image& cmyk);
 
-/// Throws FormatError for no pixels, or more than kMaxPixels.
+/// Throws FormatError if the image has no pixels, or more than kMaxPixels.
 void check_image_size(std::uint64_t width, std::uint64_t height, const std::string& name);
-/// Sizes of the image, checked, and room for its pixels.
+/// Checks the sizes and allocates the pixels.
 Image make_image(std::uint64_t width, std::uint64_t height, int channels, const std::string& name);
 
 std::string encode_png(const Image& image);
-/// PGM of a grey image.
+/// Encodes a grey image as PGM.
 std::string encode_ppm(const Image& image);
 
 }  // namespace tenon::io

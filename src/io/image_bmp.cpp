@@ -1,5 +1,5 @@
-// Windows' bitmaps: 1, 2, 4 and 8 bits with a palette, also run-length encoded; 16, 24 and 32 bits
-// of colour by masks. The reserved byte of 32 bits is alpha only where a mask says so.
+// BMP: 1, 2, 4 and 8 bits with a palette, also run-length encoded; 16, 24 and 32 bits with colour
+// masks. The fourth byte of 32-bit pixels is alpha only if a mask defines it.
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,6 +1,6 @@
-// EXIF is a TIFF directory inside a JPEG segment, or a chunk of another format. Only one entry
-// matters here; whatever is damaged or missing means an upright image, never an error: the
-// image itself is whole.
+// EXIF is a TIFF directory inside a JPEG segment or a chunk of another format. Only the orientation
+// entry matters here. Damaged or missing EXIF data means no rotation, never an error, because the
+// image itself is intact.
 #include "io/image_exif.h"
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// How a camera was held: EXIF's orientation, and images rotated upright.
+// EXIF orientation, and rotation of images to upright.
 #pragma once
 
 #include <string_view>
@@ -7,14 +7,14 @@
 
 namespace tenon::io {
 
-/// The orientation, 1 to 8, of an APP1 segment's bytes; 1 (upright) when they say nothing valid.
+/// The orientation, 1 to 8, from the bytes of an APP1 segment; 1 (upright) if they are invalid.
 int exif_orientation(std::string_view segment) noexcept;
 
-/// The same of a TIFF block that stands by itself, as in PNG's eXIf and WebP's EXIF chunks; there
-/// "Exif" may stand before it.
+/// The same for a bare TIFF block, as in PNG's eXIf and WebP's EXIF chunks, optionally preceded by
+/// "Exif".
 int exif_block_orientation(std::string_view block) noexcept;
 
-/// The image as it was seen: mirrored and rotated as EXIF's orientation says.
+/// Flips and rotates the image according to its EXIF orientation.
 Image oriented(Image image, int orientation);
 
 }  // namespace tenon::io

@@ -1,6 +1,6 @@
-// GIF, first image alone: blocks, a palette, and indices packed by LZW.
+// GIF, first frame only: blocks, a palette, and LZW-compressed indices.
 //
-// As in Pillow the canvas grows to hold the image, and where the image does not reach stands the
+// As in Pillow, the canvas grows to contain the frame; pixels outside the frame have the
 // transparent index, or 0.
 #include <algorithm>
 #include <array>

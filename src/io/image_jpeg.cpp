@@ -1,6 +1,6 @@
-// JPEG through libjpeg. Its errors leave by longjmp, as the library demands: no object with a
-// destructor lives in the functions that are jumped out of, and the typed error is thrown after the
-// library has cleaned up.
+// JPEG with libjpeg. The library reports errors with longjmp, so functions that it may jump out of
+// hold no object with a destructor; the typed error is thrown after the library has been cleaned
+// up.
 #include <cstdio>  // jpeglib.h needs it
 
 #include <jerror.h>

@@ -1,4 +1,4 @@
-// Markers of a JPEG file up to its first scan.
+// Parses the markers of a JPEG file up to its first scan.
 #include <cstddef>
 
 #include "io/image.h"

@@ -1,8 +1,8 @@
-// PNG through libpng. Levels come as they are stored: gAMA, cHRM, sRGB and iCCP are ignored, as in
+// PNG with libpng. Values are returned as stored: gAMA, cHRM, sRGB and iCCP are ignored, as in
 // Pillow and OpenCV.
 //
-// libpng's errors leave by longjmp: no object with a destructor lives in the functions that are
-// jumped out of, and the typed error is thrown after the library has cleaned up.
+// libpng reports errors with longjmp, so functions that it may jump out of hold no object with a
+// destructor; the typed error is thrown after the library has been cleaned up.
 #include <png.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// TIFF through libtiff, where the build found it: the first image of a file. Grey, RGB, palettes
-// and CMYK of 1 to 16 bits, and grey and RGB of 32-bit floats, are read sample by sample, so that
-// alpha and rounding are as for other formats; libtiff itself converts YCbCr, Lab and rarer kinds.
+// TIFF with libtiff, if the build found it: the first image of a file. Grey, RGB, palette and CMYK
+// images of 1 to 16 bits, and grey and RGB images of 32-bit floats, are read sample by sample, so
+// that alpha and rounding are as in other formats; libtiff itself converts YCbCr, Lab and rarer
+// kinds.
 #include <tenon/error.h>
 
 #include "base/str.h"

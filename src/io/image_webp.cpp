@@ -1,4 +1,4 @@
-// WebP through libwebp, where the build found it: still images, and the first frame of animations.
+// WebP with libwebp, if the build found it: still images, and the first frame of animations.
 #include <algorithm>
 
 #include <tenon/error.h>

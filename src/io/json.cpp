@@ -1,4 +1,4 @@
-// Values of JSON and their text.
+// JSON values and their text.
 #include "io/json.h"
 
 #include <charconv>

@@ -1,10 +1,10 @@
 // JSON: values, parser and printer.
 //
-// Values are trees of standard containers. Copying and building may throw std::bad_alloc; moving,
-// emptying and destroying ask for no memory, so that running out of it while a document is written
-// or read is an error and never the end of the process. (nlohmann's values keep a stack on the heap
-// while they are destroyed.) The parser calls a JsonSax for each event and builds nothing itself;
-// readers of large or hostile files use it without a tree.
+// Values are trees of standard containers. Copying and building may throw std::bad_alloc. Moving,
+// clearing and destroying allocate nothing, so running out of memory while a document is read or
+// written is an error and never terminates the process. (nlohmann's values allocate a stack while
+// they are destroyed.) The parser calls a JsonSax for each event and builds nothing itself; readers
+// of large or hostile files use it without a tree.
 #pragma once
 
 #include <concepts>

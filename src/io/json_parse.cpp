@@ -1,7 +1,7 @@
-// The parser of JSON (RFC 8259), and the tree that is built from its events.
+// The JSON parser (RFC 8259), and the tree built from its events.
 //
-// It keeps no frame on the stack for a value that is open, so depth is the events' to limit. A byte
-// order mark before the text is skipped. Strings must be UTF-8.
+// The parser does not recurse, so the event handler limits the depth. A byte order mark before the
+// text is skipped. Strings must be UTF-8.
 #include <charconv>
 #include <unordered_map>
 

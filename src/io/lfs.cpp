@@ -1,4 +1,4 @@
-// What a Git LFS pointer is told by: its first line.
+// A Git LFS pointer is recognised by its first line.
 #include "io/lfs.h"
 
 #include <tenon/error.h>

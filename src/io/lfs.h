@@ -1,5 +1,5 @@
-// Pointers of Git LFS: small texts that stand where a large file should be, when a repository was
-// cloned without its large files.
+// Git LFS pointers: small text files in place of large files, in a repository that was cloned
+// without its large files.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace tenon::io {
 
-/// True for the bytes, or the first bytes, of a pointer.
+/// Whether the bytes, or first bytes, are a Git LFS pointer.
 bool is_lfs_pointer(std::string_view bytes) noexcept;
 
-/// Throws FormatError for a pointer, saying what it is and how its file is fetched.
+/// Throws FormatError for a pointer, with instructions for fetching its file.
 void refuse_lfs_pointer(std::string_view bytes, const std::string& name);
 
 }  // namespace tenon::io

@@ -1,10 +1,11 @@
-// Mapped files, and what stands in for pages that a file has lost: somebody may cut it short while
-// it is read, and a page behind its end is a SIGBUS, which ends the program.
+// Memory-mapped files, and zero pages in place of pages that a file has lost. Another process may
+// truncate a file while it is read; access to a page beyond its end then raises SIGBUS, which would
+// terminate the program.
 //
-// The handler puts zeros in the place of what is gone and notes that it did. Whoever reads asks
-// require_whole() behind reading, before the values go anywhere. The handler is set when the first
-// file is mapped, and hands on what is of no mapped file to the one that it found. A handler that a
-// program sets later has the say: it should hand on to the one that it finds, too.
+// The signal handler maps zeros there and records this. A reader calls require_whole() after
+// reading, before it uses the values. The handler is installed when the first file is mapped, and
+// forwards faults outside mapped files to the previous handler. A handler that a program installs
+// later takes precedence and should forward to the previous one, too.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The .npy reader and writer. The header's dictionary is read by a parser for exactly the literals
+// The .npy reader and writer. The parser of the header's dictionary accepts exactly the literals
 // that NumPy writes.
 #include "io/npy.h"
 

@@ -9,11 +9,11 @@
 
 namespace tenon::io {
 
-/// What an array's header says; checked against the bytes that follow it.
+/// The header of an array, checked against the bytes that follow.
 struct NpyArray {
   DType dtype = DType::Float32;
   Shape shape;
-  std::size_t values = 0;  ///< where they begin
+  std::size_t values = 0;  ///< offset of the values
   bool swapped = false, by_columns = false;
 };
 constexpr std::size_t kMostNpyHeader = 65'536 + 12;
@@ -21,12 +21,12 @@ constexpr std::size_t kMostNpyHeader = 65'536 + 12;
 /// Reads the header of an array of `size` bytes, of which `start` is all, or kMostNpyHeader. `name`
 /// is for messages.
 NpyArray read_npy_header(std::string_view start, std::uint64_t size, const std::string& name);
-/// The array, from all its bytes.
+/// Reads the array from all its bytes.
 Tensor npy_values(const NpyArray& array, std::string_view bytes);
-/// Both.
+/// Reads header and array.
 Tensor parse_npy(std::string_view bytes, const std::string& name);
 
-/// The bytes before the values of an array in C order (version 1.0, padded to 64).
+/// The header bytes of an array in C order (version 1.0, padded to 64).
 std::string npy_header(const Shape& shape, DType dtype);
 
 }  // namespace tenon::io

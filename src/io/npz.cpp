@@ -1,5 +1,5 @@
-// NumPy's archives of arrays: a zip file whose entries are .npy files, stored by numpy.savez() and
-// deflated by savez_compressed().
+// NumPy's .npz archives: a zip file of .npy files, stored by numpy.savez() and deflated by
+// savez_compressed().
 #include <algorithm>
 #include <memory>
 #include <utility>

@@ -1,5 +1,5 @@
-// Plain numbers go straight to from_chars(); others are first rewritten as C has them, in a buffer
-// on the stack.
+// Plain numbers are parsed with from_chars() directly; others are first rewritten to C syntax in a
+// buffer on the stack.
 #include "io/numbers.h"
 
 #include <charconv>

@@ -1,20 +1,20 @@
-// Numbers as people write them in tables: decimal commas, separated thousands, percent signs, signs
-// of typesetters.
+// Numbers as written in tables: decimal commas, thousands separators, percent signs, typographic
+// minus signs.
 #pragma once
 
 #include <string_view>
 
 namespace tenon::io {
 
-/// How the numbers of a file are written.
+/// Number format of a file.
 struct NumberFormat {
   char decimal = '.';
-  /// Between groups of three digits; ' ' stands for a space. 0: numbers have none. No-break and
-  /// thin spaces are taken for such in any case.
+  /// Separator of groups of three digits; ' ' for a space; 0: none. No-break and thin spaces are
+  /// always accepted.
   char thousands = 0;
 };
 
-/// What was done to read a number: bits.
+/// Conversions applied to read a number: bits.
 enum NumberSign : unsigned {
   kPercentSign = 1,      ///< "12 %" is 0.12
   kMinusSign = 2,        ///< U+2212
@@ -24,12 +24,12 @@ enum NumberSign : unsigned {
 
 enum class NumberKind { None, Number, TooLarge };
 
-/// A field as a number, spaces around it ignored. TooLarge: an infinity, or beyond float64.
-/// `signs` gets what had to be undone.
+/// Parses a number, ignoring spaces around it. TooLarge: infinity, or beyond float64. `signs`
+/// receives the conversions that were needed.
 NumberKind read_number(std::string_view field, const NumberFormat& format, double& value,
                        unsigned& signs) noexcept;
 
-/// A field as a finite number as C writes it, spaces around it ignored; false when it is none.
+/// Parses a finite number in C syntax, ignoring spaces around it; false if it is not one.
 bool parse_number(std::string_view field, double& value) noexcept;
 
 }  // namespace tenon::io

@@ -1,4 +1,4 @@
-// The machine that pickles are written for: a stack, marks on it, and a memory of earlier parts.
+// The virtual machine of pickles: a stack with marks, and a memo of earlier objects.
 #include "io/pickle.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// Python pickles as plain data: what PyTorch's state dicts are made of, binary protocols up to 5.
-// Nothing is run and nothing imported: a pickle becomes a list of parts that refer to each other,
-// calls among them as their function's name and arguments. Objects of any class are such calls;
-// what their classes would do with attributes and items is left out. Work and memory are linear in
-// the bytes.
+// Python pickles as plain data, binary protocols up to 5: the format of PyTorch's state dicts.
+// Nothing is executed or imported: a pickle becomes a list of parts that refer to each other; a
+// call is stored as its function's name and arguments. Objects of any class are such calls; the
+// behaviour of their classes for attributes and items is ignored. Time and memory are linear in the
+// number of bytes.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // PyTorch's files: the pickle of a state dict and the bytes of its storages, which are entries of a
-// zip archive, or lie behind the pickle in files of before 1.6.
+// zip archive, or follow the pickle in files written before PyTorch 1.6.
 #include <bit>
 #include <utility>
 

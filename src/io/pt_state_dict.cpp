@@ -1,4 +1,4 @@
-// From the parts of a pickle to tensors. Everything that a part claims is checked here.
+// Converts the parts of a pickle to tensors. All values from the file are checked here.
 #include "io/pt_state_dict.h"
 
 #include <algorithm>

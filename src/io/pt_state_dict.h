@@ -1,4 +1,4 @@
-// What a state dict's pickle means: tensors and the storages that they lie in.
+// State dicts in pickles: tensors and their storages.
 #pragma once
 
 #include <string>

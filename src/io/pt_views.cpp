@@ -1,4 +1,4 @@
-// Types, and the elements of views in row-major order.
+// Element types, and the elements of views in row-major order.
 #include "io/pt_views.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How PyTorch lays tensors out: storages, which are typed runs of bytes, and views into them.
+// PyTorch's tensor storage: typed byte ranges (storages), and views into them.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Writing PyTorch's zip format: data.pkl, a pickle of protocol 2 that torch.load(weights_only=True)
-// takes, and one entry for each storage, aligned as torch.save() does.
+// Writes PyTorch's zip format: data.pkl, a pickle of protocol 2 that torch.load(weights_only=True)
+// accepts, and one entry for each storage, aligned as torch.save() does.
 #include <bit>
 #include <cstring>
 #include <unordered_map>

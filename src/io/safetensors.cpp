@@ -1,5 +1,5 @@
-// Reading and writing .safetensors files: one tensor's bytes are in memory beside its tensor, never
-// the whole file.
+// Reads and writes .safetensors files. At most one tensor's bytes are in memory in addition to the
+// tensors, never the whole file.
 #include "io/safetensors.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// The safetensors format: the length of a JSON header (8 bytes, little-endian), the header, then
-// the values without gaps.
+// The safetensors format: length of the JSON header (8 bytes, little-endian), the header, then the
+// values without gaps.
 //
-// A file may hold checksums of what is in it, as metadata that other readers pass over: who reads
-// such a file here is told of what is damaged.
+// A file may hold checksums of its content, in metadata that other readers ignore; this reader
+// reports damaged content.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The JSON of safetensors. A SAX handler reads it: nothing is built for parts that are refused, and
-// repeated keys are seen.
+// The JSON header of safetensors. A SAX handler reads it, so nothing is built for refused parts,
+// and repeated keys are detected.
 
 #include <zlib.h>
 

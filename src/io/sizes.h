@@ -1,4 +1,4 @@
-// How many elements a header's sizes make, without ever wrapping around.
+// Number of elements of the sizes in a header, with overflow checks.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Blocks of 512 bytes: a header, the file's bytes filled up with zeros, and so on until a block of
-// zeros. What does not fit a header, as a name of more than 100 bytes, stands in a member of its
-// own before the file's: of type 'x' for POSIX, 'L' for GNU.
+// Blocks of 512 bytes: a header, the file's bytes padded with zeros, and so on until a zero block.
+// Values that do not fit a header, such as names longer than 100 bytes, are in a separate member
+// before the file: type 'x' for POSIX, 'L' for GNU.
 #include "io/tar.h"
 
 #include <algorithm>

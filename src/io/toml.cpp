@@ -1,4 +1,4 @@
-// TOML by toml++, behind guards against what it takes for granted.
+// TOML with toml++, with checks for inputs that toml++ does not guard against.
 #include "io/toml.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// TOML as a tree that keeps what errors need: lines, and the order in which things stand.
+// TOML as a tree that keeps line numbers for error messages and the order of entries.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@ namespace tenon::io {
 
 struct TomlEntry;
 
-/// A value of a TOML text, or the whole text, which is a table.
+/// A TOML value; the whole text is a table.
 struct TomlValue {
   enum class Kind { Text, Whole, Real, Truth, List, Table };
   Kind kind = Kind::Table;
-  int line = 0;  ///< counted from 1; 0: of the whole text
+  int line = 0;  ///< from 1; 0: the whole text
   std::string text;
   std::int64_t whole = 0;
   double real = 0;
   bool truth = false;
-  std::vector<TomlValue> items;       ///< of a list
-  std::vector<TomlEntry> entries;     ///< of a table, as they stand
-  std::vector<std::uint32_t> by_key;  ///< places in `entries`, keys in ascending order
+  std::vector<TomlValue> items;       ///< items of a list
+  std::vector<TomlEntry> entries;     ///< entries of a table, in file order
+  std::vector<std::uint32_t> by_key;  ///< indices into `entries`, sorted by key
 
   bool is(Kind wanted) const noexcept { return kind == wanted; }
-  /// The entry of a table with this key; null: there is none.
+  /// The entry with this key; null if there is none.
   const TomlValue* find(const std::string& key) const;
-  /// "a text", "a number", "a list": what it is, for messages.
+  /// Type name for messages: "a text", "a number", "a list".
   const char* kind_name() const noexcept;
 };
 
@@ -39,7 +39,7 @@ struct TomlEntry {
 /// linear in the text, up to sorting keys.
 TomlValue parse_toml(const std::string& text, const std::string& source);
 
-/// The text as TOML has it between double quotes, with them.
+/// The text as a quoted TOML string.
 std::string toml_quoted(const std::string& text);
 
 }  // namespace tenon::io

@@ -1,5 +1,5 @@
-// Videos: opened from memory or a file of ours, so that nothing but that file is read; the frame at
-// a time found from the last whole image before it.
+// Videos, opened from memory or from our own file handle, so that no other file is read. The frame
+// at a given time is decoded from the preceding key frame.
 #include "io/video.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Frames of videos through FFmpeg's libraries, whose headers the build found and which are loaded
-// when the first video is opened: they bring some hundred libraries with them.
+// Frames of videos with FFmpeg. The build needs its headers; its libraries are loaded when the
+// first video is opened, because they load about a hundred other libraries.
 #pragma once
 
 #include <memory>
@@ -10,23 +10,22 @@
 
 namespace tenon::io {
 
-/// An open video. One thread uses it; what a frame looks like depends on the file and its time
-/// alone.
+/// An open video, for one thread. A frame depends on the file and the time only.
 class Video {
  public:
-  /// Throws IoError, FormatError for what is no video or has no images, and NotSupported in a
-  /// build without FFmpeg or where it is not installed.
+  /// Throws IoError, FormatError if the file is not a video or has no frames, and NotSupported if
+  /// FFmpeg is missing in the build or on the machine.
   explicit Video(const std::string& path);
-  /// The same of bytes, which outlive it. `name` is for messages.
+  /// The same for bytes, which must outlive it. `name` is for messages.
   Video(std::string_view bytes, const std::string& name);
   ~Video();
   Video(const Video&) = delete;
   Video& operator=(const Video&) = delete;
 
-  /// How long it is.
+  /// Duration.
   double seconds() const;
-  /// The RGB image that is shown at this time, from 0, rotated upright. Throws FormatError where
-  /// the video ends before, or the image is damaged.
+  /// The RGB frame shown at this time (from 0), rotated upright. Throws FormatError if the video
+  /// ends before, or the frame is damaged.
   Image frame_at(double seconds);
 
  private:
@@ -34,7 +33,7 @@ class Video {
   std::unique_ptr<Impl> impl_;
 };
 
-/// "FFmpeg 5.1.9"; "" where this build or machine has none.
+/// Version such as "FFmpeg 5.1.9"; "" if unavailable.
 std::string ffmpeg_version();
 
 }  // namespace tenon::io

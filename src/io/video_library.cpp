@@ -1,4 +1,5 @@
-// Loading FFmpeg: the versions that the build's headers describe, whose structs have those places.
+// Loads FFmpeg: only the versions that match the build's headers, because struct layouts differ
+// between versions.
 #ifdef TENON_WITH_FFMPEG
 
 #include <string>

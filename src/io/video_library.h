@@ -1,4 +1,4 @@
-// FFmpeg's functions, found in its libraries at run time. Included where the build has its headers.
+// FFmpeg's functions, loaded at run time. Included only if the build has FFmpeg's headers.
 #pragma once
 
 extern "C" {

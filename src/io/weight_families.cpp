@@ -1,4 +1,4 @@
-// The table of families, and how a rule is applied.
+// The table of weight families, and the application of a rule.
 #include "io/weight_families.h"
 
 #include <charconv>

@@ -1,7 +1,7 @@
-// Families of weights: how the names of one library's networks become ours, as a table.
+// Weight families: a table that maps the tensor names of another library's networks to Tenon's.
 //
-// A family is told by one tensor that its files have, and its rules are tried in order: the first
-// that matches a name says what becomes of it. A name that none matches stays.
+// A family is recognised by one tensor that its files contain. Its rules are tried in order; the
+// first that matches a name is applied. A name without a matching rule is kept.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Which tensors of a file are which of a network: wrappers off, the family told, its rules applied,
-// and what was done said. Values are read of what fits only.
+// Matches tensors of a file with those of a network: removes wrapper prefixes, recognises the
+// family, applies its rules, and reports the changes. Only values that fit are read.
 #include <algorithm>
 #include <cstring>
 #include <map>

@@ -1,5 +1,5 @@
-// Names of parametrized weights, and weight normalization put together again (Salimans and Kingma,
-// "Weight normalization", 2016). Sums are in float64.
+// Names of parametrized weights, and reconstruction of weight-normalised weights (Salimans and
+// Kingma, "Weight normalization", 2016). Sums are in float64.
 #include "io/weight_norm.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Weights that PyTorch's parametrizations keep in several tensors.
+// Weights that PyTorch's parametrizations store as several tensors.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Weights in several files beside each other, and the index that says which tensor lies in which:
-// Hugging Face's model.safetensors.index.json and pytorch_model.bin.index.json.
+// Sharded weights: several files, and the index that says which tensor is in which file: Hugging
+// Face's model.safetensors.index.json and pytorch_model.bin.index.json.
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-// What a file of weights holds, before values are read: every format's reader gives one.
+// The tensor table of a weight file, before values are read; every format's reader returns one.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Files of weights: which format one has, and what all of them share.
+// Weight files: format detection and the parts common to all formats.
 #include <tenon/weights.h>
 
 #include <algorithm>

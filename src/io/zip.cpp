@@ -1,5 +1,5 @@
-// Reading zip archives: the end record, its 64-bit companion, the table of entries, and the header
-// that stands before each entry's bytes.
+// Reads zip archives: the end record, its 64-bit variant, the central directory, and the local
+// header before each entry's bytes.
 #include "io/zip.h"
 
 #include <zlib.h>

@@ -1,6 +1,6 @@
-// Zip archives, 32 and 64 bit: read through the table at their end from bytes in memory, and
-// written with stored entries. What a table claims is checked before anything is believed: entries
-// lie inside the archive, do not overlap, and unpack to no more than deflate can give.
+// Zip archives, 32 and 64 bit: read through the central directory from bytes in memory, and written
+// with stored entries. All values of the directory are checked: entries must lie inside the
+// archive, must not overlap, and must decompress to no more than deflate can produce.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,31 @@ namespace tenon::io {
 
 struct ZipEntry {
   std::string name;
-  std::string_view packed;  ///< its bytes as they lie in the archive
-  std::uint64_t size = 0;   ///< of what they unpack to
+  std::string_view packed;  ///< compressed bytes in the archive
+  std::uint64_t size = 0;   ///< decompressed size
   std::uint32_t crc = 0;
   bool deflated = false;
 };
 
-/// True when the bytes start as an archive with at least one entry does.
+/// Whether the bytes start like an archive with at least one entry.
 bool is_zip(std::string_view bytes) noexcept;
 
 class ZipReader {
  public:
-  /// The bytes must outlive the reader and its entries. Throws FormatError for what is no archive,
-  /// is damaged or cut short, holds an entry twice, or unpacks to absurdly much; NotSupported for
-  /// encrypted entries and other ways of packing, with their names.
+  /// The bytes must outlive the reader and its entries. Throws FormatError if the archive is
+  /// invalid, damaged or truncated, has an entry twice, or has implausible sizes; NotSupported for
+  /// encrypted entries and other compression methods, by name.
   ZipReader(std::string_view bytes, std::string name);
 
   const std::vector<ZipEntry>& entries() const noexcept { return entries_; }
   const ZipEntry* find(std::string_view name) const noexcept;
-  /// The bytes of a stored entry where they lie. Throws FormatError when the checksum is another (0
-  /// is none), NotSupported when the entry is packed.
+  /// The bytes of a stored entry, without a copy. Throws FormatError if the checksum differs (0:
+  /// none), NotSupported if the entry is compressed.
   std::string_view stored(const ZipEntry& entry) const;
-  /// The bytes of any entry, unpacked. Throws FormatError for damaged ones.
+  /// The decompressed bytes of any entry. Throws FormatError if they are damaged.
   std::string unpacked(const ZipEntry& entry) const;
-  /// The first bytes of any entry, `most` at the most, unchecked; those of a stored one lie in the
-  /// archive, others in `room`.
+  /// The first bytes of any entry, at most `most`, unchecked; for a stored entry they point into
+  /// the archive, otherwise into `room`.
   std::string_view start(const ZipEntry& entry, std::size_t most, std::string& room) const;
 
  private:
@@ -53,11 +53,11 @@ class ZipReader {
 /// Collects stored entries as pieces for write_pieces(). The same entries give the same bytes.
 class ZipWriter {
  public:
-  /// The entry's parts, one behind the other, which must outlive the pieces. Their first byte comes
-  /// to a multiple of `alignment`.
+  /// Adds an entry made of parts, which must outlive the pieces. Its first byte is at a multiple of
+  /// `alignment`.
   void add(const std::string& name, const std::vector<std::string_view>& parts,
            std::uint64_t alignment = 1);
-  /// Everything, with the table at the end; once. The writer must outlive the pieces.
+  /// All pieces including the central directory; call once. The writer must outlive the pieces.
   std::vector<std::string_view> finish();
 
  private:

@@ -1,5 +1,5 @@
-// Writing zip archives: entries as they are, their table, and the 64-bit records where the numbers
-// need them.
+// Writes zip archives: stored entries, the central directory, and 64-bit records where sizes
+// require them.
 #include <zlib.h>
 
 #include <algorithm>

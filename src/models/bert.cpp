@@ -1,10 +1,11 @@
-// BERT: a Transformer's encoder that sees a whole text, in both directions, and three heads on it.
+// BERT: a bidirectional Transformer encoder with three heads.
 //
 // Devlin, Chang, Lee and Toutanova, "BERT: pre-training of deep bidirectional transformers for
-// language understanding", 2019. Names and shapes of parameters are Hugging Face's: of
-// BertForMaskedLM, BertForSequenceClassification and BertForQuestionAnswering. The normalisation
-// stands behind each sum. Inputs are tokens [N, L], or [N, 2, L]: tokens, and the type of each (0
-// for a first text, 1 for a second). Token 0 fills up ([PAD]): nothing sees it.
+// language understanding", 2019. Parameter names and shapes are Hugging Face's: those of
+// BertForMaskedLM, BertForSequenceClassification and BertForQuestionAnswering. Layer norm comes
+// after each residual addition (post-norm). Inputs are tokens [N, L], or [N, 2, L]: tokens and
+// their types (0 for the first text, 1 for the second). Token 0 is padding ([PAD]) and is masked
+// out.
 #include <algorithm>
 #include <optional>
 #include <string>

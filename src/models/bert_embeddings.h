@@ -1,4 +1,4 @@
-// What BERT makes of tokens, for its page and for networks in files.
+// BERT's embeddings, for the built-in network and for network files.
 #pragma once
 
 #include <cstdint>

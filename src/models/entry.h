@@ -1,8 +1,9 @@
-// What the table of networks holds of each: its facts, what builds it, and what its name may add.
+// Entry of a network in the model table: its facts, its builder, and the options of its name.
 //
-// Every page of this room gives its networks as entries; models.cpp joins them. Pages write layers
-// that draw values between braces, Sequential{a, b}, where the language says that a comes first:
-// between parentheses each compiler has an order of its own, and other values for the same seed.
+// Every file in this folder defines its networks as entries; models.cpp collects them. Layers that
+// draw random values are written between braces, Sequential{a, b}, because braces guarantee
+// evaluation from left to right. Between parentheses the order depends on the compiler, and the
+// same seed would give other values.
 #pragma once
 
 #include <string>

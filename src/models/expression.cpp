@@ -1,4 +1,4 @@
-// Expressions, read by recursive descent and computed in double precision.
+// Expressions: a recursive-descent parser, evaluation in double precision.
 #include "models/expression.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sizes as people write them in a file: numbers, and expressions of variables such as "2 * width".
+// Sizes in network files: numbers, and expressions of variables such as "2 * width".
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Facts, variables, initial values and frozen parts of a network in a file.
+// Facts, variables, initializers and frozen layers of a network file.
 #include "models/file_head.h"
 
 #include <algorithm>
@@ -110,7 +110,7 @@ FileHead head_of_file(const TomlValue& tree, const std::string& path) {
     }
   }
   if (info.input.rank() == 0)
-    throw FileFault{0, "'input' is missing: the shape of one example, as in input = [1, 28, 28]"};
+    throw FileFault{0, "'input' is missing: the shape of one sample, as in input = [1, 28, 28]"};
   if (info.classes == 0)
     throw FileFault{0, "'classes' is missing: the number of outputs, as in classes = 10"};
   if (head.layers == nullptr)

@@ -1,4 +1,4 @@
-// What a network's file says beside its layers: its facts, variables, initial values, what learns.
+// The part of a network file besides its layers: facts, variables, initializers, frozen layers.
 #pragma once
 
 #include <tenon/models.h>
@@ -26,7 +26,7 @@ void draw_values_of_file(const io::TomlValue& tree, const Variables& variables,
 /// The list `freeze`.
 void freeze_parts_of_file(const io::TomlValue& tree, const nn::AnyModule& net);
 
-/// The value itself. Throws FileFault for another kind, with an example of `key`'s.
+/// The value itself. Throws FileFault for another kind, with an example for `key`.
 const io::TomlValue& expect_kind(const io::TomlValue& value, io::TomlValue::Kind kind,
                                  const char* key, const char* example);
 

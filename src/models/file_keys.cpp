@@ -1,4 +1,4 @@
-// Settings of a layer in a file, and ways to draw values.
+// Options of a layer in a network file, and initializers.
 #include "models/file_keys.h"
 
 #include <algorithm>

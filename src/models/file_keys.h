@@ -1,7 +1,7 @@
-// What stands at one layer of a network in a file: settings by key, checked as they are read.
+// Options of one layer in a network file, by key, checked as they are read.
 //
-// Every key that is asked for is remembered, so that finish() can refuse the others with a near
-// miss. Faults carry their line; the builder adds file, layer and what arrives there.
+// Every requested key is recorded, so finish() can refuse the others and suggest a similar key.
+// Errors carry their line; the builder adds the file, the layer and its input shape.
 #pragma once
 
 #include <array>

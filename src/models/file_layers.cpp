@@ -1,6 +1,7 @@
-// Kinds of layers for networks in files: settings to modules of nn/, sizes from what arrives.
+// Layer types of network files: converts options to modules of nn/, with sizes from the layer's
+// input.
 //
-// Values are drawn as the constructors of nn/ draw them, in the order of the file.
+// The constructors of nn/ draw initial values, in the order of the file.
 #include "models/file_layers.h"
 
 #include <algorithm>
@@ -744,7 +745,7 @@ FileLayer transpose_layer(LayerKeys& keys, const FileArrival&) {
 }
 
 FileLayer reshape_layer(LayerKeys& keys, const FileArrival& at) {
-  const io::TomlValue& sizes = keys.own("the sizes of an example", "{ reshape = [16, 7, 7] }");
+  const io::TomlValue& sizes = keys.own("the sizes of a sample", "{ reshape = [16, 7, 7] }");
   Shape shape;
   for (const io::TomlValue& size : sizes.items)
     shape.push_back(whole_of(size, keys.variables(), "reshape"));

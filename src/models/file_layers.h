@@ -1,4 +1,4 @@
-// The layers that a network in a file may name: one table of kinds, each with what makes it.
+// The layer types of network files: one table with the builder of each.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +65,7 @@ FileLayer layer_of(const nn::AnyModule& module, ByPlace by_place = ByPlace::None
 
 /// What a layer is made for.
 struct FileArrival {
-  Tensor x;  ///< of the right shape and dtype, without memory, for two examples
+  Tensor x;  ///< of the right shape and dtype, without memory, for two samples
   Generator* generator = nullptr;
   std::int64_t classes = 0;
   std::int64_t vocabulary = 0;  ///< of tokens that arrive
@@ -79,7 +79,7 @@ struct FileArrival {
 FileLayer make_file_layer(LayerKeys& keys, const FileArrival& arrival);
 /// The kinds of the table.
 const std::vector<std::string>& file_layer_names();
-/// "[N, 64, 7, 7]", of a tensor for two examples.
+/// "[N, 64, 7, 7]", of a tensor for two samples.
 std::string shape_text(const Tensor& x);
 
 }  // namespace tenon::models

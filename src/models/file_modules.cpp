@@ -1,4 +1,4 @@
-// Forward passes of the modules that only networks in files use.
+// Forward passes of modules that only network files use.
 #include "models/file_modules.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// Modules that networks in files need beside those of nn/.
+// Modules for network files in addition to those of nn/.
 #pragma once
 
 #include <cstdint>

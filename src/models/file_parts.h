@@ -1,4 +1,4 @@
-// Modules of a network in a file: what is called, layer after layer.
+// Modules of a network built from a file, called layer by layer.
 #pragma once
 
 #include <memory>

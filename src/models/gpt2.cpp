@@ -1,8 +1,8 @@
-// GPT-2: a Transformer's decoder that predicts the next token.
+// GPT-2: a Transformer decoder that predicts the next token.
 //
-// Radford et al., "Language models are unsupervised multitask learners", 2019. Names and shapes of
-// parameters are Hugging Face's GPT2LMHeadModel's, whose linear layers keep their weights [in,
-// out]; the head is the embedding of tokens. The normalisation stands before each part.
+// Radford et al., "Language models are unsupervised multitask learners", 2019. Parameter names and
+// shapes are those of Hugging Face's GPT2LMHeadModel, whose linear layers store weights as [in,
+// out]; the head shares the token embedding. Layer norm comes before each block (pre-norm).
 #include <algorithm>
 #include <cmath>
 

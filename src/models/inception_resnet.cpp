@@ -1,8 +1,8 @@
-// Inception-ResNet-v2: Inception's branches of several kernels as what residual blocks add.
+// Inception-ResNet-v2: residual blocks whose branches have several kernel sizes.
 //
 // Szegedy, Ioffe, Vanhoucke and Alemi, "Inception-v4, Inception-ResNet and the impact of residual
-// connections on learning", 2017, as its authors published it: a stem of plain convolutions, ten
-// blocks of 35 x 35, twenty of 17 x 17, ten of 8 x 8. Names of parameters are timm's.
+// connections on learning", 2017, as published by its authors: a stem of plain convolutions, ten
+// blocks of 35 x 35, twenty of 17 x 17, ten of 8 x 8. Parameter names are timm's.
 #include <algorithm>
 #include <optional>
 #include <utility>

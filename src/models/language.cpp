@@ -1,8 +1,8 @@
-// Recurrent models of language: the LSTM of the 2017 benchmark of deep-learning tools (Shi et al.,
-// arXiv 1608.07249), and the Keras tutorial's generator of text.
+// Recurrent language models: the LSTM of the 2017 benchmark of deep-learning tools (Shi et al.,
+// arXiv 1608.07249), and the text generator of the Keras tutorial.
 //
-// Both give scores for the token after every place. PyTorch's LSTM has two biases a gate where
-// Keras has one: the second stays at zero in the network that is Keras's.
+// Both return scores for the next token at every position. PyTorch's LSTM has two biases per gate,
+// Keras's has one: the second bias stays zero in the Keras network.
 #include <tenon/recurrent.h>
 
 #include "base/str.h"

@@ -1,4 +1,5 @@
-// LeNet-5 as it is built today: full connections, average pooling, a linear layer at the end.
+// LeNet-5 in its common modern form: full connections between feature maps, average pooling, a
+// linear layer at the end.
 #include "models/entry.h"
 
 namespace tenon::models {

@@ -1,10 +1,10 @@
-// LeNet-5 as it was published: subsampling that learns, third-layer maps that see some of the
-// second layer's, and outputs that are distances to drawings of the digits.
+// LeNet-5 as published in 1998: trainable subsampling, third-layer maps that are connected to some
+// of the second layer's maps only, and outputs that are distances to bitmaps of the digits.
 //
 // LeCun et al., "Gradient-based learning applied to document recognition", 1998. Scores are
-// distances squared, less than zero the further. The paper finds the curvature that its rates
-// follow by a second pass backwards; see train/curvature.h for what stands in its place. Its
-// drawings of the ten digits, 7 by 12, are drawn anew.
+// negative squared distances. The paper computes the curvature for its learning rates with a second
+// backward pass; train/curvature.h describes the replacement. The bitmaps of the ten digits, 7 by
+// 12, are our own.
 #include <cmath>
 #include <vector>
 
@@ -327,7 +327,7 @@ FileLayer lenet_drawings_layer(LayerKeys& keys, const FileArrival& at) {
 std::vector<Entry> lenet5_1998_entries() {
   // Pixels so that the background is -0.1 and ink 1.175. The paper's rates by pass, 0.0005 twice,
   // 0.0002 and 0.0001 three times, 0.00005 four times, then 0.00001, for each of the batch's ten
-  // examples. They rise in the first pass, for the initial values shrink signals so much that the
+  // samples. They rise in the first pass, for the initial values shrink signals so much that the
   // lower layers' curvature says nothing yet.
   constexpr double kRange = kInk - kBackground;
   Info info{"lenet5_1998",

@@ -1,4 +1,4 @@
-// Layers of LeNet-5 of 1998, for networks in files.
+// Layers of the 1998 LeNet-5, for network files.
 #pragma once
 
 #include "models/file_layers.h"

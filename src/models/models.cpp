@@ -1,4 +1,4 @@
-// The networks that Tenon knows by name: one table of the pages' entries.
+// The built-in networks: one table of the entries of all files in this folder.
 #include <tenon/models.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The builder of networks in files: structures, blocks, names, and what is said when one is wrong.
+// Builder of network files: structures, blocks, names, and error messages.
 #include "models/network_file.h"
 
 #include <algorithm>

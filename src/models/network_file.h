@@ -1,7 +1,8 @@
-// Networks in files: from the tree of a TOML text to a module.
+// Network files: from a parsed TOML text to a module.
 //
-// The builder walks the layers in the order of the file and runs each on a tensor without memory,
-// so that the next one knows its input, and an error its line and what arrived.
+// The builder goes through the layers in the order of the file and runs each one on a tensor
+// without memory. So the next layer knows its input shape, and an error can state its line and the
+// input shape.
 #pragma once
 
 #include <string>

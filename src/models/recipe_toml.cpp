@@ -1,4 +1,4 @@
-// A recipe as TOML and back.
+// Writes and reads a recipe as TOML.
 #include <variant>
 
 #include <tenon/error.h>

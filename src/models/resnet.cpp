@@ -1,7 +1,7 @@
-// Residual networks: those for ImageNet (18 to 152 layers) and those for CIFAR (20 to 110).
+// Residual networks: for ImageNet (18 to 152 layers) and for CIFAR (20 to 110).
 //
-// He, Zhang, Ren and Sun, "Deep residual learning for image recognition", 2016. Bottlenecks carry
-// their stride in the 3 x 3 convolution, as everyone's do since (v1.5). Names of parameters are
+// He, Zhang, Ren and Sun, "Deep residual learning for image recognition", 2016. The stride of a
+// bottleneck is in its 3 x 3 convolution, as is usual today (v1.5). Parameter names are
 // torchvision's, and for CIFAR those of akamaster/pytorch_resnet_cifar10.
 #include <optional>
 

@@ -1,9 +1,9 @@
-// The Transformer that translates (Vaswani et al., "Attention is all you need", 2017): encoder and
-// decoder with normalisation behind each sum, sinusoid positions, and one matrix that embeds both
-// languages and scores the words.
+// The Transformer for translation (Vaswani et al., "Attention is all you need", 2017): encoder and
+// decoder with layer norm after each residual addition (post-norm), sinusoidal positions, and one
+// matrix shared by both embeddings and the output layer.
 //
-// Names and shapes of parameters are those of PyTorch's nn.Transformer, without the two norms that
-// it has at the ends and the paper has not; the embedding stands beside them.
+// Parameter names and shapes are those of PyTorch's nn.Transformer, without its two final norms,
+// which the paper does not have; the embedding is outside of it.
 #include <cmath>
 #include <vector>
 

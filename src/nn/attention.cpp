@@ -1,4 +1,4 @@
-// Multi-head attention as a layer, over scaled_dot_product_attention; positions.
+// Multi-head attention as a layer on scaled_dot_product_attention, and positional encodings.
 #include <cmath>
 #include <initializer_list>
 #include <optional>

@@ -1,5 +1,4 @@
-// Convolutions over one and three axes and transposed ones as layers; that over two stands in
-// layers.cpp.
+// 1-D and 3-D convolutions and transposed convolutions as layers; Conv2d is in layers.cpp.
 #include <array>
 #include <cmath>
 

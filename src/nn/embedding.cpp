@@ -1,4 +1,4 @@
-// Tables of rows, and bags of their rows, as layers.
+// Embedding and EmbeddingBag as layers.
 #include <tenon/error.h>
 #include <tenon/layers.h>
 

@@ -1,4 +1,4 @@
-// Initialisers. Formulas and names are PyTorch's torch.nn.init.
+// Initializers. Formulas and names are those of PyTorch's torch.nn.init.
 #include <array>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Layers with parameters, pooling, and the modules that only carry a setting.
+// Layers with parameters, pooling, and modules that only hold options.
 #include <cmath>
 
 #include <tenon/error.h>

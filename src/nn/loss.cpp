@@ -1,7 +1,8 @@
-// What a batch adds to the mean of a loss over a whole set.
+// Contribution of a batch to the mean loss over a whole dataset.
 //
-// A mean of means over batches is right only where every batch counts alike. So each batch gives a
-// sum and what it counts, both in float64, and whoever averages divides once, at the end.
+// A mean of batch means is correct only if every batch has the same weight. Therefore each batch
+// returns the sum of its losses and its weight, both in float64, and the caller divides once at the
+// end.
 #include <cstdint>
 
 #include <tenon/nn.h>

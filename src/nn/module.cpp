@@ -1,8 +1,8 @@
-// Modules: registration, calls in a scope, modes, and the walk over parameters that everything else
-// is made of.
+// Modules: registration, scoped calls, modes, and the traversal of parameters that all other
+// functions use.
 //
-// A path is the names from the root joined with dots. The nodes of parameters carry their path as a
-// label, so that plans and errors can quote it; adding a child renews the labels below it.
+// A path is the names from the root, joined with dots. Parameter nodes carry their path as a label
+// for plans and errors; adding a child updates the labels below it.
 #include <cxxabi.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Layers that normalise. BatchNorm renews its statistics in forward(); all else is functions.
+// Normalisation layers. BatchNorm updates its running statistics in forward(); all else are
+// functions.
 #include <tenon/error.h>
 #include <tenon/functional.h>
 #include <tenon/nn.h>

@@ -1,4 +1,4 @@
-// Pooling layers over one axis and three: their options as the functions take them, and as text.
+// 1-D and 3-D pooling layers: their options for the functions, and as text.
 #include <array>
 
 #include <tenon/error.h>

@@ -1,7 +1,7 @@
-// RNN, LSTM and GRU: one step of each, layers over scan(), cells.
+// RNN, LSTM and GRU: single steps, layers with scan(), cells.
 //
-// The products of the inputs with weight_ih do not wait for each other and are made for all steps
-// at once; a step holds the product with weight_hh and what is element by element.
+// The products of the inputs with weight_ih do not depend on each other and are computed for all
+// steps at once. A step contains only the product with weight_hh and element-wise operations.
 #include <tenon/recurrent.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Instance norm, dropout of channels, activations with arguments, the loss of classes.
+// Instance norm, channel dropout, activations with arguments, cross-entropy loss.
 #include <tenon/error.h>
 #include <tenon/layers.h>
 

@@ -1,4 +1,4 @@
-// What the handles of one module share. Only nn/ looks inside.
+// State shared by all handles of one module. Private to nn/.
 #pragma once
 
 #include <memory>

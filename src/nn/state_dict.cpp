@@ -1,4 +1,4 @@
-// Saving and loading by name. Everything is checked before the first value is written.
+// Saving and loading by name. Loading checks everything before it writes the first value.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>

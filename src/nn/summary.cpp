@@ -1,7 +1,7 @@
-// The summary of a network: one symbolic forward pass, watched call by call; nothing is computed.
+// Summary of a network: one symbolic forward pass, recorded call by call; nothing is computed.
 //
-// Multiply-adds are counted on the graph, by the label of the scope in which a product was built,
-// so that a module written with free functions is counted as well as the layers are.
+// Multiply-adds are counted on the graph, by the scope label of each product, so modules written
+// with free functions are counted like layers.
 #include <algorithm>
 #include <map>
 #include <unordered_set>

@@ -1,5 +1,4 @@
-// Walk: the library's view into a module tree: every state, parameter and buffer once, with its
-// path.
+// Walk: the library's view of a module tree: every state, parameter and buffer once, with its path.
 #pragma once
 
 #include <cstdint>

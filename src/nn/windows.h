@@ -1,4 +1,4 @@
-// What convolutions and poolings refuse when they are made, not at the first call.
+// Checks of convolution and pooling options at construction instead of at the first call.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Gradient clipping, as graph.
+// Gradient clipping as graph operations.
 #include <tenon/error.h>
 #include <tenon/ops.h>
 #include <tenon/optim.h>

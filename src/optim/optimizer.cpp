@@ -1,5 +1,5 @@
-// What all optimizers share: groups, the learning rate, the step count, guarded assignments, state
-// by name.
+// Common part of all optimizers: parameter groups, learning rate, step count, guarded assignments,
+// state by name.
 #include <algorithm>
 #include <cmath>
 #include <iterator>

@@ -1,4 +1,4 @@
-// The update rules, term by term those of torch.optim, and their choice by name.
+// The update rules, term by term those of torch.optim, and their creation by name.
 #include <memory>
 
 #include <tenon/error.h>

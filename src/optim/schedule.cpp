@@ -1,5 +1,5 @@
-// Learning-rate schedules: factors by step number, so that a resumed run needs no history (but for
-// Plateau's, which is saved).
+// Learning-rate schedules: factors as functions of the step number, so a resumed run needs no
+// history (except Plateau, whose state is saved).
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-// How long the learning rate rises.
+// Length of the learning-rate warm-up.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Scaling on the device, and the clocks.
+// Scaling of batches on the device, and measurement of the time spent waiting for data.
 #include "train/batches.h"
 
 #include <algorithm>

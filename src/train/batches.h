@@ -1,4 +1,4 @@
-// Batches of a loader on the device that computes, and how long it waited for them.
+// Batches of a loader on the compute device, and the time spent waiting for them.
 #pragma once
 
 #include <chrono>
@@ -12,25 +12,25 @@
 
 namespace tenon::train {
 
-/// Takes examples out of a batch that there are none of: images of the set that could not be
-/// decoded. False when none is left.
+/// Removes invalid samples from a batch: images that could not be decoded. Returns false if no
+/// sample is left.
 bool leave_out_absent(data::Batch& batch, const data::Dataset& set);
-/// Inputs [N, views, …] as those of N * views examples.
+/// Reshapes inputs [N, views, …] to N * views samples.
 Tensor views_as_examples(const Tensor& input);
 
-/// On a GPU bytes that threads prepare are sent as they are, beside the work, and scaled there.
+/// On a GPU, threads prepare bytes, which are copied asynchronously and scaled on the device.
 class Batches {
  public:
   explicit Batches(data::Loader& loader);
   /// As Loader::next().
   bool next(data::Batch& batch);
-  /// Seconds that the device did nothing because a batch was not there.
+  /// Seconds that the device was idle because no batch was ready.
   double waited();
 
  private:
   data::Loader& loader_;
   bool stored_ = false, scales_ = false;
-  std::unique_ptr<IdleClock> clock_;  // null: the host's own tells
+  std::unique_ptr<IdleClock> clock_;  // null: use the host's clock
   CompiledFunction scale_;
   std::chrono::duration<double> waited_{};
 };

@@ -1,4 +1,4 @@
-// Classes of a set, found among those of a model.
+// Maps the classes of a dataset to those of a model.
 #include "train/class_names.h"
 
 #include <algorithm>
@@ -77,8 +77,7 @@ bool read_classes_of_run(const std::string& run_dir, std::vector<std::string>& n
       return true;
     } catch (const Error& error) {  // a run that goes on writes it anew
       log_message(LogLevel::Warning,
-                  cat("a file of weights cannot be read, so the classes of the run "
-                      "are not compared with it: ",
+                  cat("the run's weight file cannot be read, so its class names are not compared: ",
                       error.what()));
     }
   }
@@ -111,8 +110,8 @@ std::shared_ptr<data::Dataset> numbered_as(std::shared_ptr<data::Dataset> set,
     if (found != number_of.end()) {
       numbers.push_back(found->second);
     } else if (by_value || (set_has_words && (model_has_words || is_number(name)))) {
-      throw FormatError(cat("'", data, "': its class '", name, "' is none of the model's classes (",
-                            some_of(known), ")"));
+      throw FormatError(cat("'", data, "': its class '", name,
+                            "' is not one of the model's classes (", some_of(known), ")"));
     }
   }
   if (names.size() > known.size())
@@ -131,9 +130,9 @@ void require_classes_of_run(const std::string& run_dir, const data::Dataset& set
   const auto told = [](const std::vector<std::string>& names) {
     return names.empty() ? std::string("numbers") : some_of(names);
   };
-  throw ValueError(cat("the classes of '", data, "' (", told(now), ") are others than those that ",
+  throw ValueError(cat("the classes of '", data, "' (", told(now), ") differ from those that ",
                        run_dir, " learns (", told(before),
-                       "), or in another order: start a new run"));
+                       "), or have another order: start a new run"));
 }
 
 }  // namespace tenon::train

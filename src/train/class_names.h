@@ -1,4 +1,4 @@
-// Names of classes: a trained model finds the classes of other data by them.
+// Class names: they map the classes of other data to those of a trained model.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,19 @@
 
 namespace tenon::train {
 
-/// The names, where they are more than the classes' numbers; else none.
+/// The class names, or none if they are only the class numbers.
 std::vector<std::string> class_words(std::vector<std::string> names);
 
-/// The set, named `data`, with its classes numbered as those of a model, which are `known` (numbers
-/// where nobody named them). Classes that have no names on one side are taken by number. Throws
-/// FormatError for a class that the model does not know, ShapeError for more classes than it has.
+/// The dataset, named `data`, with its classes renumbered as those of a model, which are `known`
+/// (numbers if they have no names). If one side has no class names, classes are matched by number.
+/// Throws FormatError for a class that the model does not know, ShapeError if the dataset has more
+/// classes than the model.
 std::shared_ptr<data::Dataset> numbered_as(std::shared_ptr<data::Dataset> set,
                                            const std::vector<std::string>& known,
                                            const std::string& data);
 
-/// Throws ValueError where the run in this folder has named its classes and the set that it is
-/// resumed with names others, or in another order.
+/// Throws ValueError if the class names of the run in this folder differ from those of the dataset
+/// that it is resumed with, or have another order.
 void require_classes_of_run(const std::string& run_dir, const data::Dataset& set,
                             const std::string& data);
 

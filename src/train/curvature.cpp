@@ -1,4 +1,4 @@
-// Tracing and running of the measurement, example by example.
+// Traces and runs the curvature measurement, one sample at a time.
 #include "train/curvature.h"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
-// The curvature that Levenberg–Marquardt's rates follow, measured before each epoch and
-// often while the first weights change fast.
+// Curvature estimate for the learning rates of the levenberg optimizer. It is measured before each
+// epoch, and more often while the initial weights change fast.
 //
-// The mean square of the gradients of single examples whose targets are drawn from the network's
-// own scores: of a log-likelihood Gauss–Newton's diagonal (LeCun et al., 1998, appendix C, who
-// find it by a second pass backwards over 500 examples). The network is as in evaluation, in
-// float32.
+// The estimate is the mean square of the gradients of single samples whose targets are drawn from
+// the network's own scores. For a log-likelihood this is the diagonal of the Gauss-Newton matrix
+// (LeCun et al., 1998, appendix C, who compute it by a second backward pass over 500 samples). The
+// network runs in evaluation mode, in float32.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,12 @@ class Curvature {
   Curvature(const Curvature&) = delete;
   Curvature& operator=(const Curvature&) = delete;
 
-  /// Steps from this one to the first from here on before which it is measured: that of each
-  /// epoch, and in the first, while the weights leave their initial values, those by which the
-  /// examples seen are a quarter more than before (from kExamples / 10 on).
+  /// Number of steps until the next measurement, at least 0. Measured at the first step of each
+  /// epoch; in the first epoch, while the weights leave their initial values, also whenever the
+  /// number of samples seen has grown by a quarter (from kExamples / 10 on).
   static std::int64_t steps_until_due(std::int64_t step, std::int64_t batch,
                                       std::int64_t steps_per_epoch);
-  /// On kExamples of the training set, by chance but the same ones for a step.
+  /// Measures on kExamples random training samples; the choice depends on the step only.
   void measure(const data::Loader& train, std::int64_t step);
 
  private:
@@ -41,7 +41,7 @@ class Curvature {
   nn::Loss loss_;
   const optim::Levenberg& optimizer_;
   bool classes_, tokens_;
-  std::int64_t examples_ = 0;  // those that function_ is for
+  std::int64_t examples_ = 0;  // batch that function_ was compiled for
   CompiledFunction function_;
 };
 

@@ -1,4 +1,5 @@
-// In pieces, which threads share, so that a large set needs no second copy and little time.
+// Digests of data, computed in pieces by several threads, so that a large dataset needs no second
+// copy and little time.
 #include "train/data_digest.h"
 
 #include <algorithm>
@@ -146,7 +147,7 @@ std::string data_change(const std::string& before, const std::string& now) {
   if (gone.empty() && added.empty()) return "its classes are in another order";
   return cat("its classes changed: ", gone.empty() ? "" : cat("the run learns ", gone),
              gone.empty() || added.empty() ? "" : ", ",
-             added.empty() ? ", which are gone"
+             added.empty() ? ", which the data no longer has"
                            : cat("the data has ", added, gone.empty() ? " too" : " instead"));
 }
 

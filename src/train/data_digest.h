@@ -1,6 +1,5 @@
-// Tells the samples that a run learns from apart from others, so that a run goes on with its own
-// data alone: as many other samples would be divided otherwise, and the test part would hold some
-// that training has seen.
+// Digest of the training samples. A run is resumed only with the same samples: other samples would
+// be split differently, and the test part could contain some that training has seen.
 #pragma once
 
 #include <string>
@@ -9,15 +8,14 @@
 
 namespace tenon::train {
 
-/// Of sets in memory the digest of all inputs and targets, in order; of images in files that of
-/// their file names, sizes and classes, and of their bytes where those of all are no more than 64
-/// MiB: to read more, or to decode any, would take as long as an epoch. Behind it stand the names
-/// of the classes where they are words. "" for drawn sets, which their settings determine, and for
-/// sets of other kinds.
+/// Digest of a dataset. In memory: of all inputs and targets, in order. Image files: of file names,
+/// sizes and classes, and of the bytes if all files together have at most 64 MiB; reading more, or
+/// decoding, would take as long as an epoch. Class names follow the digest if they are words. ""
+/// for synthetic datasets, which their settings determine, and for other kinds of datasets.
 std::string data_digest(const data::Dataset& set);
 
-/// What differs between two digests that differ, for messages: "its files or their order changed",
-/// or which classes did.
+/// Describes the difference of two digests for messages: "its files or their order changed", or the
+/// classes that changed.
 std::string data_change(const std::string& before, const std::string& now);
 
 }  // namespace tenon::train

@@ -72,7 +72,7 @@ Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
   }
   if (out.items == 0 && !set.broken().empty())
     throw FormatError(
-        cat("none of ", set.describe(), " could be decoded, as ", set.broken().front()));
+        cat("no sample of ", set.describe(), " could be decoded, as ", set.broken().front()));
   out.ignored = of_targets - out.targets;
   out.broken = set.broken();
   out.notes = set.notes();

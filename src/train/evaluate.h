@@ -1,4 +1,4 @@
-// One pass over a set that is measured.
+// Evaluation: one pass over a dataset.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,10 @@
 
 namespace tenon::train {
 
-/// Loss and metrics over one epoch of the loader, each the mean over what counts: sums in float64,
-/// divided once at the end. With `classes` integer targets are classes. `progress` gets (batch,
-/// batches) and may be empty. The result says nothing of the source and its part.
+/// Loss and metrics over one epoch of the loader. Means are weighted by the number of targets that
+/// count: sums in float64, divided once at the end. With `classes`, integer targets are class
+/// numbers. `progress` gets (batch, batches) and may be empty. The result does not name the source
+/// and its part.
 Evaluation evaluate(EvalStep& step, data::Loader& loader, bool classes,
                     const std::function<void(std::int64_t, std::int64_t)>& progress);
 

@@ -1,4 +1,4 @@
-// The epochs of a run: stages, what is measured after each, which one is kept, and the end.
+// The epochs of a run: stages, evaluation after each epoch, choice of the best epoch, and the end.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -52,12 +52,13 @@ void Fit::change_stage() {
   t_.eval_step.reset();
   const Stage next = o_.next_stage();
   if (next.optimizer == nullptr || next.train == nullptr)
-    throw ValueError("Trainer: next_stage gives no optimizer or no training loader");
+    throw ValueError("Trainer: next_stage must return an optimizer and a training loader");
   if (next.train->batch() != p_.batch || next.train->dataset().size() != p_.examples ||
       next.train->batches() != p_.steps_per_epoch)
-    throw ValueError(cat("Trainer: next_stage gives batches of ", next.train->batch(), " from ",
-                         next.train->dataset().size(), " examples where the run has ", p_.batch,
-                         " from ", p_.examples, ": they must be as many"));
+    throw ValueError(cat("Trainer: next_stage returned batches of ", next.train->batch(), " from ",
+                         next.train->dataset().size(), " samples where the run has ", p_.batch,
+                         " from ", p_.examples,
+                         ": batch size and number of samples must stay the same"));
   train_ = next.train;
   validation_ = next.validation;
   test_ = next.test;
@@ -243,11 +244,10 @@ void Fit::name_best(const EpochReport* top) {
                return std::isnan(e.validation_loss.value_or(e.train_loss));
              })) {
     const std::string note =
-        cat("the ", validation_ != nullptr ? "validation" : "training",
-            " loss was no number (NaN) each of the ", compared.size(),
-            compared.size() == 1 ? " time" : " times",
-            " that it was measured: no epoch is the best, and the weights of the last one are "
-            "kept. Look at the network's outputs, and whether any target counts");
+        cat("the ", validation_ != nullptr ? "validation" : "training", " loss was NaN in all ",
+            compared.size(), compared.size() == 1 ? " time" : " times",
+            " it was measured: there is no best epoch, and the weights of the last epoch are kept. "
+            "Check the network's outputs, and whether the loss ignores all targets");
     t_.tell([&](Callback& c) { c.on_note(note); });
   }
 }

@@ -1,12 +1,12 @@
 // One call of Trainer::fit(): epochs of steps, evaluation, checkpoints, logs, stopping.
 //
-// Where a run stands is a number of steps; epoch, place in the epoch, learning rate and order of
-// the samples follow from it, and what does not follow (weights, moments, generator, sums of the
-// epoch under way) is in the checkpoint. That is why a resumed run ends with the bits of one that
-// was never stopped.
+// The position of a run is its number of steps. Epoch, position in the epoch, learning rate and
+// sample order follow from that number; everything else (weights, moments, random generator,
+// running sums of the current epoch) is in the checkpoint. Therefore a resumed run ends with the
+// same bits as an uninterrupted one.
 //
-// fit.cpp has the epochs and what is measured after them, fit_steps.cpp the steps, fit_state.cpp
-// what a run keeps in its folder.
+// fit.cpp has the epochs and their evaluation, fit_steps.cpp the steps, fit_state.cpp the files of
+// the run folder.
 #pragma once
 
 #include <chrono>
@@ -39,7 +39,7 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Speed over the last second or so.
+// Throughput over about the last second.
 class Speedometer {
  public:
   void add(std::int64_t items) {
@@ -59,10 +59,10 @@ class Speedometer {
   Clock::time_point mark_ = Clock::now();
 };
 
-/// What to do about steps that were too large, as the end of a sentence.
+/// Advice against steps that are too large, as the end of a sentence.
 std::string smaller_steps(double lr);
 
-/// Whether all values are finite; of what has no floating values, always.
+/// Whether all values are finite; true for integer types.
 bool is_finite(const Tensor& t);
 bool is_finite(const StateDict& state);
 
@@ -72,7 +72,7 @@ struct Trainer::Impl {
     begin(first);
   }
 
-  // The programs of a stage; nothing of an earlier one is left.
+  // The programs of one stage; nothing is kept from earlier stages.
   void begin(const Stage& stage) {
     net = stage.net;
     optimizer = stage.optimizer;
@@ -96,18 +96,18 @@ struct Trainer::Impl {
     for (const std::shared_ptr<Callback>& callback : options.callbacks) f(*callback);
   }
 
-  const Context context = current_context();  // in which it computes, whoever calls
+  const Context context = current_context();  // context of all computation, whichever thread calls
   const Stage first;                          // without loaders
-  nn::AnyModule net;                          // of the stage under way
+  nn::AnyModule net;                          // network of the current stage
   nn::Loss loss;
   optim::Optimizer* optimizer = nullptr;
   TrainOptions options;
   std::optional<TrainStep> train_step;
   std::optional<EvalStep> eval_step;
-  std::optional<Curvature> curvature;  // of Levenberg–Marquardt's rates
+  std::optional<Curvature> curvature;  // curvature estimate of the levenberg optimizer
 };
 
-// One call of fit(): from where the run stands to its end.
+// One call of fit(): from the current position of the run to its end.
 class Fit {
  public:
   Fit(Trainer::Impl& impl, data::Loader& train, data::Loader* validation, data::Loader* test)
@@ -139,14 +139,14 @@ class Fit {
   void go_on_in_next_stage();
   void open_steps();
   bool epoch();
-  // A step that has been begun and whose figures have not been read.
+  // A queued step whose results have not been read.
   struct Queued {
-    Tensor input, target;  // or the numbers of examples, and nothing
+    Tensor input, target;  // or the numbers of samples, and nothing
     Tensor figures;
-    std::int64_t row = 0;  // of the numbers and figures, which steps of one launch share
+    std::int64_t row = 0;  // row in the inputs and results that the steps of one launch share
     std::int64_t items = 0;
     double lr = 0;
-    std::uint64_t seed = 0, counter = 0;  // of the generator, before it
+    std::uint64_t seed = 0, counter = 0;  // state of the random generator before the step
   };
   bool begin_steps();
   bool begin_step_on_batch();
@@ -155,7 +155,7 @@ class Fit {
   Tensor mix_of(std::int64_t steps) const;
   void drain();
   void account(const Queued& step);
-  /// Steps begun, read or not.
+  /// Number of queued steps, whether or not their results have been read.
   std::int64_t begun() const { return p_.step + static_cast<std::int64_t>(queue_.size()); }
   [[noreturn]] void not_finite(const Queued& step, double loss);
   [[noreturn]] void fail(std::int64_t step, const std::string& culprit, const std::string& what);
@@ -165,7 +165,7 @@ class Fit {
   void report_step(const Queued& step, double loss);
   double mean_loss() const;
   std::optional<double> train_accuracy() const;
-  // Of two models of language the one that is less surprised is the better one.
+  // Language models are compared by loss (perplexity), not by accuracy.
   bool has_accuracy(const data::Loader& loader) const {
     return o_.classes && !o_.tokens && loader.dataset().classes() > 0;
   }
@@ -173,7 +173,7 @@ class Fit {
   void validate(EpochReport& report);
   void note_best(EpochReport& report);
   void name_best(const EpochReport* top);
-  /// Whether the weights that stay are those of the best epoch.
+  /// Whether the weights of the best epoch are kept.
   bool keeps_best() const { return o_.keep_best && validation_ != nullptr; }
   TestReport measure_test(const EpochReport& kept);
   void test(const EpochReport& kept);
@@ -188,7 +188,7 @@ class Fit {
   }
   bool finished() const { return p_.step >= total_ || early_stop(); }
   bool early_stop() const;
-  /// What tells a better epoch.
+  /// Name of the metric that decides the best epoch.
   std::string figure() const;
   const EpochReport* best() const;
   void save_best(int epoch) const;
@@ -203,27 +203,27 @@ class Fit {
   std::deque<KeptModes> modes_;  // of the modules of each stage
   std::unique_ptr<optim::Schedule> schedule_;
   std::unique_ptr<RunFolder> folder_;
-  std::future<std::string> aside_;       // the checkpoint that another thread writes
-  std::unique_ptr<TuneRecord> engines_;  // that the run uses
+  std::future<std::string> aside_;       // checkpoint that another thread writes
+  std::unique_ptr<TuneRecord> engines_;  // engine choices that the run uses
   std::size_t engines_saved_ = 0;        // rows
   Progress p_;
   std::int64_t total_ = 0;
   StateDict best_weights_;
-  int best_lost_ = 0;  // the epoch after which those of the run so far could not be read
+  int best_lost_ = 0;  // last epoch at which the best weights so far could not be read
   std::deque<Queued> queue_;
-  std::size_t ahead_ = 1;     // steps begun before the oldest is read
-  std::int64_t at_once_ = 1;  // steps of a launch
+  std::size_t ahead_ = 1;     // number of steps queued before the oldest is read
+  std::int64_t at_once_ = 1;  // steps per launch
   Clock::time_point drained_ = Clock::now();
   Speedometer speed_;
   Clock::time_point start_ = Clock::now(), epoch_start_, last_checkpoint_;
   std::int64_t last_saved_ = -1;
-  std::int64_t checked_ = 0;                  // the step whose values require_finite() has seen
-  std::vector<nn::NamedTensor> kept_finite_;  // what a step makes of finite values
+  std::int64_t checked_ = 0;                  // last step whose values require_finite() has checked
+  std::vector<nn::NamedTensor> kept_finite_;  // tensors to check for finite values after a step
   double evaluation_seconds_ = 0;
-  double waited_before_ = 0;     // for batches, before this epoch
-  double waited_earlier_ = 0;    // in the stage before
+  double waited_before_ = 0;     // time spent waiting for batches before this epoch
+  double waited_earlier_ = 0;    // the same for earlier stages
   bool staged_ = false;          // the next stage has begun
-  bool epoch_is_whole_ = false;  // that the checkpoint stands in, by another drop_last
+  bool epoch_is_whole_ = false;  // the checkpoint's epoch is complete under the changed drop_last
   bool asked_to_stop_ = false;   // by a callback
   TrainResult result_;
 };

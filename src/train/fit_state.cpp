@@ -1,4 +1,4 @@
-// What a run keeps in its folder, and how it goes on from there.
+// Files of a run in its folder, and resuming from them.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -77,8 +77,7 @@ void Fit::require_nothing_kept() const {
   for (const char* name : {"model.safetensors", "best.safetensors"})
     if (std::filesystem::exists(folder_->file(name)))
       throw IoError(cat(folder_->path(),
-                        " has lost its checkpoints, so it would begin anew and "
-                        "write over ",
+                        " has lost its checkpoints, so training would start over and overwrite ",
                         name, ": start a new run in another folder"));
 }
 
@@ -96,17 +95,16 @@ void Fit::restore(Checkpoint checkpoint) {
   const std::int64_t full = p_.examples / p_.batch, all = full + (p_.examples % p_.batch > 0);
   const bool by_drop_last = saved.steps_per_epoch == full || saved.steps_per_epoch == all;
   if (saved.batch != p_.batch || saved.examples != p_.examples || !by_drop_last)
-    throw ValueError(
-        cat(checkpoint.path, " was made with batches of ", saved.batch, " from ", saved.examples,
-            " examples (", saved.steps_per_epoch, " an epoch), not ", p_.batch, " from ",
-            p_.examples, " (", p_.steps_per_epoch,
-            "): resume with the data and the batch size that the run was started with"));
+    throw ValueError(cat(checkpoint.path, " was made with batches of ", saved.batch, " from ",
+                         saved.examples, " samples (", saved.steps_per_epoch, " an epoch), not ",
+                         p_.batch, " from ", p_.examples, " (", p_.steps_per_epoch,
+                         "): resume with the original data and batch size"));
   if (!saved.data.empty() && !p_.data.empty() && saved.data != p_.data)
-    throw ValueError(
-        cat(checkpoint.path, " was made with other training samples than the data gives now: ",
-            data_change(saved.data, p_.data),
-            ". Some of the samples that are now held out may have been trained on, so the run "
-            "cannot go on: restore the data, or start a new run"));
+    throw ValueError(cat(checkpoint.path,
+                         " was written with other training samples than the data has now: ",
+                         data_change(saved.data, p_.data),
+                         ". Samples that are now held out may have been trained on, so the run "
+                         "cannot be resumed: restore the data, or start a new run"));
   if (saved.steps_per_epoch != p_.steps_per_epoch) {
     take_other_cut(saved);
     saved.steps_per_epoch = p_.steps_per_epoch;
@@ -117,13 +115,13 @@ void Fit::restore(Checkpoint checkpoint) {
   p_.first_step = saved.first_step;
   lay_out_steps();
   if (saved.step > total_)
-    throw ValueError(cat(o_.run_dir, " has done ", saved.step, " steps (",
-                         saved.epoch_of(saved.step), " epochs), more than the ",
-                         o_.max_steps > 0 && saved.step > o_.max_steps
-                             ? cat(o_.max_steps, " steps")
-                             : cat(o_.epochs, o_.epochs == 1 ? " epoch" : " epochs"),
-                         " that it is to end with: ask for as many epochs and steps at least, in "
-                         "all"));
+    throw ValueError(
+        cat(o_.run_dir, " has done ", saved.step, " steps (", saved.epoch_of(saved.step),
+            " epochs), more than the ",
+            o_.max_steps > 0 && saved.step > o_.max_steps
+                ? cat(o_.max_steps, " steps")
+                : cat(o_.epochs, o_.epochs == 1 ? " epoch" : " epochs"),
+            " that the run should end with: set at least as many epochs and steps, in all"));
   if (stage_due(saved)) change_stage();
   t_.net.load_state_dict(checkpoint.model_state());
   t_.optimizer->load_state_dict(checkpoint.optimizer_state());
@@ -153,9 +151,10 @@ void Fit::forget_lost_best() {
     (void)io::load_safetensors(folder_->file("best.safetensors"));
   } catch (const Error& error) {
     if (top->step == p_.step) return save_best(top->epoch);  // the checkpoint has them
-    log_message(LogLevel::Warning,
-                cat("the best weights so far, of epoch ", top->epoch,
-                    ", cannot be read; those of the best epoch to come are kept: ", error.what()));
+    log_message(
+        LogLevel::Warning,
+        cat("the best weights so far, of epoch ", top->epoch,
+            ", cannot be read; the weights of the next best epoch will be kept: ", error.what()));
     for (EpochReport& e : p_.history) e.best = false;
     best_lost_ = p_.history.back().epoch;
   }
@@ -200,7 +199,7 @@ void Fit::checkpoint() {
   require_finite();
   if (!is_finite(t_.optimizer->state_dict()))
     fail(p_.step, "",
-         cat("the loss is finite, but the optimizer's state is not, and is not saved",
+         cat("the loss is finite, but the optimizer state is not, so it is not saved",
              smaller_steps(t_.optimizer->lr())));
   const std::string path = folder_->save(state(), o_.keep_checkpoints);
   last_saved_ = p_.step;

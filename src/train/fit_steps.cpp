@@ -1,4 +1,4 @@
-// The steps of a run: begun, queued, read, and stopped where their numbers are not finite.
+// The training steps of a run: prepared, queued, read back, and stopped if a value is not finite.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -27,13 +27,13 @@ std::string short_text(double value) {
 }
 
 constexpr char kOverflown[] =
-    ". The step before made weights that are not finite, which are not saved";
+    ". The previous step produced weights that are not finite; they are not saved";
 
 }  // namespace
 
 std::string smaller_steps(double lr) {
   return cat(". Try a smaller learning rate (it was ", short_text(lr),
-             "), clip the gradients (clip_norm = 1), or look at the data");
+             "), clip the gradients (clip_norm = 1), or check the data");
 }
 
 // The host gets what is to be saved anyway.
@@ -71,13 +71,13 @@ void Fit::not_finite(const Queued& step, double loss) {
   if (kept) checkpoint();
   if (!kept && p_.step == 0)
     fail(1, culprit,
-         cat("the loss is ", loss, ", as the weights that training began with are not finite",
+         cat("the loss is ", loss, ", because the initial weights are not finite",
              first_not_finite() != nullptr ? cat(" (the first: ", first_not_finite()->name, ")")
                                            : ""));
   fail(p_.step + 1, culprit,
        cat("the loss is ", loss, "; ",
-           culprit.empty() ? "every layer's output is finite, so the loss function made it"
-                           : cat("the first place that is not finite is ", culprit),
+           culprit.empty() ? "every layer's output is finite, so it arises in the loss function"
+                           : cat("the first value that is not finite is in ", culprit),
            kept ? ". The weights before this step are kept" : kOverflown, smaller_steps(step.lr)));
 }
 
@@ -106,7 +106,7 @@ void Fit::require_finite() {
   if (checked_ == p_.step) return;
   if (const nn::NamedTensor* first = first_not_finite())
     fail(p_.step, first->name,
-         cat("the loss is finite, but the step made weights or running statistics that are not "
+         cat("the loss is finite, but the step produced weights or running statistics that are not "
              "(the first: ",
              first->name, "); they are not saved", smaller_steps(t_.optimizer->lr())));
   checked_ = p_.step;
@@ -120,7 +120,7 @@ const nn::NamedTensor* Fit::first_not_finite() const {
   return found == kept_finite_.end() ? nullptr : &*found;
 }
 
-// False at the end of the epoch's examples.
+// False at the end of the epoch's samples.
 bool Fit::begin_steps() {
   if (!t_.train_step->set()) return begin_step_on_batch();
   const std::int64_t count = steps_of_launch();

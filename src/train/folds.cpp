@@ -1,10 +1,10 @@
-// Cross-validation: a run for each of K parts of the samples.
+// Cross-validation: one run for each of K folds.
 //
 //   folds.toml  fold-1/  fold-2/  …
 //
-// folds.toml holds the number of folds, the settings that they have in common, and digests of the
-// files that each fold begins with. It is written before the first fold begins, so that whatever is
-// killed can go on.
+// folds.toml holds the number of folds, their common settings, and digests of the files that each
+// fold starts from. It is written before the first fold starts, so a killed cross-validation can
+// always be resumed.
 #include <charconv>
 #include <filesystem>
 #include <map>
@@ -60,8 +60,8 @@ FoldsFile FoldsFile::read(const std::string& dir) {
   }
   if (out.count < 2 || out.count > kMostFolds)
     throw FormatError(cat(file,
-                          " does not begin with how many folds there are, 'folds = 5': the "
-                          "file is damaged or was cut off"));
+                          " does not begin with the number of folds, as in 'folds = 5': the file "
+                          "is damaged or truncated"));
   for (const char* key : kDigested)
     if (!lines.empty() && lines.front().key == digest_key(key)) {
       out.digests[key] = lines.front().value;
@@ -75,7 +75,7 @@ void FoldsFile::write(const std::string& dir) const {
   std::error_code error;
   fs::create_directories(io::system_path(dir), error);
   if (error)
-    throw IoError(cat(dir, ": cannot make the folder of the folds: ", error.message(),
+    throw IoError(cat(dir, ": cannot create the folder of the folds: ", error.message(),
                       "; choose another folder or check its permissions"));
   // What a killed writer left.
   for (const std::string& name : names_in(dir, error))
@@ -102,9 +102,8 @@ void require_same_files(const FoldsFile& folds) {
     if (const std::string path = folds.settings.get(key); digest_of_path(path) != digest)
       throw ValueError(
           cat("setting '", key, "': ", path,
-              io::is_there(path) ? " was changed since the folds began" : " is not there any more",
-              ", and a fold that begins with something else could not be compared "
-              "with the others: restore it, or start new folds"));
+              io::is_there(path) ? " was changed since the folds began" : " no longer exists",
+              ", and all folds must start from the same file: restore it, or start new folds"));
 }
 
 bool is_begun(const std::string& run) { return io::file_exists(run + "/settings.toml"); }
@@ -142,10 +141,10 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
                                      const FoldOptions& options) {
   require_in_range(settings);
   if (folds < 2 || folds > kMostFolds)
-    throw ValueError(cat("folds: ", folds, " of them; there are 2 to ", kMostFolds));
-  if (dir.empty()) throw ValueError("folds: their runs need a folder");
+    throw ValueError(cat("folds: ", folds, " were asked for; give 2 to ", kMostFolds));
+  if (dir.empty()) throw ValueError("folds: a folder for the runs is missing");
   if (folds_in(dir) > 0 || is_begun(dir) || is_begun(fold_dir(dir, 1)))
-    throw ValueError(cat(dir, " already holds runs: go on with them, or choose another folder"));
+    throw ValueError(cat(dir, " already holds runs: resume them, or choose another folder"));
   FoldsFile file{folds, settings, {}};
   for (const char* key : FoldsFile::kDigested)
     if (std::string digest = digest_of_path(settings.get(key)); !digest.empty())
@@ -155,10 +154,11 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
   const auto tokenizer = tokenizer_of(settings, "");
   if (settings.data.find(",fold=") != std::string::npos)
     throw ValueError(
-        cat("folds: '", settings.data, "' names one of its folds already: leave out 'fold'"));
+        cat("folds: '", settings.data, "' already selects one fold: remove 'fold' from it"));
   if (data::open_dataset(last.data, data::Split::Test, source_options(last, nullptr, tokenizer)) ==
       nullptr)
-    throw ValueError(cat("'", last.data, "' has no samples for testing: give fewer folds"));
+    throw ValueError(
+        cat("'", last.data, "' has no test samples in the last fold: use fewer folds"));
   file.write(dir);
   return run_folds(file, dir, options, {});
 }

@@ -1,4 +1,4 @@
-// The end of the frozen parts, found in the graph, and the network behind it.
+// Finds the outputs of the frozen layers in the graph, and builds the network that follows them.
 #include "train/frozen.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace tenon::train {
 namespace {
 
-constexpr std::int64_t kProbes[] = {13, 11};  // examples with which shapes are found out
+constexpr std::int64_t kProbes[] = {13, 11};  // samples with which shapes are found out
 
 // The part of a network at "layer1.0", or none.
 std::optional<nn::AnyModule> part_at(const nn::AnyModule& net, const std::string& path) {
@@ -33,7 +33,7 @@ std::optional<nn::AnyModule> part_at(const nn::AnyModule& net, const std::string
 
 // What a node's numbers are those of, in another shape or times one number: dropout begins with
 // such a multiple, in training alone, and layers lay out what they read each in their own way. All
-// that belongs to what reads it. Of a batch's values one that has an axis of examples in front.
+// that belongs to what reads it. Of a batch's values one that has an axis of samples in front.
 Node* source_of(Node* node, std::int64_t batch) {
   Node* found = node;
   while (!node->realised()) {
@@ -113,7 +113,7 @@ Digest digest_of(const std::vector<Tensor>& ends, const Tensor& input, bool valu
 }
 
 Ints sizes_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
-// Without the axis of examples.
+// Without the axis of samples.
 Shape of_one(const Shape& batch) { return Shape(batch.begin() + 1, batch.rank() - 1); }
 
 // " (Hugging Face GPT-2: 148 renamed, …)"
@@ -147,8 +147,8 @@ FrozenNet::FrozenNet(const nn::AnyModule& net, const std::vector<std::string>& p
   for (const auto& [name, part] : net.children()) child(name, part);
   if (named_parameters().size() != net.named_parameters().size())
     throw NotSupported(cat("freeze: ", net.describe(),
-                           " has parameters of its own beside its parts': freeze parts with "
-                           "Module::freeze() and a Trainer of your own"));
+                           " has parameters outside its layers: freeze layers with "
+                           "Module::freeze() and use your own Trainer"));
 }
 
 void FrozenNet::rest() const {
@@ -161,7 +161,7 @@ Tensor FrozenNet::forward(const Tensor& x) const {
   const Tensor input = zeros(with_count(x.size(0), example_->shape), example_->dtype);
   const Tensor output = net_(input);
   const std::vector<Tensor> ends = ends_of_frozen(output, input, trainable_parameters());
-  if (ends.empty()) throw InternalError("freeze: the frozen part has no end any more");
+  if (ends.empty()) throw InternalError("freeze: the outputs of the frozen part are lost");
   Substitution instead;
   std::int64_t at = 0;
   for (const Tensor& end : ends) {
@@ -191,13 +191,13 @@ std::optional<FrozenValues> FrozenNet::values(const Shape& example, DType dtype,
   const Digest trained = digest_of(ends, input, false);
   ends = find(false, kProbes[0]);
   if (ends.empty() || (ends.size() == 1 && ends[0].node() == input.node())) {
-    why = "what it gives of an example depends on no more than parts that learn";
+    why = "its output for a sample depends only on layers that are trained";
     return std::nullopt;
   }
   if (!(digest_of(ends, input, false) == trained)) {
     why =
-        "what reads it in training reads something else in evaluation, as a batch norm that "
-        "learns does: freeze that too";
+        "the layer that reads it reads another value in evaluation, as a trainable batch norm "
+        "does: freeze that layer too";
     return std::nullopt;
   }
   FrozenValues out;
@@ -207,7 +207,7 @@ std::optional<FrozenValues> FrozenNet::values(const Shape& example, DType dtype,
                          shape[0] == kProbes[0];
     if (!of_each || ends[k].dtype() == DType::Float64) {
       why = cat("one of its values, ", ends[k].dtype(), " ", shape, " of ", kProbes[0],
-                " examples, is none of each");
+                " samples, has no value per sample");
       return std::nullopt;
     }
     out.values.push_back({of_one(shape), ends[k].dtype()});
@@ -264,7 +264,7 @@ std::string take_fitting_weights(const nn::AnyModule& net, const std::string& fi
   const io::WeightFit fit = io::fit_weights(opened, own);
   refuse_relative(fit, file);
   if (fit.tensors.empty())
-    throw ValueError(cat(file, ": nothing in it fits the network: ", fit.differences()));
+    throw ValueError(cat(file, ": no tensor in it fits the network: ", fit.differences()));
   net.load_state_dict(fit.tensors, false);
   const std::string left = fit.differences();
   return cat("weights: ", fit.tensors.size(), " of ", own.size(), " tensors are from ", file,

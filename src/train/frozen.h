@@ -1,8 +1,8 @@
-// Other people's weights: what of a file fits a network, and parts of it that do not learn.
+// Pretrained weights: loads the tensors of a file that fit a network, and freezes layers.
 //
-// Where what frozen parts compute of an input ends is found in the graph: in the values that depend
-// on the input, on nothing that learns and on no random number, and that something which learns
-// reads. The network behind them is the same graph with these values as its input.
+// The outputs of the frozen part are found in the graph: values that depend on the input, on no
+// trainable parameter and on no random number, and that a trainable operation reads. The remaining
+// network is the same graph with these values as its input.
 #pragma once
 
 #include <optional>
@@ -15,31 +15,32 @@
 
 namespace tenon::train {
 
-/// Takes the tensors of a file (<tenon/weights.h>) that fit the network, renamed where its family
-/// is known. Returns a sentence on what was taken, what was done to it and what does not fit.
-/// Throws what reading throws, and ValueError when nothing fits.
+/// Loads the tensors of a file (<tenon/weights.h>) that fit the network, renamed if their family is
+/// known. Returns a sentence that lists what was loaded, what was converted and what does not fit.
+/// Throws what reading throws, and ValueError if no tensor fits.
 std::string take_fitting_weights(const nn::AnyModule& net, const std::string& file);
 struct TakenWeights {
-  std::string note;       ///< what was taken
+  std::string note;       ///< what was loaded
   std::string normalize;  ///< what their family scales images by (io/weight_families.h), or empty
 };
-/// The same where everything must fit; otherwise ValueError says what does not fit this `model`.
+/// The same, but all tensors must fit; otherwise throws ValueError with what does not fit this
+/// `model`.
 TakenWeights take_all_weights(const nn::AnyModule& net, const std::string& model,
                               const std::string& file);
 
 /// "features,fc.0" as names. Throws ValueError for an empty one.
 std::vector<std::string> parse_parts(const std::string& text);
 
-/// Values of one example that frozen parts give, as they follow one another in float32.
+/// Frozen-layer outputs of one sample, stored one after another in float32.
 struct FrozenValues {
   struct One {
-    Shape shape;  // of one example
+    Shape shape;  // of one sample
     DType dtype;
   };
   std::vector<One> values;
-  /// Numbers of an example.
+  /// Number of values of one sample.
   std::int64_t count() const;
-  /// One value has its own shape, several lie in a row.
+  /// A single output keeps its shape; several outputs are concatenated in a row.
   Shape shape() const;
   /// What they are computed by: the graph, and the values of all that it reads.
   Digest computed_by;
@@ -55,12 +56,12 @@ class FrozenNet : public nn::Module {
   Tensor forward(const Tensor& x) const override;
   std::string describe() const override { return net_.describe(); }
 
-  /// What the frozen parts give of an example of this shape and type, when that is the same in
+  /// What the frozen parts give of a sample of this shape and type, when that is the same in
   /// training and evaluation; otherwise nothing, and `why` says why.
   std::optional<FrozenValues> values(const Shape& example, DType dtype, std::string& why) const;
   /// The numbers of a batch, float32 [N, count()], and the largest whole number among them.
   std::vector<Tensor> numbers(const Tensor& batch) const;
-  /// The network that takes FrozenValues [N, …] of such examples in the place of examples.
+  /// The network that takes FrozenValues [N, …] of such samples in the place of samples.
   nn::AnyModule behind(const Shape& example, DType dtype) const;
   /// The network without frozen parts: what would have learnt without them learns.
   nn::AnyModule released() const;

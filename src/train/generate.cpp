@@ -1,5 +1,5 @@
-// Text from a trained model, a token at a time: one compiled step with the state of what came
-// before, scores read back, and a draw on the host.
+// Text generation, one token at a time: a compiled step with the state of the previous tokens,
+// scores read back, and sampling on the host.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -29,8 +29,9 @@ constexpr OptionRange<GenerateOptions> kGenerateRanges[] = {
 
 void check_tokenizer(const data::Tokenizer* tokenizer, const Settings& settings) {
   if (tokenizer != nullptr && tokenizer->size() > settings.classes)
-    throw ValueError(cat("the tokenizer has ", tokenizer->size(), " tokens, model '",
-                         settings.model, "' ", settings.classes, ": they are not of one network"));
+    throw ValueError(cat("the tokenizer has ", tokenizer->size(), " tokens, and model '",
+                         settings.model, "' ", settings.classes,
+                         ": the tokenizer belongs to another network"));
 }
 
 // The tokens that may be drawn, likeliest first, with their probabilities: the `top_k` likeliest,
@@ -187,9 +188,8 @@ std::string TrainedModel::generate(const std::string& prompt,
   const data::Tokenizer* tokenizer = options.tokenizer ? options.tokenizer.get() : tokenizer_.get();
   if (net == nullptr || (text_unit_.empty() && tokenizer == nullptr))
     throw ValueError(cat(file_, ": model '", settings_.model,
-                         net == nullptr
-                             ? "' is no model of language: it cannot write text"
-                             : "' does not say which tokens it knows: name a tokenizer"));
+                         net == nullptr ? "' is not a language model: it cannot generate text"
+                                        : "' has no vocabulary: give a tokenizer"));
   check_tokenizer(tokenizer, settings_);
   const ContextScope scope(context_);
   std::unique_ptr<Speech> speech;
@@ -215,8 +215,8 @@ std::string TrainedModel::generate(const std::string& prompt,
 Tensor TrainedModel::next_token(const std::vector<std::int64_t>& tokens) const {
   const auto* net = net_.as<models::Decoder>();
   if (net == nullptr)
-    throw ValueError(cat(file_, ": model '", settings_.model, "' is no model of language"));
-  if (tokens.empty()) throw ValueError("predict: there is no text");
+    throw ValueError(cat(file_, ": model '", settings_.model, "' is not a language model"));
+  if (tokens.empty()) throw ValueError("predict: the text is empty");
   check_tokenizer(tokenizer_.get(), settings_);
   const std::int64_t known = std::ssize(tokens),
                      seen = net->context() > 0 ? std::min(known, net->context()) : known;
@@ -229,8 +229,8 @@ Tensor TrainedModel::next_token(const std::vector<std::int64_t>& tokens) const {
 std::vector<std::int64_t> TrainedModel::tokens_of(const std::string& text) const {
   if (tokenizer_ != nullptr) return tokenizer_->encode(text, false);
   if (text_unit_.empty())
-    throw ValueError(cat(file_, ": model '", settings_.model,
-                         "' does not say which tokens it knows: name a tokenizer"));
+    throw ValueError(
+        cat(file_, ": model '", settings_.model, "' has no vocabulary: give a tokenizer"));
   return vocabulary_->encode(text);
 }
 
@@ -238,8 +238,7 @@ std::string TrainedModel::text_of(std::span<const std::int64_t> tokens) const {
   if (tokenizer_ != nullptr)
     return tokenizer_->decode(std::vector<std::int64_t>(tokens.begin(), tokens.end()));
   if (text_unit_.empty())
-    throw ValueError(
-        cat(file_, ": model '", settings_.model, "' does not say which tokens it knows"));
+    throw ValueError(cat(file_, ": model '", settings_.model, "' has no vocabulary"));
   return vocabulary_->decode(tokens);
 }
 

@@ -1,4 +1,4 @@
-// Settings of images, read and filled in.
+// Parses the image settings and fills in defaults.
 #include "train/images.h"
 
 #include <algorithm>
@@ -127,17 +127,17 @@ data::Transforms parse_fitting(const std::string& text) {
     const data::Transforms single = steps.middle_only();
     for (const data::Transform& step : single.steps())
       if (step.name != "resize" && step.name != "center_crop")
-        throw ValueError(cat("'", step.name, "' changes images at random"));
+        throw ValueError(cat("'", step.name, "' is a random transform"));
     for (std::size_t k = 0; k + 1 < steps.steps().size(); ++k)
       if (const std::string& name = steps.steps()[k].name;
           name == "five_crop" || name == "ten_crop")
-        throw ValueError(cat("'", name, "' makes several images of one: it must be the last"));
+        throw ValueError(cat("'", name, "' makes several images from one: it must be the last"));
     if (!single.has("center_crop"))
       throw ValueError("its last step must be center_crop, five_crop or ten_crop");
     return steps;
   } catch (const ValueError& error) {
     throw ValueError(cat("setting 'preprocess' is '", text,
-                         "', must be as resize=256,center_crop=224: ", error.what()));
+                         "', must be like resize=256,center_crop=224: ", error.what()));
   }
 }
 
@@ -241,25 +241,25 @@ ImagePlace place_of_images(const Settings& settings, const data::ImageOptions& o
   const auto on_cpu = [&](const std::string& why) -> ImagePlace {
     if (asked == "gpu" || asked == "both")
       throw ValueError(cat("setting 'augment_on' is '", asked, "': ", why));
-    return {"cpu", cat("images are decoded and changed on the CPU: ", why)};
+    return {"cpu", cat("images are decoded and augmented on the CPU: ", why)};
   };
   if (where.kind == Device::Kind::Cpu)
     return asked == "auto" || asked == "cpu" ? ImagePlace() : on_cpu("the run is on the CPU");
   if (asked == "cpu") return on_cpu("augment_on is cpu");
-  if (!settings.freeze.empty()) return on_cpu("a part of the network is frozen");
+  if (!settings.freeze.empty()) return on_cpu("some layers are frozen");
   if (const std::string why = data::why_not_on_gpu(options); !why.empty()) return on_cpu(why);
   const ImageDecoder decoder = backend_of(where).image_decoder(where.index);
   if (!decoder.changes || (asked == "gpu" && !decoder.found)) return on_cpu(decoder.about);
   const int workers = image_workers(settings);
   const bool few = workers < kEnoughWorkers && decoder.has_engines;
   if (asked == "gpu" || (asked == "auto" && few))
-    return {"gpu", cat("images are decoded and changed on ", where.str(), " (", decoder.about,
-                       "), those for testing on the CPU")};
+    return {"gpu", cat("images are decoded and augmented on ", where.str(), " (", decoder.about,
+                       "), those of validation and test on the CPU")};
   const std::string threads = cat(workers, workers == 1 ? " thread" : " threads");
   if (asked == "auto" && is_quick(options.augment))
-    return on_cpu(cat(threads, workers == 1 ? " does it" : " do it"));
-  return {"both", cat("images are decoded and scaled by ", threads, " of the CPU and changed on ",
-                      where.str(), ", those for testing on the CPU alone")};
+    return on_cpu(cat(threads, workers == 1 ? " suffices" : " suffice"));
+  return {"both", cat("images are decoded and scaled by ", threads, " of the CPU and augmented on ",
+                      where.str(), ", those of validation and test on the CPU only")};
 }
 
 std::shared_ptr<data::Dataset> fitted(const Settings& settings, std::shared_ptr<data::Dataset> set,

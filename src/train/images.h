@@ -1,4 +1,5 @@
-// How images come to a network, by a run's settings: part of what a model file says of it.
+// Preprocessing of images as the settings of a run define it; a model file contains part of these
+// settings.
 #pragma once
 
 #include <memory>
@@ -11,59 +12,58 @@
 
 namespace tenon::train {
 
-/// Changes of training images: of those in memory that are of one size already the plain three,
-/// of all others whatever there is.
+/// Augmentation of training images: `plain` for images in memory that already have one size,
+/// `steps` for all others.
 struct AugmentChoice {
   data::Augmentation plain{};
   data::Transforms steps{};
-  data::Mixing mixing{};  ///< of batches of either
+  data::Mixing mixing{};  ///< mixing of batches, for both
   bool any() const { return plain.any() || steps.any() || mixing.any(); }
 };
-/// The setting `augment`, which is not "auto". Throws ValueError.
+/// Parses the setting `augment` (not "auto"). Throws ValueError.
 AugmentChoice parse_augment_choice(const std::string& text, bool own_sizes);
 
-/// "0.485,0.456,0.406/0.229,0.224,0.225", "imagenet", or none: both empty. Throws ValueError.
+/// Parses "0.485,0.456,0.406/0.229,0.224,0.225", "imagenet", or "none" (both empty). Throws
+/// ValueError.
 struct ChannelScale {
   std::vector<double> mean, std;
 };
 ChannelScale parse_channel_scale(const std::string& text);
 
-/// The setting `image`, which is not "auto". Throws ValueError.
+/// Parses the setting `preprocess` (not "auto"). Throws ValueError.
 data::Transforms parse_fitting(const std::string& text);
 
-/// Whether the settings are for images of sizes of their own.
+/// Whether the data source has image files of any size.
 bool own_sizes(const Settings& settings);
-/// `settings` with "auto" replaced, where images are of sizes of their own, by what it stands
-/// for: a model file says it so.
+/// Replaces "auto" by explicit values for image files of any size, as written to model files.
 Settings with_preprocess_settings(Settings settings);
-/// The same for other data than the run's: with the background that it names, else the run's.
+/// The same for other data than the run's: with the background of that data source, else the run's.
 Settings with_images_of_source(const Settings& settings, const std::string& data);
-/// For weights that somebody else learnt from images that were fitted and scaled so: what is left
-/// open says that. Nothing is changed for an empty `normalize` and for inputs that are no colours
-/// or smaller than published networks take (resnet20 shares its names with resnet18).
+/// Settings for pretrained weights whose images were scaled with `normalize`: fills in values that
+/// are not set. No change for an empty `normalize`, for inputs that are not RGB, and for inputs
+/// smaller than those of published networks (resnet20 shares its names with resnet18).
 Settings with_images_of(Settings settings, const std::string& normalize);
 ChannelScale channel_scale(const Settings& settings);
-/// What pixels are scaled by in any case: channel_scale(), or else input_mean and input_std, in the
-/// number of the network's channels (1 where its input has none).
+/// The scaling of pixels: channel_scale(), else input_mean and input_std, for each channel of the
+/// network (1 if its input has none).
 ChannelScale pixel_scale(const Settings& settings);
-/// What the settings' data is changed by, for training.
+/// The augmentation of the training data.
 AugmentChoice augmentation_of(const Settings& settings);
-/// For examples of this shape. Throws ValueError where they are no images.
-/// What transparent parts of images are composed over; unset: the colour under them is kept.
+/// Background colour for transparent images; unset: transparency is ignored.
 std::optional<io::Colour> background(const Settings& settings);
+/// Image options for samples of this shape. Throws ValueError if they are not images.
 data::ImageOptions image_options(const Settings& settings, const Shape& input);
-/// Threads that prepare files of images.
+/// Number of threads that prepare image files.
 int image_workers(const Settings& settings);
-/// Where the training part's images are decoded and changed, as the setting `augment_on` says and
-/// the device can: "both" is decoded and scaled by threads, changed by a GPU. Throws ValueError or
-/// DeviceError where a GPU is asked for that cannot.
+/// Where training images are decoded and augmented, according to the setting `augment_on` and the
+/// device: "both" means decoded and scaled by CPU threads, augmented on a GPU. Throws ValueError or
+/// DeviceError if the GPU cannot do what the setting asks.
 struct ImagePlace {
-  std::string where = "cpu";  // or GPU, or both: as the setting, but for auto
-  std::string about{};        // for people; "" on the CPU of a run without a GPU
+  std::string where = "cpu";  // "cpu", "gpu" or "both", never "auto"
+  std::string about{};        // description for messages; "" on the CPU of a run without a GPU
 };
 ImagePlace place_of_images(const Settings& settings, const data::ImageOptions& options);
-/// The set as the network takes it: images of sizes of their own brought to its size, and, of a
-/// training part, changed.
+/// The dataset as network input: image files are resized, and the training part is augmented.
 std::shared_ptr<data::Dataset> fitted(const Settings& settings, std::shared_ptr<data::Dataset> set,
                                       data::Split part);
 

@@ -1,4 +1,4 @@
-// Keys, the computing itself, and the set of what is kept.
+// Cache keys, computation of the frozen layers' outputs, and the dataset that serves them.
 #include "train/kept.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ class KeptSet final : public data::Dataset {
   }
 
   std::vector<std::shared_ptr<const KeptRecords>> variants_;
-  std::shared_ptr<const data::Dataset> of_;  // whose examples they are of
+  std::shared_ptr<const data::Dataset> of_;  // whose samples they are of
   Shape shape_;
   bool in_memory_;
 };
@@ -103,7 +103,7 @@ std::string text_of(const data::LoaderOptions& o) {
   return out;
 }
 
-// The files of images, or what else the examples are made of.
+// The files of images, or what else the samples are made of.
 void add_examples(Digester& out, const data::Dataset& set) {
   out.add(cat(set.size(), set.input_dtype(), set.input_shape(), set.target_dtype(),
               set.target_shape()));
@@ -160,7 +160,7 @@ class Keeper {
   std::int64_t bytes_of(const Job& job) const {
     return static_cast<std::int64_t>(record_bytes(*job.source->set)) * job.source->set->size();
   }
-  // Of an example: of each of its views, where it has several.
+  // Of a sample: of each of its views, where it has several.
   Shape shape_of(const data::Dataset& set) const {
     if (set.views() == 1) return values_.shape();
     Ints sizes{set.views()};
@@ -212,11 +212,11 @@ void Keeper::look_up(Job& job) {
     std::string why;
     job.have[at(k)] =
         folder_.read(key_of(job, k), job.source->set->size(), record_bytes(*job.source->set), why);
-    if (!why.empty()) notes_.push_back(cat("the frozen part is computed again: ", why));
+    if (!why.empty()) notes_.push_back(cat("the frozen part is recomputed: ", why));
   }
 }
 
-// What the frozen parts give of a set's examples and their targets, as records, batch by batch.
+// What the frozen parts give of a set's samples and their targets, as records, batch by batch.
 template <class F>
 void Keeper::each_batch(const Job& job, int variant, F&& take) {
   const data::Dataset& set = *job.source->set;
@@ -234,8 +234,7 @@ void Keeper::each_batch(const Job& job, int variant, F&& take) {
     const std::vector<Tensor> given =
         part_({set.views() > 1 ? views_as_examples(batch.input).eval() : batch.input});
     if (given[1].item() >= static_cast<double>(kExact))
-      throw NotSupported(
-          "one of its values has whole numbers that 32-bit floating point cannot hold");
+      throw NotSupported("one of its outputs has integers that float32 cannot represent exactly");
     records.resize(bytes * at(batch.size));
     const auto* input = static_cast<const std::byte*>(given[0].data());
     const auto* target = static_cast<const std::byte*>(batch.target.data());
@@ -285,7 +284,7 @@ std::shared_ptr<const KeptRecords> Keeper::compute(const Job& job, int variant) 
       write([&all](KeptWriter& file) { file.add(all); });
     } catch (const KeptError& error) {
       notes_.push_back(
-          cat("what the frozen part gives is not kept for later runs: ", error.what()));
+          cat("outputs of the frozen part are not kept for later runs: ", error.what()));
     }
   }
   return std::make_shared<const KeptRecords>(std::move(all), bytes);
@@ -298,14 +297,14 @@ std::string Keeper::what_was_done(const std::vector<Job>& jobs, std::int64_t fou
     all += job.source->set->size() * job.variants;
     bytes += bytes_of(job) * job.variants;
   }
-  std::string of = cat("of ", examples, " examples ");
+  std::string of = cat("of ", examples, " samples ");
   const std::int64_t training = jobs[0].source->set->size();
   if (jobs[0].variants > 1)
-    of = cat("of ", jobs[0].variants, " variants of ", training, " examples",
+    of = cat("of ", jobs[0].variants, " variants of ", training, " samples",
              examples > training ? cat(", and of ", examples - training, " to be measured, ")
                                  : std::string(" "));
   else if (jobs[0].drawn)
-    of = cat("of one variant of ", examples, " examples ");
+    of = cat("of one variant of ", examples, " samples ");
   const std::string size = size_text(bytes);
   if (found == all)
     return cat("the frozen part was computed by an earlier run: ", of, size, " are read from ",
@@ -359,8 +358,8 @@ KeptPart keep_frozen_part(const nn::AnyModule& net, const std::vector<KeptSource
   const bool drawn = train.loader.augment.any() || train.set->drawn_anew();
   if (drawn && options.variants == 0) {
     out.notes.push_back(cat(kEveryStep,
-                            "the augmentation changes its input (--frozen-variants 8 would compute "
-                            "it once for each of eight variants of an example)"));
+                            "augmentation changes its input (--frozen-variants 8 computes it once "
+                            "for each of eight variants of a sample)"));
     return out;
   }
   // The run's random numbers depend on none that are drawn here.

@@ -1,5 +1,5 @@
-// What the frozen parts of a network give of examples, computed once for all epochs, and the sets
-// that stand for those of the examples from then on.
+// Outputs of the frozen layers of a network, computed once for all epochs, and datasets that
+// replace the samples by these outputs.
 #pragma once
 
 #include <cstdint>
@@ -13,37 +13,37 @@
 
 namespace tenon::train {
 
-/// Examples as a loader would give them.
+/// Samples as the loader provides them.
 struct KeptSource {
   std::shared_ptr<const data::Dataset> set;
   data::LoaderOptions loader;
-  /// What becomes of the examples before the network and is not told by the loader's options: part
-  /// of the key of what is kept on disk.
+  /// Preprocessing that is not in the loader's options: part of the key of the cache file.
   std::string preparation;
 };
 
 struct KeepOptions {
-  /// "memory"; "disk"; "auto": in memory where there is room, and on disk too where computing them
-  /// took a second or more.
+  /// "memory"; "disk"; or "auto": in memory if there is room, and also on disk if computing took a
+  /// second or more.
   std::string place = "auto";
-  std::string folder;      ///< on disk
-  std::int64_t limit = 0;  ///< bytes in that folder, of all files
-  int variants = 0;        ///< epochs of augmentation that are computed and then come again
+  std::string folder;      ///< cache folder
+  std::int64_t limit = 0;  ///< limit in bytes of all files in that folder
+  int variants = 0;        ///< augmented epochs that are computed and then reused in turn
   std::function<void(std::int64_t done, std::int64_t examples)> progress{};
   std::function<bool()> stop{};
 };
 
 struct KeptPart {
-  nn::AnyModule net = nn::Identity();  ///< takes what is kept; the same tensors by the same names
-  /// What is kept of each source's samples, in their order; empty where nothing is.
+  nn::AnyModule net =
+      nn::Identity();  ///< the remaining network, with the same parameters and names
+  /// Outputs for each source's samples, in their order; empty if nothing is kept.
   std::vector<std::shared_ptr<const data::Dataset>> sets;
-  /// Sentences on what was done, or why nothing is kept. None where `stop` said so.
+  /// Messages that report what was done, or why nothing is kept. Empty if `stop` ended it.
   std::vector<std::string> notes;
 };
 
-/// Computes the frozen parts of a FrozenNet for all examples, or reads what an earlier run computed
-/// by the same weights of the same examples. The first source is the training part; of the others,
-/// which are only measured, one variant is kept.
+/// Computes the outputs of a FrozenNet's frozen layers for all samples, or reads those that an
+/// earlier run computed from the same weights and samples. The first source is the training part.
+/// The others are only evaluated, so one variant of them is kept.
 KeptPart keep_frozen_part(const nn::AnyModule& net, const std::vector<KeptSource>& sources,
                           const KeepOptions& options);
 

@@ -1,5 +1,5 @@
-// File format: magic (8 bytes), key (16), examples (8), bytes of a record (8), the records, their
-// digest (16); numbers in the machine's byte order, which the magic checks.
+// File format: magic (8 bytes), key (16), number of samples (8), bytes per record (8), the records,
+// their digest (16). Numbers are in the machine's byte order, which the magic checks.
 #include "train/kept_file.h"
 
 #include <algorithm>
@@ -62,19 +62,19 @@ std::shared_ptr<const KeptRecords> KeptFolder::read(const Digest& key, std::int6
     const std::string_view bytes = file->bytes();
     const std::size_t count = static_cast<std::size_t>(examples);
     Header header;
-    if (bytes.size() < sizeof header) throw FormatError("it is cut off");
+    if (bytes.size() < sizeof header) throw FormatError("it is truncated");
     std::memcpy(&header, bytes.data(), sizeof header);
     if (!(header == header_of(key, examples, bytes_of_one)))
-      throw FormatError("it belongs to something else");
+      throw FormatError("it belongs to other data or weights");
     if (bytes.size() != sizeof header + count * bytes_of_one + sizeof(Digest))
-      throw FormatError("it is cut off");
+      throw FormatError("it is truncated");
     Digester sum;
     for (std::size_t k = 0; k < count; ++k)
       sum.add(record(bytes.data() + sizeof header, k, bytes_of_one));
     Digest wanted;
     std::memcpy(&wanted, bytes.data() + bytes.size() - sizeof wanted, sizeof wanted);
     file->require_whole();
-    if (!(sum.result() == wanted)) throw FormatError("its checksum is another");
+    if (!(sum.result() == wanted)) throw FormatError("its checksum does not match");
     std::error_code ignored;
     fs::last_write_time(name, fs::file_time_type::clock::now(), ignored);  // used last
     return std::make_shared<const KeptRecords>(std::move(file), sizeof header, bytes_of_one);
@@ -99,8 +99,8 @@ void KeptFolder::make_room(std::int64_t bytes) const {
     std::int64_t bytes;
   };
   if (bytes > limit_)
-    throw KeptError(cat(path_, ": ", size_text(bytes), " are more than the ", size_text(limit_),
-                        " that are kept there ('frozen_cache')"));
+    throw KeptError(cat(path_, ": ", size_text(bytes), " exceed the limit of ", size_text(limit_),
+                        " ('frozen_cache')"));
   // What lies in a folder that is not used is not Tenon's to remove.
   if (const std::string why = why_refused(path_); !why.empty()) throw KeptError(why);
   std::error_code error;
@@ -131,7 +131,7 @@ void KeptFolder::make_room(std::int64_t bytes) const {
   if (!error && space.available / 2 < static_cast<std::uintmax_t>(bytes))
     throw KeptError(cat(path_, ": its disk has ",
                         size_text(static_cast<std::int64_t>(space.available)),
-                        " left, too few for ", size_text(bytes)));
+                        " free, too little for ", size_text(bytes)));
 }
 
 KeptWriter::KeptWriter(const KeptFolder& folder, const Digest& key, std::int64_t examples,

@@ -1,7 +1,7 @@
-// Records of what frozen parts gave: in memory, or in a file of the user's cache.
+// Records of frozen-layer outputs: in memory, or in a file of the user's cache.
 //
-// A file is named by a digest of all that its numbers come from. It is written under another name
-// and renamed, and believed only when it is whole: what is damaged or foreign is computed anew.
+// A file is named by a digest of everything its values depend on. It is written under a temporary
+// name and renamed, and used only if its checksum matches: damaged or foreign files are recomputed.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@
 
 namespace tenon::train {
 
-/// That records cannot be kept on disk: no reason to end a run.
+/// Records cannot be stored on disk; the run continues without.
 class KeptError : public IoError {
  public:
   using IoError::IoError;
 };
 
-/// Records of one length, one for each example.
+/// Records of equal length, one per sample.
 class KeptRecords {
  public:
   KeptRecords(std::vector<std::byte> records, std::size_t bytes_of_one)
@@ -35,7 +35,7 @@ class KeptRecords {
   KeptRecords(const KeptRecords&) = delete;
   KeptRecords& operator=(const KeptRecords&) = delete;
 
-  /// Throws FormatError where what was read of the file may be gone.
+  /// Throws FormatError if the file was truncated while it was read.
   void require_whole() const {
     if (file_ != nullptr) file_->require_whole();
   }
@@ -50,23 +50,23 @@ class KeptRecords {
   std::size_t bytes_;
 };
 
-/// The files of a folder that many processes may use at once.
+/// The cache files of a folder that many processes may use at the same time.
 class KeptFolder {
  public:
-  /// At most so many bytes in all.
+  /// Limit in bytes of all files.
   KeptFolder(std::string path, std::int64_t limit) : path_(std::move(path)), limit_(limit) {}
 
   const std::string& path() const noexcept { return path_; }
   std::string file_of(const Digest& key) const;
-  /// The records, or null where there are none: then `why` names a file that is not believed, and
-  /// is empty where there is no file.
+  /// The records, or null if there are none. Then `why` names a file that failed its check, and is
+  /// empty if there is no file.
   std::shared_ptr<const KeptRecords> read(const Digest& key, std::int64_t examples,
                                           std::size_t bytes_of_one, std::string& why) const;
-  /// What was read of it stays readable.
+  /// Records already read stay readable.
   void remove(const Digest& key) const noexcept;
-  /// Removes the files that were used longest ago until so many bytes more are within the limit.
-  /// Throws KeptError when they can never be, the disk has no room for them, or the folder is
-  /// refused (why_refused): then nothing in it is touched.
+  /// Removes the least recently used files until `bytes` more are within the limit. Throws
+  /// KeptError if they exceed the limit, if the disk is full, or if the folder is refused
+  /// (why_refused); in that case no file is touched.
   void make_room(std::int64_t bytes) const;
 
  private:
@@ -74,14 +74,14 @@ class KeptFolder {
   std::int64_t limit_;
 };
 
-/// A file being written; without commit() nothing stays of it.
+/// A file being written; it is deleted unless commit() is called.
 class KeptWriter {
  public:
-  /// Throws KeptError, as all of it does.
+  /// All members throw KeptError.
   KeptWriter(const KeptFolder& folder, const Digest& key, std::int64_t examples,
              std::size_t bytes_of_one);
 
-  /// The next records.
+  /// Appends records.
   void add(std::span<const std::byte> records);
   void commit();
 

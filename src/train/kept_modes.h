@@ -1,4 +1,4 @@
-// Training or evaluation mode of a network's modules, as it was found.
+// Saves and restores the training or evaluation mode of a network's modules.
 #pragma once
 
 #include <tenon/nn.h>
@@ -7,7 +7,7 @@
 
 namespace tenon::train {
 
-/// Gives every module its mode back when it ends, also where an error ends it.
+/// Restores the mode of every module in its destructor, also after an exception.
 class KeptModes {
  public:
   explicit KeptModes(const nn::AnyModule& net) : modes_(nn::Walk::modes(net)) {}

@@ -1,4 +1,4 @@
-// The forward pass is built for such a batch, and left.
+// The check builds the forward pass for a batch of one sample and discards it.
 #include "train/last_batch.h"
 
 #include <algorithm>
@@ -45,12 +45,13 @@ void require_trains_on_last_batch(const nn::AnyModule& net, const data::Loader& 
   const std::string why = refusal(net, train, 1);
   if (why.empty() || !refusal(net, train, 2).empty()) return;
   if (batch == 1)
-    throw ValueError(cat("Trainer: batches have one sample, and the network cannot train on one: ",
-                         why, ". Make the batch larger"));
+    throw ValueError(
+        cat("Trainer: the batch size is 1, and the network cannot be trained on one sample: ", why,
+            ". Use a larger batch size"));
   throw ValueError(cat("Trainer: the last batch of an epoch has one sample, for ", samples,
-                       " samples are ", samples / batch, " batches of ", batch,
-                       " and one more, and the network cannot train on one: ", why,
-                       ". Leave the last batch out (drop_last), or choose another batch size"));
+                       " samples make ", samples / batch, " batches of ", batch,
+                       " and one more, and the network cannot be trained on one sample: ", why,
+                       ". Drop the last batch (drop_last), or choose another batch size"));
 }
 
 }  // namespace tenon::train

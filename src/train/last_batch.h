@@ -1,4 +1,4 @@
-// A batch of one sample, which not every network can learn from.
+// Check for a last batch of one sample, on which some networks (batch norm) cannot be trained.
 #pragma once
 
 #include <tenon/data.h>
@@ -6,8 +6,8 @@
 
 namespace tenon::train {
 
-/// Throws ValueError where a batch of an epoch has one sample and the network can train on two but
-/// not on one, as with batch normalization behind flattened inputs. Computes nothing.
+/// Throws ValueError if a batch of an epoch has one sample and the network can be trained on two
+/// samples but not on one, such as batch norm after flattened inputs. Computes nothing.
 void require_trains_on_last_batch(const nn::AnyModule& net, const data::Loader& train);
 
 }  // namespace tenon::train

@@ -1,4 +1,4 @@
-// One schedule after another, each up to a step.
+// A sequence of schedules, each used up to a given step.
 #include "train/lengths.h"
 
 #include <map>

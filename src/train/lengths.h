@@ -1,4 +1,4 @@
-// Schedules of runs whose length was changed when they were resumed.
+// Learning-rate schedules of runs whose length was changed on resume.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tenon::train {
 
-/// The schedule of a run that ends with step `total`; up to the steps that `earlier_lengths` name,
-/// that of the run as it was then.
+/// The schedule of a run that ends at step `total`. Up to the steps in `earlier_lengths`, the
+/// schedule is that of the run's length at that time.
 std::unique_ptr<optim::Schedule> schedule_of(const TrainOptions& options, std::int64_t total,
                                              std::int64_t steps_per_epoch);
 

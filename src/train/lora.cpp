@@ -1,4 +1,5 @@
-// Which weights have adapters, the sum in their place, and values with and without them.
+// Chooses the weights that get adapters, substitutes the adapted weights in the graph, and merges
+// them into plain weights.
 #include "train/lora.h"
 
 #include <algorithm>
@@ -100,7 +101,7 @@ bool lies_in(const std::string& path, const std::string& part) {
   if (places.size() > kShown) some += ", …";
   throw ValueError(cat("lora: no layer at '", target, "' can have an adapter",
                        near.empty() ? "." : cat("; did you mean '", near, "'?"),
-                       some.empty() ? " Linear layers and projections of attention can."
+                       some.empty() ? " Linear layers and attention projections can."
                                     : cat(" Layers that can: ", some)));
 }
 
@@ -122,8 +123,8 @@ std::vector<Place> chosen_places(const nn::AnyModule& net, const LoraOptions& op
   });
   if (places.empty())
     throw ValueError(cat("lora: ", net.describe(),
-                         " has no layer that can have an adapter: linear layers and projections "
-                         "of attention can, which are not in 'learn'"));
+                         " has no layer that can have an adapter: only linear layers and attention "
+                         "projections that are not in 'learn' can"));
   return places;
 }
 
@@ -210,9 +211,9 @@ class AdaptedNet : public nn::Module {
     for (const auto& [name, part] : net.children()) child(name, part);
     child(kOwnName, AdapterTree(items, options.rank));
     if (named_parameters().size() != net.named_parameters().size() + 2 * adapters_.size())
-      throw NotSupported(cat("lora: ", net.describe(),
-                             " has parameters of its own beside its parts', whose names an adapted "
-                             "network cannot keep"));
+      throw NotSupported(
+          cat("lora: ", net.describe(),
+              " has parameters outside its layers, whose names an adapted network cannot keep"));
   }
 
   Tensor forward(const Tensor& x) const override {
@@ -308,7 +309,7 @@ LoraOptions parse_lora(const std::string& text) {
     } else {
       const std::string known[] = {"rank", "alpha", "targets", "learn"};
       const std::string near = nearest(key, known, 4);
-      refuse_lora(text, cat("'", key, "' is none of rank, alpha, targets and learn",
+      refuse_lora(text, cat("'", key, "' is not one of rank, alpha, targets and learn",
                             near.empty() ? "" : cat(" (did you mean '", near, "'?)")));
     }
   }
@@ -338,7 +339,7 @@ std::string what_learns(const nn::AnyModule& net) {
              adapters == 0 ? cat(with_commas(others), " parameters")
                            : cat(with_commas(adapters), " parameters of adapters and ",
                                  with_commas(others), " others"),
-             "; ", with_commas(stay), " stay");
+             "; ", with_commas(stay), " are frozen");
 }
 
 }  // namespace tenon::train

@@ -1,4 +1,4 @@
-// Metrics on host data.
+// Metrics, computed on the host.
 #include <tenon/metrics.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Rows of draws, and the nodes that read them.
+// Rows of random numbers for mixup and cutmix, and the graph nodes that use them.
 #include "train/mixing.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void append_row(const data::MixDraw& draw, std::vector<float>& out) {
     out.push_back(static_cast<float>(number));
 }
 
-// Each one's partner: the example before it, of the first the last.
+// Each one's partner: the sample before it, of the first the last.
 Tensor others(const Tensor& x) { return roll(x, {1}, {0}); }
 
 }  // namespace
@@ -32,8 +32,8 @@ Tensor mix_rows(const data::Mixing& mixing, const Shape& image, const data::Load
                 std::int64_t first, std::int64_t steps) {
   const bool flat = image.rank() < 2;
   if (flat && mixing.cutmix > 0)
-    throw ValueError(cat("cutmix: examples of ", image,
-                         " have no height and width that a box could be put into"));
+    throw ValueError(
+        cat("cutmix: samples of ", image, " have no height and width, so no box can be pasted"));
   const int height = flat ? 1 : static_cast<int>(image[image.rank() - 2]),
             width = flat ? 1 : static_cast<int>(image[image.rank() - 1]);
   std::vector<float> numbers;
@@ -46,8 +46,8 @@ Tensor Mixed::number(std::int64_t which) const { return select(row_, 0, which); 
 
 Tensor Mixed::input(const Tensor& input) const {
   if (!is_floating(input.dtype()))
-    throw DTypeError(cat("mixing: the examples are ", input.dtype(), " ", input.shape(),
-                         ", must be floats, as a loader makes of bytes"));
+    throw DTypeError(cat("mixing: the samples are ", input.dtype(), " ", input.shape(),
+                         ", must be floating-point, as a Loader converts bytes"));
   Tensor own = number(kPixels), other = number(kOtherPixels);
   if (input.rank() >= 3) {
     const auto within = [&](int axis, MixNumber low, MixNumber high, const Ints& shape) {

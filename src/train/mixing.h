@@ -1,5 +1,5 @@
-// Mixing of a batch's images and labels, inside the training step: what a batch is mixed by is an
-// input of the step, so that every batch runs the same program.
+// mixup and cutmix inside the training step. The random numbers of a batch are an input of the
+// step, so every batch runs the same program.
 #pragma once
 
 #include <tenon/data.h>
@@ -8,23 +8,23 @@
 
 namespace tenon::train {
 
-/// A row of numbers that says a draw: [kMixNumbers], float32.
+/// Length of the row that encodes the random parameters of a batch: [kMixNumbers], float32.
 constexpr std::int64_t kMixNumbers = 8;
-/// The rows of `steps` batches from batch `first` of an epoch on: [steps, kMixNumbers]. `image`
-/// is an example's shape.
+/// The rows for `steps` batches starting at batch `first` of an epoch: [steps, kMixNumbers].
+/// `image` is the shape of a sample.
 Tensor mix_rows(const data::Mixing& mixing, const Shape& image, const data::LoaderState& epoch,
                 std::int64_t first, std::int64_t steps);
 
-/// Nodes of a batch that is mixed as a row says.
+/// Graph nodes that mix a batch according to a row.
 class Mixed {
  public:
   explicit Mixed(Tensor row) : row_(std::move(row)) {}
-  /// Inputs [N, …] of floats; of CutMix [N, …, H, W].
+  /// Mixes floating-point inputs [N, …]; cutmix needs [N, …, H, W].
   Tensor input(const Tensor& input) const;
-  /// `loss` of the scores for the own labels and for the others, in their shares: of cross entropy
-  /// what it is for the mixture of both classes.
+  /// Weighted sum of `loss` for the own labels and for the partners' labels; for cross entropy it
+  /// equals the loss for the mixed label.
   Tensor loss(const nn::Loss& loss, const Tensor& scores, const Tensor& target) const;
-  /// The label with the larger share.
+  /// The label with the larger weight.
   Tensor main_target(const Tensor& target) const;
 
  private:

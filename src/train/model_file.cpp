@@ -1,4 +1,4 @@
-// The description of a model as JSON, and back.
+// The description of a model as JSON, written and read.
 #include "train/model_file.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ std::shared_ptr<const data::TableColumns> table_from(const Json& json,
   for (const data::TableColumn& column : table->columns)
     if (!column.date.empty() && (!data::is_date_part(column.date) || !column.values.empty() ||
                                  data::date_order(column.date_order) == data::kAnyOrder))
-      throw ValueError(cat("the dates of column '", column.name, "' are none"));
+      throw ValueError(cat("column '", column.name, "' has invalid dates"));
   for (const data::TableColumn& column : table->columns)
     if (!std::is_sorted(column.values.begin(), column.values.end()))
       throw ValueError(cat("the words of column '", column.name, "' are not in order"));
@@ -109,7 +109,8 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
     s.network = json.value("network", "");
     s.model = json.at("model").get<std::string>();
     if (s.network.empty() && models::is_network_file(s.model))
-      throw FormatError(cat(source, ": the text of ", s.model, ", its network, is not in it"));
+      throw FormatError(
+          cat(source, ": the text of ", s.model, ", its network, is missing from the file"));
     (void)s.model_info();
     for (const char* key : kTexts)
       if (json.contains(key)) s.set(key, json[key].get<std::string>());
@@ -122,13 +123,13 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
     if (!has_no_file(s.data))
       throw FormatError(cat(source, ": its metadata '", kModelKey, "' names the data '",
                             s.data.substr(0, 120),
-                            "': a file of weights names no files of this machine; remove "
-                            "'data' from its metadata, or use another copy"));
+                            "': a weight file must not name files of this machine; remove 'data' "
+                            "from its metadata, or use another copy"));
     out.class_names = json.value("class_names", out.class_names);
     out.text_unit = json.value("text_unit", "");
     if (json.contains("table")) out.table = table_from(json["table"], out.class_names);
   } catch (const Json::exception&) {
-    throw FormatError(cat(source, ": its metadata '", kModelKey, "' describes no model"));
+    throw FormatError(cat(source, ": its metadata '", kModelKey, "' does not describe a model"));
   } catch (const ValueError& error) {
     throw FormatError(cat(source, ": its metadata '", kModelKey, "': ", error.what()));
   }

@@ -1,7 +1,7 @@
-// What a file of weights says of its model: a small JSON object in the metadata, enough to build
-// the network, to prepare its inputs and to name its classes.
+// Description of a model in the metadata of its weight file: a small JSON object, sufficient to
+// build the network, to preprocess its inputs and to name its classes.
 //
-// Nothing in it belongs to the machine that trained: no path, no number of threads.
+// It contains nothing about the machine that trained the model: no path, no number of threads.
 #pragma once
 
 #include <memory>
@@ -13,23 +13,23 @@
 
 namespace tenon::train {
 
-/// The key of the metadata under which it stands.
+/// Metadata key of the description.
 inline constexpr char kModelKey[] = "tenon.model";
 
-/// And the one under which its tokenizer stands, as tokenizer.json has it.
+/// Metadata key of the tokenizer, in the format of tokenizer.json.
 inline constexpr char kTokenizerKey[] = "tenon.tokenizer";
-/// data_digest() of the samples that the run learnt from.
+/// data_digest() of the training samples.
 inline constexpr char kDataKey[] = "tenon.data";
 
 struct ModelDescription {
-  Settings settings;                     ///< those that a model needs; `data` "" when it was a path
-  std::vector<std::string> class_names;  ///< empty when they are numbers
-  std::string text_unit;                 ///< Dataset::text_unit()
+  Settings settings;  ///< settings that a model needs; `data` is "" if it was a path
+  std::vector<std::string> class_names;               ///< empty if classes are numbers
+  std::string text_unit;                              ///< Dataset::text_unit()
   std::shared_ptr<const data::TableColumns> table{};  ///< Dataset::table()
 };
 
 std::string to_json(const ModelDescription& model);
-/// Throws FormatError naming `source` for text that is not what to_json() writes.
+/// Throws FormatError naming `source` if the text was not written by to_json().
 ModelDescription model_from_json(const std::string& text, const std::string& source);
 
 }  // namespace tenon::train

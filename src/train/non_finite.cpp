@@ -1,5 +1,5 @@
-// Finding the layer that made the first NaN or infinity: the forward pass again, every module's
-// output watched.
+// Finds the layer that produced the first NaN or infinity: runs the forward pass again and checks
+// the output of every module.
 #include <string>
 #include <vector>
 

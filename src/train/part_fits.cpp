@@ -1,4 +1,4 @@
-// The forward pass and the loss are built for a batch of the part, and left.
+// The check builds forward pass and loss for a batch of the part and discards them.
 #include "train/part_fits.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Whether the validation and test parts suit what is trained: found before the first step, not
-// after an epoch or at the end of the run.
+// Checks before the first step that the validation and test parts fit the model, instead of failing
+// after an epoch.
 #pragma once
 
 #include <tenon/data.h>
@@ -8,8 +8,8 @@
 
 namespace tenon::train {
 
-/// Throws where the part's samples cannot be measured by the network and the loss: ShapeError,
-/// DTypeError or ValueError, which names the part and what training's samples are. Nothing is
+/// Throws ShapeError, DTypeError or ValueError if the network and the loss cannot evaluate the
+/// samples of the part; the message names the part and describes the training samples. Nothing is
 /// evaluated.
 void require_part_fits(EvalStep& step, bool classes, const data::Loader& train,
                        const data::Loader& other, data::Split part);

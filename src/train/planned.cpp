@@ -1,4 +1,4 @@
-// Planning is what refuses: plans throw MemoryError beyond the limit.
+// Planning throws MemoryError if a program exceeds the memory limit.
 #include "train/planned.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace tenon::train {
 namespace {
 
-// Half as many examples at a time until they can be measured.
+// Half as many samples at a time until they can be measured.
 std::int64_t fitting_batch(const Session& session, const data::Loader& measured) {
   EvalStep step(session.net, loss_of(session.settings, session.net, 0),
                 session.settings.model_info().tokens);

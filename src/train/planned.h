@@ -1,4 +1,4 @@
-// What a run will compute, planned before it has a folder.
+// Plans all programs of a run before its folder is created.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace tenon::train {
 
-/// Plans the training step of a run, and the measuring of its validation and test parts in batches
-/// of as many examples as the context's memory limit allows. Returns that number; 0: as many as
-/// usual. Throws MemoryError where a step does not fit, or the measuring of one example.
+/// Plans the training step of a run and the evaluation of its validation and test parts. Returns
+/// the largest evaluation batch within the context's memory limit; 0: the default batch. Throws
+/// MemoryError if a training step, or the evaluation of one sample, does not fit.
 std::int64_t plan_within_limit(Session& session);
-/// The same before a weight is drawn. The teacher's part in a step is not known so, nor what frozen
-/// parts give that is computed once.
+/// The same before weights are initialized. Does not include a teacher in the step or the outputs
+/// of frozen layers.
 std::int64_t plan_within_limit(const Settings& settings, const DataSets& sets);
 
 }  // namespace tenon::train

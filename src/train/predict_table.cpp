@@ -138,10 +138,10 @@ std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source
   if (!label.empty())
     if (auto set = with_labels(label)) return set;
   if (auto set = options.rows.header == true ? nullptr : with_labels("")) {
-    return std::make_shared<NotedRows>(
-        set, true,
-        Note{"it has no header, and one column more than the model's inputs: taken as the label", 1,
-             file});
+    return std::make_shared<NotedRows>(set, true,
+                                       Note{"it has no header and one column more than the model's "
+                                            "inputs; that column is taken as the label",
+                                            1, file});
   }
   options.labelled = false;
   options.label_name.clear();
@@ -187,7 +187,7 @@ std::int64_t TrainedModel::predict_csv(const std::string& source, const std::str
   bool header = rows == set->size() + 1;
   if (!header && rows != set->size())
     throw FormatError(cat(file, ": ", set->size(), " of its ", rows,
-                          " rows are samples, so its rows cannot be written with predictions"));
+                          " rows are samples, so predictions cannot be written next to its rows"));
   for (std::size_t k = 0; reader.next(fields);) {
     for (std::string_view field : fields) {
       append_field(text, field, separator);

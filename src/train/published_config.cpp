@@ -1,4 +1,4 @@
-// Fields of config.json to names of networks.
+// Maps the fields of config.json to network names.
 #include "train/published_config.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// config.json beside published weights: which network they belong to, and all that decides what it
-// computes beside the values of its tensors.
+// config.json next to pretrained weights: identifies the network, and everything besides the tensor
+// values that affects its results.
 //
-// Hugging Face's (model_type) and timm's (architecture) are read. A field that changes what the
-// network computes decides it or is refused by name; fields that change nothing here are listed in
-// published_config.cpp; any other field is noted.
+// Reads the formats of Hugging Face (model_type) and timm (architecture). A field that changes the
+// results selects an option of the network or is refused by name. Fields without effect are listed
+// in published_config.cpp. Any other field produces a note.
 #pragma once
 
 #include <cstdint>
@@ -20,31 +20,30 @@ struct PublishedConfig {
   std::string path;          ///< of config.json
   std::string model;         ///< for models::create(): "gpt2:layers=2,heads=4,width=32,context=64"
   std::int64_t classes = 0;  ///< outputs of the published network
-  std::vector<std::string> class_names{};  ///< where the file has names, one for each class
-  bool regression = false;                 ///< it tells quantities
-  std::string normalize{};                 ///< of images, as the setting says it; "": unknown
+  std::vector<std::string> class_names{};  ///< if the file has them, one per class
+  bool regression = false;                 ///< regression instead of classification
+  std::string normalize{};                 ///< setting 'normalize' of images; "": unknown
   Notes notes{};
 };
 
-/// The config.json in the folder `weights`, or beside the file; "" where there is none.
+/// The config.json in the folder `weights`, or next to the file; "" if there is none.
 std::string config_beside(const std::string& weights);
 
-/// Parses a config for the network that `model` names. Sizes of the name must be the config's, and
-/// what the name leaves open is the config's. Throws FormatError for what is no such JSON,
-/// NotSupported for a network or a field that Tenon has no match for, ValueError where the name
-/// says something else than the config.
+/// Parses a config for the network `model`. Sizes in the name must equal the config's; sizes that
+/// the name omits come from the config. Throws FormatError for invalid JSON, NotSupported for a
+/// network or field without a counterpart in Tenon, ValueError if name and config disagree.
 PublishedConfig parse_config(const std::string& json, const std::string& path,
                              const std::string& model);
 
-/// That of config_beside(). Nothing where there is none, where the network is one of a file, and
-/// where another program's config.json lies beside a file of weights.
+/// The network of config_beside(). Empty if there is no config, if the network is a network file,
+/// and if the config.json next to the weights belongs to another program.
 std::optional<PublishedConfig> published_config(const std::string& weights,
                                                 const std::string& model);
 
-/// The name of the network as the config beside the weights has it; `model` where there is none.
+/// The network's name according to the config next to the weights; `model` if there is none.
 std::string model_as_published(const std::string& weights, const std::string& model);
-/// The settings for training with their weights: the model as published, and the tokenizer that
-/// lies in the folder of the weights where none was chosen.
+/// Completes settings for training with pretrained weights: the model as published, and the
+/// tokenizer in the folder of the weights if none was chosen.
 Settings as_published(Settings settings);
 
 /// "; the network is gpt2:layers=2 by hub/config.json; 2 unknown fields …", for a note on weights;

@@ -1,4 +1,5 @@
-// Fields with their kinds and ranges, and what two names of one network say otherwise.
+// Typed access to fields with range checks, and detection of contradictions between two network
+// names.
 #include "train/published_fields.h"
 
 #include <algorithm>

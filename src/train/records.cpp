@@ -107,7 +107,7 @@ std::string to_json(const Progress& p) {
                            .add("step", p.step)
                            .add("steps_per_epoch", p.steps_per_epoch)
                            .add("batch", p.batch)
-                           .add("examples", p.examples)
+                           .add("samples", p.examples)
                            .add("data", p.data)
                            .add("first_epoch", p.first_epoch)
                            .add("first_step", p.first_step)
@@ -131,7 +131,7 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
     p.step = json.at("step").get<std::int64_t>();
     p.steps_per_epoch = json.at("steps_per_epoch").get<std::int64_t>();
     p.batch = json.at("batch").get<std::int64_t>();
-    p.examples = json.at("examples").get<std::int64_t>();
+    p.examples = json.at("samples").get<std::int64_t>();
     p.data = json.value("data", std::string());
     p.first_epoch = json.at("first_epoch").get<std::int64_t>();
     p.first_step = json.at("first_step").get<std::int64_t>();

@@ -1,4 +1,4 @@
-// Copying a set to the GPU, and the graph that takes batches from it.
+// Copies a dataset to the GPU and builds the graph that gathers batches from it.
 #include "train/resident.h"
 
 #include <numeric>

@@ -1,5 +1,5 @@
-// A training set held in a GPU's memory: batches are gathered there by number, so that a step
-// takes nothing from the host but the numbers.
+// A training set in GPU memory. Batches are gathered there by sample number, so a step copies only
+// the numbers from the host.
 #pragma once
 
 #include <optional>
@@ -9,28 +9,29 @@
 
 namespace tenon::train {
 
-/// Bytes that become factor * x + offset on the device, as the loader scales on the host.
+/// Scales bytes on the device: factor * x + offset, like the loader on the host.
 struct PixelScale {
-  std::vector<float> factor, offset;  // for all, or one for each channel of [N, C, H, W]; or none
+  std::vector<float> factor,
+      offset;  // one for all channels, one per channel of [N, C, H, W], or none
   Tensor operator()(const Tensor& stored) const;
 };
-/// None where the loader does not scale.
+/// None if the loader does not scale.
 PixelScale pixel_scale(const data::Loader& loader);
 
 struct ResidentSet {
-  Tensor inputs, targets;  // as the set stores them: [N, …]
+  Tensor inputs, targets;  // as the dataset stores them: [N, …]
   PixelScale scale;
 
-  /// The examples with these numbers (int64[B]) as the network takes them.
+  /// The samples with these numbers (int64[B]), as network inputs.
   Tensor input(const Tensor& numbers) const;
   Tensor target(const Tensor& numbers) const;
 };
 
-/// The shape of so many examples or targets.
+/// The shape of `count` samples or targets.
 Shape with_count(std::int64_t count, const Shape& shape);
 
-/// The loader's set on the default device; none on the CPU, and for sets that are not in memory or
-/// would take too much of the GPU's.
+/// The loader's dataset on the default device. None on the CPU, for datasets that are not in
+/// memory, and for datasets that would take too much GPU memory.
 std::optional<ResidentSet> resident_set(const data::Loader& loader);
 
 }  // namespace tenon::train

@@ -1,4 +1,4 @@
-// Runs by folder: start, resume, and what a finished one is used for.
+// Runs by folder: starting, resuming, and opening the trained model.
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -124,19 +124,19 @@ void refuse_idle(const Settings& settings) {
   const auto refuse = [&](const char* key, const char* why) {
     if (settings.get(key) != usual.get(key))
       throw ValueError(cat("setting '", key, "' is ", settings.get(key), ", but ", why,
-                           ", or leave it at ", usual.get(key)));
+                           ", or use the default ", usual.get(key)));
   };
   if (settings.teacher.empty())
     for (const char* key : {"temperature", "distill_weight"})
-      refuse(key, "there is no teacher: name a trained network's run, as in --teacher RUN");
+      refuse(key, "there is no teacher: give the run of a trained network, as in --teacher RUN");
   if (settings.freeze.empty())
     for (const char* key : {"frozen_variants", "keep_frozen"})
-      refuse(key, "nothing is frozen: name parts, as in --freeze features");
+      refuse(key, "no layer is frozen: name layers, as in --freeze features");
   if (!data::is_image_source(settings.data))
     for (const char* key : {"broken", "augment_on"})
-      refuse(key, "the data holds no files of images: name some, as in --data folder:DIR");
+      refuse(key, "the data holds no image files: give some, as in --data folder:DIR");
   if (settings.get("tune") == "write" && parse_device(settings.device).kind == Device::Kind::Cpu)
-    refuse("tune", "engines are chosen on GPUs alone: name one, as in --device cuda");
+    refuse("tune", "it needs a GPU: choose one, as in --device cuda");
 }
 
 // How many samples each part has, and what their readers did that people should know. Parts of one
@@ -223,7 +223,7 @@ TrainResult fit(const Settings& settings, const std::string& dir, bool resume,
 }
 
 // What a run computes does not depend on these, or (epochs, early stopping) is meant to be changed.
-// Data may lie elsewhere; that it has as many examples is checked.
+// Data may lie elsewhere; that it has as many samples is checked.
 constexpr const char* kFreeToChange[] = {
     "epochs",     "max_steps",   "early_stopping",   "device",           "threads",
     "workers",    "data",        "keep_checkpoints", "checkpoint_steps", "checkpoint_seconds",
@@ -248,13 +248,12 @@ Settings settings_of_run(const std::string& dir) {
   const std::string file = dir + "/settings.toml";
   if (!is_folder(dir)) throw IoError(cat(dir, ": there is no such run folder"));
   if (const int folds = has_file(file) ? 0 : folds_in(dir); folds > 0)
-    throw IoError(cat(dir, " holds ", folds, " folds, each of which is a run: name one, as ", dir,
-                      "/fold-1"));
+    throw IoError(cat(dir, " holds ", folds,
+                      " folds, and each fold is a run: give one of them, as in ", dir, "/fold-1"));
   if (!has_file(file))
     throw IoError(cat(dir,
-                      " holds no run: there is no settings.toml, which a run writes behind its "
-                      "first checkpoint. Of one that was stopped before, nothing is lost: start it "
-                      "again"));
+                      " holds no run: settings.toml is missing, which a run writes after its first "
+                      "checkpoint. If the run was stopped earlier, start it again"));
   return Settings::of_run(dir);
 }
 
@@ -282,7 +281,8 @@ Weights weights_of_run(const std::string& dir) {
     }
   std::optional<Checkpoint> checkpoint = load_latest_checkpoint(dir);
   if (!checkpoint)
-    throw IoError(cat(dir, " holds no weights yet: let the run get on, or resume it"));
+    throw IoError(
+        cat(dir, " holds no weights yet: wait for the first checkpoint, or resume the run"));
   return {checkpoint->path, checkpoint->model_state(), {}};
 }
 
@@ -310,8 +310,8 @@ void use_published(const PublishedConfig& config, Settings& settings,
                    std::vector<std::string>& class_names) {
   if (config.regression && settings.task != "regression")
     throw NotSupported(cat(config.path,
-                           ": the network tells quantities, not classes: train it with "
-                           "--task regression, or use a network of classes"));
+                           ": the network predicts numbers, not classes: train it with --task "
+                           "regression, or use a classification network"));
   if (settings.classes > 0 && settings.classes != config.classes)
     throw ValueError(cat("setting 'classes' is ", settings.classes, ", and ", config.path, " says ",
                          config.classes, ": leave 'classes' out"));
@@ -340,9 +340,8 @@ void override_settings(Settings& settings,
         !read_alike(before, as_long_as_seen(value, settings.model_info())))
       throw ValueError(
           cat("setting 'data' of the run is '", before, "' and cannot become '", value,
-              "' when it is resumed: its files may lie elsewhere, but how they are "
-              "read and divided stays. Give the same options behind the path, or start "
-              "a new run"));
+              "' when it is resumed: the path may change, but not how the files are read and "
+              "split. Give the same options after the path, or start a new run"));
     if (!free)
       throw ValueError(cat("setting '", key, "' of the run is '", before, "' and cannot become '",
                            value, "' when it is resumed: start a new run"));
@@ -359,13 +358,13 @@ std::vector<std::string> changes_by_hand(const Settings& settings, const std::st
   if (text.empty()) return told;
   const Settings made_with = Settings::of_text(text, dir + "/checkpoints");
   const auto refuse = [&](const std::string& what, const std::string& back) {
-    throw ValueError(cat(dir, "/settings.toml: ", what,
-                         ": the file was changed, and a run goes on with the settings that it was "
-                         "begun with. ",
-                         back, ", or start a new run"));
+    throw ValueError(
+        cat(dir, "/settings.toml: ", what,
+            ": the file was changed, but a run is resumed with its original settings. ", back,
+            ", or start a new run"));
   };
   if (settings.network != made_with.network)
-    refuse("the text of the network is another than that of the newest checkpoint", "Set it back");
+    refuse("the network differs from that of the newest checkpoint", "Set it back");
   for (const Settings::Key& key : settings.keys()) {
     const std::string before = made_with.get(key.name);
     if (key.value == before) continue;
@@ -376,7 +375,8 @@ std::vector<std::string> changes_by_hand(const Settings& settings, const std::st
         : named            ? last_name(key.value) == last_name(before)
                            : is_free_to_change(key.name)) {
       told.push_back(cat("settings.toml says ", key.name, " = ", key.value,
-                         ", the newest checkpoint ", before, ": the run goes on with ", key.value));
+                         ", the newest checkpoint ", before, ": the run continues with ",
+                         key.value));
       continue;
     }
     refuse(
@@ -392,9 +392,9 @@ TrainResult resume_run(const std::string& dir, const RunOptions& options,
                        const std::vector<std::pair<std::string, std::string>>& overrides) {
   Settings settings = settings_of_run(dir);
   if (!has_checkpoint(dir))
-    throw IoError(cat(dir,
-                      " has lost its checkpoints, so there is nothing to go on from: start a "
-                      "new run in another folder"));
+    throw IoError(cat(
+        dir,
+        " has lost its checkpoints, so it cannot be resumed: start a new run in another folder"));
   const std::vector<std::string> told = changes_by_hand(settings, dir);
   for (const auto& callback : options.callbacks)
     for (const std::string& note : told) callback->on_note(note);
@@ -489,7 +489,7 @@ TrainedModel TrainedModel::with_weights(const Settings& settings, const std::str
 
 void TrainedModel::load_record() {
   if (run_.empty()) {
-    record_problem_ = "a model file without its run does not tell";
+    record_problem_ = "a model file without its run folder does not list them";
     return;
   }
   const std::string file = cat(run_, "/", kSampleRecordFile);
@@ -501,7 +501,7 @@ void TrainedModel::load_record() {
     record_ = std::make_shared<const SampleRecord>(SampleRecord::load(file));
   } catch (const Error& error) {
     record_problem_ = error.what();
-    record_notes_ = {{"which samples the run has learnt from cannot be read", 1, record_problem_}};
+    record_notes_ = {{"the list of training samples cannot be read", 1, record_problem_}};
   }
 }
 
@@ -614,7 +614,7 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
     throw ValueError(cat(file_, ": model '", settings_.model,
                          info.finds_spans() ? "' finds answers in texts: ask it a question"
                          : info.pairs       ? "' translates texts: use translate()"
-                                            : "' reads no text by a tokenizer"));
+                                            : "' takes no text"));
   const ContextScope scope(context_);
   const std::size_t tab = info.masked ? std::string::npos : text.find('\t');
   data::TypedTokens row;
@@ -625,7 +625,7 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
                                    std::string_view(text).substr(tab + 1), text_length(settings_));
   std::vector<std::int64_t>& tokens = row.tokens;
   const std::int64_t length = std::ssize(tokens);
-  if (length == 0) throw ValueError("predict: there is no text");
+  if (length == 0) throw ValueError("predict: the text is empty");
   tokens.insert(tokens.end(), row.types.begin(), row.types.end());
   const Tensor scores =
       net_(Tensor::from(tokens, row.types.empty() ? Shape{1, length} : Shape{1, 2, length}));
@@ -633,14 +633,14 @@ Tensor TrainedModel::predict_text(const std::string& text) const {
   const auto hidden = std::find(tokens.begin(), tokens.end(), tokenizer_->number("[MASK]"));
   if (hidden == tokens.end())
     throw ValueError(cat("predict: model '", settings_.model,
-                         "' tells the word at [MASK], which the text lacks"));
+                         "' predicts the word at [MASK], and the text has no [MASK]"));
   const std::int64_t place = hidden - tokens.begin();
   return softmax(reshape(slice(scores, 1, place, place + 1), {scores.size(2)})).eval();
 }
 
 void TrainedModel::require_spans() const {
   if (tokenizer_ == nullptr || given_net_ || !settings_.model_info().finds_spans())
-    throw ValueError(cat(file_, ": model '", settings_.model, "' finds no answers in texts"));
+    throw ValueError(cat(file_, ": model '", settings_.model, "' does not answer questions"));
 }
 
 Answer TrainedModel::answer(const std::string& question, const std::string& text) const {
@@ -663,7 +663,7 @@ std::vector<AskedQuestion> TrainedModel::answers(const Selection& data, std::int
   const auto* set = dynamic_cast<const data::SpanDataset*>(opened.get());
   if (set == nullptr)
     throw ShapeError(
-        cat("'", data.data, "' has no questions: name a file of them, as in spans:FILE"));
+        cat("'", data.data, "' has no questions: give a file of questions, as in spans:FILE"));
   const data::SpanDataset part = set->part(start, count < 0 ? std::ssize(set->questions()) : count);
   const std::vector<Answer> given = answers_of(net_, part, lacks_answers(*set));
   std::vector<AskedQuestion> out;

@@ -1,4 +1,4 @@
-// Paths inside data sources: KIND:PATH, csv:PATH,test=PATH, npy:PATH,PATH.
+// Parses paths inside data sources: KIND:PATH, csv:PATH,test=PATH, npy:PATH,PATH.
 #include "train/run_data.h"
 
 #include <algorithm>
@@ -250,7 +250,7 @@ std::string locate_data(const std::string& spec, const std::string& run_dir) {
                     fs::path(*missing).is_relative()
                         ? ", neither from this folder nor from the run's or one above it"
                         : "",
-                    "; say with --data where it lies now"));
+                    "; give its new path with --data"));
 }
 
 std::string locate_file(const std::string& path, const std::string& run_dir) {

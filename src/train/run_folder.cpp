@@ -1,4 +1,4 @@
-// POSIX files and locks behind a run folder.
+// POSIX files and file locks of a run folder.
 #include "train/run_folder.h"
 
 #include <fcntl.h>
@@ -64,10 +64,10 @@ Checkpoint load(const std::string& path) {
   const auto format = file.metadata.find("format"), state = file.metadata.find("state");
   if (format != file.metadata.end() && format->second == kOlderFormat)
     throw FormatError(cat(path,
-                          " was written by an older version of Tenon, whose runs chose their "
-                          "weights by the test part: start a new run"));
+                          " was written by an older version of Tenon, which selected weights by "
+                          "the test part: start a new run"));
   if (format == file.metadata.end() || format->second != kFormat || state == file.metadata.end())
-    throw FormatError(cat(path, " is a safetensors file, but no checkpoint of a run"));
+    throw FormatError(cat(path, " is a safetensors file, but not a checkpoint"));
   const auto settings = file.metadata.find(kSettingsKey);
   return {path, std::move(file.tensors), progress_from_json(state->second, path),
           settings == file.metadata.end() ? std::string() : settings->second};
@@ -125,7 +125,7 @@ std::optional<Checkpoint> load_latest_checkpoint(
       return found;
     } catch (const Error& error) {
       log_message(LogLevel::Warning,
-                  cat("a checkpoint cannot be read and is passed over: ", error.what()));
+                  cat("a checkpoint cannot be read and is skipped: ", error.what()));
       if (first_problem.empty()) first_problem = error.what();
     }
   }
@@ -144,7 +144,7 @@ TuneTable load_engines(const std::string& run_dir) {
     return TuneTable::parse(io::read_file(file, 16 << 20));
   } catch (const Error& error) {
     log_message(LogLevel::Warning,
-                cat(file, " is left out, so other engines may be chosen now: ", error.what()));
+                cat(file, " is not used, so other engines may be chosen: ", error.what()));
     return {};
   }
 }
@@ -157,15 +157,15 @@ RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   error.clear();
   fs::create_directories(io::system_path(path_) + std::string("/checkpoints"), error);
   if (error)
-    throw IoError(cat(path_, ": cannot make the run folder: ", error.message(),
+    throw IoError(cat(path_, ": cannot create the run folder: ", error.message(),
                       "; choose another folder or check its permissions"));
   refuse_foreign_links();
   lock();
   try {
     if (!resume && holds_run())
-      throw ValueError(cat(path_,
-                           " already holds a run: go on with it (TrainOptions::resume), or choose "
-                           "another folder"));
+      throw ValueError(
+          cat(path_,
+              " already holds a run: resume it (TrainOptions::resume), or choose another folder"));
     remove_leftovers(resume);
   } catch (...) {
     ::close(lock_);

@@ -1,13 +1,13 @@
-// RunFolder: the files of a run, and the lock that keeps a second run out.
+// RunFolder: the files of a run, and the lock that excludes a second run.
 //
 //   settings.toml  tokenizer.json  log.csv  log.jsonl  model.safetensors  best.safetensors
 //   training_samples.safetensors  engines.tune  lock
-//   checkpoints/step-00000938.safetensors …  checkpoints/latest (the newest one's name)
+//   checkpoints/step-00000938.safetensors …  checkpoints/latest (name of the newest)
 //
-// Every file but the logs is replaced whole, so that a run killed at any moment leaves a whole
-// checkpoint; a log may end in a torn line, which resuming cuts off. settings.toml is written last
-// of what a run begins with, behind its first checkpoint: where it stands, the run can go on
-// without what it began with, as files of weights.
+// Every file except the logs is replaced atomically, so a run killed at any moment leaves a
+// complete checkpoint. A log may end in an incomplete line, which resuming removes. settings.toml
+// is the last file of a new run, written after its first checkpoint: if it exists, the run can be
+// resumed without the files that it started from, such as pretrained weights.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +23,16 @@
 
 namespace tenon::train {
 
-/// The tokenizer of a run that learns from text by one.
+/// The tokenizer of a run on tokenized text.
 inline constexpr char kTokenizerFile[] = "tokenizer.json";
 
 struct Checkpoint {
   std::string path;
   io::TensorMap tensors;  ///< "model." and "optimizer." before the names
   Progress progress;
-  std::string settings{};  ///< the settings.toml that it was made with; "" without one
+  std::string settings{};  ///< settings.toml at the time of writing; "" if missing
 
-  /// The tensors under a prefix, without it.
+  /// The tensors under a prefix, with the prefix removed.
   StateDict part(const std::string& prefix) const;
   StateDict model_state() const { return part(kModelPrefix); }
   StateDict optimizer_state() const { return part(kOptimizerPrefix); }
@@ -40,28 +40,27 @@ struct Checkpoint {
   static constexpr char kLossScale[] = "trainer.loss_scale", kGoodSteps[] = "trainer.good_steps";
 };
 
-/// The newest checkpoint of a run folder that can be read: the one `latest` names, or failing that
-/// the highest step. nullopt when there is none. Needs no lock: checkpoints are only ever replaced
-/// whole.
-/// One that `check` throws an Error for counts as one that cannot be read.
+/// The newest readable checkpoint of a run folder: the one that `latest` names, else the one with
+/// the highest step. nullopt if there is none. Needs no lock, because checkpoints are replaced
+/// atomically. A checkpoint for which `check` throws an Error counts as unreadable.
 std::optional<Checkpoint> load_latest_checkpoint(
     const std::string& run_dir, const std::function<void(const Checkpoint&)>& check = {});
 
-/// Whether the run in this folder has written a checkpoint, whatever it is worth.
+/// Whether the run folder contains a checkpoint file, readable or not.
 bool has_checkpoint(const std::string& run_dir);
 
-/// Checkpoint::settings of the newest checkpoint whose head can be read; "" where none has any.
+/// Checkpoint::settings of the newest checkpoint with a readable header; "" if there is none.
 std::string settings_of_latest_checkpoint(const std::string& run_dir);
 
-/// The engines that the run's products used so far (engines.tune); none when the file is missing or
-/// cannot be read, which is then said.
+/// The engine choices of the run so far (engines.tune); empty, with a message, if the file is
+/// missing or unreadable.
 TuneTable load_engines(const std::string& run_dir);
 
 class RunFolder {
  public:
-  /// Makes the folder where it is missing and locks it. Throws IoError when it cannot be made or
-  /// written or is in use, and ValueError when `resume` is off and it already holds a run. What a
-  /// run left that was stopped before its first step is no run, and makes room for this one.
+  /// Creates the folder if needed and locks it. Throws IoError if it cannot be created or written
+  /// or is in use, and ValueError if `resume` is off and it already holds a run. Files of a run
+  /// that stopped before its first step are removed.
   RunFolder(const std::string& path, bool resume);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
@@ -73,12 +72,11 @@ class RunFolder {
   /// Writes the checkpoint, then points `latest` to it, then deletes all but the newest `keep`.
   /// Returns its path.
   std::string save(const Checkpoint& checkpoint, int keep);
-  /// Brings the logs to where the run stands: cuts off what lies beyond `progress`, and opens them
-  /// for appending.
+  /// Truncates the logs to the position `progress` and opens them for appending.
   void open_logs(const Progress& progress);
-  /// log.csv anew, with what log.jsonl says of the test part in the lines of those epochs.
+  /// Rewrites log.csv, with the test results of log.jsonl in the lines of their epochs.
   void rewrite_csv(const std::vector<EpochReport>& history);
-  /// What the weights after this step gave on the test part, where log.jsonl says that.
+  /// Test results of the weights after this step, if log.jsonl has them.
   std::optional<TestReport> test_report(std::int64_t step) const;
   void append_csv(const std::string& text) { append(csv_, "log.csv", text); }
   void append_json(const std::string& line) { append(json_, "log.jsonl", line + "\n"); }

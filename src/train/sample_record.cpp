@@ -1,4 +1,4 @@
-// Checksums are computed in pieces, on all threads where files are read.
+// Checksums are computed in pieces, on all threads when files are read.
 #include "train/sample_record.h"
 
 #include <algorithm>

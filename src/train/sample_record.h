@@ -1,8 +1,9 @@
-// What a run keeps of the samples that it learns from: a checksum of each, in a file of its folder.
-// Whoever measures the run's model counts by it how many of the measured samples training has seen,
-// whatever path, name or kind of source they come from.
+// Record of the training samples: a checksum of each sample, in a file of the run folder. An
+// evaluation uses it to count the samples that training has seen, whatever their path, name or
+// source.
 //
-// Bounded in memory and time: of very many samples every second, third … is kept.
+// Memory and time are bounded: of very large datasets only every second, third, ... sample is
+// recorded.
 #pragma once
 
 #include <cstdint>
@@ -16,50 +17,54 @@
 
 namespace tenon::train {
 
-/// Its name in the run's folder.
+/// File name in the run folder.
 inline constexpr char kSampleRecordFile[] = "training_samples.safetensors";
 
 class SampleRecord {
  public:
-  /// What a checksum is of.
+  /// What a checksum covers.
   enum class Unit {
-    Images,  ///< an image's file, or the video that a frame is from
-    Inputs,  ///< a sample's numbers, of tokens without the zeros that fill a row up
-    Texts    ///< every so many tokens of a text in windows, wherever they begin
+    Images,  ///< an image file, or the video that a frame is from
+    Inputs,  ///< the values of a sample; for tokens without padding
+    Texts    ///< fixed-length stretches of tokens, independent of where windows begin
   };
 
-  static constexpr std::int64_t kMostInputs = std::int64_t{1} << 20,  ///< kept of sets in memory
-      kMostRead = std::int64_t{1} << 15,                              ///< of files
-      kMostDrawn = std::int64_t{1} << 11,       ///< of what is drawn, which takes longest
-      kMostTexts = std::int64_t{1} << 18,       ///< of stretches of tokens
-      kMostBytes = std::int64_t{1} << 32,       ///< of inputs that are read
-      kMostDrawnBytes = std::int64_t{1} << 26;  ///< of inputs that are drawn
-  static constexpr std::int64_t kStretch = 32;  ///< tokens, or as many as a window has
+  static constexpr std::int64_t kMostInputs =
+                                    std::int64_t{1}
+                                    << 20,      ///< most checksums kept, for datasets in memory
+      kMostRead = std::int64_t{1} << 15,        ///< for files
+      kMostDrawn = std::int64_t{1} << 11,       ///< for generated samples, which take longest
+      kMostTexts = std::int64_t{1} << 18,       ///< for stretches of tokens
+      kMostBytes = std::int64_t{1} << 32,       ///< bytes of inputs read
+      kMostDrawnBytes = std::int64_t{1} << 26;  ///< bytes of inputs generated
+  static constexpr std::int64_t kStretch =
+      32;  ///< tokens per stretch, or the window length if that is smaller
 
-  /// Of the training part. Images that cannot be read are passed over.
+  /// Records the training part. Unreadable images are skipped.
   static SampleRecord of(const data::Dataset& training);
-  /// Takes those of another one in. Throws ValueError where it is of another unit.
+  /// Adds the checksums of another record. Throws ValueError if its unit differs.
   void add(const SampleRecord& other);
-  /// Whether it is of these training samples. Of images some are looked at.
+  /// Whether the record is of these training samples; a subset of images is compared.
   bool is_of(const data::Dataset& training) const;
 
   void save(const std::string& path) const;
-  /// Throws IoError, and FormatError for what save() does not write.
+  /// Throws IoError, and FormatError if save() did not write the file.
   static SampleRecord load(const std::string& path);
 
-  /// How many of the samples [first, end) are in it; nothing where the set is of another unit.
+  /// Number of the samples [first, end) that are in the record; nullopt if the dataset has another
+  /// unit.
   std::optional<SeenSamples> seen(const data::Dataset& set, std::int64_t first,
                                   std::int64_t end) const;
-  /// The same of images by their files' bytes.
+  /// The same for an image, given the bytes of its file.
   std::optional<SeenSamples> seen_image(std::string_view file) const;
 
  private:
   bool holds(std::uint64_t checksum) const;
   SeenSamples seen_texts(const data::Dataset& set, std::int64_t first, std::int64_t end) const;
   Unit unit_ = Unit::Inputs;
-  std::int64_t every_ = 1;    // training samples, of which one is kept; of Texts a power of two
-  std::int64_t stretch_ = 0;  // tokens, of Texts
-  std::vector<std::uint64_t> checksums_;  // ascending, without repeats
+  std::int64_t every_ = 1;  // one of every_ training samples is recorded; a power of two for Texts
+  std::int64_t stretch_ = 0;              // length in tokens, for Texts
+  std::vector<std::uint64_t> checksums_;  // sorted, unique
 };
 
 }  // namespace tenon::train

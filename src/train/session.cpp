@@ -1,4 +1,4 @@
-// From settings to objects.
+// Builds the objects of a run from its settings.
 #include "train/session.h"
 
 #include <algorithm>
@@ -71,10 +71,9 @@ void check_pairs(const Settings& settings, const data::Dataset& set) {
   if (input.rank() == 2 && input[0] == 2 && set.input_dtype() == DType::Int64 &&
       set.target_shape() == Shape{input[1]} && set.classes() > 0)
     return;
-  throw ShapeError(cat("model '", settings.model,
-                       "' learns from pairs of texts, but an example of '", settings.data, "' is ",
-                       set.input_dtype(), " ", input,
-                       ": use the data numbers, or name a file, as in --data pairs:FILE"));
+  throw ShapeError(cat("model '", settings.model, "' needs pairs of texts, but a sample of '",
+                       settings.data, "' is ", set.input_dtype(), " ", input,
+                       ": use the data source numbers, or a file, as in --data pairs:FILE"));
 }
 
 // What reads text by a tokenizer must have a place for each of its tokens.
@@ -82,10 +81,10 @@ void check_vocabulary(const Settings& settings, const models::Info& model,
                       const data::Tokenizer* tokenizer) {
   if (tokenizer == nullptr && model.vocabulary > 0)
     throw ValueError(cat("model '", settings.model,
-                         "' reads text by a tokenizer: name one, as in --tokenizer vocab.txt"));
+                         "' needs a tokenizer: give one, as in --tokenizer vocab.txt"));
   if (!settings.tokenizer.empty() && !model.takes_tokens())
     throw ValueError(cat("setting 'tokenizer' is '", settings.tokenizer, "', but model '",
-                         settings.model, "' reads no text"));
+                         settings.model, "' takes no text"));
   if (tokenizer == nullptr || model.masked || model.vocabulary == 0) return;
   if (tokenizer->size() > model.vocabulary)
     throw ValueError(cat(
@@ -100,9 +99,9 @@ void check_vocabulary(const Settings& settings, const models::Info& model,
 // Questions behind which parts of texts stand, in tokens.
 void check_spans(const Settings& settings, const data::Dataset& set, const Shape& context) {
   if (dynamic_cast<const data::SpanDataset*>(&set) == nullptr)
-    throw ShapeError(cat("model '", settings.model,
-                         "' learns where answers stand in texts, which '", settings.data,
-                         "' does not say: name a file of questions, as in --data spans:FILE"));
+    throw ShapeError(cat("model '", settings.model, "' learns to find answers in texts, but '",
+                         settings.data,
+                         "' has no answers: give a file of questions, as in --data spans:FILE"));
   if (set.input_shape()[1] > context[0])
     throw ShapeError(cat("model '", settings.model, "' sees ", context[0],
                          " tokens, but questions and parts of texts of '", settings.data, "' have ",
@@ -117,9 +116,9 @@ void check_texts(const Settings& settings, const data::Dataset& set, const Shape
   if (set.input_dtype() != DType::Int64 || !texts || set.target_shape().rank() != 0 ||
       set.classes() < 1)
     throw ShapeError(cat("model '", settings.model,
-                         "' learns from texts with a class each, but an example of '",
-                         settings.data, "' is ", set.input_dtype(), " ", set.input_shape(),
-                         ": name a file of lines CLASS TAB TEXT, as in --data lines:FILE"));
+                         "' needs texts with a class each, but a sample of '", settings.data,
+                         "' is ", set.input_dtype(), " ", set.input_shape(),
+                         ": give a file of lines CLASS TAB TEXT, as in --data lines:FILE"));
   if (input[input.rank() - 1] > context[0])
     throw ShapeError(cat(
         "model '", settings.model, "' sees ", context[0], " tokens, but lines of '", settings.data,
@@ -131,9 +130,9 @@ void check_tokens(const Settings& settings, const data::Dataset& set, const Shap
   const bool windows = set.input_shape().rank() == 1 && set.input_dtype() == DType::Int64 &&
                        set.target_shape() == set.input_shape() && set.classes() > 0;
   if (!windows)
-    throw ShapeError(cat("model '", settings.model, "' learns from text, but an example of '",
+    throw ShapeError(cat("model '", settings.model, "' needs text, but a sample of '",
                          settings.data, "' is ", set.input_dtype(), " ", set.input_shape(),
-                         ": name a text file, as in --data text:FILE"));
+                         ": give a text file, as in --data text:FILE"));
   if (set.input_shape()[0] > context[0])
     throw ShapeError(cat("model '", settings.model, "' sees ", context[0],
                          " tokens, but the windows of '", settings.data, "' have ",
@@ -150,9 +149,9 @@ std::string other_model(const Settings& settings, const data::Dataset& set) {
                          : one_class                                             ? "bert_classifier"
                          : input.rank() == 2                                     ? "transformer"
                                                                                  : "gpt2";
-    return cat(": choose a model that reads such texts, as ", reader, " ('tenon models')");
+    return cat(": choose a model for such texts, such as ", reader, " ('tenon models')");
   }
-  if (!settings.network.empty()) return ": write that as 'input' in the file, or name other data";
+  if (!settings.network.empty()) return ": change 'input' in the file, or use other data";
   const bool for_images = settings.model_info().input.rank() == 3 && input.rank() == 3;
   const bool quantities = settings.task == kRegression || is_floating(set.target_dtype());
   if (for_images || (!quantities && !one_class)) return ": choose another model";
@@ -246,13 +245,12 @@ DataSets open_data(const Settings& settings, const std::string& run_dir) {
   const bool fits =
       model.input.rank() == 1 ? input.numel() == model.input.numel() : input == model.input;
   if (!fits)
-    throw ShapeError(cat("model '", settings.model, "' takes ", model.input,
-                         ", but an example of '", settings.data, "' is ", input,
-                         other_model(settings, *sets.train)));
+    throw ShapeError(cat("model '", settings.model, "' takes ", model.input, ", but a sample of '",
+                         settings.data, "' is ", input, other_model(settings, *sets.train)));
   if (sets.train->classes() < 1 && settings.task != kRegression)
     throw ShapeError(cat("'", settings.data, "' has no classes: its targets are ",
                          sets.train->target_dtype(), " ", sets.train->target_shape(),
-                         "; to learn quantities, say --task regression"));
+                         "; for numeric targets, use --task regression"));
   return sets;
 }
 
@@ -292,7 +290,7 @@ optim::Parameters parameters_by_rate(const nn::AnyModule& net, const Settings& s
     std::string all;
     for (const std::string& name : names) all += cat(all.empty() ? "" : ", ", name);
     const std::string near = nearest(rates[k].first, names.data(), static_cast<int>(names.size()));
-    throw ValueError(cat("setting 'rate_of': nothing that learns is in '", rates[k].first, "'",
+    throw ValueError(cat("setting 'rate_of': no trainable parameter is in '", rates[k].first, "'",
                          near.empty() ? "." : cat("; did you mean '", near, "'?"), " The parts of ",
                          settings.model, " are ", all, ", and those within them ('tenon summary ",
                          settings.model, "')"));
@@ -314,7 +312,7 @@ void Session::check_outputs(const data::Dataset& set) const {
   if (quantities ? given == wanted : out.rank() == 2 && given >= wanted) return;
   throw ShapeError(
       cat("model '", settings.model, "' gives ", given, given == 1 ? " number" : " numbers",
-          " for an example, where '", settings.data, "' has ", wanted,
+          " for a sample, where '", settings.data, "' has ", wanted,
           quantities ? (wanted == 1 ? " target" : " targets") : " classes",
           settings.network.empty() ? ": choose a model with as many outputs"
                                    : ": end the file's layers with { linear = \"classes\" }",
@@ -322,9 +320,8 @@ void Session::check_outputs(const data::Dataset& set) const {
               ? cat(", as mlp:", set.input_shape().numel(), "-64-", wanted)
               : std::string(),
           // 1,000 different prices in 200 rows are no classes.
-          !quantities && wanted > set.size()
-              ? "; or, if these are quantities and no classes, say --task regression"
-              : ""));
+          !quantities && wanted > set.size() ? "; or, for numeric targets, use --task regression"
+                                             : ""));
 }
 
 nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double label_smoothing) {
@@ -355,8 +352,8 @@ LoraOptions lora_of(const Settings& settings) {
   // The layers of a head are as they were drawn: adapters beside them would adapt noise.
   if (!settings.head.empty() && options.learn.empty())
     throw ValueError(cat("setting 'lora' is '", settings.lora, "' and 'head' is '", settings.head,
-                         "', whose layers must learn themselves: name them, as in '", settings.lora,
-                         ",learn=classifier'"));
+                         "', whose layers must be trained in full: name them, as in '",
+                         settings.lora, ",learn=classifier'"));
   return options;
 }
 
@@ -368,10 +365,10 @@ void check_unfreezing(const Settings& settings, const nn::AnyModule& net) {
   const auto* frozen = net.as<FrozenNet>();
   if (frozen == nullptr)
     throw ValueError(cat("setting 'unfreeze_after' is ", settings.unfreeze_after,
-                         ", but nothing is frozen: name parts, as in --freeze features"));
+                         ", but no layer is frozen: name layers, as in --freeze features"));
   if (frozen->names_of_frozen().empty())
     throw ValueError(cat("setting 'unfreeze_after' is ", settings.unfreeze_after, ", but '",
-                         settings.freeze, "' has nothing that would learn in ", settings.model));
+                         settings.freeze, "' has no trainable parameter in ", settings.model));
 }
 
 // Precisions that were asked for and that a GPU alone has.
@@ -397,7 +394,8 @@ std::string note_on_warm_up(const Settings& settings, std::int64_t steps_per_epo
   const auto [wanted, rise] = optim::warm_up(o);
   if (wanted - rise <= 1) return "";
   return cat("warm-up: the learning rate rises for ", rise, rise == 1 ? " step" : " steps",
-             ", half of the run at most, where warmup = ", settings.warmup, " asks for ", wanted);
+             ", at most half of the run, although warmup = ", settings.warmup, " asks for ",
+             wanted);
 }
 
 }  // namespace
@@ -432,7 +430,7 @@ void Session::measure_in_batches(std::int64_t batch) {
   make_measuring_loaders();
 }
 
-// What was frozen learns, from the examples themselves.
+// What was frozen learns, from the samples themselves.
 Stage Session::unfreeze() {
   const nn::AnyModule whole = net.as<FrozenNet>()->released();
   make_optimizer();
@@ -456,9 +454,9 @@ Session::Session(const Settings& s, const DataSets& opened, bool resume)
     net = standardized(net, *sets.train, quantities);
   loss = loss_of(settings, net, settings.label_smoothing);
   if (!settings.weights.empty() && !resume && !ShapesOnly::is_on())
-    notes.push_back(cat(take_fitting_weights(net, settings.weights),
-                        config_words(settings.weights, settings.model),
-                        settings.head.empty() ? "" : "; the head's layers begin as drawn"));
+    notes.push_back(cat(
+        take_fitting_weights(net, settings.weights), config_words(settings.weights, settings.model),
+        settings.head.empty() ? "" : "; the head's layers are initialized randomly"));
   if (!settings.lora.empty()) net = *(adapted = with_adapters(net, lora_of(settings)));
   const std::vector<std::string> frozen = parse_parts(settings.freeze);
   if (!frozen.empty()) net = FrozenNet(net, frozen);
@@ -475,7 +473,7 @@ Session::Session(const Settings& s, const DataSets& opened, bool resume)
                                   : std::string()));
   if (const std::int64_t size = sets.train->size(); size < settings.batch)
     notes.push_back(cat("each step takes all ", size,
-                        " training examples: they are fewer than a batch of ", settings.batch));
+                        " training samples: they are fewer than a batch of ", settings.batch));
   if (const std::string note = note_on_warm_up(settings, train->batches()); !note.empty())
     notes.push_back(note);
   if (current_device().kind == Device::Kind::Cpu)
@@ -500,7 +498,7 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
   const auto in_every_step = [this](const char* why) {
     notes.push_back(cat("the frozen part is computed in every step: ", why));
   };
-  if (teacher) return in_every_step("the teacher takes its input");
+  if (teacher) return in_every_step("the teacher needs the input");
   if (augmentation_of(settings).mixing.any())
     return in_every_step("the images of a batch are mixed");
   if (settings.keep_frozen == "off") return in_every_step("keep_frozen is off");
@@ -568,8 +566,7 @@ std::string scale_text(const ChannelScale& scale) {
 void Session::open_teacher(const data::Dataset& set) {
   const TrainedModel model = TrainedModel::open(settings.teacher);
   if (settings.task == kRegression || model.is_regression())
-    throw NotSupported(
-        "setting 'teacher': a teacher gives scores of classes, a regression has none");
+    throw NotSupported("setting 'teacher': distillation needs classes, and this is a regression");
   const std::vector<std::string> own = class_words(set.class_names());
   const models::Info given = model.settings().model_info(), wanted = settings.model_info();
   const bool takes_them = given.tokens == wanted.tokens && given.pairs == wanted.pairs &&
@@ -581,15 +578,16 @@ void Session::open_teacher(const data::Dataset& set) {
                          settings.classes, ": train a teacher on the same data"));
   if (!own.empty() && model.class_names() != own)
     throw ValueError(cat("setting 'teacher': the classes of ", settings.teacher, " (",
-                         model.class_names().front(), ", …) are others than those of '",
-                         settings.data, "' (", own.front(), ", …), or in another order"));
+                         model.class_names().front(), ", …) differ from those of '", settings.data,
+                         "' (", own.front(), ", …), or in another order"));
   const Settings& theirs = model.settings();
   teacher = model.net();
   // Pixels are scaled as the run's network wants them.
   const ChannelScale used = pixel_scale(theirs), own_scale = pixel_scale(settings);
   if (set.input_dtype() == DType::UInt8 && !same_scale(used, own_scale))
-    throw ValueError(cat("setting 'teacher': ", settings.teacher, " learnt from pixels with mean ",
-                         scale_text(used), ", this run has ", scale_text(own_scale),
+    throw ValueError(cat("setting 'teacher': ", settings.teacher,
+                         " was trained on pixels with mean ", scale_text(used), ", this run has ",
+                         scale_text(own_scale),
                          ": set normalize, input_mean and input_std to the teacher's"));
   notes.push_back(cat("teacher: ", theirs.model, " from ", model.file(), ", temperature ",
                       settings.temperature, ", weight ", settings.distill_weight));

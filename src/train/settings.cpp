@@ -1,4 +1,4 @@
-// The settings of a run: one table of keys that set(), get(), toml() and keys() all read.
+// The settings of a run: one table of keys that set(), get(), toml() and keys() share.
 #include "train/settings.h"
 
 #include <algorithm>
@@ -38,147 +38,144 @@ constexpr double kMostShare = 1000;  // of the learning rate, for a part
 constexpr char kNetwork[] = "network";  // written, and spoken of, only where there is one
 
 const Field kFields[] = {
-    {"model", "lenet5, keras_cnn, fcn_r, mlp, mlp:784-300-10 or a file, net.toml",
+    {"model", "network: a name such as lenet5, mlp:784-300-10, or a file, net.toml",
      &Settings::model},
-    {kNetwork, "the text of the file that model names", &Settings::network},
-    {"task", "classification, or regression: targets are quantities", &Settings::task},
-    {"activation", "of mlp: relu, tanh, sigmoid, gelu, silu, ...", &Settings::activation},
-    {"head", "of networks of photographs: layers in place of the last ones, as 256,relu",
+    {kNetwork, "content of the file that model names", &Settings::network},
+    {"task", "classification or regression", &Settings::task},
+    {"activation", "activation function of mlp: relu, tanh, sigmoid, gelu, silu, ...",
+     &Settings::activation},
+    {"head", "layers that replace the classifier of alexnet, vgg16 or resnetN: 256,relu",
      &Settings::head},
-    {"lora",
-     "adapters beside weights that stay: rank=8,alpha=16,targets=c_attn+c_proj,learn=classifier.6",
+    {"lora", "LoRA adapters: rank=8,alpha=16,targets=c_attn+c_proj,learn=classifier.6",
      &Settings::lora},
-    {"teacher", "a run whose network is learnt from too: its scores are targets beside the classes",
-     &Settings::teacher},
-    {"temperature", "by which the scores of student and teacher are divided",
+    {"teacher", "run of the teacher network, for knowledge distillation", &Settings::teacher},
+    {"temperature", "softmax temperature of student and teacher in distillation",
      &Settings::temperature, 1e-3, 1e6},
-    {"distill_weight", "of the teacher's scores in the loss; the classes have the rest",
+    {"distill_weight", "weight of the distillation loss; the loss on the labels has the rest",
      &Settings::distill_weight, 0, 1},
-    {"weights", "a file of weights (.safetensors, .pt), of which tensors that fit are taken",
+    {"weights", "file of pretrained weights (.safetensors, .pt); tensors that fit are loaded",
      &Settings::weights},
-    {"freeze", "parts of the network that do not learn, by their names: features,classifier.0",
+    {"freeze", "layers whose weights are frozen, by name: features,classifier.0",
      &Settings::freeze},
-    {"unfreeze_after", "epochs after which the frozen parts learn too; 0: never",
+    {"unfreeze_after", "epochs after which frozen layers are trained too; 0: never",
      &Settings::unfreeze_after, 0, 1e6},
     {"frozen_variants",
-     "of augmentation: of so many epochs' what frozen parts give is computed, and comes again; 0: "
-     "in every step",
+     "with augmentation: epochs whose frozen-layer outputs are kept and reused in turn; 0: "
+     "recomputed in every step",
      &Settings::frozen_variants, 0, 1e6},
     {"keep_frozen",
-     "what frozen parts give, computed once: memory; disk; auto: both, on disk where it took a "
-     "second or more; off: in every step",
+     "where outputs of frozen layers are kept: memory, disk, auto (both; on disk if computing took "
+     "1 s or more), off (recomputed in every step)",
      &Settings::keep_frozen},
-    {"frozen_cache", "GiB of what frozen parts give on disk, of all runs together",
+    {"frozen_cache", "limit in GiB for frozen-layer outputs on disk, all runs together",
      &Settings::frozen_cache, 0, 1e6},
-    {"rate_of", "learning rates of parts, as shares of lr: features=0.1,classifier.0=2",
+    {"rate_of", "learning rates of layers as factors of lr: features=0.1,classifier.0=2",
      &Settings::rate_of},
-    {"tokenizer", "of text: tokenizer.json, vocab.txt, vocab.json, or the folder of one",
+    {"tokenizer", "tokenizer for text: tokenizer.json, vocab.txt, vocab.json or their folder",
      &Settings::tokenizer},
     {"data",
-     "digits[:TRAIN,TEST], scenes[:TRAIN,TEST], random[:TRAIN,TEST], mnist[:DIR], cifar10[:DIR], "
-     "cifar100[:DIR], "
-     "idx:DIR, csv:FILE, npy:X,Y, text:FILE, lines:FILE, numbers[:TRAIN,TEST], pairs:FILE, "
-     "spans:FILE, folder:DIR, list:FILE or shards:PATTERN",
+     "data source: digits[:TRAIN,TEST], scenes[:TRAIN,TEST], random[:TRAIN,TEST], mnist[:DIR], "
+     "cifar10[:DIR], cifar100[:DIR], idx:DIR, csv:FILE, npy:X,Y, text:FILE, lines:FILE, "
+     "numbers[:TRAIN,TEST], pairs:FILE, spans:FILE, folder:DIR, list:FILE or shards:PATTERN",
      &Settings::data},
-    {"classes", "number of classes; 0: as many as the data has", &Settings::classes, 0, 1e6},
+    {"classes", "number of classes; 0: that of the data", &Settings::classes, 0, 1e6},
     {"epochs", "passes over the training data", &Settings::epochs, 1, 1e6},
-    {"max_steps", "ends the run earlier; 0: no limit", &Settings::max_steps},
-    {"batch", "examples in a step", &Settings::batch, 1, 16777216},
-    {"optimizer", "sgd, adam, adamw, rmsprop or levenberg", &Settings::optimizer},
+    {"max_steps", "limit of training steps; 0: none", &Settings::max_steps},
+    {"batch", "batch size", &Settings::batch, 1, 16777216},
+    {"optimizer", "optimizer: sgd, adam, adamw, rmsprop or levenberg", &Settings::optimizer},
     {"lr", "learning rate", &Settings::lr, 0, 1e6},
-    {"momentum", "of sgd and rmsprop", &Settings::momentum, 0, 1},
-    {"nesterov", "Nesterov's momentum, for sgd", &Settings::nesterov},
-    {"beta2", "of adam and adamw: how long squares of gradients are remembered", &Settings::beta2,
-     0, 1},
-    {"eps", "of adam and adamw: added to the root of those squares; of levenberg: to the curvature",
+    {"momentum", "momentum of sgd and rmsprop", &Settings::momentum, 0, 1},
+    {"nesterov", "use Nesterov momentum in sgd", &Settings::nesterov},
+    {"beta2", "decay rate of the second moment of adam and adamw", &Settings::beta2, 0, 1},
+    {"eps", "epsilon of adam and adamw; of levenberg: damping added to the curvature",
      &Settings::eps, 0, 1e30},
-    {"weight_decay", "pull of the weights towards zero", &Settings::weight_decay, 0, 1e6},
+    {"weight_decay", "weight decay", &Settings::weight_decay, 0, 1e6},
     {"schedule",
-     "of the learning rate: constant, step, multistep, exponential, cosine, linear, polynomial, "
+     "learning-rate schedule: constant, step, multistep, exponential, cosine, linear, polynomial, "
      "cosine_restarts, inverse_sqrt, plateau or one_cycle",
      &Settings::schedule},
     {"milestones",
-     "epochs after which the rate falls by gamma, for the schedule multistep: 3,6; or is this "
-     "share of lr: 3=0.4,6=0.2",
+     "multistep: epochs after which the rate is multiplied by gamma, 3,6, or becomes this factor "
+     "of lr, 3=0.4,6=0.2",
      &Settings::milestones},
-    {"warmup", "epochs in which the learning rate rises, half of the run at most",
-     &Settings::warmup, 0, 1e6},
+    {"warmup", "warm-up epochs, at most half of the run", &Settings::warmup, 0, 1e6},
     {"step_epochs",
-     "epochs between two changes, for the schedules step and exponential; of the first period, for "
-     "cosine_restarts",
+     "step and exponential: epochs between two changes; cosine_restarts: epochs of the first "
+     "period",
      &Settings::step_epochs, 1e-6, 1e6},
-    {"gamma", "factor of one change, for the schedules step, multistep, exponential and plateau",
-     &Settings::gamma, 1e-9, 1},
+    {"gamma", "step, multistep, exponential and plateau: factor of one change", &Settings::gamma,
+     1e-9, 1},
     {"min_lr_factor",
-     "the lowest learning rate as a share of lr, for cosine, linear, polynomial, cosine_restarts "
-     "and plateau",
+     "cosine, linear, polynomial, cosine_restarts and plateau: lowest learning rate as a factor of "
+     "lr",
      &Settings::min_lr_factor, 0, 1},
-    {"power", "of the share of steps that are left, for the schedule polynomial", &Settings::power,
-     1e-9, 1e6},
-    {"restart_multiply", "how much longer each period of cosine_restarts is than the last",
+    {"power", "polynomial: exponent of the fraction of steps that remain", &Settings::power, 1e-9,
+     1e6},
+    {"restart_multiply", "cosine_restarts: each period is this many times longer than the last",
      &Settings::restart_multiply, 1, 1e6},
-    {"clip_norm", "largest norm of all gradients together; 0: no limit", &Settings::clip_norm, 0,
-     kAny},
-    {"label_smoothing", "share of the target that is spread over all classes in training",
+    {"clip_norm", "gradient clipping: largest norm of all gradients together; 0: none",
+     &Settings::clip_norm, 0, kAny},
+    {"label_smoothing", "label smoothing: share of the target spread over all classes in training",
      &Settings::label_smoothing, 0, 1},
     {"precision",
-     "how products compute: fp32, tf32, bf16 or fp16; the CPU computes tf32 and fp16 in fp32",
+     "precision of matrix products and convolutions: fp32, tf32, bf16 or fp16; the CPU computes "
+     "tf32 and fp16 in fp32",
      &Settings::precision},
-    {"layer_precision", "layers that compute otherwise: 0=fp32,conv1=tf32",
+    {"layer_precision", "precision of single layers: 0=fp32,conv1=tf32",
      &Settings::layer_precision},
-    {"seed", "of weights, order and dropout", &Settings::seed, 0, 9e15},
-    {"shuffle", "a new order of the examples in every epoch", &Settings::shuffle},
-    {"drop_last", "leave out a last batch that is not full", &Settings::drop_last},
-    {"strict", "what a reader of the data would skip, convert or assume with a note is an error",
+    {"seed", "random seed of weights, sample order, augmentation and dropout", &Settings::seed, 0,
+     9e15},
+    {"shuffle", "shuffle the samples in every epoch", &Settings::shuffle},
+    {"drop_last", "drop the last batch if it is not full", &Settings::drop_last},
+    {"strict", "treat notes as errors: data that would be skipped, converted or assumed",
      &Settings::strict},
-    {"early_stopping", "epochs without a better validation figure before the run ends; 0: never",
+    {"early_stopping", "early stopping: epochs without a better validation result; 0: never",
      &Settings::early_stopping, 0, 1e6},
     {"keep_best",
-     "the model is that of the epoch with the best validation figure, not of the last; without a "
-     "validation part it is that of the last",
+     "keep the epoch with the best validation result instead of the last; without a validation "
+     "part, the last",
      &Settings::keep_best},
-    {"input_mean", "taken from pixels (0 to 1)", &Settings::input_mean, -kAny, kAny},
-    {"input_std", "pixels are divided by it", &Settings::input_std, 1e-9, kAny},
+    {"input_mean", "mean subtracted from pixels (0 to 1)", &Settings::input_mean, -kAny, kAny},
+    {"input_std", "standard deviation that pixels are divided by", &Settings::input_std, 1e-9,
+     kAny},
     {"augment",
-     "changes of training images, as crop=4,flip,cutout=8 or resized_crop,flip,jitter=0.4; none; "
+     "augmentation of training images: crop=4,flip,cutout=8 or resized_crop,flip,jitter=0.4; none; "
      "auto: the recipe's, for photographs",
      &Settings::augment},
     {"augment_on",
-     "where files of training images are decoded and changed: cpu; gpu, by nvJPEG; both: "
-     "decoded "
-     "by the CPU's threads, changed by the GPU; auto: GPU where it has engines for JPEG and "
-     "there "
-     "are fewer than 12 threads, else both, or cpu where nothing but crops and mirrors is asked "
-     "for",
+     "where training images are decoded and augmented: cpu; gpu (nvJPEG); both: decoded by CPU "
+     "threads, augmented on the GPU; auto: gpu if it has JPEG engines and there are fewer than 12 "
+     "threads, else both, or cpu for crops and flips alone",
      &Settings::augment_on},
     {"preprocess",
-     "how images of their own sizes come to the network's: resize,center_crop by themselves; "
-     "resize,ten_crop tests with the mean of ten crops",
+     "how image files are brought to the input size: auto is resize,center_crop; resize,ten_crop "
+     "averages ten crops in evaluation",
      &Settings::preprocess},
     {"normalize",
-     "means and deviations of channels, as 0.5,0.5,0.5/0.2,0.2,0.2; imagenet; none: input_mean and "
-     "input_std; auto: imagenet for images of their own sizes",
+     "means/standard deviations of channels: 0.5,0.5,0.5/0.2,0.2,0.2; imagenet; none: input_mean "
+     "and input_std; auto: imagenet for image files",
      &Settings::normalize},
-    {"broken", "images that cannot be decoded: skip, which the next ones stand in for, or error",
+    {"broken", "images that cannot be decoded: skip (the next image replaces them) or error",
      &Settings::broken},
     {"background",
-     "what transparent parts of images lie on: white, black, grey or #rrggbb; none: the colour "
-     "under them is kept; auto: as the data source says, else none",
+     "background of transparent images: white, black, grey or #rrggbb; none: ignore transparency; "
+     "auto: the data source's, else none",
      &Settings::background},
-    {"standardize", "columns of a table are centred and scaled as its training part is",
+    {"standardize", "standardize table columns with mean and deviation of the training part",
      &Settings::standardize},
-    {"device", "cpu, cuda or cuda:N", &Settings::device},
+    {"device", "device: cpu, cuda or cuda:N", &Settings::device},
     {"tune",
-     "engines of products on GPUs: off (by the model), read (as measured before) or write "
-     "(measure what is not known)",
+     "choice of GPU engines for products: off (cost model), read (measured before) or write "
+     "(measure unknown shapes)",
      &Settings::tune},
-    {"threads", "of computation; 0: all CPUs", &Settings::threads, 0, 1024},
-    {"workers", "threads that prepare batches; 0: one, or for files of images as many as compute",
+    {"threads", "compute threads; 0: all CPUs", &Settings::threads, 0, 1024},
+    {"workers", "data-loader threads; 0: one, or for image files as many as compute threads",
      &Settings::workers, 0, 256},
-    {"keep_checkpoints", "how many of the newest stay", &Settings::keep_checkpoints, 1, 1e6},
-    {"checkpoint_steps", "steps between checkpoints inside an epoch; 0: only by time",
+    {"keep_checkpoints", "number of newest checkpoints to keep", &Settings::keep_checkpoints, 1,
+     1e6},
+    {"checkpoint_steps", "steps between checkpoints within an epoch; 0: by time only",
      &Settings::checkpoint_steps},
-    {"checkpoint_seconds", "seconds between checkpoints inside an epoch; 0: only by steps",
+    {"checkpoint_seconds", "seconds between checkpoints within an epoch; 0: by steps only",
      &Settings::checkpoint_seconds, 0, kAny},
 };
 
@@ -262,7 +259,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "device") parse_device(value);  // a run may be read where its device is not
   if (key == "activation" && !value.empty()) nn::activation(value);
   if (key == "data" && value.empty())
-    refuse(f, value, "the name of a data set, as in 'digits' or 'mnist'");
+    refuse(f, value, "a data source, for example 'digits' or 'mnist'");
 }
 
 std::string text_of(const Settings& settings, const Field& f) {
@@ -307,11 +304,10 @@ std::vector<std::pair<std::string, double>> parse_rates(const std::string& text)
                        io::parse_number(std::string_view(item).substr(equals + 1), share) &&
                        share > 0 && share <= kMostShare;
     if (!known)
-      throw ValueError(cat("setting 'rate_of' holds '", item,
-                           "', must be PART=SHARE with a share "
-                           "of the learning rate above 0 and up to ",
-                           kMostShare,
-                           ", as in 'features=0.1'; parts that do not learn are for 'freeze'"));
+      throw ValueError(
+          cat("setting 'rate_of' holds '", item,
+              "', must be LAYER=FACTOR with a factor of the learning rate above 0 and up to ",
+              kMostShare, ", as in 'features=0.1'; to keep a layer fixed, use 'freeze'"));
     out.emplace_back(item.substr(0, equals), share);
     at = end + 1;
   }
@@ -348,8 +344,8 @@ Milestones parse_milestones(const std::string& text) {
   Milestones out;
   const auto bad = [&text] {
     throw ValueError(cat("setting 'milestones' is '", text,
-                         "', must be epochs in ascending order, as in '3,6', or each with its "
-                         "share of lr, as in '3=0.4,6=0.2'"));
+                         "', must be epochs in ascending order, as in '3,6', or each with a factor "
+                         "of lr, as in '3=0.4,6=0.2'"));
   };
   const auto number = [&bad](const std::string& item) {
     double value = 0;
@@ -563,7 +559,7 @@ Settings Settings::of_lines(const std::vector<SettingText>& lines, const std::st
     if (std::find(out.given_.begin(), out.given_.end(), key) == out.given_.end() &&
         !(key == std::string("model") && !out.network.empty()))
       throw FormatError(cat(file, " lacks '", key,
-                            "', which every run's has: the file is damaged or was cut off"));
+                            "', which every run writes: the file is damaged or truncated"));
   return out;
 }
 

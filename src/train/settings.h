@@ -1,4 +1,4 @@
-// Texts that settings are read from.
+// Parsing of settings from text.
 #pragma once
 
 #include <cstdint>
@@ -28,28 +28,28 @@ struct SettingText {
 /// is not TOML or not flat.
 std::vector<SettingText> parse_settings(const std::string& text, const std::string& source);
 
-/// The same of a table that is read already.
+/// The same for a parsed table.
 std::vector<SettingText> settings_of(const io::TomlValue& table, const std::string& source);
 
-/// Of settings whose members a program has set by itself: throws ValueError, as Settings::set()
-/// does, for a number outside its range.
+/// Checks settings whose members a program has assigned directly: throws ValueError, like
+/// Settings::set(), for a number out of range.
 void require_in_range(const Settings& settings);
 
-/// "fc3=fp32,conv1=tf32" as layers with their precisions. Throws ValueError.
+/// Parses "fc3=fp32,conv1=tf32": layers with their precisions. Throws ValueError.
 std::vector<std::pair<std::string, Precision>> parse_layer_precision(const std::string& text);
 
-/// "features=0.1,fc=2" as parts with their shares of the learning rate. Throws ValueError.
+/// Parses "features=0.1,fc=2": layers with factors of the learning rate. Throws ValueError.
 std::vector<std::pair<std::string, double>> parse_rates(const std::string& text);
 
-/// "crop=4,flip,cutout=8" or "none". Throws ValueError.
+/// Parses "crop=4,flip,cutout=8" or "none". Throws ValueError.
 data::Augmentation parse_augment(const std::string& text);
 
-/// Where the schedule multistep changes the rate.
+/// Milestones of the schedule multistep.
 struct Milestones {
   std::vector<double> epochs;   ///< in ascending order
-  std::vector<double> factors;  ///< one an epoch, or none
+  std::vector<double> factors;  ///< one per milestone, or none
 };
-/// "3,6.5" or "3=0.4,6.5=0.2". Throws ValueError.
+/// Parses "3,6.5" or "3=0.4,6.5=0.2". Throws ValueError.
 Milestones parse_milestones(const std::string& text);
 
 }  // namespace tenon::train

@@ -1,4 +1,4 @@
-// Flat TOML in: strings, whole numbers, floating numbers, booleans.
+// Reads flat TOML: strings, integers, floating-point numbers, booleans.
 #include "train/settings.h"
 
 #include <tenon/error.h>
@@ -17,7 +17,7 @@ std::string text_of_setting(const io::TomlValue& value, const std::string& where
   if (value.is(Kind::Truth)) return value.truth ? "true" : "false";
   throw FormatError(
       cat(where,
-          ": a setting is a text, a number or a truth value; there are no tables and lists here"));
+          ": a setting must be a string, a number or a boolean; tables and lists are not allowed"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Spans out of scores, and SQuAD's measures.
+// Answer spans from scores, and SQuAD's metrics.
 #include "train/spans.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Answers in texts: what scores of places say, and how right answers are.
+// Answers in texts: spans from start and end scores, and their exact match and F1.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,22 @@
 
 namespace tenon::train {
 
-/// One answer to each question of the set: of all its windows the span of up to 30 tokens whose two
-/// ends score highest together. Where `may_lack`, there is none if [CLS] scores higher in every
-/// window.
+/// The answer to each question of the dataset: among all its windows, the span of up to 30 tokens
+/// with the highest sum of start and end score. With `may_lack`, the answer is empty if [CLS]
+/// scores higher in every window.
 std::vector<Answer> answers_of(const nn::AnyModule& net, const data::SpanDataset& set,
                                bool may_lack);
 
-/// SQuAD's measures of an answer, the best over those that are right: equal, and F1 of the words,
-/// both without capitals, punctuation and articles.
+/// SQuAD's metrics of an answer, the best over all reference answers: exact match, and F1 of the
+/// words, both without case, punctuation and articles.
 struct SpanMeasure {
   double exact = 0, f1 = 0;
 };
 SpanMeasure measure_answer(const std::string& given, const std::vector<std::string>& right);
-/// Whether a question of the set has no answer.
+/// Whether any question of the dataset has no answer.
 bool lacks_answers(const data::SpanDataset& set);
-/// In the mean over the set's questions. Texts may lack an answer where one of the set does.
+/// Mean over the dataset's questions. Empty answers are allowed if a question of the dataset has no
+/// answer.
 SpanMeasure measure_spans(const nn::AnyModule& net, const data::SpanDataset& set);
 
 }  // namespace tenon::train

@@ -1,4 +1,4 @@
-// Statistics of a table and the network that applies them.
+// Statistics of a table, and the network that applies them.
 #include "train/standardized.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class Standardized final : public nn::Module {
 };
 
 // The sums of values and, in a second pass, of squared distances from their means, in the order of
-// the examples: the same on every machine.
+// the samples: the same on every machine.
 class Statistics {
  public:
   explicit Statistics(const Shape& shape)

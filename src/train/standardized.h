@@ -1,8 +1,9 @@
-// A network for tables: its columns of numbers are centred and scaled on the way in, and what it
-// gives is brought to the units of the targets on the way out.
+// A network for tables: standardizes numeric columns before the network and scales its output back
+// to the units of the targets.
 //
-// Means and deviations are buffers of the network, so they travel with its weights: into
-// checkpoints, model files and every evaluation. They come from the training part alone.
+// Means and deviations are buffers of the network, so they are saved with its weights in
+// checkpoints and model files and used in every evaluation. They are computed from the training
+// part only.
 #pragma once
 
 #include <optional>
@@ -12,25 +13,25 @@
 
 namespace tenon::train {
 
-/// The buffer whose presence in a state says that a network was standardized; the other one only of
-/// a regression.
+/// Buffers of a standardized network: the first marks a state dict as standardized; the second
+/// exists only for regression.
 inline constexpr char kInputMean[] = "input_mean", kTargetMean[] = "target_mean";
 
-/// Rows of floating numbers.
+/// Whether the dataset has rows of floating-point numbers.
 bool is_table(const data::Dataset& set);
 
-/// The network with the statistics of a set. Throws NotSupported for one that has parameters of its
-/// own beside its parts'.
+/// Wraps the network with the statistics of a dataset. Throws NotSupported for a network with
+/// parameters outside its layers.
 nn::AnyModule standardized(const nn::AnyModule& net, const data::Dataset& set, bool targets);
-/// With means of 0 and deviations of 1, of these shapes, for values to be loaded.
+/// The same with means 0 and deviations 1 of the given shapes, to load values into.
 nn::AnyModule standardized(const nn::AnyModule& net, const Shape& input,
                            const std::optional<Shape>& target);
 
-/// The deviations that outputs were scaled by; undefined when there are none.
+/// The standard deviations that outputs are scaled by; undefined if there are none.
 Tensor target_deviation(const nn::AnyModule& net);
 
-/// The mean squared error in units of `deviation`. Throws ShapeError when the output has not as
-/// many numbers as the target.
+/// Mean squared error in units of `deviation`. Throws ShapeError if output and target differ in
+/// their number of values.
 struct StandardizedLoss {
   Tensor deviation{};  ///< undefined: 1
   Reduction reduction = Reduction::Mean;

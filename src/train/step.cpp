@@ -1,4 +1,4 @@
-// Tracing of the training step and of the evaluation step.
+// Traces the training step and the evaluation step.
 #include "train/step.h"
 
 #include <algorithm>
@@ -114,7 +114,7 @@ Tensor places_of(const Tensor& scores) {
 Tensor mean_of_views(const Tensor& scores, std::int64_t views, bool quantities) {
   if (scores.rank() < 1 || views < 1 || scores.size(0) % views != 0)
     throw ShapeError(cat("mean_of_views: scores ", scores.shape(), " are not of ", views,
-                         " views for each example"));
+                         " views for each sample"));
   const auto by_view = [&](const Tensor& x) {
     Ints sizes{scores.size(0) / views, views};
     for (int axis = 1; axis < x.rank(); ++axis) sizes.push_back(x.size(axis));

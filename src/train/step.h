@@ -1,9 +1,9 @@
-// The two programs of training: one step (forward, loss, correct answers, gradients, guarded
-// update) and one evaluation batch.
+// The two programs of training: the training step (forward, loss, number of correct predictions,
+// gradients, guarded update) and the evaluation of a batch.
 //
-// A step is begun and read apart: on a GPU steps are queued ahead and their figures read later,
-// many at a time. So that nothing follows a step that went wrong, the guard of the updates stays
-// shut after the first loss that is not finite.
+// Queueing a step and reading its results are separate calls: on a GPU, steps are queued ahead and
+// many results are read together later. After the first loss that is not finite, a guard in the
+// program blocks all further updates, so queued steps cannot change the weights.
 #pragma once
 
 #include <cstdint>
@@ -19,30 +19,30 @@
 
 namespace tenon::train {
 
-/// Throws ShapeError for scores that are not [N, C] of at least so many classes.
+/// Throws ShapeError unless scores are [N, C] with C >= `classes`.
 void require_scores(const Tensor& scores, std::int64_t classes);
 
-/// Scores [N, T, classes] as those of N · T examples. Throws ShapeError for others.
+/// Reshapes scores [N, T, classes] to N * T samples. Throws ShapeError for other shapes.
 Tensor places_of(const Tensor& scores);
 
 struct StepOutcome {
-  double loss = 0;  ///< 0 where no target counts
+  double loss = 0;  ///< 0 if no target counts
   std::int64_t correct = 0;
-  /// What the step counts in a mean of losses, and how many of its targets are not left out. Unset:
-  /// as much as every other step for each of its samples.
+  /// Weight of the step in a mean of losses, and number of targets that are not ignored. Unset:
+  /// each sample has weight 1.
   std::optional<double> counted{};
-  /// With `counted`: the sum of the losses, each times what it counts. Where nothing counts there
-  /// may be losses all the same, as smoothed labels beside class weights of 0 give.
+  /// With `counted`: the weighted sum of the losses. It can be nonzero although `counted` is 0, for
+  /// example with smoothed labels and class weights of 0.
   std::optional<double> total{};
   std::optional<std::int64_t> targets{};
-  /// With a scaled loss: the first parameter whose gradient overflowed, and so left the step
-  /// without an update; "" when none did.
+  /// With loss scaling: the first parameter whose gradient overflowed, so that the step made no
+  /// update; "" if none did.
   std::string overflow{};
 };
 
-/// Multiplies the loss, so that small gradients survive float16: doubled after kGrowth steps that
-/// went well, halved by one that overflowed (Micikevicius et al., "Mixed precision training", ICLR
-/// 2018).
+/// Loss scaling, so that small gradients do not underflow in float16: doubled after kGrowth steps
+/// without overflow, halved after an overflow (Micikevicius et al., "Mixed precision training",
+/// ICLR 2018).
 struct LossScale {
   static constexpr double kStart = 65536, kMost = 16777216;
   static constexpr int kGrowth = 2000;
@@ -52,28 +52,28 @@ struct LossScale {
 
 class TrainStep {
  public:
-  /// Throws ValueError where the optimizer has none of the network's parameters.
+  /// Throws ValueError if the optimizer has none of the network's parameters.
   TrainStep(const nn::AnyModule& net, const nn::Loss& loss, optim::Optimizer& optimizer,
             const TrainOptions& options);
   TrainStep(const TrainStep&) = delete;
   TrainStep& operator=(const TrainStep&) = delete;
 
-  /// Takes batches from a set on the GPU; none: from what begin() is given.
+  /// Takes batches from a dataset on the GPU; none: batches are passed to begin().
   void use(std::optional<ResidentSet> set);
   const std::optional<ResidentSet>& set() const { return set_; }
-  /// The network must give scores for as many classes; 0: any.
+  /// Requires the network to return scores of at least this many classes; 0: no check.
   void require_classes(std::int64_t count) { least_scores_ = count; }
-  /// Queues a step on a batch (input, target), which is mixed as `mix` says (train/mixing.h) where
-  /// the options ask for it. The figures are for read().
+  /// Queues a step on a batch (input, target), mixed according to `mix` (train/mixing.h) if the
+  /// options ask for it. Pass the returned results to read().
   Tensor begin(const Tensor& input, const Tensor& target, const Tensor& mix);
-  /// Queues a step for each row of `numbers`, of examples of the set, in one launch. Step r learns
-  /// at rate `rates[r]` from a batch mixed by row r of `mix`; its figures are row r.
+  /// Queues one step for each row of `numbers` (sample numbers of the dataset), all in one launch.
+  /// Step r uses learning rate `rates[r]` and row r of `mix`; its results are row r.
   Tensor begin(const Tensor& numbers, const std::vector<double>& rates, const Tensor& mix);
   StepOutcome read(const Tensor& figures, std::int64_t row) const;
-  /// Plans the step on a whole batch of the loader's, whose kernels are then compiled by others
-  /// while the caller goes on. While the plan is held, an equal step takes it as its own.
+  /// Plans the step for a full batch of the loader. Other threads then compile its kernels while
+  /// the caller continues. While the plan is held, an equal step reuses it.
   Plan plan(const data::Loader& loader);
-  /// Opens the guard that a loss which was not finite has shut.
+  /// Reopens the guard that a non-finite loss has closed.
   void reopen();
   /// Null unless the precision is fp16.
   const LossScale* loss_scale() const { return scale_ ? &*scale_ : nullptr; }
@@ -96,18 +96,18 @@ class TrainStep {
   optim::Optimizer& optimizer_;
   double clip_norm_, clip_value_;
   bool guarded_, classes_, tokens_, mixes_;
-  bool counts_vary_ = false;  // of the steps that were traced
+  bool counts_vary_ = false;  // of the traced steps
   std::int64_t least_scores_ = 0;
   std::optional<ResidentSet> set_;
   std::optional<LossScale> scale_;
-  Tensor open_;  // bool variable: no loss so far was anything but finite
+  Tensor open_;  // bool variable: false after the first non-finite loss
   CompiledFunction on_batch_, on_numbers_;
 };
 
 struct EvalOutcome {
   double total = 0, counted = 0;          ///< as nn::LossTerms
-  std::int64_t correct = 0, targets = 0;  ///< of the targets that are not left out
-  Tensor scores;                          ///< undefined for sequences of tokens
+  std::int64_t correct = 0, targets = 0;  ///< without ignored targets
+  Tensor scores;                          ///< undefined for token sequences
 };
 
 class EvalStep {
@@ -115,14 +115,14 @@ class EvalStep {
   EvalStep(const nn::AnyModule& net, const nn::Loss& loss, bool tokens);
   bool tokens() const { return tokens_; }
   std::optional<std::int64_t> ignored() const { return loss_.ignored(); }
-  /// Inputs are [N, views, …] where there is more than one view of each example: their scores are
-  /// brought together by mean_of_views().
+  /// With more than one view per sample, inputs are [N, views, …], and mean_of_views() averages the
+  /// scores.
   void set_views(std::int64_t views);
   EvalOutcome operator()(const data::Batch& batch);
-  /// Throws what a batch of the loader's would throw, without evaluating anything; with `classes`
-  /// where the network has fewer outputs than the set has classes, too.
+  /// Throws what evaluating a batch of the loader would throw, without evaluating; with `classes`,
+  /// also if the network has fewer outputs than the dataset has classes.
   void require_fits(const data::Loader& loader, bool classes);
-  /// The plan for `batch` examples of this loader's set.
+  /// Plans a batch of `batch` samples of this loader's dataset.
   Plan plan(const data::Loader& loader, std::int64_t batch);
 
  private:

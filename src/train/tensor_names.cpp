@@ -1,4 +1,4 @@
-// Names and shapes compared; the first of each kind is enough to find the damage.
+// Compares names and shapes; the error names the first missing and the first unexpected tensor.
 #include "train/tensor_names.h"
 
 #include <tenon/error.h>

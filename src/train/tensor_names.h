@@ -1,4 +1,4 @@
-// Whether a file holds the tensors that it should.
+// Checks that a file holds the expected tensors.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace tenon::train {
 
-/// Throws FormatError naming `file` and the first tensors of `own` that `given` lacks, holds in
-/// another shape, or has beyond them.
+/// Throws FormatError naming `file` and the first tensor that `given` lacks, has with another
+/// shape, or has in addition to `own`.
 void require_tensors(const StateDict& own, const StateDict& given, const std::string& file);
 
 }  // namespace tenon::train

@@ -1,4 +1,5 @@
-// A trained model and data: which part is measured, how it is opened, what is made of each sample.
+// Evaluation and prediction of a trained model on data: chooses the part, opens it, and predicts
+// each sample.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The Trainer: what it is given is checked, and fit(), evaluate() and predict() are carried out.
+// The Trainer: checks its arguments; fit(), evaluate() and predict().
 #include <algorithm>
 #include <bit>
 #include <cmath>

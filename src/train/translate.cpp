@@ -1,6 +1,6 @@
-// Beam search: all rows of all texts take a place in one compiled step, which gives the likeliest
-// next tokens; the host keeps the best rows of each text, and the next step begins by putting the
-// state of the rows in their order.
+// Beam search. All beams of all texts are rows of one compiled step, which returns the most likely
+// next tokens. The host selects the best beams of each text, and the next step first reorders the
+// state accordingly.
 #include "train/translate.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Translation by beam search, in tokens.
+// Translation by beam search, on token ids.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace tenon::train {
 
 using Tokens = std::vector<std::int64_t>;
 
-/// The likeliest translations of sources (without kEnd), also without. Throws ValueError for an
-/// option out of range.
+/// The most likely translations of the sources; sources and results exclude kEnd. Throws ValueError
+/// for an option out of range.
 std::vector<Tokens> translate(const models::Translator& net, const std::vector<Tokens>& sources,
                               const TranslateOptions& options);
 
-/// The share of a set of pairs whose translation is the target.
+/// Share of the pairs whose translation equals the target.
 double exact_share(const models::Translator& net, const data::Dataset& set);
 
 }  // namespace tenon::train

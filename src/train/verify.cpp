@@ -1,4 +1,4 @@
-// verify: the first steps of a run again, under different circumstances; every bit must agree.
+// verify: repeats the first steps of a run under different conditions and compares every bit.
 #include <unistd.h>
 
 #include <algorithm>

@@ -225,7 +225,7 @@ class WrongData(CommandTest):
         self.assertEqual(done.returncode, 3, done)
         self.assertIn("in place of [1000000", done.stderr)
         model("path.safetensors", 'input = [4]\nclasses = 10\nlayers = [ { linear = "classes" } ]\n', "csv:/etc/passwd")
-        self.fails(3, "eval", "path.safetensors", says=["names the data 'csv:/etc/passwd'", "no files of this machine"])
+        self.fails(3, "eval", "path.safetensors", says=["names the data 'csv:/etc/passwd'", "must not name files of this machine"])
 
     def test_corrupt_and_absurd_files(self):
         folder = self.folder / "idx"
@@ -256,7 +256,7 @@ class WrongData(CommandTest):
         (self.folder / "pairs.tsv").write_text("one\tun\ntwo\tdeux\n" * 40)
         for data, reader in (("text:book.txt", "gpt2"), ("pairs:pairs.tsv", "transformer")):
             for model in ("lenet5", "mlp:784-64-10"):
-                refused = self.fails(3, "train", model, "--data", data, "--out", "none", says=["reads such texts, as " + reader])
+                refused = self.fails(3, "train", model, "--data", data, "--out", "none", says=["for such texts, such as " + reader])
                 self.assertNotIn("use mlp", refused.err)
         self.fails(3, "train", "lenet5", "--data", "random:64,16", "--out", "none", says="use mlp:")
         self.assertFalse((self.folder / "none").exists())
@@ -287,15 +287,15 @@ class WrongData(CommandTest):
         self.ok("train", "mlp:2-4-2", "--data", "csv:rows.csv", *small, "--out", "rows")
         self.ok("train", "gpt2:layers=1,heads=1,width=16,context=16", "--data", "text:verse.txt", *small, "--out", "goes_on")
         for run, file in (("looks", "photo.jpg"), ("pixels", "photo.jpg"), ("rows", "rows.csv")):
-            hint = f"hint: it tells classes: tenon predict {run} {file}"
-            self.fails(2, "generate", run, "--prompt", "the", says=["writes no text", hint])
-            self.fails(2, "predict", run, "--text", "the", says=["--text", "reads no text", hint])
+            hint = f"hint: it classifies inputs: tenon predict {run} {file}"
+            self.fails(2, "generate", run, "--prompt", "the", says=["does not generate text", hint])
+            self.fails(2, "predict", run, "--text", "the", says=["--text", "takes no text", hint])
             self.fails(2, "predict", run, "--question", "who", "--text", "the", says=["--question", "finds no answers", hint])
         os.rename(self.folder / "goes_on", self.folder / "goes on")
         self.fails(2, "predict", "goes on", "photo.png", says="tenon generate 'goes on' --prompt WORDS")
         os.rename(self.folder / "goes on", self.folder / "goes_on")
         self.fails(2, "predict", "goes_on", "--question", "who", "--text", "the",
-                   says="it goes on from texts: tenon generate goes_on --prompt TEXT")
+                   says="it continues texts: tenon generate goes_on --prompt TEXT")
 
     def test_bytes_that_are_no_utf8(self):
         text = bytearray(b"tick tock " * 400)
@@ -401,7 +401,7 @@ class WrongFolders(CommandTest):
         self.fails(2, "train", "--resume", "three", "--epochs", "2", says=["three", "3 epochs"])
         self.fails(2, "train", "--resume", "three", "--epochs", "0", says="--epochs is '0', must be a whole number from 1 to 1000000")
         self.assertEqual(before, {path: path.read_bytes() for path in (self.folder / "three").glob("*.*")}, "nothing was touched")
-        self.assertIn("finished already", self.ok("train", "--resume", "three", "--epochs", "3").out)
+        self.assertIn("already finished", self.ok("train", "--resume", "three", "--epochs", "3").out)
 
     def test_folder_that_holds_a_run(self):
         self.ok("train", "lenet5", *TINY, "--out", "run")
@@ -443,7 +443,7 @@ class WrongImages(CommandTest):
             self.assertNotIn("@NAME@", path.read_text())
         self.assertIn("add_executable(shapes ", (folder / "CMakeLists.txt").read_text())
         self.fails(2, "new", "starters/shapes", says="already")
-        for name, words in (("test", "means something to CMake"), ("a b", "no name of a program"), ("7up", "no name"), ("", "no name")):
+        for name, words in (("test", "means something to CMake"), ("a b", "not a valid program name"), ("7up", "not a valid program name"), ("", "no name")):
             self.fails(2, "new", name, says=words)
         self.fails(2, "new", says="NAME")
 

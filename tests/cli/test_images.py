@@ -65,7 +65,7 @@ class ImageFiles(CommandTest):
         self.assertIn("left out: 1 image", self.ok("predict", "ten", "--data", "folder:photos,test=photos", "--start", "22", "--count", "3", "--no-image").err)
         self.assertEqual(len(self.json("predict", "ten", "--data", "folder:photos,test=photos", "--start", "22", "--json")), 17)
         self.fails(2, "eval", "ten", "--preprocess", "ten_crop,resize", says=["--preprocess", "must be the last"])
-        self.fails(2, "train", "resnet20", "--data", "folder:photos", "--augment", "ten_crop", "--out", "no", says=["ten_crop", "testing"])
+        self.fails(2, "train", "resnet20", "--data", "folder:photos", "--augment", "ten_crop", "--out", "no", says=["ten_crop", "evaluation"])
         out = self.ok("data", "show", "folder:photos", "ten.png", "--rows", "2", "--columns", "3", "--size", "32", "--preprocess", "resize,ten_crop").out
         self.assertIn("436 x 76 pixels", out)
 
@@ -178,10 +178,10 @@ class ImageFiles(CommandTest):
         (self.folder / "numbered" / "10" / "notes").write_text("no image")
         told = self.ok("data", "info", "folder:numbered,size=8")
         words = " ".join(told.out.split())
-        self.assertIn("of class 1: 8, 10: 8, 11: 8, 2: 8", words)
-        self.assertIn("1 folder holds no images and is no class: empty", words)
-        self.assertIn("1 file is no image by its name and was left out", words)
-        self.assertIn("of class 1: 8, 2: 8, 10: 8, 11: 8", self.ok("data", "info", "folder:numbered,size=8,order=natural").out)
+        self.assertIn("samples per class: 1: 8, 10: 8, 11: 8, 2: 8", words)
+        self.assertIn("1 folder holds no images and is not a class: empty", words)
+        self.assertIn("1 file is not an image by its extension and was left out", words)
+        self.assertIn("samples per class: 1: 8, 2: 8, 10: 8, 11: 8", self.ok("data", "info", "folder:numbered,size=8,order=natural").out)
         self.fails(3, "data", "info", "folder:numbered,size=8", "--strict", says="refused, for 'strict' is on")
 
     def test_lists_with_headers_quotes_and_marks(self):

@@ -210,7 +210,7 @@ class Moved(CommandTest):
         self.ok("train", "--resume", run, "--epochs", "4", "--data", "csv:gone/numbers.csv")
         self.json("eval", run, "--data", "csv:gone/numbers.csv", "--json")
         self.table(self.folder / "short.csv", rows=10)
-        self.fails(2, "train", "--resume", run, "--epochs", "5", "--data", "csv:short.csv", says="examples")
+        self.fails(2, "train", "--resume", run, "--epochs", "5", "--data", "csv:short.csv", says="samples")
         self.assertGreaterEqual(accuracy, 0)
 
     def test_names_with_commas(self):
@@ -237,7 +237,7 @@ class Moved(CommandTest):
             (project / "images" / name).mkdir()
             for k in range(10):
                 write_png(project / "images" / name / f"{k}.png", [[k] * 8] * 8)
-        self.assertIn("16 examples", self.ok("data", "info", "folder:Ann, Bob/images,size=8").out)
+        self.assertIn("16 samples", self.ok("data", "info", "folder:Ann, Bob/images,size=8").out)
 
     def test_model_files_describe_the_model_only(self):
         self.table(self.folder / "t.csv")
@@ -260,7 +260,7 @@ class Moved(CommandTest):
         self.assertTrue(all(row["class_name"] in ("even", "odd") and "label" not in row for row in rows))
         (self.folder / "labelled.csv").write_text("1,2,even\n3,4,odd\n")
         told = self.ok("predict", "alone.safetensors", "labelled.csv", "--json")
-        self.assertIn("labelled.csv: it has no header, and one column more than the model's inputs: taken as the label", told.err)
+        self.assertIn("labelled.csv: it has no header and one column more than the model's inputs; that column is taken as the label", told.err)
         self.assertEqual([row["label"] for row in json.loads(told.out)], [0, 1])
         (self.folder / "wide.csv").write_text("1,2,3,0\n3,4,5,1\n")
         self.fails(3, "predict", "alone.safetensors", "wide.csv", says=["4 columns", "trained on 2"])

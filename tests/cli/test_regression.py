@@ -84,7 +84,7 @@ class Regression(CommandTest):
         info = self.ok("data", "info", "csv:homes.csv,drop=id,label=price,split=0.2", "--task", "regression").out
         self.assertIn("town (3 words: Aix, Bonn, Cork)", info)
         self.fails(2, "predict", "homes", "--data", "csv:homes.csv", "--write", says="--write")
-        self.fails(2, "train", "mlp:4-16-1", "--data", "digits", "--target", "price", says="no table")
+        self.fails(2, "train", "mlp:4-16-1", "--data", "digits", "--target", "price", says="not a table")
         self.fails(2, "train", "--resume", "homes", "--target", "area", says="--target")
 
     def test_folds_are_runs_of_their_own(self):
@@ -99,7 +99,7 @@ class Regression(CommandTest):
         self.assertNotIn("TrainOptions", told.err)
         self.assertFalse((self.folder / "runs3" / "fold-1").exists(), "nothing was trained")
         self.assertEqual(self.json("eval", "runs3/fold-3", "--json")["items"], 30)
-        for taken, says in (("split=0.5", "a fold is the test part"), ("fold=1/3", "names one of its folds already")):
+        for taken, says in (("split=0.5", "a fold is the test part"), ("fold=1/3", "already selects one fold")):
             self.fails(2, "train", "mlp:2-8-1", "--data", f"csv:t.csv,{taken}", "--target", "price", "--task", "regression", "--folds", "3",
                        says=says)
         self.fails(2, "train", "mlp:2-8-1", "--data", "digits", "--folds", "3", says="each part is drawn by a seed of its own")

@@ -116,7 +116,7 @@ class Splits(CommandTest):
         whole = self.json("eval", "valued", "--data", "npy:x.npy,y.npy", "--part", "all", "--json")
         self.assertEqual((whole["items"], whole["accuracy"]), (60, 1))
         self.assertRegex(self.ok("predict", "valued", "x.npy", "--count", "1").out, r"class (10|20)")
-        self.fails(3, "eval", "valued", "--data", "npy:x.npy,y01.npy", says=["'0' is none of the model's classes (10, 20)"])
+        self.fails(3, "eval", "valued", "--data", "npy:x.npy,y01.npy", says=["'0' is not one of the model's classes (10, 20)"])
 
     def array(self, name, dtype, shape, values):
         header = str({"descr": dtype, "fortran_order": False, "shape": shape}).encode()

@@ -121,7 +121,7 @@ class Tokenizers(CommandTest):
         for data in ("digits:20,10", "lines:lines.txt"):
             self.fails(3, "predict", "padded", "--data", data, says=[f"--data {data}: gpt2", "text:FILE"])
         given = ("--weights", "padded/model.safetensors", "--classes", str(tokens + 3), "--tokenizer", "large.json")
-        self.fails(2, "predict", small, *given, "--data", "text:book.txt", says="not of one network")
+        self.fails(2, "predict", small, *given, "--data", "text:book.txt", says="the tokenizer belongs to another network")
 
     def test_refusals(self):
         (self.folder / "bad.json").write_text('{"model": {"type": "Unigram", "vocab": {}}}')

@@ -339,7 +339,7 @@ class Data(CommandTest):
             server.shutdown()
         file = self.folder / "data" / "weights" / "inception_resnet_v2" / "model.safetensors"
         self.assertEqual(file.read_bytes(), whole)
-        for word in ("NOT checked", sum_, f"the next time: --sha256 {sum_}", "tenon predict inception_resnet_v2 --weights"):
+        for word in ("NOT checked", sum_, f"next time: --sha256 {sum_}", "tenon predict inception_resnet_v2 --weights"):
             self.assertIn(word, out)
         self.assertIn("NOT checked", said)
         self.assertIn("there already", self.ok(*words, "--from", "file:///nowhere").out)
@@ -378,7 +378,7 @@ class Data(CommandTest):
         self.assertEqual(list(target.glob("*.part")), [])
         info = self.ok("data", "info", "mnist").out
         for samples in ("54,000", "6,000", "10,000"):
-            self.assertIn(f"{samples} examples", info)
+            self.assertIn(f"{samples} samples", info)
 
 
 if __name__ == "__main__":

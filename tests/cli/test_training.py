@@ -48,7 +48,7 @@ class Parts(Runs):
         # The model that is kept gives the same figure when it is asked again.
         self.assertAlmostEqual(self.json("eval", "run", "--json")["accuracy"], tested[0]["test_accuracy"])
         again = self.ok("train", "--resume", "run").out
-        self.assertIn("finished already", again)
+        self.assertIn("already finished", again)
         self.assertIn(test[0].strip(), again)
         self.assertEqual(self.lines("run", "test"), tested)
 
@@ -56,7 +56,7 @@ class Parts(Runs):
         self.noise("r.csv", 60)
         self.ok("train", "mlp:8-16-2", "--data", "csv:r.csv,split=0.3", "--epochs", "2", "--quiet", "--out", "kept")
         self.fails(2, "train", "--resume", "kept", "--epochs", "3", "--data", "csv:r.csv,split=0.3,seed=7",
-                   says="how they are read and divided stays")
+                   says="not how the files are read and split")
         (self.folder / "moved").mkdir()
         (self.folder / "r.csv").rename(self.folder / "moved" / "r.csv")
         self.ok("train", "--resume", "kept", "--epochs", "3", "--data", "csv:moved/r.csv,split=0.3", "--quiet")
@@ -139,7 +139,7 @@ class Folds(Runs):
         self.noise("noise.csv")
         for name, more in (("best", []), ("last", ["--set", "keep_best=false"])):
             out = self.ok(*self.words(name, *more)).out
-            self.assertIn("5 folds, each measured once on the part that it was not trained on (200 samples in all)", out)
+            self.assertIn("5 folds, each tested on the part that it was not trained on (200 samples in total)", out)
             mean, _, each = FOLD.search(out).groups()
             self.assertLess(abs(float(mean) - 50), 10.6)  # three standard deviations of 200 tosses
             each = [float(one.split()[0]) for one in each.split(", ")]
@@ -194,13 +194,13 @@ class Folds(Runs):
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, out)
-        self.assertIn("stopped in fold 1; everything is saved in stopped\ngo on with: tenon train --resume stopped\n", out)
+        self.assertIn("stopped in fold 1; everything is saved in stopped\nresume with: tenon train --resume stopped\n", out)
         self.fails(2, "train", "--resume", "stopped", "--lr", "0.1", says="--lr cannot change")
         self.fails(2, *self.words("stopped"), says=["--out: stopped already holds folds", "--resume stopped"])
         for words in (["eval", "stopped"], ["verify", "stopped"], ["predict", "stopped", "--data", "csv:noise.csv"]):
-            self.fails(4, *words, says=["holds 5 folds", "as stopped/fold-1"])
+            self.fails(4, *words, says=["holds 5 folds", "as in stopped/fold-1"])
         (self.folder / "stopped" / "folds.toml").write_text("model = \"lenet5\"\n")
-        self.fails(3, "train", "--resume", "stopped", says="folds.toml does not begin with how many folds")
+        self.fails(3, "train", "--resume", "stopped", says="folds.toml does not begin with the number of folds")
 
 
 class Weights(Runs):
@@ -233,7 +233,7 @@ class Weights(Runs):
                     (self.folder / "left" / file).write_text(text.splitlines(True)[0] if file.startswith("log") else text)
                 (self.folder / "left" / "checkpoints" / "step-00000000.safetensors").write_bytes(b"torn")
                 (self.folder / "left" / "settings.toml.tmp-1-0").write_text("model")
-                self.fails(4, "train", "--resume", "left", says=["left holds no run", "nothing is lost: start it again"])
+                self.fails(4, "train", "--resume", "left", says=["left holds no run", "start it again"])
                 self.ok(*common, *more, "--out", "left")
                 self.assertEqual(self.weights("left"), self.weights(name), name)
                 self.assertEqual(list((self.folder / "left").rglob("*.tmp-*")), [])
@@ -301,9 +301,9 @@ class Weights(Runs):
         weights.write_bytes((self.folder / "other" / "model.safetensors").read_bytes())
         self.fails(2, "train", "--resume", "same", says=["own/model.safetensors was changed since the folds began", "restore it"])
         weights.unlink()
-        self.fails(2, "train", "--resume", "same", says="is not there any more")
+        self.fails(2, "train", "--resume", "same", says="no longer exists")
         weights.write_bytes(kept)
-        self.assertIn("3 folds, each measured once", self.ok("train", "--resume", "same", "--quiet").out)
+        self.assertIn("3 folds, each tested on", self.ok("train", "--resume", "same", "--quiet").out)
 
     def test_folds_that_were_killed_at_their_first_moment(self):
         words = [*self.WORDS, "--folds", "2", "--out"]
@@ -312,7 +312,7 @@ class Weights(Runs):
             for file in left:
                 (self.folder / name / file).write_text("folds = 2\nmod")
             self.fails(4, "train", "--resume", name, says=[f"{name} holds no run", "start it again"])
-            self.assertIn("2 folds, each measured once", self.ok(*words, name).out)
+            self.assertIn("2 folds, each tested on", self.ok(*words, name).out)
             self.assertEqual(list((self.folder / name).glob("*.tmp-*")), [])
 
 
@@ -334,7 +334,7 @@ class Settings(Runs):
             self.assertEqual((self.folder / "run" / "model.safetensors").read_bytes(), model)
         file.write_text(re.sub(r"^epochs = .*$", "epochs = 3", kept, flags=re.M))
         out = self.ok("train", "--resume", "run").out
-        self.assertIn("settings.toml says epochs = 3, the newest checkpoint 2: the run goes on with 3", " ".join(out.split()))
+        self.assertIn("settings.toml says epochs = 3, the newest checkpoint 2: the run continues with 3", " ".join(out.split()))
         self.assertEqual(len(self.lines("run", "epoch")), 3)
         self.assertNotIn("settings.toml says", self.ok("train", "--resume", "run", "--epochs", "4").out)
 

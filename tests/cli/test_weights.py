@@ -39,7 +39,7 @@ class NotFinite(CommandTest):
         self.assertEqual(shown.count("no class: what the network gives is not finite"), 20, shown)
         self.assertIn("0 of 20 right", shown)
         self.assertEqual([row["right"] for row in self.json("predict", *words, "--count", "20", "--json")], [False] * 20)
-        told = self.fails(5, "train", *words, "--out", "run", says="step 1: the loss is nan, as the weights that training began with are not")
+        told = self.fails(5, "train", *words, "--out", "run", says="step 1: the loss is nan, because the initial weights are not")
         self.assertIn("(the first: 0.weight)", told.err)
         self.assertNotIn("smaller learning rate", told.err)
 
@@ -108,14 +108,14 @@ class Weights(CommandTest):
         self.fails(7, "weights", "show", str(FIXTURES / "foreign" / "whole.pt"), says="'__main__.Own'")
         write_safetensors(self.folder / "ok.safetensors", {"a": ("F32", [1], floats(1)), "b": ("BF16", [1], b"\0\0")})
         self.fails(2, "weights", "convert", "ok.safetensors", "ok.doc", says=".npz")
-        told = self.fails(2, "weights", "convert", "ok.safetensors", "ok.npz", says=["ok.npz: NumPy has no bfloat16", "hint: --dtype fp32"])
+        told = self.fails(2, "weights", "convert", "ok.safetensors", "ok.npz", says=["ok.npz: NumPy has no bfloat16", "hint: convert them with --dtype fp32"])
         self.assertNotIn("tenon data info", told.err)
         self.ok("weights", "convert", "ok.safetensors", "wide.npz", "--dtype", "fp32")
         self.assertFalse((self.folder / "ok.npz").exists())
         self.fails(2, "weights", "convert", "ok.safetensors", "x.pt", "--dtype", "int8", says="one of")
         self.fails(2, "weights", "diff", "ok.safetensors", "ok.safetensors", "--tolerance", "-1", says="--tolerance")
         self.fails(2, "weights", "shwo", says="did you mean 'show'")
-        self.fails(2, "weights", "convert", "ok.safetensors", "x.pt", "--as", "lenet5", says=["nothing in it fits", "missing"])
+        self.fails(2, "weights", "convert", "ok.safetensors", "x.pt", "--as", "lenet5", says=["no tensor fits", "missing"])
 
     def test_what_is_left_out_converted_or_lost_is_said(self):
         objects, types = (str(FIXTURES / "foreign" / name) for name in ("objects.pt", "types.pt"))

@@ -288,13 +288,13 @@ TEST_CASE("GPU images: a run says where they are made, and why") {
   CHECK(place("resized_crop,flip").about.find("nvJPEG") != std::string::npos);
   data::ImageOptions grey = with("flip");
   grey.input = {1, 20, 24};
-  CHECK_THROWS_WITH_AS(train::place_of_images(settings, grey), doctest::Contains("in colour"),
+  CHECK_THROWS_WITH_AS(train::place_of_images(settings, grey), doctest::Contains("not RGB"),
                        ValueError);
   settings.augment_on = "both";
   CHECK(place("flip").where == "both");
   settings.augment_on = "auto";
   CHECK(train::place_of_images(settings, grey).where == "cpu");
-  CHECK(train::place_of_images(settings, grey).about.find("in colour") != std::string::npos);
+  CHECK(train::place_of_images(settings, grey).about.find("not RGB") != std::string::npos);
   // As the threads suffice; the emulated GPU has engines.
   settings.workers = 11;
   if (test::compiler_is_emulated()) CHECK(place("flip").where == "gpu");

@@ -223,10 +223,10 @@ TEST_CASE("folder: what is left out is said, and so are classes without images")
       return note.text == text && note.count == count && note.first == first;
     });
   };
-  CHECK(has("2 folders hold no images and are no classes: emu, yak", 2, dir / "pets"));
-  CHECK(has("2 files are no images by their names and were left out", 2, dir / "pets/cat/0"));
-  CHECK(has("1 image lies in no class's folder and was left out", 1, dir / "pets/beside.png"));
-  CHECK(has("1 folder lies too deep below its class and was left out", 1,
+  CHECK(has("2 folders hold no images and are not classes: emu, yak", 2, dir / "pets"));
+  CHECK(has("2 files are not images by their extensions and were left out", 2, dir / "pets/cat/0"));
+  CHECK(has("1 image is in no class folder and was left out", 1, dir / "pets/beside.png"));
+  CHECK(has("1 folder is nested too deeply below its class and was left out", 1,
             dir / "pets/dog/1/2/3/4/5/6/7/8/9"));
 }
 

@@ -274,7 +274,7 @@ TEST_CASE("loader: options outside their range, and no data") {
   options.std = 0;
   CHECK_THROWS_AS(Loader(set, options), ValueError);
   CHECK_THROWS_WITH_AS(Loader(std::make_shared<SlowSet>(0), with(1, 0)),
-                       doctest::Contains("no examples to load from"), ValueError);
+                       doctest::Contains("no samples to load from"), ValueError);
   CHECK_THROWS_AS(Loader(nullptr, with(1, 0)), ValueError);
 }
 

@@ -292,7 +292,7 @@ TEST_CASE("NumPy files: labels are classes by their values") {
   CHECK(test->class_names() == Names{"10", "20", "30"});
   save(dir / "xt.npy", dir / "yt.npy", {30, 25});
   CHECK_THROWS_WITH_AS(data::open_dataset(four, Split::Test),
-                       ((dir / "yt.npy") + ": label 25 of example 1 is none that the training part "
+                       ((dir / "yt.npy") + ": label 25 of sample 1 is none that the training part "
                                            "has")
                            .c_str(),
                        ValueError);

@@ -79,7 +79,7 @@ TEST_CASE("table reading: a name is found as it stands, else where only one diff
   // One column of a file is not read for two of a model.
   CsvOptions known;
   known.columns = parse("x,X,label\n1,10,0\n2,20,1\n").table;
-  CHECK(has(refusal("x,y,label\n1,10,0\n", known), "stands for two that the model reads"));
+  CHECK(has(refusal("x,y,label\n1,10,0\n", known), "matches two of the model's columns"));
   CHECK(inputs(parse("X,x,label\n1,10,0\n", known)) == Floats{10, 1});
 }
 

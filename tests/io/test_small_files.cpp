@@ -123,11 +123,12 @@ TEST_CASE("small files: a file of weights names no file of this machine as its d
        {"csv:/etc/passwd", "text:notes.txt", "folder:.", "npy:x.npy,y.npy",
         "digits:10,10,test=/etc/passwd", "mnist:/root", "spans:a.json", "whatever:x"}) {
     CAPTURE(data);
-    CHECK(open_refusal(folder, model_json(net, data)).find("names no files of this machine") !=
+    CHECK(open_refusal(folder, model_json(net, data)).find("must not name files of this machine") !=
           std::string::npos);
   }
   for (const char* data : {"", "digits:10,10", "scenes", "mnist"}) {
     CAPTURE(data);
-    CHECK(open_refusal(folder, model_json(net, data)).find("names no files") == std::string::npos);
+    CHECK(open_refusal(folder, model_json(net, data)).find("must not name files") ==
+          std::string::npos);
   }
 }

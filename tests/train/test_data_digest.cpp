@@ -78,7 +78,7 @@ TEST_CASE("data digest: what changed is told") {
   CHECK(train::data_change("ab [\"x\",\"y\"]", "ab [\"y\",\"x\"]") ==
         "its classes are in another order");
   CHECK(train::data_change("ab [\"x\",\"y\"]", "ab [\"x\"]") ==
-        "its classes changed: the run learns 'y', which are gone");
+        "its classes changed: the run learns 'y', which the data no longer has");
   CHECK(train::data_change("ab [\"x\"]", "ab [\"x\",\"y\"]") ==
         "its classes changed: the data has 'y' too");
 }

@@ -49,7 +49,7 @@ TEST_CASE("frozen: a base of other people's weights stays, and is computed once"
   const auto notes = std::make_shared<ToldNotes>();
   train::start_run(with_head(base), folder / "run", {.callbacks = {notes}});
   CHECK(notes->all.find("tensors are from") != std::string::npos);
-  CHECK(notes->all.find("computed once: of 65 examples") != std::string::npos);
+  CHECK(notes->all.find("computed once: of 65 samples") != std::string::npos);
   const StateDict learnt = io::load_safetensors(folder / "run/model.safetensors").tensors;
   int same = 0;
   for (const auto& entry : given)
@@ -92,7 +92,7 @@ TEST_CASE("frozen: the base of a folder of images is computed once") {
   settings.data = "folder:" + (folder / "images,split=0.2");
   train::start_run(settings, folder / "run", {.callbacks = {notes}});
   CAPTURE(notes->all);
-  CHECK(notes->all.find("computed once: of 20 examples") != std::string::npos);
+  CHECK(notes->all.find("computed once: of 20 samples") != std::string::npos);
   CHECK(train::TrainedModel::open(folder / "run").evaluate().items == 4);
 
   // Ten crops of each image are tested with, and one that is broken is not.
@@ -104,7 +104,7 @@ TEST_CASE("frozen: the base of a folder of images is computed once") {
   notes->all.clear();
   const train::TrainResult result =
       train::start_run(settings, folder / "ten", {.callbacks = {notes}});
-  CHECK(notes->all.find("computed once: of 40 examples") != std::string::npos);
+  CHECK(notes->all.find("computed once: of 40 samples") != std::string::npos);
   const train::Evaluation whole = train::TrainedModel::open(folder / "ten").evaluate();
   CHECK(whole.items == 19);
   CHECK(whole.broken.size() == 1);

@@ -173,10 +173,10 @@ TEST_CASE("generate: weights from elsewhere write with their tokenizer") {
   settings.classes = 7;
   io::save_weights(folder / "few.pt", models::create(kModel, {.classes = 7}).state_dict());
   const train::TrainedModel few = train::TrainedModel::with_weights(settings, folder / "few.pt");
-  CHECK_THROWS_WITH_AS(few.generate("The", options), doctest::Contains("not of one network"),
-                       ValueError);
+  CHECK_THROWS_WITH_AS(few.generate("The", options),
+                       doctest::Contains("the tokenizer belongs to another network"), ValueError);
   settings.tokenizer = "tests/e2e/fixtures/tokenizers/gpt2";
   CHECK_THROWS_WITH_AS(
       train::TrainedModel::with_weights(settings, folder / "few.pt").next_token({0}),
-      doctest::Contains("not of one network"), ValueError);
+      doctest::Contains("the tokenizer belongs to another network"), ValueError);
 }

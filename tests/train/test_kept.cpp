@@ -99,11 +99,11 @@ TEST_CASE("kept: a later run reads what an earlier one computed, by key") {
   const TestFolder folder;
   const OwnCache cache(folder / "cache");
   const Run first = run(head_on(), folder / "first");
-  CHECK(first.watch.says("computed once: of 54 examples"));
+  CHECK(first.watch.says("computed once: of 54 samples"));
   CHECK(first.watch.computed == 54);
   CHECK(files_in(folder / "cache/frozen").size() == 3);
   const Run second = run(head_on(), folder / "second");
-  CHECK(second.watch.says("computed by an earlier run: of 54 examples"));
+  CHECK(second.watch.says("computed by an earlier run: of 54 samples"));
   CHECK(second.watch.computed == 0);
   CHECK(toy::difference(second.weights, first.weights) == "");
   const Run memory = run(head_on({{"keep_frozen", "memory"}}), folder / "memory");
@@ -116,8 +116,9 @@ TEST_CASE("kept: a later run reads what an earlier one computed, by key") {
         doctest::Approx(first.result.epochs[1].train_loss).epsilon(1e-4));
   // A batch norm that learns reads what is frozen in two ways.
   const Run norm = run(head_on({{"freeze", "conv1,layer1"}}), folder / "norm");
-  CHECK(norm.watch.says("in every step: what reads it in training"));
-  CHECK(norm.watch.says("a batch norm"));
+  CHECK(
+      norm.watch.says("in every step: the layer that reads it reads another value in evaluation"));
+  CHECK(norm.watch.says("a trainable batch norm"));
   // What does not reach the frozen part changes nothing; what does is another key.
   CHECK(run(head_on({{"head", "4,tanh"}, {"batch", "7"}}), folder / "a").watch.computed == 0);
   CHECK(run(head_on({{"seed", "1"}}), folder / "b").watch.computed == 54);  // other weights
@@ -136,7 +137,7 @@ TEST_CASE("kept: a file that is damaged, cut off or another's is computed again,
   const auto again = [&](const char* why) {
     const Run now = run(head_on(), folder / std::to_string(number++));
     CAPTURE(now.watch.notes);
-    CHECK(now.watch.says("computed again"));
+    CHECK(now.watch.says("recomputed"));
     CHECK(now.watch.says(why));
     CHECK(now.watch.computed > 0);
     CHECK(toy::difference(now.weights, whole.weights) == "");
@@ -152,11 +153,11 @@ TEST_CASE("kept: a file that is damaged, cut off or another's is computed again,
   }
   again("checksum");
   fs::resize_file(file, fs::file_size(file) - 3);
-  again("cut off");
+  again("truncated");
   fs::resize_file(file, 7);
-  again("cut off");
+  again("truncated");
   fs::copy_file(other, file, fs::copy_options::overwrite_existing);
-  again("something else");
+  again("other data or weights");
 }
 
 TEST_CASE("kept: the folder is bounded, and a run does without it") {
@@ -177,7 +178,7 @@ TEST_CASE("kept: the folder is bounded, and a run does without it") {
   CHECK(why == "");
   CHECK(kept.read({4, 4}, 1, record.size(), why) != nullptr);
   CHECK(kept.read({4, 4}, 1, record.size() / 2, why) == nullptr);
-  CHECK(why.find("something else") != std::string::npos);
+  CHECK(why.find("other data or weights") != std::string::npos);
   CHECK_THROWS_WITH_AS(kept.make_room(4000), doctest::Contains("frozen_cache"), IoError);
   // One that is given up leaves nothing, and what a killed process left goes after a day.
   { const train::KeptWriter given_up(kept, {9, 9}, 1, record.size()); }
@@ -215,10 +216,10 @@ TEST_CASE("kept: variants of augmentation are computed once and come again") {
     CAPTURE(two.watch.notes);
     CHECK(every.watch.says("--frozen-variants"));
     CHECK(every.watch.computed == 0);
-    CHECK(four.watch.says("of 4 variants of 40 examples, and of 14 to be measured"));
+    CHECK(four.watch.says("of 4 variants of 40 samples, and of 14 to be measured"));
     CHECK(four.watch.computed >= 160);  // and those to be measured, the first time
     CHECK(two.watch.computed == 0);     // the first two of these
-    CHECK(one.watch.says("of one variant of 54 examples"));
+    CHECK(one.watch.says("of one variant of 54 samples"));
     // As many variants as epochs are what every step would have computed.
     for (std::size_t k = 0; k < 4; ++k)
       CHECK(four.result.epochs[k].train_loss ==
@@ -227,7 +228,7 @@ TEST_CASE("kept: variants of augmentation are computed once and come again") {
     CHECK(two.result.epochs[2].train_loss != four.result.epochs[2].train_loss);
   }
   // Without augmentation all variants are one.
-  CHECK(with("none", "none", "3").watch.says("computed once: of 54 examples"));
+  CHECK(with("none", "none", "3").watch.says("computed once: of 54 samples"));
 }
 
 TEST_CASE("kept: parts more than one of whose values is read") {

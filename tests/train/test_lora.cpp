@@ -242,7 +242,7 @@ TEST_CASE("lora: what is frozen before adapters is computed once") {
                                   {"batch", "8"},
                                   {"epochs", "1"}});
   train::start_run(s, folder / "run", {.callbacks = {notes}});
-  CHECK(notes->all.find("computed once: of 38 examples") != std::string::npos);
+  CHECK(notes->all.find("computed once: of 38 samples") != std::string::npos);
   CHECK(notes->all.find("parameters of adapters and 0 others") != std::string::npos);
   CHECK(train::TrainedModel::open(folder / "run").evaluate().items == 12);
 }

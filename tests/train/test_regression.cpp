@@ -208,7 +208,7 @@ TEST_CASE("regression: outputs that do not suit the data are refused before a ru
   train::Settings s = train::Settings::for_model("mlp:2-8-2");
   s.data = "csv:" + table;
   CHECK_THROWS_WITH_AS(train::start_run(s, run),
-                       doctest::Contains("gives 2 numbers for an example"), ShapeError);
+                       doctest::Contains("gives 2 numbers for a sample"), ShapeError);
   s.task = "regression";
   CHECK_THROWS_WITH_AS(train::start_run(s, run), doctest::Contains("1 target"), ShapeError);
   s.data = "digits:20,10";

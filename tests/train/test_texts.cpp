@@ -109,11 +109,11 @@ TEST_CASE("texts: BERT learns hidden words, keeps its tokenizer, and its classes
   CHECK(told.evaluate("lines:" + (folder / "wet.txt")).accuracy == 1);
   CHECK(told.test_set("lines:" + (folder / "wet.txt"))->class_names() == told.class_names());
   CHECK_THROWS_WITH_AS(told.evaluate("lines:" + (folder / "warm.txt")),
-                       doctest::Contains("'warm' is none of the model's classes (dry, wet)"),
+                       doctest::Contains("'warm' is not one of the model's classes (dry, wet)"),
                        FormatError);
   CHECK_THROWS_WITH_AS(
       train::resume_run(folder / "classes", {}, {{"data", "lines:" + (folder / "warm.txt")}}),
-      doctest::Contains("(warm, wet) are others than those"), ValueError);
+      doctest::Contains("(warm, wet) differ from those"), ValueError);
 }
 
 TEST_CASE("texts: hidden words are the same bits when a run was stopped and goes on") {

@@ -368,10 +368,10 @@ TEST_CASE("validation: a last batch of one sample is found before the first step
   CHECK_THROWS_WITH_AS(fit(normalized, 33, {.batch = 16}, folder / "a"),
                        doctest::Contains("drop_last"), ValueError);
   CHECK_THROWS_WITH_AS(fit(normalized, 33, {.batch = 16}, folder / "a"),
-                       doctest::Contains("33 samples are 2 batches of 16 and one more"),
+                       doctest::Contains("33 samples make 2 batches of 16 and one more"),
                        ValueError);
   CHECK_THROWS_WITH_AS(fit(normalized, 33, {.batch = 1}, folder / "a"),
-                       doctest::Contains("Make the batch larger"), ValueError);
+                       doctest::Contains("Use a larger batch size"), ValueError);
   CHECK(toy::difference(before, normalized.state_dict()) == "");
   CHECK_FALSE(std::filesystem::exists(folder / "a"));
   CHECK(fit(normalized, 33, {.batch = 16, .drop_last = true}, folder / "b").steps == 4);
