@@ -346,7 +346,7 @@ TEST_CASE("table reading: numbers in other dress are read or refused with what r
     CHECK(has(refusal(rows_of({large, large, large})), "line 2, column 'a': '"));
   CHECK(has(refusal(rows_of({"1e39", "inf", "-1e39"})), "not a finite number of float32"));
   CHECK(numbers({"1e-400", "0.5", "-1e-999"})[0] == 0);
-  CHECK(note(parse(rows_of({"123456789", "16777217", "1"})).notes, "2 whole numbers are rounded") !=
+  CHECK(note(parse(rows_of({"123456789", "16777217", "1"})).notes, "2 integers are rounded") !=
         "");
   CsvOptions bad;
   bad.thousands = ".";
@@ -386,7 +386,7 @@ TEST_CASE("table reading: dates") {
   };
   CHECK(has(refused({"3/4/2024", "5/6/2024"}), "dayfirst=yes or dayfirst=no"));
   CHECK(has(refused({"13/4/2024", "4/13/2024"}), "another order"));
-  CHECK(has(refused({"2023-02-29", "2024-01-01"}), "'2023-02-29' is no date"));
+  CHECK(has(refused({"2023-02-29", "2024-01-01"}), "'2023-02-29' is not a date"));
   // A time of day is no date, and a year of two digits is read where the order is told.
   CHECK(has(refused({"14:05", "2:05 PM"}), "'14:05' is a time without a date"));
   CHECK(has(refused({"3/4/24", "25/3/24"}), "'3/4/24' has a year of two digits: dayfirst=yes"));

@@ -199,7 +199,7 @@ TEST_CASE("chains: refused with a reason") {
   };
   CHECK(contains(why(8, 200, 16, false), "do not make 16 slices"));
   CHECK(contains(why(16, 300, 16, false), "entries do not stay in cache"));
-  CHECK(contains(why(300, 18, 160, false), "is packed again"));
+  CHECK(contains(why(300, 18, 160, false), "packs the operands"));
   CHECK_FALSE(contains(why(100, 34, 3, true), "chain conv2d"));  // random numbers in between
   CHECK(contains(why(100, 34, 3, false), "chain conv2d, max_pool2d"));
   CHECK(contains(why(100, 34, 32, false), "products take most of the time"));

@@ -126,7 +126,7 @@ TEST_CASE("views: a trainer tests with the mean of the crops, each image once") 
 
   for (std::int64_t i = 0; i < images->size(); ++i) io::write_file(images->name(i), "none");
   data::Loader nothing(data::image_dataset(images, how), {.batch = 4, .shuffle = false});
-  CHECK_THROWS_WITH_AS(trainer.evaluate(nothing), doctest::Contains("none of 21 images"),
+  CHECK_THROWS_WITH_AS(trainer.evaluate(nothing), doctest::Contains("no sample of 21 images"),
                        FormatError);
 }
 
