@@ -101,7 +101,7 @@ class ImageFiles(CommandTest):
             print("skipped: this build or machine has no FFmpeg")
             return
         videos = pathlib.Path(__file__).resolve().parents[1] / "io" / "videos"
-        for kind, names in {"a": ("h264.mp4", "permuted.mov"), "b": ("mjpeg.avi", "vp8.webm")}.items():
+        for kind, names in {"a": ("h264.mp4", "rotated.mov"), "b": ("mjpeg.avi", "vp8.webm")}.items():
             (self.folder / "films" / kind).mkdir(parents=True)
             for name in names:
                 shutil.copy(videos / name, self.folder / "films" / kind / name)
