@@ -24,8 +24,8 @@ bool in_word(char c);
 void join_pieces(std::string_view text, std::int64_t most, std::vector<std::string>& tokens);
 
 /// The last position, at most `most` bytes after `from`, at which the text can be cut without
-/// splitting a word, a piece or a character. The end of the text if at most `most` bytes are left or
-/// there is no such position.
+/// splitting a word, a piece or a character. The end of the text if at most `most` bytes are left
+/// or there is no such position.
 std::size_t cut_between_words(std::string_view text, std::size_t from, std::size_t most);
 
 /// Caches words. `numbers` must outlive it.

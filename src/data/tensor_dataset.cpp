@@ -174,8 +174,8 @@ Tensor valued_targets(const Tensor& labels, std::vector<std::int64_t>& values,
     if (found[i] == kIgnoredTarget) continue;
     const auto at = std::lower_bound(values.begin(), values.end(), found[i]);
     if (at == values.end() || *at != found[i])
-      throw ValueError(cat(what, ": label ", found[i], " of sample ", i,
-                           " is none that the training part has"));
+      throw ValueError(
+          cat(what, ": label ", found[i], " of sample ", i, " is none that the training part has"));
     found[i] = at - values.begin();
   }
   return Tensor::from(found, labels.shape());

@@ -493,8 +493,7 @@ TEST_CASE("source parts: MNIST's and CIFAR's validation samples are of their tra
     return set->class_names()[0] + (set->notes().empty() ? "" : ": " + set->notes()[0].text);
   };
   CHECK(names("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n") == "a");
-  CHECK(names("a\nb\n") ==
-        "0: holds 2 names of 10 classes, so class numbers are used as names");
+  CHECK(names("a\nb\n") == "0: holds 2 names of 10 classes, so class numbers are used as names");
   CHECK(has(names("a\na\nc\nd\ne\nf\ng\nh\ni\nj\n"), "0: holds a name twice"));
   CHECK(has(names("\xff\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"), "0: a class name is not UTF-8"));
   CHECK(has(refusal(cifar, Split::Train, true), "strict"));

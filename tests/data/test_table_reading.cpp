@@ -346,8 +346,7 @@ TEST_CASE("table reading: numbers in other dress are read or refused with what r
     CHECK(has(refusal(rows_of({large, large, large})), "line 2, column 'a': '"));
   CHECK(has(refusal(rows_of({"1e39", "inf", "-1e39"})), "not a finite number of float32"));
   CHECK(numbers({"1e-400", "0.5", "-1e-999"})[0] == 0);
-  CHECK(note(parse(rows_of({"123456789", "16777217", "1"})).notes, "2 integers are rounded") !=
-        "");
+  CHECK(note(parse(rows_of({"123456789", "16777217", "1"})).notes, "2 integers are rounded") != "");
   CsvOptions bad;
   bad.thousands = ".";
   CHECK(has(refusal(rows_of({"1"}), bad), "both the decimal sign and between thousands"));

@@ -95,8 +95,7 @@ TEST_CASE("network runs: what is wrong is found before there is a folder") {
   const auto run = [&](const std::string& from, const std::string& to) {
     train::start_run(Settings::for_model(with(from, to)), folder / "run");
   };
-  CHECK_THROWS_WITH_AS(run("28, 28", "32, 32"), doctest::Contains("change 'input'"),
-                       ShapeError);
+  CHECK_THROWS_WITH_AS(run("28, 28", "32, 32"), doctest::Contains("change 'input'"), ShapeError);
   CHECK_THROWS_WITH_AS(run("\"classes\"", "3"),
                        doctest::Contains("end the file's layers with { linear = \"classes\" }"),
                        ShapeError);

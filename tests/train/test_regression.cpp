@@ -207,8 +207,8 @@ TEST_CASE("regression: outputs that do not suit the data are refused before a ru
   io::write_file(table, text);
   train::Settings s = train::Settings::for_model("mlp:2-8-2");
   s.data = "csv:" + table;
-  CHECK_THROWS_WITH_AS(train::start_run(s, run),
-                       doctest::Contains("gives 2 numbers for a sample"), ShapeError);
+  CHECK_THROWS_WITH_AS(train::start_run(s, run), doctest::Contains("gives 2 numbers for a sample"),
+                       ShapeError);
   s.task = "regression";
   CHECK_THROWS_WITH_AS(train::start_run(s, run), doctest::Contains("1 target"), ShapeError);
   s.data = "digits:20,10";
