@@ -206,8 +206,8 @@ class OnGpu {
     if (o_.p.element == Element::Float32) {
       must(cudaMemcpy(to, values.data(), values.size() * 4, cudaMemcpyHostToDevice), "upload");
     } else {
-      const std::vector<std::uint16_t> half = to_bf16(values);
-      must(cudaMemcpy(to, half.data(), half.size() * 2, cudaMemcpyHostToDevice), "upload");
+      const std::vector<std::uint16_t> rounded = to_bf16(values);
+      must(cudaMemcpy(to, rounded.data(), rounded.size() * 2, cudaMemcpyHostToDevice), "upload");
     }
   }
   static void transpose(void*& data, std::size_t bytes, int rows, int columns) {
@@ -223,7 +223,7 @@ class OnGpu {
     const int n = o_.p.n;
     double off = 0, all = 0;
     std::vector<float> line(static_cast<std::size_t>(n));
-    std::vector<std::uint16_t> narrow(static_cast<std::size_t>(n));
+    std::vector<std::uint16_t> rounded(static_cast<std::size_t>(n));
     for (std::size_t r = 0; r < o_.rows.size(); ++r) {
       const std::size_t at = static_cast<std::size_t>(o_.rows[r]) * n;
       if (o_.p.element == Element::Float32) {
@@ -231,10 +231,10 @@ class OnGpu {
                         cudaMemcpyDeviceToHost),
              "download");
       } else {
-        must(cudaMemcpy(half.data(), static_cast<std::uint16_t*>(sets_[0].c) + at, n * 2ul,
+        must(cudaMemcpy(rounded.data(), static_cast<std::uint16_t*>(sets_[0].c) + at, n * 2ul,
                         cudaMemcpyDeviceToHost),
              "download");
-        line = from_bf16(half);
+        line = from_bf16(rounded);
       }
       for (int j = 0; j < n; ++j) {
         const double expected = o_.reference[r * n + j], d = line[j] - expected;

@@ -170,7 +170,7 @@ TEST_CASE("tune: a key contains everything that decides the speed and nothing el
   Program p = product(3, 4, 5);
   const std::string key = key_of(p);
   CHECK(key ==
-        "GPU | matmul [m, k]float32{5,1} [k, 4]float32{4,1} -> [m, 4]float32 in float32 stored "
+        "gpu | matmul [m, k]float32{5,1} [k, 4]float32{4,1} -> [m, 4]float32 in float32 stored "
         "with m 3 k 5");
   const auto changed = [&](auto&& change) {
     Program q = product(3, 4, 5);
