@@ -44,8 +44,7 @@ class Json {
   Json() noexcept = default;  // null
   Json(std::nullptr_t) noexcept {}
   template <class T>
-  requires std::is_arithmetic_v<T> Json(T value)
-  noexcept {
+  requires std::is_arithmetic_v<T> Json(T value) {
     if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T>)
       value_ = std::conditional_t<std::is_same_v<T, bool>, bool, double>(value);
     else if (std::cmp_less(value, 0))
