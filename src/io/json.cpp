@@ -36,7 +36,7 @@ Json Json::object() {
   out.value_.emplace<Object>();
   return out;
 }
-Json Json::discarded() noexcept {
+Json Json::discarded() {
   Json out;
   out.value_.emplace<Discarded>();
   return out;
@@ -136,7 +136,7 @@ std::size_t Json::size() const noexcept {
   return is_null() ? 0 : 1;
 }
 
-bool Json::equals(const Json& other) const noexcept {
+bool Json::equals(const Json& other) const {
   if (is_number() && other.is_number() && (is<double>() || other.is<double>())) {
     const auto real = [](const Json& json) {
       if (const auto* below = std::get_if<std::int64_t>(&json.value_))

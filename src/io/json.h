@@ -69,7 +69,7 @@ class Json {
 
   static Json array();
   static Json object();
-  static Json discarded() noexcept;
+  static Json discarded();
 
   bool is_null() const noexcept { return is<std::monostate>(); }
   /// What parse_json_or_discard() gives for a text that is no JSON.
@@ -125,7 +125,7 @@ class Json {
   bool empty() const noexcept { return size() == 0; }
 
   /// Numbers are equal by value; of objects the order counts.
-  friend bool operator==(const Json& a, const Json& b) noexcept { return a.equals(b); }
+  friend bool operator==(const Json& a, const Json& b) { return a.equals(b); }
 
  private:
   friend class JsonBuilder;
@@ -138,7 +138,7 @@ class Json {
   bool is() const noexcept {
     return std::holds_alternative<T>(value_);
   }
-  bool equals(const Json& other) const noexcept;
+  bool equals(const Json& other) const;
   bool truth() const;
   double number() const;
   std::int64_t whole(std::int64_t least, std::uint64_t most) const;
