@@ -33,6 +33,7 @@ PEER_NAMES = {"jax": "JAX", "torch": "PyTorch"}
 HEADS = {"workload": "workload", "phase": "phase", "precision": "precision", "tenon": "Tenon ms", "peer": "best peer",
          "peer_ms": "peer ms", "ratio": "peer / Tenon", "memory": "memory MiB", "peer_memory": "peer memory MiB", "commit": "commit",
          "date": "date"}
+FIELDS = {"tenon": "tenon_ms", "peer_ms": "peer_ms", "memory": "memory_mib", "peer_memory": "peer_memory_mib"}  # columns of numbers
 
 
 def from_compare(record):
@@ -89,10 +90,8 @@ def cell(column, row):
         return "–" if value is None else f"{value:.2f}" if value >= 1 else f"**{value:.2f}**"
     if column == "phase":
         return PHASES.get(row["phase"], row["phase"])
-    if column == "tenon":
-        return number(row["tenon_ms"])
-    if column in ("peer_ms", "memory", "peer_memory"):
-        return number(row.get({"peer_ms": "peer_ms", "memory": "memory_mib", "peer_memory": "peer_memory_mib"}[column]))
+    if column in FIELDS:
+        return number(row.get(FIELDS[column]))
     text = str(row.get(column) or "–")
     return text + " (earlier run)" if column == "peer" and row.get("same_run") is False and text != "–" else text
 
@@ -116,8 +115,7 @@ def table(arguments):
     columns = options["columns"].split(",") if "columns" in options else list(HEADS)
     if "columns" not in options:
         # An empty column is dropped. A column with one value in all rows moves into the line below the table.
-        empty = {"memory": "memory_mib", "peer_memory": "peer_memory_mib"}
-        columns = [c for c in columns if c not in empty or any(row.get(empty[c]) for row in rows)]
+        columns = [c for c in columns if not c.endswith("memory") or any(row.get(FIELDS[c]) for row in rows)]
     same = {c: {cell(c, row) for row in rows} for c in ("phase", "precision", "commit", "date")}
     told = [c for c in columns if len(same.get(c, "two")) == 1]
     columns = [c for c in columns if c not in told]
