@@ -511,8 +511,9 @@ void show_fault(const Scenario& scenario, long call, int ended, const std::strin
   for (std::string line; std::getline(lines, line);) std::printf("  %s\n", line.c_str());
 }
 
-int kernel(const Scenario& scenario, const std::string& dir, const Options& options,
-           double seconds) {
+// Makes allocations of the scenario fail one by one; returns the number of faults.
+int try_scenario(const Scenario& scenario, const std::string& dir, const Options& options,
+                 double seconds) {
   const auto start = std::chrono::steady_clock::now();
   if (const int ended = run_child(scenario, dir, {.lists = true});
       ended != 0 || shared->outcome != kSame) {
@@ -593,7 +594,8 @@ int main(int count, char** arguments) {
   // Quick scenarios run first; the others share the remaining time.
   for (std::size_t k = 0; k < all.size(); ++k) {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    faults += kernel(all[k], std::string(folder) + "/s", options,
+    faults +=
+        try_scenario(all[k], std::string(folder) + "/s", options,
                      (options.seconds - passed.count()) / static_cast<double>(all.size() - k));
   }
   fs::remove_all(folder);
