@@ -2,9 +2,15 @@
 //
 // Values are trees of standard containers. Copying and building may throw std::bad_alloc. Moving,
 // clearing and destroying allocate nothing, so running out of memory while a document is read or
-// written is an error and never terminates the process. (nlohmann's values allocate a stack while
-// they are destroyed.) The parser calls a JsonSax for each event and builds nothing itself; readers
-// of large or hostile files use it without a tree.
+// written is an error and never terminates the process. The parser calls a JsonSax for each event
+// and builds nothing itself; readers of large or hostile files use it without a tree.
+//
+// Why not nlohmann's, which the command uses: its values allocate a stack while they are destroyed,
+// and its printer takes no other values. Its parser alone, behind JsonSax, would save 180 lines and
+// passes the same tests. It was not taken: a tokenizer of 17 MB takes 2.2 times as long as events
+// and 1.3 times as a tree, a zero byte counts as the end of the text, and its lexer appends to a
+// string in a function that may not throw, which is safe only while the string has room.
+// tests/io/test_json.cpp and tests/fuzz/json.cpp hold parser and printer to nlohmann's.
 #pragma once
 
 #include <concepts>
