@@ -49,7 +49,7 @@ class Zip64Field {
     }
   }
   // False when a number that should be there is missing.
-  bool upcast(std::uint64_t& number) {
+  bool replace(std::uint64_t& number) {
     if (number != std::numeric_limits<std::uint32_t>::max()) return true;
     if (rest_.size() < 8) return false;
     number = u64(rest_, 0);
@@ -126,7 +126,7 @@ void ZipReader::read_table(std::uint64_t at, std::uint64_t size, std::uint64_t c
     entry.size = u32(table, 24);
     std::uint64_t packed = u32(table, 20), header = u32(table, 42);
     Zip64Field wide(table.substr(kRowHeader + name_size, extra_size));
-    if (!wide.upcast(entry.size) || !wide.upcast(packed) || !wide.upcast(header))
+    if (!wide.replace(entry.size) || !wide.replace(packed) || !wide.replace(header))
       throw damaged("lacks its 64-bit sizes");
     const unsigned method = u16(table, 10);
     if ((u16(table, 8) & 1) != 0)

@@ -14,7 +14,7 @@
 namespace tenon::io {
 namespace {
 
-constexpr std::uint64_t kSmallest = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMost32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint16_t kPadding = 0x4246;  // the tag under which PyTorch pads, too
 constexpr std::uint16_t kUtf8Names = 1 << 11;
 
@@ -32,7 +32,7 @@ void put32(std::string& out, std::uint64_t value) {
   put_little(out, static_cast<std::uint32_t>(value));
 }
 
-std::uint64_t clipped(std::uint64_t value) { return std::min(value, kSmallest); }
+std::uint64_t clipped(std::uint64_t value) { return std::min(value, kMost32); }
 
 // What an entry's header and its row in the table share: version to flags to sizes. The date is
 // that of zip's first day.
@@ -63,7 +63,7 @@ void ZipWriter::add(const std::string& name, const std::vector<std::string_view>
   }
   rows_.push_back({name, size, at_, static_cast<std::uint32_t>(crc)});
   std::string extra;
-  if (size >= kSmallest) {
+  if (size >= kMost32) {
     put16(extra, 1);
     put16(extra, 16);
     put_little(extra, size);
@@ -78,7 +78,7 @@ void ZipWriter::add(const std::string& name, const std::vector<std::string_view>
     extra.append(static_cast<std::size_t>(pad), 'Z');
   }
   std::string out("PK\3\4");
-  put16(out, size >= kSmallest ? 45 : 20);
+  put16(out, size >= kMost32 ? 45 : 20);
   put_common(out, static_cast<std::uint32_t>(crc), size);
   put16(out, name.size());
   put16(out, extra.size());
@@ -91,11 +91,11 @@ std::vector<std::string_view> ZipWriter::finish() {
   std::string table;
   for (const Row& row : rows_) {
     std::string wide;
-    if (row.size >= kSmallest) {
+    if (row.size >= kMost32) {
       put_little(wide, row.size);
       put_little(wide, row.size);
     }
-    if (row.at >= kSmallest) put_little(wide, row.at);
+    if (row.at >= kMost32) put_little(wide, row.at);
     table += "PK\1\2";
     put16(table, 45);
     put16(table, wide.empty() ? 20 : 45);
@@ -114,7 +114,7 @@ std::vector<std::string_view> ZipWriter::finish() {
   put(std::move(table));
   constexpr std::uint64_t most_rows = 0xffff;
   std::string end;
-  if (count >= most_rows || size >= kSmallest || begin >= kSmallest) {
+  if (count >= most_rows || size >= kMost32 || begin >= kMost32) {
     end += "PK\6\6";
     put_little(end, std::uint64_t{44});
     put16(end, 45);
