@@ -69,12 +69,13 @@ class Roots {
     const std::lock_guard lock(mutex_);
     return roots_.contains(folder);
   }
-  // The known folders that contain `folder`, outermost first.
-  std::vector<std::string> above(const std::string& folder) const {
+  // The known folders that contain `folder`, outermost first, and `folder` itself.
+  std::vector<std::string> down_to(const std::string& folder) const {
     std::vector<std::string> out;
     const std::lock_guard lock(mutex_);
     for (const std::string& root : roots_)
       if (folder.starts_with(root + "/")) out.push_back(root);
+    out.push_back(folder);
     return out;
   }
 
@@ -166,11 +167,9 @@ std::string unguessable() {
 }
 
 CacheFolder::CacheFolder(const std::string& path) {
-  std::vector<std::string> folders = known_roots().above(path);
-  folders.push_back(path);
   int in = AT_FDCWD;
   std::size_t begin = 0;  // of the name in the open folder
-  for (const std::string& each : folders) {
+  for (const std::string& each : known_roots().down_to(path)) {
     std::string why;
     const int fd = open_trusted(in, each.substr(begin),
                                 known_roots().holds(each) ? kAllButWriting : kOwnBits, why);
@@ -248,9 +247,7 @@ std::optional<std::string> read_cache_file(const std::string& path, std::size_t 
 CacheFileWriter::CacheFileWriter(std::string path) : path_(std::move(path)) {
   const std::string folder = folder_of(path_);
   // All are checked before anything is created in them.
-  std::vector<std::string> folders = known_roots().above(folder);
-  folders.push_back(folder);
-  for (const std::string& each : folders) {
+  for (const std::string& each : known_roots().down_to(folder)) {
     if (!make_folders(each)) {
       fail("make the folder of");
       return;
