@@ -108,6 +108,7 @@ class CsvTable {
     const Chosen chosen =
         divided ? choose_samples(options_.split, Split::All, samples) : every_row();
     const std::vector<std::int64_t>& rows = chosen.samples;
+    if (divided && options_.split.chronological) note_times(chosen.parts);
     // What words and missing numbers become is learnt from the training part alone.
     std::vector<bool> held_out(chosen.parts.size());
     std::transform(chosen.parts.begin(), chosen.parts.end(), held_out.begin(),
@@ -521,6 +522,29 @@ class CsvTable {
                               " of two digits: 69 to 99 are 1969 to 1999, 00 to 68 are 2000 to "
                               "2068"),
                           years.count, cat(name_, ", line ", years.line)});
+  }
+  // A chronological split keeps the order of the rows, whatever their dates say. Of several columns
+  // of dates the one nearest to that order is looked at: the others may be dates of birth.
+  void note_times(const Parts& parts) {
+    std::size_t column = kNone;
+    OrderOfTimes order;
+    for (const std::size_t c : std::set<std::size_t>(inputs_.begin(), inputs_.end())) {
+      if (how_[c] != Reading::Dates) continue;
+      const OrderOfTimes found = order_of_times(raw_[c].dates, parts);
+      if (column == kNone || found.earlier < order.earlier) column = c, order = found;
+    }
+    const auto note = [&](std::int64_t count, const char* what) {
+      if (count > 0)
+        notes_.push_back({cat(title(column).text(), ": ", count, what), count,
+                          cat(name_, ", line ", lines_[static_cast<std::size_t>(order.first)])});
+    };
+    note(order.earlier, order.earlier == 1
+                            ? " row has an earlier date than the row before. 'chronological' keeps "
+                              "the order of the rows: sort them by date"
+                            : " rows have earlier dates than the row before. 'chronological' keeps "
+                              "the order of the rows: sort them by date");
+    note(order.shared,
+         " rows have the same date as a row in another part. 'chronological' divides between rows");
   }
   // Each row's class. Names that are known come first: a test set must number its classes as the
   // training set does.
