@@ -152,6 +152,21 @@ class Tables(CommandTest):
             self.assertIn("what the network gives is not finite: these figures say nothing", notes)
             self.fails(3, "eval", "run", "--data", "csv:huge.csv", "--strict", says="not finite")
 
+    def test_unknown_words_are_counted_where_they_are_measured(self):
+        head, *lines = table(100, 12).splitlines()
+        words = {70: "oslo", 85: "rome", 95: "bern", 96: "bern"}  # in the validation part, in the test part
+        rows = [f"{words.get(k, 'paris' if k % 2 else 'lyon')},{line.split(',', 1)[1]}" for k, line in enumerate(lines)]
+        (self.folder / "towns.csv").write_text("\n".join(["town,b,label"] + rows) + "\n")
+        self.ok("train", "mlp:3-4-2", "--data", "csv:towns.csv,split=0.2,validation=0.2,chronological", "--epochs", "1", "--quiet", "--out", "towns")
+        found = {}
+        for part in "train", "validation", "test", "all":
+            notes = self.json("eval", "towns", "--part", part, "--json")["notes"]
+            found[part] = [note["text"] for note in notes if "not seen" in note["text"]]
+        says = "towns.csv, line {}: column 'town': {} that training has not seen, such as '{}'"
+        self.assertEqual(found, {"train": [], "validation": [says.format(72, "1 field of the validation part holds a word", "oslo")],
+                                 "test": [says.format(87, "3 fields of the test part hold words", "rome")],
+                                 "all": [says.format(72, "4 fields hold words", "oslo")]})
+
     def test_missing_fields_are_counted_where_they_are_measured(self):
         head, *lines = table(100, 11).splitlines()
         (self.folder / "gaps.csv").write_text("\n".join([head] + ["," + line.split(",", 1)[1] if k % 2 else line for k, line in enumerate(lines)]) + "\n")
