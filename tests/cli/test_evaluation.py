@@ -190,6 +190,8 @@ class Tables(CommandTest):
         self.assertNotIn("training has seen", self.ok("predict", "run", "others.csv").err)
         self.assertIn("47 of 50 samples of the test part of csv:rows.csv,split=0.25 are not shown", out)
         self.assertNotIn("test #", out)
+        whole = self.ok("predict", "run", "--data", "csv:rows.csv", "--part", "all", "--count", "3").out
+        self.assertIn("of 3 right, of 3 of 200 samples of all of csv:rows.csv,split=0.25\n", whole)
         self.assertEqual(len(self.json("predict", "run", "--data", "csv:others.csv", "--json")), 50)
         self.assertEqual(len(self.json("predict", "run", "--data", "csv:others.csv", "--part", "all", "--start", "45", "--json")), 5)
 
@@ -488,6 +490,9 @@ class Texts(CommandTest):
         self.assertEqual((bare[11]["name"], bare[11]["text"]), ("bare.txt, line 13", "the land is far"))
         self.assertIn("label", told[0])
         self.assertIn("10 of 12 samples of bare.txt are not shown", self.ok("predict", "run", "bare.txt", "--count", "2").out)
+        later = self.ok("predict", "run", "bare.txt", "--start", "3", "--count", "2").out
+        self.assertIn("7 of 9 samples of bare.txt from --start 3 on are not shown", " ".join(later.split()))
+        self.fails(2, "predict", "run", "bare.txt", "--start", "12", says="--start: bare.txt has 12 lines, numbered from 0")
         self.ok("predict", "run", "bare.txt", "--write")
         self.assertEqual(len((self.folder / "bare.txt.predictions.csv").read_text().splitlines()), 13)
 
