@@ -220,7 +220,7 @@ struct TrainResult {
   /// The epoch whose weights are in the model when training has ended: best_epoch if the validation
   /// part chose them (TrainOptions::keep_best), else the last epoch.
   int kept_epoch = 0;
-  std::int64_t validation_samples = 0;  ///< samples of the validation part; 0: there is none
+  std::int64_t validation_samples = 0;  ///< measured samples; 0: there is no validation part
   /// Results on the test part with the weights that are kept. Unset without a test part and if
   /// training was interrupted.
   std::optional<TestReport> test;

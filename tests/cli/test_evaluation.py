@@ -271,6 +271,21 @@ class Seen(CommandTest):
         self.assertIn("is the data that the run was trained on", moved["notes"][0]["text"])
         self.fails(3, "eval", run, "--data", "csv:new/rows.csv", "--strict", says="is the data that the run was trained on")
 
+    def test_images_that_cannot_be_decoded_count_nowhere(self):
+        for part, count in (("train", 8), ("val", 2), ("test", 3)):
+            for name, red in (("dark", 40), ("light", 210)):
+                (self.folder / "cut" / part / name).mkdir(parents=True)
+                for k in range(count):
+                    write_png(self.folder / "cut" / part / name / f"{k}.png", [[red + count + k] * 24] * 8, channels=3)
+            (self.folder / "cut" / part / "dark" / "none.png").write_bytes(b"no image")
+        out = self.ok("train", "mlp:192-4-2", "--data", "folder:cut,size=8", "--epochs", "1", "--batch", "4", "--out", "decoded").out
+        self.assertRegex(out, r"best validation accuracy [\d.]+ % \(epoch 1, 4 samples\)")
+        self.assertRegex(out, r"test accuracy [\d.]+ % \(epoch 1, 6 samples, measured once\)")
+        for part, items in (("validation", 4), ("test", 6)):
+            out = self.ok("eval", "decoded", "--part", part).out
+            self.assertRegex(out, rf"{part} part of folder:cut,size=8: {items} of \d+ samples\n")
+            self.assertIn(f"seen in training none of {items} samples\n", out)
+
     def test_arrays(self):
         draw = random.Random(3)
         for name, count in (("x", 60), ("t", 20), ("new", 30)):
