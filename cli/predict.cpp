@@ -70,9 +70,11 @@ ImageSize image_size(const train::TrainedModel& model, const std::string& file) 
 // Prints how many samples were not printed.
 void print_not_shown(std::int64_t samples, const std::string& name, const PredictOptions& options) {
   if (options.json || samples <= options.count) return;
+  const std::string from =
+      options.start > 0 ? fmt::format(" from --start {} on", options.start) : "";
   const std::string text =
-      fmt::format("{} of {} are not shown: --count {} shows all{}",
-                  part_size_text(samples - options.count, samples), printable(name), samples,
+      fmt::format("{} of {}{} are not shown: --count {} shows all{}",
+                  part_size_text(samples - options.count, samples), printable(name), from, samples,
                   options.all() ? "" : "; --json prints and --out FILE.csv writes all");
   fmt::print("{}\n", wrap(text, stdout_terminal().width, 0));
 }
@@ -281,8 +283,11 @@ std::vector<train::TextLine> lines_of(const train::TrainedModel& model, const st
                                       const PredictOptions& options) {
   train::TextLines read = model.read_texts(file);
   take_notes(read.notes, options);
-  const auto start = std::min(options.start, std::ssize(read.lines));
-  read.lines.erase(read.lines.begin(), read.lines.begin() + start);
+  const std::int64_t count = std::ssize(read.lines);
+  if (options.start > 0 && options.start >= count)
+    throw UsageError(fmt::format("--start: {} has {} line{}, numbered from 0", file,
+                                 thousands(count), count == 1 ? "" : "s"));
+  read.lines.erase(read.lines.begin(), read.lines.begin() + options.start);
   return std::move(read.lines);
 }
 
@@ -299,7 +304,8 @@ void predict_lines(const SetPredictor& predict, const std::string& file) {
     predict.output.add(sample, static_cast<std::int64_t>(k) < options.count);
   }
   if (options.json) return;
-  print_right(right + predict.output.right(), labelled + predict.output.labelled(), all, file);
+  print_right(right + predict.output.right(), labelled + predict.output.labelled(),
+              options.start + all, file);
   print_not_shown(all, file, options);
 }
 
@@ -345,7 +351,7 @@ void predict_source(SetPredictor predict, const std::string& source) {
     return shape[0] == 1 ? grey_glyph(input) : glyph_of(input, "");
   };
   predict(
-      *set, fmt::format("the {}", what),
+      *set, the_part_text(selection.part, selection.data),
       [&](const train::Prediction& p) { return name_within(selection.data, p.name); },
       drawn && (shape[0] == 1 || shape[0] == 3) ? glyph
                                                 : std::function<Glyph(const Tensor& input)>());

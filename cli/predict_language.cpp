@@ -181,8 +181,8 @@ Samples open_samples(const train::TrainedModel& model, const TextQuestions& aske
 // The evaluated samples, and the number of omitted ones.
 void print_right(const Samples& samples, std::int64_t right, const TextQuestions& asked) {
   const std::int64_t shown = samples.end - asked.start, all = samples.set->size();
-  fmt::print("{} of {} right, of {} of the {}\n", right, shown, part_size_text(shown, all),
-             printable(part_text(samples.selection.part, samples.selection.data)));
+  fmt::print("{} of {} right, of {} of {}\n", right, shown, part_size_text(shown, all),
+             printable(the_part_text(samples.selection.part, samples.selection.data)));
 }
 
 void predict_samples(const train::TrainedModel& model, const TextQuestions& asked, Json* json) {
@@ -265,8 +265,8 @@ int predict_answers(const train::TrainedModel& model, const TextQuestions& asked
                  one.exact == 1 ? std::string() : fmt::format("  ({})", right));
     }
     if (!asked.json)
-      fmt::print("{} of {} exact, from question {} of the {} on\n", exact, answers.size(),
-                 asked.start + 1, printable(part_text(selection.part, selection.data)));
+      fmt::print("{} of {} exact, from question {} of {} on\n", exact, answers.size(),
+                 asked.start + 1, printable(the_part_text(selection.part, selection.data)));
   }
   if (asked.json) print(json);
   return kOk;

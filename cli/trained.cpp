@@ -64,6 +64,10 @@ std::string part_text(data::Split part, const std::string& data) {
                                   : fmt::format("{} part of {}", data::name(part), data);
 }
 
+std::string the_part_text(data::Split part, const std::string& data) {
+  return (part == data::Split::All ? "" : "the ") + part_text(part, data);
+}
+
 std::string part_size_text(std::int64_t samples, std::int64_t of) {
   if (of > samples) return fmt::format("{} of {} samples", thousands(samples), thousands(of));
   return fmt::format("{} sample{}", thousands(samples), samples == 1 ? "" : "s");

@@ -34,6 +34,8 @@ struct PartOptions {
 void add_part(Command& command, PartOptions& options);
 /// "test part of csv:rows.csv", "all of csv:rows.csv"
 std::string part_text(data::Split part, const std::string& data);
+/// The same within a sentence: "the test part of digits", "all of csv:rows.csv".
+std::string the_part_text(data::Split part, const std::string& data);
 /// "200 of 2,000 samples"; `of` 0: not known
 std::string part_size_text(std::int64_t samples, std::int64_t of);
 /// Prints notes of the data on stderr.

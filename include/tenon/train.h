@@ -133,13 +133,17 @@ struct SeenSamples {
   std::int64_t seen = 0;      ///< of `compared`: those that are among the training samples
   std::int64_t compared = 0;  ///< of `samples`: fewer if windows of a text are too short to compare
   std::int64_t every = 1;     ///< the run's record holds one of this many training samples
+  /// Of `seen`: how many different inputs they have; 0 if that was not counted. Few different
+  /// inputs, such as rows of small whole numbers, can equal training samples by chance.
+  std::int64_t distinct = 0;
   /// Whether `seen` is exact. False: about() is an estimate.
   bool is_exact() const { return every == 1 && compared == samples; }
   /// How many of `samples` have been seen; an estimate unless is_exact().
   TENON_API std::int64_t about() const;
 };
 /// The numbers as text: "150 of 200 samples", "none of 50 samples", or "about 90 of 100 samples
-/// (30, compared with one of every 3 training samples)".
+/// (30, compared with one of every 3 training samples)". If fewer than half of the inputs differ:
+/// "50 of 50 samples (9 different inputs, which can be equal by chance)".
 TENON_API std::string to_string(const SeenSamples& seen);
 
 /// Metrics of a model on some data. Every metric is a mean over all targets that count, whatever
@@ -220,7 +224,7 @@ struct TrainResult {
   /// The epoch whose weights are in the model when training has ended: best_epoch if the validation
   /// part chose them (TrainOptions::keep_best), else the last epoch.
   int kept_epoch = 0;
-  std::int64_t validation_samples = 0;  ///< samples of the validation part; 0: there is none
+  std::int64_t validation_samples = 0;  ///< measured samples; 0: there is no validation part
   /// Results on the test part with the weights that are kept. Unset without a test part and if
   /// training was interrupted.
   std::optional<TestReport> test;

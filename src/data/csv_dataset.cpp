@@ -32,12 +32,21 @@ io::NumberFormat numbers_of(const CsvOptions& options, const std::string& name) 
   return number_format(options.columns->decimal, options.columns->thousands, name);
 }
 
+// Words of a column that are none of the model's, or of the training part's.
+struct UnknownWords {
+  std::string column{};
+  std::vector<std::int64_t> rows{};    // ascending
+  std::vector<std::int32_t> places{};  // of their words in `texts`
+  std::vector<std::string> texts{};
+};
+
 // A file's rows, encoded by what those for training say.
 struct ReadTable {
   TensorDatasetParts all{};
   Samples samples{};
   std::vector<std::int32_t> missing{};  // fields of each row; empty where none is
   std::vector<std::int64_t> lines{};    // of each row
+  std::vector<UnknownWords> unknown{};
 };
 
 std::int64_t missing_fields(const ReadTable& table, const std::vector<std::int64_t>& rows) {
@@ -69,6 +78,27 @@ void note_missing(const ReadTable& table, const std::vector<std::int64_t>& rows,
       {cat(count, count == 1 ? " missing field" : " missing fields", of_part,
            count == 1 ? " is" : " are", " filled: numbers with their column's mean"),
        count, cat(table.samples.name, ", line ", table.lines[static_cast<std::size_t>(*first)])});
+}
+
+// Of the rows that are asked for, which ascend.
+void note_unknown(const ReadTable& table, const std::vector<std::int64_t>& rows, Split part,
+                  Notes& notes) {
+  const std::string of_part = part == Split::All ? "" : cat(" of the ", name(part), " part");
+  for (const UnknownWords& unknown : table.unknown) {
+    std::int64_t count = 0;
+    std::size_t first = 0;
+    for (std::size_t k = unknown.rows.size(); k-- > 0;)
+      if (std::binary_search(rows.begin(), rows.end(), unknown.rows[k])) ++count, first = k;
+    if (count > 0)
+      notes.push_back(
+          {cat(unknown.column, ": ", count, count == 1 ? " field" : " fields", of_part,
+               count == 1 ? " holds a word" : " hold words",
+               " that training has not seen, such as ",
+               in_quotes(unknown.texts[static_cast<std::size_t>(unknown.places[first])])),
+           count,
+           cat(table.samples.name, ", line ",
+               table.lines[static_cast<std::size_t>(unknown.rows[first])])});
+  }
 }
 
 class CsvTable {
@@ -108,12 +138,13 @@ class CsvTable {
     const Chosen chosen =
         divided ? choose_samples(options_.split, Split::All, samples) : every_row();
     const std::vector<std::int64_t>& rows = chosen.samples;
+    if (divided && options_.split.chronological) note_times(chosen.parts);
     // What words and missing numbers become is learnt from the training part alone.
     std::vector<bool> held_out(chosen.parts.size());
     std::transform(chosen.parts.begin(), chosen.parts.end(), held_out.begin(),
                    [](const std::optional<Split>& of) { return of != Split::Train; });
     const auto table = options_.columns ? options_.columns : fit(held_out, out.class_names);
-    out.input = input_tensor(*table, rows);
+    out.input = input_tensor(*table, rows, table_read.unknown);
     if (options_.image_shape.rank() == 0) out.table = table;
     out.target = target_tensor(samples.marks.classes, rows);
     table_read.missing = missing_of_rows();
@@ -522,6 +553,29 @@ class CsvTable {
                               "2068"),
                           years.count, cat(name_, ", line ", years.line)});
   }
+  // A chronological split keeps the order of the rows, whatever their dates say. Of several columns
+  // of dates the one nearest to that order is looked at: the others may be dates of birth.
+  void note_times(const Parts& parts) {
+    std::size_t column = kNone;
+    OrderOfTimes order;
+    for (const std::size_t c : std::set<std::size_t>(inputs_.begin(), inputs_.end())) {
+      if (how_[c] != Reading::Dates) continue;
+      const OrderOfTimes found = order_of_times(raw_[c].dates, parts);
+      if (column == kNone || found.earlier < order.earlier) column = c, order = found;
+    }
+    const auto note = [&](std::int64_t count, const char* what) {
+      if (count > 0)
+        notes_.push_back({cat(title(column).text(), ": ", count, what), count,
+                          cat(name_, ", line ", lines_[static_cast<std::size_t>(order.first)])});
+    };
+    note(order.earlier, order.earlier == 1
+                            ? " row has an earlier date than the row before. 'chronological' keeps "
+                              "the order of the rows: sort them by date"
+                            : " rows have earlier dates than the row before. 'chronological' keeps "
+                              "the order of the rows: sort them by date");
+    note(order.shared,
+         " rows have the same date as a row in another part. 'chronological' divides between rows");
+  }
   // Each row's class. Names that are known come first: a test set must number its classes as the
   // training set does.
   std::vector<std::int64_t> number_classes(TensorDatasetParts& parts) {
@@ -554,7 +608,16 @@ class CsvTable {
     inputs_ = std::move(sources);
     return out;
   }
-  Tensor input_tensor(const TableColumns& table, const std::vector<std::int64_t>& rows) {
+  UnknownWords unknown_words(std::size_t column, std::vector<std::int64_t>&& rows) const {
+    UnknownWords out{.column = title(column).text(), .rows = std::move(rows)};
+    out.texts = raw_[column].texts;
+    out.places.reserve(out.rows.size());
+    for (const std::int64_t row : out.rows)
+      out.places.push_back(raw_[column].places[static_cast<std::size_t>(row)]);
+    return out;
+  }
+  Tensor input_tensor(const TableColumns& table, const std::vector<std::int64_t>& rows,
+                      std::vector<UnknownWords>& unknown) {
     constexpr std::uint64_t kLeastMemory = 1u << 30, kMemoryOfFile = 16;
     require_memory(table.columns, rows.size(),
                    options_.memory > 0 ? options_.memory
@@ -563,13 +626,10 @@ class CsvTable {
     std::vector<const RawColumn*> raw;
     raw.reserve(inputs_.size());
     for (const std::size_t c : inputs_) raw.push_back(&raw_[c]);
-    const EncodedRows encoded = encode_rows(table.columns, raw, rows, lines_);
+    EncodedRows encoded = encode_rows(table.columns, raw, rows);
     for (std::size_t k = 0; k < encoded.unknown.size(); ++k)
-      if (const OddField& unknown = encoded.unknown[k]; unknown.count > 0)
-        notes_.push_back({cat(title(inputs_[k]).text(), ": ", unknown.count,
-                              unknown.count == 1 ? " field holds a word" : " fields hold words",
-                              " that training has not seen, such as ", in_quotes(unknown.text)),
-                          unknown.count, cat(name_, ", line ", unknown.line)});
+      if (!encoded.unknown[k].empty())
+        unknown.push_back(unknown_words(inputs_[k], std::move(encoded.unknown[k])));
     if (options_.image_shape.rank() > 0) return images(encoded.inputs, rows);
     return Tensor::from(encoded.inputs, {std::ssize(rows), encoded.width});
   }
@@ -636,6 +696,7 @@ TensorDatasetParts part_of_table(const ReadTable& table, Split part, const CsvOp
   Chosen chosen = choose_samples(options.split, part, table.samples);
   TensorDatasetParts out = rows_of(table.all, std::move(chosen.samples), chosen.notes);
   out.description = describe(table, *out.rows);
+  note_unknown(table, *out.rows, part, out.notes);
   note_missing(table, *out.rows, part, out.notes);
   if (options.strict) refuse_notes(out.notes);
   return out;
@@ -671,6 +732,7 @@ TensorDatasetParts parse_csv(std::string bytes, const std::string& name, const C
   if (part) return part_of_table(table, *part, options);
   std::vector<std::int64_t> rows(static_cast<std::size_t>(table.samples.count));
   std::iota(rows.begin(), rows.end(), std::int64_t{0});
+  note_unknown(table, rows, Split::All, table.all.notes);
   note_missing(table, rows, Split::All, table.all.notes);
   if (options.strict) refuse_notes(table.all.notes);
   return std::move(table.all);

@@ -482,6 +482,28 @@ Notes notes_of_classes(const std::string& source, Split part, const Indices& cla
            std::ssize(missing), source}};
 }
 
+OrderOfTimes order_of_times(const std::vector<double>& times, const Parts& parts) {
+  OrderOfTimes out;
+  Indices timed;
+  for (std::int64_t i = 0; i < std::ssize(times); ++i)
+    if (parts[at(i)] && !std::isnan(times[at(i)])) timed.push_back(i);
+  const auto found = [&](std::int64_t& count, std::int64_t samples, std::int64_t first) {
+    if (count == 0) out.first = first;
+    count += samples;
+  };
+  for (std::size_t k = 1; k < timed.size(); ++k)
+    if (times[at(timed[k])] < times[at(timed[k - 1])]) found(out.earlier, 1, timed[k]);
+  if (out.earlier > 0) return out;
+  // Equal times follow one another.
+  for (std::size_t from = 0, to = 0; from < timed.size(); from = to) {
+    bool apart = false;
+    for (; to < timed.size() && times[at(timed[to])] == times[at(timed[from])]; ++to)
+      apart = apart || parts[at(timed[to])] != parts[at(timed[from])];
+    if (apart) found(out.shared, static_cast<std::int64_t>(to - from), timed[from]);
+  }
+  return out;
+}
+
 std::string of_files(const std::string& file, const std::string& test_file, Split part) {
   if (test_file.empty() || part == Split::Train || part == Split::Validation) return file;
   return part == Split::Test ? test_file : cat(file, " and ", test_file);

@@ -71,6 +71,14 @@ Notes notes_of_classes(const std::string& source, Split part,
                        const std::vector<std::int64_t>& own,
                        const std::vector<std::string>& class_names);
 
+/// How times fit a chronological split. Samples without a time (NaN) or a part do not count.
+struct OrderOfTimes {
+  std::int64_t earlier = 0;  ///< samples with an earlier time than the sample before
+  std::int64_t shared = 0;   ///< samples with the time of a sample in another part; 0 if `earlier`
+  std::int64_t first = -1;   ///< the first of them
+};
+OrderOfTimes order_of_times(const std::vector<double>& times, const Parts& parts);
+
 /// The files of a part of a source whose test part may be another file, for descriptions.
 std::string of_files(const std::string& file, const std::string& test_file, Split part);
 

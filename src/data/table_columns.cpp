@@ -51,8 +51,8 @@ std::vector<std::int64_t> inputs_of(const RawColumn& raw, const TableColumn& col
 }
 
 void encode_words(const TableColumn& column, const RawColumn& from,
-                  const std::vector<std::int64_t>& rows, const std::vector<std::int64_t>& lines,
-                  float* to, std::size_t width, OddField& unknown) {
+                  const std::vector<std::int64_t>& rows, float* to, std::size_t width,
+                  std::vector<std::int64_t>& unknown) {
   const std::vector<std::int64_t> inputs = inputs_of(from, column);
   for (std::size_t i = 0; i < rows.size(); ++i, to += width) {
     const auto row = static_cast<std::size_t>(rows[i]);
@@ -61,7 +61,7 @@ void encode_words(const TableColumn& column, const RawColumn& from,
     if (inputs[place] >= 0)
       to[inputs[place]] = 1;
     else
-      unknown.add(lines[row], from.texts[place]);
+      unknown.push_back(rows[i]);
   }
 }
 
@@ -139,8 +139,7 @@ std::vector<TableColumn> fit_column(const RawColumn& raw, const ColumnTitle& tit
 
 EncodedRows encode_rows(const std::vector<TableColumn>& columns,
                         const std::vector<const RawColumn*>& raw,
-                        const std::vector<std::int64_t>& rows,
-                        const std::vector<std::int64_t>& lines) {
+                        const std::vector<std::int64_t>& rows) {
   const std::size_t width = width_of(columns);
   EncodedRows out;
   out.width = static_cast<std::int64_t>(width);
@@ -152,7 +151,7 @@ EncodedRows encode_rows(const std::vector<TableColumn>& columns,
     if (columns[k].values.empty())
       encode_numbers(columns[k], *raw[k], rows, to, width);
     else
-      encode_words(columns[k], *raw[k], rows, lines, to, width, out.unknown[k]);
+      encode_words(columns[k], *raw[k], rows, to, width, out.unknown[k]);
     at += static_cast<std::size_t>(columns[k].inputs());
   }
   return out;

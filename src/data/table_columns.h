@@ -35,16 +35,15 @@ std::vector<TableColumn> fit_column(const RawColumn& raw, const ColumnTitle& tit
                                     Notes& notes);
 
 struct EncodedRows {
-  std::int64_t width = 0;         ///< inputs per row
-  std::vector<float> inputs;      ///< inputs of all rows, row by row
-  std::vector<OddField> unknown;  ///< of each column: unknown words
+  std::int64_t width = 0;                          ///< inputs per row
+  std::vector<float> inputs;                       ///< inputs of all rows, row by row
+  std::vector<std::vector<std::int64_t>> unknown;  ///< of each column: rows with an unknown word
 };
 
-/// Encodes `raw[k]` according to columns[k]; `lines` are those of all rows.
+/// Encodes `raw[k]` according to columns[k].
 EncodedRows encode_rows(const std::vector<TableColumn>& columns,
                         const std::vector<const RawColumn*>& raw,
-                        const std::vector<std::int64_t>& rows,
-                        const std::vector<std::int64_t>& lines);
+                        const std::vector<std::int64_t>& rows);
 
 /// Throws FormatError if the inputs take more than `most` bytes.
 void require_memory(const std::vector<TableColumn>& columns, std::size_t rows, std::uint64_t most,

@@ -183,6 +183,7 @@ void Fit::validate(EpochReport& r) {
   validation_->set_epoch(0);
   const Evaluation evaluation = t_.evaluate(*validation_, data::Split::Validation);
   evaluation_seconds_ = evaluation.seconds;
+  validated_ = evaluation.items;
   r.validation_loss = evaluation.loss;
   if (has_accuracy(*validation_)) r.validation_accuracy = evaluation.accuracy;
   if (!evaluation.errors) return;
@@ -271,9 +272,11 @@ void Fit::finish() {
     result_.kept_epoch = kept.epoch;
     test(kept);
   }
+  // Samples that cannot be decoded are not measured. A run that had ended measures none.
   if (validation_ != nullptr)
     result_.validation_samples =
-        validation_->options().drop_last
+        validated_ > 0 ? validated_
+        : validation_->options().drop_last
             ? validation_->dataset().size() / validation_->batch() * validation_->batch()
             : validation_->dataset().size();
   result_.epochs = p_.history;

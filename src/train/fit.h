@@ -220,6 +220,7 @@ class Fit {
   std::int64_t checked_ = 0;                  // last step whose values require_finite() has checked
   std::vector<nn::NamedTensor> kept_finite_;  // tensors to check for finite values after a step
   double evaluation_seconds_ = 0;
+  std::int64_t validated_ = 0;   // samples of the last validation
   double waited_before_ = 0;     // time spent waiting for batches before this epoch
   double waited_earlier_ = 0;    // the same for earlier stages
   bool staged_ = false;          // the next stage has begun

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <iterator>
 #include <numeric>
+#include <set>
 #include <span>
+#include <string>
 
 #include <tenon/error.h>
 #include <tenon/images.h>
@@ -311,13 +313,25 @@ std::optional<SeenSamples> SampleRecord::seen(const data::Dataset& set, std::int
   if (unit_ == Unit::Texts) return seen_texts(set, first, end);
   SeenSamples out{.samples = end - first, .compared = end - first, .every = every_};
   constexpr std::int64_t kAtOnce = 65'536;
+  const auto images = set.images();
+  const std::vector<std::string> names =
+      images == nullptr ? std::vector<std::string>() : set.broken();
+  const std::set<std::string> broken(names.begin(), names.end());
+  Checksums found;
   for (std::int64_t from = first; from < end; from += kAtOnce) {
-    const std::vector<std::int64_t> numbers = every_one(from, std::min(end, from + kAtOnce), 1);
-    const auto images = set.images();
+    std::vector<std::int64_t> numbers = every_one(from, std::min(end, from + kAtOnce), 1);
+    // What was found to be no image is not measured.
+    if (!broken.empty()) {
+      const auto erased = static_cast<std::int64_t>(
+          std::erase_if(numbers, [&](std::int64_t n) { return broken.contains(images->name(n)); }));
+      out.samples -= erased, out.compared -= erased;
+    }
     for (const std::uint64_t checksum :
          images != nullptr ? of_images(*images, numbers) : of_inputs(set, numbers))
-      out.seen += checksum != kUnread && holds(checksum);
+      if (checksum != kUnread && holds(checksum)) found.push_back(checksum);
   }
+  out.seen = std::ssize(found);
+  if (unit_ == Unit::Inputs) sort_out(found), out.distinct = std::ssize(found);
   return out;
 }
 
@@ -350,7 +364,16 @@ std::string to_string(const SeenSamples& seen) {
                ? cat("none", of)
                : cat("none of the ", number(seen.compared), of, " that can be compared");
   }
-  if (seen.is_exact()) return cat(number(seen.seen), of);
+  if (seen.is_exact()) {
+    // Rows of small whole numbers repeat one another.
+    const bool repeated = seen.distinct > 0 && 2 * seen.distinct < seen.seen;
+    return cat(
+        number(seen.seen), of,
+        repeated ? cat(" (", number(seen.distinct),
+                       seen.distinct == 1 ? " different input, which" : " different inputs, which",
+                       " can be equal by chance)")
+                 : "");
+  }
   if (seen.every > 1)
     return cat("about ", number(seen.about()), of, " (", number(seen.seen), compared, ")");
   return cat("about ", number(seen.about()), of, " (", number(seen.seen), " of ",

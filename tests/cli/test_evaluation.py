@@ -152,6 +152,21 @@ class Tables(CommandTest):
             self.assertIn("what the network gives is not finite: these figures say nothing", notes)
             self.fails(3, "eval", "run", "--data", "csv:huge.csv", "--strict", says="not finite")
 
+    def test_unknown_words_are_counted_where_they_are_measured(self):
+        head, *lines = table(100, 12).splitlines()
+        words = {70: "oslo", 85: "rome", 95: "bern", 96: "bern"}  # in the validation part, in the test part
+        rows = [f"{words.get(k, 'paris' if k % 2 else 'lyon')},{line.split(',', 1)[1]}" for k, line in enumerate(lines)]
+        (self.folder / "towns.csv").write_text("\n".join(["town,b,label"] + rows) + "\n")
+        self.ok("train", "mlp:3-4-2", "--data", "csv:towns.csv,split=0.2,validation=0.2,chronological", "--epochs", "1", "--quiet", "--out", "towns")
+        found = {}
+        for part in "train", "validation", "test", "all":
+            notes = self.json("eval", "towns", "--part", part, "--json")["notes"]
+            found[part] = [note["text"] for note in notes if "not seen" in note["text"]]
+        says = "towns.csv, line {}: column 'town': {} that training has not seen, such as '{}'"
+        self.assertEqual(found, {"train": [], "validation": [says.format(72, "1 field of the validation part holds a word", "oslo")],
+                                 "test": [says.format(87, "3 fields of the test part hold words", "rome")],
+                                 "all": [says.format(72, "4 fields hold words", "oslo")]})
+
     def test_missing_fields_are_counted_where_they_are_measured(self):
         head, *lines = table(100, 11).splitlines()
         (self.folder / "gaps.csv").write_text("\n".join([head] + ["," + line.split(",", 1)[1] if k % 2 else line for k, line in enumerate(lines)]) + "\n")
@@ -175,6 +190,8 @@ class Tables(CommandTest):
         self.assertNotIn("training has seen", self.ok("predict", "run", "others.csv").err)
         self.assertIn("47 of 50 samples of the test part of csv:rows.csv,split=0.25 are not shown", out)
         self.assertNotIn("test #", out)
+        whole = self.ok("predict", "run", "--data", "csv:rows.csv", "--part", "all", "--count", "3").out
+        self.assertIn("of 3 right, of 3 of 200 samples of all of csv:rows.csv,split=0.25\n", whole)
         self.assertEqual(len(self.json("predict", "run", "--data", "csv:others.csv", "--json")), 50)
         self.assertEqual(len(self.json("predict", "run", "--data", "csv:others.csv", "--part", "all", "--start", "45", "--json")), 5)
 
@@ -253,6 +270,21 @@ class Seen(CommandTest):
         self.assertEqual((moved["part"], moved["items"], moved["accuracy"]), ("test", 50, figures["accuracy"]))
         self.assertIn("is the data that the run was trained on", moved["notes"][0]["text"])
         self.fails(3, "eval", run, "--data", "csv:new/rows.csv", "--strict", says="is the data that the run was trained on")
+
+    def test_images_that_cannot_be_decoded_count_nowhere(self):
+        for part, count in (("train", 8), ("val", 2), ("test", 3)):
+            for name, red in (("dark", 40), ("light", 210)):
+                (self.folder / "cut" / part / name).mkdir(parents=True)
+                for k in range(count):
+                    write_png(self.folder / "cut" / part / name / f"{k}.png", [[red + count + k] * 24] * 8, channels=3)
+            (self.folder / "cut" / part / "dark" / "none.png").write_bytes(b"no image")
+        out = self.ok("train", "mlp:192-4-2", "--data", "folder:cut,size=8", "--epochs", "1", "--batch", "4", "--out", "decoded").out
+        self.assertRegex(out, r"best validation accuracy [\d.]+ % \(epoch 1, 4 samples\)")
+        self.assertRegex(out, r"test accuracy [\d.]+ % \(epoch 1, 6 samples, measured once\)")
+        for part, items in (("validation", 4), ("test", 6)):
+            out = self.ok("eval", "decoded", "--part", part).out
+            self.assertRegex(out, rf"{part} part of folder:cut,size=8: {items} of \d+ samples\n")
+            self.assertIn(f"seen in training none of {items} samples\n", out)
 
     def test_arrays(self):
         draw = random.Random(3)
@@ -473,6 +505,9 @@ class Texts(CommandTest):
         self.assertEqual((bare[11]["name"], bare[11]["text"]), ("bare.txt, line 13", "the land is far"))
         self.assertIn("label", told[0])
         self.assertIn("10 of 12 samples of bare.txt are not shown", self.ok("predict", "run", "bare.txt", "--count", "2").out)
+        later = self.ok("predict", "run", "bare.txt", "--start", "3", "--count", "2").out
+        self.assertIn("7 of 9 samples of bare.txt from --start 3 on are not shown", " ".join(later.split()))
+        self.fails(2, "predict", "run", "bare.txt", "--start", "12", says="--start: bare.txt has 12 lines, numbered from 0")
         self.ok("predict", "run", "bare.txt", "--write")
         self.assertEqual(len((self.folder / "bare.txt.predictions.csv").read_text().splitlines()), 13)
 

@@ -484,6 +484,31 @@ TEST_CASE("table reading: words that training has not seen, and strictness") {
                   FormatError);
 }
 
+TEST_CASE("table reading: a part counts its own words that training has not seen") {
+  std::string text = "town,label\n";
+  for (int k = 0; k < 10; ++k)
+    text += cat(k == 6 ? "Cork" : k > 7 ? "Oslo" : k % 2 == 0 ? "Bonn" : "Aix", ",", k % 2, "\n");
+  CsvOptions options;
+  options.split = {.test = 0.3, .validation = 0.2, .chronological = true};
+  const auto unknown = [&](data::Split part) {
+    return note(data::parse_csv(text, "t.csv", options, part).notes, "not seen");
+  };
+  CHECK(unknown(data::Split::Train) == "");
+  CHECK(
+      unknown(data::Split::Validation) ==
+      "t.csv, line 8: column 'town': 1 field of the validation part holds a word that training has "
+      "not seen, such as 'Cork'");
+  CHECK(unknown(data::Split::Test) ==
+        "t.csv, line 10: column 'town': 2 fields of the test part hold words that training has not "
+        "seen, such as 'Oslo'");
+  CHECK(unknown(data::Split::All) ==
+        "t.csv, line 8: column 'town': 3 fields hold words that training has not seen, such as "
+        "'Cork'");
+  options.strict = true;
+  CHECK_NOTHROW((void)data::parse_csv(text, "t.csv", options, data::Split::Train));
+  CHECK_THROWS_AS((void)data::parse_csv(text, "t.csv", options, data::Split::Test), FormatError);
+}
+
 TEST_CASE("table reading: a source's options") {
   const TestFolder folder;
   const auto open = [&](const std::string& text, const std::string& rest) {

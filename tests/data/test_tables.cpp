@@ -110,6 +110,51 @@ TEST_CASE("tables: statistics are those of the training part") {
   CHECK(rows == std::vector<float>{1000, 0, 1000, 0});  // a word that was not known
 }
 
+TEST_CASE("tables: a chronological split says where dates do not fit the order of the rows") {
+  const auto rows = [](const std::vector<const char*>& days, const char* born = "5") {
+    std::string text = "when,born,y\n";
+    for (std::size_t i = 0; i < days.size(); ++i)
+      text += cat(*days[i] == 0 ? "" : cat("2024-03-", days[i]), ",1990-01-",
+                  *born == 0 ? cat("1", 9 - i) : cat("0", born), ",", i % 2, "\n");
+    return text;
+  };
+  const auto notes = [](const std::string& text, data::SplitOptions split,
+                        std::vector<std::string> dates = {"when"}) {
+    CsvOptions options;
+    options.split = std::move(split), options.dates = std::move(dates);
+    options.left_out =
+        options.dates.size() == 1 ? std::vector<std::string>{"born"} : std::vector<std::string>{};
+    std::string out;
+    for (const Note& note : data::parse_csv(text, "t.csv", options, Split::Train).notes)
+      out += cat(to_string(note), " #", note.count, "\n");
+    return out;
+  };
+  const data::SplitOptions last{.test = 0.25, .validation = 0, .chronological = true};
+  CHECK(notes(rows({"01", "02", "03", "04", "05", "06", "07", "08"}), last).empty());
+  // Equal dates within a part are no reason, nor is a row without a date.
+  CHECK(!has(notes(rows({"01", "01", "03", "", "05", "05", "08", "08"}), last), "date"));
+  const std::string unsorted = notes(rows({"01", "05", "03", "04", "02", "06", "07", "08"}), last);
+  CHECK(has(unsorted,
+            "t.csv, line 4: column 'when': 2 rows have earlier dates than the row before. "
+            "'chronological' keeps the order of the rows: sort them by date #2"));
+  CHECK(has(notes(rows({"01", "02", "04", "03", "05", "06", "07", "08"}), last),
+            "1 row has an earlier date than the row before"));
+  const std::string cut = notes(rows({"01", "02", "03", "04", "05", "06", "06", "06"}), last);
+  CHECK(has(cut,
+            "t.csv, line 7: column 'when': 3 rows have the same date as a row in another part. "
+            "'chronological' divides between rows #3"));
+  // Without 'chronological' the order means nothing; rows after a fold's test part are in no part.
+  CHECK(
+      notes(rows({"01", "05", "03", "04", "02", "06", "07", "08"}), {.test = 0.25, .validation = 0})
+          .empty());
+  CHECK(notes(rows({"01", "02", "03", "04", "05", "06", "06", "01"}),
+              {.validation = 0, .chronological = true, .fold = 1, .folds = 3})
+            .empty());
+  // Of several columns of dates the one that is in order tells.
+  CHECK(notes(rows({"01", "02", "03", "04", "05", "06", "07", "08"}, ""), last, {"born", "when"})
+            .empty());
+}
+
 TEST_CASE("tables: other files are read as the training data was") {
   const auto columns = parse("town,area,y\nBonn,1,no\nAix,3,yes\nBonn,,no\n").table;
   CsvOptions options;

@@ -97,6 +97,22 @@ TEST_CASE("sample record: counts what training has seen, whatever the order and 
   std::filesystem::remove(file);
 }
 
+TEST_CASE("sample record: says how few different inputs are equal to training samples") {
+  const auto few = [](std::int64_t count, std::int64_t different) {
+    std::vector<float> values;
+    for (std::int64_t k = 0; k < count; ++k) values.push_back(static_cast<float>(k % different));
+    return data::from_tensors(Tensor::from(values, {count, 1}),
+                              zeros({count}, DType::Int64).eval());
+  };
+  const SampleRecord record = SampleRecord::of(*few(200, 9));
+  CHECK(record.seen(*few(50, 10), 0, 50)->distinct == 9);
+  CHECK(to_string(*record.seen(*few(50, 10), 0, 50)) ==
+        "45 of 50 samples (9 different inputs, which can be equal by chance)");
+  CHECK(to_string(*record.seen(*few(50, 1), 0, 50)) ==
+        "50 of 50 samples (1 different input, which can be equal by chance)");
+  CHECK(to_string(*record.seen(*few(18, 9), 0, 18)) == "18 of 18 samples");
+}
+
 TEST_CASE("sample record: tokens count without what fills rows up") {
   const auto of = [](std::vector<std::int64_t> tokens, std::int64_t width) {
     const std::int64_t count = std::ssize(tokens) / width;
