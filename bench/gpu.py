@@ -148,7 +148,7 @@ def time_all(options, gpu, wanted):
             ours.setdefault(key(row), []).append(row)
 
     def say_round(number):
-        print(f"== round {number} of {options.rounds}, {GPU.left():.0f} s are left", flush=True)
+        print(f"== round {number} of {options.rounds}, {gpu.left():.0f} s are left", flush=True)
 
     with concurrent.futures.ThreadPoolExecutor(max(1, cpus - 4)) as pool:
         # Peers queue for the GPU and would get it before a process that asks only sometimes, so Tenon runs one round without them.

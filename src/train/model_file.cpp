@@ -117,6 +117,8 @@ ModelDescription model_from_json(const std::string& text, const std::string& sou
     s.classes = json.at("classes").get<std::int64_t>();
     s.input_mean = json.at("input_mean").get<double>();
     s.input_std = json.at("input_std").get<double>();
+    if (json.contains("picture"))  // the name of earlier builds
+      s.set("preprocess", json["picture"].get<std::string>());
     for (const char* key : {"preprocess", "normalize", "background"})
       if (json.contains(key)) s.set(key, json[key].get<std::string>());
     s.data = json.value("data", "");

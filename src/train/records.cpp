@@ -131,7 +131,8 @@ Progress progress_from_json(const std::string& text, const std::string& source) 
     p.step = json.at("step").get<std::int64_t>();
     p.steps_per_epoch = json.at("steps_per_epoch").get<std::int64_t>();
     p.batch = json.at("batch").get<std::int64_t>();
-    p.examples = json.at("samples").get<std::int64_t>();
+    // Earlier builds called the number "examples".
+    p.examples = json.at(json.contains("samples") ? "samples" : "examples").get<std::int64_t>();
     p.data = json.value("data", std::string());
     p.first_epoch = json.at("first_epoch").get<std::int64_t>();
     p.first_step = json.at("first_step").get<std::int64_t>();

@@ -20,14 +20,22 @@ std::string text_of_setting(const io::TomlValue& value, const std::string& where
           ": a setting must be a string, a number or a boolean; tables and lists are not allowed"));
 }
 
+/// Files of earlier builds have other names for a setting and for one of its values.
+void use_present_names(SettingText& line) {
+  if (line.key == "picture") line.key = "preprocess";
+  if (line.key == "augment_on" && line.value == "card") line.value = "gpu";
+}
+
 }  // namespace
 
 std::vector<SettingText> settings_of(const io::TomlValue& table, const std::string& source) {
   std::vector<SettingText> out;
   out.reserve(table.entries.size());
-  for (const auto& [key, value] : table.entries)
+  for (const auto& [key, value] : table.entries) {
     out.push_back({key, text_of_setting(value, cat(source, ", line ", value.line, ", '", key, "'")),
                    value.line});
+    use_present_names(out.back());
+  }
   return out;
 }
 

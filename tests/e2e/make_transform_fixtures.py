@@ -22,7 +22,7 @@ from torchvision.transforms import functional as F
 from torchvision.transforms import InterpolationMode, v2
 
 
-def image(height, width):
+def draw_image(height, width):
     """Smooth colours, a sharp edge and noise."""
     rng = np.random.default_rng(5)
     y, x = np.mgrid[0:height, 0:width]
@@ -62,7 +62,7 @@ def mixing():
 
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "fixtures")
-    image = Image.fromarray(image(34, 45))
+    image = Image.fromarray(draw_image(34, 45))
     out = {"in": image}
     out["resize_down"] = F.resize(image, 20, InterpolationMode.BILINEAR)
     out["resize_up"] = F.resize(image, 51, InterpolationMode.BILINEAR)

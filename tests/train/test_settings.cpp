@@ -6,6 +6,8 @@
 #include <tenon/train.h>
 
 #include "io/folder.h"
+#include "train/model_file.h"
+#include "train/records.h"
 
 using namespace tenon;
 using train::Settings;
@@ -133,6 +135,38 @@ TEST_CASE("settings: milestones are epochs, or epochs with shares of the rate") 
   for (const char* fine : {"", "3,6.5", "3=0.4,6.5=0.02"}) s.set("milestones", fine);
   for (const char* wrong : {"3,", "3,2", "0,1", "3=", "3=-1", "3=0.4,6", "3,6=0.2", "=1", "x"})
     CHECK_THROWS_WITH_AS(s.set("milestones", wrong), doctest::Contains("ascending"), ValueError);
+}
+
+// Runs, models and checkpoints of earlier builds are read with the names that they have.
+TEST_CASE("settings: names of earlier builds are read from files, and from files only") {
+  const TestFolder folder;
+  const std::string file = folder / "settings.toml";
+  io::write_file(file, "picture = \"resize=64,center_crop\"\naugment_on = \"card\"\n");
+  Settings settings;
+  settings.apply_file(file);
+  CHECK(settings.preprocess == "resize=64,center_crop");
+  CHECK(settings.augment_on == "gpu");
+  CHECK_THROWS_AS(settings.set("picture", "resize"), ValueError);
+  CHECK_THROWS_AS(settings.set("augment_on", "card"), ValueError);
+
+  train::ModelDescription model;
+  model.settings = Settings::for_model("resnet20");
+  model.settings.set("preprocess", "resize=64,center_crop");
+  model.settings.classes = 10;
+  model.settings.data.clear();
+  const auto renamed = [](std::string text, const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    return text.replace(at, from.size(), to);
+  };
+  const std::string older = renamed(train::to_json(model), "preprocess", "picture");
+  CHECK(train::model_from_json(older, "own").settings.preprocess == "resize=64,center_crop");
+
+  train::Progress progress;
+  progress.steps_per_epoch = 3;
+  progress.examples = 24;
+  const std::string state = renamed(train::to_json(progress), "samples", "examples");
+  CHECK(train::progress_from_json(state, "own").examples == 24);
 }
 
 TEST_CASE("settings: files name their line, and lie under what is given") {
