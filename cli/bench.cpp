@@ -268,7 +268,7 @@ Command bench_command() {
       "process;\nplanned_mb: memory that the plan predicted;\nsetup_s: seconds from building the "
       "network to the end of its first step;\nfirst_step_s: in the first row, seconds from the "
       "start of the command to the end of the first step.";
-  command.examples = {{"tenon bench", "All workloads, fp32, training."},
+  command.examples = {{"tenon bench", "The three default workloads, fp32, training."},
                       {"tenon bench --only lenet5_b64 --phase train,infer --precision fp32,bf16",
                        "One model in four ways."},
                       {"tenon bench --device cuda --precision bf16 --tune write",

@@ -440,7 +440,7 @@ Command info_command() {
        "Lines of text with a class each."}};
   add_spec(command, options->spec);
   command
-      .option(options->task, "--task", "NAME", "kind of label; regression: numeric values",
+      .option(options->task, "--task", "NAME", "kind of label, numeric for regression",
               "classification")
       .choices = {"classification", "regression"};
   command

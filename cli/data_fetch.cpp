@@ -301,7 +301,7 @@ Command data_fetch_command() {
       names_of(known_weights());
   command
       .option(options->dir, "--dir", "DIR", "folder for the files",
-              data::default_data_dir() + "/SET, or /weights/NAME")
+              data::default_data_dir() + "/SET, or weights/NAME there")
       .completes = Completes::Folders;
   command.option(options->from, "--from", "URL",
                  "URL of a folder with the files (https://, http://, file://)", "public mirrors");

@@ -71,7 +71,7 @@ std::vector<std::string> verdict(const Predicted& sample, const std::vector<std:
   std::vector<std::string> lines = {terminal.paint(TextStyle::Bold, sample_heading(sample))};
   std::string said = fmt::format("class {}, {}", shown_name(names, order[0]), percent(sure));
   if (!std::isfinite(sure))
-    said = terminal.paint(TextStyle::Red, "no class: what the network gives is not finite");
+    said = terminal.paint(TextStyle::Red, "no class: the output of the network is not finite");
   else if (sample.label >= 0)
     said += sample.label == order[0]
                 ? terminal.paint(TextStyle::Green, "  right")

@@ -346,7 +346,7 @@ std::vector<std::string> what_was_measured(const train::TrainResult& result) {
                                 result.kept_epoch));
   else if (!result.best && !result.best_figure.empty())
     lines.push_back(
-        fmt::format("no epoch is the best: the validation loss was no number (NaN); the "
+        fmt::format("no epoch is the best: the validation loss was not a number (NaN); the "
                     "weights of the last epoch ({}) are kept",
                     result.kept_epoch));
   else if (result.best)

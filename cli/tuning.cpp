@@ -14,10 +14,11 @@ namespace tenon::cli {
 
 void add_tune_option(Command& command, std::string& mode) {
   command
-      .option(mode, "--tune", "MODE",
-              "GPU engines for products chosen by cost model, by saved measurements, or by saved "
-              "and new measurements",
-              mode)
+      .option(
+          mode, "--tune", "MODE",
+          "choice of GPU engines for products by cost model (off), saved measurements (read), or "
+          "saved and new measurements (write)",
+          mode)
       .choices = {"off", "read", "write"};
 }
 

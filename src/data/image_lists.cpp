@@ -88,7 +88,7 @@ std::vector<ImageItem> list_items(const std::string& file, bool videos, const st
   notes.insert(notes.end(), more.begin(), more.end());
   if (left_out.count > 0) {
     left_out.text = cat(left_out.count, left_out.count == 1 ? " video is" : " videos are",
-                        " left out, for no frames of videos are asked for");
+                        " left out, because frames=0");
     notes.push_back(left_out);
   }
   return items;

@@ -37,7 +37,7 @@ ImageTarget target_of(const ImageOptions& options) {
   return target;
 }
 
-// What fits images: of its steps the last alone may make several of one.
+// The steps that give an image the input size. Only the last step may make several images of one.
 void check_fitting(const Transforms& steps, const ImageTarget& target) {
   std::vector<Transform> single = steps.steps();
   if (steps.crops() > 1) single.pop_back();

@@ -91,7 +91,7 @@ void index_shard(const io::InputFile& shard, std::size_t file, std::optional<Spl
   if (shard.size() >= sizeof start) shard.read_at(0, start, sizeof start);
   if (io::is_gzip({start, sizeof start}))
     throw NotSupported(cat(path,
-                           ": a compressed shard cannot be read in any order: unpack it with "
+                           ": a compressed shard cannot be read by offset: unpack it with "
                            "gunzip"));
   io::TarReader reader(shard);
   std::string key;

@@ -57,7 +57,7 @@ ImageBox drawn_box(const Transform& step, ImageSize size, ImageDraws& draws) {
   return box((size.width - w) / 2, (size.height - h) / 2, w, h);
 }
 
-// What "resize" makes of an image.
+// The size of an image after "resize".
 ImageSize resized_size(const Transform& step, ImageSize from, const ImageTarget& target) {
   const auto scaled = [](double side) { return std::max(1, static_cast<int>(side + 1e-9)); };
   double side = number_of(step, 0);

@@ -14,7 +14,7 @@
 namespace tenon::data {
 namespace {
 
-// Apart from the orders of epochs and the changes of images, which the same seed draws too.
+// Apart from the orders of epochs and the augmentation in memory, which the same seed draws too.
 constexpr std::uint64_t kOwnStream = 0x53616D706C65;
 
 // One number for (epoch, sample) under the seed, of which 2^64 counters are then free.

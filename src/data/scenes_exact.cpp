@@ -105,7 +105,7 @@ class Texture {
   float cos_, sin_, frequency_, phase_, cells_;
 };
 
-// Where an object stands: transposed, stretched, scaled, moved.
+// Where an object stands: rotated, stretched, scaled, moved.
 struct Pose {
   float x, y, size, cos, sin, wide, high;
   Place inside(Place p) const {

@@ -116,7 +116,8 @@ class QuestionReader {
       const bool has_place = parts.size() == 4 && !parts[2].empty();
       if (parts.size() < 3 || parts.size() > 4 || parts[0].empty() ||
           (has_place && !(io::parse_number(parts[3], place) && place >= 0 && place < 1e9)))
-        throw FormatError(cat("line ", number, " is not QUESTION TAB TEXT TAB ANSWER TAB PLACE"));
+        throw FormatError(
+            cat("line ", number, " is not QUESTION TAB TEXT TAB ANSWER TAB POSITION"));
       const std::string id = cat("line ", number);
       if (parts[2].empty())
         add(id, parts[0], parts[1], {}, -1);

@@ -99,8 +99,8 @@ HeaderGuess guess_numbers(const TableFile& file, const FirstRow& first, std::siz
   if ((counts && row.size() > 2) || (above_word && may_be_names(file)))
     return {true, false,
             cat("the first row ('", trimmed(row[0]).substr(0, 40),
-                "' …) is taken for a header, though it has numbers, for ",
-                counts ? "it counts the columns" : "numbers of it stand above words",
+                "' …) is taken for a header, though it has numbers, because ",
+                counts ? "it counts the columns" : "some of them are above words",
                 " (header=no says otherwise)")};
   const bool word = first.words > 0 || (label != kNone && !file.is_number(trimmed(row[label])));
   const bool new_words = word && !again && !file.next_rows().empty();
@@ -108,8 +108,8 @@ HeaderGuess guess_numbers(const TableFile& file, const FirstRow& first, std::siz
   return {false, false,
           cat("the first row ('", trimmed(row[0]).substr(0, 40), "' …) is read as a row, though ",
               counts       ? "it counts the columns"
-              : above_word ? "a number of it stands above words"
-                           : "no word of it comes again",
+              : above_word ? "a number of it is above words"
+                           : "none of its words occurs again",
               " (header=yes says otherwise)")};
 }
 
@@ -184,8 +184,8 @@ HeaderGuess guess_header(const TableFile& file, std::size_t label) {
   return {true, false,
           usual ? ""
                 : cat("the first row ('", trimmed(file.first_row()[0]).substr(0, 40),
-                      "' …) is taken for a header, for no field of it comes again (header=no "
-                      "says otherwise)")};
+                      "' …) is taken for a header, because none of its fields occurs again "
+                      "(header=no says otherwise)")};
 }
 
 ColumnNames::ColumnNames(const std::vector<std::string>& row, const std::string& where,

@@ -15,7 +15,7 @@ namespace {
 void check_length(const std::u32string& held_back) {
   if (held_back.size() > TokenStream::kLongestWord)
     throw ValueError(cat("the text has a word of more than ", TokenStream::kLongestWord,
-                         " signs: put white space between its words"));
+                         " characters: put white space between its words"));
 }
 
 }  // namespace

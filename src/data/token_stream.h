@@ -23,7 +23,7 @@ class TokenStream {
   TokenStream& operator=(const TokenStream&) = delete;
 
   /// Bytes may be cut anywhere. Throws FormatError for what is not UTF-8, ValueError for a word of
-  /// more than kLongestWord signs.
+  /// more than kLongestWord characters.
   void push(std::string_view bytes);
   void end();
   /// How much of the text so far the vocabulary does not hold, as WordEncoder::append() counts it.

@@ -375,7 +375,7 @@ Notes TextLosses::notes(std::int64_t length, std::string_view texts) const {
     out.push_back({cat(cut_, " of ", texts_, " ", texts, cut_ == 1 ? " is" : " are", " cut to ",
                        length, " tokens"),
                    cut_, first_cut_});
-  add_unknown_note(out, unknown_, {"word or sign", "words or signs"},
+  add_unknown_note(out, unknown_, {"word or character", "words or characters"},
                    cat(with_unknown_, " of ", texts_, " ", texts), left_out_, first_unknown_);
   return out;
 }
@@ -454,7 +454,7 @@ WindowText token_windows(const std::string& path, Split part, std::string_view t
   out.tokens.shrink();
   // The last window's targets need one token more than its inputs.
   out.begins = window_begins(counts, words, after);
-  add_unknown_note(out.notes, unknown, {"word or sign", "words or signs"},
+  add_unknown_note(out.notes, unknown, {"word or character", "words or characters"},
                    part_text("the text", part), tokenizer.unknown() < 0, path);
   return out;
 }

@@ -15,7 +15,7 @@ struct IdxOptions {
   /// Limit of the decompressed size. Unset: 64 times the compressed size, at least 256 MiB, so that
   /// a small file cannot request much memory; MNIST's files grow five times.
   std::optional<std::uint64_t> limit{};
-  bool channel_axis = false;  ///< ImageFiles [N, height, width] become [N, 1, height, width].
+  bool channel_axis = false;  ///< Images [N, height, width] become [N, 1, height, width].
 };
 
 /// Parses the bytes of an IDX file, unpacking gzip first. `name` is for messages.

@@ -267,7 +267,7 @@ class JsonBuilder final : public JsonSax {
   }
   bool open(Json value) {
     if (open_.size() == kDeepestJson)
-      throw Json::parse_error("no JSON that is read: values stand more than 512 deep");
+      throw Json::parse_error("JSON nested more than 512 deep is not read");
     open_.push_back(place(std::move(value)));
     return true;
   }

@@ -343,8 +343,8 @@ std::int64_t bert_parameters(const BertSizes& s, BertTask task, std::int64_t cla
   return body + square + classes * (w + 1);
 }
 
-// From scratch 1e-4 (the paper's), for a head on weights of others 3e-5; of lower precision ones
-// bear more.
+// The published sizes: 1e-4 from scratch (the paper's), 3e-5 for a new head on pretrained weights.
+// Networks of a smaller hidden size bear a higher rate.
 double bert_rate(const BertSizes& s, BertTask task) {
   const double published = task == BertTask::Words ? 1e-4 : 3e-5;
   return std::min(published * 768 / static_cast<double>(s.width), 1e-3);
@@ -356,13 +356,13 @@ struct BertPreset {
   bool large;
 };
 constexpr BertPreset kBertPresets[] = {
-    {"bert", "BERT, 110 million parameters: words that are masked; bert:layers=4,heads=4,width=128",
+    {"bert", "BERT, 110 million parameters: masked words; bert:layers=4,heads=4,width=128",
      BertTask::Words, false},
-    {"bert_large", "BERT, 335 million parameters: words that are masked", BertTask::Words, true},
-    {"bert_classifier", "BERT and a class for each text", BertTask::Classes, false},
-    {"bert_large_classifier", "large BERT and a class for each text", BertTask::Classes, true},
-    {"bert_spans", "BERT and where in a text an answer begins and ends", BertTask::Spans, false},
-    {"bert_large_spans", "large BERT and where in a text an answer begins and ends",
+    {"bert_large", "BERT, 335 million parameters: masked words", BertTask::Words, true},
+    {"bert_classifier", "BERT with a classifier of texts", BertTask::Classes, false},
+    {"bert_large_classifier", "large BERT with a classifier of texts", BertTask::Classes, true},
+    {"bert_spans", "BERT with scores for the start and end of an answer", BertTask::Spans, false},
+    {"bert_large_spans", "large BERT with scores for the start and end of an answer",
      BertTask::Spans, true}};
 
 BertSizes large_bert() {

@@ -247,7 +247,8 @@ std::int64_t gpt2_parameters(const GptSizes& s, std::int64_t vocabulary) {
   return (vocabulary + s.context) * w + s.layers * block + 2 * w;
 }
 
-// 6e-4 for the smallest published size (Brown et al., 2020); of lower precision ones bear more.
+// 6e-4 for the smallest published size (Brown et al., 2020). Networks of a smaller hidden size bear
+// a higher rate.
 double learning_rate(const GptSizes& s) {
   return std::min(6e-4 * 768 / static_cast<double>(s.width), 2e-3);
 }

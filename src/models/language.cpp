@@ -119,7 +119,7 @@ std::vector<Entry> language_entries() {
                  recurrent_parameters({256, 256, 2}, 10'000),
                  benchmark};
   Info keras_info{"keras_rnn",
-                  "the Keras tutorial's generator of text; keras_rnn:units=64",
+                  "the Keras tutorial's text generator; keras_rnn:units=64",
                   {20},
                   1000,
                   recurrent_parameters(kKeras, 1000),

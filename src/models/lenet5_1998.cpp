@@ -325,13 +325,13 @@ FileLayer lenet_drawings_layer(LayerKeys& keys, const FileArrival& at) {
 }
 
 std::vector<Entry> lenet5_1998_entries() {
-  // Pixels so that the background is -0.1 and ink 1.175. The paper's rates by pass, 0.0005 twice,
-  // 0.0002 and 0.0001 three times, 0.00005 four times, then 0.00001, for each of the batch's ten
-  // samples. They rise in the first pass, for the initial values shrink signals so much that the
-  // lower layers' curvature says nothing yet.
+  // Pixels so that the background is -0.1 and ink 1.175. The paper's learning rates by epoch:
+  // 0.0005 twice, 0.0002 and 0.0001 three times, 0.00005 four times, then 0.00001, for each of the
+  // batch's ten samples. They rise in the first epoch, because the initial values shrink signals so
+  // much that the lower layers' curvature says nothing yet.
   constexpr double kRange = kInk - kBackground;
   Info info{"lenet5_1998",
-            "LeNet-5 of 1998: subsampling that learns, partial connections, RBF outputs",
+            "LeNet-5 of 1998: trained subsampling, partial connections, RBF outputs",
             {1, 28, 28},
             kDigits,
             60'000,

@@ -180,7 +180,7 @@ init = [
 std::vector<Entry> transformer_entries() {
   Info info{
       "transformer",
-      "the Transformer that translates, base; transformer:layers=2,heads=4,width=64,hidden=256",
+      "the base Transformer, for translation; transformer:layers=2,heads=4,width=64,hidden=256",
       {2, kPlaces},
       kWords,
       transformer_parameters({}, kWords),

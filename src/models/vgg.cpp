@@ -148,7 +148,7 @@ std::vector<Entry> vgg_entries() {
            true,
            vgg16_toml},
           {{"vgg16_bn",
-            "VGG16 with batch normalisation after every convolution",
+            "VGG16 with batch normalization after every convolution",
             {3, 224, 224},
             1000,
             138'365'992,

@@ -36,7 +36,7 @@ bool is_quick(const data::Transforms& changes) {
   });
 }
 
-// Whether a list has the three changes alone that images in memory have always had.
+// Whether a list has only the three transforms that images in memory have always had.
 bool is_plain(const std::string& text) {
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
@@ -47,7 +47,7 @@ bool is_plain(const std::string& text) {
   return true;
 }
 
-// What changes images one by one, and what mixes those of a batch.
+// The transforms of single images, and those that mix the images of a batch.
 std::pair<std::string, std::string> parted(const std::string& text) {
   std::string single, mixing;
   for (std::size_t at = 0; at <= text.size();) {
@@ -195,10 +195,10 @@ ChannelScale pixel_scale(const Settings& settings) {
   return scale;
 }
 
-// Drawn images are as many as one likes: a recipe's changes are for photographs. Those of a
-// network's file are for whatever photographs it learns from; those of a network with a name are
-// for CIFAR's, which have one size. What is frozen is computed once where its input stays as it is,
-// or for as many variants as are asked for.
+// Synthetic images can be drawn in any number, so a recipe's augmentation is for photographs only.
+// That of a network's file applies to image files and CIFAR, that of a built-in network to CIFAR.
+// The output of frozen parts is computed once if their input never changes, or for as many variants
+// as the setting asks for.
 AugmentChoice augmentation_of(const Settings& settings) {
   const bool own = own_sizes(settings);
   if (settings.augment != "auto") return parse_augment_choice(settings.augment, own);

@@ -86,9 +86,9 @@ std::string TrainedModel::locate_own() const {
   for (const std::string& place : data_near(settings_.data, run_))
     if (place != first && trained_on(place) == true) return place;
   if (first == settings_.data) return first;
-  throw IoError(cat("the data of ", run_, ", '", settings_.data, "', is not here: '", first,
-                    "' has its name and holds other samples than the run learnt from; say with "
-                    "--data where it lies now"));
+  throw IoError(cat("the data of ", run_, ", '", settings_.data, "', was not found: '", first,
+                    "' has the same name, but the run was trained on other samples; give its new "
+                    "path with --data"));
 }
 
 // Whether the training part of the run's data, at this place, holds what the run learnt from; unset
@@ -120,11 +120,12 @@ Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions
   out.notes.insert(out.notes.begin(), selection.notes.begin(), selection.notes.end());
   note_seen(selection, *set, out);
   if (!std::isfinite(out.loss))
-    out.notes.push_back({out.targets == 0
-                             ? "no target counts: these figures say nothing"
-                             : "what the network gives is not finite: these figures say nothing",
-                         1,
-                         {}});
+    out.notes.push_back(
+        {out.targets == 0
+             ? "no target counts, so the metrics have no meaning"
+             : "the outputs of the network are not finite, so the metrics have no meaning",
+         1,
+         {}});
   if (options.strict) refuse_notes(out.notes);
   out.of_items = selection.part == data::Split::All ? set->size() : size_of_whole(selection);
   if (const auto* translator = net_.as<models::Translator>())
@@ -157,18 +158,17 @@ void TrainedModel::note_seen(const Selection& selection, const data::Dataset& se
   out.seen = seen_samples(set);
   if (!out.seen)
     out.seen_unknown = record_ != nullptr ? "they are of another kind than the training samples"
-                       : foreign_         ? "weights from elsewhere do not tell"
+                       : foreign_         ? "the weights are not those of a run"
                                           : record_problem_;
   out.notes.insert(out.notes.end(), record_notes_.begin(), record_notes_.end());
   const bool held_out =
       selection.part == data::Split::Validation || selection.part == data::Split::Test;
   const bool none = out.seen && out.seen->is_exact() && out.seen->seen == 0;
   if (selection.own && held_out && !none && trained_on(selection.data) == false)
-    out.notes.push_back(
-        {cat("the data has changed since the run learnt from it, so ",
-             out.seen ? cat("training has seen ", to_string(*out.seen), " that are measured")
-                      : "some of the samples that are measured may have been trained on"),
-         1, selection.data});
+    out.notes.push_back({cat("the data has changed since the run was trained on it: ",
+                             out.seen ? cat("training has seen ", to_string(*out.seen))
+                                      : "training may have seen some of the evaluated samples"),
+                         1, selection.data});
   if (!selection.own && out.seen && out.seen->seen > 0)
     out.notes.push_back(
         {cat("training has seen ", to_string(*out.seen)), out.seen->about(), selection.data});

@@ -77,7 +77,7 @@ class Tables(CommandTest):
         head, *others = rows.splitlines(keepends=True)
         (self.folder / "rows.csv").write_text(head + "".join(sorted(others)))
         try:
-            self.assertIn("the data has changed since the run learnt from it", self.ok("eval", "run").err)
+            self.assertIn("the data has changed since the run was trained on it", self.ok("eval", "run").err)
             self.fails(3, "eval", "run", "--strict", says="the data has changed")
             self.fails(2, "train", "--resume", "run", "--epochs", "11", says="other training samples")
         finally:
@@ -149,7 +149,7 @@ class Tables(CommandTest):
         (self.folder / "huge.csv").write_text("a,b,label\n3e38,-3e38,yes\n-3e38,3e38,no\n")
         notes = [note["text"] for note in self.json("eval", "run", "--data", "csv:huge.csv", "--json")["notes"]]
         if notes:  # the network may bound them
-            self.assertIn("what the network gives is not finite: these figures say nothing", notes)
+            self.assertIn("the outputs of the network are not finite, so the metrics have no meaning", notes)
             self.fails(3, "eval", "run", "--data", "csv:huge.csv", "--strict", says="not finite")
 
     def test_unknown_words_are_counted_where_they_are_measured(self):
@@ -262,7 +262,7 @@ class Seen(CommandTest):
             self.assertEqual((found["part"], found["items"], found["seen"]), ("all", count, 0))
         (self.folder / "work" / "rows.csv").rename(self.folder / "elsewhere.csv")
         (self.folder / "rows.csv").unlink()
-        self.fails(4, "eval", run, says=["has its name and holds other samples", "--data"])
+        self.fails(4, "eval", run, says=["has the same name, but the run was trained on other samples", "--data"])
         self.assertEqual(self.json("eval", run, "--data", "csv:work/deep/rows.csv", "--json")["part"], "all")
         (self.folder / "new").mkdir()
         (self.folder / "elsewhere.csv").rename(self.folder / "new" / "rows.csv")
@@ -536,7 +536,7 @@ class Texts(CommandTest):
         for words in (("eval", "run", "--data", "lines:long.txt"), ("predict", "run", "long.txt"), ("predict", "run", "--data", "lines:long.txt")):
             told = self.ok(*words).err
             self.assertIn("long.txt, line 2: 1 of 3 texts is cut to 16 tokens", told, words)
-            self.assertIn("long.txt, line 3: 2 words or signs in 1 of 3 texts are not in the vocabulary", " ".join(told.split()), words)
+            self.assertIn("long.txt, line 3: 2 words or characters in 1 of 3 texts are not in the vocabulary", " ".join(told.split()), words)
             self.fails(3, *words, "--strict", says="refused, for 'strict' is on")
         notes = [note["text"] for note in self.json("eval", "run", "--data", "lines:long.txt", "--json")["notes"]]
         self.assertTrue(any(note.startswith("long.txt, line 2: 1 of 3 texts is cut to 16 tokens") for note in notes), notes)

@@ -69,7 +69,7 @@ class Tokenizers(CommandTest):
         (self.folder / "lines.txt").write_text((long + "earth\tthe land\n") * 19 + odd * 2, encoding="utf-8")
         given = ("--data", "lines:lines.txt,length=6,validation=0,split=0", "--tokenizer", str(FIXTURES / "bert"))
         said = ["note: lines.txt, line 1: 19 of 40 texts of the training part are cut to 6 tokens",
-                "note: lines.txt, line 39: 2 words or signs in 2 of 40 texts of the training part are not in the vocabulary"]
+                "note: lines.txt, line 39: 2 words or characters in 2 of 40 texts of the training part are not in the vocabulary"]
         self.assertNotIn("龘", vocabulary)
         self.assertEqual([note[6:] in self.told("data", "info", *given[1:]) for note in said], [True, True])
         small = f"bert_classifier:layers=1,heads=2,width=16,context=16,vocabulary={len(vocabulary)}"
@@ -129,7 +129,7 @@ class Tokenizers(CommandTest):
         self.fails(4, "tokenizer", "encode", "gone", "a", says="gone")
         self.fails(2, "tokenizer", "encode", "bad.json", says="--file")
         self.fails(2, "tokenizer", "train", "bad.json", "--kind", "wordpeice", says="wordpiece")
-        self.fails(2, "tokenizer", "train", "bad.json", "--tokens", "10", says="signs")
+        self.fails(2, "tokenizer", "train", "bad.json", "--tokens", "10", says="characters")
         (self.folder / "latin").write_bytes(b"caf\xe9\n")
         self.fails(3, "tokenizer", "train", "latin", says="UTF-8")
 

@@ -34,9 +34,9 @@ class NotFinite(CommandTest):
             "0.weight": ("F32", [3, 784], floats(*[math.nan] * 2352)), "0.bias": ("F32", [3], floats(0, 0, 0)),
             "2.weight": ("F32", [10, 3], floats(*[0.5] * 30)), "2.bias": ("F32", [10], floats(*[0] * 10))})
         words = ["mlp:784-3-10", "--weights", "nan.safetensors", "--data", "digits:40,20"]
-        self.assertIn("note: what the network gives is not finite", self.ok("eval", *words).err)
+        self.assertIn("note: the outputs of the network are not finite", self.ok("eval", *words).err)
         shown = self.ok("predict", *words, "--count", "20", "--no-image").out
-        self.assertEqual(shown.count("no class: what the network gives is not finite"), 20, shown)
+        self.assertEqual(shown.count("no class: the output of the network is not finite"), 20, shown)
         self.assertIn("0 of 20 right", shown)
         self.assertEqual([row["right"] for row in self.json("predict", *words, "--count", "20", "--json")], [False] * 20)
         told = self.fails(5, "train", *words, "--out", "run", says="step 1: the loss is nan, because the initial weights are not")

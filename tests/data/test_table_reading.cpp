@@ -188,7 +188,8 @@ TEST_CASE("table reading: numbers that are names stand above words, or count the
     CHECK(parse(text).notes.empty());
   // What is left open is said.
   CHECK(note(parse("0,1\n1,0\n1,1\n").notes, "is read as a row, though it counts") != "");
-  CHECK(note(parse("2.5,y,w\n1,a,b\n2,a,c\n").notes, "though no word of it comes again") != "");
+  CHECK(note(parse("2.5,y,w\n1,a,b\n2,a,c\n").notes, "though none of its words occurs again") !=
+        "");
   CHECK(note(parse("1.5,6,cat\nbig,7,dog\nlow,8,pig\n").notes, "is read as a row, though a") != "");
 }
 

@@ -231,7 +231,7 @@ TEST_CASE("token text: what a network does not see of texts is counted in each p
   CHECK(all->notes()[0].count == 2);
   CHECK(to_string(all->notes()[0]) ==
         cat(file,
-            ", line 8: 2 words or signs in 1 of 20 texts are not in the vocabulary and were "
+            ", line 8: 2 words or characters in 1 of 20 texts are not in the vocabulary and were "
             "read as the unknown token"));
   std::int64_t counted = 0;
   for (const Split part : {Split::Train, Split::Validation, Split::Test})
@@ -244,7 +244,7 @@ TEST_CASE("token text: what a network does not see of texts is counted in each p
                                             Split::All, t, {.length = 6});
   REQUIRE(pairs->notes().size() == 2);
   CHECK(pairs->notes()[0].text.starts_with("1 of 2 pairs of texts is cut to 6 tokens"));
-  CHECK(pairs->notes()[1].text.starts_with("1 word or sign in 1 of 2 pairs of texts is not"));
+  CHECK(pairs->notes()[1].text.starts_with("1 word or character in 1 of 2 pairs of texts is not"));
   // A text that says the unknown token itself has lost nothing.
   CHECK(data::open_class_lines(written(folder, "a\tthe [UNK]\nb\tsea\n"), Split::All, t)
             ->notes()
@@ -254,7 +254,7 @@ TEST_CASE("token text: what a network does not see of texts is counted in each p
   REQUIRE(windows->notes().size() == 1);
   CHECK(to_string(windows->notes()[0]) ==
         cat(plain,
-            ": 1 word or sign in the text of the training part is not in the vocabulary and "
+            ": 1 word or character in the text of the training part is not in the vocabulary and "
             "was read as the unknown token"));
   CHECK(data::open_token_text(plain, Split::Test, t, {.length = 8})->notes().empty());
   CHECK(data::open_token_text(plain, Split::Train, t, {.length = 8, .hide_words = true})
@@ -263,7 +263,7 @@ TEST_CASE("token text: what a network does not see of texts is counted in each p
   CHECK_THROWS_WITH_AS(
       data::open_dataset(cat("text:", plain, ",length=8"), Split::Train,
                          {.tokenizer = std::make_shared<const data::Tokenizer>(t), .strict = true}),
-      doctest::Contains("1 word or sign"), FormatError);
+      doctest::Contains("1 word or character"), FormatError);
 }
 
 TEST_CASE("token text: a text is read once, whatever parts of it are opened") {
@@ -303,7 +303,7 @@ TEST_CASE("token text: the lines of a test file are noted and named where they a
   CHECK(test->size() == 2);
   REQUIRE(test->notes().size() == 1);
   CHECK(to_string(test->notes()[0])
-            .starts_with(other + ", line 1: 1 word or sign in 1 of 2 texts of the test part"));
+            .starts_with(other + ", line 1: 1 word or character in 1 of 2 texts of the test part"));
 }
 
 TEST_CASE("token text: signs that a vocabulary without an unknown token lacks are left out aloud") {
@@ -321,7 +321,7 @@ TEST_CASE("token text: signs that a vocabulary without an unknown token lacks ar
   REQUIRE(notes.size() == 2);
   CHECK(to_string(notes[0]) == "here: 1 of 2 texts is cut to 3 tokens");
   CHECK(to_string(notes[1]) ==
-        "here: 1 word or sign in 1 of 2 texts is not in the vocabulary and was left out");
+        "here: 1 word or character in 1 of 2 texts is not in the vocabulary and was left out");
   CHECK(losses.texts() == 2);
   CHECK(losses.cut() == 1);
   CHECK(losses.unknown() == 1);
