@@ -84,7 +84,7 @@ void print_right(std::int64_t right, std::int64_t labelled, std::int64_t samples
                  const std::string& name) {
   if (labelled == 0) return;
   const std::string text =
-      fmt::format("{} of {} right, of {} of {}", thousands(right), thousands(labelled),
+      fmt::format("{} of {} right ({} of {})", thousands(right), thousands(labelled),
                   part_size_text(labelled, samples), printable(name));
   fmt::print("{}\n", wrap(text, stdout_terminal().width, 0));
 }

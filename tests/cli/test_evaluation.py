@@ -185,7 +185,7 @@ class Tables(CommandTest):
     def test_predict_data_says_its_part(self):
         out = self.ok("predict", "run", "--data", "csv:rows.csv", "--count", "3").out
         self.assertTrue(out.startswith("test part of csv:rows.csv,split=0.25: 50 samples\n"), out)
-        self.assertIn("of 3 right, of 3 of 50 samples of the test part of csv:rows.csv,split=0.25", out)
+        self.assertIn("of 3 right (3 of 50 samples of the test part of csv:rows.csv,split=0.25)", out)
         self.assertIn("of 5 samples of rows.csv", self.ok("predict", "run", "rows.csv").err)
         self.assertNotIn("training has seen", self.ok("predict", "run", "others.csv").err)
         self.assertIn("47 of 50 samples of the test part of csv:rows.csv,split=0.25 are not shown", out)
@@ -521,7 +521,7 @@ class Texts(CommandTest):
         self.assertEqual([row.get("label_name", row.get("label")) is not None for row in rows], [True, True, False, False, True])
         self.assertIn("mixed.txt, line 3: 1 line has a class that the model does not know, such as 'fire': no label", result.err)
         self.assertIn("mixed.txt, line 4: 1 line has no class", result.err)
-        self.assertIn("of 3 right, of 3 of 5 samples of mixed.txt", " ".join(self.ok("predict", "run", "mixed.txt").out.split()))
+        self.assertIn("of 3 right (3 of 5 samples of mixed.txt)", " ".join(self.ok("predict", "run", "mixed.txt").out.split()))
         self.fails(3, "predict", "run", "mixed.txt", "--strict", says="the first field of each line is taken as its class")
         # The options of lines:, and the run's where they do not say otherwise.
         (self.folder / "last.csv").write_bytes("text;class\n'the sea; wide';water\n".replace("'", '"').encode() + "the café is far;earth\n".encode("latin1"))
