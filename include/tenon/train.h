@@ -624,6 +624,8 @@ struct Selection {
   data::Split part = data::Split::All;  ///< the part of the source
   bool own = false;                     ///< whether this is the run's own data
   Notes notes{};                        ///< where the source is read other than it was named
+  /// The source, where select_data() has read it; null: open_set() opens it.
+  std::shared_ptr<const data::Source> source{};
 };
 
 /// Options of TrainedModel::evaluate().
@@ -824,12 +826,13 @@ class TENON_API TrainedModel {
  private:
   TrainedModel();
   void compute_here();
+  std::shared_ptr<const data::Source> source_of(const Selection& selection) const;
   std::shared_ptr<data::Dataset> open_part(const Selection& selection, bool strict) const;
   std::int64_t size_of_whole(const Selection& selection) const;
-  std::optional<std::string> own_selection(const std::string& data) const;
-  std::optional<bool> trained_on(const std::string& data) const;
-  std::string locate_own() const;
-  void note_seen(const Selection& selection, const data::Dataset& set, Evaluation& out) const;
+  std::optional<Selection> own_selection(const std::string& data) const;
+  std::optional<bool> trained_on(Selection& selection) const;
+  Selection locate_own() const;
+  void note_seen(Selection& selection, const data::Dataset& set, Evaluation& out) const;
   void load_record();
   void predict_batch(const data::Dataset& set, std::int64_t first, std::int64_t end,
                      const std::function<void(Prediction&&, const Tensor& input)>& take) const;

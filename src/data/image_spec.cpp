@@ -2,6 +2,7 @@
 #include "data/image_spec.h"
 
 #include <charconv>
+#include <memory>
 
 #include <tenon/error.h>
 #include <tenon/images.h>
@@ -108,12 +109,6 @@ PartReader read_image_source(const std::string& spec, const std::vector<std::str
     std::shared_ptr<ImageFiles> own = images(part);
     return own == nullptr ? nullptr : image_dataset(std::move(own), options);
   };
-}
-
-std::shared_ptr<Dataset> open_image_source(const std::string& spec, Split split,
-                                           const std::vector<std::string>& class_names,
-                                           bool strict) {
-  return read_image_source(spec, class_names, strict)(split);
 }
 
 }  // namespace tenon::data

@@ -1,7 +1,6 @@
 // Image sources as text: "folder:DIR,split=0.2,size=96".
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,9 +14,5 @@ namespace tenon::data {
 /// part, when they are known; `strict` is ImageOptions::strict.
 PartReader read_image_source(const std::string& spec,
                              const std::vector<std::string>& class_names = {}, bool strict = false);
-/// One part.
-std::shared_ptr<Dataset> open_image_source(const std::string& spec, Split split,
-                                           const std::vector<std::string>& class_names = {},
-                                           bool strict = false);
 
 }  // namespace tenon::data

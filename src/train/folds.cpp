@@ -5,6 +5,7 @@
 // folds.toml holds the number of folds, their common settings, and digests of the files that each
 // fold starts from. It is written before the first fold starts, so a killed cross-validation can
 // always be resumed.
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <map>
@@ -62,11 +63,14 @@ FoldsFile FoldsFile::read(const std::string& dir) {
     throw FormatError(cat(file,
                           " does not begin with the number of folds, as in 'folds = 5': the file "
                           "is damaged or truncated"));
-  for (const char* key : kDigested)
-    if (!lines.empty() && lines.front().key == digest_key(key)) {
-      out.digests[key] = lines.front().value;
-      lines.erase(lines.begin());
-    }
+  for (const char* key : kDigested) {
+    const auto line = std::find_if(lines.begin(), lines.end(), [&](const SettingText& one) {
+      return one.key == digest_key(key);
+    });
+    if (line == lines.end()) continue;
+    out.digests[key] = line->value;
+    lines.erase(line);
+  }
   out.settings = Settings::of_lines(lines, file);
   return out;
 }

@@ -59,9 +59,20 @@ std::size_t parts_from(const std::string& spec, const fs::path& base) {
   return data::source_parts(spec.substr(kind.size() + 1), kind == "npy", base).size();
 }
 
-}  // namespace
+// The source with its paths from `base` on.
+std::string from_base(const std::string& spec, const fs::path& base) {
+  return with_paths(spec, base, [&](const std::string& path) { return (base / path).string(); });
+}
 
-namespace {
+// A run's folder and those above it, nearest first.
+std::vector<fs::path> folders_from(const std::string& run_dir) {
+  std::error_code ignored;
+  std::vector<fs::path> out;
+  for (fs::path base = fs::weakly_canonical(run_dir, ignored); base.has_relative_path();
+       base = base.parent_path())
+    out.push_back(base);
+  return out;
+}
 
 // What a source names: its kind, the paths of its samples, its test file ("" without one), and the
 // other options.
@@ -158,12 +169,8 @@ std::optional<std::string> moved_data(const std::string& data, const std::string
 std::vector<std::string> data_near(const std::string& run_data, const std::string& run_dir) {
   std::vector<std::string> out;
   if (!has_path(run_data)) return out;
-  std::error_code ignored;
-  const fs::path dir = fs::weakly_canonical(run_dir, ignored);
-  for (fs::path base = dir; base.has_relative_path(); base = base.parent_path())
-    if (!missing_from(run_data, base))
-      out.push_back(with_paths(run_data, base,
-                               [&](const std::string& path) { return (base / path).string(); }));
+  for (const fs::path& base : folders_from(run_dir))
+    if (!missing_from(run_data, base)) out.push_back(from_base(run_data, base));
   return out;
 }
 
@@ -239,12 +246,9 @@ std::string locate_data(const std::string& spec, const std::string& run_dir) {
   if (!missing && spec.find(',') == std::string::npos) return spec;
   // A short name that is here by chance does not hide a longer one, with a comma, of the run.
   const std::size_t parts_here = parts_from(spec, "");
-  std::error_code ignored;
-  const fs::path dir = fs::weakly_canonical(run_dir, ignored);
-  for (fs::path base = dir; base.has_relative_path(); base = base.parent_path())
+  for (const fs::path& base : folders_from(run_dir))
     if (!missing_from(spec, base) && (missing || parts_from(spec, base) < parts_here))
-      return with_paths(spec, base,
-                        [&](const std::string& path) { return (base / path).string(); });
+      return from_base(spec, base);
   if (!missing) return spec;
   throw IoError(cat("the data of ", run_dir, ", '", spec, "', is not here: there is no ", *missing,
                     fs::path(*missing).is_relative()
@@ -255,9 +259,7 @@ std::string locate_data(const std::string& spec, const std::string& run_dir) {
 
 std::string locate_file(const std::string& path, const std::string& run_dir) {
   if (path.empty() || fs::path(path).is_absolute() || io::is_there(path)) return path;
-  std::error_code ignored;
-  for (fs::path base = fs::weakly_canonical(run_dir, ignored); base.has_relative_path();
-       base = base.parent_path())
+  for (const fs::path& base : folders_from(run_dir))
     if (std::string there = (base / path).string(); io::is_there(there)) return there;
   return path;
 }

@@ -1,4 +1,4 @@
-// Checksums are computed in pieces, on all threads when files are read.
+// Checksums are computed in pieces, on all threads.
 #include "train/sample_record.h"
 
 #include <algorithm>
@@ -63,15 +63,23 @@ void for_each_piece(const data::Dataset& set, std::span<const std::int64_t> numb
   }
 }
 
-Checksums of_images(const data::ImageFiles& images, std::span<const std::int64_t> numbers) {
+// visit(k) for each of so many, on all threads.
+template <class F>
+void for_each_in_parallel(std::int64_t count, F&& visit) {
   constexpr std::int64_t kAtOnce = 16;
+  parallel_for(divide_up(count, kAtOnce), [&](std::int64_t piece, int) {
+    const std::int64_t end = std::min((piece + 1) * kAtOnce, count);
+    for (std::int64_t k = piece * kAtOnce; k < end; ++k) visit(at(k));
+  });
+}
+
+Checksums of_images(const data::ImageFiles& images, std::span<const std::int64_t> numbers) {
   Checksums out(numbers.size(), kUnread);
-  parallel_for(divide_up(std::ssize(numbers), kAtOnce), [&](std::int64_t piece, int) {
-    const std::size_t end = std::min(at((piece + 1) * kAtOnce), numbers.size());
-    for (std::size_t k = at(piece * kAtOnce); k < end; ++k) try {
-        out[k] = images.checksum(numbers[k]);
-      } catch (const Error&) {  // whoever decodes it says that it is broken
-      }
+  for_each_in_parallel(std::ssize(numbers), [&](std::size_t k) {
+    try {
+      out[k] = images.checksum(numbers[k]);
+    } catch (const Error&) {  // whoever decodes it says that it is broken
+    }
   });
   return out;
 }
@@ -94,13 +102,14 @@ Checksums of_inputs(const data::Dataset& set, std::span<const std::int64_t> numb
   const std::size_t bytes = at(bytes_of_input(set));
   const Shape& shape = set.input_shape();
   const bool tokens = set.input_dtype() == DType::Int64 && shape.rank() > 0 && shape.numel() > 0;
-  Checksums out;
-  out.reserve(numbers.size());
+  Checksums out(numbers.size());
+  std::size_t done = 0;
   for_each_piece(set, numbers, [&](std::string_view inputs, std::string_view, const auto& some) {
-    for (std::size_t k = 0; k < some.size(); ++k) {
+    for_each_in_parallel(std::ssize(some), [&](std::size_t k) {
       const std::string_view input = inputs.substr(k * bytes, bytes);
-      out.push_back(tokens ? of_tokens(input, shape[shape.rank() - 1]) : checksum(input));
-    }
+      out[done + k] = tokens ? of_tokens(input, shape[shape.rank() - 1]) : checksum(input);
+    });
+    done += some.size();
   });
   return out;
 }

@@ -44,59 +44,68 @@ Selection TrainedModel::select_data(const std::string& data,
     throw ValueError(cat(file_,
                          " does not say what it is tested on, which was a file of the machine "
                          "that trained it: name data, as with --data SPEC"));
-  if (data.empty()) return {locate_own(), part.value_or(data::Split::Test), true, {}};
+  const auto own_part = [&part](Selection own) {
+    own.part = part.value_or(data::Split::Test);
+    return own;
+  };
+  if (data.empty()) return own_part(locate_own());
   if (!foreign_ && !is_drawn_source(data))
-    if (const auto own = own_selection(data)) {
-      Selection out{*own, part.value_or(data::Split::Test), true, {}};
-      if (data != *own)
-        out.notes.push_back({cat(data,
-                                 " is the data that the run was trained on: it is read and divided "
-                                 "as the run did, as ",
-                                 *own),
-                             1,
-                             {}});
-      return out;
+    if (std::optional<Selection> own = own_selection(data)) {
+      if (data != own->data)
+        own->notes.push_back({cat(data,
+                                  " is the data that the run was trained on: it is read and "
+                                  "divided as the run did, as ",
+                                  own->data),
+                              1,
+                              {}});
+      return own_part(std::move(*own));
     }
   const bool apart = is_drawn_source(data) || names_test_part(data);
-  return {foreign_ ? data : read_as_run(data, settings_.data),
-          part.value_or(apart ? data::Split::Test : data::Split::All),
-          !foreign_ && data == settings_.data,
-          {}};
+  return {.data = foreign_ ? data : read_as_run(data, settings_.data),
+          .part = part.value_or(apart ? data::Split::Test : data::Split::All),
+          .own = !foreign_ && data == settings_.data};
 }
 
 // The run's data where `data` names its files.
-std::optional<std::string> TrainedModel::own_selection(const std::string& data) const {
+std::optional<Selection> TrainedModel::own_selection(const std::string& data) const {
   if (settings_.data.empty()) return std::nullopt;
-  std::string here;
   try {
-    here = locate_own();
+    Selection here = locate_own();
+    if (!own_data(data, here.data)) return std::nullopt;
+    return here;
   } catch (const IoError&) {  // moved: what is given may be where it lies now
     const auto moved = moved_data(data, settings_.data);
-    return moved && trained_on(*moved) == true ? moved : std::nullopt;
+    if (!moved) return std::nullopt;
+    Selection there{.data = *moved, .own = true};
+    return trained_on(there) == true ? std::optional(there) : std::nullopt;
   }
-  return own_data(data, here);
 }
 
 // As it is written, from the working folder; else from the run's folder or one above it. Where what
 // is found first holds other samples than those that the run learnt from, a later place may hold
 // them.
-std::string TrainedModel::locate_own() const {
-  std::string first = locate_data(settings_.data, run_);
-  if (!has_path(first) || trained_on(first) != false) return first;
-  for (const std::string& place : data_near(settings_.data, run_))
-    if (place != first && trained_on(place) == true) return place;
-  if (first == settings_.data) return first;
-  throw IoError(cat("the data of ", run_, ", '", settings_.data, "', was not found: '", first,
+Selection TrainedModel::locate_own() const {
+  Selection first{.data = locate_data(settings_.data, run_), .own = true};
+  if (!has_path(first.data) || trained_on(first) != false) return first;
+  for (const std::string& place : data_near(settings_.data, run_)) {
+    Selection other{.data = place, .own = true};
+    if (place != first.data && trained_on(other) == true) return other;
+  }
+  if (first.data == settings_.data) return first;
+  throw IoError(cat("the data of ", run_, ", '", settings_.data, "', was not found: '", first.data,
                     "' has the same name, but the run was trained on other samples; give its new "
                     "path with --data"));
 }
 
 // Whether the training part of the run's data, at this place, holds what the run learnt from; unset
-// where the run does not say that.
-std::optional<bool> TrainedModel::trained_on(const std::string& data) const {
+// where the run does not say that. The selection keeps what was read.
+std::optional<bool> TrainedModel::trained_on(Selection& selection) const {
   if (data_digest_.empty() && record_ == nullptr) return std::nullopt;
   try {
-    const auto training = open_part({data, data::Split::Train, true, {}}, false);
+    selection.source = source_of(selection);
+    Selection part = selection;
+    part.part = data::Split::Train;
+    const auto training = open_part(part, false);
     if (training == nullptr) return false;
     if (!data_digest_.empty() && data_digest(*training) != data_digest_) return false;
     // The digest of images is that of their names.
@@ -109,7 +118,8 @@ std::optional<bool> TrainedModel::trained_on(const std::string& data) const {
 
 Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions& options) const {
   require_range("evaluate", "batch", options.batch, at_least(0));
-  const Selection selection = select_data(data, options.part);
+  Selection selection = select_data(data, options.part);
+  selection.source = source_of(selection);
   const ContextScope scope(context_);
   const std::shared_ptr<data::Dataset> set = open_set(selection, options.strict);
   const std::unique_ptr<data::Loader> loader = test_loader(settings_, set, options.batch);
@@ -153,7 +163,7 @@ std::optional<SeenSamples> TrainedModel::seen_image(std::string_view file) const
 // Of the run's own data that is as it was, a sample may equal a training sample, which is no reason
 // to warn. A file that changed since is divided otherwise: what is a test sample now may have been
 // trained on.
-void TrainedModel::note_seen(const Selection& selection, const data::Dataset& set,
+void TrainedModel::note_seen(Selection& selection, const data::Dataset& set,
                              Evaluation& out) const {
   out.seen = seen_samples(set);
   if (!out.seen)
@@ -164,7 +174,7 @@ void TrainedModel::note_seen(const Selection& selection, const data::Dataset& se
   const bool held_out =
       selection.part == data::Split::Validation || selection.part == data::Split::Test;
   const bool none = out.seen && out.seen->is_exact() && out.seen->seen == 0;
-  if (selection.own && held_out && !none && trained_on(selection.data) == false)
+  if (selection.own && held_out && !none && trained_on(selection) == false)
     out.notes.push_back({cat("the data has changed since the run was trained on it: ",
                              out.seen ? cat("training has seen ", to_string(*out.seen))
                                       : "training may have seen some of the evaluated samples"),
@@ -177,7 +187,9 @@ void TrainedModel::note_seen(const Selection& selection, const data::Dataset& se
 // 0 where it is not known: a part may be fit to be read where the whole is not.
 std::int64_t TrainedModel::size_of_whole(const Selection& selection) const {
   try {
-    return open_set({selection.data, data::Split::All, selection.own, {}})->size();
+    Selection whole = selection;
+    whole.part = data::Split::All;
+    return open_set(whole)->size();
   } catch (const Error&) {
     return 0;
   }
@@ -194,28 +206,35 @@ std::shared_ptr<data::Dataset> TrainedModel::open_set(const Selection& selection
   return set;
 }
 
-std::shared_ptr<data::Dataset> TrainedModel::open_part(const Selection& selection,
-                                                       bool strict) const {
+std::shared_ptr<const data::Source> TrainedModel::source_of(const Selection& selection) const {
   const std::string& data = selection.data;
+  if (selection.source != nullptr) return selection.source;
   if (data::is_image_source(data))
-    return fitted(with_images_of_source(settings_, data),
-                  data::open_image_source(data, selection.part, class_names_, strict),
-                  data::Split::Test);
+    return std::make_shared<const data::Source>(data,
+                                                data::SourceOptions{.class_names = class_names_});
   data::SourceOptions options = source_options(settings_, table_, tokenizer_);
-  options.strict = strict;
   // Text for a translator and pairs for another model are refused for what they are, not for a
   // token that is not known.
   if (is_translator() != data.starts_with("text:")) options.vocabulary = vocabulary_;
+  return std::make_shared<const data::Source>(as_long_as_seen(data, settings_.model_info()),
+                                              options);
+}
+
+std::shared_ptr<data::Dataset> TrainedModel::open_part(const Selection& selection,
+                                                       bool strict) const {
+  const std::string& data = selection.data;
+  std::shared_ptr<data::Dataset> set = source_of(selection)->open(selection.part);
+  if (data::is_image_source(data))
+    return fitted(with_images_of_source(settings_, data), set, data::Split::Test);
+  if (strict && set != nullptr) refuse_notes(set->notes());
   const models::Info model = settings_.model_info();
-  std::shared_ptr<data::Dataset> set =
-      data::open_dataset(as_long_as_seen(data, model), selection.part, options);
   const bool classes = set != nullptr && !model.tokens && !model.pairs && set->classes() > 0 &&
                        set->target_shape().rank() == 0 && !class_names_.empty();
   return classes ? numbered_as(std::move(set), class_names_, data) : set;
 }
 
 std::shared_ptr<data::Dataset> TrainedModel::test_set(const std::string& data) const {
-  return open_set({data, data::Split::Test, false, {}});
+  return open_set({.data = data, .part = data::Split::Test});
 }
 
 void TrainedModel::predict(

@@ -305,6 +305,11 @@ class Weights(Runs):
         weights.write_bytes(kept)
         self.assertIn("3 folds, each tested on", self.ok("train", "--resume", "same", "--quiet").out)
 
+    def test_folds_that_begin_with_weights_and_a_teacher_go_on(self):
+        self.ok(*self.WORDS, "--teacher", "start", "--folds", "2", "--out", "taught")
+        shutil.rmtree(self.folder / "taught" / "fold-2")
+        self.assertIn("2 folds, each tested on", self.ok("train", "--resume", "taught", "--quiet").out)
+
     def test_folds_that_were_killed_at_their_first_moment(self):
         words = [*self.WORDS, "--folds", "2", "--out"]
         for name, left in (("empty", ()), ("torn", ("folds.toml.tmp-12-0",))):

@@ -243,6 +243,12 @@ TEST_CASE("evaluate: the run's own data is measured by its own test part, other 
   CHECK(model.evaluate("", {.part = data::Split::All}).items == 200);
   CHECK(model.evaluate("csv:" + (folder / "others.csv"), {.part = data::Split::Test}).items == 3);
 
+  // Read once, when it is chosen.
+  const train::Selection chosen = model.select_data("");
+  io::write_file(folder / "rows.csv", rows(80, 0));
+  CHECK(model.open_set(chosen)->size() == 50);
+  CHECK(model.open_set(model.select_data(""))->size() == 20);
+
   // The file has moved, and is known by its name.
   std::filesystem::create_directory(folder / "moved");
   io::write_file(folder / "moved/rows.csv", rows(200, 0));
