@@ -32,6 +32,8 @@ RIGHT = (
     ("*", r"::narrow\b|`narrow`|\"narrow\"|'narrow'"),  # the same
     ("bench/tables.py", r'"cards"'),                   # a field of raw files that earlier versions wrote
     ("src/data/table_header.cpp", r'"picture"'),       # a column's name in tables of users
+    ("src/train/settings.cpp", r'"picture"'),          # a setting's name in runs of older builds
+    ("tests/train/test_runs.cpp", r"'picture'|\\npicture"),  # the same
     ("src/io/unicode*", r"."),                         # names of characters
 )
 CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
