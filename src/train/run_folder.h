@@ -60,6 +60,19 @@ void refuse_run_of_older_build(const std::string& run_dir);
 /// missing or unreadable.
 TuneTable load_engines(const std::string& run_dir);
 
+/// Excludes other processes from a folder while it exists, by its file `lock`. Throws IoError if
+/// the folder is in use or cannot be written.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int file_ = -1;
+};
+
 class RunFolder {
  public:
   /// Creates the folder if needed and locks it. Throws IoError if it cannot be created or written
@@ -86,13 +99,13 @@ class RunFolder {
   void append_json(const std::string& line) { append(json_, "log.jsonl", line + "\n"); }
 
  private:
-  void lock();
   void refuse_foreign_links() const;
   bool holds_run() const;
   void remove_leftovers(bool resume) const;
   void append(int fd, const char* name, const std::string& text);
   std::string path_;
-  int lock_ = -1, csv_ = -1, json_ = -1;
+  std::optional<FolderLock> lock_;
+  int csv_ = -1, json_ = -1;
 };
 
 }  // namespace tenon::train

@@ -303,3 +303,31 @@ TEST_CASE("runs: a run of an older build says what can be done with it") {
   CHECK_THROWS_WITH_AS(train::resume_run(dir),
                        doctest::Contains("was written by an older build of Tenon"), FormatError);
 }
+
+TEST_CASE("runs: folds exclude others from their folder until they have ended") {
+  const TestFolder folder;
+  const std::string dir = folder / "folds", table = folder / "table.csv";
+  std::string rows = "a,b,label\n";
+  for (int k = 0; k < 60; ++k)
+    rows += std::to_string(k % 7) + "," + std::to_string(k % 5) + "," + (k % 2 ? "x" : "y") + "\n";
+  io::write_file(table, rows);
+  const auto settings = [&](const char* lr) {
+    return Settings::resolve("mlp:2-4-2", "",
+                             {{"data", "csv:" + table}, {"epochs", "1"}, {"lr", lr}});
+  };
+  const auto in_use = doctest::Contains(" is in use by another run (process ");
+  int asked = 0;
+  train::start_folds(settings("0.1"), 2, dir, [&](int, const Settings&, const std::string&) {
+    const std::string kept = io::read_file(dir + "/folds.toml");
+    CHECK_THROWS_WITH_AS(train::resume_folds(dir, {}, {{"epochs", "2"}}), in_use, IoError);
+    // As if both had begun at the same moment.
+    std::filesystem::rename(dir + "/folds.toml", folder / "kept");
+    if (asked++ == 0)
+      CHECK_THROWS_WITH_AS(train::start_folds(settings("0.2"), 3, dir), in_use, IoError);
+    std::filesystem::rename(folder / "kept", dir + "/folds.toml");
+    CHECK(io::read_file(dir + "/folds.toml") == kept);
+    return train::RunOptions();
+  });
+  CHECK(asked == 2);
+  CHECK(train::resume_folds(dir).size() == 2);
+}
