@@ -129,14 +129,14 @@ std::string fetch_file(const KnownSet& set, const std::vector<std::string>& base
       const std::string part = target + ".part";
       if (fs::file_size(part, ignored) == 0) fs::remove(part, ignored);
       if (interrupted()) return "";
-      failures += fmt::format("\n  {}", error.what());
+      failures += fmt::format("{}{}", failures.empty() ? "" : "; ", error.what());
       last = std::current_exception();
     }
   }
   clear_status_line();
   if (bases.size() == 1) std::rethrow_exception(last);
   throw IoError(fmt::format(
-      "{} could not be fetched:{}\nwithout a network connection: copy {}'s files to {}, give "
+      "{} could not be fetched: {}: without a network connection, copy {}'s files to {}, give "
       "another location with --from URL, or train on synthetic data (--data digits, --data scenes)",
       known.name, failures, set.title, fs::path(target).parent_path().string()));
 }

@@ -268,7 +268,9 @@ TomlValue parse_toml(const std::string& text, const std::string& source) {
   refuse_lfs_pointer(text, source);
   const std::string ascii = AsciiToml(text, source).escaped();
   try {
-    TomlValue out = tree_of(toml::parse(ascii, source), source);
+    // Without the name of the source: toml++ copies it in a noexcept function, where a failing
+    // allocation would end the program.
+    TomlValue out = tree_of(toml::parse(ascii), source);
     out.line = 0;
     return out;
   } catch (const toml::parse_error& error) {

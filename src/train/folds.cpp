@@ -1,6 +1,6 @@
 // Cross-validation: one run for each of K folds.
 //
-//   folds.toml  fold-1/  fold-2/  …
+//   folds.toml  lock  fold-1/  fold-2/  …
 //
 // folds.toml holds the number of folds, their common settings, and digests of the files that each
 // fold starts from. It is written before the first fold starts, so a killed cross-validation can
@@ -77,10 +77,6 @@ FoldsFile FoldsFile::read(const std::string& dir) {
 
 void FoldsFile::write(const std::string& dir) const {
   std::error_code error;
-  fs::create_directories(io::system_path(dir), error);
-  if (error)
-    throw IoError(cat(dir, ": cannot create the folder of the folds: ", error.message(),
-                      "; choose another folder or check its permissions"));
   // What a killed writer left.
   for (const std::string& name : names_in(dir, error))
     if (name.starts_with("folds.toml.tmp-")) fs::remove(cat(dir, "/", name), error);
@@ -111,6 +107,19 @@ void require_same_files(const FoldsFile& folds) {
 }
 
 bool is_begun(const std::string& run) { return io::file_exists(run + "/settings.toml"); }
+
+void require_no_runs(const std::string& dir) {
+  if (folds_in(dir) > 0 || is_begun(dir) || is_begun(fold_dir(dir, 1)))
+    throw ValueError(cat(dir, " already holds runs: resume them, or choose another folder"));
+}
+
+void create_folder(const std::string& dir) {
+  std::error_code error;
+  fs::create_directories(io::system_path(dir), error);
+  if (error)
+    throw IoError(cat(dir, ": cannot create the folder of the folds: ", error.message(),
+                      "; choose another folder or check its permissions"));
+}
 
 // A fold that has ended has its figures in its log: going on with it measures nothing again.
 TrainResult run_fold(const FoldsFile& folds, int fold, const std::string& dir,
@@ -147,8 +156,7 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
   if (folds < 2 || folds > kMostFolds)
     throw ValueError(cat("folds: ", folds, " were asked for; give 2 to ", kMostFolds));
   if (dir.empty()) throw ValueError("folds: a folder for the runs is missing");
-  if (folds_in(dir) > 0 || is_begun(dir) || is_begun(fold_dir(dir, 1)))
-    throw ValueError(cat(dir, " already holds runs: resume them, or choose another folder"));
+  require_no_runs(dir);
   FoldsFile file{folds, settings, {}};
   for (const char* key : FoldsFile::kDigested)
     if (std::string digest = digest_of_path(settings.get(key)); !digest.empty())
@@ -163,6 +171,9 @@ std::vector<TrainResult> start_folds(const Settings& settings, int folds, const 
       nullptr)
     throw ValueError(
         cat("'", last.data, "' has no test samples in the last fold: use fewer folds"));
+  create_folder(dir);
+  const FolderLock lock(dir);
+  require_no_runs(dir);  // another process may have started some meanwhile
   file.write(dir);
   return run_folds(file, dir, options, {});
 }
@@ -171,6 +182,7 @@ std::vector<TrainResult> resume_folds(
     const std::string& dir, const FoldOptions& options,
     const std::vector<std::pair<std::string, std::string>>& overrides) {
   FoldsFile file = FoldsFile::read(dir);
+  const FolderLock lock(dir);
   override_settings(file.settings, overrides);
   file.settings.data = locate_data(file.settings.data, dir);
   file.settings.weights = locate_file(file.settings.weights, dir);

@@ -112,6 +112,18 @@ std::string settings_of_latest_checkpoint(const std::string& run_dir) {
   return "";
 }
 
+void refuse_run_of_older_build(const std::string& run_dir) {
+  if (!has_checkpoint(run_dir)) return;
+  const std::string file = run_dir + "/checkpoints/" + checkpoints_by_worth(run_dir).back();
+  io::Metadata head;
+  try {
+    head = io::inspect_safetensors(file).metadata;
+  } catch (const Error&) {
+    return;  // whoever loads it says so
+  }
+  refuse_older_build(head["state"], file);
+}
+
 std::optional<Checkpoint> load_latest_checkpoint(
     const std::string& run_dir, const std::function<void(const Checkpoint&)>& check) {
   const std::string folder = run_dir + "/checkpoints/";
@@ -149,6 +161,32 @@ TuneTable load_engines(const std::string& run_dir) {
   }
 }
 
+FolderLock::FolderLock(const std::string& folder) {
+  const std::string name = folder + "/lock";
+  file_ = io::open_to_write(name, O_RDWR | O_CREAT);
+  if (file_ < 0)
+    throw IoError(cat(name, ": cannot write into the run folder: ", reason(),
+                      "; choose another folder or check its permissions"));
+  if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+    const int code = errno;
+    char owner[32] = {};
+    const ssize_t got = ::pread(file_, owner, sizeof owner - 1, 0);
+    ::close(file_);
+    if (code == EWOULDBLOCK)
+      throw IoError(cat(folder, " is in use by another run",
+                        got > 0 ? cat(" (process ", static_cast<const char*>(owner), ")") : "",
+                        ": wait for it to end, or choose another folder"));
+    throw IoError(
+        cat(name, ": cannot lock the run folder: ", std::generic_category().message(code)));
+  }
+  // The number is for people; only the lock itself counts, so a failed write does no harm.
+  const std::string pid = std::to_string(::getpid());
+  if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, pid.data(), pid.size(), 0) < 0)
+    log_message(LogLevel::Debug, cat(name, ": cannot note the process number: ", reason()));
+}
+
+FolderLock::~FolderLock() { ::close(file_); }
+
 RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
   std::error_code error;
@@ -160,21 +198,15 @@ RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
     throw IoError(cat(path_, ": cannot create the run folder: ", error.message(),
                       "; choose another folder or check its permissions"));
   refuse_foreign_links();
-  lock();
-  try {
-    if (!resume && holds_run())
-      throw ValueError(
-          cat(path_,
-              " already holds a run: resume it (TrainOptions::resume), or choose another folder"));
-    remove_leftovers(resume);
-  } catch (...) {
-    ::close(lock_);
-    throw;
-  }
+  lock_.emplace(path_);
+  if (!resume && holds_run())
+    throw ValueError(cat(
+        path_, " already holds a run: resume it (TrainOptions::resume), or choose another folder"));
+  remove_leftovers(resume);
 }
 
 RunFolder::~RunFolder() {
-  for (const int fd : {csv_, json_, lock_})
+  for (const int fd : {csv_, json_})
     if (fd >= 0) ::close(fd);
 }
 
@@ -186,31 +218,6 @@ void RunFolder::refuse_foreign_links() const {
     for (const std::string& name : names_in(folder, ignored))
       io::refuse_foreign_link(cat(folder, "/", name));
   }
-}
-
-void RunFolder::lock() {
-  const std::string name = file("lock");
-  lock_ = io::open_to_write(name, O_RDWR | O_CREAT);
-  if (lock_ < 0)
-    throw IoError(cat(name, ": cannot write into the run folder: ", reason(),
-                      "; choose another folder or check its permissions"));
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    const int code = errno;
-    char owner[32] = {};
-    const ssize_t got = ::pread(lock_, owner, sizeof owner - 1, 0);
-    ::close(lock_);
-    lock_ = -1;
-    if (code == EWOULDBLOCK)
-      throw IoError(cat(path_, " is in use by another run",
-                        got > 0 ? cat(" (process ", static_cast<const char*>(owner), ")") : "",
-                        ": wait for it to end, or choose another folder"));
-    throw IoError(
-        cat(name, ": cannot lock the run folder: ", std::generic_category().message(code)));
-  }
-  // The number is for people; only the lock itself counts, so a failed write does no harm.
-  const std::string pid = std::to_string(::getpid());
-  if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, pid.data(), pid.size(), 0) < 0)
-    log_message(LogLevel::Debug, cat(name, ": cannot note the process number: ", reason()));
 }
 
 // Whether anything is here that a new run must not write over: settings and models, checkpoints

@@ -52,9 +52,26 @@ bool has_checkpoint(const std::string& run_dir);
 /// Checkpoint::settings of the newest checkpoint with a readable header; "" if there is none.
 std::string settings_of_latest_checkpoint(const std::string& run_dir);
 
+/// Throws FormatError if the newest checkpoint is of a build whose runs cannot be resumed by this
+/// one.
+void refuse_run_of_older_build(const std::string& run_dir);
+
 /// The engine choices of the run so far (engines.tune); empty, with a message, if the file is
 /// missing or unreadable.
 TuneTable load_engines(const std::string& run_dir);
+
+/// Excludes other processes from a folder while it exists, by its file `lock`. Throws IoError if
+/// the folder is in use or cannot be written.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int file_ = -1;
+};
 
 class RunFolder {
  public:
@@ -82,13 +99,13 @@ class RunFolder {
   void append_json(const std::string& line) { append(json_, "log.jsonl", line + "\n"); }
 
  private:
-  void lock();
   void refuse_foreign_links() const;
   bool holds_run() const;
   void remove_leftovers(bool resume) const;
   void append(int fd, const char* name, const std::string& text);
   std::string path_;
-  int lock_ = -1, csv_ = -1, json_ = -1;
+  std::optional<FolderLock> lock_;
+  int csv_ = -1, json_ = -1;
 };
 
 }  // namespace tenon::train

@@ -230,6 +230,11 @@ class Data(CommandTest):
         self.fails(2, "data", "fetch", "imagenet", says=["imagenet", "mnist", "cifar10", "cifar100"])
         self.fails(4, "data", "fetch", "mnist", "--from", "file:///nowhere", "--dir", "none", says="file:///nowhere/train-images")
         self.assertEqual(list((self.folder / "none").glob("*.gz")), [])
+        # Nobody listens there: each mirror fails at once, and the message names all of them in one line.
+        result = self.fails(4, "data", "fetch", "mnist", "--dir", "none", https_proxy="http://127.0.0.1:9",
+                            says=["could not be fetched: https://", "; https://", ": without a network connection, copy MNIST's files to none, "])
+        self.assertNotIn("\\n", result.err)
+        self.assertEqual(list((self.folder / "none").glob("*.gz")), [])
 
     def test_fetch_refuses_what_is_not_mnist(self):
         other = self.folder / "other"
