@@ -124,17 +124,7 @@ std::string to_json(const Progress& p) {
                            .add("history", std::move(history)));
 }
 
-void refuse_older_build(const std::string& text, const std::string& source) {
-  const Json state = io::parse_json_or_discard(text);
-  if (state.is_object() && state.contains("examples") && !state.contains("samples"))
-    throw FormatError(cat(source,
-                          " was written by an older build of Tenon, which uses other names for the "
-                          "state and the settings of a run: resume the run with that build, or "
-                          "start a new run"));
-}
-
 Progress progress_from_json(const std::string& text, const std::string& source) {
-  refuse_older_build(text, source);
   try {
     const Json json = io::parse_json(text);
     Progress p;

@@ -51,8 +51,6 @@ struct Progress {
 };
 
 std::string to_json(const Progress& progress);
-/// Throws FormatError naming `source` if the text is of a build that called the samples "examples".
-void refuse_older_build(const std::string& text, const std::string& source);
 /// Throws FormatError naming `source` if the text was not written by to_json().
 Progress progress_from_json(const std::string& text, const std::string& source);
 

@@ -390,7 +390,6 @@ std::vector<std::string> changes_by_hand(const Settings& settings, const std::st
 
 TrainResult resume_run(const std::string& dir, const RunOptions& options,
                        const std::vector<std::pair<std::string, std::string>>& overrides) {
-  refuse_run_of_older_build(dir);  // before its settings, some of which have other names
   Settings settings = settings_of_run(dir);
   if (!has_checkpoint(dir))
     throw IoError(cat(

@@ -112,18 +112,6 @@ std::string settings_of_latest_checkpoint(const std::string& run_dir) {
   return "";
 }
 
-void refuse_run_of_older_build(const std::string& run_dir) {
-  if (!has_checkpoint(run_dir)) return;
-  const std::string file = run_dir + "/checkpoints/" + checkpoints_by_worth(run_dir).back();
-  io::Metadata head;
-  try {
-    head = io::inspect_safetensors(file).metadata;
-  } catch (const Error&) {
-    return;  // whoever loads it says so
-  }
-  refuse_older_build(head["state"], file);
-}
-
 std::optional<Checkpoint> load_latest_checkpoint(
     const std::string& run_dir, const std::function<void(const Checkpoint&)>& check) {
   const std::string folder = run_dir + "/checkpoints/";

@@ -52,10 +52,6 @@ bool has_checkpoint(const std::string& run_dir);
 /// Checkpoint::settings of the newest checkpoint with a readable header; "" if there is none.
 std::string settings_of_latest_checkpoint(const std::string& run_dir);
 
-/// Throws FormatError if the newest checkpoint is of a build whose runs cannot be resumed by this
-/// one.
-void refuse_run_of_older_build(const std::string& run_dir);
-
 /// The engine choices of the run so far (engines.tune); empty, with a message, if the file is
 /// missing or unreadable.
 TuneTable load_engines(const std::string& run_dir);

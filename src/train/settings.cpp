@@ -179,20 +179,12 @@ const Field kFields[] = {
      &Settings::checkpoint_seconds, 0, kAny},
 };
 
-// Names in the settings of runs of before the first release, and those of today.
-constexpr std::pair<const char*, const char*> kRenamed[] = {{"picture", "preprocess"}};
-
 const Field& field(const std::string& key) {
   std::vector<std::string> names;
   for (const Field& f : kFields) {
     if (key == f.name) return f;
     if (f.name != std::string(kNetwork)) names.emplace_back(f.name);
   }
-  for (const auto& [before, now] : kRenamed)
-    if (key == before)
-      throw ValueError(cat("there is no setting '", key, "': it is the name of '", now,
-                           "' in older builds of Tenon. To evaluate a run of such a build, rename "
-                           "it; to resume the run, use that build"));
   const std::string near = nearest(key, names.data(), static_cast<int>(names.size()));
   throw ValueError(cat("there is no setting '", key, "'",
                        near.empty() ? "" : cat("; did you mean '", near, "'?")));

@@ -35,8 +35,6 @@ RIGHT = (
     ("src/train/settings_toml.cpp", r'"(picture|card)"'),  # names in files of earlier builds
     ("src/train/model_file.cpp", r'"picture"'),        # the same
     ("tests/train/test_settings.cpp", r'\bpicture = |"(picture|card)\\?"'),  # the same
-    ("src/train/settings.cpp", r'"picture"'),          # a setting's name in runs of older builds
-    ("tests/train/test_runs.cpp", r"'picture'|\\npicture"),  # the same
     ("src/io/unicode*", r"."),                         # names of characters
 )
 CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")

@@ -278,32 +278,6 @@ TEST_CASE("runs: best weights that are damaged or lost do not keep a run from it
   }
 }
 
-TEST_CASE("runs: a run of an older build says what can be done with it") {
-  const TestFolder folder;
-  const std::string dir = folder / "run", settings = dir + "/settings.toml";
-  train::start_run(small_run(), dir);
-  std::string text = io::read_file(settings);
-  const std::size_t name = text.find("\npreprocess = ");
-  REQUIRE(name != std::string::npos);
-  io::write_file(settings, text.replace(name, 11, "\npicture"));
-  const auto renamed = doctest::Contains(
-      "there is no setting 'picture': it is the name of 'preprocess' in older builds of Tenon. To "
-      "evaluate a run of such a build, rename it; to resume the run, use that build");
-  CHECK_THROWS_WITH_AS((void)Settings::of_run(dir), renamed, ValueError);
-  CHECK_THROWS_WITH_AS(train::TrainedModel::open(dir), renamed, ValueError);
-  for (const std::string& path : checkpoints_of(dir)) {
-    io::SafeTensors file = io::load_safetensors(path);
-    std::string& state = file.metadata.at("state");
-    const std::size_t at = state.find("\"samples\"");
-    REQUIRE(at != std::string::npos);
-    state.replace(at, 9, "\"examples\"");
-    io::save_safetensors(path, file.tensors, file.metadata);
-  }
-  // Whatever its settings are called: before they are read.
-  CHECK_THROWS_WITH_AS(train::resume_run(dir),
-                       doctest::Contains("was written by an older build of Tenon"), FormatError);
-}
-
 TEST_CASE("runs: folds exclude others from their folder until they have ended") {
   const TestFolder folder;
   const std::string dir = folder / "folds", table = folder / "table.csv";
