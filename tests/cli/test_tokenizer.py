@@ -132,6 +132,8 @@ class Tokenizers(CommandTest):
         self.fails(2, "tokenizer", "train", "bad.json", "--tokens", "10", says="signs")
         (self.folder / "latin").write_bytes(b"caf\xe9\n")
         self.fails(3, "tokenizer", "train", "latin", says="UTF-8")
+        (self.folder / "ends").write_bytes(b"musique cr\xe9\xe9")  # this file was read for ever
+        self.fails(3, "tokenizer", "encode", str(FIXTURES / "gpt2.json"), "--file", "ends", says="ends: the text is no UTF-8 at byte 10")
 
 
 if __name__ == "__main__":
