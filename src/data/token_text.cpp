@@ -479,7 +479,7 @@ OwnText read_text_for_tokens(const std::string& file, const Tokenizer& tokenizer
 std::shared_ptr<Dataset> windows_dataset(WindowText text, const Tokenizer& tokenizer,
                                          const TokenTextOptions& options) {
   if (text.begins.empty())
-    throw ValueError(cat("its ", name(text.part), " part has ", text.tokens.size(),
+    throw ValueError(cat(part_text("the text", text.part), " has ", text.tokens.size(),
                          " tokens, too few for a window of ", options.length,
                          ": give a shorter length"));
   std::string about = cat(text.tokens.size(), " tokens of ", text.file, " in windows of ",
