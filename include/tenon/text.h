@@ -37,7 +37,7 @@ class TENON_API Vocabulary {
  public:
   /// The vocabulary of a text: all 256 bytes; its characters (UTF-8 code points) in ascending
   /// order; "<unk>" and its `most` - 1 most frequent words, most frequent first; or pieces().
-  /// Throws FormatError if the text is not UTF-8, except for bytes.
+  /// Throws FormatError if the text is not UTF-8, except for bytes and words.
   static Vocabulary of(std::string_view text, TextUnit unit, std::int64_t most = 10'000);
   /// Learns subwords from a text by byte-pair encoding. The vocabulary has, in order: the tokens in
   /// `first`, which encode no text; the characters of the text and of `alphabet`; and the joined

@@ -177,7 +177,7 @@ std::shared_ptr<Dataset> part_of_text(const ReadText& read, const std::string& f
   };
   TextDataset::Text own = other_file ? of_test_file() : windows_of_part(read, file, split, options);
   if (own.begins.empty())
-    throw ValueError(cat("its ", name(split), " part has ", own.tokens.size(),
+    throw ValueError(cat(part_text("the text", split), " has ", own.tokens.size(),
                          " tokens, too few for a window of ", options.length,
                          " and the token after it: give a shorter length"));
   std::string description = cat(own.tokens.size(), " tokens of ", of_part, " in windows of ",

@@ -59,7 +59,8 @@ class Learner {
     }
     if (std::ssize(texts_) > most_)
       throw ValueError(cat("a vocabulary of ", most_, " tokens does not hold the ", texts_.size(),
-                           " characters and special tokens of the text: allow more"));
+                           " characters and special tokens of the text: allow at least ",
+                           texts_.size()));
   }
 
   TokenModel learn(std::int64_t least) {

@@ -45,7 +45,9 @@ void TokenStream::push(std::string_view bytes) {
   bytes.remove_suffix(begun);
   while (!bytes.empty()) {
     std::string_view part = bytes.substr(0, kPartBytes);
-    part.remove_suffix(begun_sign(part));
+    // `bytes` does not end in an unfinished character: one at the end of the last part is
+    // malformed.
+    if (part.size() < bytes.size()) part.remove_suffix(begun_sign(part));
     signs_.clear();
     append_code_points(signs_, part, read_);
     read_ += part.size();

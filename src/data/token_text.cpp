@@ -430,8 +430,13 @@ struct OwnText {
   TextParts parts;
 };
 
+// Checked as a whole: the tokenizer sees one stretch at a time and would count bytes from its
+// start.
 std::string whole_text_of(const std::string& file) {
-  return io::as_text(io::read_file(file), file);
+  std::string text = io::as_text(io::read_file(file), file);
+  if (const std::size_t bad = io::not_utf8(text); bad != std::string::npos)
+    throw FormatError(cat(file, ": the text is not UTF-8 at byte ", bad, ": convert it"));
+  return text;
 }
 
 // Windows of a part that is those stretches of a file's text.
@@ -474,7 +479,7 @@ OwnText read_text_for_tokens(const std::string& file, const Tokenizer& tokenizer
 std::shared_ptr<Dataset> windows_dataset(WindowText text, const Tokenizer& tokenizer,
                                          const TokenTextOptions& options) {
   if (text.begins.empty())
-    throw ValueError(cat("its ", name(text.part), " part has ", text.tokens.size(),
+    throw ValueError(cat(part_text("the text", text.part), " has ", text.tokens.size(),
                          " tokens, too few for a window of ", options.length,
                          ": give a shorter length"));
   std::string about = cat(text.tokens.size(), " tokens of ", text.file, " in windows of ",

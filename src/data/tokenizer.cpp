@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "data/added_tokens.h"
+#include "data/text_readers.h"
 #include "data/token_stream.h"
 #include "data/tokenizer_impl.h"
 #include "io/encoding.h"
@@ -232,9 +233,9 @@ void Tokenizer::encode_file(const std::string& path,
   for (std::uint64_t from = 0; from < file.size(); from += part.size(), give()) {
     part.resize(std::min<std::uint64_t>(TokenStream::kPartBytes, file.size() - from));
     file.read_at(from, part.data(), part.size());
-    stream.push(part);
+    naming_file(path, [&] { stream.push(part); });
   }
-  stream.end();
+  naming_file(path, [&] { stream.end(); });
   if (special) out.insert(out.end(), is.parts.behind.begin(), is.parts.behind.end());
   give();
 }

@@ -208,7 +208,8 @@ void refuse(const std::string& optimizer, bool given, const char* option_name) {
 }
 
 std::unique_ptr<Optimizer> make_sgd(Parameters&& p, const OptimizerOptions& o) {
-  refuse("sgd", o.beta1 || o.beta2, "beta");
+  refuse("sgd", o.beta1.has_value(), "beta1");
+  refuse("sgd", o.beta2.has_value(), "beta2");
   refuse("sgd", o.eps.has_value(), "eps");
   refuse("sgd", o.alpha.has_value(), "alpha");
   refuse("sgd", o.centered, "centered");
@@ -246,7 +247,8 @@ std::unique_ptr<Optimizer> make_adamw(Parameters&& p, const OptimizerOptions& o)
 }
 
 std::unique_ptr<Optimizer> make_rmsprop(Parameters&& p, const OptimizerOptions& o) {
-  refuse("rmsprop", o.beta1 || o.beta2, "beta");
+  refuse("rmsprop", o.beta1.has_value(), "beta1");
+  refuse("rmsprop", o.beta2.has_value(), "beta2");
   refuse("rmsprop", o.dampening.has_value(), "dampening");
   refuse("rmsprop", o.nesterov, "nesterov");
   const RmsPropOptions d;
@@ -258,7 +260,8 @@ std::unique_ptr<Optimizer> make_rmsprop(Parameters&& p, const OptimizerOptions& 
 
 std::unique_ptr<Optimizer> make_levenberg(Parameters&& p, const OptimizerOptions& o) {
   refuse_for_adam("levenberg", o);
-  refuse("levenberg", o.beta1 || o.beta2, "beta");
+  refuse("levenberg", o.beta1.has_value(), "beta1");
+  refuse("levenberg", o.beta2.has_value(), "beta2");
   const LevenbergOptions d;
   return std::make_unique<Levenberg>(std::move(p),
                                      LevenbergOptions{o.lr.value_or(d.lr), o.eps.value_or(d.mu),

@@ -596,8 +596,8 @@ Tensor TrainedModel::predict(const Tensor& images) const {
   if (count == 0) return zeros({0, settings_.classes}).eval();
   const std::int64_t views = images.rank() == 5 && input.rank() <= 3 ? images.size(1) : 1;
   if (!takes(settings_.model_info(), images, views))
-    throw ShapeError(cat("predict: model '", settings_.model, "' takes ", input, ", not ",
-                         images.shape(), " / ", count));
+    throw ShapeError(cat("predict: the input is ", images.shape(), ", and model '", settings_.model,
+                         "' takes samples of ", input, ": resize or reshape the input"));
   const std::unique_ptr<data::Loader> loader =
       test_loader(settings_, data::from_tensors(images, zeros({count}, DType::Int64)), count);
   data::Batch batch;

@@ -129,9 +129,11 @@ class Tokenizers(CommandTest):
         self.fails(4, "tokenizer", "encode", "gone", "a", says="gone")
         self.fails(2, "tokenizer", "encode", "bad.json", says="--file")
         self.fails(2, "tokenizer", "train", "bad.json", "--kind", "wordpeice", says="wordpiece")
-        self.fails(2, "tokenizer", "train", "bad.json", "--tokens", "10", says="characters")
+        self.fails(2, "tokenizer", "train", "bad.json", "--tokens", "10", says="257 characters and special tokens of the text: allow at least 257")
         (self.folder / "latin").write_bytes(b"caf\xe9\n")
         self.fails(3, "tokenizer", "train", "latin", says="UTF-8")
+        (self.folder / "ends").write_bytes(b"musique cr\xe9\xe9")  # this file was read for ever
+        self.fails(3, "tokenizer", "encode", str(FIXTURES / "gpt2.json"), "--file", "ends", says="ends: the text is not UTF-8 at byte 10")
 
 
 if __name__ == "__main__":

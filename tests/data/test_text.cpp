@@ -82,6 +82,10 @@ TEST_CASE("text: windows see every token once and are followed by their targets"
   test->get(Longs{0, 1}, input.data(), target.data());
   CHECK(v.decode(input) == text.substr(90, 8));
   CHECK_THROWS_AS(data::open_text(path, Split::Test, {.length = 10}), ValueError);
+  CHECK_THROWS_WITH_AS(data::open_text(path, Split::Test, {.length = 10}),
+                       doctest::Contains(": the text of the test part has "), ValueError);
+  CHECK_THROWS_WITH_AS(data::open_text(path, Split::All, {.length = 1000}),
+                       doctest::Contains(": the text has "), ValueError);
   CHECK_THROWS_AS(data::open_text(path, Split::Test, {.length = 0}), ValueError);
   CHECK_THROWS_AS(data::open_text(folder / "none.txt", Split::Test), IoError);
 }

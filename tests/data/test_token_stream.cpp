@@ -153,11 +153,14 @@ TEST_CASE("token stream: a file has the numbers of its text, and what is no UTF-
     CHECK(most < numbers.size() / 2);
   }
   const Tokenizer tokenizer = Tokenizer::open("tests/e2e/fixtures/tokenizers/bert.json");
-  for (const std::string tail : {"\xc3", "\xff", "\xe6\xbc", "\xc3("}) {
+  for (const std::string tail :
+       {"\xc3", "\xff", "\xe6\xbc", "\xc3(", "\xff\xfe", "\xe9\xe9", "\xf0\xf0\xf0\xf0"}) {
     std::ofstream(file, std::ios::binary) << text << tail;
-    CHECK_THROWS_WITH_AS(tokenizer.encode_file(file, [](std::span<const std::int64_t>) {}),
-                         doctest::Contains(("at byte " + std::to_string(text.size())).c_str()),
-                         FormatError);
+    CHECK_THROWS_WITH_AS(
+        tokenizer.encode_file(file, [](std::span<const std::int64_t>) {}),
+        doctest::Contains(
+            (file + ": the text is no UTF-8 at byte " + std::to_string(text.size())).c_str()),
+        FormatError);
     CHECK_THROWS_AS(tokenizer.encode(text + tail), FormatError);
   }
   std::ofstream(file, std::ios::binary) << "";

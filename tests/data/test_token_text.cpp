@@ -89,6 +89,18 @@ TEST_CASE("token text: windows hold a tokenizer's numbers, targets one place lat
       doctest::Contains("[CLS]"), ValueError);
 }
 
+TEST_CASE("token text: bytes that are not UTF-8 are counted from the start of the file") {
+  const TestFolder folder;
+  const std::string text = some_text(), file = written(folder, text + "\xe9\xe9");
+  const data::Tokenizer tokenizer =
+      data::Tokenizer::open("tests/e2e/fixtures/tokenizers/gpt2.json");
+  const std::string said =
+      file + ": the text is not UTF-8 at byte " + std::to_string(text.size()) + ": convert it";
+  for (const Split part : {Split::Train, Split::Test, Split::All})
+    CHECK_THROWS_WITH_AS(data::open_token_text(file, part, tokenizer, {.length = 8}), said.c_str(),
+                         FormatError);
+}
+
 TEST_CASE("token text: of hidden words 80 % are masked, 10 % others, 10 % as they were") {
   const TestFolder folder;
   const std::string text = some_text(), file = written(folder, text);

@@ -413,6 +413,8 @@ TEST_CASE("optim: levenberg's rates follow the curvature that was measured") {
   CHECK_THROWS_AS(optim::create("levenberg", std::vector<Tensor>{p}, {.momentum = 0.9}),
                   ValueError);
   CHECK_THROWS_AS(optim::create("levenberg", std::vector<Tensor>{p}, {.beta2 = 0.9}), ValueError);
+  CHECK_THROWS_WITH_AS(optim::create("sgd", std::vector<Tensor>{p}, {.beta1 = 0.5}),
+                       "sgd has no option 'beta1'", ValueError);
   CHECK_THROWS_AS(optim::create("adam", std::vector<Tensor>{p}, {.beta1 = 1}), ValueError);
   CHECK_THROWS_AS(optim::create("adamw", std::vector<Tensor>{p}, {.beta2 = 1}), ValueError);
 }

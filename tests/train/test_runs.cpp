@@ -112,7 +112,10 @@ TEST_CASE("runs: train, evaluate, predict, verify") {
   CHECK(p.shape() == Shape{3, 10});
   CHECK(sum(p).item() == doctest::Approx(3));
   CHECK(model.predict(zeros({0, 1, 28, 28}, DType::UInt8)).shape() == Shape{0, 10});
-  CHECK_THROWS_AS(model.predict(zeros({3, 1, 27, 28}, DType::UInt8)), ShapeError);
+  CHECK_THROWS_WITH_AS(model.predict(zeros({3, 1, 27, 28}, DType::UInt8)),
+                       "predict: the input is [3, 1, 27, 28], and model 'mlp:784-24-10' takes "
+                       "samples of [784]: resize or reshape the input",
+                       ShapeError);
   const train::TrainedModel from_file = train::TrainedModel::open(dir + "/model.safetensors");
   CHECK(toy::difference(from_file.net().state_dict(), model.net().state_dict()) == "");
   train::TrainedModel rounded = train::TrainedModel::open(dir);
