@@ -79,7 +79,7 @@ void tidy_up(std::string& piece) {
   }
 }
 
-// Bytes as text: what is no UTF-8 becomes U+FFFD, one for each longest part of a sign.
+// Bytes as text: what is not UTF-8 becomes U+FFFD, one for each longest part of a sign.
 std::string shown_bytes(const std::string& bytes) {
   std::string out;
   for (std::size_t at = 0; at < bytes.size();) {

@@ -495,7 +495,7 @@ TokenizerParts parse_vocab_txt(std::string_view bytes, const std::string& name, 
   TokenizerParts parts = parts_as_bert(lower);
   parts.model.kind = TokenModel::Kind::WordPiece;
   std::int64_t number = 0;
-  code_points(bytes);  // refuses what is no UTF-8
+  code_points(bytes);  // refuses what is not UTF-8
   each_line_of(bytes, [&](std::string_view line) {
     while (line.ends_with(' ') || line.ends_with('\t')) line.remove_suffix(1);
     parts.model.numbers.insert_or_assign(std::string(line), number++);

@@ -99,7 +99,7 @@ void append_code_points(std::u32string& out, std::string_view text, std::uint64_
     }
     utf8proc_int32_t c = 0;
     const auto count = utf8proc_iterate(at + k, static_cast<utf8proc_ssize_t>(text.size() - k), &c);
-    if (count <= 0) throw FormatError(cat("the text is no UTF-8 at byte ", first + k));
+    if (count <= 0) throw FormatError(cat("the text is not UTF-8 at byte ", first + k));
     out.push_back(static_cast<char32_t>(c));
     k += static_cast<std::size_t>(count);
   }

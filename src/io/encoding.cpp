@@ -123,7 +123,7 @@ std::string from_utf8(std::string bytes, const std::string& name) {
   if (const std::size_t bad = not_utf8(bytes); bad != kFine)
     refuse_line(
         name, line_of(bytes, bad),
-        cat("is no UTF-8 (byte ", unsigned_at(bytes, bad),
+        cat("is not UTF-8 (byte ", unsigned_at(bytes, bad),
             "): say what the file is written in: encoding=cp1252 (Windows), latin1 or utf-16"));
   if (const std::size_t nul = bytes.find('\0'); nul != kFine)
     refuse_line(name, line_of(bytes, nul),

@@ -52,7 +52,7 @@ class Tables(CommandTest):
         rows = [(draw.choice(["Orléans", "Orlèans", "Lyon"]), draw.randrange(5)) for _ in range(300)]
         text = "".join(f"{town};{n},5;{'thé' if town == 'Orlèans' else 'café'}\n" for town, n in rows)
         self.write("latin.csv", "town;n;label\n" + text, "latin-1")
-        told = self.fails(3, "train", "mlp:4-8-2", "--data", "csv:latin.csv", "--out", "none", says="is no UTF-8")
+        told = self.fails(3, "train", "mlp:4-8-2", "--data", "csv:latin.csv", "--out", "none", says="is not UTF-8")
         self.assertIn("encoding=", told.err)
         spec = "csv:latin.csv,encoding=latin1,decimal=,"
         self.ok("train", "mlp:4-8-2", "--data", spec, "--epochs", "10", "--lr", "0.2", "--quiet", "--out", "latin")

@@ -107,7 +107,7 @@ TEST_CASE("line reader: quotes, separators in paths, comments and videos of list
                                             data::VideoFrames{.count = 0});
   CHECK(note(videos->notes(), "1 video is left out") != "");
   CHECK(has(files.refusal("a.jpg\n"), "has no class"));
-  CHECK(has(files.refusal("a.jpg,caf\xe9\n"), "line 1 is no UTF-8"));
+  CHECK(has(files.refusal("a.jpg,caf\xe9\n"), "line 1 is not UTF-8"));
   RowFormat latin;
   latin.encoding = "latin1";
   CHECK(files.images("a.jpg,caf\xe9\n", latin) == Words{"a.jpg=café"});

@@ -88,7 +88,7 @@ TEST_CASE("table reading: encodings") {
       "town,label\nOrl\xe9"
       "ans,0\nLyon,1\nLyon,1\nOrl\xe9"
       "ans,caf\xe9\n";
-  CHECK(has(refusal(latin), "t.csv: line 2 is no UTF-8 (byte 233)"));
+  CHECK(has(refusal(latin), "t.csv: line 2 is not UTF-8 (byte 233)"));
   CHECK(has(refusal(latin), "encoding=cp1252"));
   CsvOptions options;
   options.rows.encoding = "latin1";

@@ -134,7 +134,7 @@ TEST_CASE("token stream: signs that stand apart are the same in every normal for
   CHECK_FALSE(stands_apart(U'\u0001'));
 }
 
-TEST_CASE("token stream: a file has the numbers of its text, and what is no UTF-8 its place") {
+TEST_CASE("token stream: a file has the numbers of its text, and invalid UTF-8 its place") {
   const TestFolder folder;
   const std::string file = folder / "text.txt";
   std::string text;
@@ -159,7 +159,7 @@ TEST_CASE("token stream: a file has the numbers of its text, and what is no UTF-
     CHECK_THROWS_WITH_AS(
         tokenizer.encode_file(file, [](std::span<const std::int64_t>) {}),
         doctest::Contains(
-            (file + ": the text is no UTF-8 at byte " + std::to_string(text.size())).c_str()),
+            (file + ": the text is not UTF-8 at byte " + std::to_string(text.size())).c_str()),
         FormatError);
     CHECK_THROWS_AS(tokenizer.encode(text + tail), FormatError);
   }
