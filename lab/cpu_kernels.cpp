@@ -15,7 +15,7 @@
 #include "base/philox.h"
 #include "base/thread_pool.h"
 #include "cpu/kernels/contract.h"
-#include "cpu/kernels/pool2d.h"
+#include "cpu/kernels/pool/pool2d.h"
 
 using namespace tenon;
 using namespace tenon::cpu;

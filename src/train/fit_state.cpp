@@ -10,7 +10,7 @@
 #include "base/background.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "io/safetensors.h"
+#include "io/tensors/safetensors.h"
 #include "train/data_digest.h"
 #include "train/fit.h"
 #include "train/lengths.h"

@@ -19,7 +19,7 @@
 #include "base/folder_names.h"
 #include "base/str.h"
 #include "io/file.h"
-#include "io/toml.h"
+#include "io/text/toml.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/session.h"

@@ -13,9 +13,9 @@
 #include "base/digest.h"
 #include "base/folder_names.h"
 #include "base/str.h"
-#include "data/source_parts.h"
-#include "io/encoding.h"
+#include "data/samples/source_parts.h"
 #include "io/file.h"
+#include "io/text/encoding.h"
 
 namespace tenon::train {
 namespace {

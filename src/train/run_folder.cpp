@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "io/file.h"
-#include "io/safetensors.h"
+#include "io/tensors/safetensors.h"
 
 namespace tenon::train {
 namespace {

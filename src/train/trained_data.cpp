@@ -16,8 +16,8 @@
 
 #include "base/option_ranges.h"
 #include "base/str.h"
-#include "data/image_spec.h"
-#include "data/span_dataset.h"
+#include "data/images/image_spec.h"
+#include "data/text/span_dataset.h"
 #include "train/batches.h"
 #include "train/class_names.h"
 #include "train/data_digest.h"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "cpu/kernels/conv2d.h"
-#include "cpu/kernels/conv_bodies.h"
+#include "cpu/kernels/conv/conv2d.h"
+#include "cpu/kernels/conv/conv_bodies.h"
 #include "kernel_check.h"
 
 using namespace tenon;

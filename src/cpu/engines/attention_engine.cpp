@@ -4,7 +4,7 @@
 #include "base/index.h"
 #include "cpu/cpu.h"
 #include "cpu/engines/workspace.h"
-#include "cpu/kernels/attention.h"
+#include "cpu/kernels/attention/attention.h"
 #include "graph/node.h"
 
 namespace tenon::cpu {

@@ -15,7 +15,7 @@
 #include "cpu/cpu.h"
 #include "cpu/engines/tile_epilogue.h"
 #include "cpu/engines/workspace.h"
-#include "cpu/kernels/conv2d.h"
+#include "cpu/kernels/conv/conv2d.h"
 
 namespace tenon::cpu {
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "cpu/kernels/tile_fused.h"
-#include "cpu/kernels/tile_table.h"
+#include "cpu/kernels/tile/tile_fused.h"
+#include "cpu/kernels/tile/tile_table.h"
 #include "plan/engine.h"
 
 namespace tenon::cpu {

@@ -221,7 +221,7 @@ PrintedLaunch launch_together(std::span<const Titled> parts) {
   launch.source.entry = cat("together_", side.functions.size());
   launch.source.text =
       cat("// Regions that do not depend on one another.\n", includes_of(side.functions),
-          side.searches ? "#include \"cuda/kernels/phases.cuh\"\n" : "",
+          side.searches ? "#include \"cuda/kernels/maps/phases.cuh\"\n" : "",
           "\nnamespace tenon::cuda {\n\n", side.code, "struct Arguments {\n", side.members,
           "};\n\n}  // namespace tenon::cuda\n\n",
           head(launch.source.entry, launch.threads, least_resident(side.functions)),
@@ -282,7 +282,7 @@ class PhasePrinter {
     launch_.source.effort = static_cast<int>(functions_.size()) / 2;
     launch_.source.text =
         cat("// Regions in phases.\n", includes_of(functions_),
-            "#include \"cuda/kernels/phases.cuh\"\n", "\nnamespace tenon::cuda {\n\n", code_,
+            "#include \"cuda/kernels/maps/phases.cuh\"\n", "\nnamespace tenon::cuda {\n\n", code_,
             "struct Arguments {\n", members_, "};\n\n",
             ends ? cat("__device__ unsigned arrivals[", kArrivals, "];\n\n") : "", dispatch_,
             "}  // namespace tenon::cuda\n\n",
