@@ -88,20 +88,19 @@ set(TENON_DATA_SOURCES ${TENON_HOT_SOURCES})
 list(FILTER TENON_DATA_SOURCES INCLUDE REGEX "/src/data/")
 list(FILTER TENON_DATA_SOURCES EXCLUDE REGEX "/data/(drawn|pixels|samples|tokens)/")
 list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_DATA_SOURCES})
-list(FILTER TENON_HOT_SOURCES EXCLUDE REGEX "/(graph/body|base/(cache_file|env|folder_names|log|option_ranges))\\.cpp$")
+list(FILTER TENON_HOT_SOURCES EXCLUDE REGEX "/base/system/")
 set(TENON_COLD_SOURCES ${TENON_SOURCES})
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_HOT_SOURCES})
-# CPU engines choose kernels and write programs for them. Engines that loop over elements themselves stay optimised.
+# CPU engines choose kernels and write programs for them. Only the code of cpu/engines/run and cpu/engines/reference loops over elements.
 set(TENON_ENGINE_SOURCES ${TENON_HOT_SOURCES})
-list(FILTER TENON_ENGINE_SOURCES INCLUDE
-     REGEX "/cpu/engines/(attention_engine|chain_bands|contraction_engine|map_engine|opaque_engine|reference|tile_(compile|emit|fused|layout|registers))\\.cpp$")
+list(FILTER TENON_ENGINE_SOURCES INCLUDE REGEX "/cpu/engines/(compile/)?[a-z_]*\\.cpp$")
 list(REMOVE_ITEM TENON_HOT_SOURCES ${TENON_ENGINE_SOURCES})
 list(APPEND TENON_COLD_SOURCES ${TENON_ENGINE_SOURCES})
 # Code that runs once per file, network, loop, library, kernel of a plan or epoch is compiled for size, a third smaller. Passes that
 # visit every node, step or pair a few hundred times are excluded.
 set(TENON_SMALL_SOURCES ${TENON_COLD_SOURCES})
 list(FILTER TENON_SMALL_SOURCES INCLUDE
-     REGEX "/src/((base|data|io|models|nn|optim|plan|train|cuda/(engines|jit))/|(backends/system|cuda/(facts|device/(driver|library|rates))|grad/scan|graph/body|ops/loops|run/(known_plans|tune[a-z_]*))\\.cpp$)")
+     REGEX "/src/(backends|base|data|io|models|nn|optim|plan|train|cuda/(engines|jit))/")
 list(FILTER TENON_SMALL_SOURCES EXCLUDE REGEX "/src/plan/(graph_passes|memory|merge/join|plan_graph|region_key|times)\\.cpp$")
 list(REMOVE_ITEM TENON_COLD_SOURCES ${TENON_SMALL_SOURCES})
 # The part of that code that reads foreign files.

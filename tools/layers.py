@@ -40,6 +40,10 @@ MATRIX = {
 # Rooms inside a room. A key is a folder; its value lists the sibling folders that each may include. "." is the ground floor: the files
 # of the folder itself. Without a ".", these files are the top floor: they may include all rooms of the folder, and none may include them.
 INNER = {
+    "src/base": {
+        ".": [],  # what any code may need
+        "system": ["."],  # environment variables, log, cache files
+    },
     "src/data": {
         "samples": [],  # the parts of a source, and samples in memory
         "pixels": [],  # image arithmetic with the same bits on every machine
@@ -57,6 +61,11 @@ INNER = {
         "text": ["."],  # CSV, JSON, TOML, numbers and encodings
         "tensors": ["archives", "text", "."],  # safetensors, NumPy, PyTorch, GGUF, IDX
         "video": ["images", "."],
+    },
+    "src/cpu/engines": {
+        "reference": [],  # the plain interpreter that tests compare with
+        "run": [],  # programs over tiles and chains while they run
+        "compile": ["run"],  # regions to programs over tiles
     },
     "src/cpu/kernels": {
         ".": [],  # instruction sets, contracts, sorting

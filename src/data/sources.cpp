@@ -12,8 +12,8 @@
 #include <tenon/io.h>
 #include <tenon/text.h>
 
-#include "base/env.h"
 #include "base/str.h"
+#include "base/system/env.h"
 #include "data/drawn/scenes.h"
 #include "data/images/image_spec.h"
 #include "data/samples/joined_dataset.h"

@@ -16,9 +16,9 @@
 #include <tenon/error.h>
 #include <tenon/log.h>
 
-#include "base/folder_names.h"
-#include "base/log.h"
 #include "base/str.h"
+#include "base/system/folder_names.h"
+#include "base/system/log.h"
 #include "io/file.h"
 #include "io/tensors/safetensors.h"
 

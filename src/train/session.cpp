@@ -15,8 +15,8 @@
 #include <tenon/shapes_only.h>
 
 #include "base/background.h"
-#include "base/cache_file.h"
 #include "base/str.h"
+#include "base/system/cache_file.h"
 #include "data/loading/prefetch.h"
 #include "data/text/span_dataset.h"
 #include "io/file.h"

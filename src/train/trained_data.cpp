@@ -14,8 +14,8 @@
 #include <tenon/images.h>
 #include <tenon/train.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 #include "data/images/image_spec.h"
 #include "data/text/span_dataset.h"
 #include "train/batches.h"

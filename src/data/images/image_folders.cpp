@@ -5,8 +5,8 @@
 
 #include <tenon/error.h>
 
-#include "base/folder_names.h"
 #include "base/str.h"
+#include "base/system/folder_names.h"
 #include "data/images/image_items.h"
 #include "data/samples/part_folders.h"
 #include "io/video/video.h"

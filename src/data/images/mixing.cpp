@@ -6,7 +6,7 @@
 #include <tenon/data.h>
 #include <tenon/error.h>
 
-#include "base/option_ranges.h"
+#include "base/system/option_ranges.h"
 #include "data/images/transforms.h"
 
 namespace tenon::data {

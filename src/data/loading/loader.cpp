@@ -14,9 +14,9 @@
 #include <tenon/error.h>
 
 #include "base/index.h"
-#include "base/option_ranges.h"
 #include "base/per_thread.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 #include "data/images/image_jobs.h"
 #include "data/loading/prefetch.h"
 #include "data/pixels/augment.h"

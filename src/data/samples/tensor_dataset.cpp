@@ -8,8 +8,8 @@
 
 #include <tenon/error.h>
 
-#include "base/option_ranges.h"
 #include "base/str.h"
+#include "base/system/option_ranges.h"
 #include "data/samples/split.h"
 
 namespace tenon::data {

@@ -364,18 +364,14 @@ class Forward : Attention {
   const std::int64_t unit_;  // queries of a unit
 };
 
-struct Gradients {
-  AttentionResult q, k, v;
-};
-
 class Backward : Attention {
  public:
-  Backward(const AttentionShape& shape, const AttentionInputs& in, const AttentionOperand& y,
-           const float* log, const AttentionOperand& dy, const Gradients& out)
+  Backward(const AttentionShape& shape, const AttentionInputs& in, const AttentionForward& forward,
+           const AttentionGradients& out)
       : Attention(shape, in),
-        y_(y),
-        dy_(dy),
-        log_(log),
+        y_(forward.y),
+        dy_(forward.dy),
+        log_(forward.log),
         out_(out),
         blocks_(divide_up(shape.queries, t_.block_q)) {}
 
@@ -418,10 +414,10 @@ class Backward : Attention {
       if (s_.is_16_bit && !is_one_block())
         for (std::int64_t k0 = 0; k0 < s_.keys; k0 += t_.block_k) column(b, h, of, k0, m, true);
       for (std::int64_t k0 = 0; k0 < s_.keys; k0 += t_.block_k) column(b, h, of, k0, m, false);
-      store(out_.q, b, h, s_.heads, s_.queries, s_.size, m.dq);
+      store(out_.query, b, h, s_.heads, s_.queries, s_.size, m.dq);
     }
-    store(out_.k, b, of, s_.kv_heads, s_.keys, s_.size, m.dk);
-    store(out_.v, b, of, s_.kv_heads, s_.keys, s_.value_size, m.dv);
+    store(out_.key, b, of, s_.kv_heads, s_.keys, s_.size, m.dk);
+    store(out_.value, b, of, s_.kv_heads, s_.keys, s_.value_size, m.dv);
   }
 
  private:
@@ -527,7 +523,7 @@ class Backward : Attention {
 
   const AttentionOperand y_, dy_;
   const float* const log_;
-  const Gradients out_;
+  const AttentionGradients out_;
   const std::int64_t blocks_;  // of queries
 };
 
@@ -558,14 +554,13 @@ void attention_forward(const AttentionShape& shape, const AttentionInputs& in, A
 }
 
 void attention_backward(const AttentionShape& shape, const AttentionInputs& in,
-                        const AttentionOperand& y, const float* log, const AttentionOperand& dy,
-                        AttentionResult dq, AttentionResult dk, AttentionResult dv,
+                        const AttentionForward& forward, const AttentionGradients& gradients,
                         void* workspace) {
-  run_all(Backward(shape, in, y, log, dy, {dq, dk, dv}), workspace);
+  run_all(Backward(shape, in, forward, gradients), workspace);
 }
 
 std::size_t attention_workspace(const AttentionShape& shape, bool backward, int threads) {
-  if (backward) return bytes_of(Backward(shape, {}, {}, nullptr, {}, {}), threads);
+  if (backward) return bytes_of(Backward(shape, {}, {}, {}), threads);
   return bytes_of(Forward(shape, {}, {}, nullptr), threads);
 }
 

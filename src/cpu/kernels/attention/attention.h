@@ -48,10 +48,18 @@ struct AttentionResult {
 void attention_forward(const AttentionShape& shape, const AttentionInputs& in, AttentionResult y,
                        float* log, void* workspace);
 
-/// The gradients of query, key and value, given y, its log-sum-exps and its gradient.
+/// What attention_forward() gave, and the gradient of its result.
+struct AttentionForward {
+  AttentionOperand y, dy;
+  const float* log = nullptr;  // each query's log-sum-exp
+};
+
+struct AttentionGradients {
+  AttentionResult query, key, value;
+};
+
 void attention_backward(const AttentionShape& shape, const AttentionInputs& in,
-                        const AttentionOperand& y, const float* log, const AttentionOperand& dy,
-                        AttentionResult dq, AttentionResult dk, AttentionResult dv,
+                        const AttentionForward& forward, const AttentionGradients& gradients,
                         void* workspace);
 
 std::size_t attention_workspace(const AttentionShape& shape, bool backward, int threads);

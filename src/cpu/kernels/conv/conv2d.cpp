@@ -61,33 +61,31 @@ struct PerImage {
   Epilogue epilogue;
   std::int64_t pixels;
 
-  static void call(void* ctx, int worker, std::int64_t, std::int64_t row0, std::int64_t row1,
-                   std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld) {
+  static void call(void* ctx, const ResultBlock& block) {
     const PerImage& self = *static_cast<const PerImage*>(ctx);
     const std::int64_t pixels = self.pixels;
-    for (std::int64_t image = row0; image < row1; ++image) {
-      for (std::int64_t col = col0; col < col1;) {
+    const Rectangle& from = block.place;
+    for (std::int64_t image = from.row0; image < from.row1; ++image) {
+      for (std::int64_t col = from.col0; col < from.col1;) {
         const std::int64_t channel = col / pixels, pixel = col % pixels;
-        const std::int64_t whole = pixel == 0 ? (col1 - col) / pixels : 0;
+        const std::int64_t whole = pixel == 0 ? (from.col1 - col) / pixels : 0;
         const std::int64_t end =
-            whole > 0 ? col + whole * pixels : std::min(col1, (channel + 1) * pixels);
-        self.epilogue.fn(self.epilogue.ctx, worker, image, channel,
-                         channel + std::max<std::int64_t>(whole, 1), pixel,
-                         whole > 0 ? pixels : pixel + end - col,
-                         block + (image - row0) * ld + col - col0, pixels);
+            whole > 0 ? col + whole * pixels : std::min(from.col1, (channel + 1) * pixels);
+        const Rectangle to = {image, channel, channel + std::max<std::int64_t>(whole, 1), pixel,
+                              whole > 0 ? pixels : pixel + end - col};
+        float* data = block.data + (image - from.row0) * block.ld + col - from.col0;
+        self.epilogue.fn(self.epilogue.ctx, {block.worker, to, data, pixels});
         col = end;
       }
     }
   }
 };
 
-void product(const ConvShape& s, ConvPass pass, const Operand& a, const Operand& b, float* c,
-             Math math, const Epilogue& epilogue, std::int64_t pixels, void* workspace) {
-  const GemmShape shape = product_shape(s, pass);
-  PerImage per_image{epilogue, pixels};
-  const bool adapt = epilogue.fn != nullptr && pass != ConvPass::WeightGrad;
-  gemm(shape, a, b, c, shape.n, 0, math, adapt ? Epilogue{PerImage::call, &per_image} : epilogue,
-       workspace);
+// Runs a product whose epilogue is the convolution's: `pixels` to a channel of its columns.
+void run_per_image(Gemm product, std::int64_t pixels) {
+  PerImage per_image{product.epilogue, pixels};
+  if (product.epilogue.fn != nullptr) product.epilogue = {PerImage::call, &per_image};
+  gemm(product);
 }
 
 // Without images a weight gradient is zero; the epilogue must still be called.
@@ -95,7 +93,7 @@ void zero_weights(const ConvShape& s, float* dw, const Epilogue& epilogue) {
   const std::int64_t cols = s.c / s.groups * s.r * s.s;
   std::fill_n(dw, s.k * cols, 0.0f);
   if (epilogue.fn != nullptr && s.k * cols > 0)
-    epilogue.fn(epilogue.ctx, 0, 0, 0, s.k, 0, cols, dw, cols);
+    epilogue.fn(epilogue.ctx, {0, {0, 0, s.k, 0, cols}, dw, cols});
 }
 
 }  // namespace
@@ -105,8 +103,15 @@ void conv2d_forward(const ConvShape& shape, ConvOperand x, ConvOperand w, float*
   if (is_empty(shape) || shape.p <= 0 || shape.q <= 0) return;
   if (is_product(shape)) {
     const std::int64_t inputs = shape.c * shape.r * shape.s;
-    return product(shape, ConvPass::Forward, matrix(x, inputs, false), matrix(w, inputs, true), y,
-                   math, epilogue, 1, workspace);
+    return run_per_image({.shape = product_shape(shape, ConvPass::Forward),
+                          .a = matrix(x, inputs, false),
+                          .b = matrix(w, inputs, true),
+                          .c = y,
+                          .ldc = shape.k,
+                          .math = math,
+                          .epilogue = epilogue,
+                          .workspace = workspace},
+                         1);
   }
   correlate(correlation_of(in_even_rows(shape), false, y == nullptr), x, w, y, math, epilogue,
             workspace);
@@ -116,9 +121,16 @@ void conv2d_input_grad(const ConvShape& shape, ConvOperand dy, ConvOperand w, fl
                        const Epilogue& epilogue, void* workspace) {
   if (is_empty(shape)) return;
   if (is_product(shape)) {
-    return product(shape, ConvPass::InputGrad, matrix(dy, shape.k, false),
-                   matrix(w, shape.c * shape.r * shape.s, false), dx, math, epilogue,
-                   shape.h * shape.w, workspace);
+    const std::int64_t inputs = shape.c * shape.r * shape.s;
+    return run_per_image({.shape = product_shape(shape, ConvPass::InputGrad),
+                          .a = matrix(dy, shape.k, false),
+                          .b = matrix(w, inputs, false),
+                          .c = dx,
+                          .ldc = inputs,
+                          .math = math,
+                          .epilogue = epilogue,
+                          .workspace = workspace},
+                         shape.h * shape.w);
   }
   correlate(correlation_of(in_even_rows(shape), true, dx == nullptr), dy, w, dx, math, epilogue,
             workspace);
@@ -128,8 +140,15 @@ void conv2d_weight_grad(const ConvShape& shape, ConvOperand x, ConvOperand dy, f
                         const Epilogue& epilogue, void* workspace) {
   if (is_empty(shape) || shape.p <= 0 || shape.q <= 0) return zero_weights(shape, dw, epilogue);
   if (is_product(shape)) {
-    return product(shape, ConvPass::WeightGrad, matrix(dy, shape.k, true),
-                   matrix(x, shape.c * shape.r * shape.s, false), dw, math, epilogue, 1, workspace);
+    const std::int64_t inputs = shape.c * shape.r * shape.s;
+    return gemm({.shape = product_shape(shape, ConvPass::WeightGrad),
+                 .a = matrix(dy, shape.k, true),
+                 .b = matrix(x, inputs, false),
+                 .c = dw,
+                 .ldc = inputs,
+                 .math = math,
+                 .epilogue = epilogue,
+                 .workspace = workspace});
   }
   correlate_weights(in_even_rows(shape), x, dy, dw, math, epilogue, workspace);
 }

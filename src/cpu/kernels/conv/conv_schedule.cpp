@@ -92,8 +92,9 @@ class Scheduler {
         body_.compute(phase, planes, scratch, row0, rows, result);
     });
     if (epilogue.fn == nullptr) return;
-    epilogue.fn(epilogue.ctx, worker, image, group * pass_.out_channels,
-                (group + 1) * pass_.out_channels, first, last, result + first, pitch());
+    const Rectangle place = {image, group * pass_.out_channels, (group + 1) * pass_.out_channels,
+                             first, last};
+    epilogue.fn(epilogue.ctx, {worker, place, result + first, pitch()});
   }
 
   const TileBody& body_;

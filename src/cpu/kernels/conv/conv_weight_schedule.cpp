@@ -59,7 +59,8 @@ class Scheduler {
       const std::int64_t ld = apart ? piece.col1 - piece.col0 : row;
       body_.finish(piece, sums, block, ld);
       if (epilogue.fn != nullptr)
-        epilogue.fn(epilogue.ctx, worker, 0, piece.k0, piece.k1, piece.col0, piece.col1, block, ld);
+        epilogue.fn(epilogue.ctx,
+                    {worker, {0, piece.k0, piece.k1, piece.col0, piece.col1}, block, ld});
     });
   }
 

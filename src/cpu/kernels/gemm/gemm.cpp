@@ -197,8 +197,9 @@ class Product {
                       final ? &epilogue : nullptr);
       }
       if (final) {
-        epilogue.fn(epilogue.ctx, worker, batch_, part.row0, part.row0 + part.rows, part.col0,
-                    part.col0 + part.cols, c, ldc);
+        const Rectangle place = {batch_, part.row0, part.row0 + part.rows, part.col0,
+                                 part.col0 + part.cols};
+        epilogue.fn(epilogue.ctx, {worker, place, c, ldc});
       }
     });
   }
@@ -431,47 +432,45 @@ class Product {
 };
 
 // k = 0: an empty sum is zero, and the epilogue must still be called.
-void write_zeros(const GemmShape& shape, float* c, std::int64_t ldc, std::int64_t c_batch_stride,
-                 const Epilogue& epilogue, void* workspace) {
-  parallel_for(shape.batch, [&](std::int64_t batch, int worker) {
-    float* block = c != nullptr ? c + batch * c_batch_stride
-                                : static_cast<float*>(workspace) + worker * shape.n;
-    const std::int64_t ld = c != nullptr ? ldc : 0;
-    for (std::int64_t i = 0; i < shape.m; ++i) {
-      std::fill(block + i * ld, block + i * ld + shape.n, 0.0f);
-      if (epilogue.fn != nullptr) {
-        epilogue.fn(epilogue.ctx, worker, batch, i, i + 1, 0, shape.n, block + i * ld, shape.n);
+void write_zeros(const Gemm& g) {
+  parallel_for(g.shape.batch, [&](std::int64_t batch, int worker) {
+    float* block = g.c != nullptr ? g.c + batch * g.c_batch_stride
+                                  : static_cast<float*>(g.workspace) + worker * g.shape.n;
+    const std::int64_t ld = g.c != nullptr ? g.ldc : 0;
+    for (std::int64_t i = 0; i < g.shape.m; ++i) {
+      std::fill(block + i * ld, block + i * ld + g.shape.n, 0.0f);
+      if (g.epilogue.fn != nullptr) {
+        const Rectangle place = {batch, i, i + 1, 0, g.shape.n};
+        g.epilogue.fn(g.epilogue.ctx, {worker, place, block + i * ld, g.shape.n});
       }
     }
   });
 }
 
-void run_batch(const GemmShape& shape, const GemmPlan& plan, Product product, const Operand& a,
-               const Operand& b, float* c, std::int64_t ldc, std::int64_t c_batch_stride,
-               const Epilogue& epilogue, float* memory) {
+void run_batch(const Gemm& g, const GemmPlan& plan, const Product& product, float* memory) {
   const std::int64_t packed = plan.packed_a() + plan.packed_b();
-  parallel_for(shape.batch, [&](std::int64_t batch, int worker) {
+  parallel_for(g.shape.batch, [&](std::int64_t batch, int worker) {
     Product own = product;
-    float* mine = memory + worker * (packed + (c == nullptr ? plan.scratch() : 0));
-    own.set_operands(a, b, batch);
-    own.set_stretch(0, shape.k);
+    float* mine = memory + worker * (packed + (g.c == nullptr ? plan.scratch() : 0));
+    own.set_operands(g.a, g.b, batch);
+    own.set_stretch(0, g.shape.k);
     own.set_packed(mine);
     // The product's own loops run inline with this worker's index; the scratch must not be offset
     // by the index again.
-    own.set_result(c == nullptr ? nullptr : c + batch * c_batch_stride, ldc,
+    own.set_result(g.c == nullptr ? nullptr : g.c + batch * g.c_batch_stride, g.ldc,
                    mine + packed - (plan.chunk_scratch() ? worker * plan.scratch() : 0));
-    own.run(epilogue);
+    own.run(g.epilogue);
   });
 }
 
-void run_split(const GemmShape& shape, const GemmPlan& plan, Product product, const Operand& a,
-               const Operand& b, const KernelSet& kernels, float* c, std::int64_t ldc,
-               const Epilogue& epilogue, float* memory) {
+void run_split(const Gemm& g, const GemmPlan& plan, const Product& product,
+               const KernelSet& kernels, float* memory) {
+  const GemmShape& shape = g.shape;
   const std::int64_t packed = plan.packed_a() + plan.packed_b(), size = shape.m * shape.n;
   float* partials = memory + num_threads() * packed;
   parallel_for(plan.parts, [&](std::int64_t part, int worker) {
     Product own = product;
-    own.set_operands(a, b, 0);
+    own.set_operands(g.a, g.b, 0);
     own.set_stretch(part * plan.k, std::min(plan.k, shape.k - part * plan.k));
     own.set_packed(memory + worker * packed);
     own.set_result(partials + part * size, shape.n, nullptr);
@@ -480,13 +479,14 @@ void run_split(const GemmShape& shape, const GemmPlan& plan, Product product, co
   for (std::int64_t part = 1; part < plan.parts; ++part)
     kernels.add(partials, partials + part * size, size);
   float* block = partials;
-  if (c != nullptr) {
+  if (g.c != nullptr) {
     for (std::int64_t i = 0; i < shape.m; ++i)
-      std::copy_n(partials + i * shape.n, shape.n, c + i * ldc);
-    block = c;
+      std::copy_n(partials + i * shape.n, shape.n, g.c + i * g.ldc);
+    block = g.c;
   }
-  if (epilogue.fn != nullptr) {
-    epilogue.fn(epilogue.ctx, 0, 0, 0, shape.m, 0, shape.n, block, c != nullptr ? ldc : shape.n);
+  if (g.epilogue.fn != nullptr) {
+    const Rectangle place = {0, 0, shape.m, 0, shape.n};
+    g.epilogue.fn(g.epilogue.ctx, {0, place, block, g.c != nullptr ? g.ldc : shape.n});
   }
 }
 
@@ -502,34 +502,30 @@ std::shared_ptr<const GemmPlan> prepared_gemm(const GemmShape& shape, Math math,
   return std::make_shared<GemmPlan>(plan_gemm(shape, math, gemm_kernels(shape, math), along(b)));
 }
 
-void gemm(const GemmShape& shape, const Operand& a, const Operand& b, float* c, std::int64_t ldc,
-          std::int64_t c_batch_stride, Math math, const Epilogue& epilogue, void* workspace,
-          const GemmPlan* prepared) {
+void gemm(const Gemm& g) {
+  const GemmShape& shape = g.shape;
   if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0) return;
-  if (shape.k <= 0) return write_zeros(shape, c, ldc, c_batch_stride, epilogue, workspace);
-  if (is_skinny(shape, a, b, math)) return gemm_skinny(shape, a, b, c, ldc, epilogue, workspace);
-  const KernelSet& kernels = gemm_kernels(shape, math);
+  if (shape.k <= 0) return write_zeros(g);
+  if (is_skinny(shape, g.a, g.b, g.math)) return gemm_skinny(g);
+  const KernelSet& kernels = gemm_kernels(shape, g.math);
   // Another instruction set may have been chosen since the plan was made.
   std::optional<GemmPlan> own;
-  if (prepared == nullptr || prepared->kernels != &kernels)
-    own = plan_gemm(shape, math, kernels, along(b));
-  const GemmPlan& plan = own ? *own : *prepared;
-  Product product(plan, kernels, math);
-  float* memory = static_cast<float*>(workspace);
+  if (g.prepared == nullptr || g.prepared->kernels != &kernels)
+    own = plan_gemm(shape, g.math, kernels, along(g.b));
+  const GemmPlan& plan = own ? *own : *g.prepared;
+  Product product(plan, kernels, g.math);
+  float* memory = static_cast<float*>(g.workspace);
   product.set_partial_sums(memory);
   memory += num_threads() * plan.partial_sums();
-  if (plan.cut == GemmCut::Batch) {
-    return run_batch(shape, plan, product, a, b, c, ldc, c_batch_stride, epilogue, memory);
-  }
-  if (plan.cut == GemmCut::SplitK)
-    return run_split(shape, plan, product, a, b, kernels, c, ldc, epilogue, memory);
+  if (plan.cut == GemmCut::Batch) return run_batch(g, plan, product, memory);
+  if (plan.cut == GemmCut::SplitK) return run_split(g, plan, product, kernels, memory);
   product.set_packed(memory);
   for (std::int64_t batch = 0; batch < shape.batch; ++batch) {
-    product.set_operands(a, b, batch);
+    product.set_operands(g.a, g.b, batch);
     product.set_stretch(0, shape.k);
-    product.set_result(c == nullptr ? nullptr : c + batch * c_batch_stride, ldc,
+    product.set_result(g.c == nullptr ? nullptr : g.c + batch * g.c_batch_stride, g.ldc,
                        memory + plan.packed_a() + plan.packed_b());
-    product.run(epilogue);
+    product.run(g.epilogue);
   }
 }
 

@@ -139,26 +139,27 @@ std::int64_t skinny_floats(const GemmShape& shape, Math math) {
   return product.stretches() * product.stretch_floats();
 }
 
-void gemm_skinny(const GemmShape& shape, const Operand& a, const Operand& b, float* c,
-                 std::int64_t ldc, const Epilogue& epilogue, void* workspace) {
+void gemm_skinny(const Gemm& g) {
+  const GemmShape& shape = g.shape;
   const Skinny product{kernel_set(),
                        shape,
-                       static_cast<const float*>(a.data) + start_of(a),
-                       static_cast<const float*>(b.data) + start_of(b),
-                       a.row_stride,
-                       b.col_stride};
+                       static_cast<const float*>(g.a.data) + start_of(g.a),
+                       static_cast<const float*>(g.b.data) + start_of(g.b),
+                       g.a.row_stride,
+                       g.b.col_stride};
   const bool by_stretches = shares_stretches(shape, product.kernels.lanes);
   const auto run = [&](std::int64_t chunk, int worker) {
     const std::int64_t j0 = chunk * kChunkCols, j1 = std::min(shape.n, j0 + kChunkCols);
     float scratch[kMaxRows * kChunkCols];
-    float* block = c != nullptr ? c + j0 : scratch;
-    const std::int64_t ld = c != nullptr ? ldc : kChunkCols;
+    float* block = g.c != nullptr ? g.c + j0 : scratch;
+    const std::int64_t ld = g.c != nullptr ? g.ldc : kChunkCols;
     if (by_stretches) {
-      product.all_by_stretches(static_cast<float*>(workspace), block, ld);
+      product.all_by_stretches(static_cast<float*>(g.workspace), block, ld);
     } else {
       product.columns(j0, j1, block, ld);
     }
-    if (epilogue.fn != nullptr) epilogue.fn(epilogue.ctx, worker, 0, 0, shape.m, j0, j1, block, ld);
+    if (g.epilogue.fn == nullptr) return;
+    g.epilogue.fn(g.epilogue.ctx, {worker, {0, 0, shape.m, j0, j1}, block, ld});
   };
   if (by_stretches) return run(0, 0);  // one chunk, which shares its own work
   parallel_for(divide_up(shape.n, kChunkCols), run);

@@ -10,8 +10,7 @@ namespace tenon::cpu {
 /// rows.
 bool is_skinny(const GemmShape& shape, const Operand& a, const Operand& b, Math math);
 /// As gemm(); batch is 1. workspace: skinny_floats floats.
-void gemm_skinny(const GemmShape& shape, const Operand& a, const Operand& b, float* c,
-                 std::int64_t ldc, const Epilogue& epilogue, void* workspace);
+void gemm_skinny(const Gemm& product);
 /// The workspace of gemm_skinny for operands that it takes; their strides need not be known.
 std::int64_t skinny_floats(const GemmShape& shape, Math math);
 

@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 
-#include "cpu/engines/tile_compiler.h"
+#include "cpu/engines/compile/tile_compiler.h"
 #include "device/cpu_model.h"
 
 namespace tenon::cpu {

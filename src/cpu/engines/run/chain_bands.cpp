@@ -5,7 +5,7 @@
 // worker's scratch, as whole rows of all channels. Rows of other values are copied there, and
 // results are copied out. Maps access whole values in place. Bands of equal height and padding
 // share a kernel. Bands are cut by shape alone, so the number of threads does not change the bits.
-#include "cpu/engines/chain_bands.h"
+#include "cpu/engines/run/chain_bands.h"
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@
 #include "base/contains.h"
 #include "base/index.h"
 #include "base/thread_pool.h"
-#include "cpu/engines/workspace.h"
+#include "cpu/engines/run/workspace.h"
 #include "plan/merge/bands.h"
 
 namespace tenon::cpu {

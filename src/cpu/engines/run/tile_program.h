@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu/kernels/contract.h"
 #include "cpu/kernels/tile/tile_fused.h"
 #include "cpu/kernels/tile/tile_table.h"
 #include "plan/engine.h"
@@ -135,8 +136,7 @@ class TileProgram {
   /// Runs a rectangle of an epilogue's space. `scratch`: scratch_bytes() of this worker, 64-byte
   /// aligned. `part`: part_elements() partial results; results of other rows are not changed.
   void run_rectangle(const Binding& binding, std::byte* scratch, std::int64_t* part,
-                     std::int64_t batch, std::int64_t row0, std::int64_t row1, std::int64_t col0,
-                     std::int64_t col1, const void* block, std::int64_t ld) const;
+                     const Rectangle& place, const void* block, std::int64_t ld) const;
   /// Runs whole rows of a RowsEpilogue's space; their accumulators are contiguous.
   void run_rows(const Binding& binding, std::byte* scratch, std::int64_t* part, std::int64_t batch,
                 std::int64_t row0, std::int64_t row1, const void* block) const;

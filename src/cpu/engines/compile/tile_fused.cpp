@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "cpu/engines/tile_compiler.h"
+#include "cpu/engines/compile/tile_compiler.h"
 
 namespace tenon::cpu {
 

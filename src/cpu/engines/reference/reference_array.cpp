@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/index.h"
-#include "cpu/engines/reference.h"
+#include "cpu/engines/reference/reference.h"
 
 namespace tenon::cpu::reference {
 

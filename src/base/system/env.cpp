@@ -1,5 +1,5 @@
 // The only file of the library that reads the environment.
-#include "base/env.h"
+#include "base/system/env.h"
 
 #include <tenon/error.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/index.h"
 #include "base/thread_pool.h"
-#include "cpu/engines/tile_program.h"
+#include "cpu/engines/run/tile_program.h"
 #include "device/cpu_model.h"
 
 namespace tenon::cpu {
@@ -78,25 +78,23 @@ class TileRun {
   }
 
   /// As run_pieces, for rows of one batch; the accumulator's rows are `ld` bytes apart.
-  void run_epilogue(std::int64_t batch, std::int64_t row_begin, std::int64_t row_end,
-                    std::int64_t col_begin, std::int64_t col_end, const std::byte* block,
-                    std::int64_t ld) {
+  void run_epilogue(const Rectangle& place, const std::byte* block, std::int64_t ld) {
     rows_ = 1;
-    coordinate_[0] = batch;
-    const std::int64_t first = batch * p_.outer_[1];
+    coordinate_[0] = place.batch;
+    const std::int64_t first = place.batch * p_.outer_[1];
     if (p_.fuses_rows()) {
-      row_ = first + row_begin;
-      coordinate_[1] = row_begin;
-      col_ = col_begin;
-      return run_fused_rows(row_end - row_begin, col_end - col_begin, block, ld);
+      row_ = first + place.row0;
+      coordinate_[1] = place.row0;
+      col_ = place.col0;
+      return run_fused_rows(place.row1 - place.row0, place.col1 - place.col0, block, ld);
     }
-    for (std::int64_t row = row_begin; row < row_end; ++row, block += ld) {
+    for (std::int64_t row = place.row0; row < place.row1; ++row, block += ld) {
       row_ = accumulator_row_ = first + row;
-      if (row + 1 < row_end) fetch_row(row + 1, col_begin, col_end);
+      if (row + 1 < place.row1) fetch_row(row + 1, place.col0, place.col1);
       coordinate_[1] = row;
       accumulator_ = const_cast<std::byte*>(block);
-      accumulator_col_ = col_begin;
-      run_pass(p_.passes_[0], col_begin, col_end);
+      accumulator_col_ = place.col0;
+      run_pass(p_.passes_[0], place.col0, place.col1);
     }
   }
 
@@ -513,14 +511,11 @@ void TileProgram::clear_rows(std::int64_t* part, std::int64_t row0, std::int64_t
 }
 
 void TileProgram::run_rectangle(const Binding& binding, std::byte* scratch, std::int64_t* part,
-                                std::int64_t batch, std::int64_t row0, std::int64_t row1,
-                                std::int64_t col0, std::int64_t col1, const void* block,
-                                std::int64_t ld) const {
-  clear_rows(part, row0, row1);
+                                const Rectangle& place, const void* block, std::int64_t ld) const {
+  clear_rows(part, place.row0, place.row1);
   TileRun run(*this, binding, scratch);
   run.set_partials(part);
-  run.run_epilogue(batch, row0, row1, col0, col1, static_cast<const std::byte*>(block),
-                   ld * accumulator_bytes_);
+  run.run_epilogue(place, static_cast<const std::byte*>(block), ld * accumulator_bytes_);
 }
 
 void TileProgram::run_rows(const Binding& binding, std::byte* scratch, std::int64_t* part,

@@ -2,7 +2,7 @@
 // otherwise to registers.
 #include <algorithm>
 
-#include "cpu/engines/tile_compiler.h"
+#include "cpu/engines/compile/tile_compiler.h"
 
 namespace tenon::cpu {
 

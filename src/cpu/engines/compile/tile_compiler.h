@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/index.h"
-#include "cpu/engines/tile_program.h"
+#include "cpu/engines/run/tile_program.h"
 
 namespace tenon::cpu {
 

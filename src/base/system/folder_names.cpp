@@ -1,5 +1,5 @@
 // Lists folders with readdir.
-#include "base/folder_names.h"
+#include "base/system/folder_names.h"
 
 #include <dirent.h>
 #include <fcntl.h>

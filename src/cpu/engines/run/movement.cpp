@@ -1,5 +1,5 @@
 // Data movement by runs: elements that are contiguous in both arrays are copied in one call.
-#include "cpu/engines/movement.h"
+#include "cpu/engines/run/movement.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include "base/axes.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
-#include "cpu/engines/tile_program.h"
+#include "cpu/engines/run/tile_program.h"
 #include "device/cpu_model.h"
 #include "graph/node.h"
 #include "plan/outside.h"

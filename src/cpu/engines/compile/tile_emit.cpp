@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cpu/engines/tile_compiler.h"
+#include "cpu/engines/compile/tile_compiler.h"
 #include "device/cpu_model.h"
 
 namespace tenon::cpu {

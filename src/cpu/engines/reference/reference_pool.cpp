@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu/engines/reference.h"
+#include "cpu/engines/reference/reference.h"
 
 namespace tenon::cpu::reference {
 

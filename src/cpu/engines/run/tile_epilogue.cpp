@@ -1,10 +1,10 @@
 // Runs rectangles of a contraction's result through its map program.
-#include "cpu/engines/tile_epilogue.h"
+#include "cpu/engines/run/tile_epilogue.h"
 
 #include <algorithm>
 
 #include "base/index.h"
-#include "cpu/engines/workspace.h"
+#include "cpu/engines/run/workspace.h"
 
 namespace tenon::cpu {
 
@@ -30,15 +30,15 @@ void TileEpilogue::set_piece(std::int64_t columns) {
       whole_lines(at(batches_ * pieces_of_row_ * pieces_.part_elements()) * sizeof(std::int64_t));
 }
 
-void TileEpilogue::run(const Run& run, int worker, std::int64_t batch, std::int64_t row0,
-                       std::int64_t row1, std::int64_t col0, std::int64_t col1, const void* block,
+void TileEpilogue::run(const Run& run, int worker, const Rectangle& place, const void* block,
                        std::int64_t ld) const {
   std::byte* const memory = scratch(run, worker);
   auto* part = reinterpret_cast<std::int64_t*>(run.workspace);
-  if (piece_ > 0) part += (batch * pieces_of_row_ + col0 / piece_) * pieces_.part_elements();
-  if (rows_ && col0 == 0 && col1 == columns_ && ld == columns_)
-    return rows_->run_rows(run.binding, memory, part, batch, row0, row1, block);
-  pieces_.run_rectangle(run.binding, memory, part, batch, row0, row1, col0, col1, block, ld);
+  if (piece_ > 0)
+    part += (place.batch * pieces_of_row_ + place.col0 / piece_) * pieces_.part_elements();
+  if (rows_ && place.col0 == 0 && place.col1 == columns_ && ld == columns_)
+    return rows_->run_rows(run.binding, memory, part, place.batch, place.row0, place.row1, block);
+  pieces_.run_rectangle(run.binding, memory, part, place, block, ld);
 }
 
 void TileEpilogue::finish(const Run& run) {
@@ -49,25 +49,22 @@ void TileEpilogue::finish(const Run& run) {
                          self.batches_ * self.pieces_of_row_);
 }
 
-void TileEpilogue::rectangle(const Run& run, int worker, std::int64_t batch, std::int64_t row0,
-                             std::int64_t row1, std::int64_t col0, std::int64_t col1,
-                             const void* block, std::int64_t ld) {
+void TileEpilogue::rectangle(const Run& run, int worker, const Rectangle& place, const void* block,
+                             std::int64_t ld) {
   const TileEpilogue& self = run.epilogue;
-  if (run.folded_rows == 0) return self.run(run, worker, batch, row0, row1, col0, col1, block, ld);
+  if (run.folded_rows == 0) return self.run(run, worker, place, block, ld);
   const std::int64_t bytes = ld * self.pieces_.accumulator_bytes();
-  for (std::int64_t row = row0; row < row1;) {
-    const std::int64_t b = row / run.folded_rows, first = row % run.folded_rows;
-    const std::int64_t end = std::min(run.folded_rows, first + row1 - row);
-    self.run(run, worker, b, first, end, col0, col1,
-             static_cast<const std::byte*>(block) + (row - row0) * bytes, ld);
+  for (std::int64_t row = place.row0; row < place.row1;) {
+    const std::int64_t batch = row / run.folded_rows, first = row % run.folded_rows;
+    const std::int64_t end = std::min(run.folded_rows, first + place.row1 - row);
+    self.run(run, worker, {batch, first, end, place.col0, place.col1},
+             static_cast<const std::byte*>(block) + (row - place.row0) * bytes, ld);
     row += end - first;
   }
 }
 
-void TileEpilogue::call(void* run, int worker, std::int64_t batch, std::int64_t row0,
-                        std::int64_t row1, std::int64_t col0, std::int64_t col1, float* block,
-                        std::int64_t ld) {
-  rectangle(*static_cast<const Run*>(run), worker, batch, row0, row1, col0, col1, block, ld);
+void TileEpilogue::call(void* run, const ResultBlock& block) {
+  rectangle(*static_cast<const Run*>(run), block.worker, block.place, block.data, block.ld);
 }
 
 }  // namespace tenon::cpu

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "cpu/cpu.h"
-#include "cpu/engines/reference.h"
+#include "cpu/engines/reference/reference.h"
 
 namespace tenon::cpu {
 

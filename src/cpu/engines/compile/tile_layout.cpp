@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "base/contains.h"
-#include "cpu/engines/tile_compiler.h"
+#include "cpu/engines/compile/tile_compiler.h"
 #include "device/cpu_model.h"
 
 namespace tenon::cpu {

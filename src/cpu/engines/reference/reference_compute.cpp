@@ -7,7 +7,7 @@
 
 #include "base/index.h"
 #include "base/str.h"
-#include "cpu/engines/reference.h"
+#include "cpu/engines/reference/reference.h"
 #include "scalar/arc.h"
 #include "scalar/arithmetic.h"
 #include "scalar/erf.h"

@@ -1,5 +1,5 @@
 // The error message for an option outside its range.
-#include "base/option_ranges.h"
+#include "base/system/option_ranges.h"
 
 #include <cmath>
 

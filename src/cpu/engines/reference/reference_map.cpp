@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/index.h"
-#include "cpu/engines/reference.h"
+#include "cpu/engines/reference/reference.h"
 
 namespace tenon::cpu::reference {
 

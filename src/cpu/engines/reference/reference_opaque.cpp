@@ -10,7 +10,7 @@
 #include "base/axes.h"
 #include "base/index.h"
 #include "base/str.h"
-#include "cpu/engines/reference.h"
+#include "cpu/engines/reference/reference.h"
 #include "graph/node.h"
 #include "plan/outside.h"
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-#include "cpu/engines/tile_program.h"
+#include "cpu/engines/run/tile_program.h"
 #include "cpu/kernels/contract.h"
 
 namespace tenon::cpu {
@@ -37,18 +37,16 @@ class TileEpilogue {
     std::int64_t folded_rows =
         0;  // not 0: the kernel sees all batches as one, of this many rows each
   };
-  static void call(void* run, int worker, std::int64_t batch, std::int64_t row0, std::int64_t row1,
-                   std::int64_t col0, std::int64_t col1, float* block, std::int64_t ld);
+  static void call(void* run, const ResultBlock& block);
   /// The same for any type of accumulator.
-  static void rectangle(const Run& run, int worker, std::int64_t batch, std::int64_t row0,
-                        std::int64_t row1, std::int64_t col0, std::int64_t col1, const void* block,
+  static void rectangle(const Run& run, int worker, const Rectangle& place, const void* block,
                         std::int64_t ld);
   /// Stores the results of reductions, after the last rectangle.
   static void finish(const Run& run);
 
  private:
-  void run(const Run& run, int worker, std::int64_t batch, std::int64_t row0, std::int64_t row1,
-           std::int64_t col0, std::int64_t col1, const void* block, std::int64_t ld) const;
+  void run(const Run& run, int worker, const Rectangle& place, const void* block,
+           std::int64_t ld) const;
   std::byte* scratch(const Run& run, int worker) const {
     return run.workspace + partial_bytes_ + scratch_bytes_ * static_cast<std::size_t>(worker);
   }

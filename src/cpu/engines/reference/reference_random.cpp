@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "base/philox.h"
-#include "cpu/engines/reference.h"
+#include "cpu/engines/reference/reference.h"
 
 namespace tenon::cpu::reference {
 

@@ -1,5 +1,5 @@
 // The message sink, behind a mutex: messages are rare, and a sink need not be thread-safe.
-#include "base/log.h"
+#include "base/system/log.h"
 
 #include <mutex>
 

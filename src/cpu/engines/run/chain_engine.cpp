@@ -17,8 +17,8 @@
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "cpu/cpu.h"
-#include "cpu/engines/chain_bands.h"
-#include "cpu/engines/workspace.h"
+#include "cpu/engines/run/chain_bands.h"
+#include "cpu/engines/run/workspace.h"
 #include "plan/fuse.h"
 #include "plan/merge/slices.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/index.h"
-#include "cpu/engines/reference.h"
+#include "cpu/engines/reference/reference.h"
 #include "graph/node.h"
 
 namespace tenon::cpu::reference {

@@ -1,6 +1,6 @@
 // Cache files on POSIX. A writer's file has a unique temporary name and is then renamed, so readers
 // and other writers see whole files only.
-#include "base/cache_file.h"
+#include "base/system/cache_file.h"
 
 #include <fcntl.h>
 #include <sys/random.h>
@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/env.h"
-#include "base/log.h"
 #include "base/str.h"
+#include "base/system/env.h"
+#include "base/system/log.h"
 
 namespace tenon {
 namespace {
