@@ -172,6 +172,7 @@ class TENON_API Task {
   /// `quantities`.
   ///
   /// @param scores   [N * views, …], all views of the first sample first
+  /// @param views    views of each sample
   /// @param targets  data type of the targets
   virtual Tensor mean_over_views(const Tensor& scores, std::int64_t views, DType targets) const;
   /// The distillation loss, a scalar. Default: the mean of distillation_loss().
