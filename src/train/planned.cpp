@@ -16,8 +16,7 @@ namespace {
 
 // Half as many samples at a time until they can be measured.
 std::int64_t fitting_batch(const Session& session, const data::Loader& measured) {
-  EvalStep step(session.net, loss_of(session.settings, session.net, 0),
-                session.settings.model_info().tokens);
+  EvalStep step(session.net, loss_of(session.settings, session.net, 0), session.task);
   for (std::int64_t batch = measured.batch();; batch /= 2) {
     try {
       (void)step.plan(measured, batch);

@@ -42,8 +42,7 @@ data::SourceOptions source_options(const Settings& settings,
 /// have.
 nn::AnyModule make_net(const Settings& settings, std::int64_t classes);
 
-/// The training loss. For regression with a standardized network: the squared error in units of the
-/// targets' standard deviation.
+/// The task's loss.
 nn::Loss loss_of(const Settings& settings, const nn::AnyModule& net, double label_smoothing);
 
 struct Session {
@@ -59,6 +58,7 @@ struct Session {
   TrainOptions options(const std::string& dir, bool resume);
 
   Settings settings;
+  std::shared_ptr<const Task> task;
   DataSets sets;
   nn::AnyModule net;
   std::optional<nn::AnyModule> adapted;  // network with LoRA adapters, if the settings ask for them
