@@ -34,7 +34,7 @@ struct EvalOptions {
   bool json = false;
 };
 
-bool is_language(const train::TrainedModel& model) { return model.settings().model_info().tokens; }
+bool is_language(const train::TrainedModel& model) { return model.info().tokens; }
 
 // "0.9123", or the reason why a metric is undefined.
 std::string metric_text(const std::optional<double>& value) {
@@ -315,7 +315,7 @@ int run_eval(const EvalOptions& options) {
   set_device(options.device);
   set_tuning(options.tune);
   train::TrainedModel model = open_trained(options.trained);
-  if (!options.trained.preprocess.empty() && model.settings().model_info().input.rank() != 3)
+  if (!options.trained.preprocess.empty() && model.info().input.rank() != 3)
     throw UsageError(fmt::format("--preprocess: {} takes no images", model.settings().model));
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
   std::chrono::steady_clock::time_point

@@ -52,7 +52,7 @@ int run_generate(const GenerateOptions& options) {
   set_device(options.device);
   train::TrainedModel model = open_trained(options.trained);
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
-  if (const models::Info info = model.settings().model_info();
+  if (const models::Info& info = model.info();
       !model.is_translator() && (!info.tokens || info.masked))
     throw UsageError(fmt::format("{}: {} does not generate text", options.trained.run, info.name),
                      use_of(model, options.trained));

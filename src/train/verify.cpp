@@ -36,7 +36,7 @@ struct Outcome {
 
 // What is repeated: steps up to those of `lengths` were made in a run of another length.
 struct Made {
-  Settings settings;
+  ResolvedRun resolved;
   const DataSets& sets;
   std::vector<TrainOptions::Length> lengths;
 };
@@ -65,7 +65,8 @@ struct Circumstances {
 };
 
 Outcome play(const Made& run, const Circumstances& c) {
-  Settings settings = run.settings;
+  ResolvedRun resolved = run.resolved;
+  Settings& settings = resolved.settings;
   settings.threads = c.threads;
   settings.keep_best = false;
   settings.checkpoint_seconds = 0;
@@ -74,7 +75,7 @@ Outcome play(const Made& run, const Circumstances& c) {
   // Only that schedule asks how well the network does, and nothing in a run asks the test part.
   const bool asks = settings.schedule == "plateau";
   Session session(
-      settings, {run.sets.train, asks ? run.sets.validation : nullptr, nullptr, run.sets.tokenizer},
+      resolved, {run.sets.train, asks ? run.sets.validation : nullptr, nullptr, run.sets.tokenizer},
       c.resume && has_checkpoint(c.dir));
   if (!settings.freeze.empty())
     session.keep_frozen(c.resume ? load_latest_checkpoint(c.dir) : std::nullopt);
@@ -214,7 +215,8 @@ VerifyReport verify_run(const std::string& dir, int steps,
   settings.teacher = locate_file(settings.teacher, dir);
   if (settings.tune == "write") settings.tune = "read";
   const TuneRecord engines(load_engines(dir));
-  const DataSets sets = open_data(settings, dir);
+  ResolvedRun resolved(settings);
+  const DataSets sets = open_data(resolved, dir);
   auto tell = [&](const std::string& what) {
     if (progress) progress(what);
   };
@@ -223,8 +225,8 @@ VerifyReport verify_run(const std::string& dir, int steps,
   const RunLog log = logged ? read_log(io::read_file(file)) : RunLog();
   const int threads = settings.threads > 0 ? settings.threads : tenon::threads();
   const int other = threads == 1 ? 2 : 1;
-  repeat_first_cut(log, settings, steps);
-  const Made run{std::move(settings), sets, earlier_lengths(log)};
+  repeat_first_cut(log, resolved.settings, steps);
+  const Made run{std::move(resolved), sets, earlier_lengths(log)};
   VerifyReport report;
   tell("first steps");
   const Outcome first = play(run, {steps, threads, ""});
