@@ -154,6 +154,8 @@ ImageSettings image_settings(const Settings& settings, const models::Info& netwo
   out.scale = parse_channel_scale(out.normalize);
   if (out.background != "auto" && out.background != "none")
     out.backdrop = io::parse_colour(out.background);
+  out.broken_is_error =
+      settings.broken == "error" || settings.data.find(",broken=error") != std::string::npos;
   return out;
 }
 
@@ -235,8 +237,7 @@ data::ImageOptions image_options(const ResolvedModel& model, const Shape& input)
     options.mean.assign(static_cast<std::size_t>(input[0]), settings.input_mean);
   options.background = model.images.backdrop;
   options.strict = settings.strict;
-  options.broken_is_error =
-      settings.broken == "error" || settings.data.find(",broken=error") != std::string::npos;
+  options.broken_is_error = model.images.broken_is_error;
   return options;
 }
 

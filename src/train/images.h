@@ -45,6 +45,7 @@ struct ImageSettings {
   data::Transforms resize{};             ///< of image files, by `preprocess`
   ChannelScale scale{};                  ///< by `normalize`; empty: input_mean and input_std
   std::optional<io::Colour> backdrop{};  ///< by `background`; empty: transparency is ignored
+  bool broken_is_error = false;          ///< an image that cannot be decoded ends the run
 };
 /// Throws ValueError for a setting that holds something else than it may.
 ImageSettings image_settings(const Settings& settings, const models::Info& network);

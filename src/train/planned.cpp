@@ -60,7 +60,7 @@ bool is_limited() { return current_context().memory_limit > 0; }
 std::int64_t plan_within_limit(Session& session) {
   if (!is_limited()) return 0;
   const std::int64_t batch = planned(session);
-  if (session.run.settings.unfreeze_after <= 0) return batch;
+  if (session.run.frozen.until_epoch <= 0) return batch;
   const std::int64_t later = plan_within_limit(when_released(session.run.settings), session.sets);
   return smaller(batch, later);
 }
@@ -68,7 +68,7 @@ std::int64_t plan_within_limit(Session& session) {
 std::int64_t plan_within_limit(const ResolvedRun& run, const DataSets& sets) {
   if (!is_limited()) return 0;
   Context context = current_context();  // the run's numbers depend on nothing that is drawn here
-  context.generator = std::make_shared<Generator>(static_cast<std::uint64_t>(run.settings.seed));
+  context.generator = std::make_shared<Generator>(run.compute.seed);
   const ContextScope scope(context);
   const ShapesOnly shapes;
   Session session(run, sets);

@@ -1,6 +1,11 @@
 // Parses the settings of a run.
 #include "train/resolved.h"
 
+#include <utility>
+
+#include <tenon/error.h>
+
+#include "base/str.h"
 #include "train/frozen.h"
 #include "train/settings.h"
 
@@ -32,12 +37,32 @@ optim::ScheduleOptions schedule_options(const Settings& s) {
   return o;
 }
 
+KeepPlace keep_place(const std::string& name) {
+  if (name == "memory") return KeepPlace::Memory;
+  if (name == "disk") return KeepPlace::Disk;
+  if (name == "off") return KeepPlace::Nowhere;
+  if (name == "auto") return KeepPlace::Auto;
+  throw ValueError(
+      cat("setting 'keep_frozen' is '", name, "', must be one of auto, memory, disk, off"));
+}
+
+KeepOptions keep_options(const Settings& s) {
+  constexpr double kGiB = 1073741824;
+  KeepOptions o;
+  o.place = keep_place(s.keep_frozen);
+  o.limit = static_cast<std::int64_t>(s.frozen_cache * kGiB);
+  o.variants = s.frozen_variants;
+  return o;
+}
+
 }  // namespace
 
 ResolvedModel::ResolvedModel(Settings given)
     : settings(std::move(given)),
       network(SettingsNetwork::keep(settings)),
-      layer_precision(parse_layer_precision(settings.layer_precision)),
+      compute{precision_from_name(settings.precision),
+              parse_layer_precision(settings.layer_precision), tune_from_name(settings.tune),
+              settings.threads, static_cast<std::uint64_t>(settings.seed)},
       images(image_settings(settings, network.info())) {
   if (!settings.lora.empty()) lora = parse_lora(settings.lora);
 }
@@ -45,9 +70,8 @@ ResolvedModel::ResolvedModel(Settings given)
 ResolvedRun::ResolvedRun(Settings given)
     : ResolvedModel(std::move(given)),
       augmentation(augmentation_of(settings, info())),
-      frozen(parse_parts(settings.freeze)),
-      rates(parse_rates(settings.rate_of)),
-      optimizer(optimizer_options(settings)),
-      schedule(schedule_options(settings)) {}
+      optimizer{settings.optimizer, optimizer_options(settings), parse_rates(settings.rate_of),
+                settings.schedule, schedule_options(settings)},
+      frozen{parse_parts(settings.freeze), settings.unfreeze_after, keep_options(settings)} {}
 
 }  // namespace tenon::train

@@ -5,19 +5,47 @@
 // text and looks no network up. Settings in their flat form stay what files hold.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <tenon/context.h>
 #include <tenon/optim.h>
 #include <tenon/train.h>
 
 #include "models/network.h"
 #include "train/images.h"
+#include "train/kept.h"
 #include "train/lora.h"
 
 namespace tenon::train {
+
+/// How numbers are computed.
+struct ComputeSettings {
+  Precision precision = Precision::Fp32;
+  std::vector<std::pair<std::string, Precision>> layer_precision{};  ///< layers with another one
+  Tune tune = Tune::Read;
+  int threads = 0;  ///< 0: those of the context
+  std::uint64_t seed = 0;
+};
+
+/// The optimizer and its learning rates.
+struct OptimizerSettings {
+  std::string name;
+  optim::OptimizerOptions options{};
+  std::vector<std::pair<std::string, double>> rates{};  ///< layers with factors of the rate
+  std::string schedule;
+  optim::ScheduleOptions schedule_options{};  ///< without numbers of steps: the data decides them
+};
+
+/// Layers that do not learn.
+struct FrozenSettings {
+  std::vector<std::string> layers{};  ///< empty: all layers learn
+  int until_epoch = 0;                ///< the last epoch in which they are frozen; 0: all
+  KeepOptions keep{};                 ///< of their outputs; without folder and callbacks
+};
 
 /// What a trained model needs.
 struct ResolvedModel {
@@ -31,8 +59,8 @@ struct ResolvedModel {
 
   Settings settings;
   models::Network network;
-  std::vector<std::pair<std::string, Precision>> layer_precision;  ///< layers with exceptions
-  std::optional<LoraOptions> lora;                                 ///< empty: no adapters
+  ComputeSettings compute;
+  std::optional<LoraOptions> lora;  ///< empty: no adapters
   ImageSettings images;
 };
 
@@ -40,11 +68,9 @@ struct ResolvedModel {
 struct ResolvedRun : ResolvedModel {
   explicit ResolvedRun(Settings given);
 
-  AugmentChoice augmentation;                         ///< of the training data
-  std::vector<std::string> frozen;                    ///< layers that do not learn
-  std::vector<std::pair<std::string, double>> rates;  ///< layers with factors of the learning rate
-  optim::OptimizerOptions optimizer;
-  optim::ScheduleOptions schedule;  ///< without numbers of steps, which depend on the data
+  AugmentChoice augmentation;  ///< of the training data
+  OptimizerSettings optimizer;
+  FrozenSettings frozen;
 };
 
 }  // namespace tenon::train

@@ -55,7 +55,7 @@ namespace fs = std::filesystem;
 std::optional<Plan> plan_ahead(Context context, const ResolvedRun& run, const DataSets& sets,
                                const TuneTable& engines) {
   try {
-    context.generator = std::make_shared<Generator>(static_cast<std::uint64_t>(run.settings.seed));
+    context.generator = std::make_shared<Generator>(run.compute.seed);
     const ContextScope scope(context);
     const TuneRecord record(engines);
     const ShapesOnly shapes;
@@ -184,19 +184,19 @@ TrainResult fit(const ResolvedRun& run, const std::string& dir, bool resume,
   const DataSets sets = open_data(run, resume ? dir : "");
   if (resume) require_classes_of_run(dir, *sets.train, settings.data);
   const bool goes_on = resume && has_checkpoint(dir);
-  const ContextScope scope(context_of(settings));
+  const ContextScope scope(context_of(run));
   std::future<std::optional<Plan>> planning;  // holds the plan while the run needs it
   // Measurements want the GPU for themselves.
   if (current_device().kind != Device::Kind::Cpu && tune() != Tune::Write &&
-      settings.freeze.empty() && settings.teacher.empty())
+      run.frozen.layers.empty() && settings.teacher.empty())
     planning = in_background([context = current_context(), &run, &sets,
                               engines = resume ? load_engines(dir) : TuneTable()] {
       return plan_ahead(context, run, sets, engines);
     });
-  const bool known_ahead = settings.freeze.empty() && settings.teacher.empty();
+  const bool known_ahead = run.frozen.layers.empty() && settings.teacher.empty();
   std::int64_t measured = known_ahead ? plan_within_limit(run, sets) : 0;
   Session session(run, sets, goes_on);
-  if (!settings.freeze.empty())
+  if (!run.frozen.layers.empty())
     session.keep_frozen(goes_on ? load_latest_checkpoint(dir) : std::nullopt, options);
   if (!known_ahead) measured = plan_within_limit(session);
   if (measured > 0) session.measure_in_batches(measured);
@@ -445,7 +445,6 @@ TrainedModel TrainedModel::open(const std::string& run_or_file) {
   out.compute_here();
   const ContextScope scope(out.context_);
   const std::int64_t classes = out.settings_.classes > 0 ? out.settings_.classes : 10;
-  SettingsNetwork::keep(out.settings_);
   const ResolvedModel model(out.settings_);
   require_shapes(model, classes, weights.state, weights.file);
   out.net_ = net_for(model, classes, weights.state);
@@ -509,7 +508,8 @@ void TrainedModel::compute_here() {
   settings_.device = current_device().str();
   settings_.tune = name(tune());
   settings_.threads = threads();
-  context_ = context_of(settings_);
+  SettingsNetwork::keep(settings_);
+  context_ = context_of(ResolvedModel(settings_));
 }
 
 // With numbers, where the names of others are not known. A text may have fewer tokens than the

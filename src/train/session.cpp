@@ -151,13 +151,14 @@ std::string other_model(const ResolvedModel& model, const data::Dataset& set) {
 
 }  // namespace
 
-Context context_of(const Settings& settings) {
+Context context_of(const ResolvedModel& model) {
+  const ComputeSettings& compute = model.compute;
   Context context = current_context();
-  context.device = device(settings.device);
-  if (settings.threads > 0) context.threads = settings.threads;
-  context.precision = precision_from_name(settings.precision);
-  context.tune = tune_from_name(settings.tune);
-  context.generator = std::make_shared<Generator>(static_cast<std::uint64_t>(settings.seed));
+  context.device = device(model.settings.device);
+  if (compute.threads > 0) context.threads = compute.threads;
+  context.precision = compute.precision;
+  context.tune = compute.tune;
+  context.generator = std::make_shared<Generator>(compute.seed);
   return context;
 }
 
@@ -250,7 +251,7 @@ DataSets open_data(const ResolvedRun& run, const std::string& run_dir) {
 optim::Parameters parameters_by_rate(const nn::AnyModule& net, const ResolvedRun& run,
                                      const std::vector<std::string>& later) {
   const Settings& settings = run.settings;
-  const std::vector<std::pair<std::string, double>>& rates = run.rates;
+  const std::vector<std::pair<std::string, double>>& rates = run.optimizer.rates;
   const std::size_t each = 1 + rates.size();
   std::vector<optim::ParameterGroup> groups(2 * each);
   for (std::size_t k = 0; k < rates.size(); ++k)
@@ -272,7 +273,7 @@ optim::Parameters parameters_by_rate(const nn::AnyModule& net, const ResolvedRun
     groups[group_of(p.name) + (of_later.contains(p.name) ? each : 0)].parameters.push_back(p);
   for (std::size_t k = each; k < groups.size(); ++k) groups[k].own_steps = true;
   // A rate may be of what is still frozen.
-  if (settings.unfreeze_after > 0)
+  if (run.frozen.until_epoch > 0)
     for (const std::string& name : later) group_of(name);
   for (std::size_t k = 0; k < rates.size(); ++k) {
     if (met[k]) continue;
@@ -333,7 +334,8 @@ nn::Loss loss_of(const ResolvedModel& model, const nn::AnyModule& net, double la
 nn::AnyModule make_net(const ResolvedModel& model, std::int64_t classes) {
   const Settings& settings = model.settings;
   nn::AnyModule net = model.network.create({classes, settings.activation, nullptr, settings.head});
-  for (const auto& [layer, precision] : model.layer_precision) net.set_precision(precision, layer);
+  for (const auto& [layer, precision] : model.compute.layer_precision)
+    net.set_precision(precision, layer);
   return net;
 }
 
@@ -366,8 +368,8 @@ void check_unfreezing(const Settings& settings, const nn::AnyModule& net) {
 
 // Precisions that were asked for and that a GPU alone has.
 std::string note_on_precision(const ResolvedRun& run) {
-  std::vector<Precision> asked{precision_from_name(run.settings.precision)};
-  for (const auto& [layer, precision] : run.layer_precision) asked.push_back(precision);
+  std::vector<Precision> asked{run.compute.precision};
+  for (const auto& [layer, precision] : run.compute.layer_precision) asked.push_back(precision);
   std::string names;
   for (const Precision precision : {Precision::Tf32, Precision::Fp16})
     if (std::find(asked.begin(), asked.end(), precision) != asked.end())
@@ -378,7 +380,7 @@ std::string note_on_precision(const ResolvedRun& run) {
 // A step of difference is rounding: half an epoch of an odd number of steps.
 std::string note_on_warm_up(const ResolvedRun& run, std::int64_t steps_per_epoch) {
   const Settings& settings = run.settings;
-  optim::ScheduleOptions o = run.schedule;
+  optim::ScheduleOptions o = run.optimizer.schedule_options;
   o.steps_per_epoch = steps_per_epoch;
   o.total_steps = settings.epochs * steps_per_epoch;
   if (settings.max_steps > 0)
@@ -392,13 +394,24 @@ std::string note_on_warm_up(const ResolvedRun& run, std::int64_t steps_per_epoch
 
 }  // namespace
 
+namespace {
+
+std::string until_released(const FrozenSettings& frozen) {
+  const int epochs = frozen.until_epoch;
+  return epochs == 0 ? ""
+                     : cat(" until ", epochs, epochs == 1 ? " epoch is" : " epochs are",
+                           " done, and learn from then on");
+}
+
+}  // namespace
+
 void Session::make_optimizer() {
   const auto* frozen = net.as<FrozenNet>();
   optimizer = optim::create(
-      run.settings.optimizer,
+      run.optimizer.name,
       parameters_by_rate(
           net, run, frozen != nullptr ? frozen->names_of_frozen() : std::vector<std::string>()),
-      run.optimizer);
+      run.optimizer.options);
 }
 
 void Session::make_loaders() {
@@ -428,7 +441,7 @@ Stage Session::unfreeze() {
   make_optimizer();
   net = whole;
   make_loaders();
-  if (tell) tell(cat("from epoch ", run.settings.unfreeze_after + 1, " on, ", what_learns(net)));
+  if (tell) tell(cat("from epoch ", run.frozen.until_epoch + 1, " on, ", what_learns(net)));
   return {net, optimizer.get(), train.get(), validation.get(), test.get()};
 }
 
@@ -451,18 +464,13 @@ Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resum
         take_fitting_weights(net, settings.weights), config_words(settings.weights, settings.model),
         settings.head.empty() ? "" : "; the head's layers are initialized randomly"));
   if (run.lora) net = *(adapted = with_adapters(net, lora_of(run)));
-  if (!run.frozen.empty()) net = FrozenNet(net, run.frozen);
-  if (settings.unfreeze_after > 0) check_unfreezing(settings, net);
+  if (!run.frozen.layers.empty()) net = FrozenNet(net, run.frozen.layers);
+  if (run.frozen.until_epoch > 0) check_unfreezing(settings, net);
   make_optimizer();
   make_loaders();
   if (!settings.teacher.empty() && !ShapesOnly::is_on()) open_teacher(*sets.train);
-  if (!settings.freeze.empty() || adapted)
-    notes.push_back(
-        cat(what_learns(net), settings.unfreeze_after > 0
-                                  ? cat(" until ", settings.unfreeze_after,
-                                        settings.unfreeze_after == 1 ? " epoch is" : " epochs are",
-                                        " done, and learn from then on")
-                                  : std::string()));
+  if (!run.frozen.layers.empty() || adapted)
+    notes.push_back(cat(what_learns(net), until_released(run.frozen)));
   if (const std::int64_t size = sets.train->size(); size < settings.batch)
     notes.push_back(cat("each step takes all ", size,
                         " training samples: they are fewer than a batch of ", settings.batch));
@@ -483,9 +491,8 @@ Session::Session(const ResolvedRun& resolved, const DataSets& opened, bool resum
 }
 
 void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const RunOptions& watched) {
-  const Settings& settings = run.settings;
-  if (checkpoint && settings.unfreeze_after > 0 &&
-      checkpoint->progress.epochs_in(checkpoint->progress.step) >= settings.unfreeze_after)
+  const int until = run.frozen.until_epoch;
+  if (checkpoint && until > 0 && checkpoint->progress.epochs_in(checkpoint->progress.step) >= until)
     return;  // nothing is frozen any more
   if (checkpoint) net.load_state_dict(checkpoint->model_state());
   const auto in_every_step = [this](const char* why) {
@@ -493,7 +500,7 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
   };
   if (teacher) return in_every_step("the teacher needs the input");
   if (run.augmentation.mixing.any()) return in_every_step("the images of a batch are mixed");
-  if (settings.keep_frozen == "off") return in_every_step("keep_frozen is off");
+  if (run.frozen.keep.place == KeepPlace::Nowhere) return in_every_step("keep_frozen is off");
   const auto source = [this](const std::shared_ptr<const data::Dataset>& set,
                              const std::unique_ptr<data::Loader>& loader,
                              const std::string& drawn) {
@@ -503,11 +510,8 @@ void Session::keep_frozen(const std::optional<Checkpoint>& checkpoint, const Run
         cat(images.preprocess, " ", images.normalize, " ", images.background, " ", drawn);
     return out;
   };
-  KeepOptions how;
-  how.place = settings.keep_frozen;
+  KeepOptions how = run.frozen.keep;
   how.folder = cache_folder_of("frozen");
-  how.limit = static_cast<std::int64_t>(settings.frozen_cache * 1073741824.0);
-  how.variants = settings.frozen_variants;
   how.stop = watched.stop;
   how.progress = [&watched](std::int64_t done, std::int64_t examples) {
     for (const auto& callback : watched.callbacks) callback->on_frozen(done, examples);
@@ -590,12 +594,12 @@ TrainOptions Session::options(const std::string& dir, bool resume) {
   TrainOptions o;
   o.epochs = settings.epochs;
   o.max_steps = settings.max_steps;
-  o.schedule = settings.schedule;
-  o.schedule_options = run.schedule;
+  o.schedule = run.optimizer.schedule;
+  o.schedule_options = run.optimizer.schedule_options;
   o.clip_norm = settings.clip_norm;
   o.tokens = run.info().tokens;
   if (settings.label_smoothing > 0) o.evaluation_loss = loss_of(run, net, 0);
-  o.stage_epochs = settings.unfreeze_after;
+  o.stage_epochs = run.frozen.until_epoch;
   if (o.stage_epochs > 0) o.next_stage = [this] { return unfreeze(); };
   o.early_stopping = settings.early_stopping;
   o.keep_best = settings.keep_best;

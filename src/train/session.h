@@ -19,7 +19,7 @@ struct Checkpoint;
 
 /// The current context with the settings applied: threads (if set), precision, device (which is
 /// opened), tuning, and a generator of its own with the settings' seed.
-Context context_of(const Settings& settings);
+Context context_of(const ResolvedModel& model);
 
 /// The parts of the data. The validation or test set is null if the source has none.
 struct DataSets {

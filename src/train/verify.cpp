@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -18,6 +19,7 @@
 #include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/session.h"
+#include "train/settings.h"
 
 namespace tenon::train {
 namespace {
@@ -36,7 +38,7 @@ struct Outcome {
 
 // What is repeated: steps up to those of `lengths` were made in a run of another length.
 struct Made {
-  ResolvedRun resolved;
+  Settings settings;  // with the network that they describe
   const DataSets& sets;
   std::vector<TrainOptions::Length> lengths;
 };
@@ -65,19 +67,19 @@ struct Circumstances {
 };
 
 Outcome play(const Made& run, const Circumstances& c) {
-  ResolvedRun resolved = run.resolved;
-  Settings& settings = resolved.settings;
+  Settings settings = run.settings;
   settings.threads = c.threads;
   settings.keep_best = false;
   settings.checkpoint_seconds = 0;
   settings.checkpoint_steps = std::max<std::int64_t>(1, c.steps / 3);
-  const ContextScope scope(context_of(settings));
+  const ResolvedRun resolved(std::move(settings));
+  const ContextScope scope(context_of(resolved));
   // Only that schedule asks how well the network does, and nothing in a run asks the test part.
-  const bool asks = settings.schedule == "plateau";
+  const bool asks = resolved.optimizer.schedule == "plateau";
   Session session(
       resolved, {run.sets.train, asks ? run.sets.validation : nullptr, nullptr, run.sets.tokenizer},
       c.resume && has_checkpoint(c.dir));
-  if (!settings.freeze.empty())
+  if (!resolved.frozen.layers.empty())
     session.keep_frozen(c.resume ? load_latest_checkpoint(c.dir) : std::nullopt);
   TrainOptions options = session.options(c.dir, c.resume);
   const auto watcher = std::make_shared<Watcher>(c.steps, c.abandon);
@@ -215,8 +217,8 @@ VerifyReport verify_run(const std::string& dir, int steps,
   settings.teacher = locate_file(settings.teacher, dir);
   if (settings.tune == "write") settings.tune = "read";
   const TuneRecord engines(load_engines(dir));
-  ResolvedRun resolved(settings);
-  const DataSets sets = open_data(resolved, dir);
+  SettingsNetwork::keep(settings);
+  const DataSets sets = open_data(ResolvedRun(settings), dir);
   auto tell = [&](const std::string& what) {
     if (progress) progress(what);
   };
@@ -225,8 +227,8 @@ VerifyReport verify_run(const std::string& dir, int steps,
   const RunLog log = logged ? read_log(io::read_file(file)) : RunLog();
   const int threads = settings.threads > 0 ? settings.threads : tenon::threads();
   const int other = threads == 1 ? 2 : 1;
-  repeat_first_cut(log, resolved.settings, steps);
-  const Made run{std::move(resolved), sets, earlier_lengths(log)};
+  repeat_first_cut(log, settings, steps);
+  const Made run{std::move(settings), sets, earlier_lengths(log)};
   VerifyReport report;
   tell("first steps");
   const Outcome first = play(run, {steps, threads, ""});

@@ -81,7 +81,7 @@ TEST_CASE("resolved: data, network, loaders and options of a run read no text of
   without_text.settings.network = kNoNetwork;
   const train::DataSets sets = train::open_data(without_text);
   const auto session_of = [&sets](const ResolvedRun& resolved) {
-    const ContextScope scope(train::context_of(resolved.settings));
+    const ContextScope scope(train::context_of(resolved));
     return train::Session(resolved, sets);
   };
   train::Session session = session_of(without_text);
@@ -106,14 +106,27 @@ TEST_CASE("resolved: texts within settings become values") {
   settings.set("lora", "rank=4,learn=fc");
   settings.set("augment", "flip,mixup=0.2");
   settings.set("step_epochs", "2");
+  settings.set("unfreeze_after", "4");
+  settings.set("keep_frozen", "disk");
+  settings.set("frozen_cache", "2");
+  settings.set("precision", "bf16");
+  settings.set("broken", "error");
   const ResolvedRun run(settings);
-  CHECK(run.layer_precision == std::vector<std::pair<std::string, Precision>>{
-                                   {"0", Precision::Fp32}, {"conv1", Precision::Tf32}});
-  CHECK(run.schedule.milestones == std::vector{3.0, 6.5});
-  CHECK(run.schedule.factors == std::vector{0.4, 0.2});
-  CHECK(run.schedule.every == 2);
-  CHECK(run.rates == std::vector<std::pair<std::string, double>>{{"fc", 2}});
-  CHECK(run.frozen == std::vector<std::string>{"conv1", "layer1"});
+  CHECK(run.compute.precision == Precision::Bf16);
+  CHECK(run.compute.layer_precision == std::vector<std::pair<std::string, Precision>>{
+                                           {"0", Precision::Fp32}, {"conv1", Precision::Tf32}});
+  CHECK(run.optimizer.schedule == "multistep");
+  CHECK(run.optimizer.schedule_options.milestones == std::vector{3.0, 6.5});
+  CHECK(run.optimizer.schedule_options.factors == std::vector{0.4, 0.2});
+  CHECK(run.optimizer.schedule_options.every == 2);
+  CHECK(run.optimizer.rates == std::vector<std::pair<std::string, double>>{{"fc", 2}});
+  CHECK(run.optimizer.name == "sgd");
+  CHECK(*run.optimizer.options.momentum == settings.momentum);
+  CHECK_FALSE(run.optimizer.options.beta2);
+  CHECK(run.frozen.layers == std::vector<std::string>{"conv1", "layer1"});
+  CHECK(run.frozen.until_epoch == 4);
+  CHECK(run.frozen.keep.place == train::KeepPlace::Disk);
+  CHECK(run.frozen.keep.limit == std::int64_t{2} << 30);
   REQUIRE(run.lora);
   CHECK(run.lora->rank == 4);
   CHECK(run.augmentation.steps.text() == data::Transforms::parse("flip").text());
@@ -122,7 +135,11 @@ TEST_CASE("resolved: texts within settings become values") {
   CHECK(run.images.preprocess == "resize,center_crop");
   CHECK(run.images.scale.mean == std::vector{0.485, 0.456, 0.406});
   CHECK(run.images.backdrop == io::parse_colour("white"));
-  CHECK(*run.optimizer.momentum == settings.momentum);
+  CHECK(run.images.broken_is_error);
+  settings.keep_frozen = "tape";
+  CHECK_THROWS_WITH_AS(ResolvedRun{settings}, doctest::Contains("setting 'keep_frozen' is 'tape'"),
+                       ValueError);
+  settings.keep_frozen = "off";
   settings.milestones = "6,3";
   CHECK_THROWS_WITH_AS(ResolvedRun{settings}, doctest::Contains("setting 'milestones' is '6,3'"),
                        ValueError);
