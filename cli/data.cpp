@@ -328,7 +328,8 @@ Json json_of(const data::Dataset* given) {
 }
 
 int info(const InfoOptions& options) {
-  data::SourceOptions how{.classes = options.task != "regression"};
+  data::SourceOptions how;
+  train::find_task(options.task)->set_reading(how);
   if (!options.tokenizer.empty())
     how.tokenizer =
         std::make_shared<const data::Tokenizer>(data::Tokenizer::open(options.tokenizer));
@@ -442,7 +443,7 @@ Command info_command() {
   command
       .option(options->task, "--task", "NAME", "kind of label, numeric for regression",
               "classification")
-      .choices = {"classification", "regression"};
+      .choices = train::task_names();
   command
       .option(options->tokenizer, "--tokenizer", "FILE",
               "tokenizer for text; required for lines: and spans:")

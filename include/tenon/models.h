@@ -72,6 +72,9 @@ struct Info {
   /// Whether it answers questions: targets are the positions of an answer's first and last token,
   /// scores are [N, 2, L].
   bool finds_spans() const { return tokens && vocabulary > 0 && !masked; }
+  /// The task that the network is built for, a name of train::task_names(); "": any task whose
+  /// targets fit its outputs.
+  TENON_API std::string task() const;
   /// If set, the loss is the MAP criterion of LeNet-5 (LeCun et al., 1998): the cross-entropy of
   /// the scores and of one additional class that is never correct and always has this score.
   std::optional<double> rubbish_score{};

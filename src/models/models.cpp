@@ -271,6 +271,13 @@ std::string toml(const std::string& name, const Options& options) {
   return recipe.empty() ? out : out + "\n[recipe]\n" + recipe;
 }
 
+std::string Info::task() const {
+  if (pairs) return "translation";
+  if (finds_spans()) return "spans";
+  if (masked) return "masked_language";
+  return tokens ? "language" : "";
+}
+
 std::vector<Info> list() {
   std::vector<Info> out;
   for (const Entry& entry : table()) out.push_back(entry.info);

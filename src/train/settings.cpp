@@ -42,7 +42,10 @@ const Field kFields[] = {
     {"model", "network: a name such as lenet5, mlp:784-300-10, or a file, net.toml",
      &Settings::model},
     {kNetwork, "content of the file that model names", &Settings::network},
-    {"task", "classification or regression", &Settings::task},
+    {"task",
+     "what the network learns: classification, multi_label, regression, or a registered task; "
+     "networks of text have a task of their own",
+     &Settings::task},
     {"activation", "activation function of mlp: relu, tanh, sigmoid, gelu, silu, ...",
      &Settings::activation},
     {"head", "layers that replace the classifier of alexnet, vgg16 or resnetN: 256,relu",
@@ -241,7 +244,7 @@ void check_choice(const Field& f, const std::string& value,
 void check_name(const Field& f, const std::string& value) {
   const std::string key = f.name;
   if (key == "model" && !models::is_network_file(value)) models::info(value);
-  if (key == "task") check_choice(f, value, {"classification", "regression"});
+  if (key == "task") check_choice(f, value, task_names());
   if (key == "optimizer") check_choice(f, value, optim::names());
   if (key == "schedule") check_choice(f, value, optim::schedule_names());
   if (key == "precision") check_choice(f, value, {"fp32", "tf32", "bf16", "fp16"});

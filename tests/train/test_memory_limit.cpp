@@ -33,7 +33,8 @@ TEST_CASE("memory limit: tests take fewer examples at a time and say the same") 
   const train::TrainResult run = train::start_run(settings, folder / "run");
   REQUIRE(run.epochs.size() == 1);
   CHECK(run.epochs[0].train_loss == free.epochs[0].train_loss);
-  CHECK(*run.epochs[0].validation_accuracy == *free.epochs[0].validation_accuracy);
+  CHECK(*run.epochs[0].validation_metrics["accuracy"] ==
+        *free.epochs[0].validation_metrics["accuracy"]);
   CHECK(*run.epochs[0].validation_loss ==
         doctest::Approx(*free.epochs[0].validation_loss).epsilon(1e-6));
   // All at a time are more than fit, of which there would have been no use in a smaller batch.

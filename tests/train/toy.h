@@ -69,7 +69,7 @@ inline MeanLosses mean_losses_of_sequences(std::int64_t batch) {
   train::TrainOptions o;
   o.epochs = 1;
   o.keep_best = false;
-  o.tokens = true;
+  o.task = train::find_task("language");
   const nn::Loss loss = [](const Tensor& scores, const Tensor& target) {
     return cross_entropy(scores, target, ClassLossOptions{.ignore_index = data::kIgnoredTarget});
   };
