@@ -10,7 +10,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
-#include "data/scale.h"
+#include "data/pixels/scale.h"
 #include "device/buffer.h"
 #include "graph/node.h"
 #include "train/batches.h"

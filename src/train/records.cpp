@@ -10,7 +10,7 @@
 #include <tenon/error.h>
 
 #include "base/str.h"
-#include "io/json.h"
+#include "io/text/json.h"
 
 namespace tenon::train {
 namespace {

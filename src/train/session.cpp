@@ -15,9 +15,9 @@
 #include <tenon/shapes_only.h>
 
 #include "base/background.h"
-#include "base/cache_file.h"
 #include "base/str.h"
-#include "data/prefetch.h"
+#include "base/system/cache_file.h"
+#include "data/loading/prefetch.h"
 #include "io/file.h"
 #include "optim/warmup.h"
 #include "train/class_names.h"

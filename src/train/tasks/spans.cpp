@@ -4,7 +4,7 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
-#include "data/span_dataset.h"
+#include "data/text/span_dataset.h"
 #include "train/spans.h"
 #include "train/tasks/tasks.h"
 #include "train/tasks/tokens.h"
