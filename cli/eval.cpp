@@ -310,7 +310,7 @@ int run_eval(const EvalOptions& options) {
   set_device(options.device);
   set_tuning(options.tune);
   train::TrainedModel model = open_trained(options.trained);
-  if (!options.trained.preprocess.empty() && model.settings().model_info().input.rank() != 3)
+  if (!options.trained.preprocess.empty() && model.info().input.rank() != 3)
     throw UsageError(fmt::format("--preprocess: {} takes no images", model.settings().model));
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
   std::chrono::steady_clock::time_point

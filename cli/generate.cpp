@@ -54,9 +54,9 @@ int run_generate(const GenerateOptions& options) {
   if (!options.precision.empty()) model.set_precision(precision_from_name(options.precision));
   if (const train::OutputForm form = model.task().output_form();
       form != train::OutputForm::Translation && form != train::OutputForm::NextToken)
-    throw UsageError(fmt::format("{}: {} does not generate text", options.trained.run,
-                                 model.settings().model_info().name),
-                     use_of(model, options.trained));
+    throw UsageError(
+        fmt::format("{}: {} does not generate text", options.trained.run, model.info().name),
+        use_of(model, options.trained));
   refuse_others(options, model.is_translator());
   if (model.is_translator()) {
     train::TranslateOptions search;

@@ -55,7 +55,7 @@ struct ImageSize {
 };
 
 ImageSize image_size(const train::TrainedModel& model, const std::string& file) {
-  const models::Info info = model.settings().model_info();
+  const models::Info& info = model.info();
   const Shape& input = info.input;
   if (input.rank() == 3 && (input[0] == 1 || input[0] == 3))
     return {static_cast<int>(input[1]), static_cast<int>(input[2]), input[0] == 3};
@@ -228,7 +228,7 @@ Glyph glyph_of(const Tensor& fitted, std::string how) {
 
 void predict_video(const SetPredictor& predict, const std::string& file) {
   const train::TrainedModel& model = predict.model;
-  if (!model.fits_images() || model.settings().model_info().input.rank() != 3)
+  if (!model.fits_images() || model.info().input.rank() != 3)
     throw NotSupported(
         fmt::format("{}: video frames need a model that takes image files of any size", file));
   const auto set = model.fit(data::open_video(
@@ -251,7 +251,7 @@ Predicted image_of_file(const train::TrainedModel& model, const std::string& fil
     return Predicted{
         .name = file, .glyph = std::move(glyph), .values = model.predict(input).to_vector<float>()};
   };
-  if (model.fits_images() && model.settings().model_info().input.rank() == 3) {
+  if (model.fits_images() && model.info().input.rank() == 3) {
     const Tensor input = model.fit(image);
     return predicted(input, glyph_of(input, fmt::format("{} x {}, {}", image.width, image.height,
                                                         model.fitting())));
@@ -482,7 +482,7 @@ void refuse_with_language(const train::TrainedModel& model, const PredictOptions
 }
 
 void refuse_what_does_not_fit(const train::TrainedModel& model, const PredictOptions& options) {
-  const models::Info info = model.settings().model_info();
+  const models::Info& info = model.info();
   const std::string& name = model.settings().model;
   if (info.takes_tokens() && !options.trained.preprocess.empty())
     throw UsageError(fmt::format("--preprocess: {} reads texts, not images", name));

@@ -101,7 +101,7 @@ train::TrainedModel open_model(const TrainedOptions& options) {
 }  // namespace
 
 std::string use_of(const train::TrainedModel& model, const TrainedOptions& options) {
-  const models::Info info = model.settings().model_info();
+  const models::Info& info = model.info();
   const auto by = [&](const std::string& what, const std::string& command,
                       const std::string& rest) {
     return fmt::format("it {}: tenon {} {} {}", what, command, shell_word(options.run), rest);

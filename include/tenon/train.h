@@ -34,6 +34,9 @@ namespace tenon::data {
 class Tokenizer;
 class Vocabulary;
 }  // namespace tenon::data
+namespace tenon::models {
+class Network;
+}
 namespace tenon::io {
 struct Image;
 struct ImageReading;
@@ -543,11 +546,13 @@ struct TENON_API Settings {
 
  private:
   friend struct FoldsFile;
+  friend struct SettingsNetwork;
   void use_rates_of(const std::string& chosen);
   void apply_lines(const std::vector<SettingText>& lines, const std::string& path);
   static Settings of_lines(const std::vector<SettingText>& lines, const std::string& file);
   static Settings with_recipe(const std::string& model, const std::string& network);
-  std::vector<std::string> given_;  // keys that set() was called for
+  std::vector<std::string> given_;                    // keys that set() was called for
+  std::shared_ptr<const models::Network> described_;  // of earlier values of `model` and `network`
 };
 
 /// Options of start_run() and resume_run().
@@ -694,11 +699,11 @@ class TENON_API TrainedModel {
   const std::string& weights_note() const { return weights_note_; }
   /// The settings of the run.
   const Settings& settings() const { return settings_; }
+  /// What is known of the network (Settings::model_info()), found when the model was opened. Says
+  /// nothing about a module that was passed to open().
+  const models::Info& info() const;
   /// Sets the precision of computation. By default it is that of the run.
-  void set_precision(Precision precision) {
-    settings_.precision = name(precision);
-    context_.precision = precision;
-  }
+  void set_precision(Precision precision);
   /// Sets how images are resized and cropped to the network's input, "resize,ten_crop". By default
   /// as in the run. Throws ValueError.
   void set_preprocess(const std::string& steps);
@@ -760,6 +765,15 @@ class TENON_API TrainedModel {
   /// What the model was trained for. Of a module that was passed to open(): classification.
   const Task& task() const { return *task_; }
   /// Predictions for a batch.
+  ///
+  /// The first request with a shape plans a program. Later requests with this shape only scale the
+  /// pixels and run the program. Any number of threads may predict at once. set_cache_limit()
+  /// limits the programs that are kept.
+  ///
+  /// A program reads the current weights at each request. Other changes of net(), such as training
+  /// mode or the precision of a layer, have no effect on shapes that were requested before.
+  ///
+  /// For a module that was passed to open() no program is kept, and its modes count at each call.
   ///
   /// @param images  images, uint8 [N, C, H, W] (0 to 255) or floats (0 to 1); crops, [N, crops, C,
   ///                H, W]; or rows of a table, [N, columns]
@@ -828,8 +842,10 @@ class TENON_API TrainedModel {
                                      const TranslateOptions& options = {}) const;
 
  private:
+  struct Opened;
   TrainedModel();
   void compute_here();
+  void resolve();
   std::shared_ptr<const data::Source> source_of(const Selection& selection) const;
   std::shared_ptr<data::Dataset> open_part(const Selection& selection, bool strict) const;
   std::int64_t size_of_whole(const Selection& selection) const;
@@ -847,7 +863,8 @@ class TENON_API TrainedModel {
   std::shared_ptr<const Task> task_;  // of settings_; not null
   Context context_;
   nn::AnyModule net_;
-  std::string file_, run_;  // run_: "" if it was opened from a file
+  std::shared_ptr<const Opened> opened_;  // settings_, context_ and net_, ready for requests
+  std::string file_, run_;                // run_: "" if it was opened from a file
   std::string weights_note_;
   bool given_net_ = false;  // open() was given the network: settings_ do not describe it
   bool foreign_ = false;    // weights of another framework: settings_ do not describe its data

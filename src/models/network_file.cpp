@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include <tenon/error.h>
 #include <tenon/io.h>
@@ -569,8 +570,9 @@ bool is_network_file(const std::string& name) { return name.ends_with(".toml"); 
 
 NetworkFile read_network(const std::string& path) { return {path, io::read_file(path, kMostText)}; }
 
-// Nothing is drawn before the whole file is known to be right.
-nn::AnyModule create(const NetworkFile& file, const Options& options) {
+namespace {
+
+void require_file_takes(const NetworkFile& file, const Options& options) {
   if (options.classes < 0)
     throw ValueError(
         cat("model '", file.path, "': ", options.classes, " classes; at least 1 is needed"));
@@ -580,9 +582,32 @@ nn::AnyModule create(const NetworkFile& file, const Options& options) {
   if (!options.head.empty())
     throw ValueError(cat("model '", file.path,
                          "' takes no head of one's own: change the last layers of the file"));
-  const TomlValue tree = io::parse_toml(file.text, file.path);
-  if (!ShapesOnly::is_on()) (void)checked_info(tree, file, options);
+}
+
+// Nothing is drawn before the whole file is known to be right.
+nn::AnyModule built(const TomlValue& tree, const NetworkFile& file, const Options& options,
+                    bool is_checked) {
+  if (!is_checked && !ShapesOnly::is_on()) (void)checked_info(tree, file, options);
   return NetworkBuilder(tree, file, options).build();
+}
+
+}  // namespace
+
+nn::AnyModule create(const NetworkFile& file, const Options& options) {
+  require_file_takes(file, options);
+  return built(io::parse_toml(file.text, file.path), file, options, false);
+}
+
+ParsedNetwork parse_network(NetworkFile file) {
+  TomlValue tree = io::parse_toml(file.text, file.path);
+  Info info = checked_info(tree, file, {});
+  return {std::move(file), std::move(tree), std::move(info)};
+}
+
+nn::AnyModule create(const ParsedNetwork& network, const Options& options) {
+  require_file_takes(network.file, options);
+  const bool is_checked = options.classes == 0 || options.classes == network.info.classes;
+  return built(network.tree, network.file, options, is_checked);
 }
 
 Info info(const NetworkFile& file) {

@@ -13,6 +13,17 @@
 
 namespace tenon::models {
 
+/// A network file after it was read. `info` is that of the file's own number of classes.
+struct ParsedNetwork {
+  NetworkFile file;
+  io::TomlValue tree;
+  Info info;
+};
+/// Throws FormatError for a text that describes no network.
+ParsedNetwork parse_network(NetworkFile file);
+/// As create() of the file, without reading it again.
+nn::AnyModule create(const ParsedNetwork& network, const Options& options);
+
 /// A recipe as the lines of a table [recipe], without those at their defaults; and back, with
 /// FileFault for an unknown key.
 std::string recipe_toml(const Recipe& recipe);

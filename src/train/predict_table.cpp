@@ -106,7 +106,7 @@ data::CsvSpec rows_of(const std::string& source, const std::string& run_data) {
 }  // namespace
 
 std::shared_ptr<data::Dataset> TrainedModel::open_rows(const std::string& source) const {
-  const std::int64_t wanted = settings_.model_info().input.numel();
+  const std::int64_t wanted = info().input.numel();
   const data::CsvSpec spec = rows_of(source, settings_.data);
   const std::string& file = spec.file;
   data::CsvOptions options = spec.options;

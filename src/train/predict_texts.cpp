@@ -21,6 +21,7 @@
 #include "data/tables/row_options.h"
 #include "data/tables/table_header.h"
 #include "io/text/encoding.h"
+#include "train/opened.h"
 #include "train/run_data.h"
 #include "train/sample_record.h"
 
@@ -208,7 +209,7 @@ class ClassedLines {
 }  // namespace
 
 TextLines TrainedModel::read_texts(const std::string& source) const {
-  const models::Info info = settings_.model_info();
+  const models::Info& info = this->info();
   const LineSource lines = parse_lines(
       read_as_run(source.starts_with(kLines) ? source : kLines + source, settings_.data));
   const bool classes = info.takes_tokens() && task_->output_form() == OutputForm::Classes;
@@ -217,9 +218,9 @@ TextLines TrainedModel::read_texts(const std::string& source) const {
 }
 
 Notes TrainedModel::notes_on_texts(const std::vector<TextLine>& texts) const {
-  const models::Info info = settings_.model_info();
+  const models::Info& info = this->info();
   if (tokenizer_ == nullptr || info.input.rank() == 0) return {};
-  const std::int64_t length = text_length(settings_);
+  const std::int64_t length = text_length(opened_->model);
   data::TextLosses losses;
   std::vector<data::TypedTokens> rows;
   const bool hidden = task_->output_form() == OutputForm::HiddenToken;

@@ -16,7 +16,9 @@
 #include "io/file.h"
 #include "io/lfs.h"
 #include "io/text/json.h"
+#include "models/network.h"
 #include "train/published_fields.h"
+#include "train/settings.h"
 
 namespace tenon::train {
 namespace {
@@ -435,7 +437,7 @@ Settings as_published(Settings settings) {
   settings.model = model_as_published(settings.weights, settings.model);
   std::error_code ignored;
   if (!settings.tokenizer.empty() || !fs::is_directory(settings.weights, ignored) ||
-      !settings.model_info().takes_tokens())
+      !SettingsNetwork::keep(settings).info().takes_tokens())
     return settings;
   for (const char* file : {"tokenizer.json", "vocab.json", "vocab.txt"})
     if (io::is_there(cat(settings.weights, "/", file))) {

@@ -15,6 +15,7 @@
 #include "device/parse.h"
 #include "io/text/numbers.h"
 #include "io/text/toml.h"
+#include "models/network.h"
 #include "train/images.h"
 #include "train/lora.h"
 #include "train/published_config.h"
@@ -371,11 +372,23 @@ Milestones parse_milestones(const std::string& text) {
   return out;
 }
 
-models::Info Settings::model_info() const {
-  return network.empty() ? models::info(model) : models::info(models::NetworkFile{model, network});
+models::Network SettingsNetwork::find(const Settings& s) {
+  if (s.described_ != nullptr && s.described_->is_of(s.model, s.network)) return *s.described_;
+  return s.network.empty() ? models::Network(s.model)
+                           : models::Network(models::NetworkFile{s.model, s.network});
 }
 
+const models::Network& SettingsNetwork::keep(Settings& s) {
+  if (s.described_ == nullptr || !s.described_->is_of(s.model, s.network))
+    s.described_ = std::make_shared<const models::Network>(find(s));
+  return *s.described_;
+}
+
+models::Info Settings::model_info() const { return SettingsNetwork::find(*this).info(); }
+
 nn::AnyModule Settings::create_model(const models::Options& options) const {
+  if (described_ != nullptr && described_->is_of(model, network))
+    return described_->create(options);
   return network.empty() ? models::create(model, options)
                          : models::create(models::NetworkFile{model, network}, options);
 }
@@ -391,15 +404,16 @@ Settings Settings::for_model(const std::string& model) {
 }
 
 // A recipe of one's own is checked as settings are, with the line to blame.
-void check_recipe(const Settings& settings) {
-  const io::TomlValue tree = io::parse_toml(settings.network, settings.model);
-  const io::TomlValue* recipe = tree.find("recipe");
+void check_recipe(const Settings& settings, const models::Network& network) {
+  const io::TomlValue* recipe = network.recipe();
   if (recipe == nullptr) return;
   Settings scratch = settings;
   for (const io::TomlEntry& entry : recipe->entries) try {
       const bool changes = entry.key == "augment";  // which the setting itself stays "auto" for
       scratch.set(entry.key, changes ? entry.value.text : scratch.get(entry.key));
-      if (entry.key == "normalize") channel_scale(scratch);  // has as many channels as the network
+      if (entry.key == "normalize")  // has as many channels as the network
+        require_channels(image_settings(scratch, network.info()).scale, scratch.model,
+                         network.info().input);
     } catch (const ValueError& error) {
       throw FormatError(cat(settings.model, ", line ", entry.value.line, ": ", error.what()));
     }
@@ -409,7 +423,8 @@ Settings Settings::with_recipe(const std::string& model, const std::string& netw
   Settings s;
   s.model = model;
   s.network = network;
-  const models::Recipe r = s.model_info().recipe;
+  const models::Network& described = SettingsNetwork::keep(s);
+  const models::Recipe& r = described.info().recipe;
   s.epochs = r.epochs;
   s.batch = r.batch;
   s.optimizer = r.optimizer;
@@ -427,7 +442,7 @@ Settings Settings::with_recipe(const std::string& model, const std::string& netw
   s.label_smoothing = r.label_smoothing;
   s.beta2 = r.beta2;
   s.eps = r.eps;
-  if (!network.empty()) check_recipe(s);
+  if (!network.empty()) check_recipe(s, described);
   return s;
 }
 

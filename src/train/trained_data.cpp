@@ -22,6 +22,7 @@
 #include "train/data_digest.h"
 #include "train/evaluate.h"
 #include "train/images.h"
+#include "train/opened.h"
 #include "train/resident.h"
 #include "train/run_data.h"
 #include "train/sample_record.h"
@@ -120,8 +121,8 @@ Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions
   selection.source = source_of(selection);
   const ContextScope scope(context_);
   const std::shared_ptr<data::Dataset> set = open_set(selection, options.strict);
-  const std::unique_ptr<data::Loader> loader = test_loader(settings_, set, options.batch);
-  EvalStep step(net_, loss_of(settings_, net_, 0), task_);
+  const std::unique_ptr<data::Loader> loader = test_loader(opened_->model, set, options.batch);
+  EvalStep step(net_, loss_of(opened_->model, net_, 0), task_);
   Evaluation out = train::evaluate(step, *loader, options.progress);
   out.data = selection.data;
   out.part = selection.part;
@@ -204,20 +205,18 @@ std::shared_ptr<const data::Source> TrainedModel::source_of(const Selection& sel
   if (data::is_image_source(data))
     return std::make_shared<const data::Source>(data,
                                                 data::SourceOptions{.class_names = class_names_});
-  data::SourceOptions options = source_options(settings_, table_, tokenizer_);
+  data::SourceOptions options = source_options(opened_->model, table_, tokenizer_);
   // Text for a translator and pairs for another model are refused for what they are, not for a
   // token that is not known.
   if (is_translator() != data.starts_with("text:")) options.vocabulary = vocabulary_;
-  return std::make_shared<const data::Source>(as_long_as_seen(data, settings_.model_info()),
-                                              options);
+  return std::make_shared<const data::Source>(as_long_as_seen(data, info()), options);
 }
 
 std::shared_ptr<data::Dataset> TrainedModel::open_part(const Selection& selection,
                                                        bool strict) const {
   const std::string& data = selection.data;
   std::shared_ptr<data::Dataset> set = source_of(selection)->open(selection.part);
-  if (data::is_image_source(data))
-    return fitted(with_images_of_source(settings_, data), set, data::Split::Test);
+  if (data::is_image_source(data)) return fitted(with_images_of_source(opened_->model, data), set);
   if (strict && set != nullptr) refuse_notes(set->notes());
   const bool classes = set != nullptr && task_->output_form() == OutputForm::Classes &&
                        set->classes() > 0 && set->target_shape().rank() == 0 &&

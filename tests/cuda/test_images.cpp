@@ -326,7 +326,8 @@ TEST_CASE("GPU images: a run keeps where they are made") {
   set_device("cuda");
   const auto kept = [&](const char* asked, int workers) {
     settings.augment_on = asked, settings.workers = workers;
-    return train::Session(settings, train::open_data(settings)).settings.augment_on;
+    const train::ResolvedRun run(settings);
+    return train::Session(run, train::open_data(run)).run.settings.augment_on;
   };
   if (test::compiler_is_emulated()) CHECK(kept("auto", 2) == "gpu");
   CHECK(kept("auto", 16) == "cpu");

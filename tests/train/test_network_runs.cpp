@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 #include "io/folder.h"
-#include "train/images.h"
+#include "train/resolved.h"
 
 using namespace tenon;
 using train::Settings;
@@ -161,7 +161,7 @@ TEST_CASE("network runs: a file's changes of images are made, and checked") {
     io::write_file(file, net + recipe);
     Settings s = Settings::for_model(file);
     s.data = data;
-    return train::augmentation_of(s).steps.text();
+    return train::ResolvedRun(s).augmentation.steps.text();
   };
   const auto list = [](const std::string& text) { return data::Transforms::parse(text).text(); };
   const std::string usual = list("resized_crop,flip");
@@ -174,11 +174,11 @@ TEST_CASE("network runs: a file's changes of images are made, and checked") {
   Settings given = Settings::for_model(file);
   given.set("data", "folder:in");
   given.set("augment", "flip");
-  CHECK(train::augmentation_of(given).steps.text() == list("flip"));
+  CHECK(train::ResolvedRun(given).augmentation.steps.text() == list("flip"));
   // A built-in network's are for CIFAR's images.
   Settings named = Settings::for_model("resnet20");
   named.data = "folder:in";
-  CHECK(train::augmentation_of(named).steps.text() == usual);
+  CHECK(train::ResolvedRun(named).augmentation.steps.text() == usual);
   CHECK_THROWS_WITH_AS(changes("epochs = 1\naugment = \"flipp\"\n", "folder:in"),
                        doctest::Contains("net.toml, line 6: setting 'augment' is 'flipp'"),
                        FormatError);

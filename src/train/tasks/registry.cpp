@@ -7,6 +7,8 @@
 #include <tenon/train.h>
 
 #include "base/str.h"
+#include "models/network.h"
+#include "train/settings.h"
 
 namespace tenon::train {
 
@@ -88,7 +90,7 @@ std::vector<std::string> task_names() { return Registry::instance().names(); }
 
 std::shared_ptr<const Task> task_of(const Settings& settings) {
   if (settings.task != Settings().task) return find_task(settings.task);
-  const std::string own = settings.model_info().task();
+  const std::string own = SettingsNetwork::find(settings).info().task();
   return find_task(own.empty() ? settings.task : own);
 }
 
