@@ -17,7 +17,7 @@
 #include "io/toml.h"
 #include "train/images.h"
 #include "train/lora.h"
-#include "train/published_config.h"
+#include "train/published.h"
 
 namespace tenon::train {
 namespace {
