@@ -32,7 +32,7 @@ MATRIX = {
     "data": ["io", "device", "graph", "scalar:scalar/image.h", "scalar:scalar/image_transform.h", "base"],  # datasets are read from files by io's parsers
     "io": ["device", "graph", "base"],
     "dist": ["ops", "graph", "device", "base"],
-    "models": ["nn", "io:io/text/toml.h", "io:tenon/io.h", "ops", "graph", "base"],
+    "models": ["nn", "io", "ops", "graph", "base"],  # networks are TOML files, and weights of others have config.json and tensor files
     "train": ["backends:tenon/system.h", "models", "nn", "optim", "data", "dist", "io", "run", "ops", "grad", "graph", "device", "base"],
     "report": ["train:train/records.h", "io", "base"],
 }
@@ -98,7 +98,7 @@ INNER = {
 PUBLIC_ROOM = {
     "error": "base", "dtype": "base", "shape": "base", "export": "base", "log": "base", "number": "base", "notes": "base", "version": "base",
     "loops": "ops", "functional": "ops", "pooling": "ops", "distillation": "ops", "module": "nn", "each_tensor": "nn", "recurrent": "nn", "pooling_layers": "nn", "layers": "nn", "transformer": "nn",
-    "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "eval": "run", "system": "backends", "metrics": "train", "task": "train", "text": "data", "sample_random": "data", "images": "data", "weights": "io", "tokenizer": "data", "version": "base",
+    "tensor": "graph", "precision": "graph", "context": "graph", "generator": "graph", "shapes_only": "graph", "eval": "run", "system": "backends", "metrics": "train", "task": "train", "text": "data", "sample_random": "data", "images": "data", "weights": "io", "published_weights": "models", "tokenizer": "data", "version": "base",
 }
 UMBRELLA = "tenon/tenon.h"  # includes every public header; for users only, never for the library
 

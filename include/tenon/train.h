@@ -666,19 +666,6 @@ struct Prediction {
   std::vector<float> target{};  ///< the sample's quantities or labels; empty: unknown
 };
 
-/// The network that published weights belong to, by the config.json of Hugging Face or timm in
-/// their folder or beside their file.
-struct PublishedNetwork {
-  std::string model;         ///< a name for models::create(), with all sizes that the config gives
-  std::int64_t classes = 0;  ///< number of outputs; 0: no config was read and `model` is unchanged
-  std::string config{};      ///< path of the config; "": none was read
-  Notes notes{};             ///< entries of the config that are ignored, and why
-};
-/// Reads the config beside `weights` and completes the name `model`. Throws as
-/// TrainedModel::with_weights() if the config contradicts `model` or describes a network that Tenon
-/// lacks.
-TENON_API PublishedNetwork published_network(const std::string& weights, const std::string& model);
-
 /// A trained model from a run folder or from a model.safetensors file.
 class TENON_API TrainedModel {
  public:

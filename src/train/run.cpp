@@ -20,6 +20,7 @@
 #include "device/parse.h"
 #include "io/file.h"
 #include "io/tensors/safetensors.h"
+#include "models/weights/published_config.h"
 #include "run/tune.h"
 #include "train/batches.h"
 #include "train/class_names.h"
@@ -30,7 +31,7 @@
 #include "train/model_file.h"
 #include "train/opened.h"
 #include "train/planned.h"
-#include "train/published_config.h"
+#include "train/published.h"
 #include "train/resident.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
@@ -300,7 +301,7 @@ std::shared_ptr<const data::Vocabulary> vocabulary_of(const std::string& text_un
 }
 
 // Classes as the config of published weights has them.
-void use_published(const PublishedConfig& config, Settings& settings,
+void use_published(const models::PublishedConfig& config, Settings& settings,
                    std::vector<std::string>& class_names) {
   if (config.regression && find_task(settings.task)->output_form() != OutputForm::Values)
     throw NotSupported(cat(config.path,
@@ -464,8 +465,8 @@ TrainedModel TrainedModel::with_weights(const Settings& settings, const std::str
   out.settings_ = settings;
   out.foreign_ = true;
   out.settings_.weights = file;
-  const std::optional<PublishedConfig> config =
-      settings.network.empty() ? published_config(file, settings.model) : std::nullopt;
+  const std::optional<models::PublishedConfig> config =
+      settings.network.empty() ? models::published_config(file, settings.model) : std::nullopt;
   out.settings_ = as_published(std::move(out.settings_));
   out.settings_.weights = settings.weights;
   if (config) use_published(*config, out.settings_, out.class_names_);

@@ -26,7 +26,7 @@
 #include "train/kept.h"
 #include "train/lora.h"
 #include "train/model_file.h"
-#include "train/published_config.h"
+#include "train/published.h"
 #include "train/run_folder.h"
 #include "train/settings.h"
 #include "train/standardized.h"

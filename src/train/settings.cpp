@@ -18,7 +18,7 @@
 #include "models/network.h"
 #include "train/images.h"
 #include "train/lora.h"
-#include "train/published_config.h"
+#include "train/published.h"
 
 namespace tenon::train {
 namespace {

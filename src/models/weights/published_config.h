@@ -11,14 +11,13 @@
 #include <string>
 #include <vector>
 
-#include <tenon/notes.h>
-#include <tenon/train.h>
+#include <tenon/published_weights.h>
 
-namespace tenon::train {
+namespace tenon::models {
 
 struct PublishedConfig {
   std::string path;          ///< of config.json
-  std::string model;         ///< for models::create(): "gpt2:layers=2,heads=4,width=32,context=64"
+  std::string model;         ///< for create(): "gpt2:layers=2,heads=4,width=32,context=64"
   std::int64_t classes = 0;  ///< outputs of the published network
   std::vector<std::string> class_names{};  ///< if the file has them, one per class
   bool regression = false;                 ///< regression instead of classification
@@ -40,14 +39,4 @@ PublishedConfig parse_config(const std::string& json, const std::string& path,
 std::optional<PublishedConfig> published_config(const std::string& weights,
                                                 const std::string& model);
 
-/// The network's name according to the config next to the weights; `model` if there is none.
-std::string model_as_published(const std::string& weights, const std::string& model);
-/// Completes settings for training with pretrained weights: the model as published, and the
-/// tokenizer in the folder of the weights if none was chosen.
-Settings as_published(Settings settings);
-
-/// "; the network is gpt2:layers=2 by hub/config.json; 2 unknown fields …", for a note on weights;
-/// "" where there is no config.
-std::string config_words(const std::string& weights, const std::string& model);
-
-}  // namespace tenon::train
+}  // namespace tenon::models

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::io {
+namespace tenon::models {
 
 enum class WeightChange {
   None,
@@ -52,4 +52,4 @@ std::span<const std::string_view> weight_path_wrappers();
 /// What the rule makes of a name; nothing when it is not for that name.
 std::optional<std::string> renamed(const RenameRule& rule, std::string_view name);
 
-}  // namespace tenon::io
+}  // namespace tenon::models

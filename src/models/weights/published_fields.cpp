@@ -1,6 +1,6 @@
 // Typed access to fields with range checks, and detection of contradictions between two network
 // names.
-#include "train/published_fields.h"
+#include "models/weights/published_fields.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 
-namespace tenon::train {
+namespace tenon::models {
 namespace {
 
 using io::Json;
@@ -277,4 +277,4 @@ std::string PublishedName::base_stem() const {
   return out;
 }
 
-}  // namespace tenon::train
+}  // namespace tenon::models

@@ -9,7 +9,7 @@
 
 #include "io/text/json.h"
 
-namespace tenon::train {
+namespace tenon::models {
 
 /// The fields of one config, requested by key. A null field counts as absent. Values of another
 /// type or out of range throw FormatError with the key.
@@ -72,4 +72,4 @@ class PublishedName {
   std::set<std::string> said_;
 };
 
-}  // namespace tenon::train
+}  // namespace tenon::models

@@ -9,13 +9,13 @@
 #include <utility>
 
 #include <tenon/error.h>
-#include <tenon/weights.h>
+#include <tenon/published_weights.h>
 
 #include "base/str.h"
-#include "io/weight_families.h"
 #include "io/weight_norm.h"
+#include "models/weights/weight_families.h"
 
-namespace tenon::io {
+namespace tenon::models {
 namespace {
 
 constexpr std::string_view kCounter = ".num_batches_tracked";  // older files lack it
@@ -65,14 +65,14 @@ bool same_values(const Tensor& a, const Tensor& b) {
                      static_cast<std::size_t>(a.numel()) * item_size(a.dtype())) == 0;
 }
 
-bool any_begins(const TensorMap& wanted, std::string_view prefix) {
+bool any_begins(const io::TensorMap& wanted, std::string_view prefix) {
   const auto it = wanted.lower_bound(std::string(prefix));
   return it != wanted.end() && it->first.starts_with(prefix);
 }
 
 class Fitting {
  public:
-  Fitting(const WeightFile& file, const TensorMap& wanted) : file_(file), wanted_(wanted) {
+  Fitting(const io::WeightFile& file, const io::TensorMap& wanted) : file_(file), wanted_(wanted) {
     all_.reserve(file.tensors().size());
     for (std::size_t i = 0; i < file.tensors().size(); ++i)
       all_.push_back({file.tensors()[i].name, i, false});
@@ -117,7 +117,7 @@ class Fitting {
         fit_.missing.push_back(name);
     }
     for (const std::string& name : fit_.missing)
-      for (const Unread& one : file_.unread())
+      for (const io::Unread& one : file_.unread())
         if (one.name == name || one.name.ends_with("." + name))
           fit_.unread.push_back(cat("'", one.name, "' is ", one.what));
     if (counters > 0 && !placed_.empty())
@@ -182,7 +182,7 @@ class Fitting {
     std::unordered_set<std::string_view> names;
     for (const Candidate& candidate : all_) names.insert(candidate.name);
     for (std::size_t k = 0; k < all_.size(); ++k)
-      if (const auto of = parametrized(all_[k].name);
+      if (const auto of = io::parametrized(all_[k].name);
           of && !wanted_.contains(all_[k].name) && !names.contains(of->weight))
         parts[of->weight].emplace(of->part, k);
     std::set<std::size_t> gone;
@@ -207,7 +207,7 @@ class Fitting {
     };
     const auto magnitude = place("original0", "g"), direction = place("original1", "v");
     const bool of_norm = found.size() == 2 && magnitude != found.end() && direction != found.end();
-    const auto tensor = [&](std::size_t k) -> const StoredTensor& {
+    const auto tensor = [&](std::size_t k) -> const io::StoredTensor& {
       return file_.tensors()[all_[k].index];
     };
     const auto is_older = [&](const auto& part) {
@@ -215,7 +215,7 @@ class Fitting {
     };
     if (of_norm && is_floating(tensor(magnitude->second).dtype) &&
         is_floating(tensor(direction->second).dtype) &&
-        is_weight_norm(tensor(magnitude->second).shape, tensor(direction->second).shape)) {
+        io::is_weight_norm(tensor(magnitude->second).shape, tensor(direction->second).shape)) {
       Candidate& kept = all_[direction->second];
       joined.add(kept.name, weight);
       kept.magnitude = all_[magnitude->second].index;
@@ -286,7 +286,7 @@ class Fitting {
   void place() {
     std::map<std::size_t, Tensor> values;  // tied tensors are one
     for (const Candidate& candidate : all_) {
-      const StoredTensor& stored = file_.tensors()[candidate.index];
+      const io::StoredTensor& stored = file_.tensors()[candidate.index];
       const auto want = wanted_.find(candidate.name);
       if (want == wanted_.end()) {
         fit_.foreign.push_back(stored.name);
@@ -305,7 +305,8 @@ class Fitting {
       }
       if (candidate.transposed || candidate.magnitude) {
         Tensor value = file_.read(candidate.index);
-        if (candidate.magnitude) value = weight_of_norm(file_.read(*candidate.magnitude), value);
+        if (candidate.magnitude)
+          value = io::weight_of_norm(file_.read(*candidate.magnitude), value);
         fit_.tensors.emplace(candidate.name,
                              candidate.transposed ? transposed_values(value) : value);
         continue;
@@ -321,7 +322,7 @@ class Fitting {
     const auto given = fit_.tensors.find(place);
     if (given == fit_.tensors.end()) {
       const auto want = wanted_.find(place);
-      const StoredTensor& stored = file_.tensors()[candidate.index];
+      const io::StoredTensor& stored = file_.tensors()[candidate.index];
       if (want == wanted_.end() || placed_.contains(place) ||
           stored.shape != want->second.shape()) {
         fit_.foreign.push_back(stored.name);
@@ -339,8 +340,8 @@ class Fitting {
     fit_.done.push_back(cat("'", candidate.name, "' is '", place, "'"));
   }
 
-  const WeightFile& file_;
-  const TensorMap& wanted_;
+  const io::WeightFile& file_;
+  const io::TensorMap& wanted_;
   std::vector<Candidate> all_;
   std::vector<std::pair<Candidate, std::string>> tied_;
   std::set<std::string> placed_;
@@ -366,14 +367,14 @@ std::string WeightFit::differences() const {
   return out;
 }
 
-WeightFit fit_weights(const WeightFile& file, const TensorMap& wanted) {
+WeightFit fit_weights(const io::WeightFile& file, const io::TensorMap& wanted) {
   return Fitting(file, wanted).run();
 }
 
-std::string weight_family(const WeightFile& file) {
-  const TensorMap none;
+std::string weight_family(const io::WeightFile& file) {
+  const io::TensorMap none;
   const WeightFamily* family = Fitting(file, none).unwrap_and_tell();
   return family == nullptr ? std::string() : std::string(family->name);
 }
 
-}  // namespace tenon::io
+}  // namespace tenon::models

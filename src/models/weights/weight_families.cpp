@@ -1,13 +1,14 @@
 // The table of weight families, and the application of a rule.
-#include "io/weight_families.h"
+#include "models/weights/weight_families.h"
 
 #include <charconv>
 #include <map>
 
 #include "base/digit.h"
 #include "base/str.h"
+#include "models/weights/unsupported_families.h"
 
-namespace tenon::io {
+namespace tenon::models {
 namespace {
 
 using Change = WeightChange;
@@ -114,42 +115,29 @@ constexpr RenameRule kInceptionResNet[] = {{"last_linear.*", "classif.*"}};
 
 constexpr std::string_view kImageNet = "imagenet", kHalves = "0.5,0.5,0.5/0.5,0.5,0.5";
 
-// Relatives of networks that Tenon has, which compute something else.
-constexpr std::string_view
-    kLikeRoberta =
-        "its positions are counted from 2 over tokens that are not filled up, token 1 fills up, "
-        "and there are no types of texts",
-    kDistilBert = "it has no types of texts, and its classes are told by a head of two layers",
-    kAlbert = "its layers share their weights, and its embeddings are narrower than its layers",
-    kElectra = "its embeddings are projected, and its head tells which tokens were replaced",
-    kDeberta = "its attention counts relative positions",
-    kMpnet = "its attention has a bias of relative positions",
-    kLlama = "it has rotary positions, RMS norms and gated layers",
-    kGptNeoX = "it has rotary positions, and its attention and its layers' sums run in parallel",
-    kGptNeo = "every second layer of it sees a window of tokens, and its scores are not scaled",
-    kOpt = "its positions begin at 2, and its names and layers are others",
-    kBloom = "its attention has a bias of distances in place of positions";
+// A family without rules: why Tenon has no network of it, from the table of such families.
+constexpr WeightFamily unsupported(std::string_view type, std::string_view sign,
+                                   Sign shape = Sign::Any, std::string_view name = {}) {
+  const UnsupportedFamily& family = *unsupported_family(type);
+  return {name.empty() ? family.name : name, sign, shape, {}, {}, family.why};
+}
 
 constexpr WeightFamily kFamilies[] = {
-    {"RoBERTa", "roberta.embeddings.word_embeddings.weight", Sign::Any, {}, {}, kLikeRoberta},
-    {"RoBERTa", "embeddings.token_type_embeddings.weight", Sign::OneRow, {}, {}, kLikeRoberta},
-    {"DistilBERT", "distilbert.embeddings.word_embeddings.weight", Sign::Any, {}, {}, kDistilBert},
-    {"DistilBERT", "transformer.layer.0.attention.q_lin.weight", Sign::Any, {}, {}, kDistilBert},
-    {"ALBERT", "albert.embeddings.word_embeddings.weight", Sign::Any, {}, {}, kAlbert},
-    {"ELECTRA", "electra.embeddings.word_embeddings.weight", Sign::Any, {}, {}, kElectra},
-    {"DeBERTa", "deberta.embeddings.word_embeddings.weight", Sign::Any, {}, {}, kDeberta},
-    {"MPNet", "mpnet.embeddings.word_embeddings.weight", Sign::Any, {}, {}, kMpnet},
-    {"GPT-NeoX", "gpt_neox.embed_in.weight", Sign::Any, {}, {}, kGptNeoX},
-    {"GPT-Neo", "transformer.h.0.attn.attention.q_proj.weight", Sign::Any, {}, {}, kGptNeo},
-    {"OPT", "model.decoder.embed_positions.weight", Sign::Any, {}, {}, kOpt},
-    {"OPT", "decoder.embed_positions.weight", Sign::Any, {}, {}, kOpt},
-    {"BLOOM", "transformer.word_embeddings_layernorm.weight", Sign::Any, {}, {}, kBloom},
-    {"Llama or one of its relatives",
-     "layers.0.self_attn.q_proj.weight",
-     Sign::Any,
-     {},
-     {},
-     kLlama},
+    unsupported("roberta", "roberta.embeddings.word_embeddings.weight"),
+    unsupported("roberta", "embeddings.token_type_embeddings.weight", Sign::OneRow),
+    unsupported("distilbert", "distilbert.embeddings.word_embeddings.weight"),
+    unsupported("distilbert", "transformer.layer.0.attention.q_lin.weight"),
+    unsupported("albert", "albert.embeddings.word_embeddings.weight"),
+    unsupported("electra", "electra.embeddings.word_embeddings.weight"),
+    unsupported("deberta", "deberta.embeddings.word_embeddings.weight"),
+    unsupported("mpnet", "mpnet.embeddings.word_embeddings.weight"),
+    unsupported("gpt_neox", "gpt_neox.embed_in.weight"),
+    unsupported("gpt_neo", "transformer.h.0.attn.attention.q_proj.weight"),
+    unsupported("opt", "model.decoder.embed_positions.weight"),
+    unsupported("opt", "decoder.embed_positions.weight"),
+    unsupported("bloom", "transformer.word_embeddings_layernorm.weight"),
+    unsupported("llama", "layers.0.self_attn.q_proj.weight", Sign::Any,
+                "Llama or one of its relatives"),
     {"GPT-2 with linear layers", "transformer.h.0.attn.c_attn.weight", Sign::Tall, kGpt2Linear},
     {"Hugging Face GPT-2", "transformer.h.0.attn.c_attn.weight", Sign::Wide, kGpt2},
     {"Hugging Face GPT-2", "h.0.attn.c_attn.weight", Sign::Wide, kGpt2},
@@ -242,4 +230,4 @@ std::optional<std::string> renamed(const RenameRule& rule, std::string_view name
   return out;
 }
 
-}  // namespace tenon::io
+}  // namespace tenon::models

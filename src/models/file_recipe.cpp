@@ -1,4 +1,4 @@
-// Writes and reads a recipe as TOML.
+// Reads a recipe from TOML.
 #include <variant>
 
 #include <tenon/error.h>
@@ -39,26 +39,8 @@ constexpr RecipeField kRecipe[] = {
 
 }  // namespace
 
-std::string recipe_toml(const Recipe& recipe) {
-  const Recipe standard;
-  std::string out;
-  for (const RecipeField& field : kRecipe)
-    std::visit(
-        [&](auto member) {
-          const auto& value = recipe.*member;
-          if (value == standard.*member) return;
-          if constexpr (std::is_same_v<decltype(value), const std::string&>)
-            out += cat(field.name, " = ", io::toml_quoted(value), "\n");
-          else
-            out += cat(field.name, " = ", value, "\n");
-        },
-        field.member);
-  return out;
-}
-
-Recipe recipe_of(const io::TomlValue& table) {
+Recipe recipe_of(const io::TomlValue& table, const Variables& variables) {
   Recipe out;
-  const Variables none;
   std::vector<std::string> names;
   for (const RecipeField& field : kRecipe) names.emplace_back(field.name);
   for (const auto& [key, value] : table.entries) {
@@ -79,10 +61,10 @@ Recipe recipe_of(const io::TomlValue& table) {
               throw FileFault{given.line, cat(what, " is ", given.kind_name(), ", must be a text")};
             to = given.text;
           } else if constexpr (std::is_same_v<decltype(to), double&>) {
-            to = number_of(given, none, what);
+            to = number_of(given, variables, what);
           } else {
             to = static_cast<std::remove_reference_t<decltype(to)>>(
-                whole_of(given, none, what, 1, kLargestSize));
+                whole_of(given, variables, what, 1, kLargestSize));
           }
         },
         found->member);

@@ -1,5 +1,5 @@
 // Maps the fields of config.json to network names.
-#include "train/published_config.h"
+#include "models/weights/published_config.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,61 +16,16 @@
 #include "io/file.h"
 #include "io/lfs.h"
 #include "io/text/json.h"
-#include "models/network.h"
-#include "train/published_fields.h"
-#include "train/settings.h"
+#include "models/weights/published_fields.h"
+#include "models/weights/unsupported_families.h"
 
-namespace tenon::train {
+namespace tenon::models {
 namespace {
 
 namespace fs = std::filesystem;
 using io::Json;
 
 constexpr std::uint64_t kMostConfig = std::uint64_t{4} << 20;
-
-struct Relative {
-  std::string_view type, name, why;
-};
-constexpr std::string_view
-    kOffsetPositions =
-        "its positions are counted from 2 over tokens that are not filled up, token 1 fills up, "
-        "and there are no types of texts",
-    kRotary = "it has rotary positions, RMS norms and gated layers";
-constexpr Relative kRelatives[] = {
-    {"roberta", "RoBERTa", kOffsetPositions},
-    {"xlm-roberta", "XLM-RoBERTa", kOffsetPositions},
-    {"camembert", "CamemBERT", kOffsetPositions},
-    {"distilbert", "DistilBERT",
-     "it has no types of texts, and its classes are told by a head of two layers"},
-    {"albert", "ALBERT",
-     "its layers share their weights, and its embeddings are of lower precision than its layers"},
-    {"electra", "ELECTRA",
-     "its embeddings are projected, and its head tells which tokens were replaced"},
-    {"deberta", "DeBERTa", "its attention counts relative positions"},
-    {"deberta-v2", "DeBERTa", "its attention counts relative positions"},
-    {"mpnet", "MPNet", "its attention has a bias of relative positions"},
-    {"modernbert", "ModernBERT", "it has rotary positions and gated layers"},
-    {"nomic_bert", "Nomic BERT", "it has rotary positions and gated layers"},
-    {"mobilebert", "MobileBERT", "its layers have bottlenecks"},
-    {"openai-gpt", "GPT", "its normalisations stand behind each sum"},
-    {"gpt_neo", "GPT-Neo",
-     "every second layer of it sees a window of tokens, and its scores are not scaled"},
-    {"gpt_neox", "GPT-NeoX",
-     "it has rotary positions, and its attention and its layers' sums run in parallel"},
-    {"gptj", "GPT-J", "it has rotary positions"},
-    {"gpt_bigcode", "GPT-BigCode", "its heads share one key and one value"},
-    {"opt", "OPT", "its positions begin at 2, and its names and layers are others"},
-    {"bloom", "BLOOM", "its attention has a bias of distances in place of positions"},
-    {"llama", "Llama", kRotary},
-    {"mistral", "Mistral", kRotary},
-    {"qwen2", "Qwen2", kRotary},
-    {"qwen3", "Qwen3", kRotary},
-    {"gemma", "Gemma", kRotary},
-    {"phi", "Phi", "it has rotary positions"},
-    {"t5", "T5", "it is an encoder and a decoder with relative positions"},
-    {"bart", "BART", "it is an encoder and a decoder whose positions begin at 2"},
-    {"vit", "ViT", "Tenon has no network of patches of images"},
-};
 
 std::string activation_of(PublishedFields& fields, const char* key, const char* fallback) {
   const std::string given = fields.text(key, fallback);
@@ -331,10 +286,9 @@ void read_timm(PublishedFields& fields, PublishedName& name, PublishedConfig& ou
 }
 
 [[noreturn]] void refuse_type(const std::string& path, const std::string& type) {
-  for (const Relative& relative : kRelatives)
-    if (relative.type == type)
-      throw NotSupported(
-          cat(path, ": this is ", relative.name, ": not supported, because ", relative.why));
+  if (const UnsupportedFamily* family = unsupported_family(type))
+    throw NotSupported(
+        cat(path, ": this is ", family->name, ": not supported, because ", family->why));
   throw NotSupported(
       cat(path, ": the network is of type '", type.substr(0, 80),
           "', which Tenon does not have: of Hugging Face's types it reads gpt2, bert "
@@ -411,14 +365,14 @@ PublishedConfig parse_config(const std::string& json, const std::string& path,
              " unknown here and not read: ", listed, unknown.size() > kShown ? ", ..." : ""),
          static_cast<std::int64_t>(unknown.size()), path});
   }
-  (void)models::info(out.model);  // sizes that make no network are refused here
+  (void)info(out.model);  // sizes that make no network are refused here
   return out;
 }
 
 std::optional<PublishedConfig> published_config(const std::string& weights,
                                                 const std::string& model) {
   const std::string path = config_beside(weights);
-  if (path.empty() || models::is_network_file(model)) return std::nullopt;
+  if (path.empty() || is_network_file(model)) return std::nullopt;
   const std::string text = io::read_file(path, kMostConfig);
   io::refuse_lfs_pointer(text, path);
   std::error_code ignored;
@@ -426,32 +380,11 @@ std::optional<PublishedConfig> published_config(const std::string& weights,
   return parse_config(text, path, model);
 }
 
-std::string model_as_published(const std::string& weights, const std::string& model) {
-  if (weights.empty()) return model;
-  const std::optional<PublishedConfig> config = published_config(weights, model);
-  return config ? config->model : model;
-}
-
-Settings as_published(Settings settings) {
-  if (settings.weights.empty() || !settings.network.empty()) return settings;
-  settings.model = model_as_published(settings.weights, settings.model);
-  std::error_code ignored;
-  if (!settings.tokenizer.empty() || !fs::is_directory(settings.weights, ignored) ||
-      !SettingsNetwork::keep(settings).info().takes_tokens())
-    return settings;
-  for (const char* file : {"tokenizer.json", "vocab.json", "vocab.txt"})
-    if (io::is_there(cat(settings.weights, "/", file))) {
-      settings.tokenizer = settings.weights;
-      break;
-    }
-  return settings;
-}
-
 PublishedNetwork published_network(const std::string& weights, const std::string& model) {
   PublishedNetwork out{model};
   const std::string beside = config_beside(weights);
   if (beside.empty()) return out;
-  if (models::is_network_file(model)) {
+  if (is_network_file(model)) {
     out.notes.push_back({cat(beside, " was not compared with the network of a file"), 1, ""});
     return out;
   }
@@ -465,12 +398,4 @@ PublishedNetwork published_network(const std::string& weights, const std::string
           std::move(config->notes)};
 }
 
-std::string config_words(const std::string& weights, const std::string& model) {
-  const PublishedNetwork network = published_network(weights, model);
-  std::string out =
-      network.config.empty() ? "" : cat("; the network is ", network.model, " by ", network.config);
-  for (const Note& note : network.notes) out += cat("; ", to_string(note));
-  return out;
-}
-
-}  // namespace tenon::train
+}  // namespace tenon::models
