@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include <tenon/shapes_only.h>
 #include "base/index.h"
@@ -58,7 +59,8 @@ class Selections {
   std::unordered_map<const Node*, Branches> branches_;
 };
 
-// Scans with the same body and equal inputs, which differ only in the requested results.
+// Scans with the same body and equal inputs, which differ only in the requested results; or one
+// scan, if loops are not merged.
 struct Loop {
   const Node* first = nullptr;
   // of the body: carries first, then the results of each step that are read
@@ -69,7 +71,7 @@ struct Loop {
 
 class Loops {
  public:
-  explicit Loops(const Roots& roots) {
+  Loops(const Roots& roots, bool merges) : merges_(merges) {
     for (Node* node : roots.order().nodes) {
       if (is_pending(*node, Op::Scan)) enter(*node);
       if (node->op == Op::Result && !node->realised()) read(*node);
@@ -102,6 +104,7 @@ class Loops {
                                            : attrs.body->parameters[0].node(),
             attrs.reverse != 0 ? this : nullptr};
     for (const Node* in : node.in()) key.push_back(in);
+    if (!merges_) key.push_back(&node);
     auto [found, fresh] = loops_.try_emplace(std::move(key));
     Loop& loop = found->second;
     if (fresh) {
@@ -176,6 +179,7 @@ class Loops {
     return cond_node(inputs, std::move(attrs));
   }
 
+  const bool merges_;
   bool has_dropped_ = false;
   std::map<Key, Loop> loops_;
   std::unordered_map<const Node*, Loop*> loop_of_;
@@ -268,14 +272,46 @@ Roots inline_branches(Roots roots, const PlanOptions&) {
   return roots;
 }
 
-Roots merge_loops(Roots roots, const PlanOptions&) {
+namespace {
+
+Roots with_read_results(Roots roots, bool merges) {
   for (;;) {
-    Loops loops(roots);
+    Loops loops(roots, merges);
     roots = rewrite(roots, [&loops](Node& node, std::span<const Tensor> inputs) {
       return loops.rewritten(node, inputs);
     });
     if (!loops.has_dropped()) return roots;
   }
+}
+
+// Whether some result of a branch, or of the steps of a loop, is read by nothing.
+bool has_unread_results(const Roots& roots) {
+  std::unordered_map<const Node*, std::unordered_set<std::int64_t>> read;
+  const std::vector<Node*>& nodes = roots.order().nodes;
+  for (const Node* node : nodes)
+    if (node->op == Op::Result && !node->realised())
+      read[node->input(0)].insert(result_index(*node));
+  return std::any_of(nodes.begin(), nodes.end(), [&read](const Node* node) {
+    const bool is_scan = is_pending(*node, Op::Scan);
+    if (!is_scan && !is_pending(*node, Op::Cond)) return false;
+    const std::int64_t carries = is_scan ? node->attrs.as<ScanAttrs>().carries : 0;
+    const auto& results = is_scan ? node->attrs.as<ScanAttrs>().body->results
+                                  : node->attrs.as<CondAttrs>().on_true->results;
+    const std::unordered_set<std::int64_t>& of_node = read[node];
+    for (std::int64_t k = carries; k < std::ssize(results); ++k)
+      if (of_node.count(k) == 0) return true;
+    return false;
+  });
+}
+
+}  // namespace
+
+Roots merge_loops(Roots roots, const PlanOptions&) {
+  return with_read_results(std::move(roots), true);
+}
+
+Roots drop_loop_results(Roots roots, const PlanOptions&) {
+  return has_unread_results(roots) ? with_read_results(std::move(roots), false) : roots;
 }
 
 Roots pad_loop_rows(Roots roots, const PlanOptions&) {

@@ -19,6 +19,8 @@ constexpr PassInfo kPasses[kPassCount] = {
      "before the other rewrites, which then see the operations of the branches"},
     {"merge_loops", kOptional,
      "before the other rewrites: the requested results of a loop decide what its body is"},
+    {"drop_loop_results", "a loop's kernel writes all results of a step, also those without memory",
+     "after merge_loops, which drops them too"},
     {"pad_loop_rows", "the kernels of a GPU expect each row of a loop's values to be aligned",
      "after merge_loops, which decides which rows a loop has"},
     {"legalize", "no engine of the device runs the operations that it writes in other ones",

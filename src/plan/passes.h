@@ -12,6 +12,7 @@ enum PassId : std::uint8_t {
   kVerifyGraph,
   kInlineBranches,
   kMergeLoops,
+  kDropLoopResults,
   kPadLoopRows,
   kLegalize,
   kFillChannels,

@@ -131,6 +131,7 @@ Roots run_graph_passes(Roots roots, const PlanOptions& options, Pipeline& pipeli
 
   run(kInlineBranches, inline_branches, {on_gpu, {Op::Cond}});
   run(kMergeLoops, merge_loops, {true, {Op::Scan, Op::Cond}});
+  run(kDropLoopResults, drop_loop_results, {true, {Op::Scan, Op::Cond}});
   run(kPadLoopRows, pad_loop_rows, {on_gpu, {Op::Scan}});
   run(kLegalize, legalize, {true, {Op::Result}});
   run(kFillChannels, fill_channels, {is_last, {Op::Conv2d, Op::Conv2dWeightGrad}});

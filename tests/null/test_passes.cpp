@@ -4,6 +4,7 @@
 #include <tenon/error.h>
 #include <tenon/eval.h>
 #include <tenon/io.h>
+#include <tenon/loops.h>
 #include <tenon/ops.h>
 
 #include <algorithm>
@@ -65,4 +66,50 @@ TEST_CASE("passes: a set holds what it was given, whatever the number of the pas
     CHECK(set.contains(static_cast<PassId>(k)) == is_in);
   }
   CHECK(PassSet::of_bits(PassSet::bit(kVerifyProgram)).contains(kVerifyProgram));
+}
+
+namespace {
+
+/// A branch of a branch.
+std::vector<Tensor> nested(const Tensor& x) {
+  using Tensors = std::vector<Tensor>;
+  const auto inner = [](const Tensors& in) {
+    return cond(
+        gt(sum(in[0]), 1.0), [](const Tensors& all) { return Tensors{sin(all[0])}; },
+        [](const Tensors& all) { return Tensors{square(all[0])}; }, in);
+  };
+  return cond(gt(sum(x), 0.0), inner, [](const Tensors& in) { return Tensors{neg(in[0])}; }, {x});
+}
+
+int steps_of(const Program& program, Op op) {
+  return static_cast<int>(
+      std::count_if(program.steps.begin(), program.steps.end(), [op](const Step& step) {
+        return step.region.kind == RegionKind::Opaque && step.region.opaque.op == op;
+      }));
+}
+
+}  // namespace
+
+TEST_CASE("passes: no branch is left for a GPU, not even one inside a branch") {
+  const std::vector<Tensor> roots = nested(leaf({3, 5}));
+  CHECK(steps_of(*planned(roots, {.kind = Device::Kind::Cpu}), Op::Cond) == 1);
+  CHECK(steps_of(*planned(roots, {.kind = Device::Kind::Cuda}), Op::Cond) == 0);
+}
+
+TEST_CASE("passes: a loop without merging keeps no result that nothing reads") {
+  using Tensors = std::vector<Tensor>;
+  const Tensor rows = leaf({5, 3, 4}), w = leaf({4, 4});
+  const ScanResult loop = scan(
+      [&w](const Tensors& c, const Tensors& row) {
+        const Tensor h = tanh(row[0] + matmul(c[0], w));
+        return ScanResult{{h}, {square(h), exp(h)}};
+      },
+      {leaf({3, 4})}, {rows});
+  for (const Device::Kind kind : {Device::Kind::Cpu, Device::Kind::Cuda})
+    for (const PassSet disabled : {PassSet{}, PassSet{kMergeLoops}}) {
+      const auto program = planned({loop.ys[1]}, {.kind = kind, .disabled = disabled});
+      REQUIRE(steps_of(*program, Op::Scan) == 1);
+      for (const Step& step : program->steps)
+        for (const auto& body : step.region.opaque.bodies) CHECK(body->outputs.size() == 2);
+    }
 }
