@@ -106,6 +106,9 @@ UMBRELLA = "tenon/tenon.h"  # includes every public header; for users only, neve
 # comments.
 NAMELESS = {"run": ["cuda"], "plan": ["cuda"]}
 
+# Rooms in which a header and its source count as one file: their sources may not include each other's headers in a circle either.
+WITHOUT_SOURCE_CYCLES = ["plan"]
+
 # Folders outside the library. They may include public headers and their own files only.
 CLIENTS = ["cli", "examples", "python"]
 
@@ -191,11 +194,24 @@ class Tree:
             for line, included, quoted in includes(self.root / name):
                 self.check_include(name, room, line, included, quoted)
         self.check_cycles(self.edges, "files")
+        for room in WITHOUT_SOURCE_CYCLES:
+            self.check_cycles(self.pairs(room), "sources")
         rooms = {}
         for source, target in self.room_edges:
             rooms.setdefault(source, []).append(target)
         self.check_cycles(rooms, "rooms")
         return self.problems
+
+    def pairs(self, room):
+        """The includes between pairs of header and source, each named without its suffix."""
+        edges = {}
+        for name, targets in self.edges.items():
+            if not name.startswith(f"src/{room}/"):
+                continue
+            own = name.rsplit(".", 1)[0]
+            others = [each.rsplit(".", 1)[0] for each in targets if each.startswith(f"src/{room}/")]
+            edges.setdefault(own, []).extend(each for each in others if each != own)
+        return edges
 
     def check_include(self, name, room, line, included, quoted):
         target = self.resolve(name, included, quoted)
@@ -298,6 +314,10 @@ PLANTED = [
     ({"src/run/a.cpp": "// On GPUs\n"}, None),
     ({"src/base/a.h": '#include "base/b.h"\n', "src/base/b.h": '#include "base/a.h"\n'}, "cycle of files"),
     ({"src/base/a.h": '#include "b.h"\n', "src/base/b.h": '#include "a.h"\n'}, "cycle of files"),
+    ({"src/plan/a.h": "", "src/plan/a.cpp": '#include "plan/a.h"\n#include "plan/b.h"\n', "src/plan/b.h": '#include "plan/a.h"\n'},
+     "cycle of sources"),
+    ({"src/plan/a.h": "", "src/plan/a.cpp": '#include "plan/a.h"\n#include "plan/b.h"\n', "src/plan/b.h": "", "src/plan/b.cpp": '#include "plan/b.h"\n'},
+     None),
     ({"src/graph/a.cpp": "#include <tenon/eval.h>\n", "include/tenon/eval.h": ""}, "may not include tenon/eval.h"),
     ({"src/graph/a.cpp": "#include <tenon/dtype.h>\n", "include/tenon/dtype.h": ""}, None),
     ({"src/nn/a.cpp": "#include <tenon/tenon.h>\n", "include/tenon/tenon.h": ""}, "may not include <tenon/tenon.h>"),
