@@ -98,7 +98,7 @@ void check_vocabulary(const Settings& settings, const models::Info& model,
 
 // Questions behind which parts of texts stand, in tokens.
 void check_spans(const Settings& settings, const data::Dataset& set, const Shape& context) {
-  if (dynamic_cast<const data::SpanDataset*>(&set) == nullptr)
+  if (set.as<data::SpanDataset>() == nullptr)
     throw ShapeError(cat("model '", settings.model, "' learns to find answers in texts, but '",
                          settings.data,
                          "' has no answers: give a file of questions, as in --data spans:FILE"));
@@ -145,10 +145,10 @@ std::string other_model(const Settings& settings, const data::Dataset& set) {
   const Shape input = set.input_shape();
   const bool one_class = set.classes() > 0 && set.target_shape().rank() == 0;
   if (set.input_dtype() == DType::Int64) {
-    const char* reader = dynamic_cast<const data::SpanDataset*>(&set) != nullptr ? "bert_spans"
-                         : one_class                                             ? "bert_classifier"
-                         : input.rank() == 2                                     ? "transformer"
-                                                                                 : "gpt2";
+    const char* reader = set.as<data::SpanDataset>() != nullptr ? "bert_spans"
+                         : one_class                            ? "bert_classifier"
+                         : input.rank() == 2                    ? "transformer"
+                                                                : "gpt2";
     return cat(": choose a model for such texts, such as ", reader, " ('tenon models')");
   }
   if (!settings.network.empty()) return ": change 'input' in the file, or use other data";
@@ -398,6 +398,18 @@ std::string note_on_warm_up(const Settings& settings, std::int64_t steps_per_epo
              wanted);
 }
 
+// Shapes alone need no labels.
+data::WeightedSampling sampling_of(const Settings& settings, const data::Dataset& set) {
+  if (settings.sampling != "balanced" || ShapesOnly::is_on()) return {};
+  const auto refuse = [&](const std::string& why) {
+    throw ValueError(cat("setting 'sampling' is 'balanced', but ", why));
+  };
+  if (!settings.shuffle) refuse("'shuffle' is false: balanced samples have a random order");
+  if (settings.task == kRegression || set.classes() < 1 || set.target_shape().rank() != 0)
+    refuse(cat("a sample of '", settings.data, "' has no single class: use uniform"));
+  return {.weights = data::class_balanced_weights(set)};
+}
+
 }  // namespace
 
 void Session::make_optimizer() {
@@ -412,6 +424,7 @@ void Session::make_optimizer() {
 void Session::make_loaders() {
   data::LoaderOptions training = loader_options(settings);
   training.augment = augmentation_of(settings).plain;
+  training.sampling = sampling_of(settings, *sets.train);
   train = std::make_unique<data::Loader>(sets.train, training);
   measured_ = sets;
   make_measuring_loaders();

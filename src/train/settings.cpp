@@ -127,6 +127,10 @@ const Field kFields[] = {
      9e15},
     {"shuffle", "shuffle the samples in every epoch", &Settings::shuffle},
     {"drop_last", "drop the last batch if it is not full", &Settings::drop_last},
+    {"sampling",
+     "training samples of an epoch: uniform (each once) or balanced (drawn with replacement, every "
+     "class equally often)",
+     &Settings::sampling},
     {"strict", "treat notes as errors: data that would be skipped, converted or assumed",
      &Settings::strict},
     {"early_stopping", "early stopping: epochs without a better validation result; 0: never",
@@ -254,6 +258,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "keep_frozen") check_choice(f, value, {"auto", "memory", "disk", "off"});
   if (key == "background" && value != "auto" && value != "none") io::parse_colour(value);
   if (key == "broken") check_choice(f, value, {"skip", "error"});
+  if (key == "sampling") check_choice(f, value, {"uniform", "balanced"});
   if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "gpu", "both"});
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
   if (key == "device") parse_device(value);  // a run may be read where its device is not

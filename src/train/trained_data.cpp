@@ -140,7 +140,7 @@ Evaluation TrainedModel::evaluate(const std::string& data, const EvaluateOptions
   out.of_items = selection.part == data::Split::All ? set->size() : size_of_whole(selection);
   if (const auto* translator = net_.as<models::Translator>())
     out.exact = exact_share(*translator, loader->dataset());
-  if (const auto* spans = dynamic_cast<const data::SpanDataset*>(&loader->dataset())) {
+  if (const auto* spans = loader->dataset().as<data::SpanDataset>()) {
     const SpanMeasure measure = measure_spans(net_, *spans);
     out.exact = measure.exact;
     out.f1 = measure.f1;

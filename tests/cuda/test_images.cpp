@@ -140,8 +140,8 @@ std::vector<Batch> made_on_cpu(const data::Dataset& set, std::int64_t epoch) {
     const std::size_t count = std::min<std::size_t>(8, order.size() - at);
     Batch& batch = out.emplace_back();
     batch.bytes.resize(count * 3 * 20 * 24), batch.labels.resize(count);
-    set.get_drawn(std::span(order).subspan(at, count), 11, epoch, batch.bytes.data(),
-                  batch.labels.data());
+    set.get_augmented(std::span(order).subspan(at, count), 11, epoch, batch.bytes.data(),
+                      batch.labels.data());
   }
   return out;
 }
