@@ -190,7 +190,7 @@ std::shared_ptr<Dataset> subset(std::shared_ptr<const Dataset> dataset,
       throw ValueError(cat("subset: there is no sample ", index, " in ", dataset->describe(),
                            "; indices are from 0 to ", size - 1));
   DatasetInfo info = dataset->info();
-  info.description = cat(indices.size(), " of ", dataset->describe());
+  info.description = cat(indices.size(), " of (", dataset->describe(), ")");
   return std::make_shared<DerivedDataset>(std::move(info), std::vector{std::move(dataset)},
                                           SampleMap::of_indices(std::move(indices)));
 }
@@ -217,7 +217,7 @@ std::shared_ptr<Dataset> split_part(std::shared_ptr<const Dataset> dataset, Spli
   Chosen chosen = choose_samples(options, part, samples);
   if (chosen.samples.empty()) return nullptr;
   DatasetInfo info = dataset->info();
-  info.description = cat(chosen.samples.size(), " of ", name);
+  info.description = cat(chosen.samples.size(), " of (", name, ")");
   return std::make_shared<PartOfDataset>(std::move(info), std::move(dataset),
                                          std::move(chosen.samples), std::move(chosen.notes));
 }

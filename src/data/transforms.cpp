@@ -132,7 +132,7 @@ const TransformKind* find_kind(const std::string& name) {
   for (const std::string& known : names) all += cat(all.empty() ? "" : ", ", known);
   const std::string near = nearest(name, names.data(), static_cast<int>(names.size()));
   throw ValueError(cat("there is no image transform '", name, "'",
-                       near.empty() ? "" : cat("; did you mean '", near, "'?"), " There are ",
+                       near.empty() ? "." : cat("; did you mean '", near, "'?"), " There are ",
                        all));
 }
 

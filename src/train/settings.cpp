@@ -559,7 +559,15 @@ Settings Settings::of_text(const std::string& toml, const std::string& source) {
 // Without these a file that was cut off would count as a run of the defaults.
 Settings Settings::of_lines(const std::vector<SettingText>& lines, const std::string& file) {
   Settings out;
-  out.apply_lines(lines, file);
+  // Transforms of one's own are known to the program that trained the run. Another program can use
+  // the model, which needs none; what trains reads the list and refuses it.
+  std::vector<SettingText> checked;
+  for (const SettingText& line : lines)
+    if (line.key == "augment")
+      out.augment = line.value;
+    else
+      checked.push_back(line);
+  out.apply_lines(checked, file);
   for (const char* key : {"model", "data", "classes", "epochs", "batch", "optimizer", "lr", "seed"})
     if (std::find(out.given_.begin(), out.given_.end(), key) == out.given_.end() &&
         !(key == std::string("model") && !out.network.empty()))

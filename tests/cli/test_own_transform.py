@@ -7,7 +7,7 @@ from command import TENON, CommandTest
 
 OWN = os.path.abspath(os.environ["TENON_OWN_COMMAND"])
 LIST = "crop=2,speckle=30:0.5,flip"
-DATA = ("--data", "digits:200,50", "--batch", "20", "--quiet")
+DATA = ("--data", "digits:200,50", "--batch", "20", "--set", "schedule=constant", "--quiet")
 
 
 class OwnTransform(CommandTest):
@@ -31,7 +31,7 @@ class OwnTransform(CommandTest):
     def test_runs(self):
         (self.folder / "settings.toml").write_text(f'model = "mlp:784-10"\naugment = "{LIST}"\n', encoding="utf-8")
         self.ok("train", "mlp:784-10", *DATA, "--augment", LIST, "--epochs", "3", "--out", "whole")
-        self.ok("train", "--settings", "settings.toml", *DATA, "--epochs", "3", "--out", "file")
+        self.ok("train", "--config", "settings.toml", *DATA, "--epochs", "3", "--out", "file")
         self.assertEqual(self.weights("whole"), self.weights("file"))
         self.ok("train", "mlp:784-10", *DATA, "--augment", "crop=2,flip", "--epochs", "3", "--out", "plain")
         self.assertNotEqual(self.weights("whole"), self.weights("plain"))

@@ -225,7 +225,7 @@ TEST_CASE("compose: subset has samples by index, with the augmentation of the wh
   const Set whole = named(10, 0, "all");
   const auto some = data::subset(whole, {7, 1, 7});
   CHECK(some->size() == 3);
-  CHECK(some->describe() == "3 of all");
+  CHECK(some->describe() == "3 of (all)");
   CHECK(some->sample_name(1) == "all/1");
   CHECK(some->notes().size() == 1);
   CHECK(some->broken() == whole->broken());
