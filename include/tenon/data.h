@@ -170,6 +170,7 @@ class Capabilities {
 /// may call the methods at the same time.
 class TENON_API Dataset {
  public:
+  /// A dataset with these facts.
   explicit Dataset(DatasetInfo info);
   virtual ~Dataset();
   Dataset(const Dataset&) = default;             ///< copies the facts
@@ -244,8 +245,15 @@ template <class... Interfaces>
 class DatasetWith : public Dataset, public Interfaces... {
  public:
   using Dataset::Dataset;
+  // Of a dataset these are called; a capability's functions of these names are overridden.
+  using Dataset::broken;
+  using Dataset::get_augmented;
+  using Dataset::images;
+  using Dataset::notes;
+  using Dataset::sample_name;
 
  protected:
+  /// Offers the capabilities of the list.
   void capabilities(Capabilities& offered) const override { (offered.add<Interfaces>(this), ...); }
 };
 

@@ -72,6 +72,7 @@ class TENON_API RandomDataset : public DatasetWith<AugmentedSamples> {
                           void* target) const = 0;
   /// Writes samples as in epoch 0 with seed 0.
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const final;
+  /// Writes samples with the random numbers of an epoch of training.
   void get_augmented(std::span<const std::int64_t> indices, std::uint64_t seed, std::int64_t epoch,
                      void* inputs, void* targets) const final;
 };

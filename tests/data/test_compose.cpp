@@ -153,6 +153,25 @@ TEST_CASE("compose: a dataset needs facts, a size and get()") {
   CHECK(y == std::vector<float>{9, 4});
 }
 
+TEST_CASE("compose: a class offers the capabilities that it lists, and only these") {
+  class Lines : public data::DatasetWith<data::Provenance> {
+   public:
+    Lines() : DatasetWith({.input_shape = {1}}) {}
+    std::int64_t size() const override { return 1; }
+    void get(std::span<const std::int64_t>, void*, void*) const override {}
+    std::string sample_name(std::int64_t index) const override {
+      return "line " + std::to_string(index);
+    }
+  };
+  const Lines lines;
+  CHECK(lines.as<data::Provenance>() == &lines);
+  CHECK(lines.as<data::AugmentedSamples>() == nullptr);
+  CHECK(lines.sample_name(3) == "line 3");
+  CHECK(lines.notes().empty());
+  CHECK(lines.broken().empty());
+  CHECK(static_cast<const Dataset&>(lines).sample_name(3) == "line 3");
+}
+
 TEST_CASE("compose: a dataset of a function") {
   const auto set =
       data::from_function(10, {.input_shape = {2, 2}, .classes = 2}, [](data::Sample& sample) {
