@@ -10,9 +10,9 @@
 #include <tenon/io.h>
 
 #include "base/index.h"
-#include "base/log.h"
 #include "base/str.h"
-#include "data/derived_dataset.h"
+#include "base/system/log.h"
+#include "data/samples/derived_dataset.h"
 #include "io/file.h"
 #include "train/model_file.h"
 

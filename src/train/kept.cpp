@@ -16,7 +16,7 @@
 #include "base/digest.h"
 #include "base/index.h"
 #include "base/str.h"
-#include "data/derived_dataset.h"
+#include "data/samples/derived_dataset.h"
 #include "train/batches.h"
 #include "train/frozen.h"
 #include "train/kept_file.h"

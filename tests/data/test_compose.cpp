@@ -16,7 +16,7 @@
 #include <tenon/io.h>
 #include <tenon/ops.h>
 
-#include "data/image_jobs.h"
+#include "data/samples/image_jobs.h"
 #include "io/folder.h"
 
 namespace {

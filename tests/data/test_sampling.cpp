@@ -16,7 +16,7 @@
 #include <tenon/error.h>
 #include <tenon/ops.h>
 
-#include "data/sampling.h"
+#include "data/samples/sampling.h"
 
 namespace {
 

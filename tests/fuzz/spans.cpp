@@ -1,6 +1,6 @@
 // Fuzzes files of questions: SQuAD's JSON and lines, where answers stand in tokens, and the windows
 // of their texts.
-#include "data/span_dataset.h"
+#include "data/text/span_dataset.h"
 #include "fuzz/fuzz.h"
 
 #include <vector>

@@ -1,8 +1,8 @@
 // Fuzzes the readers of tokenizers and what they make of text: the first byte chooses between the
 // bytes as tokenizer.json, as vocab.txt, as merges.txt, and as a text.
-#include "data/added_tokens.h"
-#include "data/token_stream.h"
-#include "data/tokenizer_impl.h"
+#include "data/tokens/added_tokens.h"
+#include "data/tokens/token_stream.h"
+#include "data/tokens/tokenizer_impl.h"
 #include "fuzz/fuzz.h"
 
 #include <cstdlib>

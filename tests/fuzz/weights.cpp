@@ -3,8 +3,8 @@
 // parts, config.json for one of the networks that it may describe, or the description of a model in
 // the metadata.
 #include "fuzz/fuzz.h"
-#include "io/weight_table.h"
-#include "io/zip.h"
+#include "io/archives/zip.h"
+#include "io/tensors/weight_table.h"
 #include "train/model_file.h"
 #include "train/published_config.h"
 

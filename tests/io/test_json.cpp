@@ -1,5 +1,5 @@
 // JSON: parser and printer beside nlohmann's, and values without memory.
-#include "io/json.h"
+#include "io/text/json.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// Prepares a launch of cuda/kernels/gemm_simt.cuh: tile, blocks per tile, source, arguments.
+// Prepares a launch of cuda/kernels/gemm/gemm_simt.cuh: tile, blocks per tile, source, arguments.
 #include "cuda/engines/products/simt_engine.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 #include "cuda/engines/products/conversions.h"
 #include "cuda/engines/products/matrix_shape.h"
 #include "cuda/engines/products/native_config.h"
-#include "cuda/kernels/gemm_simt_args.cuh"
+#include "cuda/kernels/gemm/gemm_simt_args.cuh"
 #include "plan/channel_sums.h"
 
 namespace tenon::cuda {
@@ -213,7 +213,7 @@ class SimtKernel final : public Kernel {
 
   Source text(bool split, const std::string& epilogue) const {
     const Tile& t = tile_;
-    std::string text = cat("#include \"cuda/kernels/gemm_simt.cuh\"\n", epilogue,
+    std::string text = cat("#include \"cuda/kernels/gemm/gemm_simt.cuh\"\n", epilogue,
                            "\nusing namespace tenon::cuda;\n\n",
                            ConfigText()
                                .ints({{"kM", t.m},
