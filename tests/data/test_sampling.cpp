@@ -206,6 +206,7 @@ TEST_CASE("sampling: weights that do not fit are refused") {
   refused({.weights = {1, std::nan(""), 1}}, "sample 1 is nan");
   refused({.weights = {0, 0, 0}}, "all weights are 0");
   refused({.weights = {1, 1, 1}, .count = -1}, "is -1");
+  refused({.weights = {1, 1, 1}, .count = std::int64_t{1} << 40}, "must be from 1 to 4294967296");
   refused({.count = 5}, "0 weights for 3 samples");
   refused({.weights = {1, 0, 1}, .count = 3, .replacement = false},
           "draws 3 samples without replacement, and 2 samples have a weight above 0");

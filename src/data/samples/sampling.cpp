@@ -23,6 +23,8 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr std::uint64_t kKey = 0x7765'6967'6874'6564;  // other numbers than those of the order
 
+constexpr std::int64_t kMostDraws = std::int64_t{1} << 32;
+
 // Random integers below a limit; the bias is below limit / 2^64.
 class WeightDraws {
  public:
@@ -51,9 +53,9 @@ void check(const WeightedSampling& how, std::int64_t size) {
   const auto some = std::count_if(how.weights.begin(), how.weights.end(),
                                   [](double weight) { return weight > 0; });
   if (some == 0) throw ValueError("Loader: all weights are 0, so no sample can be drawn");
-  if (how.count < 0)
+  if (how.count < 0 || how.count > kMostDraws)
     throw ValueError(cat("Loader: the number of samples in an epoch is ", how.count,
-                         ", must be at least 1, or 0 for the size of the dataset"));
+                         ", must be from 1 to ", kMostDraws, ", or 0 for the size of the dataset"));
   const std::int64_t count = how.count == 0 ? size : how.count;
   if (!how.replacement && count > some)
     throw ValueError(cat("Loader: an epoch draws ", count, " samples without replacement, and ",
