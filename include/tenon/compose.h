@@ -68,9 +68,9 @@ using ConvertFunction = std::function<void(const Sample& from, Sample& to)>;
 /// A dataset of a function that writes sample `sample.index()`, for example
 ///
 /// @code
-/// auto squares = data::from_function(100, {.input_shape = {1}, .classes = 2}, [](auto& sample) {
-///   sample.template input<float>()[0] = sample.index();
-///   sample.template target<std::int64_t>()[0] = sample.index() % 2;
+/// auto set = data::from_function(9, {.input_shape = {1}, .classes = 2}, [](data::Sample& sample) {
+///   sample.input<float>()[0] = static_cast<float>(sample.index());
+///   sample.target<std::int64_t>()[0] = sample.index() % 2;
 /// });
 /// @endcode
 ///

@@ -90,7 +90,7 @@ struct DatasetInfo {
   std::optional<double> counted_targets{};
   std::shared_ptr<const TableColumns> table{};  ///< how rows of a table became inputs; null: others
   std::string description{};  ///< for people: "60,000 drawn digits (seed 0)"; "": the size
-  bool in_memory = false;     ///< get() only copies memory; a loader then uses no threads
+  bool in_memory = false;     ///< get() only copies memory: a loader needs no threads
 };
 
 /// Capability: where samples come from.
@@ -212,9 +212,9 @@ class TENON_API Dataset {
   std::shared_ptr<const TableColumns> table() const { return info_.table; }
   /// DatasetInfo::description, or "17 samples".
   std::string describe() const;
-  /// Whether get() only copies memory: DatasetInfo::in_memory, or all samples were generated.
+  /// Whether samples only have to be copied: they are in memory or generated, and not augmented.
   bool in_memory() const;
-  /// Whether the dataset has GeneratedSamples.
+  /// Whether the dataset has GeneratedSamples, and training does not augment them.
   bool made_on_demand() const;
   /// Provenance::sample_name(), or "sample 17", counted from 1.
   std::string sample_name(std::int64_t index) const;

@@ -197,7 +197,8 @@ TEST_CASE("compose: concat has the samples of one dataset after another") {
   CHECK(both->describe() == "first; second");
   CHECK(both->class_names() == std::vector<std::string>{"a", "b", "c"});
   CHECK(both->counted_targets() == 0.5);
-  CHECK(both->in_memory());
+  CHECK(both->info().in_memory);
+  CHECK_FALSE(both->in_memory());  // it is augmented
   CHECK(both->sample_name(2) == "first/2");
   CHECK(both->sample_name(3) == "second/0");
   CHECK(both->notes().size() == 2);
@@ -248,7 +249,6 @@ TEST_CASE("compose: subset has samples by index, with the augmentation of the wh
   CHECK(some->sample_name(1) == "all/1");
   CHECK(some->notes().size() == 1);
   CHECK(some->broken() == whole->broken());
-  CHECK(some->in_memory());
   CHECK(get(*some, {0, 1, 2}) == get(*whole, {7, 1, 7}));
   CHECK(augmented(*some, {2, 1}, 9, 3) == augmented(*whole, {7, 1}, 9, 3));
   CHECK(data::subset(whole, {})->size() == 0);
@@ -452,6 +452,17 @@ TEST_CASE("compose: image files keep names, checksums, broken images and augment
   CHECK(of_some->job(0, 4, 2, true, label).pixels == job->job(4, 4, 2, true, expected).pixels);
   CHECK(label == expected);
   CHECK(data::map(whole, [](data::Sample&) {})->as<data::ImageJobs>() == nullptr);
+}
+
+TEST_CASE("compose: samples in memory stay there unless they are changed") {
+  const Set numbers = data::from_tensors(zeros({4, 2}).eval(), zeros({4}, DType::Int64).eval());
+  const auto computed =
+      data::from_function(4, {.input_shape = {2}, .classes = 1}, [](data::Sample&) {});
+  CHECK(data::subset(numbers, {1, 2})->in_memory());
+  CHECK(data::concat({numbers, numbers})->in_memory());
+  CHECK_FALSE(data::concat({numbers, computed})->in_memory());
+  CHECK_FALSE(data::map(numbers, [](data::Sample&) {})->in_memory());
+  CHECK_FALSE(data::map(data::drawn_digits(0, 3), [](data::Sample&) {})->made_on_demand());
 }
 
 TEST_CASE("compose: generated samples stay generated at once") {

@@ -39,13 +39,17 @@ std::string Dataset::describe() const {
   return cat(samples, samples == 1 ? " sample" : " samples");
 }
 
+// What is augmented has to be asked for in each epoch, wherever it lies.
 bool Dataset::in_memory() const {
+  if (is_augmented()) return false;
   if (info_.in_memory) return true;
   const auto* generated = as<GeneratedSamples>();
   return generated != nullptr && generated->all_generated();
 }
 
-bool Dataset::made_on_demand() const { return as<GeneratedSamples>() != nullptr; }
+bool Dataset::made_on_demand() const {
+  return as<GeneratedSamples>() != nullptr && !is_augmented();
+}
 
 std::string Dataset::sample_name(std::int64_t index) const {
   const auto* known = as<Provenance>();
