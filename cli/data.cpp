@@ -182,7 +182,7 @@ int show(const ShowOptions& options) {
   draw(0, views);
   planes.resize(bytes * numbers.size());
   for (int epoch = 0; epoch < options.columns - 1; ++epoch) {
-    set->get_drawn(numbers, seed, epoch, planes.data(), labels.data());
+    set->get_augmented(numbers, seed, epoch, planes.data(), labels.data());
     if (mixing.any()) mix(planes, how.input, data::draw_mix(mixing, height, width, seed, epoch, 0));
     draw(views + epoch, 1);
   }

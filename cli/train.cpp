@@ -47,6 +47,10 @@ constexpr Shortcut kShortcuts[] = {
      "Data"},
     {"--broken", "broken", "HOW",
      "images that cannot be decoded: skip (the next image replaces them) or error", "Data"},
+    {"--sampling", "sampling", "HOW",
+     "training samples of an epoch: uniform (each once) or balanced (drawn with replacement, every "
+     "class equally often)",
+     "Data"},
     {"--task", "task", "NAME",
      "classification, multi_label (several labels a sample), or regression (numeric targets, for "
      "example prices in a table)",
@@ -591,6 +595,7 @@ std::vector<std::string> words_for(const std::string& key) {
             "resized_crop,flip,randaugment"};
   if (key == "augment_on") return {"auto", "cpu", "gpu", "both"};
   if (key == "broken") return {"skip", "error"};
+  if (key == "sampling") return {"uniform", "balanced"};
   if (key == "keep_frozen") return {"auto", "memory", "disk", "off"};
   if (key == "optimizer") return optim::names();
   if (key == "schedule") return optim::schedule_names();
@@ -622,6 +627,7 @@ void add_options(Command& command, TrainOptions& options) {
                                  : std::string(shortcut.key) == "keep_frozen"    ? "auto"
                                  : std::string(shortcut.key) == "unfreeze_after" ? "never"
                                  : std::string(shortcut.key) == "broken"         ? "skip"
+                                 : std::string(shortcut.key) == "sampling"       ? "uniform"
                                  : std::string(shortcut.key) == "temperature"    ? "4"
                                  : std::string(shortcut.key) == "distill_weight" ? "0.5"
                                  : std::string(shortcut.key) == "threads"        ? "all CPUs"

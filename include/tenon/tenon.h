@@ -1,6 +1,7 @@
 // All of Tenon: includes every public header that a program needs.
 #pragma once
 
+#include <tenon/compose.h>
 #include <tenon/data.h>
 #include <tenon/device.h>
 #include <tenon/distillation.h>

@@ -474,14 +474,17 @@ struct TENON_API Settings {
   /// Choice of engines for matrix products on GPUs: "off" (by a model), "read" (by earlier
   /// measurements) or "write" (measure what is unknown).
   std::string tune = "read";
-  int threads = 0;           ///< threads of computation; 0: all CPUs
-  std::int64_t seed = 0;     ///< seed of initial weights, sample order and dropout
-  int early_stopping = 0;    ///< epochs without a better metric before the run ends; 0: off
-  bool keep_best = true;     ///< keep the weights of the epoch with the best validation metric
-  bool drop_last = false;    ///< leave out an incomplete last batch
-  bool shuffle = true;       ///< a new order of the samples in every epoch
-  bool strict = false;       ///< a note of the data (Dataset::notes()) is an error
-  int keep_checkpoints = 2;  ///< how many of the newest checkpoints are kept
+  int threads = 0;         ///< threads of computation; 0: all CPUs
+  std::int64_t seed = 0;   ///< seed of initial weights, sample order and dropout
+  int early_stopping = 0;  ///< epochs without a better metric before the run ends; 0: off
+  bool keep_best = true;   ///< keep the weights of the epoch with the best validation metric
+  bool drop_last = false;  ///< leave out an incomplete last batch
+  bool shuffle = true;     ///< a new order of the samples in every epoch
+  /// Training samples of an epoch: "uniform" (each once) or "balanced" (drawn with replacement,
+  /// every class equally often).
+  std::string sampling = "uniform";
+  bool strict = false;                ///< a note of the data (Dataset::notes()) is an error
+  int keep_checkpoints = 2;           ///< how many of the newest checkpoints are kept
   std::int64_t checkpoint_steps = 0;  ///< steps between checkpoints inside an epoch; 0: by time
   std::int64_t max_steps = 0;         ///< stop after this many steps; 0: no limit
   double checkpoint_seconds = 30;     ///< seconds between checkpoints inside an epoch; 0: by steps

@@ -37,10 +37,10 @@ void Fit::change_stage() {
   const Stage next = o_.next_stage();
   if (next.optimizer == nullptr || next.train == nullptr)
     throw ValueError("Trainer: next_stage must return an optimizer and a training loader");
-  if (next.train->batch() != p_.batch || next.train->dataset().size() != p_.examples ||
+  if (next.train->batch() != p_.batch || next.train->epoch_size() != p_.examples ||
       next.train->batches() != p_.steps_per_epoch)
     throw ValueError(cat("Trainer: next_stage returned batches of ", next.train->batch(), " from ",
-                         next.train->dataset().size(), " samples where the run has ", p_.batch,
+                         next.train->epoch_size(), " samples where the run has ", p_.batch,
                          " from ", p_.examples,
                          ": batch size and number of samples must stay the same"));
   train_ = next.train;

@@ -20,7 +20,7 @@ namespace tenon::train {
 
 void Fit::prepare() {
   p_.batch = train_->batch();
-  p_.examples = train_->dataset().size();
+  p_.examples = train_->epoch_size();
   p_.data = o_.data_digest;
   p_.steps_per_epoch = train_->batches();
   p_.loader_seed = train_->state().seed;

@@ -668,7 +668,7 @@ std::vector<AskedQuestion> TrainedModel::answers(const Selection& data, std::int
   require_spans();
   const ContextScope scope(context_);
   const std::shared_ptr<data::Dataset> opened = open_set(data);
-  const auto* set = dynamic_cast<const data::SpanDataset*>(opened.get());
+  const auto* set = opened->as<data::SpanDataset>();
   if (set == nullptr)
     throw ShapeError(
         cat("'", data.data, "' has no questions: give a file of questions, as in spans:FILE"));

@@ -266,6 +266,20 @@ std::string note_on_warm_up(const ResolvedRun& run, std::int64_t steps_per_epoch
              wanted);
 }
 
+// Shapes alone need no labels.
+data::WeightedSampling sampling_of(const ResolvedRun& run, const data::Dataset& set) {
+  const Settings& settings = run.settings;
+  if (settings.sampling != "balanced" || ShapesOnly::is_on()) return {};
+  const auto refuse = [&](const std::string& why) {
+    throw ValueError(cat("setting 'sampling' is 'balanced', but ", why));
+  };
+  if (!settings.shuffle) refuse("'shuffle' is false: balanced samples have a random order");
+  if (run.task->output_form() != OutputForm::Classes || set.classes() < 1 ||
+      set.target_shape().rank() != 0)
+    refuse(cat("a sample of '", settings.data, "' has no single class: use uniform"));
+  return {.weights = data::class_balanced_weights(set)};
+}
+
 }  // namespace
 
 namespace {
@@ -291,6 +305,7 @@ void Session::make_optimizer() {
 void Session::make_loaders() {
   data::LoaderOptions training = loader_options(run);
   training.augment = run.augmentation.plain;
+  training.sampling = sampling_of(run, *sets.train);
   train = std::make_unique<data::Loader>(sets.train, training);
   measured_ = sets;
   make_measuring_loaders();

@@ -131,6 +131,10 @@ const Field kFields[] = {
      9e15},
     {"shuffle", "shuffle the samples in every epoch", &Settings::shuffle},
     {"drop_last", "drop the last batch if it is not full", &Settings::drop_last},
+    {"sampling",
+     "training samples of an epoch: uniform (each once) or balanced (drawn with replacement, every "
+     "class equally often)",
+     &Settings::sampling},
     {"strict", "treat notes as errors: data that would be skipped, converted or assumed",
      &Settings::strict},
     {"early_stopping", "early stopping: epochs without a better validation result; 0: never",
@@ -258,6 +262,7 @@ void check_name(const Field& f, const std::string& value) {
   if (key == "keep_frozen") check_choice(f, value, {"auto", "memory", "disk", "off"});
   if (key == "background" && value != "auto" && value != "none") io::parse_colour(value);
   if (key == "broken") check_choice(f, value, {"skip", "error"});
+  if (key == "sampling") check_choice(f, value, {"uniform", "balanced"});
   if (key == "augment_on") check_choice(f, value, {"auto", "cpu", "gpu", "both"});
   if (key == "tune") check_choice(f, value, {"off", "read", "write"});
   if (key == "device") parse_device(value);  // a run may be read where its device is not
@@ -572,7 +577,15 @@ Settings Settings::of_text(const std::string& toml, const std::string& source) {
 // Without these a file that was cut off would count as a run of the defaults.
 Settings Settings::of_lines(const std::vector<SettingText>& lines, const std::string& file) {
   Settings out;
-  out.apply_lines(lines, file);
+  // Transforms of one's own are known to the program that trained the run. Another program can use
+  // the model, which needs none; what trains reads the list and refuses it.
+  std::vector<SettingText> checked;
+  for (const SettingText& line : lines)
+    if (line.key == "augment")
+      out.augment = line.value;
+    else
+      checked.push_back(line);
+  out.apply_lines(checked, file);
   for (const char* key : {"model", "data", "classes", "epochs", "batch", "optimizer", "lr", "seed"})
     if (std::find(out.given_.begin(), out.given_.end(), key) == out.given_.end() &&
         !(key == std::string("model") && !out.network.empty()))

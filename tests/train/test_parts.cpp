@@ -84,15 +84,15 @@ std::shared_ptr<data::Dataset> set_of(const Kind& kind, const Tensor& order) {
   if (!kind.tokens) return data::from_tensors(in_order(kind.input), in_order(kind.target));
   class Tokens : public data::Dataset {
    public:
-    Tokens(Tensor input, Tensor target) : input_(std::move(input)), target_(std::move(target)) {}
+    Tokens(Tensor input, Tensor target)
+        : Dataset({.input_shape = {input.size(1)},
+                   .input_dtype = DType::Int64,
+                   .target_shape = {input.size(1)},
+                   .classes = 7,
+                   .in_memory = true}),
+          input_(std::move(input)),
+          target_(std::move(target)) {}
     std::int64_t size() const override { return input_.size(0); }
-    Shape input_shape() const override { return {input_.size(1)}; }
-    DType input_dtype() const override { return DType::Int64; }
-    Shape target_shape() const override { return {input_.size(1)}; }
-    DType target_dtype() const override { return DType::Int64; }
-    std::int64_t classes() const override { return 7; }
-    std::string describe() const override { return "tokens"; }
-    bool in_memory() const override { return true; }
     void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
       auto *in = static_cast<std::int64_t*>(inputs), *out = static_cast<std::int64_t*>(targets);
       for (const std::int64_t n : indices) {
@@ -345,12 +345,9 @@ TEST_CASE("parts: with drop_last changed a finished run is still told by its epo
 TEST_CASE("parts: modes of modules are as they were found, whatever ends a call") {
   class Failing : public data::Dataset {
    public:
-    explicit Failing(std::int64_t at) : points_(toy::points(40, 1)), at_(at) {}
+    explicit Failing(std::int64_t at)
+        : Dataset({.input_shape = {2}, .classes = 4}), points_(toy::points(40, 1)), at_(at) {}
     std::int64_t size() const override { return 40; }
-    Shape input_shape() const override { return {2}; }
-    DType input_dtype() const override { return DType::Float32; }
-    std::int64_t classes() const override { return 4; }
-    std::string describe() const override { return "failing"; }
     void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
       if (std::find(indices.begin(), indices.end(), at_) != indices.end())
         throw IoError("the disk is gone");

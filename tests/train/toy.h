@@ -29,19 +29,14 @@ inline std::shared_ptr<data::Dataset> points(std::int64_t count, std::uint64_t s
 /// repeated.
 class Sequences : public data::Dataset {
  public:
+  Sequences()
+      : Dataset({.input_shape = {kLength},
+                 .input_dtype = DType::Int64,
+                 .target_shape = {kLength},
+                 .classes = 5,
+                 .counted_targets = mean_counted(),
+                 .in_memory = true}) {}
   std::int64_t size() const override { return kCount; }
-  Shape input_shape() const override { return {kLength}; }
-  DType input_dtype() const override { return DType::Int64; }
-  Shape target_shape() const override { return {kLength}; }
-  DType target_dtype() const override { return DType::Int64; }
-  std::int64_t classes() const override { return 5; }
-  double counted_targets() const override {
-    std::int64_t all = 0;
-    for (std::int64_t n = 0; n < kCount; ++n) all += counted(n);
-    return static_cast<double>(all) / kCount;
-  }
-  std::string describe() const override { return "sequences"; }
-  bool in_memory() const override { return true; }
   void get(std::span<const std::int64_t> indices, void* inputs, void* targets) const override {
     auto *input = static_cast<std::int64_t*>(inputs), *target = static_cast<std::int64_t*>(targets);
     for (const std::int64_t n : indices)
@@ -54,6 +49,11 @@ class Sequences : public data::Dataset {
  private:
   static constexpr std::int64_t kCount = 11, kLength = 8;
   static std::int64_t counted(std::int64_t n) { return 1 + n % kLength; }
+  static double mean_counted() {
+    std::int64_t all = 0;
+    for (std::int64_t n = 0; n < kCount; ++n) all += counted(n);
+    return static_cast<double>(all) / kCount;
+  }
 };
 
 /// Both figures of a network of such sequences, which learns nothing: of the epoch and of an

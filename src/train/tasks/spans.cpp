@@ -12,9 +12,7 @@
 namespace tenon::train {
 namespace {
 
-const data::SpanDataset* spans_of(const data::Dataset& set) {
-  return dynamic_cast<const data::SpanDataset*>(&set);
-}
+const data::SpanDataset* spans_of(const data::Dataset& set) { return set.as<data::SpanDataset>(); }
 
 class Spans final : public TokenTask {
  public:
