@@ -25,7 +25,7 @@ constexpr RenameRule kGpt2[] = {
     {"ln_f.*", "transformer.ln_f.*"},
 };
 
-// nn.Linear keeps [out, in] where Hugging Face's Conv1D, and we, keep [in, out].
+// nn.Linear stores [out, in]; Hugging Face's Conv1D and Tenon store [in, out].
 constexpr RenameRule kGpt2Linear[] = {
     {"lm_head.weight", "transformer.wte.weight", Change::SameAs},
     {"transformer.h.{a}.attn.bias", "masks", Change::LeftOut},
@@ -69,9 +69,9 @@ constexpr RenameRule kResNetOfHuggingFace[] = {
 
 constexpr std::string_view kWordMatrix = "bert.embeddings.word_embeddings.weight";
 
-// TensorFlow called a normalisation's weight and bias gamma and beta, as files of 2018 do.
+// Files of 2018 use TensorFlow's names of a normalization's weight and bias: gamma and beta.
 constexpr RenameRule kBert[] = {
-    {"bert.embeddings.position_ids", "numbers of places", Change::LeftOut},
+    {"bert.embeddings.position_ids", "position numbers", Change::LeftOut},
     {"bert.embeddings.LayerNorm.gamma", "bert.embeddings.LayerNorm.weight"},
     {"bert.embeddings.LayerNorm.beta", "bert.embeddings.LayerNorm.bias"},
     {"bert.encoder.layer.{a}.attention.output.LayerNorm.gamma",
@@ -95,7 +95,7 @@ constexpr RenameRule kBert[] = {
 };
 // BertModel, without a head.
 constexpr RenameRule kBertBody[] = {
-    {"embeddings.position_ids", "numbers of places", Change::LeftOut},
+    {"embeddings.position_ids", "position numbers", Change::LeftOut},
     {"embeddings.LayerNorm.gamma", "bert.embeddings.LayerNorm.weight"},
     {"embeddings.LayerNorm.beta", "bert.embeddings.LayerNorm.bias"},
     {"encoder.layer.{a}.attention.output.LayerNorm.gamma",
@@ -109,26 +109,28 @@ constexpr RenameRule kBertBody[] = {
     {"pooler.*", "bert.pooler.*", Change::OneTasks},
 };
 
-// As Cadene's pretrained-models, from which timm's came, named the classifier.
+// timm's weights come from Cadene's pretrained-models, which named the classifier last_linear.
 constexpr RenameRule kInceptionResNet[] = {{"last_linear.*", "classif.*"}};
 
 constexpr std::string_view kImageNet = "imagenet", kHalves = "0.5,0.5,0.5/0.5,0.5,0.5";
 
-// Relatives of networks that Tenon has, which compute something else.
+// Networks that resemble a network of Tenon but compute something else: why each is refused.
 constexpr std::string_view
     kLikeRoberta =
-        "its positions are counted from 2 over tokens that are not filled up, token 1 fills up, "
-        "and there are no types of texts",
-    kDistilBert = "it has no types of texts, and its classes are told by a head of two layers",
-    kAlbert = "its layers share their weights, and its embeddings are narrower than its layers",
-    kElectra = "its embeddings are projected, and its head tells which tokens were replaced",
-    kDeberta = "its attention counts relative positions",
-    kMpnet = "its attention has a bias of relative positions",
-    kLlama = "it has rotary positions, RMS norms and gated layers",
-    kGptNeoX = "it has rotary positions, and its attention and its layers' sums run in parallel",
-    kGptNeo = "every second layer of it sees a window of tokens, and its scores are not scaled",
-    kOpt = "its positions begin at 2, and its names and layers are others",
-    kBloom = "its attention has a bias of distances in place of positions";
+        "its positions count from 2 and skip padding, its padding token is 1, and it has no token "
+        "types",
+    kDistilBert = "it has no token types, and its classification head has two layers",
+    kAlbert = "its layers share their weights, and its embeddings are smaller than its layers",
+    kElectra = "its embeddings are projected, and its head detects replaced tokens",
+    kDeberta = "its attention uses relative positions",
+    kMpnet = "its attention adds a bias of relative positions",
+    kLlama = "it has rotary position embeddings, RMS normalization and gated layers",
+    kGptNeoX =
+        "it has rotary position embeddings, and its attention and feed-forward layers run in "
+        "parallel",
+    kGptNeo = "every second layer attends to a window of tokens, and its scores are not scaled",
+    kOpt = "its positions begin at 2, and its names and layers differ",
+    kBloom = "its attention adds a bias of distances (ALiBi) instead of position embeddings";
 
 constexpr WeightFamily kFamilies[] = {
     {"RoBERTa", "roberta.embeddings.word_embeddings.weight", Sign::Any, {}, {}, kLikeRoberta},
@@ -166,13 +168,13 @@ constexpr WeightFamily kFamilies[] = {
      Sign::Any,
      {},
      kImageNet,
-     "Tenon has no such network; inception_resnet_v2 is the nearest"},
+     "Tenon has no such network; the most similar one is inception_resnet_v2"},
     {"torchvision GoogLeNet",
      "inception3a.branch1.conv.weight",
      Sign::Any,
      {},
      kImageNet,
-     "Tenon has no such network; inception_resnet_v2 is the nearest"},
+     "Tenon has no such network; the most similar one is inception_resnet_v2"},
     {"torchvision AlexNet or VGG", "features.0.weight", Sign::Any, {}, kImageNet},
 };
 

@@ -68,7 +68,7 @@ class ZipWriter {
   };
   void put(std::string text);
 
-  std::deque<std::string> own_;  // headers; never moves them
+  std::deque<std::string> own_;  // headers; a deque, so views stay valid
   std::vector<std::string_view> pieces_;
   std::vector<Row> rows_;
   std::uint64_t at_ = 0;

@@ -102,7 +102,7 @@ TEST_CASE("table reading: encodings") {
   CHECK(inputs(parse("town,label\nOrléans,1\n", later)) == Floats{0, 1});
   options.rows.encoding = "cp1252";
   CHECK(parse("a,label\n1,\x80\n2,\x93x\x94\n", options).class_names == Words{"“x”", "€"});
-  CHECK(has(refusal("a,label\n1,\x81\n", options), "none of cp1252"));
+  CHECK(has(refusal("a,label\n1,\x81\n", options), "byte 129, which cp1252 does not define"));
   // UTF-16 as spreadsheets write it, either way round; and without its mark.
   std::string little("\xff\xfe", 2), big("\xfe\xff", 2), bare;
   for (const char c : std::string("a\tlabel\r\n1\t0\r\n2\t1\r\n")) {
@@ -117,7 +117,7 @@ TEST_CASE("table reading: encodings") {
   CHECK(inputs(parse(bare, options)) == Floats{1, 2});
   options.rows.encoding = "ebcdic";
   CHECK(has(refusal("a,label\n1,0\n", options),
-            "utf-8, latin1, cp1252, utf-16, utf-16-le and utf-16-be"));
+            "utf-8, latin1, cp1252, utf-16, utf-16-le or utf-16-be"));
   CHECK(names(parse("\xef\xbb\xbf"
                     "a,label\n1,0\n2,1\n")) == Words{"a"});
 }

@@ -131,18 +131,21 @@ TEST_CASE(
   const std::map<std::string, std::vector<const char*>> said{
       {"torchvision@vgg16", {"torchvision AlexNet or VGG: "}},
       {"torchvision@resnet50", {"torchvision ResNet: "}},
-      {"hf@resnet50", {"Hugging Face ResNet: 320 renamed, as 'classifier.1.bias' to 'fc.bias'"}},
+      {"hf@resnet50",
+       {"Hugging Face ResNet: 320 renamed, for instance 'classifier.1.bias' to 'fc.bias'"}},
       {"timm@inception_resnet_v2", {"timm Inception-ResNet-v2: "}},
-      {"cadene@inception_resnet_v2", {"2 renamed, as 'last_linear.bias' to 'classif.bias'"}},
+      {"cadene@inception_resnet_v2",
+       {"2 renamed, for instance 'last_linear.bias' to 'classif.bias'"}},
       {"2018@bert",
-       {"Hugging Face BERT: 52 renamed, as 'bert.embeddings.LayerNorm.beta'", "numbers of places",
-        "4 left out, as 'bert.pooler.dense.bias': another task's",
+       {"Hugging Face BERT: 52 renamed, for instance 'bert.embeddings.LayerNorm.beta'",
+        "position numbers", "4 left out, for instance 'bert.pooler.dense.bias': of another task",
         "'cls.predictions.decoder.weight' is 'bert.embeddings.word_embeddings.weight'"}},
       {"hf@gpt2", {"Hugging Face GPT-2: 'lm_head.weight' is 'transformer.wte.weight'"}},
-      {"hf_base@gpt2", {"148 renamed", "24 left out, as 'h.0.attn.bias': masks"}},
+      {"hf_base@gpt2", {"148 renamed", "24 left out, for instance 'h.0.attn.bias': masks"}},
       {"linear@gpt2",
-       {"GPT-2 with linear layers: 'model.' taken off 149 names; '_orig_mod.' taken off",
-        "48 transposed, as 'transformer.h.0.attn.c_attn.weight'"}}};
+       {"GPT-2 with linear layers: prefix 'model.' removed from 149 names; prefix '_orig_mod.' "
+        "removed from",
+        "48 transposed, for instance 'transformer.h.0.attn.c_attn.weight'"}}};
   const TestFolder folder;
   for (const auto& entry : published_names()) {
     const std::string& title = entry.first;
@@ -185,7 +188,7 @@ TEST_CASE("families: what does not fit is said, by name and shape") {
   CHECK(fit.differences() ==
         "missing: 'bn1.bias'; of another shape: 'fc.weight' is [7, 32] in the file and [10, 32] in "
         "the network; not in the network: 'module.fc2.weight'");
-  CHECK(joined(fit.done).find("left out beside them: 'epoch'") != std::string::npos);
+  CHECK(joined(fit.done).find("left out, without this prefix: 'epoch'") != std::string::npos);
   train::Settings settings = train::Settings::resolve("resnet18:width=4", "", {});
   CHECK_THROWS_WITH_AS(train::TrainedModel::with_weights(settings, path),
                        doctest::Contains("missing: 'bn1.bias'"), ValueError);

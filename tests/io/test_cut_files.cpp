@@ -112,7 +112,7 @@ TEST_CASE("cut files: weights of every format") {
       CAPTURE(name);
       CAPTURE(left);
       for (std::size_t k = 0; k < 2; ++k)
-        CHECK(refusal([&] { file.read(k); }).find(path + ": was cut short from") == 0);
+        CHECK(refusal([&] { file.read(k); }).find(path + ": was truncated from") == 0);
       CHECK(refusal([&] { file.read_all(); }) != "");
     }
     // Within the last page, where the system gives zeros.
@@ -138,7 +138,7 @@ TEST_CASE("cut files: a file that goes while it is copied") {
     });
     const std::string why = refusal([&] { file.read(0); });
     other.join();
-    CHECK((why.empty() || why.find("was cut short") != std::string::npos));
+    CHECK((why.empty() || why.find("was truncated") != std::string::npos));
     CHECK(refusal([&] { file.read(0); }) != "");
   }
 }

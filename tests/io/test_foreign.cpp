@@ -77,7 +77,7 @@ TEST_CASE("foreign: objects of every kind beside tensors are named and never mad
     CHECK(what_of(file, "class") == "the name '__main__.Own'");
     CHECK(what_of(file, "large") == "a number of more than 64 bits");
     CHECK(what_of(file, "runs").find("open'") != std::string::npos);
-    CHECK(what_of(file, "?") == "an entry whose key is neither text nor a number");
+    CHECK(what_of(file, "?") == "an entry whose key is neither a string nor a number");
     for (const char* there : {"array", "set", "frozen", "bytes", "mutable", "when", "day", "slots",
                               "dictionary", "counter", "complex", "decimal", "function"}) {
       CAPTURE(there);
@@ -145,7 +145,7 @@ TEST_CASE("foreign: weight norms are put together, other parametrizations refuse
       NotSupported);
   bool said = false;
   for (const std::string& deed : fit.done)
-    said = said || deed.find("5 put together from a weight norm's two tensors") == 0;
+    said = said || deed.find("5 computed from the two tensors of a weight norm") == 0;
   CHECK(said);
   // A network with a parameter that is called so keeps it.
   const io::TensorMap own{{"older.weight_g", zeros({2, 1})}, {"older.weight_v", zeros({2, 3})}};
@@ -159,8 +159,8 @@ TEST_CASE("foreign: wrappers in the middle of names are taken out") {
   for (const auto& [name, tensor] : wanted) CHECK(same_values(fit.tensors.at(name), tensor));
   std::string said;
   for (const std::string& deed : fit.done) said += deed + "; ";
-  CHECK(said.find("'_orig_mod.' taken out of 2 names") != std::string::npos);
-  CHECK(said.find("'_checkpoint_wrapped_module.' taken out of 1 names") != std::string::npos);
+  CHECK(said.find("'_orig_mod.' removed from 2 names") != std::string::npos);
+  CHECK(said.find("'_checkpoint_wrapped_module.' removed from 1 names") != std::string::npos);
   // A network that has a part called "module" keeps it.
   const TestFolder folder;
   io::save_weights(folder / "w.pt", {{"a.module.w", ones({2})}});

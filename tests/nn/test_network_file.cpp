@@ -364,7 +364,7 @@ TEST_CASE("network file: what is wrong is said with line, layer and shape") {
   says(file_of("3"), {"a layer is a whole number"});
   says(file_of("{}"), {"a layer is an empty table"});
   says(file_of("[ \"relu\" ]"), {"a layer is a list", "{ sequence = [ ... ] }"});
-  says(file_of("relu"), {"x.toml, line 4", "text stands in double quotes"});
+  says(file_of("relu"), {"x.toml, line 4", "put text in double quotes"});
   says(file_of("{ name = \"a\", linear = 3 }"),
        {"a layer begins with what it is: put linear before 'name'"});
   says(file_of("\"flatten\", { linear = 3, init = \"kaiming_norml\" }"),

@@ -34,7 +34,7 @@ TEST_CASE("hostile folder: links of another user are refused, before anything is
       const train::RunFolder made(run, false);
       FAIL("was taken");
     } catch (const IoError& error) {
-      CHECK(std::string(error.what()).find(link + ": is a link that user 65534 made") == 0);
+      CHECK(std::string(error.what()).find(link + ": is a symbolic link of user 65534") == 0);
     }
     CHECK(io::read_file(precious) == "mine");
     fs::remove_all(run);
