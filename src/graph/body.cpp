@@ -97,7 +97,8 @@ ClosedBody close_over(const char* op, const std::vector<Tensor>& results,
     if (node->op == Op::Assign) {
       const std::string& label = label_text(node->input(0)->label);
       throw NotSupported(cat(where(op), ": a variable", label.empty() ? "" : " (" + label + ")",
-                             " is assigned inside: carry the value, and assign what comes out"));
+                             " is assigned inside: make the value a carry, and assign the final "
+                             "carry after the loop"));
     }
     bool depends = false;
     for (const Node* in : node->in()) depends = depends || inside.contains(in);

@@ -99,7 +99,7 @@ Tensor TransformerDecoderLayer::feed_forward(const Tensor& x) const {
   return drop(linear2_(drop(activation_.forward(linear1_(x)))));
 }
 
-// The parts in their order, with whatever each kind of attention takes its keys from.
+// Applies the parts of a layer in order. `self` and `cross` compute the two kinds of attention.
 template <class Self, class Cross>
 Tensor TransformerDecoderLayer::run(const Tensor& tgt, Self&& self, Cross&& cross) const {
   const auto drop = [&](const Tensor& t) {
@@ -184,8 +184,8 @@ TransformerDecoder::Decoded TransformerDecoder::forward(const Tensor& x,
                                                         const Tensor& place,
                                                         const AttentionMask& memory_mask) const {
   if (static_cast<std::int64_t>(caches.size()) != layers_.size())
-    throw ValueError(cat("TransformerDecoder: there are ", caches.size(), " caches for ",
-                         layers_.size(), " layers: begin with start()"));
+    throw ValueError(cat("TransformerDecoder: ", caches.size(), " caches were given for ",
+                         layers_.size(), " layers: get the caches from start()"));
   Decoded out{x, {}};
   for (std::int64_t k = 0; k < layers_.size(); ++k) {
     DecodedPlace made = (*layers_[k].as<TransformerDecoderLayer>())(

@@ -39,7 +39,8 @@ bool stand_apart(const char* name, std::span<const Device> devices) {
 }
 
 std::vector<Device> devices_of_parts(const char* name, std::span<const Tensor> parts) {
-  if (parts.empty()) throw ValueError(cat(where(name), ": a group has one member or more"));
+  if (parts.empty())
+    throw ValueError(cat(where(name), ": there are no parts; a group needs at least one member"));
   std::vector<Device> devices;
   devices.reserve(parts.size());
   for (std::size_t k = 0; k < parts.size(); ++k) {
@@ -108,8 +109,8 @@ std::vector<Tensor> broadcast(const Tensor& x, std::span<const Device> members) 
   const Device home = devices_of_parts("broadcast", {&x, 1})[0];
   const Tensor given = placed_on(x, home);
   if (std::find(members.begin(), members.end(), home) == members.end())
-    throw DeviceError(cat(where("broadcast"), ": the tensor lives on ", home.str(),
-                          ", which is no member of the group"));
+    throw DeviceError(cat(where("broadcast"), ": the tensor is on ", home.str(),
+                          ", which is not a member of the group"));
   const bool apart = stand_apart("broadcast", members);
   const bool one_backend = std::all_of(members.begin(), members.end(), [&](Device device) {
     return device.kind == home.kind && device.index < kMaskBits;

@@ -215,7 +215,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                            std::int64_t more) {
     if (more < 0 || more >= std::max(stride, dilation))
       throw ValueError(cat(where(kName), ": output padding ", more, " for stride ", stride,
-                           " and dilation ", dilation, "; it lies below one of them"));
+                           " and dilation ", dilation, "; it must be below one of them"));
     const std::int64_t reached = (x.size(a) - 1) * stride + dilation * (weight.size(a) - 1) + 1;
     return Axis{stride, padding, dilation, more, reached, reached - 2 * padding + more};
   };
@@ -225,7 +225,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
   const std::int64_t channels = weight.size(1) * o.groups;
   if (h.size < 1 || w.size < 1)
     throw ShapeError(cat(where(kName), ": input ", x.shape(), " and weight ", weight.shape(),
-                         " with this padding leave nothing"));
+                         " with this padding give an empty output"));
   const bool whole = h.more >= h.stride || w.more >= w.stride;
   const DType dtype = promote(x.dtype(), weight.dtype());
   const ContractionAttrs attrs =
@@ -257,7 +257,7 @@ std::int64_t conv_size(const Node& node, std::int64_t in, std::int64_t kernel, s
   if (std::max(pad, stride) > kLargestSize ||
       dil > kLargestSize / std::max<std::int64_t>(kernel, 1))
     throw ShapeError(cat(where(node), ": padding ", pad, ", stride ", stride, " or dilation ", dil,
-                         " is too large to count pixels with"));
+                         " is too large: sizes overflow"));
   const std::int64_t span = dil * (kernel - 1) + 1, padded = in + 2 * pad;
   if (kernel < 1) throw ShapeError(cat(where(node), ": the kernel has size 0"));
   if (span > padded)

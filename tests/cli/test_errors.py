@@ -154,7 +154,7 @@ class WrongWords(CommandTest):
         self.fails(2, "train", "lenet5", "--memory-limit", "lots", says=["--memory-limit", "800MB"])
         self.fails(2, "summary", "lenet5", "--batch", "0", says=["--batch", "1 or more"])
         self.fails(2, "summary", "lenet5", "--batch", "16777217", says=["--batch", "16777216 at most"])
-        self.fails(2, "summary", "gpt2_xl", "--batch", "16777216", says="more multiply-adds than 64 bits count")
+        self.fails(2, "summary", "gpt2_xl", "--batch", "16777216", says="the number of multiply-adds exceeds 64 bits")
         self.fails(2, "bench", "--only", "lenet5", says=["lenet5", "MODEL_bBATCH"])
         self.fails(2, "bench", "--phase", "trian", says="did you mean train?")
         self.fails(2, "bench", "--only", "lenet5_b4", "--budget", "-1", says=["--budget", "-1", "seconds"])

@@ -537,7 +537,7 @@ class Texts(CommandTest):
             told = self.ok(*words).err
             self.assertIn("long.txt, line 2: 1 of 3 texts is cut to 16 tokens", told, words)
             self.assertIn("long.txt, line 3: 2 words or characters in 1 of 3 texts are not in the vocabulary", " ".join(told.split()), words)
-            self.fails(3, *words, "--strict", says="refused, for 'strict' is on")
+            self.fails(3, *words, "--strict", says="refused because 'strict' is on")
         notes = [note["text"] for note in self.json("eval", "run", "--data", "lines:long.txt", "--json")["notes"]]
         self.assertTrue(any(note.startswith("long.txt, line 2: 1 of 3 texts is cut to 16 tokens") for note in notes), notes)
         self.assertIn("1 of 1 texts is cut to 16 tokens", self.ok("predict", "run", "--text", long).err)

@@ -182,7 +182,7 @@ class ImageFiles(CommandTest):
         self.assertIn("1 folder holds no images and is not a class: empty", words)
         self.assertIn("1 file is not an image by its extension and was left out", words)
         self.assertIn("samples per class: 1: 8, 2: 8, 10: 8, 11: 8", self.ok("data", "info", "folder:numbered,size=8,order=natural").out)
-        self.fails(3, "data", "info", "folder:numbered,size=8", "--strict", says="refused, for 'strict' is on")
+        self.fails(3, "data", "info", "folder:numbered,size=8", "--strict", says="refused because 'strict' is on")
 
     def test_lists_with_headers_quotes_and_marks(self):
         """A header was an image and a class of its own; quotes and a byte order mark belonged to paths."""

@@ -37,7 +37,7 @@ class Tables(CommandTest):
         says = "others.csv, line 2: column 'town': 20 fields hold words that training has not seen, such as 'berlin'"
         for words in (["eval", "towns", "--data", "csv:others.csv"], ["predict", "towns", "others.csv"]):
             self.assertIn(says, " ".join(self.ok(*words).err.split()), words)
-            self.fails(3, *words, "--strict", says=["has not seen", "refused, for 'strict' is on"])
+            self.fails(3, *words, "--strict", says=["has not seen", "refused because 'strict' is on"])
 
     def test_two_columns_of_one_name_stay_two(self):
         draw = random.Random(5)

@@ -124,7 +124,7 @@ class Weights(CommandTest):
         self.assertIn("not read: 'args', an object of 'argparse.Namespace', and", shown.err)
         told = self.json("weights", "show", objects, "--json")
         self.assertIn({"name": "args", "what": "an object of 'argparse.Namespace'"}, told["unread"])
-        self.fails(3, "weights", "show", objects, "--strict", says=["not read", "refused, for 'strict' is on"])
+        self.fails(3, "weights", "show", objects, "--strict", says=["not read", "refused because 'strict' is on"])
         done = self.ok("weights", "convert", types, "types.npz")
         self.assertIn("2 of float8_e4m3fn read as float32, as 'float8_e4m3fn'", done.err)
         self.assertIn("4 not read: 'uint64', a tensor of uint64 [6], and 3 more", done.err)

@@ -52,7 +52,7 @@ TEST_CASE("pooling: the way back refuses what does not fit") {
   using Two = std::pair<std::int64_t, std::int64_t>;
   CHECK(max_unpool2d(y.values, y.indices, o, Two{7, 9}).shape() == Shape{2, 3, 7, 9});
   CHECK_THROWS_WITH_AS(max_unpool2d(y.values, y.indices, o, Two{8, 8}),
-                       doctest::Contains("must lie between 4 and 8"), ValueError);
+                       doctest::Contains("must be between 4 and 8"), ValueError);
   CHECK_THROWS_AS(max_unpool2d(y.values, y.indices[0]), ShapeError);
   constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
   CHECK_THROWS_AS(max_unpool2d(y.values, y.indices, {.padding = {kHuge, kHuge}}), ShapeError);

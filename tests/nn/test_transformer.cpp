@@ -148,13 +148,13 @@ TEST_CASE("attention: a place outside the cache, and what is no cache, are refus
     return Tensor::from(std::vector<std::int64_t>{place}, {});
   };
   for (const std::int64_t place : {std::int64_t{-1}, std::int64_t{5}}) {
-    const std::string text = "attention (decoder.self_attn): the place " + std::to_string(place) +
-                             " is outside a cache of 5";
+    const std::string text = "attention (decoder.self_attn): the position " +
+                             std::to_string(place) + " is outside a cache of 5";
     CHECK_THROWS_WITH_AS(at(index(place)), doctest::Contains(text.c_str()), ValueError);
     CHECK_THROWS_AS(at(scalar(place, DType::Int64)), ValueError);
     CHECK_THROWS_AS(at(cast(index(place), DType::Int32).eval()), ValueError);
   }
-  CHECK_THROWS_WITH_AS(at(scalar(1.0)), doctest::Contains("the place is float32"), DTypeError);
+  CHECK_THROWS_WITH_AS(at(scalar(1.0)), doctest::Contains("the position is float32"), DTypeError);
   CHECK_THROWS_AS(at(zeros({}, DType::Bool)), DTypeError);
   for (const Shape& shape : {Shape{2}, Shape{5}, Shape{3, 5}})
     CHECK_THROWS_WITH_AS(at(zeros(shape, DType::Int64)), doctest::Contains("must be one number"),
@@ -169,7 +169,7 @@ TEST_CASE("attention: a place outside the cache, and what is no cache, are refus
   };
   const auto refuses_shape = [&](const Tensor& keys, const Tensor& values) {
     CHECK_THROWS_WITH_AS(with(keys, values),
-                         doctest::Contains("takes a cache of keys and values [3, 2, places, 2]"),
+                         doctest::Contains("takes a cache of keys and values [3, 2, positions, 2]"),
                          ShapeError);
     CHECK_THROWS_AS(net(x, nn::KeyValueCache{keys, values}).eval(), ShapeError);
   };
