@@ -70,11 +70,11 @@ Tensor stand_in_for(const Tensor& like, Device home) {
   return without_memory(like.shape(), like.dtype(), home);
 }
 
-std::vector<Tensor> stand_ins_for(std::span<const Tensor> like, Device home) {
-  std::vector<Tensor> stand_ins;
-  stand_ins.reserve(like.size());
-  for (const Tensor& t : like) stand_ins.push_back(stand_in_for(t, home));
-  return stand_ins;
+std::vector<Tensor> placeholders_for(std::span<const Tensor> like, Device home) {
+  std::vector<Tensor> placeholders;
+  placeholders.reserve(like.size());
+  for (const Tensor& t : like) placeholders.push_back(stand_in_for(t, home));
+  return placeholders;
 }
 
 ClosedBody close_over(const char* op, const std::vector<Tensor>& results,

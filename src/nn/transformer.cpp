@@ -123,10 +123,10 @@ Tensor TransformerDecoderLayer::forward(const Tensor& tgt, const Tensor& memory,
       [&](const Tensor& x) { return multihead_attn_(x, memory, memory, memory_mask); });
 }
 
-DecodedPlace TransformerDecoderLayer::forward(const Tensor& x, const DecoderCache& cache,
-                                              const Tensor& place,
-                                              const AttentionMask& memory_mask) const {
-  DecodedPlace out{{}, cache};
+DecodedPosition TransformerDecoderLayer::forward(const Tensor& x, const DecoderCache& cache,
+                                                 const Tensor& place,
+                                                 const AttentionMask& memory_mask) const {
+  DecodedPosition out{{}, cache};
   out.output = run(
       x,
       [&](const Tensor& at) {
@@ -188,7 +188,7 @@ TransformerDecoder::Decoded TransformerDecoder::forward(const Tensor& x,
                          layers_.size(), " layers: get the caches from start()"));
   Decoded out{x, {}};
   for (std::int64_t k = 0; k < layers_.size(); ++k) {
-    DecodedPlace made = (*layers_[k].as<TransformerDecoderLayer>())(
+    DecodedPosition made = (*layers_[k].as<TransformerDecoderLayer>())(
         out.output, caches[static_cast<std::size_t>(k)], place, memory_mask);
     out.output = made.output;
     out.caches.push_back(made.cache);

@@ -69,7 +69,7 @@ Shape batch_axes(const Tensor& x) { return Shape(x.shape().begin(), x.rank() - 2
 
 // Whether batch axes and rows can be merged into one axis without a copy, as far as the graph
 // shows.
-bool lies_in_rows(const Tensor& x) {
+bool merges_into_rows(const Tensor& x) {
   const Node& node = *x.node();
   return node.realised() || op_info(node.op).kind != OpKind::View || node.op == Op::Reshape;
 }
@@ -99,7 +99,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (x.size(-1) != y.size(-2))
     throw ShapeError(cat(where("matmul"), ": ", a.shape(), " and ", b.shape(),
                          " do not multiply: ", x.size(-1), " columns meet ", y.size(-2), " rows"));
-  if (b.rank() == 2 && a.rank() > 2 && lies_in_rows(x)) return times_one_matrix(x, y);
+  if (b.rank() == 2 && a.rank() > 2 && merges_into_rows(x)) return times_one_matrix(x, y);
   const Shape batch = broadcast_shapes(batch_axes(x), batch_axes(y), where("matmul").c_str());
   Tensor out = product(with_matrix(x, batch), with_matrix(y, batch));
   if (b.rank() == 1) out = squeeze(out, -1);

@@ -195,7 +195,7 @@ std::shared_ptr<Trace> CompiledFunction::Impl::find(std::uint64_t key,
     it->second->touch();
     if (latest != it->second) {
       before = std::exchange(latest, it->second);
-      if (before != nullptr) before->rest();
+      if (before != nullptr) before->drop_idle_outputs();
     }
     return it->second;
   }

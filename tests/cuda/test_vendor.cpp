@@ -706,7 +706,7 @@ int plans_made() {
 DeviceCheck expected(const Engine& engine, std::int64_t more, const std::string& configuration) {
   const Shape x{2, 8, 13 + more, 13}, w{24, 8, 3, 3}, y{2, 24, 11 + more, 11};
   DeviceCheck t = contraction(Op::Conv2d, x, natural(x), w, natural(w), y, kFp32);
-  engine.expect(configuration, t.region, t.values);
+  engine.announce(configuration, t.region, t.values);
   return t;
 }
 

@@ -146,9 +146,9 @@ class SimtKernel final : public Kernel {
         b_{region.contraction.b.value, shape.b.rows.offset},
         title_(region.title) {
     SimtProblem& p = problem_;
-    if (shape.a.plain) turn_.emplace(target, shape.a.rows, false);
-    const MatrixRows &a = turn_ ? turn_->result() : shape.a.rows, &b = shape.b.rows;
-    p.a.line = static_cast<int>(turn_ ? a.outer_stride : a.inner);
+    if (shape.a.plain) transpose_.emplace(target, shape.a.rows, false);
+    const MatrixRows &a = transpose_ ? transpose_->result() : shape.a.rows, &b = shape.b.rows;
+    p.a.line = static_cast<int>(transpose_ ? a.outer_stride : a.inner);
     p.b.line = static_cast<int>(b.inner);
     p.m = static_cast<int>(shape.m), p.n = static_cast<int>(shape.n);
     p.k = static_cast<int>(shape.k);
@@ -165,7 +165,7 @@ class SimtKernel final : public Kernel {
       p.ticket = tickets.take(tiles);
       workspace_bytes = at(tiles * p.splits * tile_.m * tile_.n) * 4;
     }
-    if (turn_) workspace_bytes += turn_->bytes() + kConversionAlignment;
+    if (transpose_) workspace_bytes += transpose_->bytes() + kConversionAlignment;
     PrintedEpilogue printed = print_epilogue(region, values, target);
     arguments_ = std::move(printed.arguments);
     arguments_.reserve(tiles, workspace_bytes);
@@ -180,11 +180,11 @@ class SimtKernel final : public Kernel {
     SimtProblem problem = problem_;
     problem.b.data = b_.in(binding, title_);
     std::byte* place = binding.workspace;
-    if (turn_) {
+    if (transpose_) {
       place = aligned_workspace(place);
-      turn_->run(binding.stream, binding.values[at(a_.value)], place);
+      transpose_->run(binding.stream, binding.values[at(a_.value)], place);
       problem.a.data = reinterpret_cast<const float*>(place);
-      place += turn_->bytes();
+      place += transpose_->bytes();
     } else {
       problem.a.data = a_.in(binding, title_);
     }
@@ -195,7 +195,7 @@ class SimtKernel final : public Kernel {
   }
 
   std::string source() const override {
-    return cat(turn_ ? turn_->source() : std::string(), kernel_->source().text);
+    return cat(transpose_ ? transpose_->source() : std::string(), kernel_->source().text);
   }
 
  private:
@@ -236,7 +236,7 @@ class SimtKernel final : public Kernel {
   const Tile tile_;
   const Operand a_, b_;
   const std::string title_;
-  std::optional<RowTranspose> turn_;  // rows that are contiguous along k
+  std::optional<RowTranspose> transpose_;  // rows that are contiguous along k
   SimtProblem problem_;
   Grid grid_;
   EpilogueArguments arguments_;

@@ -98,8 +98,8 @@ class Side {
     const auto step = static_cast<std::int64_t>(16 / item_);
     const bool aligned = rows.offset % step == 0 && rows.outer_stride % step == 0;
     if (across_ && wanted == DType::Float32) {
-      turn_.emplace(target, rows, true);
-      rows = turn_->result();
+      transpose_.emplace(target, rows, true);
+      rows = transpose_->result();
       across_ = false;
     } else if (stored != wanted || !aligned) {
       cast_.emplace(target, rows, stored, wanted);
@@ -116,10 +116,10 @@ class Side {
 
   bool across() const { return across_; }
   std::size_t workspace_bytes() const {
-    return turn_ ? turn_->bytes() : cast_ ? cast_->bytes() : 0;
+    return transpose_ ? transpose_->bytes() : cast_ ? cast_->bytes() : 0;
   }
   std::string source() const {
-    return turn_ ? turn_->source() : cast_ ? cast_->source() : std::string();
+    return transpose_ ? transpose_->source() : cast_ ? cast_->source() : std::string();
   }
 
   /// Queues the conversion, if there is one, into the workspace at `place`, which advances.
@@ -127,7 +127,7 @@ class Side {
     std::byte* memory = binding.values[at(value_)];
     const std::byte* from = memory;
     if (workspace_bytes() > 0) memory = place;
-    if (turn_) turn_->run(binding.stream, from, memory);
+    if (transpose_) transpose_->run(binding.stream, from, memory);
     if (cast_) cast_->run(binding.stream, from, memory);
     place += workspace_bytes();
     return map(memory + offset_bytes_);
@@ -145,7 +145,7 @@ class Side {
   std::size_t item_;
   int box_rows_ = 0;
   std::optional<RowCast> cast_;
-  std::optional<RowTranspose> turn_;  // tf32 is multiplied along lines only
+  std::optional<RowTranspose> transpose_;  // tf32 is multiplied along lines only
   std::size_t offset_bytes_ = 0;
   std::uint64_t extents_[2] = {}, pitch_ = 0;
 };

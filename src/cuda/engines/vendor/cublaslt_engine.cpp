@@ -48,8 +48,9 @@ std::uint32_t alignment_of(const MatrixRows& rows, DType dtype) {
   return static_cast<std::uint32_t>(bits & -bits);
 }
 
-/// True if all rows are multiples of 16 bytes, as Hopper's kernels require.
-bool has_whole_lines(const MatrixShape& shape, DType compute) {
+/// True if the length and stride of all rows are multiples of 16 bytes, as Hopper's kernels
+/// require.
+bool has_aligned_rows(const MatrixShape& shape, DType compute) {
   const std::int64_t line = 16 / static_cast<std::int64_t>(item_size(compute));
   const auto is_whole = [&](const MatrixRows& rows) {
     return rows.inner % line == 0 && (rows.outer == 1 || rows.outer_stride % line == 0);
@@ -65,7 +66,7 @@ double product_microseconds(const GpuModel& gpu, MatrixShape shape, const Contra
   constexpr double kShareOfOthers = 0.12;  // of 16 bits, by kernels for older GPUs
   constexpr double kRounds = 4;  // of loads, until all of a multiprocessor computes and back
   const auto real = [](std::int64_t x) { return static_cast<double>(x); };
-  const bool whole = !vendor_is_short(c.compute()) || has_whole_lines(shape, c.compute());
+  const bool whole = !vendor_is_short(c.compute()) || has_aligned_rows(shape, c.compute());
   // By size class: an incomplete batch is planned like a whole one.
   shape.m = power_above(shape.m), shape.k = power_above(shape.k);
   const double rate = (whole ? kShare : kShareOfOthers) * gpu.rate(c.compute(), c.tf32());

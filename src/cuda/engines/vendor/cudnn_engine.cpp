@@ -217,7 +217,7 @@ class Operand {
     const auto planes = transposes(view, shape, channels_last);
     if (!planes) throw NotSupported("cuDNN reads no operand that lies in this order");
     for (const Shape& each : *planes) {
-      turns_.emplace_back(target, each, dtype, wanted);
+      transposes_.emplace_back(target, each, dtype, wanted);
       dtype = wanted;
     }
     if (dtype == wanted) return;
@@ -228,7 +228,7 @@ class Operand {
   }
   std::size_t bytes() const {
     std::size_t sum = cast_ ? cast_->bytes() : 0;
-    for (const PlaneTranspose& turn : turns_) sum += turn.bytes();
+    for (const PlaneTranspose& transpose : transposes_) sum += transpose.bytes();
     return sum;
   }
   /// `place` advances past the conversion's workspace.
@@ -239,15 +239,15 @@ class Operand {
       return std::exchange(place, place + cast_->bytes());
     }
     memory += offset_;
-    for (const PlaneTranspose& turn : turns_) {
-      turn.run(binding.stream, memory, place);
-      memory = std::exchange(place, place + turn.bytes());
+    for (const PlaneTranspose& transpose : transposes_) {
+      transpose.run(binding.stream, memory, place);
+      memory = std::exchange(place, place + transpose.bytes());
     }
     return memory;
   }
   std::string source() const {
     std::string all = cast_ ? cast_->source() : std::string();
-    for (const PlaneTranspose& turn : turns_) all += turn.source();
+    for (const PlaneTranspose& transpose : transposes_) all += transpose.source();
     return all;
   }
 
@@ -255,7 +255,7 @@ class Operand {
   ValueId value_;
   std::size_t offset_ = 0;
   std::optional<RowCast> cast_;
-  std::vector<PlaneTranspose> turns_;
+  std::vector<PlaneTranspose> transposes_;
 };
 
 class CudnnKernel final : public Kernel {
@@ -283,7 +283,7 @@ class CudnnKernel final : public Kernel {
       place += product_bytes_;
     }
     std::byte* result = out;
-    if (turn_) {
+    if (transpose_) {
       result = place;
       place += transposed_bytes_;
     }
@@ -292,12 +292,12 @@ class CudnnKernel final : public Kernel {
     const std::byte* w = c_.op == Op::Conv2dWeightGrad ? result : b;
     const std::byte* y = c_.op == Op::Conv2d ? result : c_.op == Op::Conv2dInputGrad ? a : b;
     plan_->run(binding.stream, x, w, y, bias, place);
-    if (turn_) turn_->run(binding.stream, result, out);
+    if (transpose_) transpose_->run(binding.stream, result, out);
     if (epilogue_) epilogue_->run(binding, out);
   }
 
   std::string source() const override {
-    return a_.source() + b_.source() + (turn_ ? turn_->source() : std::string()) +
+    return a_.source() + b_.source() + (transpose_ ? transpose_->source() : std::string()) +
            (epilogue_ ? epilogue_->source() : std::string());
   }
 
@@ -337,8 +337,8 @@ class CudnnKernel final : public Kernel {
   void transpose_back(const Target& target) {
     const Shape planes = planes_of(c_.out_shape);
     if (planes[2] == 1) return;
-    turn_.emplace(target, Shape{planes[0], planes[2], planes[1]}, result_, result_);
-    transposed_bytes_ = turn_->bytes();
+    transpose_.emplace(target, Shape{planes[0], planes[2], planes[1]}, result_, result_);
+    transposed_bytes_ = transpose_->bytes();
   }
 
   const Contraction c_;
@@ -347,7 +347,7 @@ class CudnnKernel final : public Kernel {
   std::optional<VendorEpilogue> epilogue_;
   ValueId out_ = kNoValue, bias_ = kNoValue;
   DType result_ = DType::Float32;
-  std::optional<PlaneTranspose> turn_;  // of an NHWC result
+  std::optional<PlaneTranspose> transpose_;  // of an NHWC result
   std::size_t bias_offset_ = 0, product_bytes_ = 0, transposed_bytes_ = 0;
 };
 
@@ -420,8 +420,8 @@ class CudnnEngine final : public Engine {
                                          way_of(configuration, region.contraction, values));
   }
 
-  void expect(const std::string& configuration, const Region& region,
-              std::span<const Value> values) const override {
+  void announce(const std::string& configuration, const Region& region,
+                std::span<const Value> values) const override {
     if (target_.ordinal < 0 || refusal(region, values) != nullptr) return;
     try {
       const Way way = way_of(configuration, region.contraction, values);
