@@ -137,7 +137,7 @@ class Tables(CommandTest):
         self.ok("predict", "run", source, "--write")
         self.assertEqual(len((self.folder / "dress.predictions.csv").read_text().splitlines()), 13)
         self.fails(2, "predict", "run", "csv:plainly.csv,label=kind", says="no column 'kind'")
-        self.fails(2, "predict", "run", "csv:plainly.csv,colour=red", says="separator=SIGN")
+        self.fails(2, "predict", "run", "csv:plainly.csv,colour=red", says="separator=CHAR")
         out = self.ok("predict", "run", "csv:plainly.csv", "--count", "2").out
         self.assertIn("10 of 12 samples of csv:plainly.csv are not shown", out)
         # A run's own way of writing is the default.
