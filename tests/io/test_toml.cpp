@@ -35,13 +35,13 @@ TEST_CASE("toml: values keep their kinds, lines and order") {
   CHECK(std::string(list.kind_name()) == "a list");
 }
 
-TEST_CASE("toml: tables within a line may go over several") {
+TEST_CASE("toml: inline tables may span several lines") {
   const TomlValue tree = io::parse_toml("a = {\n  k = 1,  # one\n  l = [ 2 ],\n}\n", "x.toml");
   CHECK(tree.find("a")->entries.size() == 2);
   CHECK(tree.find("a")->find("l")->line == 3);
 }
 
-TEST_CASE("toml: what is wrong is refused with its line") {
+TEST_CASE("toml: errors name the line") {
   for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
            {"a = 1\nb = \n", "line 2"},
            {"a = 1\nb = 1979-05-27\n", "line 2: dates are not supported"},
@@ -56,7 +56,7 @@ TEST_CASE("toml: what is wrong is refused with its line") {
   }
 }
 
-TEST_CASE("toml: quoted text comes back as it was") {
+TEST_CASE("toml: quoted text is read back unchanged") {
   const std::string text = "a\nb\t\"c\\d\u00e4 # 'e'\x01";
   const TomlValue tree = io::parse_toml("k = " + io::toml_quoted(text) + "\n", "x");
   CHECK(tree.find("k")->text == text);
