@@ -35,7 +35,7 @@ TEST_CASE("errors: the layer is named") {
   REFUSES(add(input({2, 3}), input({4})), ShapeError, "add (block.conv1): shapes [2, 3] and [4]");
 }
 
-TEST_CASE("errors: making tensors") {
+TEST_CASE("errors: creating tensors") {
   REFUSES(full({2}, 300, U8), ValueError, "the number 300 does not fit uint8");
   REFUSES(full({2}, 1.5, I64), ValueError, "int64 cannot represent 1.5");
   REFUSES(arange(0, 5, 0), ValueError, "arange: the step is 0");
@@ -48,7 +48,7 @@ TEST_CASE("errors: making tensors") {
   REFUSES(dropout(input({2}, I64), 0.1), DTypeError, "takes a floating tensor, not int64");
 }
 
-TEST_CASE("errors: element by element") {
+TEST_CASE("errors: element-wise") {
   REFUSES(neg(input({2}, B)), DTypeError, "neg: does not take bool");
   REFUSES(sub(input({2}, B), input({2}, B)), DTypeError, "use logical_xor");
   REFUSES(floor(input({2}, B)), DTypeError, "floor");
@@ -179,7 +179,7 @@ TEST_CASE("errors: losses") {
   REFUSES(huber_loss(input({4}), input({4}), Reduction::Mean, 0), ValueError, "delta is 0");
 }
 
-TEST_CASE("errors: floating class numbers are told as such") {
+TEST_CASE("errors: floating class indices are reported as such") {
   const Tensor logits = input({3, 4}), numbers = input({3});
   REFUSES(cross_entropy(logits, numbers), DTypeError,
           "class indices are int64 or int32, not float32: cast them");
@@ -195,7 +195,7 @@ TEST_CASE("errors: effects and gradients") {
   REFUSES(grad(x * 2, x, input({2})), ShapeError, "the seed is float32[2]");
 }
 
-TEST_CASE("errors: sizes that would wrap around, null pointers") {
+TEST_CASE("errors: sizes that overflow, null pointers") {
   constexpr std::int64_t kHuge = std::int64_t{1} << 61, kMost = INT64_MAX;
   REFUSES(zeros({kHuge}, F64), ShapeError, "more than 2^59 elements");
   const Tensor x = input({1, 1, 4, 4}), w = input({1, 1, 3, 3});
