@@ -151,7 +151,7 @@ void add_gelu_gradient(DeviceCheck& t, const Shape& space, DType to) {
 
 // ---- Without a GPU ---------------------------------------------------------------------------
 
-TEST_CASE("vendor: cuBLASLt takes strides with one contiguous axis") {
+TEST_CASE("vendor: cuBLASLt supports strides with one contiguous axis") {
   cuda::MatrixShape s;
   std::string why;
   DeviceCheck t = product(5, 6, 7);
@@ -187,7 +187,7 @@ TEST_CASE("vendor: cuBLASLt's batches are one axis, or rows") {
   CHECK(s.a.rows.batch_stride == 20);
   CHECK(s.b.rows.batch_stride == 30);
 
-  View& right = t.region.contraction.b;  // the same matrix for all
+  View& right = t.region.contraction.b;  // the same matrix for all batches
   right.stride[0] = right.stride[1] = 0;
   s = {};
   CHECK(cuda::matrix_shape(t.region.contraction, s, &why));
@@ -200,7 +200,7 @@ TEST_CASE("vendor: cuBLASLt's batches are one axis, or rows") {
   CHECK(why == "several batch axes");
 }
 
-TEST_CASE("vendor: a convolution by filters of one pixel is a product for each image") {
+TEST_CASE("vendor: a 1x1 convolution is one product for each image") {
   const Shape x{3, 8, 4, 5}, w{6, 8, 1, 1}, y{3, 6, 4, 5};
   DeviceCheck t = contraction(Op::Conv2d, x, natural(x), w, natural(w), y, kFp32);
   Contraction& c = t.region.contraction;
@@ -224,7 +224,8 @@ TEST_CASE("vendor: a convolution by filters of one pixel is a product for each i
   CHECK(cuda::as_product(c).op == Op::Conv2dWeightGrad);
 }
 
-TEST_CASE("vendor: a product lies where its epilogue writes what is as large and read by nobody") {
+TEST_CASE(
+    "vendor: a product uses the memory of an epilogue result of the same size that is not read") {
   DeviceCheck t = product(5, 6, 7, kFp32, false);
   add_epilogue(t, {1, 5, 6});
   const ValueId first = t.region.map.stores.at(0).view.value;
@@ -592,7 +593,7 @@ TEST_CASE("vendor: cuBLASLt's biases and GELU in 16 bits") {
       }
 }
 
-TEST_CASE("vendor: where cuBLASLt has no epilogue of GELU, a kernel of ours follows the product") {
+TEST_CASE("vendor: without a GELU epilogue in cuBLASLt, a kernel of ours follows the product") {
   const cuda::Target* target = gpu_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
@@ -614,7 +615,7 @@ TEST_CASE("vendor: where cuBLASLt has no epilogue of GELU, a kernel of ours foll
   unsetenv("TENON_FAKE_OLD_CUBLASLT");
 }
 
-TEST_CASE("vendor: ReLU that a library fuses keeps NaN") {
+TEST_CASE("vendor: a ReLU that the library fuses keeps NaN") {
   const cuda::Target* target = gpu_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   DeviceCheck t = product(8, 8, 8, kFp32, false);
@@ -624,7 +625,7 @@ TEST_CASE("vendor: ReLU that a library fuses keeps NaN") {
   t.check_device(cuda::cublaslt_engine(*target));
 }
 
-TEST_CASE("vendor: cuBLASLt's convolutions by filters of one pixel") {
+TEST_CASE("vendor: 1x1 convolutions by cuBLASLt") {
   const cuda::Target* target = gpu_with(&cuda::Target::cublaslt);
   if (target == nullptr) return;
   const Engine& engine = cuda::cublaslt_engine(*target);
@@ -719,7 +720,7 @@ void wait_for_plans(int count) {
 
 }  // namespace
 
-TEST_CASE("vendor: cuDNN plans what is expected, for the next who asks") {
+TEST_CASE("vendor: cuDNN plans what is announced before it is requested") {
   const cuda::Target* target = gpu_with(&cuda::Target::cudnn);
   if (target == nullptr || plans_made() < 0) {
     MESSAGE("skipped: needs the fake cuDNN");
@@ -733,7 +734,7 @@ TEST_CASE("vendor: cuDNN plans what is expected, for the next who asks") {
   wait_for_plans(before + 1);
   engine.prepare(t.region, t.values, 1);
   CHECK(plans_made() == before + 1);
-  engine.prepare(t.region, t.values, 1);  // the first one's has gone with its kernel
+  engine.prepare(t.region, t.values, 1);  // the first plan was destroyed with its kernel
   CHECK(plans_made() == before + 2);
   // Of many plans that were never requested, the latest are kept.
   std::vector<DeviceCheck> many;
@@ -755,7 +756,7 @@ TEST_CASE("vendor: (a process that ends while it expects plans)" * doctest::skip
   wait_for_plans(2);
 }
 
-TEST_CASE("vendor: a process may end while plans of cuDNN are made") {
+TEST_CASE("vendor: a process may end while cuDNN makes plans") {
   if (gpu_with(&cuda::Target::cudnn) == nullptr || plans_made() < 0) {
     MESSAGE("skipped: needs the fake cuDNN");
     return;
@@ -842,7 +843,7 @@ View in_order(const Shape& s, const int (&order)[4]) {
 
 // The planner gives filters the layout of the products that read them. A library that takes them
 // for [K, C, R, S] computes wrong numbers of the right shape.
-TEST_CASE("vendor: cuDNN reads operands in the order in which they lie, or leaves them") {
+TEST_CASE("vendor: cuDNN reads operands in their memory order, or does not claim them") {
   const cuda::Target* target = gpu_with(&cuda::Target::cudnn);
   if (target == nullptr) return;
   const Engine& cudnn = cuda::cudnn_engine(*target);
@@ -884,7 +885,7 @@ TEST_CASE("vendor: cuDNN reads operands in the order in which they lie, or leave
 }
 
 // On a GPU that has cuDNN: Fourier transforms of filters take 100 MB.
-TEST_CASE("vendor: cuDNN's plans of large workspaces are those of full precision") {
+TEST_CASE("vendor: cuDNN's plans with large workspaces have full precision") {
   const cuda::Target* target = gpu_with(&cuda::Target::cudnn);
   if (target == nullptr) return;
   const Engine& cudnn = cuda::cudnn_engine(*target);
